@@ -1,0 +1,219 @@
+//! One closed set of error codes, and the one place that turns a code into a response body.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+/// Why something was refused or failed. Stable: clients may match on [`Code::as_str`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Code {
+    /// The request is malformed: not JSON, a field of the wrong type, a value out of range.
+    BadRequest,
+    /// The prompt and the answer do not fit the tier's context.
+    ContextExceeded,
+    /// The request body is larger than the server accepts.
+    PayloadTooLarge,
+    /// No token, or a wrong one.
+    Unauthorized,
+    /// A `Host` or `Origin` header of somewhere else (DNS rebinding, a foreign web page).
+    Forbidden,
+    /// No such path or object.
+    NotFound,
+    /// The path exists, the method does not.
+    MethodNotAllowed,
+    /// `model` names neither a tier, nor a model, nor `auto`.
+    ModelUnknown,
+    /// No such tier in the configuration.
+    TierUnknown,
+    /// The tier's model file does not exist.
+    ModelMissing,
+    /// The file is not a GGUF model, is truncated, or contradicts itself.
+    ModelInvalid,
+    /// A valid model that this engine cannot run.
+    ModelUnsupported,
+    /// The plan does not fit this machine's memory budget.
+    OverBudget,
+    /// The tier could not be started, or has been stopped after repeated failures.
+    TierFailed,
+    /// The tier was stopped while the request waited or ran.
+    TierStopped,
+    /// The worker process ended while it answered.
+    WorkerCrashed,
+    /// The worker did not answer in time.
+    WorkerTimeout,
+    /// Too many requests are waiting.
+    Overloaded,
+    /// Another program listens on the address.
+    PortTaken,
+    /// Another Tierbar host owns the data folder.
+    AlreadyRunning,
+    /// The configuration has a wrong value.
+    ConfigInvalid,
+    /// The volume is full or not writable.
+    Storage,
+    /// The client or the user ended it.
+    Cancelled,
+    /// The host is shutting down.
+    ShuttingDown,
+    /// A defect of ours. The message says what to report.
+    Internal,
+}
+
+impl Code {
+    /// The wire name, such as `context_exceeded`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BadRequest => "bad_request",
+            Self::ContextExceeded => "context_exceeded",
+            Self::PayloadTooLarge => "payload_too_large",
+            Self::Unauthorized => "unauthorized",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::ModelUnknown => "model_unknown",
+            Self::TierUnknown => "tier_unknown",
+            Self::ModelMissing => "model_missing",
+            Self::ModelInvalid => "model_invalid",
+            Self::ModelUnsupported => "model_unsupported",
+            Self::OverBudget => "over_budget",
+            Self::TierFailed => "tier_failed",
+            Self::TierStopped => "tier_stopped",
+            Self::WorkerCrashed => "worker_crashed",
+            Self::WorkerTimeout => "worker_timeout",
+            Self::Overloaded => "overloaded",
+            Self::PortTaken => "port_taken",
+            Self::AlreadyRunning => "already_running",
+            Self::ConfigInvalid => "config_invalid",
+            Self::Storage => "storage",
+            Self::Cancelled => "cancelled",
+            Self::ShuttingDown => "shutting_down",
+            Self::Internal => "internal",
+        }
+    }
+
+    /// The HTTP status that carries this code.
+    #[must_use]
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::BadRequest | Self::ContextExceeded | Self::ConfigInvalid => 400,
+            Self::Unauthorized => 401,
+            Self::Forbidden => 403,
+            Self::NotFound | Self::ModelUnknown | Self::TierUnknown => 404,
+            Self::MethodNotAllowed => 405,
+            Self::AlreadyRunning | Self::PortTaken | Self::Cancelled => 409,
+            Self::PayloadTooLarge => 413,
+            Self::Overloaded => 429,
+            Self::Internal => 500,
+            Self::WorkerCrashed => 502,
+            Self::ModelMissing
+            | Self::ModelInvalid
+            | Self::ModelUnsupported
+            | Self::OverBudget
+            | Self::TierFailed
+            | Self::TierStopped
+            | Self::ShuttingDown => 503,
+            Self::WorkerTimeout => 504,
+            Self::Storage => 507,
+        }
+    }
+
+    /// OpenAI's coarse `error.type`.
+    fn openai_type(self) -> &'static str {
+        match self.http_status() {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 => "not_found_error",
+            429 => "rate_limit_error",
+            400..=499 => "invalid_request_error",
+            _ => "server_error",
+        }
+    }
+}
+
+/// An error that a person can act on: what happened, with its figures, and what to do about it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct Error {
+    pub code: Code,
+    /// One plain sentence with the figures in it.
+    pub message: String,
+    /// What to do about it, when that is not obvious from the message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// Machine-readable figures, such as `prompt_tokens` and `context_tokens`.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub details: Map<String, Value>,
+}
+
+impl Error {
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), hint: None, details: Map::new() }
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// The body of the OpenAI dialect and of the admin API: `{"error":{message,type,param,code,hint?,…details}}`.
+    ///
+    /// Shape: OpenAI API reference, "Error codes"; `hint` and the details are additions that its clients ignore.
+    #[must_use]
+    pub fn openai_body(&self) -> Value {
+        let mut error = self.details.clone();
+        error.insert("message".into(), json!(self.message));
+        error.insert("type".into(), json!(self.code.openai_type()));
+        error.insert("param".into(), Value::Null);
+        error.insert("code".into(), json!(self.code.as_str()));
+        if let Some(hint) = &self.hint {
+            error.insert("hint".into(), json!(hint));
+        }
+        json!({ "error": error })
+    }
+
+    /// Reads a body written by [`Error::openai_body`]; `None` if it is something else.
+    #[must_use]
+    pub fn from_openai_body(body: &Value) -> Option<Self> {
+        let mut error = body.get("error")?.as_object()?.clone();
+        let code = serde_json::from_value(error.remove("code")?).ok()?;
+        let message = error.remove("message")?.as_str()?.to_owned();
+        let hint = error.remove("hint").and_then(|hint| hint.as_str().map(str::to_owned));
+        error.remove("type");
+        error.remove("param");
+        Some(Self { code, message, hint, details: error })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_reads_back_as_the_error_that_wrote_it() {
+        let error = Error::new(Code::ContextExceeded, "5000 tokens do not fit 4096")
+            .hint("shorten it")
+            .detail("prompt_tokens", 5000);
+        assert_eq!(Error::from_openai_body(&error.openai_body()), Some(error));
+    }
+
+    #[test]
+    fn a_foreign_body_is_not_an_error_of_ours() {
+        assert_eq!(Error::from_openai_body(&json!({"error": {"code": 400, "message": "x"}})), None);
+        assert_eq!(Error::from_openai_body(&json!({"choices": []})), None);
+    }
+
+    #[test]
+    fn the_wire_name_is_what_serde_writes() {
+        assert_eq!(serde_json::to_value(Code::ContextExceeded).unwrap(), Code::ContextExceeded.as_str());
+        assert_eq!(serde_json::to_value(Code::AlreadyRunning).unwrap(), Code::AlreadyRunning.as_str());
+    }
+}

@@ -1,0 +1,175 @@
+//! The configuration's schema. Reading, watching and writing the file is the host's work.
+
+use crate::tier::TierId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// `config.toml`. Every key has a default; an empty file is a valid configuration with no tiers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Config {
+    /// Address of the API. Beyond loopback, inference needs the token too.
+    pub listen: String,
+    /// Folder of models; empty means `models/` in the data folder.
+    pub models_dir: String,
+    /// Origins of web pages, besides our own, that may call the API from a browser.
+    pub allowed_origins: Vec<String>,
+    pub policy: PolicyConfig,
+    pub tiers: BTreeMap<TierId, TierConfig>,
+}
+
+impl Config {
+    pub const DEFAULT_LISTEN: &'static str = "127.0.0.1:11435";
+
+    /// Tiers in the order that people read them: fast, primary, heavy, then the rest by name.
+    #[must_use]
+    pub fn tier_order(&self) -> Vec<&TierId> {
+        let rank = |id: &TierId| match id.as_str() {
+            "fast" => 0,
+            "primary" => 1,
+            "heavy" => 2,
+            _ => 3,
+        };
+        let mut ids: Vec<_> = self.tiers.keys().collect();
+        ids.sort_by_key(|id| (rank(id), (*id).clone()));
+        ids
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: Self::DEFAULT_LISTEN.to_owned(),
+            models_dir: String::new(),
+            allowed_origins: Vec::new(),
+            policy: PolicyConfig::default(),
+            tiers: BTreeMap::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct PolicyConfig {
+    /// How many generative models may be loaded at once.
+    pub max_loaded: MaxLoaded,
+}
+
+/// `"auto"`: one up to 16 GB of RAM, above that as many as the budget holds; or a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "serde_json::Value", into = "serde_json::Value")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "\"auto\" | number"))]
+pub enum MaxLoaded {
+    #[default]
+    Auto,
+    Exactly(u8),
+}
+
+impl TryFrom<serde_json::Value> for MaxLoaded {
+    type Error = String;
+    fn try_from(value: serde_json::Value) -> Result<Self, String> {
+        match &value {
+            serde_json::Value::String(word) if word == "auto" => return Ok(Self::Auto),
+            serde_json::Value::Number(number) => {
+                if let Some(count @ 1..=8) = number.as_u64() {
+                    return Ok(Self::Exactly(u8::try_from(count).unwrap_or(8)));
+                }
+            }
+            _ => {}
+        }
+        Err(format!("max_loaded is \"auto\" or a number from 1 to 8, not {value}"))
+    }
+}
+
+impl From<MaxLoaded> for serde_json::Value {
+    fn from(max: MaxLoaded) -> Self {
+        match max {
+            MaxLoaded::Auto => "auto".into(),
+            MaxLoaded::Exactly(count) => count.into(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct TierConfig {
+    /// A model's id, a file name in the models folder, or a path. Empty: the tier waits for a model.
+    pub model: String,
+    /// Context in tokens.
+    pub context: u32,
+    pub kv_cache: KvCache,
+    /// CPU threads; 0 chooses, and never takes all cores.
+    pub threads: u16,
+}
+
+impl TierConfig {
+    /// The smallest context that a chat can be held in, and the largest that any current model is trained for.
+    pub const CONTEXT: std::ops::RangeInclusive<u32> = 256..=1_048_576;
+}
+
+impl Default for TierConfig {
+    fn default() -> Self {
+        Self { model: String::new(), context: 4096, kv_cache: KvCache::F16, threads: 0 }
+    }
+}
+
+/// The KV cache's cell type. Block sizes: ggml's `block_q8_0` (34 bytes per 32) and `block_q4_0` (18 per 32).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum KvCache {
+    #[default]
+    F16,
+    #[serde(rename = "q8_0")]
+    Q8_0,
+    #[serde(rename = "q4_0")]
+    Q4_0,
+}
+
+impl KvCache {
+    #[must_use]
+    pub fn bytes(self, elements: u64) -> u64 {
+        match self {
+            Self::F16 => elements.saturating_mul(2),
+            Self::Q8_0 => elements.div_ceil(32).saturating_mul(34),
+            Self::Q4_0 => elements.div_ceil(32).saturating_mul(18),
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::Q8_0 => "q8_0",
+            Self::Q4_0 => "q4_0",
+        }
+    }
+}
+
+impl std::str::FromStr for KvCache {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        [Self::F16, Self::Q8_0, Self::Q4_0]
+            .into_iter()
+            .find(|kv| kv.as_str() == name)
+            .ok_or_else(|| format!("\"{name}\" is not a KV cache type: use f16, q8_0 or q4_0"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tiers_come_in_reading_order() {
+        let mut config = Config::default();
+        for name in ["heavy", "coder", "fast", "primary"] {
+            config.tiers.insert(TierId::new(name).unwrap(), TierConfig::default());
+        }
+        let order: Vec<_> = config.tier_order().into_iter().map(TierId::as_str).collect();
+        assert_eq!(order, ["fast", "primary", "heavy", "coder"]);
+    }
+}

@@ -1,0 +1,24 @@
+//! The domain in pure types: tiers, models, budgets, plans, errors, and the memory policy.
+//!
+//! Nothing here does I/O, reads a clock or knows an async runtime: time and readings are passed in, so that
+//! every decision can be tested as a function. The traits in [`lease`] are the one seam between the gateway,
+//! which answers requests, and the supervisor, which owns the worker processes.
+
+pub mod budget;
+pub mod chat;
+pub mod code;
+pub mod config;
+pub mod lease;
+pub mod model;
+pub mod policy;
+pub mod status;
+pub mod tier;
+pub mod worker;
+
+pub use code::{Code, Error};
+pub use config::Config;
+pub use model::{ModelAccount, ModelId};
+pub use tier::{TierId, TierState};
+
+#[cfg(test)]
+mod typescript;

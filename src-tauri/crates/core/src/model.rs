@@ -1,0 +1,116 @@
+//! What a model file is and what it costs, as read from its header.
+
+use crate::config::KvCache;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A model's name in the API: its file name without `.gguf`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ModelId(pub String);
+
+impl ModelId {
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ModelId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A model's bytes by class and the shapes that the memory plan needs. All sizes in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ModelAccount {
+    /// `general.architecture`, such as `llama` or `gemma3`.
+    pub architecture: String,
+    /// `general.name`, if the file has one.
+    pub name: Option<String>,
+    /// The most common quant among the weights, such as `Q4_1`.
+    pub quant: String,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub file_bytes: u64,
+    /// Every tensor that is not an expert's.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub dense_bytes: u64,
+    /// Tensors of a mixture of experts, of which a token reads a few.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub expert_bytes: u64,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub parameters: u64,
+    pub layers: u32,
+    /// Width of the residual stream.
+    pub embedding: u32,
+    pub vocabulary: u32,
+    /// Context the model was trained for, in tokens.
+    pub context_train: u32,
+    pub kv: KvAccount,
+    /// Whether the file carries a chat template.
+    pub chat_template: bool,
+}
+
+/// What one sequence costs in the KV cache, in elements; [`KvCache`] turns elements into bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct KvAccount {
+    /// K and V elements per token over all full-attention layers.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub full_elements_per_token: u64,
+    /// K and V elements per cell over all sliding-window layers.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub sliding_elements_per_cell: u64,
+    /// Sliding window in tokens; 0 if no layer slides.
+    pub window: u32,
+    /// State of recurrent layers, per sequence, whatever the context.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub state_bytes: u64,
+}
+
+impl KvAccount {
+    /// Bytes of one sequence's cache for `context` tokens.
+    ///
+    /// Sliding layers hold `pad256(min(context, window + micro_batch))` cells, as llama.cpp's
+    /// `llama-kv-cache-iswa.cpp` allocates them; the context itself is padded to 256.
+    #[must_use]
+    pub fn bytes(&self, context: u32, micro_batch: u32, kv: KvCache) -> u64 {
+        let pad = |cells: u64| cells.div_ceil(256) * 256;
+        let full = pad(u64::from(context));
+        let sliding = pad(u64::from(context.min(self.window.saturating_add(micro_batch))));
+        let elements = self
+            .full_elements_per_token
+            .saturating_mul(full)
+            .saturating_add(self.sliding_elements_per_cell.saturating_mul(sliding));
+        kv.bytes(elements).saturating_add(self.state_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Gemma 3 270M: 3 full and 15 sliding layers, 1 KV head of 256, window 512.
+    const GEMMA_270M: KvAccount = KvAccount {
+        full_elements_per_token: 3 * 2 * 256,
+        sliding_elements_per_cell: 15 * 2 * 256,
+        window: 512,
+        state_bytes: 0,
+    };
+
+    #[test]
+    fn a_sliding_window_stops_growing_with_the_context() {
+        let sliding = 15 * (1 << 20);
+        assert_eq!(GEMMA_270M.bytes(4096, 512, KvCache::F16), 4096 * 3072 + sliding);
+        assert_eq!(GEMMA_270M.bytes(32768, 512, KvCache::F16), 32768 * 3072 + sliding);
+    }
+
+    #[test]
+    fn a_quantised_cache_counts_its_block_scales() {
+        assert_eq!(KvCache::Q8_0.bytes(32), 34);
+        assert_eq!(KvCache::Q4_0.bytes(32), 18);
+    }
+}

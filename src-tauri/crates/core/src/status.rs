@@ -1,0 +1,87 @@
+//! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
+
+use crate::{ModelId, TierId, TierState};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Status {
+    pub version: String,
+    /// Base address of the API, such as `http://127.0.0.1:11435`.
+    pub url: String,
+    pub ram: Ram,
+    pub swap: Swap,
+    pub speed: Speed,
+    pub budget: BudgetStatus,
+    /// In reading order: fast, primary, heavy, then the rest by name.
+    pub tiers: Vec<TierStatus>,
+    /// Things that the user should know and can act on, such as an unknown key in the configuration.
+    pub notices: Vec<String>,
+}
+
+/// Memory pressure in three levels, as macOS names them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum Pressure {
+    #[default]
+    Normal,
+    Warning,
+    Critical,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Ram {
+    #[cfg_attr(test, ts(type = "number"))]
+    pub total_bytes: u64,
+    /// What can be had without swapping: free and reclaimable.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub available_bytes: u64,
+    pub pressure: Pressure,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Swap {
+    #[cfg_attr(test, ts(type = "number"))]
+    pub used_bytes: u64,
+    /// Change over the last minute; negative while swap shrinks. The level is sticky, the growth is the alarm.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub growth_bytes_per_minute: i64,
+}
+
+/// Speed of the answer that is streaming now, else of the last one; `null` before the first.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Speed {
+    pub decode_tokens_per_second: Option<f64>,
+    pub prefill_tokens_per_second: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct BudgetStatus {
+    /// What models may take on this machine, all together.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub total_bytes: u64,
+    /// Sum of the plans of the tiers that hold memory now.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub planned_bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct TierStatus {
+    pub id: TierId,
+    pub state: TierState,
+    /// The configured model; `null` while the tier has none.
+    pub model: Option<ModelId>,
+    pub pid: Option<u32>,
+    /// Memory that the worker's end would give back.
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub footprint_bytes: Option<u64>,
+    pub context_tokens: u32,
+    /// One plain sentence: why the tier failed, was stopped, or is waiting.
+    pub reason: Option<String>,
+}

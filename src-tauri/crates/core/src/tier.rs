@@ -1,0 +1,103 @@
+//! A tier: a named seat for one model, and the states it passes through.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A tier's name: 1 to 32 of `a-z`, `0-9`, `-`, starting with a letter, and not `auto`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+pub struct TierId(String);
+
+impl TierId {
+    /// The name that clients use to let the router choose.
+    pub const AUTO: &'static str = "auto";
+
+    /// # Errors
+    /// A sentence that says what a tier's name may be.
+    pub fn new(name: impl Into<String>) -> Result<Self, String> {
+        let name = name.into();
+        let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if name.is_empty() || name.len() > 32 || !plain || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+            return Err(format!(
+                "\"{name}\" cannot name a tier: use 1 to 32 of a-z, 0-9 and -, starting with a letter"
+            ));
+        }
+        if name == Self::AUTO {
+            return Err("\"auto\" is the router's name and cannot name a tier".to_owned());
+        }
+        Ok(Self(name))
+    }
+
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for TierId {
+    type Error = String;
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::new(name)
+    }
+}
+
+impl From<TierId> for String {
+    fn from(id: TierId) -> Self {
+        id.0
+    }
+}
+
+impl fmt::Display for TierId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// `stopped → starting → ready ⇄ busy → stopping → stopped`, and `failed`, which the next request leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum TierState {
+    Stopped,
+    Starting,
+    Ready,
+    /// Ready, with at least one lease held.
+    Busy,
+    Stopping,
+    Failed,
+}
+
+impl TierState {
+    /// Whether a process of this tier exists and may hold memory.
+    #[must_use]
+    pub fn holds_memory(self) -> bool {
+        matches!(self, Self::Starting | Self::Ready | Self::Busy | Self::Stopping)
+    }
+}
+
+impl fmt::Display for TierState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stopped => "stopped",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Busy => "busy",
+            Self::Stopping => "stopping",
+            Self::Failed => "failed",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_would_break_a_path_or_the_router_are_refused() {
+        for name in ["", "auto", "Fast", "a b", "../x", "-a", "1st", "fäst", &"a".repeat(33)] {
+            assert!(TierId::new(name).is_err(), "{name:?} was accepted");
+        }
+        assert!(TierId::new("fast-2").is_ok());
+    }
+}

@@ -1,0 +1,45 @@
+//! The wire types' TypeScript twins: `ui/src/platform/api.ts` is what this writes, and the test fails when it differs.
+
+use crate::{chat, config, model, status, tier};
+use ts_rs::{Config, TS};
+
+#[test]
+fn the_typescript_types_are_those_of_the_wire() {
+    let cfg = Config::default();
+    let types = [
+        tier::TierId::decl(&cfg),
+        tier::TierState::decl(&cfg),
+        model::ModelId::decl(&cfg),
+        model::KvAccount::decl(&cfg),
+        model::ModelAccount::decl(&cfg),
+        status::Pressure::decl(&cfg),
+        status::Ram::decl(&cfg),
+        status::Swap::decl(&cfg),
+        status::Speed::decl(&cfg),
+        status::BudgetStatus::decl(&cfg),
+        status::TierStatus::decl(&cfg),
+        status::Status::decl(&cfg),
+        config::KvCache::decl(&cfg),
+        config::MaxLoaded::decl(&cfg),
+        config::PolicyConfig::decl(&cfg),
+        config::TierConfig::decl(&cfg),
+        config::Config::decl(&cfg),
+        chat::Role::decl(&cfg),
+        chat::Finish::decl(&cfg),
+        chat::ChatMessage::decl(&cfg),
+        chat::ChatSummary::decl(&cfg),
+        chat::Chat::decl(&cfg),
+    ];
+    let mut text = String::from("// Generated from src-tauri/crates/core by its tests. Do not edit: run\n");
+    text.push_str("// TIERBAR_WRITE_TYPES=1 cargo test -p tierbar-core typescript\n");
+    for declaration in types {
+        text.push_str("\nexport ");
+        text.push_str(&declaration);
+        text.push('\n');
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/platform/api.ts");
+    if std::env::var_os("TIERBAR_WRITE_TYPES").is_some() {
+        std::fs::write(path, &text).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), text, "{path} is out of date");
+}
