@@ -1,0 +1,63 @@
+# The commands of this project; each does all that it needs on a fresh Debian 12 or macOS 13+ with git, make and rustup.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help run test build lint mac-check screenshots setup binaries ui clean
+
+# Sets Node, compiler caches and the like.
+with := bundle/env
+
+help: ## Show this list
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
+
+run: ## Build everything, fetch the starter model and open the app
+	@bundle/setup run
+ifeq ($(shell uname -s),Darwin)
+	@$(with) bundle/macos-app
+else
+	@$(MAKE) --no-print-directory binaries
+endif
+	@$(with) bundle/start
+
+test: ## Run every test, ending in one verdict
+	@bundle/setup test
+	@$(with) tests/run
+
+build: ## Build tierbar, tierbar-worker and tierbar-app into target/release
+	@bundle/setup run
+	@$(MAKE) --no-print-directory binaries
+
+lint: ## Check formatting, lints and types
+	@bundle/setup run
+	@$(with) tests/run lint
+
+mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on a Mac)
+	@bundle/setup run
+	@$(with) tests/run mac-check
+
+screenshots: ## Make the pictures of docs/images
+	@bundle/setup test
+	@$(MAKE) --no-print-directory binaries
+	@$(with) python3 tests/screenshots
+
+setup: ## Install what building and testing need
+	@bundle/setup test
+
+clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
+	rm -rf target target-mac target-bundle ui/dist/* ui/node_modules test-results
+
+# The rest is for the targets above, after setup.
+
+binaries: ui
+	@$(with) cargo build --release --locked --workspace --bins
+
+# The page is compiled into the binaries: it is only built again when it changed, so that they are too.
+ui_sources := $(shell find ui/src ui/public ui -maxdepth 9 -type f -not -path 'ui/node_modules/*' -not -path 'ui/dist/*' 2>/dev/null | sort -u)
+
+ui: target/ui.stamp
+
+target/ui.stamp: $(ui_sources)
+	@echo "▸ User interface"
+	@cd ui && ../$(with) npm run --silent build
+	@mkdir -p $(@D) && touch $@

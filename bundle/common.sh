@@ -1,0 +1,40 @@
+# shellcheck shell=bash
+# What the scripts beside this file share: where things lie, how they speak, which Node they use. Sourced, not run.
+# Kept to bash 3.2, the one that macOS ships.
+# shellcheck disable=SC2034  # used by the scripts that source this
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cache=$HOME/.cache/tierbar
+venv=$cache/venv
+os=$(uname -s)
+
+say() { printf '\033[1m▸ %s\033[0m\n' "$*"; }
+die() {
+    printf '\033[31m%s\033[0m\n' "$*" >&2
+    exit 1
+}
+
+sha256() { # of standard input
+    if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi | cut -d' ' -f1
+}
+
+# What -march=native depends on, and hence what compiled code and compiler caches are good for.
+cpu_key() {
+    if [ "$os" = Darwin ]; then
+        sysctl machdep.cpu hw.optional 2>/dev/null
+    else
+        grep -E '^(model name|flags|Features|CPU (implementer|part|variant))' /proc/cpuinfo | sort -u
+    fi | sha256 | cut -c1-12
+}
+
+# The versions that Vite runs on.
+node_fits() {
+    command -v node >/dev/null && command -v npm >/dev/null &&
+        node -e 'const [a, b] = process.versions.node.split(".").map(Number);
+                 process.exit((a === 20 && b >= 19) || (a === 22 && b >= 12) || a > 22 ? 0 : 1)'
+}
+
+PATH=${CARGO_HOME:-$HOME/.cargo}/bin:$PATH
+node_fits || PATH=$cache/node/bin:$PATH
+export PATH
