@@ -1,0 +1,103 @@
+import { type ApiError, asApiError } from '../../lib/http';
+import type { ChatSummary } from '../../platform/api';
+import { Conversation, type Surroundings } from './conversation.svelte';
+
+/** Owns the chat history and the conversations that are open on this page. */
+export class Chats {
+  /** Newest first. */
+  list = $state.raw<ChatSummary[]>([]);
+  problem = $state.raw<ApiError | null>(null);
+  current: Conversation = $state.raw() as Conversation;
+
+  #around: Surroundings;
+  /** Conversations keep their draft and their stream while another one is shown. */
+  #open = new Map<string, Conversation>();
+  /** The new chat that has no message yet. */
+  #blank: Conversation;
+
+  constructor(around: Omit<Surroundings, 'onSummary'>) {
+    this.#around = { ...around, onSummary: (summary) => this.#upsert(summary) };
+    this.#blank = new Conversation(this.#around);
+    this.current = this.#blank;
+  }
+
+  async refresh(): Promise<void> {
+    try {
+      const { chats } = await this.#around.api.get<{ chats: ChatSummary[] }>('/tierbar/v1/chats');
+      this.list = chats;
+      this.problem = null;
+      const { current } = this;
+      if (current.id !== null && current.problem && current.messages.length === 0) await current.open(current.id);
+    } catch (cause) {
+      this.problem = asApiError(cause);
+    }
+  }
+
+  startNew(): void {
+    this.#file();
+    if (this.#blank.messages.length === 0) this.#blank.model = this.current.model;
+    this.current = this.#blank;
+  }
+
+  async open(id: string): Promise<void> {
+    this.#file();
+    const known = this.#open.get(id);
+    const conversation = known ?? new Conversation(this.#around);
+    this.#open.set(id, conversation);
+    this.current = conversation;
+    if (!known || (conversation.problem && conversation.messages.length === 0)) await conversation.open(id);
+  }
+
+  isBusy(id: string): boolean {
+    if (this.#blank.id === id) return this.#blank.busy;
+    return this.#open.get(id)?.busy ?? false;
+  }
+
+  async rename(id: string, title: string): Promise<void> {
+    await this.#try(async () => {
+      this.#upsert(await this.#around.api.patch<ChatSummary>(path(id), { title }));
+    });
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#try(async () => {
+      this.#file();
+      this.#open.get(id)?.stop();
+      await this.#around.api.delete(path(id));
+      this.list = this.list.filter((chat) => chat.id !== id);
+      this.#open.delete(id);
+      if (this.current.id === id) this.startNew();
+    });
+  }
+
+  /** The page goes away. */
+  leave(): void {
+    this.#blank.leave();
+    for (const conversation of this.#open.values()) conversation.leave();
+  }
+
+  /** A new chat that has been given its id joins the others. */
+  #file(): void {
+    if (this.#blank.id === null) return;
+    this.#open.set(this.#blank.id, this.#blank);
+    this.#blank = new Conversation(this.#around);
+  }
+
+  #upsert(summary: ChatSummary): void {
+    const others = this.list.filter((chat) => chat.id !== summary.id);
+    this.list = [summary, ...others].sort((a, b) => Date.parse(b.updated_at) - Date.parse(a.updated_at));
+  }
+
+  async #try(call: () => Promise<void>): Promise<void> {
+    this.problem = null;
+    try {
+      await call();
+    } catch (cause) {
+      this.problem = asApiError(cause);
+    }
+  }
+}
+
+function path(id: string): string {
+  return `/tierbar/v1/chats/${encodeURIComponent(id)}`;
+}

@@ -1,0 +1,109 @@
+import { type Api, ApiError, asApiError } from '../../lib/http';
+import { readSse } from '../../lib/sse';
+import type { Status, TierStatus } from '../../platform/api';
+import { Loads } from '../tiers/loads';
+import { mergeStatus } from './merge';
+
+/** `lost`: the last connection broke off or could not be made, and another is being tried. */
+export type Link = 'connecting' | 'live' | 'lost' | 'locked';
+
+const FIRST_RETRY_MS = 500;
+const LAST_RETRY_MS = 8000;
+
+/** Owns the host's status as this page sees it, fed by `/tierbar/v1/events` for as long as it runs. */
+export class Feed {
+  status = $state.raw<Status | null>(null);
+  link = $state<Link>('connecting');
+  /** Why the link is lost, in the words of whoever refused it. */
+  problem = $state<string | null>(null);
+  readonly loads = new Loads();
+  /** Called after a lost link is live again. */
+  onHealed: () => void = () => {};
+
+  #api: Api;
+  #stop: AbortController | null = null;
+  #wake: () => void = () => {};
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  tier(id: string | null): TierStatus | undefined {
+    return this.status?.tiers.find((tier) => tier.id === id);
+  }
+
+  start(): void {
+    this.#stop?.abort();
+    const stop = new AbortController();
+    this.#stop = stop;
+    if (this.link === 'locked') this.link = 'connecting';
+    void this.#run(stop.signal);
+  }
+
+  stop(): void {
+    this.#stop?.abort();
+  }
+
+  /** Skips the wait before the next try, as when the user comes back to the window. */
+  retryNow(): void {
+    this.#wake();
+  }
+
+  /** A call was refused for want of a token: nothing works until someone gives it. */
+  lock(): void {
+    this.link = 'locked';
+    this.#stop?.abort();
+  }
+
+  async #run(signal: AbortSignal): Promise<void> {
+    let wait = FIRST_RETRY_MS;
+    while (!signal.aborted) {
+      try {
+        await this.#api.connect();
+        const response = await this.#api.stream('/tierbar/v1/events', { signal });
+        if (response.body === null) throw new ApiError('unreachable', 'The status stream has no body.');
+        for await (const item of readSse(response.body)) {
+          if ('comment' in item) continue;
+          this.status = mergeStatus(this.status, item.event, item.data);
+          if (this.status === null) continue;
+          this.loads.observe(this.status.tiers, performance.now());
+          this.#live();
+          wait = FIRST_RETRY_MS;
+        }
+        this.#lost(signal, 'Tierbar ended the connection.');
+      } catch (cause) {
+        this.#lost(signal, asApiError(cause).message);
+      }
+      if (signal.aborted) return;
+      await this.#pause(wait, signal);
+      wait = Math.min(wait * 2, LAST_RETRY_MS);
+    }
+  }
+
+  #live(): void {
+    const healed = this.link === 'lost';
+    this.link = 'live';
+    this.problem = null;
+    if (healed) this.onHealed();
+  }
+
+  #lost(signal: AbortSignal, problem: string): void {
+    if (signal.aborted) return;
+    this.link = 'lost';
+    this.problem = problem;
+  }
+
+  #pause(ms: number, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', done);
+        this.#wake = () => {};
+        resolve();
+      };
+      const timer = setTimeout(done, ms);
+      signal.addEventListener('abort', done);
+      this.#wake = done;
+    });
+  }
+}

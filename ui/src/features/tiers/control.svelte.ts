@@ -1,0 +1,34 @@
+import { type Api, type ApiError, asApiError } from '../../lib/http';
+
+/** Starts and stops tiers, and keeps what the host said against it. The tier's state itself comes from the feed. */
+export class TierControl {
+  /** Calls under way, by tier. */
+  pending = $state<Record<string, 'start' | 'stop' | undefined>>({});
+  errors = $state<Record<string, ApiError | undefined>>({});
+  #api: Api;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  start(id: string): Promise<void> {
+    return this.#call(id, 'start');
+  }
+
+  /** Waits for running answers. Called again meanwhile, it breaks them off. */
+  stop(id: string): Promise<void> {
+    return this.#call(id, 'stop', { force: this.pending[id] === 'stop' });
+  }
+
+  async #call(id: string, verb: 'start' | 'stop', body?: unknown): Promise<void> {
+    this.pending[id] = verb;
+    this.errors[id] = undefined;
+    try {
+      await this.#api.post(`/tierbar/v1/tiers/${encodeURIComponent(id)}/${verb}`, body);
+    } catch (cause) {
+      this.errors[id] = asApiError(cause);
+    } finally {
+      this.pending[id] = undefined;
+    }
+  }
+}

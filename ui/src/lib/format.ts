@@ -1,0 +1,54 @@
+/** Memory as Activity Monitor counts it: binary multiples under decimal names, so that a 16 GB Mac has 16 GB. */
+export function memory(bytes: number): string {
+  return scaled(bytes, 1024);
+}
+
+/** File sizes as the Finder counts them. */
+export function fileSize(bytes: number): string {
+  return scaled(bytes, 1000);
+}
+
+function scaled(bytes: number, base: number): string {
+  if (!Number.isFinite(bytes)) return '–';
+  const sign = bytes < 0 ? '−' : '';
+  let value = Math.abs(bytes);
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  let unit = 0;
+  // 999.7 MB would print as 1000 MB: move on as soon as rounding reaches the next unit.
+  while (unit < units.length - 1 && Math.round(value) >= base) {
+    value /= base;
+    unit += 1;
+  }
+  const digits = unit >= 3 && value < 99.95 ? 1 : 0;
+  return `${sign}${value.toFixed(digits).replace(/\.0$/, '')} ${units[unit]}`;
+}
+
+/** Tokens per second. */
+export function speed(tokensPerSecond: number): string {
+  return `${tokensPerSecond >= 99.95 ? tokensPerSecond.toFixed(0) : tokensPerSecond.toFixed(1)} tok/s`;
+}
+
+export function duration(ms: number): string {
+  if (ms < 999.5) return `${Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1000);
+  return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+}
+
+/** A whole number with its thousands set apart. */
+export function count(value: number): string {
+  return value.toLocaleString('en');
+}
+
+/** Under which heading a chat of that day stands in the history. */
+export function dayLabel(iso: string, now: Date): string {
+  const then = new Date(iso);
+  if (Number.isNaN(then.getTime())) return 'Older';
+  const midnight = (date: Date) => new Date(date.getFullYear(), date.getMonth(), date.getDate()).getTime();
+  const days = Math.round((midnight(now) - midnight(then)) / 86_400_000);
+  if (days <= 0) return 'Today';
+  if (days === 1) return 'Yesterday';
+  if (days < 7) return 'Previous 7 days';
+  if (days < 30) return 'Previous 30 days';
+  return 'Older';
+}

@@ -1,0 +1,45 @@
+/** One event of a server-sent stream, or one of its comment lines. */
+export type SseItem = { event: string; data: string } | { comment: string };
+
+/**
+ * Reads server-sent events off a response's body. EventSource cannot be used: it sends no headers and no body.
+ * Chunks may be cut anywhere, within a character or between CR and LF too. An event whose closing blank line
+ * never came is dropped, as the standard says.
+ */
+export async function* readSse(body: ReadableStream<Uint8Array>): AsyncGenerator<SseItem> {
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = '';
+  let event = '';
+  let data: string[] = [];
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      rest += decoder.decode(value, { stream: !done });
+      for (;;) {
+        const end = rest.search(/[\r\n]/);
+        if (end < 0) break;
+        // A CR at the very end may be the first half of CRLF: wait for what follows.
+        if (rest[end] === '\r' && end + 1 === rest.length && !done) break;
+        const line = rest.slice(0, end);
+        rest = rest.slice(end + (rest.startsWith('\r\n', end) ? 2 : 1));
+        if (line === '') {
+          if (data.length > 0) yield { event: event || 'message', data: data.join('\n') };
+          event = '';
+          data = [];
+          continue;
+        }
+        const colon = line.indexOf(':');
+        const field = colon < 0 ? line : line.slice(0, colon);
+        const value = colon < 0 ? '' : line.slice(colon + 1).replace(/^ /, '');
+        if (field === '') yield { comment: value };
+        else if (field === 'event') event = value;
+        else if (field === 'data') data.push(value);
+      }
+      if (done) return;
+    }
+  } finally {
+    // Reached by a consumer's `break` too: closing the connection is what ends a generation.
+    await reader.cancel().catch(() => {});
+  }
+}

@@ -1,0 +1,13 @@
+import { invoke } from '@tauri-apps/api/core';
+import type { Connection, Platform } from '../types';
+
+export const tauri: Platform = {
+  connection: () => invoke<Connection>('connection'),
+  openSettings: () => invoke('open_settings'),
+  openChat: () => invoke('open_chat'),
+  loginItem: {
+    get: () => invoke<boolean>('login_item'),
+    set: (on) => invoke<boolean>('set_login_item', { on }),
+  },
+  revealModelsFolder: () => invoke('reveal_models_folder'),
+};

@@ -1,0 +1,21 @@
+import { svelte } from '@sveltejs/vite-plugin-svelte';
+import { svelteTesting } from '@testing-library/svelte/vite';
+import { defineConfig } from 'vitest/config';
+
+// One build for both homes: the host serves it at `/`, the app's windows load it from tauri://localhost.
+// Nothing is inlined, so that it runs under a content security policy of `'self'`.
+export default defineConfig({
+  base: './',
+  plugins: [svelte(), svelteTesting()],
+  build: {
+    target: 'safari16',
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    rollupOptions: { input: ['index.html', 'settings.html'] },
+  },
+  test: {
+    environment: 'happy-dom',
+    include: ['src/**/*.test.ts'],
+    restoreMocks: true,
+  },
+});
