@@ -1,0 +1,237 @@
+//! The policy's rules one by one, and its properties on a simulated machine.
+
+mod simulation;
+
+use super::*;
+
+fn id(name: &str) -> TierId {
+    TierId::new(name).unwrap()
+}
+
+fn tier(name: &str, phase: Phase, plan_bytes: u64) -> TierView {
+    TierView {
+        id: id(name),
+        phase,
+        plan_bytes: Some(plan_bytes),
+        leases: 0,
+        last_used: 0,
+        stop: None,
+    }
+}
+
+fn leased(name: &str, plan_bytes: u64) -> TierView {
+    TierView {
+        leases: 1,
+        ..tier(name, Phase::Ready, plan_bytes)
+    }
+}
+
+fn used(last_used: u64, view: TierView) -> TierView {
+    TierView { last_used, ..view }
+}
+
+fn wish(stop: StopWish, view: TierView) -> TierView {
+    TierView {
+        stop: Some(stop),
+        ..view
+    }
+}
+
+/// A budget of 10 bytes for up to `max_loaded` tiers; the queue's requests are numbered from 1.
+fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
+    let waiting = |(request, name): (u64, &&str)| Waiting {
+        request,
+        tier: id(name),
+    };
+    State {
+        budget: Budget {
+            total_bytes: 10,
+            max_loaded,
+        },
+        tiers,
+        queue: (1..).zip(queue).map(waiting).collect(),
+    }
+}
+
+fn start(name: &str) -> Step {
+    Step::Start(id(name))
+}
+
+fn stop(name: &str) -> Step {
+    Step::Stop {
+        tier: id(name),
+        force: false,
+    }
+}
+
+fn force(name: &str) -> Step {
+    Step::Stop {
+        tier: id(name),
+        force: true,
+    }
+}
+
+use Phase::{Ready, Starting, Stopped, Stopping};
+
+#[test]
+fn nothing_is_done_while_nobody_asks() {
+    let tiers = vec![tier("a", Ready, 5), tier("b", Stopped, 5)];
+    assert_eq!(plan(&state(1, tiers, &[])), []);
+}
+
+#[test]
+fn a_stopped_tier_starts_for_its_first_waiter_and_grants_when_ready() {
+    let at = |phase| state(1, vec![tier("a", phase, 5)], &["a", "a"]);
+    assert_eq!(plan(&at(Stopped)), [start("a")]);
+    assert_eq!(plan(&at(Starting)), []);
+    assert_eq!(plan(&at(Ready)), [Step::Grant(1), Step::Grant(2)]);
+}
+
+#[test]
+fn a_switch_ends_the_loaded_tier_and_loads_only_when_it_is_gone() {
+    let at = |phase| {
+        let tiers = vec![tier("a", phase, 5), tier("b", Stopped, 5)];
+        plan(&state(1, tiers, &["b"]))
+    };
+    assert_eq!(at(Ready), [stop("a")]);
+    assert_eq!(at(Stopping), []);
+    assert_eq!(at(Stopped), [start("b")]);
+}
+
+#[test]
+fn a_leased_tier_stays_and_grants_no_more_once_an_older_waiter_needs_its_memory() {
+    let tiers = vec![leased("a", 5), tier("b", Stopped, 5)];
+    assert_eq!(plan(&state(1, tiers.clone(), &["b", "a"])), []);
+    assert_eq!(
+        plan(&state(1, tiers, &["a", "b"])),
+        [Step::Grant(1)],
+        "a request that came before the other's is served first"
+    );
+}
+
+#[test]
+fn an_idle_tier_with_a_younger_waiter_is_ended_for_the_older_one() {
+    let tiers = vec![tier("a", Ready, 5), tier("b", Stopped, 5)];
+    assert_eq!(plan(&state(1, tiers, &["b", "a"])), [stop("a")]);
+}
+
+#[test]
+fn tiers_that_fit_together_stay_loaded_together() {
+    let tiers = vec![leased("a", 4), tier("b", Stopped, 6)];
+    assert_eq!(
+        plan(&state(2, tiers, &["b", "a"])),
+        [start("b"), Step::Grant(2)]
+    );
+}
+
+#[test]
+fn the_budget_counts_bytes_even_where_tiers_are_allowed() {
+    let tiers = vec![tier("a", Ready, 5), tier("b", Stopped, 6)];
+    assert_eq!(plan(&state(8, tiers, &["b"])), [stop("a")]);
+}
+
+#[test]
+fn the_least_recently_used_idle_tier_leaves_first() {
+    let tiers = vec![
+        used(3, tier("a", Ready, 3)),
+        used(1, leased("b", 3)),
+        used(2, tier("c", Ready, 3)),
+        tier("d", Stopped, 3),
+    ];
+    assert_eq!(plan(&state(8, tiers, &["d"])), [stop("c")]);
+}
+
+#[test]
+fn no_more_tiers_leave_than_needed() {
+    let tiers = vec![
+        used(1, tier("small", Ready, 1)),
+        used(2, tier("large", Ready, 8)),
+        tier("new", Stopped, 9),
+    ];
+    assert_eq!(plan(&state(8, tiers, &["new"])), [stop("large")]);
+}
+
+#[test]
+fn memory_that_is_on_its_way_back_is_not_asked_for_twice() {
+    let tiers = vec![
+        tier("a", Stopping, 5),
+        tier("b", Ready, 5),
+        tier("c", Stopped, 5),
+    ];
+    assert_eq!(plan(&state(8, tiers, &["c"])), []);
+}
+
+#[test]
+fn nothing_loads_while_another_tier_starts_or_stops() {
+    for phase in [Starting, Stopping] {
+        let tiers = vec![tier("a", phase, 2), tier("b", Stopped, 2)];
+        assert_eq!(plan(&state(8, tiers, &["a", "b"])), []);
+    }
+}
+
+#[test]
+fn one_tier_starts_at_a_time() {
+    let tiers = vec![tier("a", Stopped, 2), tier("b", Stopped, 2)];
+    assert_eq!(plan(&state(8, tiers, &["b", "a"])), [start("b")]);
+}
+
+#[test]
+fn a_load_that_nobody_waits_for_any_more_gives_way() {
+    let tiers = vec![tier("a", Starting, 5), tier("b", Stopped, 5)];
+    assert_eq!(plan(&state(1, tiers.clone(), &["b"])), [stop("a")]);
+    assert_eq!(plan(&state(1, tiers, &["a", "b"])), []);
+}
+
+#[test]
+fn a_tier_whose_model_has_not_been_read_ends_nobody_and_keeps_its_place() {
+    let unread = TierView {
+        plan_bytes: None,
+        ..tier("b", Stopped, 0)
+    };
+    let tiers = vec![tier("a", Ready, 5), unread, tier("c", Stopped, 5)];
+    assert_eq!(
+        plan(&state(1, tiers, &["b", "c", "a"])),
+        [Step::Grant(3)],
+        "what is loaded may be used meanwhile"
+    );
+}
+
+#[test]
+fn a_plan_that_can_never_fit_holds_nobody_up() {
+    let tiers = vec![
+        tier("a", Ready, 5),
+        tier("huge", Stopped, 11),
+        tier("c", Stopped, 5),
+    ];
+    let state = state(1, tiers, &["huge", "c"]);
+    assert!(!fits_alone(&state.budget, 11));
+    assert_eq!(plan(&state), [stop("a")]);
+}
+
+#[test]
+fn a_stop_wish_drains_and_grants_nothing() {
+    let wished = |view| plan(&state(1, vec![wish(StopWish::Drain, view)], &["a"]));
+    assert_eq!(wished(leased("a", 5)), []);
+    assert_eq!(wished(tier("a", Ready, 5)), [stop("a")]);
+    assert_eq!(wished(tier("a", Stopping, 5)), []);
+}
+
+#[test]
+fn a_forced_stop_takes_a_leased_tier_away() {
+    let tiers = vec![wish(StopWish::Force, leased("a", 5))];
+    assert_eq!(plan(&state(1, tiers, &[])), [force("a")]);
+}
+
+#[test]
+fn a_stop_wish_ends_a_load_at_once() {
+    let tiers = vec![wish(StopWish::Drain, tier("a", Starting, 5))];
+    assert_eq!(plan(&state(1, tiers, &["a"])), [stop("a")]);
+}
+
+#[test]
+fn a_lowered_budget_ends_idle_tiers_and_drains_leased_ones() {
+    let tiers = vec![used(2, tier("a", Ready, 6)), used(1, leased("b", 6))];
+    assert_eq!(plan(&state(8, tiers, &["b"])), [stop("a"), Step::Grant(1)]);
+    let tiers = vec![leased("a", 6), used(1, leased("b", 6))];
+    assert_eq!(plan(&state(8, tiers, &["a", "b"])), [Step::Grant(2)]);
+}

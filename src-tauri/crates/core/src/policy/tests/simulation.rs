@@ -1,0 +1,358 @@
+//! A little machine that obeys the policy, driven by random events.
+
+use super::*;
+use proptest::prelude::*;
+use std::collections::BTreeSet;
+
+#[derive(Debug, Clone, Copy)]
+enum Event {
+    Arrive(usize),
+    /// A request leaves the queue.
+    Cancel(usize),
+    Release(usize),
+    /// The tier's model has been read.
+    Read(usize),
+    /// The tier's worker is ready.
+    Loaded(usize),
+    /// The tier's worker has ended, as asked or by a crash.
+    Exited(usize),
+    Wish(usize, StopWish),
+    Budget {
+        total_bytes: u64,
+        max_loaded: usize,
+    },
+}
+
+struct Tier {
+    view: TierView,
+    bytes: u64,
+}
+
+struct Machine {
+    budget: Budget,
+    tiers: Vec<Tier>,
+    queue: Vec<Waiting>,
+    /// The tier of each lease.
+    leases: Vec<usize>,
+    clock: u64,
+    requests: u64,
+    granted: BTreeSet<u64>,
+    refused: BTreeSet<u64>,
+    budget_moved: bool,
+}
+
+impl Machine {
+    fn new(max_loaded: usize, sizes: &[u64]) -> Self {
+        let tier = |(index, &bytes): (usize, &u64)| Tier {
+            view: TierView {
+                plan_bytes: None,
+                ..super::tier(&format!("t{index}"), Stopped, 0)
+            },
+            bytes,
+        };
+        Self {
+            budget: Budget {
+                total_bytes: 10,
+                max_loaded,
+            },
+            tiers: sizes.iter().enumerate().map(tier).collect(),
+            queue: Vec::new(),
+            leases: Vec::new(),
+            clock: 0,
+            requests: 0,
+            granted: BTreeSet::new(),
+            refused: BTreeSet::new(),
+            budget_moved: false,
+        }
+    }
+
+    fn tick(&mut self) -> u64 {
+        self.clock += 1;
+        self.clock
+    }
+
+    fn waits(&self, request: u64) -> bool {
+        self.queue.iter().any(|waiting| waiting.request == request)
+    }
+
+    fn handle(&mut self, event: Event) {
+        let tiers = self.tiers.len();
+        match event {
+            Event::Arrive(tier) => {
+                self.requests += 1;
+                self.queue.push(Waiting {
+                    request: self.requests,
+                    tier: self.tiers[tier % tiers].view.id.clone(),
+                });
+            }
+            Event::Cancel(at) if !self.queue.is_empty() => {
+                self.queue.remove(at % self.queue.len());
+            }
+            Event::Release(at) if !self.leases.is_empty() => {
+                let tier = self.leases.remove(at % self.leases.len());
+                self.tiers[tier].view.leases -= 1;
+                if self.tiers[tier].view.leases == 0 {
+                    self.tiers[tier].view.last_used = self.tick();
+                }
+            }
+            Event::Read(tier) => {
+                let tier = &mut self.tiers[tier % tiers];
+                tier.view.plan_bytes = Some(tier.bytes);
+            }
+            Event::Loaded(tier) => {
+                let view = &mut self.tiers[tier % tiers].view;
+                if view.phase == Starting {
+                    view.phase = Ready;
+                }
+            }
+            Event::Exited(tier) => self.exited(tier % tiers),
+            Event::Wish(tier, wish) => {
+                let view = &mut self.tiers[tier % tiers].view;
+                if view.phase != Stopped {
+                    view.stop = Some(wish);
+                }
+            }
+            Event::Budget {
+                total_bytes,
+                max_loaded,
+            } => {
+                self.budget = Budget {
+                    total_bytes,
+                    max_loaded,
+                };
+                self.budget_moved = true;
+            }
+            Event::Cancel(_) | Event::Release(_) => {}
+        }
+        self.refuse_what_never_fits();
+        self.settle();
+    }
+
+    fn exited(&mut self, tier: usize) {
+        let view = &mut self.tiers[tier].view;
+        if view.phase != Stopped {
+            view.phase = Stopped;
+            view.plan_bytes = None;
+            view.leases = 0;
+            view.stop = None;
+            self.leases.retain(|&leased| leased != tier);
+        }
+    }
+
+    fn refuse_what_never_fits(&mut self) {
+        for tier in &self.tiers {
+            let plan = tier.view.plan_bytes.filter(|_| tier.view.phase == Stopped);
+            if plan.is_some_and(|bytes| !fits_alone(&self.budget, bytes)) {
+                let never = |waiting: &mut Waiting| waiting.tier == tier.view.id;
+                let refused = self.queue.extract_if(.., never);
+                self.refused.extend(refused.map(|waiting| waiting.request));
+            }
+        }
+    }
+
+    /// Carries out steps until there are none, and checks each against the rules.
+    fn settle(&mut self) {
+        for _ in 0..100 {
+            let state = State {
+                budget: self.budget,
+                tiers: self.tiers.iter().map(|tier| tier.view.clone()).collect(),
+                queue: self.queue.clone(),
+            };
+            let steps = plan(&state);
+            assert_eq!(steps, plan(&state), "equal inputs give equal plans");
+            if steps.is_empty() {
+                return self.check();
+            }
+            for step in &steps {
+                self.apply(step);
+            }
+        }
+        panic!("the policy never comes to rest");
+    }
+
+    fn apply(&mut self, step: &Step) {
+        match step {
+            Step::Start(id) => self.start(id),
+            Step::Stop { tier, force } => {
+                let at = self.index(tier);
+                let view = &mut self.tiers[at].view;
+                assert!(matches!(view.phase, Starting | Ready));
+                assert!(view.leases == 0 || *force, "a leased tier was ended");
+                assert!(!force || view.stop == Some(StopWish::Force));
+                view.phase = Stopping;
+            }
+            Step::Grant(request) => {
+                let of = |waiting: &Waiting| waiting.request == *request;
+                let at = self.queue.iter().position(of).expect("it waits");
+                let waiting = self.queue.remove(at);
+                let tier = self.index(&waiting.tier);
+                let now = self.tick();
+                let view = &mut self.tiers[tier].view;
+                assert_eq!((view.phase, view.stop), (Ready, None));
+                view.leases += 1;
+                view.last_used = now;
+                self.leases.push(tier);
+                assert!(self.granted.insert(*request), "granted twice");
+            }
+        }
+    }
+
+    fn start(&mut self, id: &TierId) {
+        let settled = |tier: &Tier| matches!(tier.view.phase, Stopped | Ready);
+        assert!(
+            self.tiers.iter().all(settled),
+            "a load before memory is back"
+        );
+        assert!(
+            self.queue.iter().any(|waiting| waiting.tier == *id),
+            "a load that nobody waits for"
+        );
+        let at = self.index(id);
+        let tier = &mut self.tiers[at];
+        assert_eq!(tier.view.phase, Stopped);
+        assert_eq!(tier.view.plan_bytes, Some(tier.bytes));
+        tier.view.phase = Starting;
+        self.check_budget();
+    }
+
+    fn index(&self, id: &TierId) -> usize {
+        let of = |tier: &Tier| tier.view.id == *id;
+        self.tiers.iter().position(of).expect("the tier exists")
+    }
+
+    fn check(&self) {
+        // A budget that was lowered is exceeded until leases end; loads are checked always.
+        if !self.budget_moved {
+            self.check_budget();
+        }
+    }
+
+    fn check_budget(&self) {
+        let held = || self.tiers.iter().filter(|tier| tier.view.phase != Stopped);
+        assert!(held().map(|tier| tier.bytes).sum::<u64>() <= self.budget.total_bytes);
+        assert!(held().count() <= self.budget.max_loaded);
+    }
+
+    fn pay(&mut self, which: impl FnOnce(usize) -> usize) {
+        let owed = self.owed();
+        if !owed.is_empty() {
+            self.handle(owed[which(owed.len())]);
+        }
+    }
+
+    /// What the world outside owes: models are read, loads finish, processes end, leases end.
+    fn owed(&self) -> Vec<Event> {
+        let mut owed: Vec<_> = (0..self.leases.len()).map(Event::Release).collect();
+        for (index, tier) in self.tiers.iter().enumerate() {
+            match tier.view.phase {
+                Stopped if tier.view.plan_bytes.is_none() => owed.push(Event::Read(index)),
+                Starting => owed.push(Event::Loaded(index)),
+                Stopping => owed.push(Event::Exited(index)),
+                Stopped | Ready => {}
+            }
+        }
+        owed
+    }
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let which = || 0..8_usize;
+    let wish = prop_oneof![Just(StopWish::Drain), Just(StopWish::Force)];
+    prop_oneof![
+        6 => which().prop_map(Event::Arrive),
+        1 => which().prop_map(Event::Cancel),
+        4 => which().prop_map(Event::Release),
+        4 => which().prop_map(Event::Read),
+        4 => which().prop_map(Event::Loaded),
+        4 => which().prop_map(Event::Exited),
+        1 => (which(), wish).prop_map(|(tier, wish)| Event::Wish(tier, wish)),
+    ]
+}
+
+fn event_or_budget() -> impl Strategy<Value = Event> {
+    let budget = (1..16_u64, 1..4_usize).prop_map(|(total_bytes, max_loaded)| Event::Budget {
+        total_bytes,
+        max_loaded,
+    });
+    prop_oneof![12 => event(), 1 => budget]
+}
+
+/// Up to four tiers, of which most fit a budget of 10, alone or together, and some never do.
+fn machine() -> impl Strategy<Value = Machine> {
+    let sizes = prop::collection::vec(1..12_u64, 1..5);
+    (1..4_usize, sizes).prop_map(|(max_loaded, sizes)| Machine::new(max_loaded, &sizes))
+}
+
+impl std::fmt::Debug for Machine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sizes: Vec<_> = self.tiers.iter().map(|tier| tier.bytes).collect();
+        write!(f, "{sizes:?} in {:?}", self.budget)
+    }
+}
+
+fn config() -> ProptestConfig {
+    // `PROPTEST_CASES` overrides the count.
+    let cases = ProptestConfig::default().cases.max(500);
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn no_sequence_of_events_breaks_a_rule(
+        mut machine in machine(),
+        events in prop::collection::vec(event(), 0..120),
+    ) {
+        for event in events {
+            machine.handle(event);
+        }
+    }
+
+    #[test]
+    fn a_moving_budget_breaks_no_rule(
+        mut machine in machine(),
+        events in prop::collection::vec(event_or_budget(), 0..120),
+    ) {
+        for event in events {
+            machine.handle(event);
+        }
+    }
+
+    #[test]
+    fn everyone_is_served_in_the_end_however_many_younger_requests_keep_coming(
+        mut machine in machine(),
+        events in prop::collection::vec(event_or_budget(), 0..40),
+        world in prop::collection::vec(any::<prop::sample::Index>(), 16),
+    ) {
+        for event in events {
+            machine.handle(event);
+        }
+        let mut old: Vec<_> = machine.queue.iter().map(|waiting| waiting.request).collect();
+        // A crowd never leaves whatever is loaded: a tier's last lease does not end before the next is asked for.
+        for round in 0..1_000 {
+            old.retain(|&request| machine.waits(request));
+            if old.is_empty() {
+                break;
+            }
+            for tier in 0..machine.tiers.len() {
+                let waiting = machine.queue.iter().filter(|w| w.tier == machine.tiers[tier].view.id);
+                if waiting.count() < 3 {
+                    machine.handle(Event::Arrive(tier));
+                }
+            }
+            // One debt at random, and the oldest lease and the last process's, so that none is put off for ever.
+            prop_assert!(!machine.owed().is_empty(), "stuck with {:?}", machine.queue);
+            machine.pay(|owed| world[round % world.len()].index(owed));
+            machine.pay(|_| 0);
+            machine.pay(|owed| owed - 1);
+        }
+        prop_assert!(old.is_empty(), "never served: {old:?}");
+        let ends = machine.granted.intersection(&machine.refused).count();
+        prop_assert_eq!(ends, 0, "a request has one end");
+    }
+}
