@@ -1,0 +1,144 @@
+//! The table of chats.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Deserialize;
+use tierbar_core::{Code, Error, TierId, chat::ChatSummary};
+use uuid::Uuid;
+
+const MAX_TITLE_CHARS: usize = 500;
+const MAX_MODEL_CHARS: usize = 500;
+const COLUMNS: &str = "id, title, model, created_at, updated_at";
+
+/// What a client may set of a chat: the bodies of `POST` and `PATCH /tierbar/v1/chats`. A field that is absent or
+/// `null` is not set.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub struct ChatFields {
+    pub title: Option<String>,
+    /// A tier's name, a model's id, or `auto`.
+    pub model: Option<String>,
+}
+
+impl ChatFields {
+    pub(crate) fn checked(mut self) -> Result<Self, Error> {
+        if let Some(title) = &mut self.title {
+            *title = title.trim().to_owned();
+            within(title, "title", MAX_TITLE_CHARS)?;
+        }
+        if let Some(model) = &mut self.model {
+            *model = model.trim().to_owned();
+            within(model, "model", MAX_MODEL_CHARS)?;
+            if model.is_empty() {
+                return Err(Error::new(Code::BadRequest, "model is empty")
+                    .hint("name a tier or a model, or use \"auto\""));
+            }
+        }
+        Ok(self)
+    }
+}
+
+fn within(text: &str, field: &str, most: usize) -> Result<(), Error> {
+    let chars = text.chars().count();
+    if chars <= most {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::BadRequest,
+        format!("{field} has {chars} characters; at most {most} are kept"),
+    ))
+}
+
+pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<ChatSummary>> {
+    connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM chats ORDER BY updated_at DESC, rowid DESC"
+        ))?
+        .query_map([], summary)?
+        .collect()
+}
+
+pub(crate) fn find(connection: &Connection, id: &str) -> rusqlite::Result<Option<ChatSummary>> {
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM chats WHERE id = ?1"))?
+        .query_row([id], summary)
+        .optional()
+}
+
+pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::Result<ChatSummary> {
+    let now = now();
+    let chat = ChatSummary {
+        id: Uuid::new_v4().to_string(),
+        title: fields.title.unwrap_or_default(),
+        model: fields.model.unwrap_or_else(|| TierId::AUTO.to_owned()),
+        created_at: now.clone(),
+        updated_at: now,
+    };
+    connection
+        .prepare_cached(&format!(
+            "INSERT INTO chats ({COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5)"
+        ))?
+        .execute(params![
+            chat.id,
+            chat.title,
+            chat.model,
+            chat.created_at,
+            chat.updated_at
+        ])?;
+    Ok(chat)
+}
+
+pub(crate) fn update(
+    connection: &Connection,
+    id: &str,
+    fields: &ChatFields,
+) -> rusqlite::Result<Option<ChatSummary>> {
+    connection
+        .prepare_cached(
+            "UPDATE chats SET title = coalesce(?2, title), model = coalesce(?3, model), updated_at = ?4 WHERE id = ?1",
+        )?
+        .execute(params![id, fields.title, fields.model, now()])?;
+    find(connection, id)
+}
+
+/// Whether there was such a chat. Its messages go with it.
+pub(crate) fn delete(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
+    Ok(connection
+        .prepare_cached("DELETE FROM chats WHERE id = ?1")?
+        .execute([id])?
+        > 0)
+}
+
+/// Marks the chat as changed now. Whether there is such a chat.
+pub(crate) fn touch(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
+    let changed = connection
+        .prepare_cached("UPDATE chats SET updated_at = ?2 WHERE id = ?1")?
+        .execute(params![id, now()])?;
+    Ok(changed > 0)
+}
+
+pub(crate) fn title_if_untitled(
+    connection: &Connection,
+    id: &str,
+    title: &str,
+) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE chats SET title = ?2 WHERE id = ?1 AND title = ''")?
+        .execute(params![id, title])?;
+    Ok(())
+}
+
+fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
+    Ok(ChatSummary {
+        id: row.get(0)?,
+        title: row.get(1)?,
+        model: row.get(2)?,
+        created_at: row.get(3)?,
+        updated_at: row.get(4)?,
+    })
+}
+
+/// A fixed number of decimals, so that times sort as text.
+fn now() -> String {
+    format!("{:.6}", Timestamp::now())
+}

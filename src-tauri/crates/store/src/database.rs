@@ -1,0 +1,170 @@
+//! The connection: opening, the schema, and one call at a time.
+
+use crate::failure;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite_migration::{M, Migrations};
+use std::{
+    fs::OpenOptions,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tierbar_core::Error;
+
+/// One entry per version of the schema, oldest first. A released entry never changes.
+const MIGRATIONS: &[M<'static>] = &[M::up(concat!(
+    include_str!("chats.sql"),
+    include_str!("messages.sql")
+))];
+
+/// A backup program may hold the file for a moment.
+const BUSY: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct Database {
+    path: PathBuf,
+    connection: Mutex<Connection>,
+}
+
+impl Database {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        // Chats are private: the file is made before SQLite would make it readable for all, and SQLite gives its
+        // side files the same mode. The plain open also tells a folder or a missing parent more clearly.
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(path)
+            .map_err(|error| failure::of_io(path, &error))?;
+        let sqlite = |error: rusqlite::Error| failure::of_sqlite(path, &error);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut connection = Connection::open_with_flags(path, flags).map_err(sqlite)?;
+        connection.busy_timeout(BUSY).map_err(sqlite)?;
+
+        // Before anything is written: the pragmas below change a file's header.
+        let found: i64 = connection
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .map_err(sqlite)?;
+        if usize::try_from(found).map_or(true, |found| found > MIGRATIONS.len()) {
+            return Err(failure::newer_schema(path, found, MIGRATIONS.len()));
+        }
+        configure(&connection).map_err(sqlite)?;
+        Migrations::from_slice(MIGRATIONS)
+            .to_latest(&mut connection)
+            .map_err(|error| match error {
+                rusqlite_migration::Error::RusqliteError { err, .. } => sqlite(err),
+                other => Error::new(
+                    tierbar_core::Code::Internal,
+                    format!("{}: {other}", path.display()),
+                ),
+            })?;
+        Ok(Self {
+            path: path.to_owned(),
+            connection: Mutex::new(connection),
+        })
+    }
+
+    pub(crate) fn read<T>(
+        &self,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        query(&self.lock()).map_err(|error| failure::of_sqlite(&self.path, &error))
+    }
+
+    /// All of the change or, if it fails, nothing of it.
+    pub(crate) fn write<T>(
+        &self,
+        change: impl FnOnce(&Transaction) -> rusqlite::Result<T>,
+    ) -> Result<T, Error> {
+        let mut connection = self.lock();
+        let done = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .and_then(|transaction| {
+                let value = change(&transaction)?;
+                transaction.commit()?;
+                Ok(value)
+            });
+        done.map_err(|error| failure::of_sqlite(&self.path, &error))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Connection> {
+        // A call that panicked has dropped its transaction, which rolled it back.
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn configure(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
+    // A message that was acknowledged survives a power cut; at a chat's pace its sync costs nothing.
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update_and_check(None, "secure_delete", true, |_| Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_migrations_apply_to_an_empty_database() {
+        assert_eq!(Migrations::from_slice(MIGRATIONS).validate(), Ok(()));
+    }
+
+    #[test]
+    fn a_full_volume_is_told_and_the_change_is_undone() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
+        let fields = crate::ChatFields::default();
+        database
+            .write(|change| crate::chats::create(change, fields.clone()))
+            .unwrap();
+        // SQLite's own limit reports what a full volume does.
+        let pages: i64 = database
+            .lock()
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        database
+            .lock()
+            .pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))
+            .unwrap();
+        let filled = (0..10_000).find_map(|_| {
+            let fields = crate::ChatFields {
+                title: Some("t".repeat(400)),
+                model: None,
+            };
+            database
+                .write(|change| crate::chats::create(change, fields))
+                .err()
+        });
+        let error = filled.unwrap();
+        assert_eq!(error.code, tierbar_core::Code::Storage);
+        assert!(error.message.contains("is full"), "{error}");
+        assert!(
+            database
+                .read(crate::chats::list)
+                .unwrap()
+                .iter()
+                .any(|chat| chat.title.is_empty())
+        );
+    }
+
+    #[test]
+    fn a_change_that_fails_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
+        let failed = database.write(|change| {
+            crate::chats::create(change, crate::ChatFields::default())?;
+            change.execute(
+                "INSERT INTO messages (chat_id, role, content) VALUES ('none', 'user', '')",
+                [],
+            )
+        });
+        assert_eq!(failed.unwrap_err().code, tierbar_core::Code::Internal);
+        assert_eq!(database.read(crate::chats::list).unwrap(), []);
+    }
+}

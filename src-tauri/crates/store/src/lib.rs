@@ -1,0 +1,136 @@
+//! What the user's chats say, in one SQLite file. One file per table; no other crate sees SQLite.
+
+mod chats;
+mod database;
+mod failure;
+mod messages;
+mod title;
+
+pub use chats::ChatFields;
+
+use database::Database;
+use std::{path::Path, sync::Arc};
+use tierbar_core::{
+    Code, Error,
+    chat::{Chat, ChatMessage, ChatSummary},
+};
+
+/// A handle on the one connection; clones share it. Calls run one after another on the blocking pool, and a call
+/// whose future is dropped still completes.
+///
+/// Errors of all calls: [`Code::NotFound`] for an id that no chat has, [`Code::BadRequest`] for a value out of
+/// bounds, [`Code::PayloadTooLarge`] for a message beyond SQLite's limit of 1 GB, and [`Code::Storage`] with the
+/// file's path and what to do.
+#[derive(Debug, Clone)]
+pub struct Store {
+    database: Arc<Database>,
+}
+
+impl Store {
+    /// Opens the file, making it (mode 0600) or bringing it to this version's schema if need be. Blocking.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if it cannot be made or read, is damaged, or was written by a newer Tierbar; such a file
+    /// is left as it is.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            database: Arc::new(Database::open(path)?),
+        })
+    }
+
+    /// All chats, the last changed first.
+    pub async fn list_chats(&self) -> Result<Vec<ChatSummary>, Error> {
+        self.call(|database| database.read(chats::list)).await
+    }
+
+    /// An untitled chat (title `""`) that asks `auto`, unless the fields say otherwise.
+    pub async fn create_chat(&self, fields: ChatFields) -> Result<ChatSummary, Error> {
+        let fields = fields.checked()?;
+        self.call(move |database| database.write(|change| chats::create(change, fields)))
+            .await
+    }
+
+    pub async fn chat(&self, id: &str) -> Result<Chat, Error> {
+        let id = id.to_owned();
+        self.call(move |database| {
+            database
+                .read(|connection| {
+                    let Some(summary) = chats::find(connection, &id)? else {
+                        return Ok(None);
+                    };
+                    Ok(Some(Chat {
+                        summary,
+                        messages: messages::of_chat(connection, &id)?,
+                    }))
+                })?
+                .ok_or_else(|| no_chat(&id))
+        })
+        .await
+    }
+
+    /// Sets the fields that are given.
+    pub async fn update_chat(&self, id: &str, fields: ChatFields) -> Result<ChatSummary, Error> {
+        let (id, fields) = (id.to_owned(), fields.checked()?);
+        self.call(move |database| {
+            database
+                .write(|change| chats::update(change, &id, &fields))?
+                .ok_or_else(|| no_chat(&id))
+        })
+        .await
+    }
+
+    /// Removes the chat and its messages; their text is overwritten in the file.
+    pub async fn delete_chat(&self, id: &str) -> Result<(), Error> {
+        let id = id.to_owned();
+        self.call(move |database| {
+            let found = database.write(|change| chats::delete(change, &id))?;
+            found.then_some(()).ok_or_else(|| no_chat(&id))
+        })
+        .await
+    }
+
+    /// Adds a message at the end. The first user message that has words titles an untitled chat: its first line,
+    /// cut to 60 characters at a word's end.
+    pub async fn add_message(&self, id: &str, message: ChatMessage) -> Result<ChatSummary, Error> {
+        let id = id.to_owned();
+        self.call(move |database| {
+            database
+                .write(|change| {
+                    if !chats::touch(change, &id)? {
+                        return Ok(None);
+                    }
+                    messages::add(change, &id, &message)?;
+                    if let Some(title) = title::of_message(&message) {
+                        chats::title_if_untitled(change, &id, &title)?;
+                    }
+                    chats::find(change, &id)
+                })?
+                .ok_or_else(|| no_chat(&id))
+        })
+        .await
+    }
+
+    async fn call<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let database = Arc::clone(&self.database);
+        let ended = tokio::task::spawn_blocking(move || work(&database)).await;
+        ended.unwrap_or_else(|ended| {
+            let code = if ended.is_cancelled() {
+                Code::ShuttingDown
+            } else {
+                Code::Internal
+            };
+            Err(Error::new(
+                code,
+                format!("the store did not finish: {ended}"),
+            ))
+        })
+    }
+}
+
+fn no_chat(id: &str) -> Error {
+    let shown: String = id.chars().take(64).collect();
+    Error::new(Code::NotFound, format!("there is no chat \"{shown}\""))
+}

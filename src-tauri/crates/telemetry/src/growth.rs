@@ -1,0 +1,117 @@
+//! Change of a level over the last minute, from readings at any pace.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// The readings of the last minute, and the last one before it.
+#[derive(Debug, Default)]
+pub(crate) struct Growth {
+    readings: VecDeque<(Instant, u64)>,
+}
+
+impl Growth {
+    /// Takes a reading and answers the change per minute, in the level's own unit.
+    ///
+    /// Before a minute has been seen it is the change since the first reading, not blown up to a minute, so that
+    /// the first seconds cannot raise an alarm. After a pause longer than a minute it is the mean of the pause.
+    pub(crate) fn record(&mut self, now: Instant, level: u64) -> i64 {
+        self.readings.push_back((now, level));
+        let age = |at: Instant| now.saturating_duration_since(at);
+        while self
+            .readings
+            .get(1)
+            .is_some_and(|&(at, _)| age(at) >= WINDOW)
+        {
+            self.readings.pop_front();
+        }
+        let Some(&(since, base)) = self.readings.front() else {
+            return 0;
+        };
+        let change = i128::from(level) - i128::from(base);
+        let window = i128::try_from(WINDOW.as_millis()).unwrap_or(i128::MAX);
+        let elapsed = i128::try_from(age(since).as_millis())
+            .unwrap_or(i128::MAX)
+            .max(window);
+        let per_minute = change * window / elapsed;
+        i64::try_from(per_minute).unwrap_or(if per_minute < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn seconds(readings: &[(u64, u64)]) -> Vec<i64> {
+        let start = Instant::now();
+        let mut growth = Growth::default();
+        readings
+            .iter()
+            .map(|&(at, level)| growth.record(start + Duration::from_secs(at), level))
+            .collect()
+    }
+
+    #[test]
+    fn the_first_reading_has_no_growth_however_high_the_level_is() {
+        assert_eq!(seconds(&[(0, 8_000 * MIB)]), [0]);
+    }
+
+    #[test]
+    fn the_first_seconds_are_not_blown_up_to_a_minute() {
+        assert_eq!(seconds(&[(0, 0), (1, 10)]), [0, 10]);
+    }
+
+    #[test]
+    fn steady_growth_reads_as_growth_per_minute() {
+        let readings: Vec<_> = (0..=300).step_by(2).map(|at| (at, at * MIB)).collect();
+        let growth = seconds(&readings);
+        assert!(
+            growth[30..].iter().all(|&growth| growth == 60 * MIB as i64),
+            "{growth:?}"
+        );
+    }
+
+    #[test]
+    fn growth_ends_a_minute_after_the_level_stopped_rising() {
+        let growth = seconds(&[
+            (0, 0),
+            (10, 500),
+            (30, 500),
+            (69, 500),
+            (70, 500),
+            (71, 500),
+        ]);
+        assert_eq!(growth, [0, 500, 500, 434, 0, 0]);
+    }
+
+    #[test]
+    fn a_shrinking_level_grows_negatively() {
+        assert_eq!(seconds(&[(0, 900), (60, 300)]), [0, -600]);
+    }
+
+    #[test]
+    fn a_pause_is_averaged_over_its_length() {
+        assert_eq!(seconds(&[(0, 0), (600, 1000)]), [0, 100]);
+    }
+
+    #[test]
+    fn extreme_levels_do_not_overflow() {
+        assert_eq!(seconds(&[(0, u64::MAX), (60, 0)]), [0, i64::MIN]);
+        assert_eq!(seconds(&[(0, 0), (60, u64::MAX)]), [0, i64::MAX]);
+    }
+
+    #[test]
+    fn the_ring_holds_about_a_minute() {
+        let start = Instant::now();
+        let mut growth = Growth::default();
+        for second in 0..10_000 {
+            growth.record(start + Duration::from_secs(second), second);
+        }
+        assert!(growth.readings.len() <= 62, "{}", growth.readings.len());
+    }
+}

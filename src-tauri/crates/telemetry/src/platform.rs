@@ -1,0 +1,22 @@
+//! What only the operating system can tell: pressure, a container's limits, one process's memory.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+
+#[cfg(target_os = "linux")]
+use linux as os;
+#[cfg(target_os = "macos")]
+use macos as os;
+
+pub(crate) use os::{PRESSURE_COUNTS_AVAILABLE, pressure, within_limits};
+
+/// Bytes that the process's end would give back; `None` if there is no such process or it is not ours to read.
+///
+/// Linux: the proportional share of its anonymous and shared memory, and its swap. Clean page cache, such as
+/// mapped weights, is not part of it. macOS: `ri_phys_footprint`, the figure of Activity Monitor.
+#[must_use]
+pub fn footprint(pid: u32) -> Option<u64> {
+    os::footprint(pid)
+}
