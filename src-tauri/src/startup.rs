@@ -1,0 +1,210 @@
+//! From the command line to a running app, and to its end.
+
+use crate::{
+    commands, login_item, platform, tray,
+    view::View,
+    windows::{self, Page},
+};
+use clap::Parser;
+use std::{process::ExitCode, time::Duration};
+use tauri::{AppHandle, Manager, RunEvent, async_runtime};
+use tierbar_core::{Code, Error};
+use tierbar_host::{Host, HostKind, HostOptions};
+use tokio::signal::unix::{SignalKind, signal};
+
+/// How long the host may take to end its workers before the app ends without waiting; they end with it.
+const SHUTDOWN: Duration = Duration::from_secs(15);
+
+/// Tierbar in the menu bar. Without a window system, use `tierbar serve`.
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Arguments {
+    /// Started by the system at login: if Tierbar runs already, leave it as it is.
+    #[arg(long, alias = "hidden")]
+    login: bool,
+    /// Open a window at once.
+    #[arg(long, value_enum)]
+    open: Option<Page>,
+}
+
+/// Runs the app until it is quit. The exit code is 1 if the host never ran.
+pub(crate) fn run(arguments: &Arguments) -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
+        )
+        .with_writer(std::io::stderr)
+        .init();
+    if let Err(reason) = platform::display() {
+        return fail(&format!(
+            "{reason}: run `tierbar serve` for the same without windows"
+        ));
+    }
+    let started = async_runtime::block_on(start());
+    if let Err(error) = &started {
+        if error.code == Code::AlreadyRunning
+            && let Some(running) = tierbar_host::running(None)
+            && running.kind == HostKind::App
+        {
+            if arguments.login {
+                return ExitCode::SUCCESS;
+            }
+            return match async_runtime::block_on(running.raise()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(error) => fail(&format!(
+                    "Tierbar runs already (pid {}) but does not answer: {error}",
+                    running.pid
+                )),
+            };
+        }
+        tell(error);
+    }
+    let open = arguments.open;
+    let app = tauri::Builder::default()
+        .plugin(login_item::plugin())
+        .invoke_handler(tauri::generate_handler![
+            commands::connection,
+            commands::login_item,
+            commands::open_chat,
+            commands::open_settings,
+            commands::reveal_models_folder,
+            commands::set_login_item,
+        ])
+        .setup(move |app| {
+            platform::leave_dock(app);
+            login_item::renew(app.handle());
+            end_on_signals(app.handle())?;
+            match started {
+                Ok(host) => {
+                    tray::build(app.handle(), View::running(&host.status().borrow()))?;
+                    attach(app.handle(), host);
+                    if let Some(page) = open {
+                        windows::open(app.handle(), page);
+                    }
+                }
+                Err(error) => tray::build(app.handle(), View::failed(&error))?,
+            }
+            Ok(())
+        })
+        .build(tauri::generate_context!());
+    let app = match app {
+        Ok(app) => app,
+        Err(error) => return fail(&format!("the menu-bar app could not start: {error}")),
+    };
+    let code = app.run_return(|app, event| match event {
+        // The last window was closed; without a code nobody asked for the app's end.
+        RunEvent::ExitRequested {
+            code: None, api, ..
+        } => api.prevent_exit(),
+        RunEvent::Exit => shut_down(app),
+        _ => {}
+    });
+    u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from)
+}
+
+async fn start() -> Result<Host, Error> {
+    Host::start(HostOptions {
+        home: None,
+        listen: None,
+        worker: None,
+        kind: HostKind::App,
+    })
+    .await
+}
+
+/// Connects the running host with the tray and the windows.
+fn attach(app: &AppHandle, host: Host) {
+    let shell = app.clone();
+    host.on_raise(move || windows::open(&shell, Page::Chat));
+    let mut status = host.status();
+    app.manage(host);
+    let shell = app.clone();
+    async_runtime::spawn(async move {
+        while status.changed().await.is_ok() {
+            let view = View::running(&status.borrow_and_update());
+            tray::show(&shell, view);
+        }
+    });
+}
+
+/// Starts the host again after it could not start.
+pub(crate) fn retry(app: &AppHandle) {
+    let app = app.clone();
+    tray::show(&app, View::starting());
+    async_runtime::spawn(async move {
+        match start().await {
+            Ok(host) => {
+                tray::show(&app, View::running(&host.status().borrow()));
+                attach(&app, host);
+            }
+            Err(error) => {
+                tell(&error);
+                tray::show(&app, View::failed(&error));
+            }
+        }
+    });
+}
+
+/// Shows the folder that holds the configuration, which is what most failed starts need.
+pub(crate) fn open_folder() {
+    let folder = tierbar_host::data_folder();
+    if let Err(error) = open::that_detached(&folder) {
+        tracing::error!(%error, folder = %folder.display(), "the folder could not be shown");
+    }
+}
+
+/// Ends the app; with status 1 if the host never ran.
+pub(crate) fn quit(app: &AppHandle) {
+    app.exit(i32::from(app.try_state::<Host>().is_none()));
+}
+
+fn end_on_signals(app: &AppHandle) -> std::io::Result<()> {
+    // Registering needs the runtime's context, and this runs outside of it.
+    let (mut terminate, mut interrupt) = async_runtime::block_on(async {
+        Ok::<_, std::io::Error>((
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::interrupt())?,
+        ))
+    })?;
+    let app = app.clone();
+    async_runtime::spawn(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        quit(&app);
+    });
+    Ok(())
+}
+
+/// On the main thread, as the last thing before the process ends, however that was asked for.
+fn shut_down(app: &AppHandle) {
+    let Some(host) = app.try_state::<Host>() else {
+        return;
+    };
+    if async_runtime::block_on(async { tokio::time::timeout(SHUTDOWN, host.shutdown()).await })
+        .is_err()
+    {
+        tracing::error!("the host did not end in time");
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "for the person at the terminal, whatever the log's filter"
+)]
+fn fail(message: &str) -> ExitCode {
+    eprintln!("tierbar-app: {message}");
+    ExitCode::FAILURE
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "for the person at the terminal, whatever the log's filter"
+)]
+fn tell(error: &Error) {
+    eprintln!("tierbar-app: {error}");
+    if let Some(hint) = &error.hint {
+        eprintln!("tierbar-app: {hint}");
+    }
+}

@@ -1,0 +1,255 @@
+//! The tray icon and its menu: the menu is made once for a set of items, and then changed in place.
+
+use crate::{
+    login_item, startup,
+    view::{Mark, Phase, View},
+    windows::{self, Page},
+};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tauri::{
+    AppHandle, Manager, Wry,
+    image::Image,
+    include_image,
+    menu::{CheckMenuItem, Menu, MenuEvent, MenuItem, PredefinedMenuItem},
+    tray::{TrayIcon, TrayIconBuilder},
+};
+use tierbar_core::{TierId, TierState, status::TierStatus};
+use tierbar_host::Host;
+
+const CHAT: &str = "chat";
+const SETTINGS: &str = "settings";
+const LOGIN: &str = "login";
+const RETRY: &str = "retry";
+const FOLDER: &str = "folder";
+const QUIT: &str = "quit";
+const TIER: &str = "tier:";
+
+/// The tray as it is now; locked on the main thread alone.
+pub(crate) struct Tray(Mutex<Shown>);
+
+struct Shown {
+    icon: TrayIcon,
+    items: Items,
+    view: View,
+}
+
+/// The items that change.
+struct Items {
+    lines: Vec<MenuItem<Wry>>,
+    tiers: Vec<CheckMenuItem<Wry>>,
+    login: Option<CheckMenuItem<Wry>>,
+}
+
+/// Makes the tray. On the main thread, once.
+pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
+    let (menu, items) = menu(app, &view)?;
+    let icon = TrayIconBuilder::with_id("tierbar")
+        .icon(image(view.mark))
+        .icon_as_template(true)
+        .tooltip("Tierbar")
+        .menu(&menu)
+        .show_menu_on_left_click(true)
+        .on_menu_event(clicked)
+        .build(app)?;
+    app.manage(Tray(Mutex::new(Shown { icon, items, view })));
+    Ok(())
+}
+
+/// Shows another view. From any thread.
+pub(crate) fn show(app: &AppHandle, view: View) {
+    update(app, move |app, shown| shown.show(app, view));
+}
+
+/// Brings every check back to what is so: the menu toggles a check by itself when it is clicked.
+pub(crate) fn refresh(app: &AppHandle) {
+    update(app, |app, shown| shown.sync(app));
+}
+
+fn update(
+    app: &AppHandle,
+    change: impl FnOnce(&AppHandle, &mut Shown) -> tauri::Result<()> + Send + 'static,
+) {
+    let shell = app.clone();
+    // Fails only when the event loop has ended, and the tray with it.
+    let _ = app.run_on_main_thread(move || {
+        let tray = shell.state::<Tray>();
+        if let Err(error) = change(&shell, &mut tray.lock()) {
+            tracing::error!(%error, "the tray could not be updated");
+        }
+    });
+}
+
+impl Tray {
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shown {
+    fn show(&mut self, app: &AppHandle, view: View) -> tauri::Result<()> {
+        if view.mark != self.view.mark {
+            self.icon
+                .set_icon_with_as_template(Some(image(view.mark)), true)?;
+        }
+        let before = std::mem::replace(&mut self.view, view);
+        if !before.same_items(&self.view) {
+            let (menu, items) = menu(app, &self.view)?;
+            self.icon.set_menu(Some(menu))?;
+            self.items = items;
+            return Ok(());
+        }
+        for (item, (old, new)) in self
+            .items
+            .lines
+            .iter()
+            .zip(before.lines.iter().zip(&self.view.lines))
+        {
+            if old != new {
+                item.set_text(label(new))?;
+            }
+        }
+        for (item, (old, new)) in self
+            .items
+            .tiers
+            .iter()
+            .zip(before.tiers.iter().zip(&self.view.tiers))
+        {
+            if old.text != new.text {
+                item.set_text(label(&new.text))?;
+            }
+        }
+        self.sync(app)
+    }
+
+    fn sync(&mut self, app: &AppHandle) -> tauri::Result<()> {
+        for (item, tier) in self.items.tiers.iter().zip(&self.view.tiers) {
+            check(item, tier.checked)?;
+        }
+        self.items
+            .login
+            .as_ref()
+            .map_or(Ok(()), |item| check(item, login_item::is_on(app)))
+    }
+}
+
+fn check(item: &CheckMenuItem<Wry>, on: bool) -> tauri::Result<()> {
+    if item.is_checked()? == on {
+        Ok(())
+    } else {
+        item.set_checked(on)
+    }
+}
+
+fn menu(app: &AppHandle, view: &View) -> tauri::Result<(Menu<Wry>, Items)> {
+    let item = |id: &str, text: &str| MenuItem::with_id(app, id, text, true, None::<&str>);
+    let line = |text: &String| MenuItem::new(app, label(text), false, None::<&str>);
+    let separator = || PredefinedMenuItem::separator(app);
+    let menu = Menu::new(app)?;
+    let mut items = Items {
+        lines: Vec::new(),
+        tiers: Vec::new(),
+        login: None,
+    };
+    for text in &view.lines {
+        let line = line(text)?;
+        menu.append(&line)?;
+        items.lines.push(line);
+    }
+    menu.append(&separator()?)?;
+    for tier in &view.tiers {
+        let id = format!("{TIER}{}", tier.id);
+        let item =
+            CheckMenuItem::with_id(app, id, label(&tier.text), true, tier.checked, None::<&str>)?;
+        menu.append(&item)?;
+        items.tiers.push(item);
+    }
+    match view.phase {
+        Phase::Starting => {}
+        Phase::Failed => {
+            menu.append_items(&[
+                &item(RETRY, "Try Again")?,
+                &item(FOLDER, "Open Config Folder")?,
+                &separator()?,
+            ])?;
+        }
+        Phase::Running => {
+            if !view.tiers.is_empty() {
+                menu.append(&separator()?)?;
+            }
+            let on = login_item::is_on(app);
+            let login =
+                CheckMenuItem::with_id(app, LOGIN, "Start at Login", true, on, None::<&str>)?;
+            menu.append_items(&[
+                &item(CHAT, "Open Chat")?,
+                &item(SETTINGS, "Settings…")?,
+                &login,
+                &separator()?,
+            ])?;
+            items.login = Some(login);
+        }
+    }
+    menu.append(&item(QUIT, "Quit Tierbar")?)?;
+    Ok((menu, items))
+}
+
+/// Text of ours in a menu, where a single `&` would mark a shortcut.
+fn label(text: &str) -> String {
+    text.replace('&', "&&")
+}
+
+fn image(mark: Mark) -> Image<'static> {
+    match mark {
+        Mark::Idle => include_image!("../icons/tray/idle.png"),
+        Mark::Loading => include_image!("../icons/tray/loading.png"),
+        Mark::Ready => include_image!("../icons/tray/ready.png"),
+        Mark::Busy => include_image!("../icons/tray/busy.png"),
+        Mark::Warning => include_image!("../icons/tray/warning.png"),
+        Mark::Failed => include_image!("../icons/tray/failed.png"),
+    }
+}
+
+fn clicked(app: &AppHandle, event: MenuEvent) {
+    match event.id().as_ref() {
+        CHAT => windows::open(app, Page::Chat),
+        SETTINGS => windows::open(app, Page::Settings),
+        RETRY => startup::retry(app),
+        FOLDER => startup::open_folder(),
+        QUIT => startup::quit(app),
+        LOGIN => {
+            if let Err(reason) = login_item::set(app, !login_item::is_on(app)) {
+                tracing::error!("{reason}");
+            }
+            refresh(app);
+        }
+        id => {
+            if let Some(tier) = id.strip_prefix(TIER).and_then(|id| TierId::new(id).ok()) {
+                toggle(app, tier);
+            }
+        }
+    }
+}
+
+/// Starts a tier that is not loaded and stops one that is. A tier that is finishing its answers is ended now.
+fn toggle(app: &AppHandle, id: TierId) {
+    refresh(app);
+    let tiers = app.state::<Host>().tiers();
+    let known: Vec<TierStatus> = tiers.snapshot();
+    let Some(tier) = known.into_iter().find(|tier| tier.id == id) else {
+        return;
+    };
+    if tier.model.is_none() {
+        return windows::open(app, Page::Settings);
+    }
+    tauri::async_runtime::spawn(async move {
+        let done = match tier.state {
+            TierState::Stopped | TierState::Failed => tiers.start(&id).await,
+            TierState::Starting | TierState::Ready | TierState::Busy => {
+                tiers.stop(&id, false).await
+            }
+            TierState::Stopping => tiers.stop(&id, true).await,
+        };
+        if let Err(error) = done {
+            tracing::warn!(tier = %id, code = error.code.as_str(), "{error}");
+        }
+    });
+}

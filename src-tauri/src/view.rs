@@ -1,0 +1,314 @@
+//! What the tray shows for a state of the host, as a value: the icon's mark, the lines of text, the tiers.
+
+use tierbar_core::{
+    Error, TierId, TierState,
+    budget::GIB,
+    status::{Pressure, Status, TierStatus},
+};
+
+/// The widest a line of the menu may be, in characters.
+const WIDTH: usize = 64;
+
+/// What the icon says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// No model in memory.
+    Idle,
+    /// A tier is being loaded or ended.
+    Loading,
+    Ready,
+    /// An answer is being written.
+    Busy,
+    /// Memory is short, or a tier has failed.
+    Warning,
+    /// The host could not start.
+    Failed,
+}
+
+/// A tier's item: checked while the tier is loaded or being loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tier {
+    pub(crate) id: TierId,
+    pub(crate) text: String,
+    pub(crate) checked: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct View {
+    pub(crate) mark: Mark,
+    /// Plain text at the top.
+    pub(crate) lines: Vec<String>,
+    pub(crate) tiers: Vec<Tier>,
+    pub(crate) phase: Phase,
+}
+
+/// Which commands the menu has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Phase {
+    Starting,
+    Failed,
+    Running,
+}
+
+impl View {
+    pub(crate) fn starting() -> Self {
+        Self {
+            mark: Mark::Loading,
+            lines: vec!["Starting…".to_owned()],
+            tiers: Vec::new(),
+            phase: Phase::Starting,
+        }
+    }
+
+    pub(crate) fn failed(error: &Error) -> Self {
+        let mut lines = wrapped(&format!("Tierbar could not start: {}", error.message));
+        lines.extend(error.hint.iter().flat_map(|hint| wrapped(hint)));
+        Self {
+            mark: Mark::Failed,
+            lines,
+            tiers: Vec::new(),
+            phase: Phase::Failed,
+        }
+    }
+
+    pub(crate) fn running(status: &Status) -> Self {
+        Self {
+            mark: mark(status),
+            lines: vec![status_line(status)],
+            tiers: status.tiers.iter().map(tier).collect(),
+            phase: Phase::Running,
+        }
+    }
+
+    /// Whether the same menu can show both, with other texts and checks.
+    pub(crate) fn same_items(&self, other: &Self) -> bool {
+        self.phase == other.phase
+            && self.lines.len() == other.lines.len()
+            && self
+                .tiers
+                .iter()
+                .map(|tier| &tier.id)
+                .eq(other.tiers.iter().map(|tier| &tier.id))
+    }
+}
+
+fn mark(status: &Status) -> Mark {
+    let any = |states: &[TierState]| status.tiers.iter().any(|tier| states.contains(&tier.state));
+    if status.ram.pressure > Pressure::Normal {
+        Mark::Warning
+    } else if any(&[TierState::Starting, TierState::Stopping]) {
+        Mark::Loading
+    } else if any(&[TierState::Busy]) {
+        Mark::Busy
+    } else if any(&[TierState::Failed]) {
+        Mark::Warning
+    } else if any(&[TierState::Ready]) {
+        Mark::Ready
+    } else {
+        Mark::Idle
+    }
+}
+
+/// `RAM 9.1 of 16 GB · swap 0.2 GB · 41 tok/s`. GB as the system counts memory, 2³⁰ bytes.
+fn status_line(status: &Status) -> String {
+    let ram = &status.ram;
+    let used = ram.total_bytes.saturating_sub(ram.available_bytes);
+    let mut line = format!(
+        "RAM {:.1} of {:.0} GB · swap {:.1} GB",
+        gigabytes(used),
+        gigabytes(ram.total_bytes),
+        gigabytes(status.swap.used_bytes)
+    );
+    if let Some(speed) = status.speed.decode_tokens_per_second {
+        line.push_str(&format!(" · {speed:.0} tok/s"));
+    }
+    match ram.pressure {
+        Pressure::Normal => {}
+        Pressure::Warning => line.push_str(" · memory is short"),
+        Pressure::Critical => line.push_str(" · memory is critically short"),
+    }
+    line
+}
+
+fn gigabytes(bytes: u64) -> f64 {
+    // For display: a double holds any memory size to far better than a decimal.
+    #[expect(clippy::cast_precision_loss)]
+    let bytes = bytes as f64;
+    bytes / GIB as f64
+}
+
+fn tier(tier: &TierStatus) -> Tier {
+    let model = tier
+        .model
+        .as_ref()
+        .map_or("no model chosen", |model| model.as_str());
+    let state = match tier.state {
+        TierState::Stopped | TierState::Ready => model.to_owned(),
+        TierState::Starting => format!("loading {model}…"),
+        TierState::Busy => format!("{model}, answering"),
+        TierState::Stopping => "finishing, click to end now".to_owned(),
+        TierState::Failed => format!(
+            "failed: {}",
+            tier.reason.as_deref().unwrap_or("see the log")
+        ),
+    };
+    Tier {
+        id: tier.id.clone(),
+        text: shortened(&format!("{} — {state}", capitalised(tier.id.as_str()))),
+        checked: matches!(
+            tier.state,
+            TierState::Starting | TierState::Ready | TierState::Busy
+        ),
+    }
+}
+
+fn capitalised(name: &str) -> String {
+    let mut letters = name.chars();
+    letters
+        .next()
+        .map(|first| first.to_uppercase().chain(letters).collect())
+        .unwrap_or_default()
+}
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= WIDTH {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(WIDTH - 1).collect();
+    format!("{}…", kept.trim_end())
+}
+
+/// Lines of at most [`WIDTH`] characters, broken between words where there are any.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(shortened(word)),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::{Code, ModelId, status};
+
+    fn status_of(states: &[(&str, TierState)]) -> Status {
+        let tiers = states.iter().map(|(id, state)| TierStatus {
+            id: TierId::new(*id).unwrap(),
+            state: *state,
+            model: Some(ModelId("SmolLM2-135M-Instruct.Q4_1".to_owned())),
+            pid: None,
+            footprint_bytes: None,
+            context_tokens: 4096,
+            reason: None,
+        });
+        Status {
+            version: "0.1.0".to_owned(),
+            url: "http://127.0.0.1:11435".to_owned(),
+            ram: status::Ram {
+                total_bytes: 16 * GIB,
+                available_bytes: 7 * GIB,
+                pressure: Pressure::Normal,
+            },
+            swap: status::Swap {
+                used_bytes: GIB / 5,
+                growth_bytes_per_minute: 0,
+            },
+            speed: status::Speed::default(),
+            budget: status::BudgetStatus::default(),
+            tiers: tiers.collect(),
+            notices: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn the_status_line_names_speed_once_there_is_one() {
+        let mut status = status_of(&[]);
+        assert_eq!(status_line(&status), "RAM 9.0 of 16 GB · swap 0.2 GB");
+        status.speed.decode_tokens_per_second = Some(41.3);
+        assert_eq!(
+            status_line(&status),
+            "RAM 9.0 of 16 GB · swap 0.2 GB · 41 tok/s"
+        );
+        status.ram.pressure = Pressure::Critical;
+        assert!(status_line(&status).ends_with("memory is critically short"));
+    }
+
+    #[test]
+    fn the_mark_tells_what_happens_before_what_has_happened() {
+        use TierState::{Busy, Failed, Ready, Starting, Stopped};
+        let cases: [(&[(&str, TierState)], Mark); 6] = [
+            (&[("fast", Stopped)], Mark::Idle),
+            (&[("fast", Ready), ("heavy", Stopped)], Mark::Ready),
+            (&[("fast", Ready), ("heavy", Failed)], Mark::Warning),
+            (&[("fast", Busy), ("heavy", Failed)], Mark::Busy),
+            (&[("fast", Busy), ("heavy", Starting)], Mark::Loading),
+            (&[], Mark::Idle),
+        ];
+        for (states, expected) in cases {
+            assert_eq!(mark(&status_of(states)), expected, "{states:?}");
+        }
+        let mut short = status_of(&[("fast", Busy)]);
+        short.ram.pressure = Pressure::Warning;
+        assert_eq!(mark(&short), Mark::Warning);
+    }
+
+    #[test]
+    fn a_tier_says_its_state_in_words() {
+        let text = |state, reason: Option<&str>, model: Option<&str>| {
+            let mut status = status_of(&[("primary", state)]);
+            status.tiers[0].reason = reason.map(str::to_owned);
+            status.tiers[0].model = model.map(|model| ModelId(model.to_owned()));
+            tier(&status.tiers[0])
+        };
+        assert_eq!(text(TierState::Ready, None, Some("m")).text, "Primary — m");
+        assert!(text(TierState::Starting, None, Some("m")).checked);
+        assert_eq!(
+            text(TierState::Stopped, None, None).text,
+            "Primary — no model chosen"
+        );
+        let failed = text(
+            TierState::Failed,
+            Some(&"very long reason ".repeat(9)),
+            Some("m"),
+        );
+        assert!(!failed.checked);
+        assert_eq!(failed.text.chars().last(), Some('…'));
+        assert!(failed.text.chars().count() <= WIDTH);
+    }
+
+    #[test]
+    fn a_failed_start_is_told_whole_with_its_hint() {
+        let message = "127.0.0.1:11435 is taken by another program (pid 4711, ollama), so the API cannot listen there";
+        let error = Error::new(Code::PortTaken, message).hint("end it, or set another address");
+        let view = View::failed(&error);
+        assert!(
+            view.lines.iter().all(|line| line.chars().count() <= WIDTH),
+            "{:?}",
+            view.lines
+        );
+        let told = view.lines.join(" ");
+        assert!(
+            told.contains(message) && told.ends_with("end it, or set another address"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn a_change_of_states_keeps_the_menu_and_a_change_of_tiers_does_not() {
+        let view = |states: &[(&str, TierState)]| View::running(&status_of(states));
+        let before = view(&[("fast", TierState::Stopped)]);
+        assert!(before.same_items(&view(&[("fast", TierState::Failed)])));
+        assert!(!before.same_items(&view(&[
+            ("fast", TierState::Stopped),
+            ("heavy", TierState::Stopped)
+        ])));
+        assert!(!before.same_items(&View::starting()));
+    }
+}

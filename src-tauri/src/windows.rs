@@ -1,0 +1,111 @@
+//! The app's two windows: made when opened, destroyed when closed, so that a closed one costs nothing.
+
+use clap::ValueEnum;
+use tauri::{
+    AppHandle, Manager, Url, WebviewUrl, WebviewWindowBuilder, webview::NewWindowResponse,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Page {
+    Chat,
+    Settings,
+}
+
+impl Page {
+    /// The window's label, which the capabilities name.
+    fn label(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Settings => "settings",
+        }
+    }
+}
+
+/// Opens the page's window, or brings the open one to the front. From any thread.
+pub(crate) fn open(app: &AppHandle, page: Page) {
+    let shell = app.clone();
+    let opened = app.run_on_main_thread(move || {
+        if let Err(error) = open_here(&shell, page) {
+            tracing::error!(%error, window = page.label(), "the window could not be opened");
+        }
+    });
+    if let Err(error) = opened {
+        tracing::error!(%error, window = page.label(), "the app is ending");
+    }
+}
+
+fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
+    if let Some(window) = app.get_webview_window(page.label()) {
+        window.unminimize()?;
+        window.show()?;
+        return window.set_focus();
+    }
+    let url = |file: &str| WebviewUrl::App(file.into());
+    let window = match page {
+        Page::Chat => WebviewWindowBuilder::new(app, page.label(), url("index.html"))
+            .title("Tierbar")
+            .inner_size(960.0, 680.0)
+            .min_inner_size(640.0, 480.0),
+        Page::Settings => WebviewWindowBuilder::new(app, page.label(), url("settings.html"))
+            .title("Tierbar Settings")
+            .inner_size(720.0, 560.0)
+            .min_inner_size(560.0, 420.0),
+    };
+    window
+        .on_navigation(|url| {
+            // WKWebView asks this also for a link that wants a new window, and then not the handler below.
+            let own = is_own(url);
+            if !own {
+                open_in_browser(url);
+            }
+            own
+        })
+        .on_new_window(|url, _| {
+            open_in_browser(&url);
+            NewWindowResponse::Deny
+        })
+        .build()?
+        .set_focus()
+}
+
+/// Whether a window may show it: the app's own pages and nothing else.
+fn is_own(url: &Url) -> bool {
+    url.scheme() == "tauri" && url.host_str() == Some("localhost")
+}
+
+/// A link that was followed to the web. The pages run no foreign script, so only a click gets here.
+fn open_in_browser(url: &Url) {
+    if !matches!(url.scheme(), "http" | "https") {
+        tracing::warn!(scheme = url.scheme(), "a link was not followed");
+        return;
+    }
+    if let Err(error) = open::that_detached(url.as_str()) {
+        tracing::warn!(%error, "the browser could not be opened");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_shows_own_pages_only() {
+        for own in [
+            "tauri://localhost/index.html",
+            "tauri://localhost/settings.html#tiers",
+        ] {
+            assert!(is_own(&own.parse().unwrap()), "{own}");
+        }
+        for foreign in [
+            "https://example.com/",
+            "http://localhost/index.html",
+            "http://127.0.0.1:11435/",
+            "tauri://example.com/index.html",
+            "file:///etc/passwd",
+            "data:text/html,x",
+            "about:blank",
+        ] {
+            assert!(!is_own(&foreign.parse().unwrap()), "{foreign}");
+        }
+    }
+}
