@@ -62,7 +62,9 @@ export class Api {
 
   /** The response of a stream, its status checked. */
   async stream(path: string, init: { body?: unknown; signal: AbortSignal }): Promise<Response> {
-    return await this.#checked(init.body === undefined ? 'GET' : 'POST', path, init.body, { signal: init.signal });
+    return await this.#checked(init.body === undefined ? 'GET' : 'POST', path, init.body, {
+      signal: init.signal,
+    });
   }
 
   /** A last message from a page that is going away: no answer is awaited. */
@@ -99,7 +101,11 @@ export class Api {
       response = await fetch(url, { ...init, ...extra });
     } catch (cause) {
       if (extra.signal?.aborted) throw cause;
-      throw new ApiError('unreachable', 'Tierbar does not answer.', 'Check that it is running, then try again.');
+      throw new ApiError(
+        'unreachable',
+        'Tierbar does not answer.',
+        'Check that it is running, then try again.',
+      );
     }
     if (response.ok) return response;
     const error =

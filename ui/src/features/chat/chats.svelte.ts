@@ -27,7 +27,8 @@ export class Chats {
       this.list = chats;
       this.problem = null;
       const { current } = this;
-      if (current.id !== null && current.problem && current.messages.length === 0) await current.open(current.id);
+      if (current.id !== null && current.problem && current.messages.length === 0)
+        await current.open(current.id);
     } catch (cause) {
       this.problem = asApiError(cause);
     }

@@ -28,7 +28,10 @@ interface Chunk {
  * Streams one answer. Throws the API's error when it refuses, when an error arrives within the stream, and when the
  * stream breaks off before its `[DONE]`.
  */
-export async function* streamCompletion(api: Api, request: CompletionRequest): AsyncGenerator<CompletionEvent> {
+export async function* streamCompletion(
+  api: Api,
+  request: CompletionRequest,
+): AsyncGenerator<CompletionEvent> {
   const { model, messages, signal } = request;
   const body = { model, messages, stream: true, stream_options: { include_usage: true } };
   const response = await api.stream('/v1/chat/completions', { body, signal });
@@ -56,8 +59,10 @@ export async function* streamCompletion(api: Api, request: CompletionRequest): A
       const choice = chunk.choices?.[0];
       if (choice?.delta?.content) yield { type: 'text', text: choice.delta.content };
       const rate = chunk.timings?.predicted_per_second;
-      if (typeof rate === 'number' && Number.isFinite(rate)) yield { type: 'timings', decodeTokensPerSecond: rate };
-      if (choice?.finish_reason) yield { type: 'finish', finish: choice.finish_reason === 'length' ? 'length' : 'stop' };
+      if (typeof rate === 'number' && Number.isFinite(rate))
+        yield { type: 'timings', decodeTokensPerSecond: rate };
+      if (choice?.finish_reason)
+        yield { type: 'finish', finish: choice.finish_reason === 'length' ? 'length' : 'stop' };
     }
   } catch (cause) {
     if (signal.aborted || cause instanceof ApiError) throw cause;

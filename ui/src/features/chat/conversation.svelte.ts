@@ -92,7 +92,14 @@ export class Conversation {
     this.#stop = stop;
     this.busy = true;
     this.problem = null;
-    this.live = { text: '', tier: null, model: null, loading: false, tokensPerSecond: null, firstTokenMs: null };
+    this.live = {
+      text: '',
+      tier: null,
+      model: null,
+      loading: false,
+      tokensPerSecond: null,
+      firstTokenMs: null,
+    };
     try {
       await this.#save();
       if (!stop.signal.aborted) await this.#stream(sent, stop.signal);

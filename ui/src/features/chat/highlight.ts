@@ -17,7 +17,24 @@ import xml from 'highlight.js/lib/languages/xml';
 import yaml from 'highlight.js/lib/languages/yaml';
 import { escapeHtml } from '../../lib/html';
 
-const languages = { bash, cpp, css, diff, go, ini, java, javascript, json, python, rust, sql, swift, typescript, xml, yaml };
+const languages = {
+  bash,
+  cpp,
+  css,
+  diff,
+  go,
+  ini,
+  java,
+  javascript,
+  json,
+  python,
+  rust,
+  sql,
+  swift,
+  typescript,
+  xml,
+  yaml,
+};
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language);
 
 /** Colouring is synchronous: text longer than this would be felt as a pause. */

@@ -1,6 +1,6 @@
 import DOMPurify, { type Config } from 'dompurify';
 import { Marked, type MarkedExtension, type Token } from 'marked';
-import { escapeHtml as escape } from '../../lib/html';
+import { escapeHtml } from '../../lib/html';
 import { highlight } from './highlight';
 
 /**
@@ -36,12 +36,12 @@ const rules = (code: (text: string, language: string) => string): MarkedExtensio
     tag: () => undefined,
   },
   renderer: {
-    image: ({ href, text }) => `<a href="${escape(href)}">Image: ${escape(text || href)}</a>`,
+    image: ({ href, text }) => `<a href="${escapeHtml(href)}">Image: ${escapeHtml(text || href)}</a>`,
     checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
     code({ text, lang }) {
       const language = lang?.match(/^[\w+#.-]{1,24}/)?.[0] ?? '';
       return (
-        `<div class="code"><div class="code-head"><span>${escape(language || 'text')}</span>` +
+        `<div class="code"><div class="code-head"><span>${escapeHtml(language || 'text')}</span>` +
         `<button type="button" class="copy-code">Copy</button></div>` +
         `<pre><code>${code(text, language)}</code></pre></div>`
       );
@@ -51,7 +51,7 @@ const rules = (code: (text: string, language: string) => string): MarkedExtensio
 
 const finished = new Marked(rules(highlight));
 /** For a block that may still grow: colouring it would be thrown away at the next word. */
-const growing = new Marked(rules((text) => escape(text)));
+const growing = new Marked(rules((text) => escapeHtml(text)));
 
 /** The whole text, block by block, as safe HTML. */
 export function renderMarkdown(source: string): string[] {

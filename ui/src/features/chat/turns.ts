@@ -23,7 +23,8 @@ export function turnsOf(messages: Message[]): Turn[] {
     if (message.role === 'system') continue;
     const last = turns.at(-1);
     if (message.role === 'assistant' && last) last.answers.push(message);
-    else if (message.role === 'assistant') turns.push({ key: message.key, question: null, answers: [message] });
+    else if (message.role === 'assistant')
+      turns.push({ key: message.key, question: null, answers: [message] });
     else turns.push({ key: message.key, question: message, answers: [] });
   }
   return turns;
@@ -47,7 +48,8 @@ export function promptOf(
     if (turn.question) prompt.push({ role: 'user', content: turn.question.content });
     const answer = shownAnswer(turn, chosen[turn.key]);
     const asked = index === turns.length - 1;
-    if (answer?.content && !(asked && turn.question)) prompt.push({ role: 'assistant', content: answer.content });
+    if (answer?.content && !(asked && turn.question))
+      prompt.push({ role: 'assistant', content: answer.content });
   }
   return prompt;
 }

@@ -1,0 +1,74 @@
+import { type Api, type ApiError, asApiError } from '../../lib/http';
+import type { Config, TierConfig } from '../../platform/api';
+import type { ModelList } from '../models/models';
+
+/** A part of the configuration to change; a tier set to `null` is removed. */
+export type ConfigPatch = Partial<Omit<Config, 'tiers'>> & {
+  tiers?: Record<string, Partial<TierConfig> | null>;
+};
+
+export interface FieldState {
+  state: 'saving' | 'saved' | 'refused';
+  error: ApiError | null;
+}
+
+const SAVED_SHOWN_MS = 2500;
+
+/** Owns the configuration as this page sees it. A change is sent at once, and is true when the host has answered. */
+export class ConfigStore {
+  config = $state.raw<Config | null>(null);
+  /** Where the file is. */
+  path = $state('');
+  models = $state.raw<ModelList | null>(null);
+  problem = $state.raw<ApiError | null>(null);
+  /** What became of the last change of each field, by the field's key. */
+  fields = $state<Record<string, FieldState | undefined>>({});
+  #api: Api;
+
+  constructor(api: Api) {
+    this.#api = api;
+  }
+
+  async load(): Promise<void> {
+    try {
+      const [config, models] = await Promise.all([
+        this.#api.get<{ path: string; config: Config }>('/tierbar/v1/config'),
+        this.#api.get<ModelList>('/tierbar/v1/models'),
+      ]);
+      this.config = config.config;
+      this.path = config.path;
+      this.models = models;
+      this.problem = null;
+    } catch (cause) {
+      this.problem = asApiError(cause);
+    }
+  }
+
+  /** Sends a change on behalf of one field, whose state then says how it went. */
+  async save(field: string, patch: ConfigPatch): Promise<boolean> {
+    this.fields[field] = { state: 'saving', error: null };
+    try {
+      const answer = await this.#api.patch<{ path: string; config: Config }>('/tierbar/v1/config', patch);
+      this.config = answer.config;
+      if (patch.models_dir !== undefined) this.models = await this.#api.get<ModelList>('/tierbar/v1/models');
+    } catch (cause) {
+      this.fields[field] = { state: 'refused', error: asApiError(cause) };
+      return false;
+    }
+    const saved: FieldState = { state: 'saved', error: null };
+    this.fields[field] = saved;
+    setTimeout(() => {
+      if (this.fields[field]?.state === 'saved') this.fields[field] = undefined;
+    }, SAVED_SHOWN_MS);
+    return true;
+  }
+}
+
+/** Tiers in reading order, as everywhere: fast, primary, heavy, then the rest by name. */
+export function tierOrder(config: Config): string[] {
+  const rank = (id: string) => {
+    const at = ['fast', 'primary', 'heavy'].indexOf(id);
+    return at < 0 ? 3 : at;
+  };
+  return Object.keys(config.tiers).sort((a, b) => rank(a) - rank(b) || (a < b ? -1 : 1));
+}

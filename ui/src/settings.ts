@@ -1,0 +1,9 @@
+import './app.css';
+import { mount } from 'svelte';
+import Root from './features/settings/Root.svelte';
+import { startApp } from './lib/app';
+import { detectPlatform } from './platform';
+
+window.name = 'tierbar-settings';
+const app = startApp(await detectPlatform());
+mount(Root, { target: document.getElementById('app') as HTMLElement, props: { app } });
