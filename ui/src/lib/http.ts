@@ -11,6 +11,12 @@ export class ApiError extends Error {
     super(message);
     this.name = 'ApiError';
   }
+
+  /** Message and hint as running text. */
+  get sentences(): string {
+    const message = /[.!?…]$/.test(this.message) ? this.message : `${this.message}.`;
+    return this.hint ? `${message} ${this.hint}` : message;
+  }
 }
 
 /** Reads `{"error": {message, code, hint?}}`; `null` if the value is something else. */

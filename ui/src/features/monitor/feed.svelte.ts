@@ -1,4 +1,4 @@
-import { type Api, ApiError, asApiError } from '../../lib/http';
+import { type Api, ApiError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
 import type { Status, TierStatus } from '../../platform/api';
 import { Loads } from '../tiers/loads';
@@ -72,7 +72,7 @@ export class Feed {
         }
         this.#lost(signal, 'Tierbar ended the connection.');
       } catch (cause) {
-        this.#lost(signal, asApiError(cause).message);
+        this.#lost(signal, cause instanceof ApiError ? cause.sentences : 'Tierbar ended the connection.');
       }
       if (signal.aborted) return;
       await this.#pause(wait, signal);
