@@ -71,7 +71,7 @@ mod tests {
         let cut = title(&"日本語".repeat(50)).unwrap();
         assert_eq!(cut, "日本語".repeat(20));
         let cut = title(&"żółć ".repeat(40)).unwrap();
-        assert_eq!(cut, vec!["żółć"; 12].join(" "));
+        assert_eq!(cut, ["żółć"; 12].join(" "));
     }
 
     #[test]

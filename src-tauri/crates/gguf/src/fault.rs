@@ -1,0 +1,43 @@
+//! Why a header cannot be used.
+
+use std::io;
+use tierbar_core::{Code, Error};
+
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The file ends before what it announces: bytes missing of how many, as far as is known by then.
+    Truncated {
+        missing: u64,
+        of: u64,
+    },
+    /// Not GGUF, or it contradicts itself.
+    Invalid(String),
+    /// Sound, but not for this engine; and what to do instead.
+    Unsupported(String, &'static str),
+    Io(io::Error),
+}
+
+impl Fault {
+    pub(crate) fn told_of(self, name: &str) -> Error {
+        match self {
+            Self::Truncated { missing, of } => Error::new(
+                Code::ModelInvalid,
+                format!("{missing} bytes of {of} of the model {name} are missing: the download is incomplete"),
+            )
+            .hint("download it again, or let the download finish")
+            .detail("missing_bytes", missing)
+            .detail("expected_bytes", of),
+            Self::Invalid(why) => Error::new(Code::ModelInvalid, format!("the model {name} is not usable: {why}"))
+                .hint("download it again; the file must be a GGUF model"),
+            Self::Unsupported(why, hint) => {
+                Error::new(Code::ModelUnsupported, format!("the model {name} cannot be loaded: {why}")).hint(hint)
+            }
+            Self::Io(error) => Error::new(Code::Storage, format!("reading the model {name} failed: {error}"))
+                .hint("check that its volume is still connected"),
+        }
+    }
+}
+
+pub(crate) fn invalid<T>(why: impl Into<String>) -> Result<T, Fault> {
+    Err(Fault::Invalid(why.into()))
+}

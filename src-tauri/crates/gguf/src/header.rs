@@ -1,0 +1,325 @@
+//! The header itself: key-value pairs, then the tensors' names, shapes, types and places.
+
+use crate::{
+    fault::{Fault, invalid},
+    ggml::{self, TensorType},
+    source::Source,
+};
+use std::{
+    collections::{HashMap, HashSet},
+    io::Read,
+};
+
+/// Far above any published model; a larger count is damage.
+const MAX_PAIRS: u64 = 1 << 16;
+const MAX_TENSORS: u64 = 1 << 20;
+/// The format's own limit of a key.
+const MAX_KEY_BYTES: u64 = u16::MAX as u64;
+/// ggml's `GGML_MAX_NAME`, less its closing zero.
+const MAX_TENSOR_NAME_BYTES: u64 = 63;
+const MAX_DIMENSIONS: u32 = 4;
+/// Names and words are short. Longer texts, such as templates, count by their presence.
+const KEPT_TEXT_BYTES: u64 = 4096;
+/// llama.cpp's `LLAMA_MAX_LAYERS`: values per layer are kept, tables of the tokenizer are not.
+pub(crate) const MAX_LAYERS: u32 = 512;
+const DEFAULT_ALIGNMENT: u64 = 32;
+
+/// The least that a pair (key length, key, type, value) and a tensor (name length, dimensions, type, offset) take.
+const PAIR_BYTES: u64 = 8 + 1 + 4 + 1;
+const TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
+
+#[derive(Debug)]
+pub(crate) struct Header {
+    pub(crate) pairs: HashMap<String, Value>,
+    pub(crate) tensors: Vec<Tensor>,
+    /// Where the last tensor's data ends in the file.
+    pub(crate) end: u64,
+}
+
+/// A value, as far as an account can need it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    Integer(i128),
+    Bool(bool),
+    /// A text of at most [`KEPT_TEXT_BYTES`].
+    Text(String),
+    LongText,
+    Float,
+    /// How many elements, and those of a short array of integers or booleans.
+    Array(u64, Option<Vec<i128>>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Tensor {
+    pub(crate) name: String,
+    pub(crate) kind: TensorType,
+    pub(crate) elements: u64,
+    pub(crate) bytes: u64,
+    offset: u64,
+}
+
+pub(crate) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, Fault> {
+    preamble(source)?;
+    let tensor_count = count(source, MAX_TENSORS, "tensors")?;
+    let pair_count = count(source, MAX_PAIRS, "key-value pairs")?;
+    source.expect(pair_count * PAIR_BYTES + tensor_count * TENSOR_BYTES)?;
+
+    let mut pairs = HashMap::new();
+    for _ in 0..pair_count {
+        let key = source.name(MAX_KEY_BYTES, "key")?;
+        if key.is_empty() {
+            return invalid("a key in its header is empty");
+        }
+        let value = value(source, &key)?;
+        if pairs.insert(key.clone(), value).is_some() {
+            return invalid(format!("its header has the key {key} twice"));
+        }
+    }
+    let alignment = alignment(&pairs)?;
+    let mut tensors = Vec::new();
+    for _ in 0..tensor_count {
+        tensors.push(tensor(source)?);
+    }
+    let end = place(&tensors, padded(source.position(), alignment)?, alignment)?;
+    Ok(Header {
+        pairs,
+        tensors,
+        end,
+    })
+}
+
+fn preamble<R: Read>(source: &mut Source<R>) -> Result<(), Fault> {
+    if source.total() == 0 {
+        return invalid("it is empty");
+    }
+    let beginning = source.bytes(source.remaining().min(4))?;
+    if !b"GGUF".starts_with(&beginning) {
+        let shown = String::from_utf8_lossy(&beginning);
+        let shown: String = shown
+            .chars()
+            .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+            .collect();
+        return invalid(format!("it is not a GGUF file: it begins with \"{shown}\""));
+    }
+    source.expect(4 - beginning.len() as u64)?;
+    match source.u32()? {
+        2 | 3 => Ok(()),
+        0 => invalid("its GGUF version is 0"),
+        1 => Err(Fault::Unsupported(
+            "it is GGUF version 1".to_owned(),
+            "convert it again from the original model: versions 2 and 3 are read",
+        )),
+        version if version & 0xffff == 0 => Err(Fault::Unsupported(
+            "it is a big-endian GGUF file".to_owned(),
+            "download the little-endian file of this model",
+        )),
+        version => Err(Fault::Unsupported(
+            format!("it is GGUF version {version}, and 2 and 3 are read"),
+            "update Tierbar, or choose an older file of this model",
+        )),
+    }
+}
+
+fn count<R: Read>(source: &mut Source<R>, most: u64, what: &str) -> Result<u64, Fault> {
+    let count = source.u64()?;
+    if count > most {
+        return invalid(format!(
+            "its header claims {count} {what}, more than {most}"
+        ));
+    }
+    Ok(count)
+}
+
+/// The numbers of the format's value types.
+mod kind {
+    pub(super) const U8: u32 = 0;
+    pub(super) const I8: u32 = 1;
+    pub(super) const U16: u32 = 2;
+    pub(super) const I16: u32 = 3;
+    pub(super) const U32: u32 = 4;
+    pub(super) const I32: u32 = 5;
+    pub(super) const F32: u32 = 6;
+    pub(super) const BOOL: u32 = 7;
+    pub(super) const STRING: u32 = 8;
+    pub(super) const ARRAY: u32 = 9;
+    pub(super) const U64: u32 = 10;
+    pub(super) const I64: u32 = 11;
+    pub(super) const F64: u32 = 12;
+}
+
+fn value<R: Read>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
+    match source.u32()? {
+        kind::ARRAY => array(source, key),
+        kind::STRING => {
+            let length = source.string_length()?;
+            if length > KEPT_TEXT_BYTES {
+                source.skip(length)?;
+                return Ok(Value::LongText);
+            }
+            let text = source.bytes(length)?;
+            Ok(Value::Text(String::from_utf8_lossy(&text).into_owned()))
+        }
+        scalar => one(source, scalar, key),
+    }
+}
+
+fn one<R: Read>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value, Fault> {
+    Ok(match kind {
+        kind::U8 => Value::Integer(source.array().map(u8::from_le_bytes)?.into()),
+        kind::I8 => Value::Integer(source.array().map(i8::from_le_bytes)?.into()),
+        kind::U16 => Value::Integer(source.array().map(u16::from_le_bytes)?.into()),
+        kind::I16 => Value::Integer(source.array().map(i16::from_le_bytes)?.into()),
+        kind::U32 => Value::Integer(source.u32()?.into()),
+        kind::I32 => Value::Integer(source.array().map(i32::from_le_bytes)?.into()),
+        kind::U64 => Value::Integer(source.u64()?.into()),
+        kind::I64 => Value::Integer(source.array().map(i64::from_le_bytes)?.into()),
+        kind::BOOL => Value::Bool(source.array::<1>()? != [0]),
+        kind::F32 | kind::F64 => {
+            source.skip(if kind == kind::F32 { 4 } else { 8 })?;
+            Value::Float
+        }
+        other => {
+            return invalid(format!(
+                "the key {key} in its header has a value of no known type ({other})"
+            ));
+        }
+    })
+}
+
+fn array<R: Read>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
+    let element = source.u32()?;
+    let length = source.u64()?;
+    let element_bytes = match element {
+        kind::U8 | kind::I8 | kind::BOOL => 1,
+        kind::U16 | kind::I16 => 2,
+        kind::U32 | kind::I32 | kind::F32 => 4,
+        // A string's length alone.
+        kind::U64 | kind::I64 | kind::F64 | kind::STRING => 8,
+        other => {
+            return invalid(format!(
+                "the key {key} in its header is an array of no known type ({other})"
+            ));
+        }
+    };
+    // llama.cpp's limit; it also keeps the product from overflowing.
+    if length > 1 << 30 {
+        return invalid(format!(
+            "the key {key} in its header claims {length} elements"
+        ));
+    }
+    source.expect(length * element_bytes)?;
+    if element == kind::STRING {
+        for _ in 0..length {
+            let bytes = source.string_length()?;
+            source.skip(bytes)?;
+        }
+        return Ok(Value::Array(length, None));
+    }
+    if length > u64::from(MAX_LAYERS) || matches!(element, kind::F32 | kind::F64) {
+        source.skip(length * element_bytes)?;
+        return Ok(Value::Array(length, None));
+    }
+    let mut elements = Vec::new();
+    for _ in 0..length {
+        elements.push(match one(source, element, key)? {
+            Value::Integer(integer) => integer,
+            Value::Bool(set) => set.into(),
+            _ => {
+                return invalid(format!(
+                    "the key {key} in its header is no array of integers"
+                ));
+            }
+        });
+    }
+    Ok(Value::Array(length, Some(elements)))
+}
+
+fn alignment(pairs: &HashMap<String, Value>) -> Result<u64, Fault> {
+    let Some(value) = pairs.get("general.alignment") else {
+        return Ok(DEFAULT_ALIGNMENT);
+    };
+    match value {
+        Value::Integer(alignment) => u32::try_from(*alignment)
+            .ok()
+            .filter(|alignment| alignment.is_power_of_two()),
+        _ => None,
+    }
+    .map_or_else(
+        || invalid("its general.alignment is not a power of two"),
+        |alignment| Ok(alignment.into()),
+    )
+}
+
+fn tensor<R: Read>(source: &mut Source<R>) -> Result<Tensor, Fault> {
+    let name = source.name(MAX_TENSOR_NAME_BYTES, "tensor's name")?;
+    let dimensions = source.u32()?;
+    if dimensions > MAX_DIMENSIONS {
+        return invalid(format!("its tensor {name} has {dimensions} dimensions"));
+    }
+    let mut shape = [1; MAX_DIMENSIONS as usize];
+    for size in &mut shape[..dimensions as usize] {
+        *size = source.u64()?;
+    }
+    let too_large = || {
+        Fault::Invalid(format!(
+            "its tensor {name} has an impossible shape {shape:?}"
+        ))
+    };
+    let elements = shape
+        .iter()
+        .try_fold(1u64, |product, &size| product.checked_mul(size))
+        .filter(|&elements| i64::try_from(elements).is_ok())
+        .ok_or_else(too_large)?;
+    let id = source.u32()?;
+    let kind = ggml::tensor_type(id).ok_or_else(|| {
+        Fault::Unsupported(
+            format!("{name} has {}", ggml::unknown_type(id)),
+            "update Tierbar, or choose another quant of this model",
+        )
+    })?;
+    if shape[0] % kind.block_elements != 0 {
+        return invalid(format!(
+            "its tensor {name} has rows of {} elements, not a multiple of {}'s {}",
+            shape[0], kind.name, kind.block_elements
+        ));
+    }
+    let bytes = (elements / kind.block_elements)
+        .checked_mul(kind.block_bytes)
+        .ok_or_else(too_large)?;
+    Ok(Tensor {
+        kind,
+        elements,
+        bytes,
+        offset: source.u64()?,
+        name,
+    })
+}
+
+/// Checks that the tensors lie one behind the other, as llama.cpp wants them, and answers where the last one ends.
+fn place(tensors: &[Tensor], start: u64, alignment: u64) -> Result<u64, Fault> {
+    let too_large = || Fault::Invalid("its tensors are larger than any file".to_owned());
+    let mut names = HashSet::new();
+    let (mut next, mut end) = (0u64, start);
+    for tensor in tensors {
+        if !names.insert(tensor.name.as_str()) {
+            return invalid(format!("it has the tensor {} twice", tensor.name));
+        }
+        if tensor.offset != next {
+            return invalid(format!(
+                "its tensor {} lies at {}, not at {next}",
+                tensor.name, tensor.offset
+            ));
+        }
+        let tensor_end = next.checked_add(tensor.bytes).ok_or_else(too_large)?;
+        end = start.checked_add(tensor_end).ok_or_else(too_large)?;
+        next = padded(tensor_end, alignment)?;
+    }
+    Ok(end)
+}
+
+fn padded(position: u64, alignment: u64) -> Result<u64, Fault> {
+    match position.checked_next_multiple_of(alignment) {
+        Some(padded) => Ok(padded),
+        None => invalid("its tensors are larger than any file"),
+    }
+}

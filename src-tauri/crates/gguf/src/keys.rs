@@ -1,0 +1,86 @@
+//! A header's values as the architecture names them.
+
+use crate::{
+    fault::{Fault, invalid},
+    header::Value,
+};
+use std::collections::HashMap;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keys<'a> {
+    pairs: &'a HashMap<String, Value>,
+    pub(crate) architecture: &'a str,
+}
+
+impl<'a> Keys<'a> {
+    pub(crate) fn new(pairs: &'a HashMap<String, Value>) -> Result<Self, Fault> {
+        match pairs.get("general.architecture") {
+            Some(Value::Text(architecture)) if !architecture.is_empty() => Ok(Self {
+                pairs,
+                architecture,
+            }),
+            _ => invalid("its header names no architecture"),
+        }
+    }
+
+    /// By the full name of the key.
+    pub(crate) fn get(&self, key: &str) -> Option<&'a Value> {
+        self.pairs.get(key)
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
+        match self.get(key) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// By the name behind the architecture's: `block_count` for `llama.block_count`.
+    pub(crate) fn own(&self, key: &str) -> Option<&'a Value> {
+        self.get(&format!("{}.{key}", self.architecture))
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Result<Option<u32>, Fault> {
+        match self.own(key) {
+            None => Ok(None),
+            Some(Value::Integer(number)) => self.in_range(key, *number).map(Some),
+            Some(_) => invalid(format!("its {}.{key} is not a number", self.architecture)),
+        }
+    }
+
+    pub(crate) fn required(&self, key: &str) -> Result<u32, Fault> {
+        match self.number(key)? {
+            Some(number) => Ok(number),
+            None => invalid(format!("its header has no {}.{key}", self.architecture)),
+        }
+    }
+
+    /// One number for all layers, or an array with one for each.
+    pub(crate) fn per_layer(&self, key: &str, layers: u32) -> Result<Option<Vec<u32>>, Fault> {
+        let Some(Value::Array(length, elements)) = self.own(key) else {
+            return Ok(self
+                .number(key)?
+                .map(|number| vec![number; layers as usize]));
+        };
+        match elements {
+            Some(elements) if *length == u64::from(layers) => elements
+                .iter()
+                .map(|&number| self.in_range(key, number))
+                .collect::<Result<_, _>>()
+                .map(Some),
+            _ => invalid(format!(
+                "its {}.{key} has {length} values for {layers} layers",
+                self.architecture
+            )),
+        }
+    }
+
+    fn in_range(&self, key: &str, number: i128) -> Result<u32, Fault> {
+        u32::try_from(number).or_else(|_| {
+            invalid(format!(
+                "its {}.{key} is {number}, which is out of range",
+                self.architecture
+            ))
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! Bytes of known total length, read front to back.
+
+use crate::fault::{Fault, invalid};
+use std::io::{self, Read};
+
+/// llama.cpp reads no longer string. A longer one is damage, not a download that stopped.
+const MAX_STRING_BYTES: u64 = 1 << 30;
+
+#[derive(Debug)]
+pub(crate) struct Source<R> {
+    inner: R,
+    position: u64,
+    total: u64,
+}
+
+impl<R: Read> Source<R> {
+    pub(crate) fn new(inner: R, total: u64) -> Self {
+        Self {
+            inner,
+            position: 0,
+            total,
+        }
+    }
+
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    pub(crate) fn remaining(&self) -> u64 {
+        self.total - self.position
+    }
+
+    /// Fails unless `bytes` more are there.
+    pub(crate) fn expect(&self, bytes: u64) -> Result<(), Fault> {
+        let missing = bytes.saturating_sub(self.remaining());
+        if missing == 0 {
+            Ok(())
+        } else {
+            Err(self.truncated(missing))
+        }
+    }
+
+    fn truncated(&self, missing: u64) -> Fault {
+        Fault::Truncated {
+            missing,
+            of: self.total.saturating_add(missing),
+        }
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Fault> {
+        let mut bytes = [0; N];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, Fault> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, Fault> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// The length of the string that follows, which is there in full.
+    pub(crate) fn string_length(&mut self) -> Result<u64, Fault> {
+        let length = self.u64()?;
+        if length > MAX_STRING_BYTES {
+            return invalid(format!("a string in its header claims {length} bytes"));
+        }
+        self.expect(length)?;
+        Ok(length)
+    }
+
+    /// A string that must be UTF-8 and no longer than `most` bytes.
+    pub(crate) fn name(&mut self, most: u64, what: &str) -> Result<String, Fault> {
+        let length = self.string_length()?;
+        if length > most {
+            return invalid(format!(
+                "a {what} in its header has {length} bytes, more than {most}"
+            ));
+        }
+        String::from_utf8(self.bytes(length)?)
+            .or_else(|_| invalid(format!("a {what} in its header is not text (UTF-8)")))
+    }
+
+    /// Exactly `length` bytes; the caller bounds the length.
+    pub(crate) fn bytes(&mut self, length: u64) -> Result<Vec<u8>, Fault> {
+        self.expect(length)?;
+        let Ok(room) = usize::try_from(length) else {
+            return invalid("a string does not fit this machine");
+        };
+        let mut bytes = vec![0; room];
+        self.fill(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn skip(&mut self, length: u64) -> Result<(), Fault> {
+        self.expect(length)?;
+        let read =
+            io::copy(&mut self.inner.by_ref().take(length), &mut io::sink()).map_err(Fault::Io)?;
+        self.position += read;
+        // The file was shortened while it was read.
+        if read < length {
+            Err(self.truncated(length - read))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Fault> {
+        let length = bytes.len() as u64;
+        self.expect(length)?;
+        self.inner
+            .read_exact(bytes)
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::UnexpectedEof => self.truncated(length),
+                _ => Fault::Io(error),
+            })?;
+        self.position += length;
+        Ok(())
+    }
+}
