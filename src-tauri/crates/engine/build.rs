@@ -1,0 +1,47 @@
+//! Compiles the chat shim against the llama.cpp that `llama-cpp-sys-2` has just built.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+fn main() {
+    println!("cargo:rerun-if-changed=shim");
+    println!("cargo:rerun-if-env-changed=TIERBAR_SKIP_SHIM");
+    // A type check for a Mac from elsewhere has no C++ headers of that system.
+    if env::var_os("TIERBAR_SKIP_SHIM").is_some() {
+        return;
+    }
+    let Some(llama_cpp) = vendored_llama_cpp() else {
+        panic!(
+            "llama-cpp-sys-2 has left no CMakeCache.txt that names its sources; \
+             is its pinned version still the one that this build script was written for?"
+        );
+    };
+    cc::Build::new()
+        .cpp(true)
+        .std("c++17")
+        .file("shim/shim.cpp")
+        .include(llama_cpp.join("common"))
+        .include(llama_cpp.join("include"))
+        .include(llama_cpp.join("ggml/include"))
+        .include(llama_cpp.join("src"))
+        .include(llama_cpp.join("vendor"))
+        .warnings(false)
+        .compile("tierbar_shim");
+}
+
+/// `DEP_LLAMA_GGML_CMAKE_DIR` is `OUT/lib/cmake/ggml`-like; the CMake cache beside it names the source tree.
+fn vendored_llama_cpp() -> Option<PathBuf> {
+    let exported = PathBuf::from(env::var_os("DEP_LLAMA_GGML_CMAKE_DIR")?);
+    exported
+        .ancestors()
+        .find_map(|dir| home_directory(&dir.join("build/CMakeCache.txt")))
+}
+
+fn home_directory(cache: &Path) -> Option<PathBuf> {
+    let text = fs::read_to_string(cache).ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("CMAKE_HOME_DIRECTORY:INTERNAL="))
+        .map(PathBuf::from)
+}

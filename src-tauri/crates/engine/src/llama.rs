@@ -1,0 +1,22 @@
+//! A small safe face on llama.cpp: the only code that calls it.
+//!
+//! `llama-cpp-2` serves for the backend, the log and schema → grammar. Model and context stand on
+//! `llama-cpp-sys-2` directly, because the wrapper keeps its pointers private and offers no abort callback,
+//! threadpool or evaluation callback, and because its context borrows the model, which a worker cannot store.
+
+#![expect(unsafe_code, reason = "the FFI boundary to llama.cpp")]
+
+mod backend;
+mod chat;
+mod context;
+mod model;
+mod sampler;
+
+pub(crate) use backend::{Backend, last_error};
+pub(crate) use chat::ChatTemplate;
+pub(crate) use context::{Context, ContextParams, Decoded};
+pub(crate) use model::Model;
+pub(crate) use sampler::{Sampler, Sampling};
+
+/// A token's number in the model's vocabulary.
+pub(crate) type Token = llama_cpp_sys_2::llama_token;

@@ -1,0 +1,84 @@
+//! llama.cpp's process-wide state: its backends and its log.
+
+use llama_cpp_2::{LogOptions, llama_backend::LlamaBackend, send_logs_to_tracing};
+use std::{
+    fmt,
+    sync::{Mutex, PoisonError},
+};
+use tracing::{
+    Event, Level, Subscriber,
+    field::{Field, Visit},
+};
+use tracing_subscriber::{Layer, filter::LevelFilter, layer::Context as LayerContext, prelude::*};
+
+/// Proof that llama.cpp is initialised.
+#[derive(Debug)]
+pub(crate) struct Backend(
+    /// Held for its Drop.
+    LlamaBackend,
+);
+
+impl Backend {
+    /// Initialises llama.cpp and sends its log, and ours, to stderr.
+    pub(crate) fn init() -> Result<Self, String> {
+        let stderr = tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(false);
+        tracing_subscriber::registry()
+            .with(stderr.with_filter(LevelFilter::WARN))
+            .with(LastError)
+            .init();
+        send_logs_to_tracing(LogOptions::default());
+        LlamaBackend::init()
+            .map(Self)
+            .map_err(|error| error.to_string())
+    }
+}
+
+/// What llama.cpp said when it failed: it reports a reason only through its log.
+static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
+
+/// The last error line of the log, without its function prefix; empty if there was none.
+pub(crate) fn last_error() -> String {
+    LAST_ERROR
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
+}
+
+struct LastError;
+
+impl<S: Subscriber> Layer<S> for LastError {
+    fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
+        if *event.metadata().level() != Level::ERROR {
+            return;
+        }
+        let mut line = Line(String::new());
+        event.record(&mut line);
+        let text = line.0.trim();
+        // The first of a chain of errors names the cause; "failed to load model" follows it.
+        let mut last = LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
+        if !text.is_empty() && last.is_empty() {
+            *last = text
+                .split_once(": ")
+                .map_or(text, |(_, reason)| reason)
+                .to_owned();
+        }
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "message" {
+            value.clone_into(&mut self.0);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A loaded model: its weights and its vocabulary.
+
+use super::{Token, backend::last_error};
+use llama_cpp_sys_2 as sys;
+use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path, ptr::NonNull};
+use tierbar_core::{Code, Error};
+
+/// Weights and vocabulary. Immutable once loaded, so it can be shared between threads.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(super) raw: NonNull<sys::llama_model>,
+    vocab: NonNull<sys::llama_vocab>,
+}
+
+// SAFETY: llama.cpp only reads a loaded model; contexts that use it keep their own state.
+unsafe impl Send for Model {}
+// SAFETY: as above; tokenizing and metadata look-ups are const functions in C++.
+unsafe impl Sync for Model {}
+
+impl Model {
+    /// Maps a GGUF file and loads its tensors. `gpu_layers` below zero places all layers on the GPU, if there is one.
+    pub(crate) fn load(path: &Path, gpu_layers: i32) -> Result<Self, Error> {
+        let invalid = |reason: String| {
+            Error::new(
+                Code::ModelInvalid,
+                format!("{} could not be loaded: {reason}", path.display()),
+            )
+        };
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| invalid("its path has a NUL byte".into()))?;
+        // SAFETY: a plain struct of defaults.
+        let mut params = unsafe { sys::llama_model_default_params() };
+        params.n_gpu_layers = gpu_layers;
+        // A mapping is clean page cache: the system may drop it without swapping, and loading is lazy.
+        params.load_mode = sys::LLAMA_LOAD_MODE_MMAP;
+        // SAFETY: `name` is NUL-terminated and outlives the call; the params hold no pointers of ours.
+        let raw = unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
+        let Some(raw) = NonNull::new(raw) else {
+            let reason = last_error();
+            return Err(if reason.contains("unknown model architecture") {
+                Error::new(
+                    Code::ModelUnsupported,
+                    format!("{} cannot be run: {reason}", path.display()),
+                )
+                .hint("update Tierbar, or choose a model of another architecture")
+            } else {
+                invalid(reason).hint("the file may be damaged: download it again")
+            });
+        };
+        // SAFETY: `raw` is a live model; its vocabulary lives as long as it does.
+        let vocab = unsafe { sys::llama_model_get_vocab(raw.as_ptr()) };
+        let vocab =
+            NonNull::new(vocab.cast_mut()).ok_or_else(|| invalid("it has no vocabulary".into()))?;
+        Ok(Self { raw, vocab })
+    }
+
+    pub(super) fn vocab(&self) -> *const sys::llama_vocab {
+        self.vocab.as_ptr()
+    }
+
+    /// Context the model was trained for, in tokens.
+    pub(crate) fn context_train(&self) -> u32 {
+        // SAFETY: `raw` is a live model.
+        u32::try_from(unsafe { sys::llama_model_n_ctx_train(self.raw.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// Sliding window in tokens; 0 if the model has none.
+    pub(crate) fn sliding_window(&self) -> i32 {
+        // SAFETY: `raw` is a live model.
+        unsafe { sys::llama_model_n_swa(self.raw.as_ptr()) }
+    }
+
+    /// Whether the model keeps a recurrent state, which cannot be rewound.
+    pub(crate) fn is_recurrent(&self) -> bool {
+        // SAFETY: `raw` is a live model.
+        unsafe {
+            sys::llama_model_is_recurrent(self.raw.as_ptr())
+                || sys::llama_model_is_hybrid(self.raw.as_ptr())
+        }
+    }
+
+    /// llama.cpp's one-line description, such as `llama 135M Q4_1`.
+    pub(crate) fn description(&self) -> String {
+        let mut buffer = [0u8; 256];
+        // SAFETY: the buffer is writable for its length, which is passed; llama.cpp terminates within it.
+        let written = unsafe {
+            sys::llama_model_desc(self.raw.as_ptr(), buffer.as_mut_ptr().cast(), buffer.len())
+        };
+        let written = usize::try_from(written).unwrap_or(0).min(buffer.len() - 1);
+        String::from_utf8_lossy(&buffer[..written]).into_owned()
+    }
+
+    pub(crate) fn vocabulary(&self) -> usize {
+        // SAFETY: the vocabulary lives as long as the model.
+        usize::try_from(unsafe { sys::llama_vocab_n_tokens(self.vocab()) }).unwrap_or(0)
+    }
+
+    /// Whether the token ends a generation.
+    pub(crate) fn is_end(&self, token: Token) -> bool {
+        // SAFETY: the vocabulary lives as long as the model; any token value is accepted.
+        unsafe { sys::llama_vocab_is_eog(self.vocab(), token) }
+    }
+
+    /// Every token that ends a generation.
+    pub(crate) fn end_tokens(&self) -> Vec<Token> {
+        (0..Token::try_from(self.vocabulary()).unwrap_or(0))
+            .filter(|&token| self.is_end(token))
+            .collect()
+    }
+
+    /// Text to tokens. `special`: add the model's BOS and EOS as it is configured to, and read control tokens in the
+    /// text as such.
+    pub(crate) fn tokenize(
+        &self,
+        text: &str,
+        special: bool,
+        parse_special: bool,
+    ) -> Result<Vec<Token>, Error> {
+        let too_long = || {
+            Error::new(
+                Code::BadRequest,
+                format!("{} bytes of text cannot be tokenized", text.len()),
+            )
+        };
+        let length = i32::try_from(text.len()).map_err(|_| too_long())?;
+        // No tokenizer makes more tokens than bytes, plus BOS and EOS.
+        let mut tokens = vec![0; text.len() + 2];
+        let capacity = i32::try_from(tokens.len()).map_err(|_| too_long())?;
+        // SAFETY: the text pointer is valid for `length` bytes, the output for `capacity` tokens.
+        let count = unsafe {
+            sys::llama_tokenize(
+                self.vocab(),
+                text.as_ptr().cast(),
+                length,
+                tokens.as_mut_ptr(),
+                capacity,
+                special,
+                parse_special,
+            )
+        };
+        tokens.truncate(usize::try_from(count).map_err(|_| too_long())?);
+        Ok(tokens)
+    }
+
+    /// Appends the token's bytes, which need not be whole UTF-8. `special`: control tokens as their text.
+    pub(crate) fn append_piece(&self, token: Token, special: bool, out: &mut Vec<u8>) {
+        let mut buffer = [0u8; 128];
+        let write = |buffer: &mut [u8]| {
+            let length = i32::try_from(buffer.len()).unwrap_or(i32::MAX);
+            // SAFETY: the buffer is writable for `length` bytes.
+            unsafe {
+                sys::llama_token_to_piece(
+                    self.vocab(),
+                    token,
+                    buffer.as_mut_ptr().cast(),
+                    length,
+                    0,
+                    special,
+                )
+            }
+        };
+        let written = write(&mut buffer);
+        if let Ok(length) = usize::try_from(written) {
+            out.extend_from_slice(&buffer[..length]);
+        } else {
+            let mut long = vec![0u8; usize::try_from(written.unsigned_abs()).unwrap_or(0)];
+            let length = usize::try_from(write(&mut long)).unwrap_or(0);
+            out.extend_from_slice(&long[..length]);
+        }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // SAFETY: contexts and templates hold an `Arc` of the model, so nothing uses it any more.
+        unsafe { sys::llama_model_free(self.raw.as_ptr()) }
+    }
+}

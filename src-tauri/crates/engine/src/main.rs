@@ -1,0 +1,178 @@
+//! `tierbar-worker`: one model, one process. Loads a GGUF with llama.cpp and serves it over a Unix socket.
+//!
+//! It prints one handshake line (`core::worker::Handshake`) and lives no longer than its parent: the end of stdin
+//! ends it, at any moment, and so does SIGTERM.
+
+mod generate;
+mod llama;
+mod platform;
+mod request;
+mod serve;
+mod text;
+
+use clap::Parser;
+use llama::{Backend, ChatTemplate, Context, ContextParams, Model};
+use serve::Engine;
+use std::{
+    fs,
+    io::{Read, Write},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Arc, mpsc},
+};
+use tierbar_core::{
+    Code, Error,
+    config::KvCache,
+    worker::{Handshake, PROTOCOL, Ready},
+};
+use tokio::net::UnixListener;
+
+/// Requests that may wait for the one that runs.
+const QUEUE: usize = 64;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "tierbar-worker",
+    version,
+    about = "Serves one GGUF model over a Unix socket"
+)]
+struct Args {
+    /// The GGUF file
+    #[arg(long)]
+    model: PathBuf,
+    /// Where to listen: a path that does not exist yet
+    #[arg(long)]
+    socket: PathBuf,
+    /// The model's name in answers [default: the file's name without .gguf]
+    #[arg(long)]
+    id: Option<String>,
+    /// Context in tokens; capped by what the model was trained for
+    #[arg(long, default_value_t = 4096)]
+    context: u32,
+    /// Cell type of the KV cache: f16, q8_0 or q4_0
+    #[arg(long, default_value = "f16")]
+    kv_cache: KvCache,
+    /// Threads to compute with; 0 takes the fast cores but one
+    #[arg(long, default_value_t = 0)]
+    threads: u16,
+    /// Layers to place on the GPU; below 0 places all
+    #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
+    gpu_layers: i32,
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    end_with_parent(args.socket.clone());
+    match serve(&args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            announce(&Handshake::Failed(error));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Ends the process when stdin closes, even while a model loads: a host that was killed cannot say goodbye.
+fn end_with_parent(socket: PathBuf) {
+    std::thread::spawn(move || {
+        let mut stdin = std::io::stdin().lock();
+        let mut sink = [0; 256];
+        while stdin.read(&mut sink).is_ok_and(|read| read > 0) {}
+        leave(&socket);
+    });
+}
+
+fn leave(socket: &Path) -> ! {
+    let _absent = fs::remove_file(socket);
+    platform::exit_now(0)
+}
+
+/// Prints the one line that the parent waits for. A parent that has gone is seen on stdin.
+fn announce(handshake: &Handshake) {
+    if let Ok(line) = serde_json::to_string(handshake) {
+        let mut stdout = std::io::stdout().lock();
+        let _gone = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+    }
+}
+
+/// Loads, listens, announces, and serves until a signal.
+fn serve(args: &Args) -> Result<(), Error> {
+    let backend = Backend::init().map_err(|error| internal("llama.cpp did not start", &error))?;
+    if !args.model.is_file() {
+        return Err(Error::new(
+            Code::ModelMissing,
+            format!("there is no file {}", args.model.display()),
+        ));
+    }
+    let model = Arc::new(Model::load(&args.model, args.gpu_layers)?);
+    let threads = if args.threads == 0 {
+        platform::compute_threads()
+    } else {
+        args.threads
+    };
+    let context = Context::new(
+        Arc::clone(&model),
+        ContextParams {
+            tokens: args.context.min(model.context_train()),
+            kv_cache: args.kv_cache,
+            threads,
+        },
+    )?;
+    let template = ChatTemplate::of(Arc::clone(&model))?;
+    let stem = args.model.file_stem().map_or_else(
+        || "model".into(),
+        |stem| stem.to_string_lossy().into_owned(),
+    );
+    let (jobs, queue) = mpsc::sync_channel(QUEUE);
+    let engine = Engine {
+        template,
+        jobs,
+        id: args.id.clone().unwrap_or(stem),
+        path: args.model.display().to_string(),
+        context_tokens: context.capacity(),
+        threads,
+        memory: context.memory(),
+        model: Arc::clone(&model),
+    };
+    let ready = Ready {
+        protocol: PROTOCOL,
+        pid: std::process::id(),
+        context_tokens: engine.context_tokens,
+        memory: engine.memory,
+    };
+    std::thread::Builder::new()
+        .name("engine".into())
+        .spawn(move || generate::run(&model, context, &queue))
+        .map_err(|error| internal("the engine's thread did not start", &error))?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| internal("the async runtime did not start", &error))?;
+    runtime.block_on(listen(args, ready, Arc::new(engine)))?;
+    drop(backend);
+    Ok(())
+}
+
+async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Error> {
+    let failed = |error: std::io::Error| {
+        internal(
+            &format!("cannot listen on {}", args.socket.display()),
+            &error,
+        )
+    };
+    let listener = UnixListener::bind(&args.socket).map_err(failed)?;
+    fs::set_permissions(&args.socket, fs::Permissions::from_mode(0o600)).map_err(failed)?;
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
+        .map_err(failed)?;
+    announce(&Handshake::Ready(ready));
+    tokio::select! {
+        served = axum::serve(listener, serve::router(engine)) => served.map_err(failed),
+        _ = terminate.recv() => leave(&args.socket),
+    }
+}
+
+fn internal(what: &str, error: &dyn std::fmt::Display) -> Error {
+    Error::new(Code::TierFailed, format!("{what}: {error}"))
+}

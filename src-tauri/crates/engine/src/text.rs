@@ -1,0 +1,148 @@
+//! From token bytes to text that may be sent: whole UTF-8 only, and nothing of a stop string.
+
+/// Collects a generation's bytes and releases what can no longer become part of a stop string.
+#[derive(Debug, Default)]
+pub(crate) struct TextStream {
+    stops: Vec<String>,
+    /// Bytes of a character that is not complete yet.
+    partial: Vec<u8>,
+    /// Text that may be the beginning of a stop string.
+    held: String,
+}
+
+/// What a piece released.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Released {
+    pub(crate) text: String,
+    /// A stop string was completed; nothing follows.
+    pub(crate) stopped: bool,
+}
+
+impl TextStream {
+    pub(crate) fn new(stops: Vec<String>) -> Self {
+        Self {
+            stops: stops.into_iter().filter(|stop| !stop.is_empty()).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// Takes a token's bytes.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Released {
+        self.partial.extend_from_slice(bytes);
+        let complete = complete_prefix(&self.partial);
+        self.held
+            .push_str(&String::from_utf8_lossy(&self.partial[..complete]));
+        self.partial.drain(..complete);
+        if let Some(at) = self
+            .stops
+            .iter()
+            .filter_map(|stop| self.held.find(stop))
+            .min()
+        {
+            self.held.truncate(at);
+            return Released {
+                text: std::mem::take(&mut self.held),
+                stopped: true,
+            };
+        }
+        let keep = self
+            .stops
+            .iter()
+            .map(|stop| overlap(&self.held, stop))
+            .max()
+            .unwrap_or(0);
+        let rest = self.held.split_off(self.held.len() - keep);
+        Released {
+            text: std::mem::replace(&mut self.held, rest),
+            stopped: false,
+        }
+    }
+
+    /// What was held back, when the generation has ended otherwise.
+    pub(crate) fn finish(mut self) -> String {
+        self.held.push_str(&String::from_utf8_lossy(&self.partial));
+        self.held
+    }
+}
+
+/// Length of the prefix that is whole: all but an incomplete character at the end.
+fn complete_prefix(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Err(error) = std::str::from_utf8(&bytes[at..]) {
+        match error.error_len() {
+            Some(invalid) => at += error.valid_up_to() + invalid,
+            None => return at + error.valid_up_to(),
+        }
+    }
+    bytes.len()
+}
+
+/// Length of the longest end of `text` with which `stop` begins.
+fn overlap(text: &str, stop: &str) -> usize {
+    (1..stop.len().min(text.len() + 1))
+        .rev()
+        .find(|&length| stop.is_char_boundary(length) && text.ends_with(&stop[..length]))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(stops: &[&str], pieces: &[&[u8]]) -> (String, bool) {
+        let mut stream = TextStream::new(stops.iter().map(|&stop| stop.to_owned()).collect());
+        let mut text = String::new();
+        for piece in pieces {
+            let released = stream.push(piece);
+            text.push_str(&released.text);
+            if released.stopped {
+                return (text, true);
+            }
+        }
+        text.push_str(&stream.finish());
+        (text, false)
+    }
+
+    #[test]
+    fn a_character_is_released_whole() {
+        let mut stream = TextStream::default();
+        let bytes = "€".as_bytes();
+        assert_eq!(stream.push(&bytes[..1]).text, "");
+        assert_eq!(stream.push(&bytes[1..2]).text, "");
+        assert_eq!(stream.push(&bytes[2..]).text, "€");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_do_not_hold_the_rest_back() {
+        assert_eq!(
+            stream(&[], &[b"a\xff", b"b\xc3", b"(c"]),
+            ("a\u{fffd}b\u{fffd}(c".into(), false)
+        );
+        assert_eq!(
+            stream(&[], &[b"end\xe2\x82"]),
+            ("end\u{fffd}".into(), false)
+        );
+    }
+
+    #[test]
+    fn a_stop_string_is_found_across_tokens_and_never_sent() {
+        assert_eq!(stream(&["\n\n"], &[b"a\n", b"\nb"]), ("a".into(), true));
+        assert_eq!(
+            stream(&["STOP", "ST"], &[b"xS", b"TOP"]),
+            ("x".into(), true)
+        );
+        assert_eq!(stream(&["END"], &[b"aEN", b"x"]), ("aENx".into(), false));
+        assert_eq!(stream(&["END"], &[b"aEN"]), ("aEN".into(), false));
+        assert_eq!(
+            stream(&["ü!"], &["aü".as_bytes(), b"?"]),
+            ("aü?".into(), false)
+        );
+    }
+
+    #[test]
+    fn text_before_a_possible_stop_is_not_delayed() {
+        let mut stream = TextStream::new(vec!["END".into()]);
+        assert_eq!(stream.push(b"abcE").text, "abc");
+        assert_eq!(stream.push(b"f").text, "Ef");
+    }
+}
