@@ -1,0 +1,71 @@
+//! How long a tier whose worker keeps dying during its load is left alone.
+
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Crashes in a row that are answered by an attempt at every request.
+const FREE: u32 = 3;
+const SHORTEST: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    crashes: u32,
+    until: Option<Instant>,
+}
+
+impl Backoff {
+    /// Notes a crash during a load.
+    pub(crate) fn crashed(&mut self, now: Instant) {
+        self.crashes = self.crashes.saturating_add(1);
+        self.until = delay(self.crashes).map(|delay| now + delay);
+    }
+
+    /// Crashes in a row, so far.
+    pub(crate) fn crashes(&self) -> u32 {
+        self.crashes
+    }
+
+    /// How long the next attempt has to wait; `None` if it may start now.
+    pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
+        let left = self.until?.saturating_duration_since(now);
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+/// Doubling from the third crash on.
+fn delay(crashes: u32) -> Option<Duration> {
+    let doublings = crashes.checked_sub(FREE)?;
+    let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
+    Some(SHORTEST.saturating_mul(factor).min(LONGEST))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_crashes_are_free_and_then_the_pause_doubles_up_to_its_limit() {
+        let seconds = |crashes| delay(crashes).map(|delay| delay.as_secs());
+        let delays: Vec<_> = (0..10).map(seconds).collect();
+        assert_eq!(delays[..3], [None; 3]);
+        assert_eq!(
+            delays[3..],
+            [1, 2, 4, 8, 16, 30, 30].map(Some),
+            "in whole seconds"
+        );
+        assert_eq!(seconds(u32::MAX), Some(30));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_pause_ends_when_its_time_has_passed() {
+        let mut backoff = Backoff::default();
+        for _ in 0..FREE {
+            assert_eq!(backoff.wait(Instant::now()), None);
+            backoff.crashed(Instant::now());
+        }
+        assert_eq!(backoff.wait(Instant::now()), Some(SHORTEST));
+        tokio::time::advance(SHORTEST).await;
+        assert_eq!(backoff.wait(Instant::now()), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! What everyone but the owner holds: the handle, and the lease that it grants.
+
+use crate::{TierSpec, owner::Event};
+use std::{fmt, sync::Arc};
+use tierbar_core::{
+    Code, Error, ModelId, TierId,
+    budget::Budget,
+    lease::{BoxFuture, Endpoint, Lease, Tiers},
+    status::{BudgetStatus, TierStatus},
+};
+use tokio::sync::{mpsc, oneshot, watch};
+
+/// The tiers, to everyone who is not their owner. When the last clone is dropped, all workers are ended.
+#[derive(Clone)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    events: mpsc::UnboundedSender<Event>,
+    tiers: watch::Receiver<Vec<TierStatus>>,
+    budget: watch::Receiver<BudgetStatus>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let _ = self.events.send(Event::Shutdown(None));
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Handle").finish_non_exhaustive()
+    }
+}
+
+impl Handle {
+    pub(crate) fn new(
+        events: mpsc::UnboundedSender<Event>,
+        tiers: watch::Receiver<Vec<TierStatus>>,
+        budget: watch::Receiver<BudgetStatus>,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                events,
+                tiers,
+                budget,
+            }),
+        }
+    }
+
+    /// The tiers' states as they change.
+    #[must_use]
+    pub fn watch(&self) -> watch::Receiver<Vec<TierStatus>> {
+        self.shared.tiers.clone()
+    }
+
+    /// The budget, and the sum of the plans of the tiers that hold memory now.
+    #[must_use]
+    pub fn budget(&self) -> BudgetStatus {
+        *self.shared.budget.borrow()
+    }
+
+    /// Replaces the configured tiers. One that is gone is drained; one that changed is restarted at its next
+    /// request, after its leases have ended.
+    pub fn set_tiers(&self, tiers: Vec<TierSpec>) {
+        self.send(Event::Tiers(tiers));
+    }
+
+    /// Replaces the budget. Tiers that it no longer holds are ended as their leases end.
+    pub fn set_budget(&self, budget: Budget) {
+        self.send(Event::Budget(budget));
+    }
+
+    /// Memory readings for the snapshot, in bytes. A tier that is not named keeps its last one.
+    pub fn set_footprints(&self, footprints: Vec<(TierId, u64)>) {
+        self.send(Event::Footprints(footprints));
+    }
+
+    /// Refuses new requests, refuses those that wait, ends all workers, and returns when all are gone. May be
+    /// called more than once.
+    pub async fn shutdown(&self) {
+        let (done, gone) = oneshot::channel();
+        self.send(Event::Shutdown(Some(done)));
+        // An error means that the owner has already ended, after the last worker.
+        let _ = gone.await;
+    }
+
+    fn send(&self, event: Event) {
+        // Fails only after shutdown, when there is nothing left to change.
+        let _ = self.shared.events.send(event);
+    }
+
+    async fn ask<T>(
+        &self,
+        event: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Event,
+    ) -> Result<T, Error> {
+        let (reply, answer) = oneshot::channel();
+        self.send(event(reply));
+        let mut asking = Asking {
+            answer: Some(answer),
+            events: &self.shared.events,
+        };
+        let Some(answer) = &mut asking.answer else {
+            return Err(shutting_down());
+        };
+        let answer = answer.await;
+        asking.answer = None;
+        // The owner drops no reply while it lives.
+        answer.unwrap_or_else(|_| Err(shutting_down()))
+    }
+}
+
+/// Tells the owner when whoever asked has gone away, so that a queue is left at once.
+struct Asking<'a, T> {
+    /// `None` once it has come.
+    answer: Option<oneshot::Receiver<T>>,
+    events: &'a mpsc::UnboundedSender<Event>,
+}
+
+impl<T> Drop for Asking<'_, T> {
+    fn drop(&mut self) {
+        if let Some(answer) = self.answer.take() {
+            // The owner looks for closed replies, so this one is closed first.
+            drop(answer);
+            let _ = self.events.send(Event::Left);
+        }
+    }
+}
+
+impl Tiers for Handle {
+    fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
+        let tier = tier.clone();
+        Box::pin(async move {
+            let lease = self.ask(|reply| Event::Lease { tier, reply }).await?;
+            Ok(Box::new(lease) as Box<dyn Lease>)
+        })
+    }
+
+    fn start(&self, tier: &TierId) -> BoxFuture<'_, Result<(), Error>> {
+        let tier = tier.clone();
+        Box::pin(async move {
+            self.ask(|reply| Event::Lease { tier, reply }).await?;
+            Ok(())
+        })
+    }
+
+    fn stop(&self, tier: &TierId, force: bool) -> BoxFuture<'_, Result<(), Error>> {
+        let tier = tier.clone();
+        Box::pin(async move { self.ask(|reply| Event::Stop { tier, force, reply }).await })
+    }
+
+    fn snapshot(&self) -> Vec<TierStatus> {
+        self.shared.tiers.borrow().clone()
+    }
+}
+
+/// The right to use one worker; see [`Lease`].
+pub(crate) struct WorkerLease {
+    pub(crate) tier: TierId,
+    /// Which of the tier's successive workers this is a lease on.
+    pub(crate) worker: u64,
+    pub(crate) model: ModelId,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) ended: watch::Receiver<Option<Error>>,
+    pub(crate) events: mpsc::UnboundedSender<Event>,
+}
+
+impl fmt::Debug for WorkerLease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerLease")
+            .field("tier", &self.tier)
+            .field("model", &self.model)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for WorkerLease {
+    fn drop(&mut self) {
+        let _ = self.events.send(Event::Released {
+            tier: self.tier.clone(),
+            worker: self.worker,
+        });
+    }
+}
+
+impl Lease for WorkerLease {
+    fn tier(&self) -> &TierId {
+        &self.tier
+    }
+
+    fn model(&self) -> &ModelId {
+        &self.model
+    }
+
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    fn ended(&self) -> BoxFuture<'_, Error> {
+        let mut ended = self.ended.clone();
+        Box::pin(async move {
+            match ended.wait_for(Option::is_some).await {
+                Ok(error) => error.clone().unwrap_or_else(shutting_down),
+                Err(_) => shutting_down(),
+            }
+        })
+    }
+}
+
+pub(crate) fn shutting_down() -> Error {
+    Error::new(Code::ShuttingDown, "Tierbar is shutting down")
+}

@@ -1,0 +1,109 @@
+//! The worker processes and the one task that owns every tier's state.
+//!
+//! The owner holds the tiers, the queue of requests and the leases, and applies [`tierbar_core::policy`] after
+//! every event; it decides nothing about memory itself. Each worker has a small task of its own that spawns the
+//! process, reads its handshake, drains its pipes and waits for its end. Everyone else holds a [`Handle`].
+//!
+//! What a model costs and where its file is comes from the [`ModelSource`] that the host supplies; this crate
+//! reads no model and no configuration.
+
+mod backoff;
+mod handle;
+mod owner;
+mod process;
+mod sockets;
+
+pub use handle::Handle;
+pub use owner::Supervisor;
+
+use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
+use tierbar_core::{
+    Error, ModelId, TierId,
+    budget::{Budget, LoadPlan},
+    config::KvCache,
+    lease::BoxFuture,
+};
+
+/// Says what a tier would load, read from its model's file at the moment of asking.
+pub trait ModelSource: Send + Sync + fmt::Debug {
+    /// Called when a request for a tier that is not loaded arrives, before anything is ended for it.
+    ///
+    /// # Errors
+    /// Why the tier cannot be loaded (no model chosen, file missing or invalid, over budget). It is given to
+    /// the waiting requests as it is and becomes the tier's reason; the next request asks again.
+    fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>>;
+}
+
+/// One load: the worker's arguments, and the plan that the memory policy counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadSpec {
+    pub model: ModelId,
+    pub path: PathBuf,
+    /// Context in tokens.
+    pub context: u32,
+    pub kv_cache: KvCache,
+    /// CPU threads; 0 lets the worker choose.
+    pub threads: u16,
+    pub plan: LoadPlan,
+}
+
+/// A tier as configured. A change of any field but the id makes a loaded worker stale: it serves the leases that
+/// it has, and the next request gets a new one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TierSpec {
+    pub id: TierId,
+    /// `None` while the tier has no model.
+    pub model: Option<ModelId>,
+    /// Context in tokens.
+    pub context: u32,
+    pub kv_cache: KvCache,
+    /// CPU threads; 0 lets the worker choose.
+    pub threads: u16,
+}
+
+/// What [`Supervisor::start`] needs.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub budget: Budget,
+    /// In reading order.
+    pub tiers: Vec<TierSpec>,
+    pub source: Arc<dyn ModelSource>,
+    /// The worker's program.
+    pub worker: PathBuf,
+    /// Folder of the workers' sockets; made with mode 0700.
+    pub run_dir: PathBuf,
+    /// Folder of `worker-<tier>.log`.
+    pub log_dir: PathBuf,
+    /// How long a loading worker may be silent before it is taken for hung.
+    pub load_silence: Duration,
+    /// How long a worker may take to end after SIGTERM before it is killed.
+    pub stop_deadline: Duration,
+}
+
+impl Options {
+    /// A load prints as it advances; two minutes without a line is no load that is merely slow.
+    pub const LOAD_SILENCE: Duration = Duration::from_secs(120);
+    /// A worker ends within milliseconds unless it hangs.
+    pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
+
+    /// Options with the default deadlines and no tiers.
+    #[must_use]
+    pub fn new(
+        budget: Budget,
+        source: Arc<dyn ModelSource>,
+        worker: PathBuf,
+        run_dir: PathBuf,
+        log_dir: PathBuf,
+    ) -> Self {
+        Self {
+            budget,
+            tiers: Vec::new(),
+            source,
+            worker,
+            run_dir,
+            log_dir,
+            load_silence: Self::LOAD_SILENCE,
+            stop_deadline: Self::STOP_DEADLINE,
+        }
+    }
+}

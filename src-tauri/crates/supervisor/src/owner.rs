@@ -1,0 +1,561 @@
+//! The one task that owns all tiers: it takes events, asks the policy, and carries out its steps.
+
+mod tier;
+
+use crate::{
+    LoadSpec, Options, TierSpec,
+    handle::{Handle, WorkerLease, shutting_down},
+    process::{self, Launch, Report},
+    sockets::{self, Sockets},
+};
+use std::{mem, time::Duration};
+use tierbar_core::{
+    Code, Error, TierId,
+    budget::{Budget, gib},
+    policy::{self, Phase, State, Step, StopWish, Waiting},
+    status::{BudgetStatus, TierStatus},
+};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, timeout},
+};
+use tokio_util::sync::CancellationToken;
+
+use tier::{Preparation, Tier, Worker};
+
+/// More requests than this wait for memory only if something is wrong with whoever sends them.
+const LONGEST_QUEUE: usize = 256;
+/// A header is read in milliseconds, in seconds from a disk that sleeps.
+const PREPARATION: Duration = Duration::from_secs(30);
+
+type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+/// What the owner is told.
+#[derive(Debug)]
+pub(crate) enum Event {
+    Lease {
+        tier: TierId,
+        reply: Reply<WorkerLease>,
+    },
+    /// Somebody who waited has gone away; whose reply is closed says who.
+    Left,
+    Released {
+        tier: TierId,
+        worker: u64,
+    },
+    Stop {
+        tier: TierId,
+        force: bool,
+        reply: Reply<()>,
+    },
+    Prepared {
+        tier: TierId,
+        preparation: u64,
+        result: Result<LoadSpec, Error>,
+    },
+    Process {
+        tier: TierId,
+        worker: u64,
+        report: Report,
+    },
+    Tiers(Vec<TierSpec>),
+    Budget(Budget),
+    Footprints(Vec<(TierId, u64)>),
+    Shutdown(Option<oneshot::Sender<()>>),
+}
+
+#[derive(Debug)]
+struct Waiter {
+    request: u64,
+    tier: TierId,
+    reply: Reply<WorkerLease>,
+}
+
+/// The owner of the tiers.
+#[derive(Debug)]
+pub struct Supervisor {
+    options: Options,
+    sockets: Sockets,
+    tiers: Vec<Tier>,
+    queue: Vec<Waiter>,
+    /// Numbers requests, preparations, workers and uses, all of which only have to differ and grow.
+    counter: u64,
+    closing: bool,
+    closed: Vec<oneshot::Sender<()>>,
+    events: mpsc::UnboundedSender<Event>,
+    tiers_seen: watch::Sender<Vec<TierStatus>>,
+    budget_seen: watch::Sender<BudgetStatus>,
+}
+
+impl Supervisor {
+    /// Starts the owner's task, with nothing loaded. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if the sockets' folder cannot be made.
+    pub fn start(options: Options) -> Result<Handle, Error> {
+        let (events, inbox) = mpsc::unbounded_channel();
+        let owner = Self {
+            sockets: Sockets::open(&options.run_dir)?,
+            tiers: options.tiers.iter().cloned().map(Tier::new).collect(),
+            options,
+            queue: Vec::new(),
+            counter: 0,
+            closing: false,
+            closed: Vec::new(),
+            events,
+            tiers_seen: watch::Sender::new(Vec::new()),
+            budget_seen: watch::Sender::new(BudgetStatus::default()),
+        };
+        owner.publish();
+        let handle = Handle::new(
+            owner.events.clone(),
+            owner.tiers_seen.subscribe(),
+            owner.budget_seen.subscribe(),
+        );
+        tokio::spawn(owner.run(inbox));
+        Ok(handle)
+    }
+
+    async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>) {
+        while let Some(event) = inbox.recv().await {
+            self.handle(event);
+            self.advance();
+            self.publish();
+            if self.closing && self.tiers.iter().all(|tier| tier.worker.is_none()) {
+                break;
+            }
+        }
+        for closed in self.closed.drain(..) {
+            let _ = closed.send(());
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Lease { tier, reply } => match self.admit(&tier) {
+                Ok(()) => {
+                    let request = self.next();
+                    self.queue.push(Waiter {
+                        request,
+                        tier,
+                        reply,
+                    });
+                }
+                Err(error) => drop(reply.send(Err(error))),
+            },
+            // Whoever has left is forgotten after every event.
+            Event::Left => {}
+            Event::Released { tier, worker } => self.released(&tier, worker),
+            Event::Stop { tier, force, reply } => self.stop(&tier, force, reply),
+            Event::Prepared {
+                tier,
+                preparation,
+                result,
+            } => self.prepared(&tier, preparation, result),
+            Event::Process {
+                tier,
+                worker,
+                report,
+            } => self.reported(&tier, worker, report),
+            Event::Tiers(specs) => self.set_tiers(specs),
+            Event::Budget(budget) => {
+                self.options.budget = budget;
+                for tier in &mut self.tiers {
+                    tier.preparation = Preparation::None;
+                }
+            }
+            Event::Footprints(footprints) => {
+                for (id, bytes) in footprints {
+                    if let Some(worker) = self.tier(&id).and_then(|tier| tier.worker.as_mut()) {
+                        worker.footprint_bytes = Some(bytes);
+                    }
+                }
+            }
+            Event::Shutdown(closed) => {
+                self.closing = true;
+                self.closed.extend(closed);
+                for waiter in self.queue.drain(..) {
+                    let _ = waiter.reply.send(Err(shutting_down()));
+                }
+                for tier in &mut self.tiers {
+                    tier.end(StopWish::Force, &shutting_down());
+                }
+            }
+        }
+    }
+
+    /// Whether a request may join the queue.
+    fn admit(&mut self, id: &TierId) -> Result<(), Error> {
+        if self.closing {
+            return Err(shutting_down());
+        }
+        let waiting = self.queue.len();
+        let unknown = self.unknown(id);
+        match self.tier(id) {
+            Some(tier) if !tier.removed => tier.rested(Instant::now())?,
+            _ => return Err(unknown),
+        }
+        if waiting >= LONGEST_QUEUE {
+            return Err(Error::new(
+                Code::Overloaded,
+                format!("{waiting} requests are waiting for a tier already"),
+            )
+            .hint("send fewer at once, or wait for the first to be answered"));
+        }
+        Ok(())
+    }
+
+    fn unknown(&self, id: &TierId) -> Error {
+        let known = self.tiers.iter().filter(|tier| !tier.removed);
+        let known: Vec<_> = known.map(|tier| tier.spec.id.as_str()).collect();
+        let hint = match known.as_slice() {
+            [] => "no tiers are configured yet".to_owned(),
+            _ => format!("the tiers are {}", known.join(", ")),
+        };
+        Error::new(
+            Code::TierUnknown,
+            format!("there is no tier named \"{id}\""),
+        )
+        .hint(hint)
+    }
+
+    fn released(&mut self, id: &TierId, worker: u64) {
+        let now = self.next();
+        if let Some(tier) = self.tier(id)
+            && let Some(worker) = tier.worker_mut(worker)
+        {
+            worker.leases -= 1;
+            if worker.leases == 0 {
+                tier.last_used = now;
+            }
+        }
+    }
+
+    fn stop(&mut self, id: &TierId, force: bool, reply: Reply<()>) {
+        let unknown = self.unknown(id);
+        let Some(tier) = self.tier(id) else {
+            drop(reply.send(Err(unknown)));
+            return;
+        };
+        let stopped = Error::new(Code::TierStopped, format!("{id} was stopped"))
+            .hint("ask again and it is loaded again");
+        tier.forgive();
+        if tier.worker.is_none() {
+            tier.preparation = Preparation::None;
+            let _ = reply.send(Ok(()));
+        } else {
+            let wish = if force {
+                StopWish::Force
+            } else {
+                StopWish::Drain
+            };
+            tier.end(wish, &stopped);
+            tier.stoppers.push(reply);
+        }
+        self.refuse(id, &stopped);
+    }
+
+    fn prepared(&mut self, id: &TierId, preparation: u64, result: Result<LoadSpec, Error>) {
+        let budget = self.options.budget;
+        let Some(tier) = self.tier(id) else { return };
+        if !matches!(tier.preparation, Preparation::Asked(asked) if asked == preparation) {
+            return;
+        }
+        match result.and_then(|spec| fits(spec, &budget)) {
+            Ok(spec) => tier.preparation = Preparation::Done(spec),
+            Err(error) => {
+                tier.preparation = Preparation::None;
+                if tier.worker.is_none() {
+                    tier.fail(&error);
+                }
+                self.refuse(id, &error);
+            }
+        }
+    }
+
+    fn reported(&mut self, id: &TierId, worker: u64, report: Report) {
+        let Some(tier) = self.tier(id) else { return };
+        let Some(running) = tier.worker_mut(worker) else {
+            return;
+        };
+        match report {
+            Report::Spawned(pid) => running.pid = Some(pid),
+            Report::Ready(_) if running.phase != Phase::Starting => {}
+            Report::Ready(ready) => {
+                running.phase = Phase::Ready;
+                running.context_tokens = ready.context_tokens;
+                tracing::info!(tier = %id, pid = running.pid, context = ready.context_tokens, "ready");
+                tier.forgive();
+            }
+            Report::Ended(failure) => {
+                sockets::remove(&running.socket);
+                let refused = tier.ended(failure, Instant::now());
+                if tier.removed {
+                    self.tiers.retain(|tier| tier.spec.id != *id);
+                }
+                if let Some(error) = refused {
+                    self.refuse(id, &error);
+                }
+            }
+        }
+    }
+
+    fn set_tiers(&mut self, specs: Vec<TierSpec>) {
+        let mut before = mem::take(&mut self.tiers);
+        for spec in specs {
+            let known = before.iter().position(|tier| tier.spec.id == spec.id);
+            let mut tier = match known {
+                Some(index) => before.remove(index),
+                None => Tier::new(spec.clone()),
+            };
+            tier.removed = false;
+            if tier.spec != spec {
+                tier.spec = spec;
+                tier.preparation = Preparation::None;
+                tier.forgive();
+            }
+            self.tiers.push(tier);
+        }
+        for mut tier in before {
+            let gone = Error::new(
+                Code::TierUnknown,
+                format!("{} was removed from the configuration", tier.spec.id),
+            );
+            self.refuse(&tier.spec.id, &gone);
+            if tier.worker.is_some() {
+                tier.removed = true;
+                tier.end(StopWish::Drain, &gone);
+                self.tiers.push(tier);
+            }
+        }
+    }
+
+    /// Does all that is due, until nothing is.
+    fn advance(&mut self) {
+        self.queue.retain(|waiter| !waiter.reply.is_closed());
+        self.prepare();
+        loop {
+            let steps = policy::plan(&self.state());
+            if steps.is_empty() {
+                return;
+            }
+            for step in steps {
+                match step {
+                    Step::Start(id) => self.start_worker(&id),
+                    Step::Stop { tier, force } => self.stop_worker(&tier, force),
+                    Step::Grant(request) => self.grant(request),
+                }
+            }
+        }
+    }
+
+    /// Has the models read of all tiers that are waited for and would be loaded.
+    fn prepare(&mut self) {
+        for index in 0..self.tiers.len() {
+            let preparation = self.next();
+            let tier = &mut self.tiers[index];
+            if !self.queue.iter().any(|waiter| waiter.tier == tier.spec.id) {
+                // Read again for the next one: the file may change meanwhile.
+                tier.preparation = Preparation::None;
+            } else if matches!(tier.preparation, Preparation::None)
+                && (tier.worker.is_none() || tier.stale())
+            {
+                tier.preparation = Preparation::Asked(preparation);
+                let (source, events) = (self.options.source.clone(), self.events.clone());
+                let id = tier.spec.id.clone();
+                tokio::spawn(async move {
+                    let asked = id.clone();
+                    let reading = tokio::spawn(async move { source.prepare(&asked).await });
+                    let result = match timeout(PREPARATION, reading).await {
+                        Ok(Ok(result)) => result,
+                        Ok(Err(panic)) => Err(Error::new(
+                            Code::Internal,
+                            format!("{id} could not be planned: {panic}"),
+                        )),
+                        Err(_) => Err(Error::new(
+                            Code::TierFailed,
+                            format!(
+                                "reading the model of {id} took more than {} s",
+                                PREPARATION.as_secs()
+                            ),
+                        )
+                        .hint("check that the disk that holds it is connected and awake")),
+                    };
+                    let _ = events.send(Event::Prepared {
+                        tier: id,
+                        preparation,
+                        result,
+                    });
+                });
+            }
+        }
+    }
+
+    fn state(&self) -> State {
+        let waiting = |waiter: &Waiter| Waiting {
+            request: waiter.request,
+            tier: waiter.tier.clone(),
+        };
+        State {
+            budget: self.options.budget,
+            tiers: self.tiers.iter().map(Tier::view).collect(),
+            queue: self.queue.iter().map(waiting).collect(),
+        }
+    }
+
+    fn start_worker(&mut self, id: &TierId) {
+        let worker = self.next();
+        let socket = self.sockets.path(id, worker);
+        let options = self.options.clone();
+        let events = self.events.clone();
+        let Some(tier) = self.tier(id) else { return };
+        let (spec, socket) = match (tier.preparation.take(), socket) {
+            (Some(spec), Ok(socket)) => (spec, socket),
+            (None, _) => return,
+            (_, Err(error)) => {
+                tier.fail(&error);
+                self.refuse(id, &error);
+                return;
+            }
+        };
+        tracing::info!(tier = %id, model = %spec.model, planned = %gib(spec.plan.total_bytes()), "loading");
+        let launch = Launch {
+            tier: id.clone(),
+            program: options.worker,
+            spec: spec.clone(),
+            socket: socket.clone(),
+            log: options.log_dir.join(format!("worker-{id}.log")),
+            load_silence: options.load_silence,
+            stop_deadline: options.stop_deadline,
+        };
+        let stop = CancellationToken::new();
+        let reporter = id.clone();
+        process::run(launch, stop.clone(), move |report| {
+            let _ = events.send(Event::Process {
+                tier: reporter.clone(),
+                worker,
+                report,
+            });
+        });
+        tier.started(Worker::new(worker, tier.spec.clone(), spec, socket, stop));
+    }
+
+    fn stop_worker(&mut self, id: &TierId, force: bool) {
+        let loaded = |waiter: &&Waiter| {
+            self.tiers
+                .iter()
+                .any(|tier| tier.spec.id == waiter.tier && tier.worker.is_some())
+        };
+        let next = self
+            .queue
+            .iter()
+            .find(|waiter| !loaded(waiter))
+            .map(|waiter| waiter.tier.clone());
+        let Some(tier) = self.tier(id) else { return };
+        let why = match (tier.wished(), next) {
+            (None, Some(next)) => format!("ended to make room for {next}"),
+            (None, None) => "ended because the memory budget was lowered".to_owned(),
+            (Some(error), _) => error.message.clone(),
+        };
+        tracing::info!(tier = %id, force, why, "stopping");
+        tier.stopping(why);
+    }
+
+    fn grant(&mut self, request: u64) {
+        let Some(at) = self
+            .queue
+            .iter()
+            .position(|waiter| waiter.request == request)
+        else {
+            return;
+        };
+        let Waiter {
+            tier: id, reply, ..
+        } = self.queue.remove(at);
+        let (now, events) = (self.next(), self.events.clone());
+        let Some(tier) = self.tier(&id) else { return };
+        tier.last_used = now;
+        if let Some(worker) = &mut tier.worker {
+            worker.leases += 1;
+            // If nobody takes it, the lease is dropped here and so released.
+            let _ = reply.send(Ok(worker.lease(id, events)));
+        }
+    }
+
+    fn refuse(&mut self, id: &TierId, error: &Error) {
+        for waiter in self.queue.extract_if(.., |waiter| waiter.tier == *id) {
+            let _ = waiter.reply.send(Err(error.clone()));
+        }
+    }
+
+    fn publish(&self) {
+        let tiers: Vec<_> = self
+            .tiers
+            .iter()
+            .map(|tier| tier.status(&self.queue_of(tier)))
+            .collect();
+        let budget = BudgetStatus {
+            total_bytes: self.options.budget.total_bytes,
+            planned_bytes: self.tiers.iter().filter_map(Tier::held_bytes).sum(),
+        };
+        self.tiers_seen
+            .send_if_modified(|seen| replace(seen, tiers));
+        self.budget_seen
+            .send_if_modified(|seen| replace(seen, budget));
+    }
+
+    /// What the tier's requests wait for, if there are any and it is not loaded.
+    fn queue_of(&self, tier: &Tier) -> Option<String> {
+        if tier.worker.is_some() || !self.queue.iter().any(|waiter| waiter.tier == tier.spec.id) {
+            return None;
+        }
+        let others = self
+            .tiers
+            .iter()
+            .filter_map(|tier| Some((tier, tier.worker.as_ref()?)));
+        let for_what = |(tier, worker): (&Tier, &Worker)| match (worker.phase, worker.leases) {
+            (Phase::Stopping, _) => Some(format!(
+                "waits until the memory of {} is back",
+                tier.spec.id
+            )),
+            (Phase::Starting, _) => Some(format!("waits until {} has started", tier.spec.id)),
+            (_, 1..) => Some(format!("waits until {} has answered", tier.spec.id)),
+            _ => None,
+        };
+        others.filter_map(for_what).next()
+    }
+
+    fn tier(&mut self, id: &TierId) -> Option<&mut Tier> {
+        self.tiers.iter_mut().find(|tier| tier.spec.id == *id)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+}
+
+/// The host plans against the budget that it knows; this one may be newer.
+fn fits(spec: LoadSpec, budget: &Budget) -> Result<LoadSpec, Error> {
+    let needed = spec.plan.total_bytes();
+    if policy::fits_alone(budget, needed) {
+        return Ok(spec);
+    }
+    let total = budget.total_bytes;
+    let what = format!(
+        "{} needs {}, and the budget for models is {}",
+        spec.model,
+        gib(needed),
+        gib(total)
+    );
+    Err(Error::new(Code::OverBudget, what)
+        .hint("choose a smaller model or a smaller context")
+        .detail("needed_bytes", needed)
+        .detail("budget_bytes", total))
+}
+
+fn replace<T: PartialEq>(seen: &mut T, now: T) -> bool {
+    let changed = *seen != now;
+    *seen = now;
+    changed
+}

@@ -1,0 +1,263 @@
+//! What the owner knows of one tier and of its worker.
+
+use super::{Event, Reply};
+use crate::{LoadSpec, TierSpec, backoff::Backoff, handle::WorkerLease, process::Failure};
+use std::{mem, path::PathBuf};
+use tierbar_core::{
+    Code, Error, TierId, TierState,
+    lease::Endpoint,
+    policy::{Phase, StopWish, TierView},
+    status::TierStatus,
+};
+use tokio::{
+    sync::{mpsc, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+
+#[derive(Debug)]
+pub(super) struct Tier {
+    pub(super) spec: TierSpec,
+    /// Gone from the configuration; it stays here until its worker has ended.
+    pub(super) removed: bool,
+    pub(super) worker: Option<Worker>,
+    pub(super) preparation: Preparation,
+    pub(super) last_used: u64,
+    /// Those who asked for its end and wait for it.
+    pub(super) stoppers: Vec<Reply<()>>,
+    /// Who wants it to end, in the words that its leases hear.
+    wish: Option<(StopWish, Error)>,
+    failure: Option<Error>,
+    /// Why it was stopped, if that was not asked for.
+    why: Option<String>,
+    backoff: Backoff,
+}
+
+/// Whether the model that would be loaded has been read.
+#[derive(Debug)]
+pub(super) enum Preparation {
+    None,
+    Asked(u64),
+    Done(LoadSpec),
+}
+
+impl Preparation {
+    pub(super) fn take(&mut self) -> Option<LoadSpec> {
+        match mem::replace(self, Self::None) {
+            Self::Done(spec) => Some(spec),
+            Self::None | Self::Asked(_) => None,
+        }
+    }
+}
+
+/// A process of a tier.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) id: u64,
+    /// Never `Stopped`.
+    pub(super) phase: Phase,
+    pub(super) pid: Option<u32>,
+    pub(super) socket: PathBuf,
+    pub(super) leases: u32,
+    pub(super) context_tokens: u32,
+    pub(super) footprint_bytes: Option<u64>,
+    /// The tier as it was configured when this was started.
+    seat: TierSpec,
+    load: LoadSpec,
+    stop: CancellationToken,
+    ended: watch::Sender<Option<Error>>,
+}
+
+impl Worker {
+    pub(super) fn new(
+        id: u64,
+        seat: TierSpec,
+        load: LoadSpec,
+        socket: PathBuf,
+        stop: CancellationToken,
+    ) -> Self {
+        Self {
+            id,
+            phase: Phase::Starting,
+            pid: None,
+            socket,
+            leases: 0,
+            context_tokens: load.plan.context_tokens,
+            footprint_bytes: None,
+            seat,
+            load,
+            stop,
+            ended: watch::Sender::new(None),
+        }
+    }
+
+    pub(super) fn lease(&self, tier: TierId, events: mpsc::UnboundedSender<Event>) -> WorkerLease {
+        WorkerLease {
+            tier,
+            worker: self.id,
+            model: self.load.model.clone(),
+            endpoint: Endpoint::Unix(self.socket.clone()),
+            ended: self.ended.subscribe(),
+            events,
+        }
+    }
+}
+
+impl Tier {
+    pub(super) fn new(spec: TierSpec) -> Self {
+        Self {
+            spec,
+            removed: false,
+            worker: None,
+            preparation: Preparation::None,
+            last_used: 0,
+            stoppers: Vec::new(),
+            wish: None,
+            failure: None,
+            why: None,
+            backoff: Backoff::default(),
+        }
+    }
+
+    /// Its worker, if that is still the one meant.
+    pub(super) fn worker_mut(&mut self, id: u64) -> Option<&mut Worker> {
+        self.worker.as_mut().filter(|worker| worker.id == id)
+    }
+
+    /// The configuration has changed since its worker was started.
+    pub(super) fn stale(&self) -> bool {
+        self.worker
+            .as_ref()
+            .is_some_and(|worker| worker.seat != self.spec)
+    }
+
+    /// Whether a request may start it: not while it rests after crashes.
+    pub(super) fn rested(&self, now: Instant) -> Result<(), Error> {
+        let Some(left) = self.backoff.wait(now).filter(|_| self.worker.is_none()) else {
+            return Ok(());
+        };
+        let seconds = left.as_secs_f64().ceil();
+        let crashes = self.backoff.crashes();
+        let reason = self
+            .failure
+            .as_ref()
+            .map_or("its worker crashed", |failure| &failure.message);
+        let what = format!(
+            "{reason}; after {crashes} failures in a row the next attempt is in {seconds} s"
+        );
+        Err(Error::new(Code::TierFailed, what)
+            .hint("stop the tier to try again at once")
+            .detail("retry_after_seconds", seconds))
+    }
+
+    pub(super) fn forgive(&mut self) {
+        self.failure = None;
+        self.why = None;
+        self.backoff = Backoff::default();
+    }
+
+    pub(super) fn fail(&mut self, error: &Error) {
+        tracing::warn!(tier = %self.spec.id, code = error.code.as_str(), "{error}");
+        self.failure = Some(error.clone());
+    }
+
+    /// Somebody wants its worker to end; `reason` is what its leases hear. The stronger wish stands.
+    pub(super) fn end(&mut self, wish: StopWish, reason: &Error) {
+        if self.worker.is_some() && !matches!(self.wish, Some((StopWish::Force, _))) {
+            self.wish = Some((wish, reason.clone()));
+        }
+    }
+
+    pub(super) fn wished(&self) -> Option<&Error> {
+        self.wish.as_ref().map(|(_, reason)| reason)
+    }
+
+    pub(super) fn started(&mut self, worker: Worker) {
+        self.failure = None;
+        self.why = None;
+        self.worker = Some(worker);
+    }
+
+    pub(super) fn stopping(&mut self, why: String) {
+        self.why = Some(why);
+        if let Some(worker) = &mut self.worker {
+            worker.phase = Phase::Stopping;
+            worker.stop.cancel();
+        }
+    }
+
+    /// Its worker is gone. The error is for those who wait for the tier, if they can no longer have it.
+    pub(super) fn ended(&mut self, failure: Option<Failure>, now: Instant) -> Option<Error> {
+        let worker = self.worker.take()?;
+        let wish = self.wish.take();
+        for stopper in self.stoppers.drain(..) {
+            let _ = stopper.send(Ok(()));
+        }
+        tracing::info!(tier = %self.spec.id, pid = worker.pid, "gone");
+        let stopped = || match wish {
+            Some((_, reason)) => reason,
+            None => Error::new(Code::TierStopped, format!("{} was stopped", self.spec.id)),
+        };
+        let (end, refused) = match failure {
+            Some(failure) if worker.phase != Phase::Stopping => {
+                self.fail(&failure.error);
+                let loading = worker.phase == Phase::Starting;
+                if loading && failure.crashed {
+                    self.backoff.crashed(now);
+                }
+                (failure.error.clone(), loading.then_some(failure.error))
+            }
+            _ => (stopped(), None),
+        };
+        // Nobody listens if nobody has a lease.
+        worker.ended.send_replace(Some(end));
+        refused
+    }
+
+    pub(super) fn held_bytes(&self) -> Option<u64> {
+        Some(self.worker.as_ref()?.load.plan.total_bytes())
+    }
+
+    pub(super) fn view(&self) -> TierView {
+        let worker = self.worker.as_ref();
+        let prepared = match &self.preparation {
+            Preparation::Done(spec) => Some(spec.plan.total_bytes()),
+            Preparation::None | Preparation::Asked(_) => None,
+        };
+        // A stale worker goes once it is known that its successor can be loaded.
+        let outdated = (self.stale() && prepared.is_some()).then_some(StopWish::Drain);
+        TierView {
+            id: self.spec.id.clone(),
+            phase: worker.map_or(Phase::Stopped, |worker| worker.phase),
+            plan_bytes: self.held_bytes().or(prepared),
+            leases: worker.map_or(0, |worker| worker.leases),
+            last_used: self.last_used,
+            stop: self.wish.as_ref().map(|(wish, _)| *wish).or(outdated),
+        }
+    }
+
+    /// `waiting`: what its requests wait for.
+    pub(super) fn status(&self, waiting: &Option<String>) -> TierStatus {
+        let worker = self.worker.as_ref();
+        let state = match worker.map(|worker| (worker.phase, worker.leases)) {
+            Some((Phase::Starting, _)) => TierState::Starting,
+            Some((Phase::Stopping, _)) => TierState::Stopping,
+            Some((_, 0)) => TierState::Ready,
+            Some(_) => TierState::Busy,
+            None if self.failure.is_some() => TierState::Failed,
+            None => TierState::Stopped,
+        };
+        let failure = self.failure.as_ref().map(|failure| failure.message.clone());
+        TierStatus {
+            id: self.spec.id.clone(),
+            state,
+            model: self.spec.model.clone(),
+            pid: worker.and_then(|worker| worker.pid),
+            footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
+            context_tokens: worker.map_or(self.spec.context, |worker| worker.context_tokens),
+            reason: failure
+                .or_else(|| waiting.clone())
+                .or_else(|| self.why.clone()),
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! One worker process, from its spawn to its end. The task here owns the child and reports; it decides nothing.
+
+mod exit;
+mod handshake;
+mod log;
+
+use crate::LoadSpec;
+use handshake::Unready;
+use log::LastWords;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use std::{
+    ffi::OsString,
+    fs::{self, Permissions},
+    io,
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+use tierbar_core::{Code, Error, TierId, worker::Ready};
+use tokio::{
+    io::{BufReader, copy, sink},
+    process::{Child, ChildStdin, Command},
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+/// After a process has ended, how long a pipe that something else holds open is still read.
+const LAST_READ: Duration = Duration::from_secs(1);
+
+/// What a process is started with.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) tier: TierId,
+    pub(crate) program: PathBuf,
+    pub(crate) spec: LoadSpec,
+    pub(crate) socket: PathBuf,
+    pub(crate) log: PathBuf,
+    pub(crate) load_silence: Duration,
+    pub(crate) stop_deadline: Duration,
+}
+
+/// What the owner hears of a process, in this order; `Ended` always, and last.
+#[derive(Debug)]
+pub(crate) enum Report {
+    Spawned(u32),
+    Ready(Ready),
+    /// The process is gone. Without a failure it ended because it was told to.
+    Ended(Option<Failure>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: Error,
+    /// It fell over, instead of saying in its handshake why it could not load.
+    pub(crate) crashed: bool,
+}
+
+/// Runs a process until it ends or the token is cancelled. Must be called within a tokio runtime.
+pub(crate) fn run(
+    launch: Launch,
+    stop: CancellationToken,
+    report: impl Fn(Report) + Send + Sync + 'static,
+) {
+    tokio::spawn(async move {
+        let failure = launch.run(&stop, &report).await;
+        report(Report::Ended(failure));
+    });
+}
+
+impl Launch {
+    async fn run(&self, stop: &CancellationToken, report: &impl Fn(Report)) -> Option<Failure> {
+        let mut process = match Process::spawn(self) {
+            Ok(process) => process,
+            Err(error) => return Some(self.not_run(&error)),
+        };
+        report(Report::Spawned(process.pid));
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => {}
+            unready = process.start(self) => match unready {
+                Ok(ready) => {
+                    report(Report::Ready(ready));
+                    tokio::select! {
+                        biased;
+                        () = stop.cancelled() => {}
+                        status = process.child.wait() => return Some(self.crashed(status, &mut process).await),
+                    }
+                }
+                Err(unready) => return Some(self.unready(unready, process).await),
+            },
+        }
+        process.end(self.stop_deadline).await;
+        None
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        let spec = &self.spec;
+        command
+            .arg("--model")
+            .arg(&spec.path)
+            .arg("--socket")
+            .arg(&self.socket)
+            .args(["--id", spec.model.as_str()])
+            .args(["--context", &spec.context.to_string()])
+            .args(["--kv-cache", spec.kv_cache.as_str()]);
+        if spec.threads > 0 {
+            command.args(["--threads", &spec.threads.to_string()]);
+        }
+        command
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| passes(name)))
+            .env("NO_COLOR", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C in the host's terminal is the host's to handle, and a stop reaches whatever the worker started.
+            .process_group(0)
+            .kill_on_drop(true);
+        command
+    }
+
+    fn failed(&self, what: &str) -> Error {
+        Error::new(
+            Code::TierFailed,
+            format!("{} could not start: {what}", self.tier),
+        )
+    }
+
+    fn not_run(&self, error: &io::Error) -> Failure {
+        let what = format!("{} cannot be run: {error}", self.program.display());
+        let error = self
+            .failed(&what)
+            .hint("install Tierbar again: its worker program is missing or damaged");
+        Failure {
+            error,
+            crashed: true,
+        }
+    }
+
+    /// The process has to go, if it has not gone already.
+    async fn unready(&self, unready: Unready, mut process: Process) -> Failure {
+        let hint = format!("its log is {}", self.log.display());
+        let error = match unready {
+            Unready::Told(error) => {
+                process.end(self.stop_deadline).await;
+                return Failure {
+                    error,
+                    crashed: false,
+                };
+            }
+            Unready::Closed => match timeout(self.stop_deadline, process.child.wait()).await {
+                Ok(Ok(status)) => {
+                    process.hear_out().await;
+                    let what = format!("its worker {} while loading", exit::words(status));
+                    self.failed(&process.quoting(what)).hint(exit::hint(status))
+                }
+                _ => {
+                    process.kill().await;
+                    self.failed("its worker closed its output without a handshake")
+                        .hint(hint)
+                }
+            },
+            Unready::Lied(lie) => {
+                process.kill().await;
+                let what = format!("its worker {lie}");
+                self.failed(&what).hint(
+                    "install Tierbar again: the worker is not the one that belongs to this host",
+                )
+            }
+            Unready::Silent => {
+                process.kill().await;
+                let seconds = self.load_silence.as_secs_f32();
+                let what = format!(
+                    "{} could not start: its worker was silent for {seconds} s",
+                    self.tier
+                );
+                Error::new(Code::WorkerTimeout, process.quoting(what)).hint(hint)
+            }
+        };
+        Failure {
+            error,
+            crashed: true,
+        }
+    }
+
+    async fn crashed(&self, status: io::Result<ExitStatus>, process: &mut Process) -> Failure {
+        process.hear_out().await;
+        let (words, hint) = match status {
+            Ok(status) => (exit::words(status), exit::hint(status)),
+            Err(error) => {
+                process.kill().await;
+                (
+                    format!("could not be waited for: {error}"),
+                    "please report this",
+                )
+            }
+        };
+        let what = process.quoting(format!("the worker of {} {words}", self.tier));
+        let error = Error::new(Code::WorkerCrashed, what).hint(hint);
+        Failure {
+            error,
+            crashed: true,
+        }
+    }
+}
+
+struct Process {
+    child: Child,
+    pid: u32,
+    /// Held open for as long as the worker is wanted: its end tells the worker that its host is gone.
+    stdin: Option<ChildStdin>,
+    words: Arc<LastWords>,
+    drains: JoinSet<()>,
+}
+
+impl Process {
+    fn spawn(launch: &Launch) -> io::Result<Self> {
+        let mut child = launch.command().spawn()?;
+        let pid = child
+            .id()
+            .ok_or_else(|| io::Error::other("the process has no id"))?;
+        let words = Arc::new(LastWords::default());
+        let mut drains = JoinSet::new();
+        if let Some(stderr) = child.stderr.take() {
+            let (words, path) = (Arc::clone(&words), launch.log.clone());
+            drains.spawn(async move { log::drain(stderr, &path, &words).await });
+        }
+        let stdin = child.stdin.take();
+        Ok(Self {
+            child,
+            pid,
+            stdin,
+            words,
+            drains,
+        })
+    }
+
+    /// Waits for the handshake, and reads on behind it.
+    async fn start(&mut self, launch: &Launch) -> Result<Ready, Unready> {
+        let Some(stdout) = self.child.stdout.take() else {
+            return Err(Unready::Closed);
+        };
+        let mut stdout = BufReader::new(stdout);
+        let ready = handshake::shake(
+            &mut stdout,
+            &self.words,
+            launch.load_silence,
+            self.pid,
+            &launch.socket,
+        )
+        .await?;
+        // The folder keeps others out; this is for a worker that was given another one.
+        if let Err(error) = fs::set_permissions(&launch.socket, Permissions::from_mode(0o600)) {
+            tracing::warn!(socket = %launch.socket.display(), %error, "a socket's mode could not be set");
+        }
+        self.drains.spawn(async move {
+            // Only a pipe that is full can hurt.
+            let _ = copy(&mut stdout, &mut sink()).await;
+        });
+        Ok(ready)
+    }
+
+    /// Asks the process to end, and makes it. Returns when it is gone.
+    async fn end(&mut self, deadline: Duration) {
+        drop(self.stdin.take());
+        if let Some(pid) = self.alive() {
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        if timeout(deadline, self.child.wait()).await.is_err() {
+            self.kill().await;
+        }
+        self.hear_out().await;
+    }
+
+    async fn kill(&mut self) {
+        if let Some(pid) = self.alive() {
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+        if let Err(error) = self.child.wait().await {
+            tracing::error!(pid = self.pid, %error, "a killed worker could not be waited for");
+        }
+    }
+
+    /// Its id, which is its own until it has been waited for.
+    fn alive(&self) -> Option<Pid> {
+        let pid = i32::try_from(self.child.id()?).ok()?;
+        Pid::from_raw(pid)
+    }
+
+    /// Reads what the process has said before its end.
+    async fn hear_out(&mut self) {
+        let all = async { while self.drains.join_next().await.is_some() {} };
+        let _ = timeout(LAST_READ, all).await;
+    }
+
+    fn quoting(&self, sentence: String) -> String {
+        match self.words.telling() {
+            Some(line) => format!("{sentence}; it said last: {line}"),
+            None => sentence,
+        }
+    }
+}
+
+/// What a worker needs of the host's environment. Keys and tokens are none of its business.
+fn passes(name: &OsString) -> bool {
+    let Some(name) = name.to_str() else {
+        return false;
+    };
+    matches!(
+        name,
+        "HOME"
+            | "PATH"
+            | "TMPDIR"
+            | "LANG"
+            | "LC_ALL"
+            | "LD_LIBRARY_PATH"
+            | "RUST_BACKTRACE"
+            | "RUST_LOG"
+    ) || name.starts_with("GGML_")
+}

@@ -1,0 +1,68 @@
+//! A process's end in plain words.
+
+use rustix::process::Signal;
+use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+
+/// Such as `was killed by signal 9 (SIGKILL)` or `exited with code 3`.
+pub(crate) fn words(status: ExitStatus) -> String {
+    match (status.signal(), status.code()) {
+        (Some(signal), _) => match name(signal) {
+            Some(name) => format!("was killed by signal {signal} ({name})"),
+            None => format!("was killed by signal {signal}"),
+        },
+        (None, Some(code)) => format!("exited with code {code}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    }
+}
+
+/// What a person can do about it.
+pub(crate) fn hint(status: ExitStatus) -> &'static str {
+    match status.signal() {
+        // The kernel's choice when memory runs out, and nearly always the reason when nobody has killed it.
+        Some(signal) if signal == Signal::KILL.as_raw() => {
+            "the system may have ended it for want of memory: choose a smaller model or a smaller context"
+        }
+        Some(signal) if signal == Signal::ILL.as_raw() => {
+            "this processor lacks an instruction that the worker was built for: build it on this machine"
+        }
+        _ => "the worker's log has its last words; the next request starts it again",
+    }
+}
+
+fn name(signal: i32) -> Option<&'static str> {
+    // The numbers differ between systems; the constants do not.
+    let names = [
+        (Signal::HUP, "SIGHUP"),
+        (Signal::INT, "SIGINT"),
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ILL, "SIGILL"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::ABORT, "SIGABRT"),
+        (Signal::BUS, "SIGBUS"),
+        (Signal::FPE, "SIGFPE"),
+        (Signal::KILL, "SIGKILL"),
+        (Signal::SEGV, "SIGSEGV"),
+        (Signal::PIPE, "SIGPIPE"),
+        (Signal::TERM, "SIGTERM"),
+        (Signal::XCPU, "SIGXCPU"),
+        (Signal::SYS, "SIGSYS"),
+    ];
+    let named = names
+        .into_iter()
+        .find(|(known, _)| known.as_raw() == signal);
+    named.map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_is_told_by_signal_or_code() {
+        let killed = ExitStatus::from_raw(9);
+        assert_eq!(words(killed), "was killed by signal 9 (SIGKILL)");
+        assert!(hint(killed).contains("memory"));
+        let code = ExitStatus::from_raw(3 << 8);
+        assert_eq!(words(code), "exited with code 3");
+    }
+}

@@ -1,0 +1,174 @@
+//! The worker's first line, read with suspicion.
+
+use super::log::LastWords;
+use std::{path::Path, time::Duration};
+use tierbar_core::{
+    Error,
+    worker::{Handshake, PROTOCOL, Ready},
+};
+use tokio::{
+    io::{AsyncBufRead, AsyncBufReadExt, AsyncReadExt},
+    net::UnixStream,
+    time::{Instant, sleep_until},
+};
+
+/// A `ready` is a few hundred bytes; a `failed` carries an error's details.
+const LONGEST: u64 = 64 << 10;
+/// Silences in a row that even a chatty load may last altogether.
+const SILENCES: u32 = 10;
+
+/// Why there is no worker to use.
+#[derive(Debug)]
+pub(crate) enum Unready {
+    /// The worker could not load the model and says why.
+    Told(Error),
+    /// What it said cannot be true; a sentence's end such as `says …`.
+    Lied(String),
+    /// Its output ended without a line: it is dying, most likely.
+    Closed,
+    Silent,
+}
+
+/// Waits for the line for as long as the worker says anything at all, and believes it only if its socket answers.
+pub(crate) async fn shake(
+    stdout: impl AsyncBufRead + Unpin,
+    words: &LastWords,
+    silence: Duration,
+    pid: u32,
+    socket: &Path,
+) -> Result<Ready, Unready> {
+    let line = first_line(stdout);
+    tokio::pin!(line);
+    let end = Instant::now() + silence * SILENCES;
+    let mut patience = end.min(Instant::now() + silence);
+    let line = loop {
+        tokio::select! {
+            line = &mut line => break line?,
+            () = words.heard.notified() => patience = end.min(Instant::now() + silence),
+            () = sleep_until(patience) => return Err(Unready::Silent),
+        }
+    };
+    let ready = parse(&line, pid)?;
+    match UnixStream::connect(socket).await {
+        Ok(_) => Ok(ready),
+        Err(error) => Err(Unready::Lied(format!(
+            "says that it is ready, but its socket does not answer ({error})"
+        ))),
+    }
+}
+
+async fn first_line(mut stdout: impl AsyncBufRead + Unpin) -> Result<Vec<u8>, Unready> {
+    let mut line = Vec::new();
+    let read = (&mut stdout)
+        .take(LONGEST)
+        .read_until(b'\n', &mut line)
+        .await;
+    match (read, line.last()) {
+        (Ok(_), Some(b'\n')) => Ok(line),
+        (Ok(_), _) if line.len() as u64 == LONGEST => Err(Unready::Lied(format!(
+            "wrote more than {} KiB without a handshake",
+            LONGEST >> 10
+        ))),
+        _ => Err(Unready::Closed),
+    }
+}
+
+fn parse(line: &[u8], pid: u32) -> Result<Ready, Unready> {
+    match serde_json::from_slice(line) {
+        Ok(Handshake::Ready(ready)) if ready.protocol != PROTOCOL => Err(Unready::Lied(format!(
+            "speaks protocol {}, and this host speaks {PROTOCOL}",
+            ready.protocol
+        ))),
+        Ok(Handshake::Ready(ready)) if ready.pid != pid => Err(Unready::Lied(format!(
+            "says that it is process {}, and it is {pid}",
+            ready.pid
+        ))),
+        Ok(Handshake::Ready(ready)) => Ok(ready),
+        Ok(Handshake::Failed(error)) => Err(Unready::Told(error)),
+        Err(_) => {
+            let start: String = String::from_utf8_lossy(line)
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(80)
+                .collect();
+            Err(Unready::Lied(format!(
+                "wrote something else than a handshake: \"{start}\""
+            )))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::{Code, worker::Memory};
+
+    fn ready(protocol: u32, pid: u32) -> Vec<u8> {
+        let ready = Ready {
+            protocol,
+            pid,
+            context_tokens: 256,
+            memory: Memory::default(),
+        };
+        serde_json::to_vec(&Handshake::Ready(ready)).unwrap()
+    }
+
+    fn lie(line: &[u8]) -> String {
+        match parse(line, 7) {
+            Err(Unready::Lied(lie)) => lie,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_honest_handshake_is_believed() {
+        assert_eq!(parse(&ready(PROTOCOL, 7), 7).unwrap().context_tokens, 256);
+    }
+
+    #[test]
+    fn every_lie_is_told_with_what_was_said() {
+        assert!(lie(&ready(PROTOCOL + 1, 7)).contains(&format!("protocol {}", PROTOCOL + 1)));
+        assert!(lie(&ready(PROTOCOL, 8)).contains("process 8"));
+        assert!(lie(b"llama_model_load: \xff hello\n").contains("hello"));
+        assert!(lie(b"{\"ready\":{}}\n").contains("ready"));
+        assert!(lie(b"\n").contains("something else"));
+    }
+
+    #[test]
+    fn a_worker_that_could_not_load_passes_its_reason_on() {
+        let told = Error::new(Code::ModelUnsupported, "unknown architecture");
+        let line = serde_json::to_vec(&Handshake::Failed(told.clone())).unwrap();
+        assert!(matches!(parse(&line, 7), Err(Unready::Told(error)) if error == told));
+    }
+
+    #[tokio::test]
+    async fn a_line_without_an_end_is_not_waited_for() {
+        let endless = tokio::io::BufReader::new(tokio::io::repeat(b'x'));
+        assert!(matches!(first_line(endless).await, Err(Unready::Lied(_))));
+        assert!(matches!(
+            first_line(&b"{\"ready\""[..]).await,
+            Err(Unready::Closed)
+        ));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_load_may_take_long_while_it_says_something_but_not_for_ever() {
+        let words = LastWords::default();
+        let silence = Duration::from_secs(60);
+        let (stdout, _held) = tokio::io::simplex(64);
+        let began = Instant::now();
+        let chatter = async {
+            loop {
+                tokio::time::sleep(silence / 2).await;
+                words.heard.notify_one();
+            }
+        };
+        let stdout = tokio::io::BufReader::new(stdout);
+        let shaken = tokio::select! {
+            shaken = shake(stdout, &words, silence, 7, Path::new("/nowhere")) => shaken,
+            () = chatter => unreachable!(),
+        };
+        assert!(matches!(shaken, Err(Unready::Silent)));
+        assert_eq!(began.elapsed(), silence * SILENCES);
+    }
+}

@@ -1,0 +1,187 @@
+//! A worker's stderr: appended to a file of bounded size, its last lines kept for the reason of a failure.
+
+use std::{
+    collections::VecDeque,
+    io,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+};
+use tokio::{
+    fs::{self, File, OpenOptions},
+    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    sync::Notify,
+};
+
+/// A log that has grown beyond this becomes `….log.old`, in place of the one before.
+const LARGEST_LOG: u64 = 4 << 20;
+const LINES: usize = 20;
+/// A longer line is cut in the reason; the file has all of it.
+const LONGEST_LINE: usize = 300;
+
+/// What a worker has said last, shared between the task that reads it and the one that waits for the worker.
+#[derive(Debug, Default)]
+pub(crate) struct LastWords {
+    lines: Mutex<Lines>,
+    /// Notified at every output.
+    pub(crate) heard: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Lines {
+    whole: VecDeque<String>,
+    open: Vec<u8>,
+}
+
+impl LastWords {
+    fn hear(&self, bytes: &[u8]) {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        for &byte in bytes {
+            if byte == b'\n' {
+                lines.close();
+            } else if lines.open.len() < LONGEST_LINE {
+                lines.open.push(byte);
+            }
+        }
+        drop(lines);
+        self.heard.notify_one();
+    }
+
+    /// The line that says most about a failure: the last that speaks of one, else the last.
+    pub(crate) fn telling(&self) -> Option<String> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.close();
+        // A failed assertion is followed by a backtrace.
+        let tells = |line: &&String| {
+            let line = line.to_ascii_lowercase();
+            ["error", "fail", "assert", "panicked", "out of memory"]
+                .iter()
+                .any(|word| line.contains(word))
+        };
+        let newest = || lines.whole.iter().rev();
+        newest().find(tells).or_else(|| newest().next()).cloned()
+    }
+}
+
+impl Lines {
+    fn close(&mut self) {
+        let text = String::from_utf8_lossy(&self.open);
+        let text: String = text.chars().filter(|c| !c.is_control()).collect();
+        self.open.clear();
+        if !text.trim().is_empty() {
+            if self.whole.len() == LINES {
+                self.whole.pop_front();
+            }
+            self.whole.push_back(text.trim().to_owned());
+        }
+    }
+}
+
+/// Reads the pipe to its end, whatever becomes of the file: a worker must never block on a full pipe.
+pub(crate) async fn drain(mut pipe: impl AsyncRead + Unpin, path: &Path, words: &LastWords) {
+    let mut log = Log::open(path).await;
+    let mut chunk = vec![0; 16 << 10];
+    loop {
+        match pipe.read(&mut chunk).await {
+            Ok(0) | Err(_) => break,
+            Ok(length) => {
+                words.hear(&chunk[..length]);
+                if let Ok(open) = &mut log
+                    && let Err(error) = open.append(&chunk[..length]).await
+                {
+                    log = Err(error);
+                }
+            }
+        }
+    }
+    let kept = match &mut log {
+        Ok(open) => open.file.flush().await,
+        Err(_) => log.map(|_| ()),
+    };
+    if let Err(error) = kept {
+        tracing::warn!(log = %path.display(), %error, "a worker's log is not kept");
+    }
+}
+
+struct Log {
+    path: PathBuf,
+    file: File,
+    length: u64,
+}
+
+impl Log {
+    async fn open(path: &Path) -> io::Result<Self> {
+        if let Some(dir) = path.parent() {
+            fs::create_dir_all(dir).await?;
+        }
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .await?;
+        let length = file.metadata().await?.len();
+        let path = path.to_owned();
+        Ok(Self { path, file, length })
+    }
+
+    async fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        if self.length >= LARGEST_LOG {
+            self.file.flush().await?;
+            fs::rename(&self.path, self.path.with_extension("log.old")).await?;
+            *self = Self::open(&self.path).await?;
+        }
+        self.file.write_all(bytes).await?;
+        self.length += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_last_line_that_speaks_of_a_failure_is_the_telling_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let words = LastWords::default();
+        let said = b"loading\nGGML_ASSERT(n > 0) failed\n  0: backtrace\n\n";
+        drain(&said[..], &dir.path().join("w.log"), &words).await;
+        assert_eq!(
+            words.telling().as_deref(),
+            Some("GGML_ASSERT(n > 0) failed")
+        );
+    }
+
+    #[tokio::test]
+    async fn without_one_it_is_the_last_even_if_it_was_not_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let words = LastWords::default();
+        drain(
+            &b"one\n\x1b[31mtwo\x00\xff"[..],
+            &dir.path().join("w.log"),
+            &words,
+        )
+        .await;
+        assert_eq!(words.telling().as_deref(), Some("[31mtwo\u{fffd}"));
+    }
+
+    #[tokio::test]
+    async fn the_log_is_appended_to_and_never_grows_beyond_two_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("w.log");
+        drain(&b"first\n"[..], &path, &LastWords::default()).await;
+        let flood = tokio::io::repeat(b'x').take(3 * LARGEST_LOG);
+        drain(flood, &path, &LastWords::default()).await;
+        let length = |path: &Path| std::fs::metadata(path).unwrap().len();
+        assert!(length(&path) > 0 && length(&path) <= LARGEST_LOG + (16 << 10));
+        assert!(length(&dir.path().join("w.log.old")) <= LARGEST_LOG + (16 << 10));
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_log_that_cannot_be_written_does_not_stop_the_reading() {
+        let dir = tempfile::tempdir().unwrap();
+        let words = LastWords::default();
+        drain(&b"said\n"[..], dir.path(), &words).await;
+        assert_eq!(words.telling().as_deref(), Some("said"));
+    }
+}

@@ -1,0 +1,166 @@
+//! Where the workers' sockets lie: a folder that only its owner can enter, with short enough paths.
+
+use std::{
+    fs::{self, DirBuilder, Permissions},
+    io,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, PermissionsExt},
+    },
+    path::{Path, PathBuf},
+};
+use tempfile::TempDir;
+use tierbar_core::{Code, Error, TierId};
+
+/// macOS holds 104 bytes of a socket's address, the final zero included; Linux 108.
+const LONGEST_PATH: usize = 100;
+
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    dir: PathBuf,
+    /// Used when `dir` is too long for an address; made when first needed.
+    short: Option<TempDir>,
+}
+
+impl Sockets {
+    /// Makes the folder, and removes sockets that a killed host has left in it.
+    pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
+        private_dir(dir).map_err(|error| storage("the sockets' folder", dir, &error))?;
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            if is_worker_socket(&entry.path()) {
+                remove(&entry.path());
+            }
+        }
+        Ok(Self {
+            dir: dir.to_owned(),
+            short: None,
+        })
+    }
+
+    /// The address for the tier's `worker`-th process.
+    pub(crate) fn path(&mut self, tier: &TierId, worker: u64) -> Result<PathBuf, Error> {
+        let name = format!("{tier}-{worker}.sock");
+        let path = self.dir.join(&name);
+        if path.as_os_str().as_bytes().len() <= LONGEST_PATH {
+            return Ok(path);
+        }
+        let short = match self.short.take() {
+            Some(short) => short,
+            None => short_dir(name.len())?,
+        };
+        let path = short.path().join(&name);
+        self.short = Some(short);
+        Ok(path)
+    }
+}
+
+/// A private folder in the system's temporary one, or in `/tmp` where that is long as well.
+fn short_dir(name: usize) -> Result<TempDir, Error> {
+    let mut builder = tempfile::Builder::new();
+    builder
+        .prefix("tierbar-")
+        .permissions(Permissions::from_mode(0o700));
+    let temp = std::env::temp_dir();
+    let fits = |dir: &TempDir| dir.path().as_os_str().as_bytes().len() + 1 + name <= LONGEST_PATH;
+    match builder.tempdir_in(&temp) {
+        Ok(dir) if fits(&dir) => Ok(dir),
+        _ => builder
+            .tempdir_in("/tmp")
+            .map_err(|error| storage("a folder for sockets", Path::new("/tmp"), &error)),
+    }
+}
+
+fn private_dir(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    // It may have existed with other permissions.
+    fs::set_permissions(dir, Permissions::from_mode(0o700))
+}
+
+fn is_worker_socket(path: &Path) -> bool {
+    let stem = path
+        .extension()
+        .is_some_and(|extension| extension == "sock");
+    let name = path.file_stem().and_then(|stem| stem.to_str());
+    stem && name
+        .and_then(|name| name.rsplit_once('-'))
+        .is_some_and(|(tier, worker)| TierId::new(tier).is_ok() && worker.parse::<u64>().is_ok())
+}
+
+/// Removes a socket; one that its worker has removed already is as good.
+pub(crate) fn remove(socket: &Path) {
+    if let Err(error) = fs::remove_file(socket)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        tracing::warn!(socket = %socket.display(), %error, "a worker's socket could not be removed");
+    }
+}
+
+pub(crate) fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
+    Error::new(
+        Code::Storage,
+        format!("{what} {} cannot be made: {error}", path.display()),
+    )
+    .hint("check that the folder is on a volume that is not full and that you may write to it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tier() -> TierId {
+        TierId::new("a-tier-with-a-name-of-32-letters").unwrap()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn the_folder_is_private_even_if_it_was_not() {
+        let home = tempfile::tempdir().unwrap();
+        let run = home.path().join("run");
+        fs::create_dir(&run).unwrap();
+        fs::set_permissions(&run, Permissions::from_mode(0o755)).unwrap();
+        Sockets::open(&run).unwrap();
+        assert_eq!(mode(&run), 0o700);
+    }
+
+    #[test]
+    fn a_folder_that_is_too_long_for_an_address_is_replaced_by_a_private_short_one() {
+        let home = tempfile::tempdir().unwrap();
+        let run = home.path().join("long".repeat(30)).join("run");
+        let mut sockets = Sockets::open(&run).unwrap();
+        let path = sockets.path(&tier(), u64::from(u32::MAX)).unwrap();
+        assert!(path.as_os_str().len() <= LONGEST_PATH, "{}", path.display());
+        let dir = path.parent().unwrap().to_owned();
+        assert_eq!(mode(&dir), 0o700);
+        assert_eq!(sockets.path(&tier(), 2).unwrap().parent(), Some(&*dir));
+        drop(sockets);
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn sockets_of_a_killed_host_are_removed_and_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        for name in ["fast-7.sock", "app.sock", "lock", "fast-x.sock"] {
+            fs::write(home.path().join(name), "").unwrap();
+        }
+        Sockets::open(home.path()).unwrap();
+        let mut left: Vec<_> = fs::read_dir(home.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(left, ["app.sock", "fast-x.sock", "lock"]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = Sockets::open(&file.join("run")).unwrap_err();
+        assert_eq!(error.code, Code::Storage);
+        assert!(error.message.contains("file/run"), "{error}");
+    }
+}
