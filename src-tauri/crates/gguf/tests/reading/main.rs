@@ -1,0 +1,7 @@
+//! Headers through the crate's public face: real models, architectures by their keys, and damage of all kinds.
+#![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
+
+mod architectures;
+mod damage;
+mod real;
+mod writer;

@@ -1,0 +1,102 @@
+//! The real models that the project tests with.
+
+use std::{
+    env,
+    fs::File,
+    io::{BufReader, Read},
+    path::PathBuf,
+};
+use tierbar_core::{Code, config::KvCache, model::KvAccount};
+
+fn model(name: &str) -> PathBuf {
+    let folder = env::var_os("TIERBAR_TEST_MODELS")
+        .map(PathBuf::from)
+        .or_else(|| Some(env::home_dir()?.join(".cache/tierbar/models")))
+        .unwrap();
+    let path = folder.join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: run `make setup`, or set TIERBAR_TEST_MODELS to a folder that has it",
+        path.display()
+    );
+    path
+}
+
+#[test]
+fn smollm2_is_accounted_for_to_the_byte() {
+    let path = model("SmolLM2-135M-Instruct.Q4_1.gguf");
+    let account = tierbar_gguf::read(&path).unwrap();
+    assert_eq!(account.architecture, "llama");
+    assert_eq!(account.quant, "Q4_1");
+    assert_eq!(account.file_bytes, path.metadata().unwrap().len());
+    assert_eq!(
+        (account.layers, account.embedding, account.vocabulary),
+        (30, 576, 49152)
+    );
+    assert_eq!(account.context_train, 8192);
+    assert_eq!(account.parameters, 134_515_008);
+    assert_eq!(account.expert_bytes, 0);
+    assert!(account.chat_template);
+    let header = account.file_bytes - account.dense_bytes;
+    assert!(
+        (1 << 20..4 << 20).contains(&header),
+        "{header} bytes are no tensor's"
+    );
+    // 30 layers of 3 KV heads of 64.
+    let kv = KvAccount {
+        full_elements_per_token: 11_520,
+        sliding_elements_per_cell: 0,
+        window: 0,
+        state_bytes: 0,
+    };
+    assert_eq!(account.kv, kv);
+    assert_eq!(KvCache::F16.bytes(kv.full_elements_per_token), 23_040);
+    assert_eq!(KvCache::Q8_0.bytes(kv.full_elements_per_token), 12_240);
+    assert_eq!(KvCache::Q4_0.bytes(kv.full_elements_per_token), 6_480);
+}
+
+#[test]
+fn gemma_3_270m_is_accounted_for_with_its_windows() {
+    let account = tierbar_gguf::read(&model("gemma-3-270m-q4_k_m.gguf")).unwrap();
+    assert_eq!(account.architecture, "gemma3");
+    assert_eq!(
+        (account.layers, account.embedding, account.vocabulary),
+        (18, 640, 262_144)
+    );
+    assert_eq!(account.context_train, 32_768);
+    assert_eq!(account.parameters, 268_098_176);
+    assert_eq!(account.expert_bytes, 0);
+    // 3 full and 15 sliding layers of 1 KV head of 256.
+    let kv = KvAccount {
+        full_elements_per_token: 1_536,
+        sliding_elements_per_cell: 7_680,
+        window: 512,
+        state_bytes: 0,
+    };
+    assert_eq!(account.kv, kv);
+    assert_eq!(KvCache::F16.bytes(kv.full_elements_per_token), 3_072);
+    assert_eq!(KvCache::Q8_0.bytes(kv.sliding_elements_per_cell), 8_160);
+}
+
+#[test]
+fn a_real_file_that_was_cut_says_how_much_is_missing() {
+    let path = model("SmolLM2-135M-Instruct.Q4_1.gguf");
+    let whole = path.metadata().unwrap().len();
+    let header = whole - tierbar_gguf::read(&path).unwrap().dense_bytes;
+    let cut_to = |length: u64| {
+        let file = BufReader::new(File::open(&path).unwrap());
+        tierbar_gguf::read_from(file.take(length), length, "m.gguf").unwrap_err()
+    };
+    let error = cut_to(whole - 1000);
+    assert_eq!(error.code, Code::ModelInvalid);
+    let expected = format!("1000 bytes of {whole} of the model m.gguf are missing");
+    assert!(error.message.starts_with(&expected), "{error}");
+    assert_eq!(error.details["missing_bytes"], 1000);
+    for step in 1..64 {
+        let error = cut_to(header * step / 64);
+        assert!(
+            error.message.contains("the download is incomplete"),
+            "{error}"
+        );
+    }
+}
