@@ -14,7 +14,7 @@ export default defineConfig({
     rollupOptions: { input: ['index.html', 'settings.html'] },
   },
   test: {
-    environment: 'happy-dom',
+    environment: 'jsdom',
     include: ['src/**/*.test.ts'],
     restoreMocks: true,
   },

@@ -58,22 +58,40 @@ export function renderMarkdown(source: string): string[] {
   return lex(unixLines(source)).flatMap((token) => blockHtml(finished, token));
 }
 
-/** Renders a text that grows: blocks that can no longer change are parsed and sanitised once. */
+/** Renders a text that grows: blocks that can no longer change are parsed, coloured and sanitised once. */
 export class GrowingMarkdown {
   #closed: string[] = [];
   #closedLength = 0;
 
   update(source: string): string[] {
     const text = unixLines(source);
-    const tokens = lex(text.slice(this.#closedLength));
-    const open = tokens.findLastIndex((token) => token.type !== 'space');
-    for (const token of tokens.slice(0, Math.max(open, 0))) {
-      this.#closed.push(...blockHtml(finished, token));
-      this.#closedLength += token.raw.length;
+    let tokens = lex(text.slice(this.#closedLength));
+    const closed = this.#closable(tokens, text);
+    if (closed.length > 0) {
+      this.#closed.push(...closed.flatMap((token) => blockHtml(finished, token)));
+      this.#closedLength += closed.reduce((sum, token) => sum + token.raw.length, 0);
+      tokens = lex(text.slice(this.#closedLength));
     }
-    const last = tokens[open];
-    return last ? [...this.#closed, ...blockHtml(growing, last)] : [...this.#closed];
+    return [...this.#closed, ...tokens.flatMap((token) => blockHtml(growing, token))];
   }
+
+  /** The blocks before the last one. An unfinished line does not count: `2` may become the list's `2. second`. */
+  #closable(tokens: Token[], text: string): Token[] {
+    const whole = lex(text.slice(this.#closedLength, text.lastIndexOf('\n') + 1));
+    const byLines = whole.slice(0, lastBlock(whole));
+    // A fence that something follows has ended, whatever that will be.
+    const fence = tokens
+      .slice(0, lastBlock(tokens))
+      .findLastIndex((token) => token.type === 'code' && !token.codeBlockStyle);
+    return fence >= byLines.length ? tokens.slice(0, fence + 1) : byLines;
+  }
+}
+
+function lastBlock(tokens: Token[]): number {
+  return Math.max(
+    tokens.findLastIndex((token) => token.type !== 'space'),
+    0,
+  );
 }
 
 function lex(text: string): Token[] {

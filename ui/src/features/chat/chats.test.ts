@@ -1,0 +1,129 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Api } from '../../lib/http';
+import { Network, refusal, until } from '../../testing/host';
+import { Chats } from './chats.svelte';
+
+let network: Network;
+let chats: Chats;
+beforeEach(() => {
+  network = new Network();
+  chats = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+});
+
+async function talk(text: string, answer: string): Promise<void> {
+  const before = network.completions.length;
+  const done = chats.current.send(text);
+  await until(() => network.completions.length > before);
+  network.completions.at(-1)?.words(answer);
+  network.completions.at(-1)?.finish('stop', 1);
+  await done;
+}
+
+describe('the chat history', () => {
+  it('begins with a new chat, which joins the list with its first message', async () => {
+    await chats.refresh();
+    expect(chats.list).toEqual([]);
+    expect(chats.current.id).toBeNull();
+    await talk('Hello?', 'Hi');
+    expect(chats.list).toMatchObject([{ id: 'c1', title: 'Hello?' }]);
+  });
+
+  it('has the newest chat first', async () => {
+    await talk('First', '1');
+    chats.startNew();
+    await talk('Second', '2');
+    expect(chats.list.map((chat) => chat.title)).toEqual(['Second', 'First']);
+    await chats.refresh();
+    expect(chats.list.map((chat) => chat.title)).toEqual(['Second', 'First']);
+  });
+
+  it('opens a chat with its messages, and keeps the draft of each', async () => {
+    await talk('First', '1');
+    const first = chats.current;
+    first.draft = 'to be continued';
+    chats.startNew();
+    chats.current.draft = 'something new';
+    await chats.open('c1');
+    expect(chats.current).toBe(first);
+    expect(chats.current.draft).toBe('to be continued');
+    chats.startNew();
+    expect(chats.current.draft).toBe('something new');
+  });
+
+  it('reads a chat of an earlier day from the host', async () => {
+    await talk('First', '1');
+    const later = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    await later.open('c1');
+    expect(later.current.messages.map((message) => message.content)).toEqual(['First', '1']);
+    expect(later.current.messages.every((message) => message.saved)).toBe(true);
+  });
+
+  it('lets an answer stream on while another chat is shown', async () => {
+    const first = chats.current;
+    const done = first.send('First');
+    await until(() => network.completions.length === 1);
+    chats.startNew();
+    expect(chats.current).not.toBe(first);
+    expect(chats.isBusy('c1')).toBe(true);
+    network.completions[0]?.words('1');
+    network.completions[0]?.finish('stop', 1);
+    await done;
+    expect(chats.isBusy('c1')).toBe(false);
+    await chats.open('c1');
+    expect(chats.current.messages.at(-1)?.content).toBe('1');
+  });
+
+  it('starts a new chat with the tier of the last one', async () => {
+    await chats.current.choose('primary');
+    await talk('First', '1');
+    chats.startNew();
+    expect(chats.current.model).toBe('primary');
+    expect(network.chats[0]?.model).toBe('primary');
+  });
+
+  it('keeps a changed tier with the chat', async () => {
+    await talk('First', '1');
+    await chats.current.choose('primary');
+    expect(network.chats[0]?.model).toBe('primary');
+    expect(chats.list[0]?.model).toBe('primary');
+  });
+
+  it('renames a chat', async () => {
+    await talk('First', '1');
+    await chats.rename('c1', 'Better');
+    expect(chats.list[0]?.title).toBe('Better');
+    expect(network.chats[0]?.title).toBe('Better');
+  });
+
+  it('deletes a chat, ends its answer, and shows a new one in its place', async () => {
+    const done = chats.current.send('First');
+    await until(() => network.completions.length === 1);
+    await chats.remove('c1');
+    await done;
+    expect(network.completions[0]?.closed).toBe(true);
+    expect(chats.list).toEqual([]);
+    expect(chats.current.id).toBeNull();
+    expect(chats.current.messages).toEqual([]);
+  });
+
+  it('keeps a chat that could not be deleted, and says why', async () => {
+    await talk('First', '1');
+    network.override = ({ method }) =>
+      method === 'DELETE' ? refusal(507, 'storage', 'The disk is full.') : null;
+    await chats.remove('c1');
+    expect(chats.problem?.code).toBe('storage');
+    expect(chats.list).toHaveLength(1);
+  });
+
+  it('opens a chat again that could not be read the first time', async () => {
+    await talk('First', '1');
+    const later = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    network.override = () => refusal(500, 'internal', 'Broken');
+    await later.open('c1');
+    expect(later.current.problem?.code).toBe('internal');
+    network.override = () => null;
+    await later.refresh();
+    expect(later.current.messages).toHaveLength(2);
+    expect(later.current.problem).toBeNull();
+  });
+});

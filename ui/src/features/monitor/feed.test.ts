@@ -1,0 +1,83 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { Api } from '../../lib/http';
+import { Network, refusal, STATUS, until } from '../../testing/host';
+import { Feed } from './feed.svelte';
+
+let network: Network;
+let feed: Feed;
+beforeEach(() => {
+  network = new Network();
+  const api = new Api(async () => ({ url: '' }));
+  feed = new Feed(api);
+  api.onUnauthorized = () => feed.lock();
+});
+afterEach(() => feed.stop());
+
+describe('the status feed', () => {
+  it('is live with the first snapshot and follows the changes', async () => {
+    feed.start();
+    await until(() => network.eventStreams.length === 1);
+    expect(feed.link).toBe('connecting');
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    await until(() => feed.link === 'live');
+    network.eventStreams[0]?.event('change', { version: '0.2.0' });
+    await until(() => feed.status?.version === '0.2.0');
+    expect(feed.tier('primary')?.state).toBe('ready');
+  });
+
+  it('keeps the last status while the link is lost, says why, and heals', async () => {
+    const healed = vi.fn();
+    feed.onHealed = healed;
+    feed.start();
+    await until(() => network.eventStreams.length === 1);
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    await until(() => feed.link === 'live');
+    network.eventStreams[0]?.breakOff();
+    await until(() => feed.link === 'lost');
+    expect(feed.problem).toBe('Tierbar ended the connection.');
+    expect(feed.status).toEqual(STATUS);
+    feed.retryNow();
+    await until(() => network.eventStreams.length === 2);
+    expect(healed).not.toHaveBeenCalled();
+    network.eventStreams[1]?.event('snapshot', { ...STATUS, version: '0.3.0' });
+    await until(() => feed.link === 'live');
+    expect(feed.problem).toBeNull();
+    expect(healed).toHaveBeenCalledOnce();
+  });
+
+  it('waits twice as long after each failure, up to a limit', async () => {
+    vi.useFakeTimers();
+    try {
+      network.override = () => refusal(503, 'shutting_down', 'The host is shutting down');
+      feed.start();
+      const tries = () => network.requests.length;
+      const waits: number[] = [];
+      for (let n = 0; n < 6; n += 1) {
+        await vi.advanceTimersByTimeAsync(0);
+        const before = tries();
+        let waited = 0;
+        while (tries() === before && waited < 60_000) {
+          await vi.advanceTimersByTimeAsync(100);
+          waited += 100;
+        }
+        waits.push(waited);
+      }
+      expect(waits).toEqual([500, 1000, 2000, 4000, 8000, 8000]);
+      expect(feed.problem).toBe('The host is shutting down.');
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('asks for the token instead of trying on, and starts again with it', async () => {
+    network.override = () => refusal(401, 'unauthorized', 'This needs the token.');
+    feed.start();
+    await until(() => feed.link === 'locked');
+    network.override = () => null;
+    feed.start();
+    await until(() => network.eventStreams.length === 1);
+    expect(network.requests).toHaveLength(2);
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    await until(() => feed.link === 'live');
+  });
+});

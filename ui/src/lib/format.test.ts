@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { count, dayLabel, duration, fileSize, memory, speed } from './format';
+
+describe('formatters', () => {
+  it('count memory in binary and files in decimal multiples', () => {
+    expect(memory(16 * 2 ** 30)).toBe('16 GB');
+    expect(memory(9.26 * 2 ** 30)).toBe('9.3 GB');
+    expect(memory(512 * 2 ** 20)).toBe('512 MB');
+    expect(memory(0)).toBe('0 B');
+    expect(fileSize(98_200_000)).toBe('98 MB');
+    expect(fileSize(11_400_000_000)).toBe('11.4 GB');
+  });
+
+  it('never print a thousand of a unit that has a next one', () => {
+    expect(fileSize(999_700_000)).toBe('1 GB');
+    expect(memory(1023.7 * 2 ** 20)).toBe('1 GB');
+  });
+
+  it('show shrinking and unknown amounts as such', () => {
+    expect(memory(-(2 ** 20) * 12)).toBe('−12 MB');
+    expect(memory(Number.NaN)).toBe('–');
+  });
+
+  it('give speeds one decimal until it says nothing', () => {
+    expect(speed(41.24)).toBe('41.2 tok/s');
+    expect(speed(99.96)).toBe('100 tok/s');
+    expect(speed(310.5)).toBe('311 tok/s');
+  });
+
+  it('change the unit of a duration where a person would', () => {
+    expect(duration(82.4)).toBe('82 ms');
+    expect(duration(999.7)).toBe('1.0 s');
+    expect(duration(1870)).toBe('1.9 s');
+    expect(duration(59_960)).toBe('1 min 0 s');
+    expect(duration(125_000)).toBe('2 min 5 s');
+  });
+
+  it('set thousands apart', () => {
+    expect(count(131072)).toBe('131,072');
+  });
+
+  it('name a day by the calendar, not by hours passed', () => {
+    const now = new Date(2026, 2, 10, 0, 30);
+    const at = (...day: [number, number, number, number]) => new Date(...day).toISOString();
+    expect(dayLabel(at(2026, 2, 10, 0), now)).toBe('Today');
+    expect(dayLabel(at(2026, 2, 9, 23), now)).toBe('Yesterday');
+    expect(dayLabel(at(2026, 2, 5, 12), now)).toBe('Previous 7 days');
+    expect(dayLabel(at(2026, 1, 20, 12), now)).toBe('Previous 30 days');
+    expect(dayLabel(at(2025, 1, 20, 12), now)).toBe('Older');
+    expect(dayLabel('nonsense', now)).toBe('Older');
+  });
+});

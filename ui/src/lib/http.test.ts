@@ -1,0 +1,86 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { Network, refusal } from '../testing/host';
+import { Api, ApiError } from './http';
+
+let network: Network;
+beforeEach(() => {
+  network = new Network();
+});
+
+const caught = (promise: Promise<unknown>) =>
+  promise.then(
+    () => null,
+    (cause: unknown) => cause as ApiError,
+  );
+
+describe('the HTTP client', () => {
+  it('sends the token of the connection, or leaves it to the cookie', async () => {
+    await new Api(async () => ({ url: '', token: 't0' })).get('/tierbar/v1/chats');
+    await new Api(async () => ({ url: '' })).get('/tierbar/v1/chats');
+    expect(network.requests.map((request) => request.headers.get('authorization'))).toEqual([
+      'Bearer t0',
+      null,
+    ]);
+  });
+
+  it('passes on the words of the API, its hint and its code', async () => {
+    network.override = () => refusal(400, 'context_exceeded', '5,000 tokens do not fit 4,096', 'Shorten it.');
+    const error = await caught(new Api(async () => ({ url: '' })).get('/x'));
+    expect(error).toBeInstanceOf(ApiError);
+    expect(error).toMatchObject({ code: 'context_exceeded', status: 400, hint: 'Shorten it.' });
+    expect(error?.sentences).toBe('5,000 tokens do not fit 4,096. Shorten it.');
+  });
+
+  it('says the status when something else than the API answers', async () => {
+    network.override = () => new Response('<h1>Bad gateway</h1>', { status: 502 });
+    expect(await caught(new Api(async () => ({ url: '' })).get('/x'))).toMatchObject({
+      status: 502,
+      message: 'The server answered 502.',
+    });
+  });
+
+  it('tells a server that is not there from one that refuses', async () => {
+    vi.stubGlobal('fetch', () => Promise.reject(new TypeError('Failed to fetch')));
+    expect(await caught(new Api(async () => ({ url: '' })).get('/x'))).toMatchObject({
+      code: 'unreachable',
+      status: 0,
+    });
+  });
+
+  it('tells why the app could not say where the server is', async () => {
+    const api = new Api(() => Promise.reject('the host is starting'));
+    expect(await caught(api.get('/x'))).toMatchObject({
+      code: 'unreachable',
+      message: 'Tierbar is not ready: the host is starting',
+    });
+  });
+
+  it('reports a missing token, but not a wrong one that is just being tried', async () => {
+    network.override = () => refusal(401, 'unauthorized', 'This needs the token.');
+    const api = new Api(async () => ({ url: '' }));
+    const onUnauthorized = vi.fn();
+    api.onUnauthorized = onUnauthorized;
+    expect(await caught(api.signIn('wrong'))).toMatchObject({ status: 401 });
+    expect(onUnauthorized).not.toHaveBeenCalled();
+    expect(network.requests[0]).toMatchObject({ method: 'POST', path: '/tierbar/v1/session' });
+    expect(network.requests[0]?.headers.get('authorization')).toBe('Bearer wrong');
+    await caught(api.get('/tierbar/v1/chats'));
+    expect(onUnauthorized).toHaveBeenCalledOnce();
+  });
+
+  it('goes to another address after being told to connect again', async () => {
+    let port = 1;
+    const api = new Api(async () => ({ url: `http://127.0.0.1:${port}` }));
+    network.override = () => Response.json({});
+    await api.get('/a');
+    port = 2;
+    await api.get('/b');
+    await api.connect();
+    await api.get('/c');
+    expect(network.requests.map((request) => request.path)).toEqual([
+      'http://127.0.0.1:1/a',
+      'http://127.0.0.1:1/b',
+      'http://127.0.0.1:2/c',
+    ]);
+  });
+});

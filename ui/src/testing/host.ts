@@ -1,0 +1,198 @@
+import { vi } from 'vitest';
+import type { Chat, ChatMessage, ChatSummary, Status } from '../platform/api';
+
+/** A request as it left the page. */
+export interface Sent {
+  method: string;
+  path: string;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: each test knows the body that it sent.
+  body: any;
+  keepalive: boolean;
+  signal: AbortSignal | null;
+}
+
+/** A response body that a test writes piece by piece. */
+export class Stream {
+  readonly request: Sent;
+  readonly response: Response;
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+  /** Whether the page has closed it. */
+  closed = false;
+
+  constructor(request: Sent, headers: Record<string, string> = {}) {
+    this.request = request;
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        this.#controller = controller;
+      },
+      cancel: () => {
+        this.closed = true;
+      },
+    });
+    request.signal?.addEventListener('abort', () => {
+      if (this.closed) return;
+      this.closed = true;
+      this.#controller.error(new DOMException('The user aborted a request.', 'AbortError'));
+    });
+    this.response = new Response(body, { headers: { 'content-type': 'text/event-stream', ...headers } });
+  }
+
+  write(text: string): void {
+    this.#controller.enqueue(new TextEncoder().encode(text));
+  }
+  data(value: unknown): void {
+    this.write(`data: ${JSON.stringify(value)}\n\n`);
+  }
+  event(name: string, value: unknown): void {
+    this.write(`event: ${name}\ndata: ${JSON.stringify(value)}\n\n`);
+  }
+  words(content: string): void {
+    this.data({ choices: [{ delta: { content } }] });
+  }
+  finish(reason: string, tokensPerSecond: number): void {
+    this.data({
+      choices: [{ delta: {}, finish_reason: reason }],
+      timings: { predicted_per_second: tokensPerSecond },
+    });
+    this.write('data: [DONE]\n\n');
+    this.end();
+  }
+  end(): void {
+    this.closed = true;
+    this.#controller.close();
+  }
+  /** As when the process at the other end is gone. */
+  breakOff(): void {
+    this.closed = true;
+    this.#controller.error(new TypeError('network error'));
+  }
+}
+
+/** The network's other end: keeps chats as the host does, and leaves streams to the test. */
+export class Network {
+  requests: Sent[] = [];
+  chats: Chat[] = [];
+  completions: Stream[] = [];
+  eventStreams: Stream[] = [];
+  /** Answers in place of what follows, for a path and method; `null` from it lets the request through. */
+  override: (request: Sent) => Response | null = () => null;
+  #ids = 0;
+
+  constructor() {
+    vi.stubGlobal('fetch', (url: string, init: RequestInit = {}) => this.#fetch(url, init));
+  }
+
+  sent(method: string, path: string): Sent[] {
+    return this.requests.filter((request) => request.method === method && request.path === path);
+  }
+
+  messages(id: string): ChatMessage[] {
+    return this.chats.find((chat) => chat.id === id)?.messages ?? [];
+  }
+
+  async #fetch(url: string, init: RequestInit): Promise<Response> {
+    const request: Sent = {
+      method: init.method ?? 'GET',
+      path: url,
+      headers: new Headers(init.headers),
+      body: typeof init.body === 'string' ? JSON.parse(init.body) : undefined,
+      keepalive: init.keepalive ?? false,
+      signal: init.signal ?? null,
+    };
+    this.requests.push(request);
+    const other = this.override(request);
+    if (other) return other;
+    if (url.endsWith('/v1/chat/completions')) {
+      const stream = new Stream(request, { 'x-tierbar-tier': 'fast', 'x-tierbar-model': 'smol' });
+      this.completions.push(stream);
+      return stream.response;
+    }
+    if (url.endsWith('/tierbar/v1/events')) {
+      const stream = new Stream(request);
+      this.eventStreams.push(stream);
+      return stream.response;
+    }
+    return this.#chats(request);
+  }
+
+  #chats({ method, path, body }: Sent): Response {
+    const [, id, messages] = path.match(/^\/tierbar\/v1\/chats(?:\/([^/]+)(\/messages)?)?$/) ?? [];
+    if (id === undefined) {
+      if (method === 'GET') return Response.json({ chats: this.chats.map(summary).reverse() });
+      this.#ids += 1;
+      const at = `2026-01-01T00:00:${String(this.#ids).padStart(2, '0')}Z`;
+      const chat: Chat = {
+        id: `c${this.#ids}`,
+        title: '',
+        model: body.model,
+        created_at: at,
+        updated_at: at,
+        messages: [],
+      };
+      this.chats.push(chat);
+      return Response.json(summary(chat), { status: 201 });
+    }
+    const chat = this.chats.find((chat) => chat.id === id);
+    if (!chat) return refusal(404, 'not_found', 'There is no such chat.');
+    if (messages) {
+      chat.messages.push(body);
+      if (chat.title === '') chat.title = body.content;
+      return Response.json(summary(chat), { status: 201 });
+    }
+    if (method === 'DELETE') {
+      this.chats = this.chats.filter((other) => other !== chat);
+      return new Response(null, { status: 204 });
+    }
+    if (method === 'PATCH') Object.assign(chat, body);
+    return Response.json(method === 'PATCH' ? summary(chat) : chat);
+  }
+}
+
+function summary({ messages: _, ...summary }: Chat): ChatSummary {
+  return summary;
+}
+
+export function refusal(status: number, code: string, message: string, hint?: string): Response {
+  return Response.json({ error: { message, type: 'x', param: null, code, hint } }, { status });
+}
+
+/** Runs until the condition holds, letting everything that waits go on in between. */
+export async function until(condition: () => unknown): Promise<void> {
+  await vi.waitFor(
+    () => {
+      if (!condition()) throw new Error(`never came true: ${condition}`);
+    },
+    { timeout: 5000, interval: 1 },
+  );
+}
+
+export const STATUS: Status = {
+  version: '0.1.0',
+  url: 'http://127.0.0.1:11435',
+  ram: { total_bytes: 16 * 2 ** 30, available_bytes: 9 * 2 ** 30, pressure: 'normal' },
+  swap: { used_bytes: 0, growth_bytes_per_minute: 0 },
+  speed: { decode_tokens_per_second: null, prefill_tokens_per_second: null },
+  budget: { total_bytes: 12 * 2 ** 30, planned_bytes: 0 },
+  tiers: [
+    {
+      id: 'fast',
+      state: 'stopped',
+      model: 'smol',
+      pid: null,
+      footprint_bytes: null,
+      context_tokens: 4096,
+      reason: null,
+    },
+    {
+      id: 'primary',
+      state: 'ready',
+      model: 'gemma',
+      pid: 7,
+      footprint_bytes: 2 ** 30,
+      context_tokens: 8192,
+      reason: null,
+    },
+  ],
+  notices: [],
+};
