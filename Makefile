@@ -53,7 +53,7 @@ binaries: ui
 	@$(with) cargo build --release --locked --workspace --bins
 
 # The page is compiled into the binaries: it is only built again when it changed, so that they are too.
-ui_sources := $(shell find ui/src ui/public ui -maxdepth 9 -type f -not -path 'ui/node_modules/*' -not -path 'ui/dist/*' 2>/dev/null | sort -u)
+ui_sources := $(shell find ui \( -name node_modules -o -name dist \) -prune -o -type f -print)
 
 ui: target/ui.stamp
 
