@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         mpsc,
     },
     time::{Duration, Instant},
@@ -110,22 +110,47 @@ impl Timings {
     }
 }
 
+/// Whether one runs, and how those before it ended. For `/props`.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Generations {
+    running: AtomicBool,
+    done: AtomicU64,
+    /// The client went away first.
+    cancelled: AtomicU64,
+    failed: AtomicU64,
+}
+
 /// Owns the context and does jobs until the senders are gone.
-pub(crate) fn run(model: &Arc<Model>, mut context: Context, jobs: &mpsc::Receiver<Job>) {
+pub(crate) fn run(
+    model: &Arc<Model>,
+    mut context: Context,
+    jobs: &mpsc::Receiver<Job>,
+    generations: &Generations,
+) {
+    let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
     let mut cached = Vec::new();
     for job in jobs {
-        let ended = Generation {
+        generations.running.store(true, Ordering::Relaxed);
+        let outcome = Generation {
             model,
             context: &mut context,
             cached: &mut cached,
             job: &job,
         }
         .run();
-        let event = match ended {
-            Ok(Some(summary)) => Event::Done(summary),
+        generations.running.store(false, Ordering::Relaxed);
+        let event = match outcome {
+            Ok(Some(summary)) => {
+                count(&generations.done);
+                Event::Done(summary)
+            }
             // Nobody is left to tell.
-            Ok(None) => continue,
+            Ok(None) => {
+                count(&generations.cancelled);
+                continue;
+            }
             Err(error) => {
+                count(&generations.failed);
                 context.rewind(0, 0);
                 cached.clear();
                 Event::Failed(error)

@@ -11,6 +11,7 @@ mod serve;
 mod text;
 
 use clap::Parser;
+use generate::Generations;
 use llama::{Backend, ChatTemplate, Context, ContextParams, Model};
 use serve::Engine;
 use std::{
@@ -125,6 +126,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         |stem| stem.to_string_lossy().into_owned(),
     );
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
+    let generations = Arc::new(Generations::default());
     let engine = Engine {
         template,
         jobs,
@@ -133,6 +135,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         context_tokens: context.capacity(),
         threads,
         memory: context.memory(),
+        generations: Arc::clone(&generations),
         model: Arc::clone(&model),
     };
     let ready = Ready {
@@ -143,7 +146,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     };
     std::thread::Builder::new()
         .name("engine".into())
-        .spawn(move || generate::run(&model, context, &queue))
+        .spawn(move || generate::run(&model, context, &queue, &generations))
         .map_err(|error| internal("the engine's thread did not start", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)

@@ -3,7 +3,7 @@
 mod answer;
 
 use crate::{
-    generate::{Event, Job, check_fits},
+    generate::{Event, Generations, Job, check_fits},
     llama::{ChatTemplate, Model, Token},
     request::{ChatRequest, CompletionRequest, Options, PromptInput},
 };
@@ -41,6 +41,7 @@ pub(crate) struct Engine {
     pub(crate) context_tokens: u32,
     pub(crate) threads: u16,
     pub(crate) memory: Memory,
+    pub(crate) generations: Arc<Generations>,
 }
 
 pub(crate) fn router(engine: Arc<Engine>) -> Router {
@@ -83,6 +84,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "total_slots": 1,
         "threads": engine.threads,
         "memory": engine.memory,
+        "generations": *engine.generations,
         "default_generation_settings": {"n_ctx": engine.context_tokens},
     }))
 }

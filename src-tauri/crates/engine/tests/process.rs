@@ -1,0 +1,206 @@
+//! How the worker lives and ends, and what it says of bad input.
+
+mod support;
+
+use serde_json::json;
+use std::{fs, os::unix::fs::PermissionsExt};
+use support::{SMOLLM, Worker, first_chunk, model};
+use tierbar_core::Code;
+
+const LONG: &str =
+    r#"{"prompt": "Once upon a time", "stream": true, "ignore_eos": true, "max_tokens": 900}"#;
+
+#[tokio::test]
+async fn the_handshake_reports_what_was_allocated() {
+    let worker = Worker::start(&model(SMOLLM), &["--context", "512", "--kv-cache", "q8_0"]).await;
+    let ready = worker.ready();
+    assert_eq!(Some(ready.pid), worker.child.id());
+    assert_eq!(ready.context_tokens, 512);
+    // 30 layers of 3 KV heads of 64, K and V, 34 bytes for 32 cells.
+    assert_eq!(ready.memory.kv_bytes, 512 * 30 * 2 * 3 * 64 * 34 / 32);
+    let weights = ready.memory.weights_mapped_bytes + ready.memory.weights_bytes;
+    assert!(weights > 90_000_000, "{ready:?}");
+    assert!(ready.memory.compute_bytes > 0);
+    assert_eq!(
+        fs::metadata(&worker.socket).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(
+        worker.get("/props").await["memory"]["kv_bytes"],
+        ready.memory.kv_bytes
+    );
+}
+
+#[tokio::test]
+async fn the_context_is_capped_by_what_the_model_was_trained_for() {
+    let worker = Worker::start(
+        &model(SMOLLM),
+        &["--context", "1000000", "--kv-cache", "q4_0"],
+    )
+    .await;
+    assert_eq!(worker.ready().context_tokens, 8192);
+}
+
+#[tokio::test]
+async fn it_ends_when_stdin_closes_and_removes_its_socket() {
+    let mut worker = Worker::smollm().await;
+    assert!(worker.socket.exists());
+    worker.stdin.take();
+    assert!(worker.exit().await.success());
+    assert!(!worker.socket.exists());
+}
+
+#[tokio::test]
+async fn it_ends_on_sigterm_in_the_middle_of_an_answer() {
+    let mut worker = Worker::smollm().await;
+    let body = first_chunk(worker.send("/v1/completions", LONG).await).await;
+    let pid =
+        rustix::process::Pid::from_raw(i32::try_from(worker.child.id().unwrap()).unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    assert!(worker.exit().await.success());
+    drop(body);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_ends_its_generation() {
+    let worker = Worker::smollm().await;
+    drop(first_chunk(worker.send("/v1/completions", LONG).await).await);
+    // Answered only when the one before it has ended.
+    let (status, _) = worker
+        .post("/v1/completions", &json!({"prompt": "hi", "max_tokens": 1}))
+        .await;
+    assert_eq!(status, 200);
+    let generations = worker.get("/props").await["generations"].clone();
+    assert_eq!(
+        generations,
+        json!({"running": false, "done": 1, "cancelled": 1, "failed": 0})
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_while_its_prompt_is_read_ends_that_too() {
+    let worker = Worker::smollm().await;
+    let prompt =
+        json!({"prompt": vec![5; 1000], "max_tokens": 1, "cache_prompt": false}).to_string();
+    let waiting = worker.send("/v1/completions", prompt);
+    let props = async { while worker.get("/props").await["generations"]["running"] != true {} };
+    tokio::select! {
+        response = waiting => panic!("it answered: {response:?}"),
+        () = props => {}
+    }
+    let (status, _) = worker
+        .post("/v1/completions", &json!({"prompt": "hi", "max_tokens": 1}))
+        .await;
+    assert_eq!(status, 200);
+    let generations = worker.get("/props").await["generations"].clone();
+    assert_eq!(
+        generations,
+        json!({"running": false, "done": 1, "cancelled": 1, "failed": 0})
+    );
+}
+
+#[tokio::test]
+async fn a_prompt_beyond_the_context_is_refused_with_the_numbers() {
+    let worker = Worker::smollm().await;
+    let long = "word ".repeat(200_000);
+    let chat = json!({"messages": [{"role": "user", "content": long}], "stream": true});
+    for (path, body) in [
+        ("/v1/chat/completions", chat),
+        ("/v1/completions", json!({"prompt": long})),
+    ] {
+        let (status, answer) = worker.post(path, &body).await;
+        assert_eq!(status, 400);
+        assert_eq!(answer["error"]["code"], "context_exceeded");
+        assert_eq!(answer["error"]["context_tokens"], 1024);
+        assert!(
+            answer["error"]["prompt_tokens"].as_u64().unwrap() >= 200_000,
+            "{answer}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_fills_the_context_gets_its_one_token() {
+    let worker = Worker::smollm().await;
+    let exactly = json!({"prompt": vec![5; 1023], "ignore_eos": true});
+    let (status, answer) = worker.post("/v1/completions", &exactly).await;
+    assert_eq!(
+        (status, &answer["choices"][0]["finish_reason"]),
+        (200, &json!("length"))
+    );
+    let (status, _) = worker
+        .post("/v1/completions", &json!({"prompt": vec![5; 1024]}))
+        .await;
+    assert_eq!(status, 400);
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused_by_name_and_harm_nothing() {
+    let worker = Worker::smollm().await;
+    let chat = "/v1/chat/completions";
+    let message = r#""messages": [{"role": "user", "content": "hi"}]"#;
+    let cases = [
+        (chat, "{not json".to_owned()),
+        (chat, "[]".to_owned()),
+        (chat, r#"{"messages": []}"#.to_owned()),
+        (chat, r#"{"messages": "hi"}"#.to_owned()),
+        (chat, r#"{"messages": [1]}"#.to_owned()),
+        (chat, r#"{"messages": [{"role": "user"}]}"#.to_owned()),
+        (
+            chat,
+            r#"{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}"#.to_owned(),
+        ),
+        (chat, format!(r#"{{{message}, "temperature": "hot"}}"#)),
+        (chat, format!(r#"{{{message}, "grammar": "root ::= ("}}"#)),
+        (
+            chat,
+            format!(r#"{{{message}, "json_schema": {{"type": "nonsense"}}}}"#),
+        ),
+        (
+            chat,
+            format!(r#"{{{message}, "logit_bias": {{"999999": 1}}}}"#),
+        ),
+        ("/v1/completions", r#"{"prompt": ""}"#.to_owned()),
+        ("/v1/completions", r#"{"prompt": [999999]}"#.to_owned()),
+        ("/v1/completions", r#"{"prompt": [-1]}"#.to_owned()),
+        ("/v1/completions", "{}".to_owned()),
+        ("/tokenize", "{}".to_owned()),
+    ];
+    for (path, body) in cases {
+        let response = worker.send(path, body.clone()).await;
+        assert_eq!(response.status(), 400, "{body}");
+        let answer: serde_json::Value = response.json().await.unwrap();
+        assert_eq!(answer["error"]["code"], "bad_request", "{body}");
+        assert!(!answer["error"]["message"].as_str().unwrap().is_empty());
+    }
+    let (status, _) = worker
+        .post("/v1/completions", &json!({"prompt": "hi", "max_tokens": 1}))
+        .await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_whole_model_fails_with_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = fs::read(model(SMOLLM)).unwrap();
+    let cases: [(&str, &[u8]); 4] = [
+        ("empty", b""),
+        ("text", b"this is no model"),
+        ("header", &whole[..4096]),
+        ("half", &whole[..whole.len() / 2]),
+    ];
+    for (name, bytes) in cases {
+        let path = folder.path().join(format!("{name}.gguf"));
+        fs::write(&path, bytes).unwrap();
+        let mut worker = Worker::start(&path, &[]).await;
+        let failure = worker.failure();
+        assert_eq!(failure.code, Code::ModelInvalid, "{name}: {failure:?}");
+        assert!(
+            failure.message.contains(&*path.to_string_lossy()),
+            "{failure:?}"
+        );
+        assert_eq!(worker.exit().await.code(), Some(1));
+    }
+    let worker = Worker::start(&folder.path().join("absent.gguf"), &[]).await;
+    assert_eq!(worker.failure().code, Code::ModelMissing);
+}

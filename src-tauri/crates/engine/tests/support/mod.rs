@@ -1,0 +1,166 @@
+//! A real `tierbar-worker` process and a client on its socket.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use futures_util::StreamExt;
+use serde_json::Value;
+use std::{path::PathBuf, process::Stdio, time::Duration};
+use tempfile::TempDir;
+use tierbar_core::worker::{Handshake, Ready};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, ChildStdin, Command},
+};
+
+pub(crate) const SMOLLM: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+pub(crate) const GEMMA: &str = "gemma-3-270m-q4_k_m.gguf";
+
+/// Only to turn a hang into a failure.
+pub(crate) const HANG: Duration = Duration::from_secs(120);
+
+pub(crate) fn model(name: &str) -> PathBuf {
+    let folder = std::env::var_os("TIERBAR_TEST_MODELS")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| {
+            PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/tierbar/models")
+        });
+    let path = folder.join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: run `make setup`",
+        path.display()
+    );
+    path
+}
+
+pub(crate) struct Worker {
+    pub(crate) child: Child,
+    pub(crate) stdin: Option<ChildStdin>,
+    pub(crate) socket: PathBuf,
+    pub(crate) handshake: Handshake,
+    client: reqwest::Client,
+    _folder: TempDir,
+}
+
+impl Worker {
+    pub(crate) async fn start(model: &std::path::Path, extra: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("w.sock");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-worker"))
+            .arg("--model")
+            .arg(model)
+            .arg("--socket")
+            .arg(&socket)
+            .args(extra)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let stdin = child.stdin.take();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        let read = tokio::time::timeout(HANG, stdout.read_line(&mut line));
+        read.await.expect("no handshake").unwrap();
+        let handshake =
+            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        let client = reqwest::Client::builder()
+            .unix_socket(socket.clone())
+            .build()
+            .unwrap();
+        Self {
+            child,
+            stdin,
+            socket,
+            handshake,
+            client,
+            _folder: folder,
+        }
+    }
+
+    /// A worker of the starter model with a small context.
+    pub(crate) async fn smollm() -> Self {
+        let worker = Self::start(&model(SMOLLM), &["--context", "1024"]).await;
+        worker.ready();
+        worker
+    }
+
+    pub(crate) fn ready(&self) -> &Ready {
+        match &self.handshake {
+            Handshake::Ready(ready) => ready,
+            Handshake::Failed(error) => panic!("{error:?}"),
+        }
+    }
+
+    pub(crate) fn failure(&self) -> &tierbar_core::Error {
+        match &self.handshake {
+            Handshake::Failed(error) => error,
+            Handshake::Ready(ready) => panic!("it started: {ready:?}"),
+        }
+    }
+
+    pub(crate) async fn send(
+        &self,
+        path: &str,
+        body: impl Into<reqwest::Body>,
+    ) -> reqwest::Response {
+        let request = self
+            .client
+            .post(format!("http://worker{path}"))
+            .body(body)
+            .send();
+        tokio::time::timeout(HANG, request)
+            .await
+            .expect("no answer")
+            .unwrap()
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let response = self.send(path, body.to_string()).await;
+        (response.status().as_u16(), response.json().await.unwrap())
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Value {
+        self.client
+            .get(format!("http://worker{path}"))
+            .send()
+            .await
+            .unwrap()
+            .json()
+            .await
+            .unwrap()
+    }
+
+    /// Every `data:` line of a streamed answer, the last being `[DONE]` if it ended well.
+    pub(crate) async fn stream(&self, path: &str, body: &Value) -> Vec<String> {
+        let response = self.send(path, body.to_string()).await;
+        assert_eq!(response.status(), 200);
+        assert_eq!(response.headers()["content-type"], "text/event-stream");
+        let text = tokio::time::timeout(HANG, response.text())
+            .await
+            .expect("no end")
+            .unwrap();
+        text.split_terminator("\n\n")
+            .map(|line| line.strip_prefix("data: ").unwrap().to_owned())
+            .collect()
+    }
+
+    /// The exit status, once the process has ended.
+    pub(crate) async fn exit(&mut self) -> std::process::ExitStatus {
+        tokio::time::timeout(HANG, self.child.wait())
+            .await
+            .expect("it does not end")
+            .unwrap()
+    }
+}
+
+/// Reads a stream until its first text, and leaves the rest unread.
+pub(crate) async fn first_chunk(response: reqwest::Response) -> impl futures_util::Stream + Unpin {
+    let mut body = response.bytes_stream();
+    let first = tokio::time::timeout(HANG, body.next())
+        .await
+        .expect("no first chunk");
+    first.unwrap().unwrap();
+    body
+}
