@@ -17,5 +17,7 @@ export default defineConfig({
     environment: 'jsdom',
     include: ['src/**/*.test.ts'],
     restoreMocks: true,
+    // A guard against hanging, not a measure.
+    testTimeout: 60_000,
   },
 });

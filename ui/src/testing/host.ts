@@ -163,7 +163,7 @@ export async function until(condition: () => unknown): Promise<void> {
     () => {
       if (!condition()) throw new Error(`never came true: ${condition}`);
     },
-    { timeout: 5000, interval: 1 },
+    { timeout: 30_000, interval: 1 },
   );
 }
 

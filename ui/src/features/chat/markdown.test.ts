@@ -152,6 +152,12 @@ describe('Markdown that grows', () => {
     expect(later).toHaveLength(3);
   });
 
+  it('begins anew when it is given another text', () => {
+    const growing = new GrowingMarkdown();
+    growing.update('One.\n\nTwo.\n\nThree.\n');
+    expect(growing.update('Uno.\n\nDos')).toEqual(renderMarkdown('Uno.\n\nDos'));
+  });
+
   it('is as careful as the whole', () => {
     const growing = new GrowingMarkdown();
     const source =

@@ -62,9 +62,15 @@ export function renderMarkdown(source: string): string[] {
 export class GrowingMarkdown {
   #closed: string[] = [];
   #closedLength = 0;
+  #text = '';
 
   update(source: string): string[] {
     const text = unixLines(source);
+    if (!text.startsWith(this.#text)) {
+      this.#closed = [];
+      this.#closedLength = 0;
+    }
+    this.#text = text;
     let tokens = lex(text.slice(this.#closedLength));
     const closed = this.#closable(tokens, text);
     if (closed.length > 0) {

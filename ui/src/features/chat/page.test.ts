@@ -1,0 +1,251 @@
+import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type App, startApp } from '../../lib/app';
+import type { Platform } from '../../platform';
+import { browser } from '../../testing/browser';
+import { Network, refusal, STATUS, type Stream, until } from '../../testing/host';
+import { Chats } from './chats.svelte';
+import Root from './Root.svelte';
+
+let network: Network;
+let app: App;
+let chats: Chats;
+const platform: Platform = {
+  connection: async () => ({ url: '' }),
+  openSettings: vi.fn(async () => {}),
+  openChat: vi.fn(async () => {}),
+};
+
+beforeEach(() => {
+  network = new Network();
+  browser();
+});
+afterEach(() => app.feed.stop());
+
+function start() {
+  app = startApp(platform);
+  chats = new Chats({ api: app.api, loadWithin: () => null });
+  render(Root, { app, chats });
+}
+
+async function open() {
+  start();
+  await until(() => network.eventStreams.length === 1);
+  network.eventStreams[0]?.event('snapshot', STATUS);
+  await screen.findByTestId('composer');
+}
+
+const composer = () => screen.getByTestId<HTMLTextAreaElement>('composer');
+
+async function type(text: string) {
+  await fireEvent.input(composer(), { target: { value: text } });
+}
+
+async function ask(text: string): Promise<Stream> {
+  const before = network.completions.length;
+  await type(text);
+  await fireEvent.keyDown(composer(), { key: 'Enter' });
+  await until(() => network.completions.length > before);
+  return network.completions.at(-1) as Stream;
+}
+
+describe('the chat page', () => {
+  it('greets with who will answer, and puts an example where it can be changed', async () => {
+    await open();
+    expect(screen.getByTestId('empty-state').textContent).toContain('primary is in memory now');
+    await fireEvent.click(screen.getByText(/five names/));
+    expect(composer().value).toContain('five names');
+    expect(network.completions).toHaveLength(0);
+  });
+
+  it('shows the answer with what it took', async () => {
+    await open();
+    const stream = await ask('Hello?');
+    expect(screen.getByTestId('message-user').textContent).toContain('Hello?');
+    expect(screen.queryByTestId('send')).toBeNull();
+    stream.words('**Hi**');
+    await until(() => screen.getByTestId('message-assistant').querySelector('strong')?.textContent === 'Hi');
+    stream.finish('stop', 41.23);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByTestId('answer-stats').textContent).toMatch(
+      /fast\s*smol\s*41\.2 tok\/s\s*first word \d+ ms/,
+    );
+    expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
+  });
+
+  it('sends with Enter, but not with Shift+Enter nor while an input method composes', async () => {
+    await open();
+    await type('Hello?');
+    await fireEvent.keyDown(composer(), { key: 'Enter', shiftKey: true });
+    await fireEvent.keyDown(composer(), { key: 'Enter', isComposing: true });
+    await fireEvent.keyDown(composer(), { key: 'Enter', keyCode: 229 });
+    expect(chats.current.messages).toHaveLength(0);
+    await fireEvent.keyDown(composer(), { key: 'Enter' });
+    expect(chats.current.messages).toHaveLength(1);
+    expect(composer().value).toBe('');
+    await until(() => network.completions.length === 1);
+    network.completions[0]?.finish('stop', 1);
+  });
+
+  it.each([
+    ['the button', () => fireEvent.click(screen.getByTestId('stop'))],
+    ['Escape', () => fireEvent.keyDown(composer(), { key: 'Escape' })],
+  ])('stops with %s and marks what is left', async (_name, stop) => {
+    await open();
+    const stream = await ask('Hello?');
+    stream.words('Once');
+    await screen.findByText('Once');
+    await stop();
+    expect((await screen.findByTestId('answer-ending')).textContent).toContain('Stopped');
+    expect(stream.closed).toBe(true);
+  });
+
+  it('shows an error in its words, and tries again', async () => {
+    await open();
+    network.override = ({ path }) =>
+      path === '/v1/chat/completions'
+        ? refusal(400, 'context_exceeded', '5,000 tokens do not fit 4,096.', 'Shorten it.')
+        : null;
+    await type('Hello?');
+    await fireEvent.click(screen.getByTestId('send'));
+    const banner = await screen.findByTestId('error-banner');
+    expect(banner.textContent).toContain('5,000 tokens do not fit 4,096.');
+    expect(banner.textContent).toContain('Shorten it.');
+    network.override = () => null;
+    await fireEvent.click(within(banner).getByTestId('retry'));
+    await until(() => network.completions.length === 1);
+    expect(screen.queryByTestId('error-banner')).toBeNull();
+    network.completions[0]?.words('Hi');
+    network.completions[0]?.finish('stop', 1);
+    await screen.findByTestId('answer-stats');
+  });
+
+  it('pages through the answers to one question', async () => {
+    await open();
+    const first = await ask('Hello?');
+    first.words('Hi');
+    first.finish('stop', 1);
+    await fireEvent.click(await screen.findByTestId('regenerate'));
+    await until(() => network.completions.length === 2);
+    network.completions[1]?.words('Good day');
+    network.completions[1]?.finish('stop', 1);
+    await screen.findByLabelText('Answer 2 of 2');
+    await fireEvent.click(screen.getByLabelText('Previous answer'));
+    expect(screen.getByTestId('message-assistant').textContent).toContain('Hi');
+  });
+
+  it('renames in place and deletes only after asking', async () => {
+    await open();
+    const stream = await ask('Hello?');
+    stream.finish('stop', 1);
+    await until(() => screen.queryByTestId('send'));
+    await fireEvent.click(screen.getByTestId('chat-rename'));
+    const title = screen.getByTestId('chat-title-input');
+    await fireEvent.input(title, { target: { value: 'Greetings' } });
+    await fireEvent.keyDown(title, { key: 'Enter' });
+    await until(() => screen.getByTestId('chat-item').textContent?.includes('Greetings'));
+    await fireEvent.click(screen.getByTestId('chat-delete'));
+    await fireEvent.click(screen.getByText('Cancel'));
+    expect(network.chats).toHaveLength(1);
+    await fireEvent.click(screen.getByTestId('chat-delete'));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => screen.queryByTestId('chat-item') === null);
+    expect(network.chats).toHaveLength(0);
+    expect(screen.getByTestId('empty-state')).toBeTruthy();
+  });
+});
+
+describe('the tier picker', () => {
+  it('chooses without loading, and the next message goes to the tier', async () => {
+    await open();
+    await fireEvent.click(screen.getByTestId('tier-picker'));
+    expect(screen.getByTestId('tier-option-fast').dataset.state).toBe('stopped');
+    const before = network.requests.length;
+    await fireEvent.click(screen.getByTestId('tier-option-primary'));
+    expect(network.requests).toHaveLength(before);
+    expect(screen.queryByTestId('tier-option-fast')).toBeNull();
+    const stream = await ask('Hello?');
+    expect(stream.request.body.model).toBe('primary');
+    stream.finish('stop', 1);
+  });
+
+  it('starts and stops a tier, and shows why that was refused', async () => {
+    await open();
+    network.override = ({ path }) =>
+      path.endsWith('/start') ? refusal(503, 'over_budget', 'It does not fit.') : null;
+    await fireEvent.click(screen.getByTestId('tier-picker'));
+    await fireEvent.click(screen.getByTestId('tier-start-fast'));
+    await screen.findByText('It does not fit.');
+    network.override = ({ path }) => (path.endsWith('/stop') ? Response.json({}) : null);
+    await fireEvent.click(screen.getByTestId('tier-stop-primary'));
+    await until(() => network.sent('POST', '/tierbar/v1/tiers/primary/stop').length === 1);
+    expect(network.requests.at(-1)?.body).toEqual({ force: false });
+  });
+
+  it('is closed by Escape, which gives the focus back', async () => {
+    await open();
+    await fireEvent.click(screen.getByTestId('tier-picker'));
+    await until(() => document.activeElement === screen.getByTestId('tier-option-auto'));
+    await fireEvent.keyDown(document.activeElement as Element, { key: 'ArrowDown' });
+    expect(document.activeElement).toBe(screen.getByTestId('tier-option-fast'));
+    await fireEvent.keyDown(document.activeElement as Element, { key: 'Escape' });
+    expect(screen.queryByTestId('tier-option-fast')).toBeNull();
+    expect(document.activeElement).toBe(screen.getByTestId('tier-picker'));
+  });
+});
+
+describe('the machine', () => {
+  it('is shown at a glance, and follows the host', async () => {
+    await open();
+    expect(screen.getByTestId('strip-ram').textContent).toContain('7 GB of 16 GB');
+    expect(screen.getByTestId('strip-speed').textContent).toContain('–');
+    expect(screen.getByTestId('strip-tier').textContent).toContain('primary');
+    network.eventStreams[0]?.event('change', {
+      ram: { ...STATUS.ram, pressure: 'critical' },
+      swap: { used_bytes: 2 ** 30, growth_bytes_per_minute: 2 ** 20 * 64 },
+      speed: { decode_tokens_per_second: 12.3, prefill_tokens_per_second: null },
+      tiers: [],
+      notices: ['An unknown key is ignored.'],
+    });
+    await screen.findByText('An unknown key is ignored.');
+    expect(screen.getByTestId('strip-ram').dataset.pressure).toBe('critical');
+    expect(screen.getByTestId('strip-swap').textContent).toMatch(/1 GB\s*\+64 MB\/min/);
+    expect(screen.getByTestId('strip-speed').textContent).toContain('12.3 tok/s');
+    expect(screen.getByTestId('strip-tier').textContent).toContain('no model in memory');
+  });
+
+  it('says when the host is gone, and when it is back', async () => {
+    await open();
+    network.eventStreams[0]?.breakOff();
+    const banner = await screen.findByTestId('connection-banner');
+    await fireEvent.click(within(banner).getByText('Try now'));
+    await until(() => network.eventStreams.length === 2);
+    network.eventStreams[1]?.event('snapshot', STATUS);
+    await until(() => screen.queryByTestId('connection-banner') === null);
+  });
+});
+
+describe('the token', () => {
+  it('is asked for once, refused if wrong, and opens the page', async () => {
+    network.override = ({ path, headers }) => {
+      if (path !== '/tierbar/v1/session') return refusal(401, 'unauthorized', 'This needs the token.');
+      return headers.get('authorization') === 'Bearer right'
+        ? new Response(null, { status: 204 })
+        : refusal(401, 'unauthorized', 'Wrong token.');
+    };
+    start();
+    const input = await screen.findByTestId<HTMLInputElement>('token-input');
+    expect(screen.queryByTestId('composer')).toBeNull();
+    await fireEvent.input(input, { target: { value: 'wrong' } });
+    await fireEvent.click(screen.getByTestId('token-submit'));
+    await screen.findByTestId('token-error');
+    await fireEvent.input(input, { target: { value: ' right\n' } });
+    const asked = network.override;
+    network.override = (request) => (request.path === '/tierbar/v1/session' ? asked(request) : null);
+    await fireEvent.click(screen.getByTestId('token-submit'));
+    await until(() => network.eventStreams.length === 1);
+    network.eventStreams[0]?.event('snapshot', STATUS);
+    await screen.findByTestId('composer');
+    expect(screen.queryByTestId('token-input')).toBeNull();
+  });
+});

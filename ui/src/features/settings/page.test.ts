@@ -1,0 +1,196 @@
+import { fireEvent, render, screen } from '@testing-library/svelte';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type App, startApp } from '../../lib/app';
+import type { Platform } from '../../platform';
+import type { Config } from '../../platform/api';
+import { browser } from '../../testing/browser';
+import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
+import Root from './Root.svelte';
+
+let network: Network;
+let app: App;
+let config: Config;
+let refuse: string | null;
+
+const MODELS = {
+  models_dir: '/data/models',
+  models: [
+    {
+      id: 'smol',
+      path: '/data/models/smol.gguf',
+      size_bytes: 98_000_000,
+      account: { quant: 'Q4_1', context_train: 8192 },
+    },
+    {
+      id: 'gemma',
+      path: '/data/models/gemma.gguf',
+      size_bytes: 4_980_000_000,
+      account: { quant: 'Q4_K_M', context_train: 131072 },
+    },
+    { id: 'torn', path: '/data/models/torn.gguf', size_bytes: 1000, error: 'The file ends too early.' },
+  ],
+};
+
+function answer({ method, path, body }: Sent): Response | null {
+  if (path === '/tierbar/v1/models') return Response.json(MODELS);
+  if (path !== '/tierbar/v1/config') return null;
+  if (method === 'PATCH') {
+    if (refuse) return refusal(400, 'config_invalid', refuse);
+    const { tiers = {}, ...rest } = body;
+    config = { ...config, ...rest, tiers: { ...config.tiers } };
+    for (const [id, tier] of Object.entries(tiers as Config['tiers'])) {
+      if (tier === null) delete config.tiers[id];
+      else
+        config.tiers[id] = {
+          ...(config.tiers[id] ?? { model: '', context: 4096, kv_cache: 'f16', threads: 0 }),
+          ...tier,
+        };
+    }
+  }
+  return Response.json({ path: '/data/config.toml', config });
+}
+
+beforeEach(() => {
+  browser();
+  network = new Network();
+  network.override = answer;
+  refuse = null;
+  config = {
+    listen: '127.0.0.1:11435',
+    models_dir: '',
+    allowed_origins: [],
+    policy: { max_loaded: 'auto' },
+    tiers: { fast: { model: 'smol.gguf', context: 4096, kv_cache: 'f16', threads: 0 } },
+  };
+});
+afterEach(() => {
+  app.feed.stop();
+  location.hash = '';
+});
+
+async function open(section: string, extra: Partial<Platform> = {}) {
+  location.hash = section;
+  app = startApp({
+    connection: async () => ({ url: '' }),
+    openSettings: async () => {},
+    openChat: async () => {},
+    ...extra,
+  });
+  render(Root, { app });
+  await until(() => network.eventStreams.length === 1);
+  network.eventStreams[0]?.event('snapshot', STATUS);
+}
+
+const patches = () => network.sent('PATCH', '/tierbar/v1/config').map((sent) => sent.body);
+
+describe('general settings', () => {
+  it('save the address on change and say that it is saved', async () => {
+    await open('');
+    const listen = await screen.findByTestId<HTMLInputElement>('settings-listen');
+    expect(listen.value).toBe('127.0.0.1:11435');
+    await fireEvent.change(listen, { target: { value: ' 0.0.0.0:9000 ' } });
+    await screen.findByText('Saved');
+    expect(patches()).toEqual([{ listen: '0.0.0.0:9000' }]);
+    expect(screen.getByText(/Other machines can reach this address/)).toBeTruthy();
+  });
+
+  it('show beside the field why a value was refused', async () => {
+    await open('');
+    refuse = '"nowhere" is not an address and port';
+    const listen = await screen.findByTestId<HTMLInputElement>('settings-listen');
+    await fireEvent.change(listen, { target: { value: 'nowhere' } });
+    await until(() => screen.getByTestId('settings-listen-error').textContent?.includes('is not an address'));
+    expect(listen.getAttribute('aria-invalid')).toBe('true');
+    expect(listen.value).toBe('nowhere');
+    expect(config.listen).toBe('127.0.0.1:11435');
+  });
+
+  it('offer to start at login only where there is an app to start', async () => {
+    await open('');
+    await screen.findByTestId('settings-listen');
+    expect(screen.queryByTestId('settings-login-item')).toBeNull();
+    expect(screen.queryByTestId('settings-reveal')).toBeNull();
+  });
+
+  it('show the login item as the system has it, also when it does not obey', async () => {
+    const set = vi.fn(async () => true);
+    await open('', { loginItem: { get: async () => false, set } });
+    const item = await screen.findByTestId('settings-login-item');
+    await until(() => !(item as HTMLButtonElement).disabled);
+    expect(item.getAttribute('aria-checked')).toBe('false');
+    await fireEvent.click(item);
+    await until(() => item.getAttribute('aria-checked') === 'true');
+    expect(set).toHaveBeenCalledWith(true);
+    await fireEvent.click(item);
+    await until(() => set.mock.calls.length === 2 && !(item as HTMLButtonElement).disabled);
+    expect(item.getAttribute('aria-checked')).toBe('true');
+  });
+});
+
+describe('tier settings', () => {
+  it('choose among the models that were found, and tell which cannot be used', async () => {
+    await open('#tiers');
+    const select = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-model');
+    expect(select.value).toBe('smol');
+    const options = [...select.options].map(({ text, disabled }) => [text, disabled]);
+    expect(options).toEqual([
+      ['No model', false],
+      ['smol (98 MB, Q4_1)', false],
+      ['gemma (5 GB, Q4_K_M)', false],
+      ['torn (cannot be used)', true],
+    ]);
+    expect(screen.getByText('The file ends too early.')).toBeTruthy();
+    await fireEvent.change(select, { target: { value: 'gemma' } });
+    await until(() => patches().length === 1);
+    expect(patches()).toEqual([{ tiers: { fast: { model: 'gemma' } } }]);
+  });
+
+  it('keep a configured model that was not found in sight', async () => {
+    (config.tiers.fast as { model: string }).model = 'lost.gguf';
+    await open('#tiers');
+    const select = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-model');
+    expect(select.selectedOptions[0]?.text).toBe('lost.gguf (not found)');
+  });
+
+  it('save a number, show a refusal at its field, and put back what is no number', async () => {
+    await open('#tiers');
+    const context = await screen.findByTestId<HTMLInputElement>('settings-tier-fast-context');
+    await fireEvent.change(context, { target: { value: '2048' } });
+    await until(() => patches().length === 1);
+    expect(patches()[0]).toEqual({ tiers: { fast: { context: 2048 } } });
+    refuse = 'tiers.fast.context: 7 is too small';
+    await fireEvent.change(context, { target: { value: '7' } });
+    await until(() =>
+      screen.getByTestId('settings-tier-fast-context-error').textContent?.includes('too small'),
+    );
+    await fireEvent.change(context, { target: { value: '' } });
+    expect(context.value).toBe('2048');
+    expect(patches()).toHaveLength(2);
+  });
+
+  it('add a tier and remove one after asking', async () => {
+    await open('#tiers');
+    await fireEvent.input(await screen.findByTestId('settings-new-tier'), { target: { value: 'coder' } });
+    await fireEvent.click(screen.getByTestId('settings-add-tier'));
+    await screen.findByTestId('settings-tier-coder-model');
+    await fireEvent.click(screen.getByTestId('settings-tier-coder-remove'));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => screen.queryByTestId('settings-tier-coder-model') === null);
+    expect(patches()).toEqual([{ tiers: { coder: {} } }, { tiers: { coder: null } }]);
+  });
+});
+
+describe('the monitor', () => {
+  it('shows memory, the budget and each tier', async () => {
+    await open('#monitor');
+    expect((await screen.findByTestId('monitor-ram')).textContent).toContain('7 GB of 16 GB');
+    expect(screen.getByTestId('monitor-budget').textContent).toContain('0 B of 12 GB');
+    expect(screen.getByTestId('monitor-tier-primary').textContent).toMatch(
+      /Ready.*gemma · 8,192 tokens of context · 1 GB in use · process 7/s,
+    );
+    network.eventStreams[0]?.event('change', {
+      swap: { used_bytes: 2 ** 30, growth_bytes_per_minute: 2 ** 20 },
+    });
+    await until(() => screen.getByTestId('monitor-swap').textContent?.includes('Growing by 1 MB a minute.'));
+  });
+});

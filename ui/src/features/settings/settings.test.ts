@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../../platform/api';
+import { findModel, type ModelFile } from '../models/models';
+import { tierOrder } from './config.svelte';
+import { beyondLoopback } from './listen';
+
+describe('settings', () => {
+  it.each(['127.0.0.1:11435', 'localhost:80', '[::1]:11435', '127.1.2.3:1'])(
+    'know %s as this machine only',
+    (listen) => {
+      expect(beyondLoopback(listen)).toBe(false);
+    },
+  );
+
+  it.each(['0.0.0.0:11435', '192.168.1.5:80', '[::]:11435', 'mac.local:11435', '127.0.0.1.example.com:80'])(
+    'know %s as open to others',
+    (listen) => {
+      expect(beyondLoopback(listen)).toBe(true);
+    },
+  );
+
+  it('list tiers in reading order', () => {
+    const tiers = Object.fromEntries(['coder', 'heavy', 'alpha', 'fast', 'primary'].map((id) => [id, {}]));
+    expect(tierOrder({ tiers } as unknown as Config)).toEqual(['fast', 'primary', 'heavy', 'alpha', 'coder']);
+  });
+
+  it('find a model by its id, its file name or its path, and not by half a name', () => {
+    const models: ModelFile[] = [
+      { id: 'smol', path: '/m/smol.gguf', size_bytes: 1 },
+      { id: 'mol', path: '/m/mol.gguf', size_bytes: 1 },
+    ];
+    expect(findModel(models, 'mol')?.path).toBe('/m/mol.gguf');
+    expect(findModel(models, 'mol.gguf')?.id).toBe('mol');
+    expect(findModel(models, '/m/smol.gguf')?.id).toBe('smol');
+    expect(findModel(models, 'ol.gguf')).toBeUndefined();
+    expect(findModel(models, '')).toBeUndefined();
+  });
+});

@@ -1,0 +1,44 @@
+import { clearMocks, mockIPC } from '@tauri-apps/api/mocks';
+import { afterEach, describe, expect, it } from 'vitest';
+import { detectPlatform } from '..';
+
+afterEach(() => {
+  clearMocks();
+  Reflect.deleteProperty(window, '__TAURI_INTERNALS__');
+});
+
+describe('the platform', () => {
+  it('in a browser is the page itself: no login item, no folder to show', async () => {
+    const platform = await detectPlatform();
+    expect(await platform.connection()).toEqual({ url: '' });
+    expect(platform.loginItem).toBeUndefined();
+    expect(platform.revealModelsFolder).toBeUndefined();
+  });
+
+  it('in the app asks the shell, by the names that it has for its commands', async () => {
+    const calls: unknown[] = [];
+    mockIPC((command, args) => {
+      calls.push([command, args]);
+      return {
+        connection: { url: 'http://127.0.0.1:1', token: 't' },
+        login_item: false,
+        set_login_item: true,
+      }[command];
+    });
+    const platform = await detectPlatform();
+    expect(await platform.connection()).toEqual({ url: 'http://127.0.0.1:1', token: 't' });
+    expect(await platform.loginItem?.get()).toBe(false);
+    expect(await platform.loginItem?.set(true)).toBe(true);
+    await platform.openSettings();
+    await platform.openChat();
+    await platform.revealModelsFolder?.();
+    expect(calls).toEqual([
+      ['connection', {}],
+      ['login_item', {}],
+      ['set_login_item', { on: true }],
+      ['open_settings', {}],
+      ['open_chat', {}],
+      ['reveal_models_folder', {}],
+    ]);
+  });
+});

@@ -1,0 +1,24 @@
+import { configure } from '@testing-library/svelte';
+import { vi } from 'vitest';
+
+// A guard against hanging, not a measure.
+configure({ asyncUtilTimeout: 30_000 });
+
+/** What a real browser has and jsdom has not. */
+export function browser({ narrow = false } = {}): void {
+  vi.stubGlobal(
+    'ResizeObserver',
+    class {
+      observe() {}
+      disconnect() {}
+    },
+  );
+  vi.stubGlobal('matchMedia', () => ({ matches: narrow, addEventListener() {}, removeEventListener() {} }));
+  HTMLDialogElement.prototype.showModal = function () {
+    this.open = true;
+  };
+  HTMLDialogElement.prototype.close = function () {
+    this.open = false;
+    this.dispatchEvent(new Event('close'));
+  };
+}
