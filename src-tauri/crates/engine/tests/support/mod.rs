@@ -1,6 +1,10 @@
 //! A real `tierbar-worker` process and a client on its socket.
 
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test file uses its part, and a test may panic"
+)]
 
 use futures_util::StreamExt;
 use serde_json::Value;
