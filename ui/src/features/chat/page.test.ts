@@ -96,6 +96,7 @@ describe('the chat page', () => {
     stream.words('Once');
     await screen.findByText('Once');
     await stop();
+    expect(document.activeElement).toBe(composer());
     expect((await screen.findByTestId('answer-ending')).textContent).toContain('Stopped');
     expect(stream.closed).toBe(true);
   });
