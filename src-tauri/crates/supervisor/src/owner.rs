@@ -392,14 +392,22 @@ impl Supervisor {
     }
 
     fn state(&self) -> State {
+        // A request for a changed tier must not be given the old worker while the new model is being read.
+        let undecided = |id: &TierId| {
+            let tier = self.tiers.iter().find(|tier| tier.spec.id == *id);
+            tier.is_some_and(|tier| {
+                tier.stale() && !matches!(tier.preparation, Preparation::Done(_))
+            })
+        };
         let waiting = |waiter: &Waiter| Waiting {
             request: waiter.request,
             tier: waiter.tier.clone(),
         };
+        let decided = self.queue.iter().filter(|waiter| !undecided(&waiter.tier));
         State {
             budget: self.options.budget,
             tiers: self.tiers.iter().map(Tier::view).collect(),
-            queue: self.queue.iter().map(waiting).collect(),
+            queue: decided.map(waiting).collect(),
         }
     }
 

@@ -1,0 +1,181 @@
+//! A worker that follows a script: it takes `tierbar-worker`'s arguments and behaves as its model's file is named.
+//!
+//! Beside the model it leaves `<pid>.alive`, locked for as long as it lives, and `overlap` if another one lives too.
+
+use std::{
+    env,
+    error::Error,
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::{net::UnixListener, net::UnixStream, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{self, Command},
+    thread,
+};
+
+/// More than a pipe and any buffer before it hold.
+const FLOOD: usize = 8 << 20;
+
+type Failed = Box<dyn Error>;
+
+struct Script {
+    behaviour: String,
+    socket: PathBuf,
+    context: String,
+}
+
+fn main() -> Result<(), Failed> {
+    let model = PathBuf::from(argument("--model")?);
+    let script = Script {
+        behaviour: model
+            .file_stem()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned(),
+        socket: argument("--socket")?.into(),
+        context: argument("--context")?,
+    };
+    if script.behaviour == "ignores-sigterm" && env::var_os("DEAF").is_none() {
+        // What a shell ignores, the program that it becomes ignores as well.
+        let deafen = Command::new("sh")
+            .args(["-c", "trap '' TERM; exec \"$0\" \"$@\""])
+            .args(env::args_os())
+            .env("DEAF", "1")
+            .exec();
+        return Err(deafen.into());
+    }
+    let _alive = sign_in(model.parent().ok_or("the model lies in no folder")?)?;
+    script.play()
+}
+
+fn argument(name: &str) -> Result<String, Failed> {
+    let found = env::args().skip_while(|argument| argument != name).nth(1);
+    Ok(found.ok_or_else(|| format!("{name} is missing"))?)
+}
+
+/// Locks a file in this process's name, which only its end unlocks, and looks for others that live.
+fn sign_in(dir: &Path) -> io::Result<File> {
+    let mine = dir.join(format!("{}.alive", process::id()));
+    let alive = File::create(&mine)?;
+    alive.lock()?;
+    for entry in fs::read_dir(dir)? {
+        let other = entry?.path();
+        let sign = other
+            .extension()
+            .is_some_and(|extension| extension == "alive");
+        if sign && other != mine && File::open(&other)?.try_lock().is_err() {
+            fs::write(dir.join("overlap"), other.to_string_lossy().as_bytes())?;
+        }
+    }
+    Ok(alive)
+}
+
+impl Script {
+    fn play(&self) -> Result<(), Failed> {
+        match self.behaviour.as_str() {
+            "dies-at-start" => {
+                mutter("error: the tensors are not what they seem");
+                process::exit(3);
+            }
+            "aborts-at-start" => process::abort(),
+            "hangs" => forever(),
+            "fails" => {
+                say(r#"{"failed":{"code":"model_unsupported","message":"no such architecture"}}"#)?;
+                process::exit(1);
+            }
+            "lies-not-json" => self.lie("llama_model_loader: loaded meta data"),
+            "lies-wrong-protocol" => self.lie(&self.ready(999, process::id())),
+            "lies-wrong-pid" => self.lie(&self.ready(1, 1)),
+            "lies-no-socket" => {
+                say(&self.ready(1, process::id()))?;
+                forever()
+            }
+            "lies-without-end" => {
+                io::stdout().write_all(&vec![b'x'; FLOOD])?;
+                forever()
+            }
+            "floods" => {
+                flood();
+                self.serve()
+            }
+            _ => self.serve(),
+        }
+    }
+
+    fn ready(&self, protocol: u32, pid: u32) -> String {
+        let memory =
+            r#"{"weights_mapped_bytes":1,"weights_bytes":2,"kv_bytes":3,"compute_bytes":4}"#;
+        let context = &self.context;
+        format!(
+            r#"{{"ready":{{"protocol":{protocol},"pid":{pid},"context_tokens":{context},"memory":{memory}}}}}"#
+        )
+    }
+
+    /// With a socket that answers, so that nothing but the line is wrong.
+    fn lie(&self, line: &str) -> Result<(), Failed> {
+        let _listener = UnixListener::bind(&self.socket)?;
+        say(line)?;
+        forever()
+    }
+
+    fn serve(&self) -> Result<(), Failed> {
+        let listener = UnixListener::bind(&self.socket)?;
+        say(&self.ready(1, process::id()))?;
+        if self.behaviour != "ignores-sigterm" {
+            thread::spawn(|| {
+                let _ = io::stdin().read_to_end(&mut Vec::new());
+                process::exit(0);
+            });
+        }
+        for stream in listener.incoming() {
+            // A client that has gone away is no reason to end.
+            let _ = self.answer(&stream?);
+        }
+        Ok(())
+    }
+
+    fn answer(&self, mut stream: &UnixStream) -> io::Result<()> {
+        let mut request = String::new();
+        BufReader::new(stream).read_line(&mut request)?;
+        let body = match request.split(' ').nth(1) {
+            Some("/crash") => process::abort(),
+            Some("/exit") => process::exit(7),
+            Some("/flood") => {
+                flood();
+                io::stdout().write_all(&vec![b'x'; FLOOD])?;
+                "flooded".to_owned()
+            }
+            Some("/environment") => env::vars_os()
+                .map(|(name, _)| format!("{}\n", name.display()))
+                .collect(),
+            _ => "ok".to_owned(),
+        };
+        let length = body.len();
+        write!(
+            stream,
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{body}"
+        )
+    }
+}
+
+fn say(line: &str) -> io::Result<()> {
+    let mut stdout = io::stdout();
+    writeln!(stdout, "{line}")?;
+    stdout.flush()
+}
+
+fn mutter(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+fn flood() {
+    for line in 0..FLOOD / 64 {
+        mutter(&format!("{line:>63}"));
+    }
+}
+
+fn forever() -> ! {
+    loop {
+        thread::park();
+    }
+}

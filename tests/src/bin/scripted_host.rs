@@ -1,0 +1,30 @@
+//! The smallest host: it loads one tier with `bad_worker`, says so, and then waits to be killed.
+//!
+//! `scripted_host DIR WORKER`: everything it needs lies in DIR.
+
+use std::{
+    future,
+    io::{self, Write},
+    path::PathBuf,
+    sync::Arc,
+};
+use tierbar_core::lease::Tiers;
+use tierbar_supervisor::Supervisor;
+use tierbar_tests::scripted::{Scripted, options, seat};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
+    let (Some(dir), Some(worker)) = (arguments.next(), arguments.next()) else {
+        return Err("scripted_host DIR WORKER".into());
+    };
+    let source = Arc::new(Scripted::new(&dir));
+    source.script("fast", "good", 1);
+    let handle = Supervisor::start(options(&dir, worker, source, vec![seat("fast", "good")]))?;
+    let lease = handle.lease(&tierbar_core::TierId::new("fast")?).await?;
+    writeln!(io::stdout(), "ready")?;
+    io::stdout().flush()?;
+    future::pending::<()>().await;
+    drop(lease);
+    Ok(())
+}

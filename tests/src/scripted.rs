@@ -1,0 +1,156 @@
+//! A supervisor's surroundings with scripted models: a folder, model files whose names are `bad_worker`'s scripts, and
+//! the signs of life that it leaves beside them.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error, ModelId, TierId,
+    budget::{Budget, LoadPlan, Placement},
+    config::KvCache,
+    lease::BoxFuture,
+};
+use tierbar_supervisor::{LoadSpec, ModelSource, Options, TierSpec};
+
+/// Bytes that [`options`] lets all tiers take together; one tier at a time.
+pub const BUDGET: u64 = 10;
+/// Asked for by every tier.
+pub const CONTEXT: u32 = 512;
+
+/// Says of each tier which script it loads, and what that would cost.
+#[derive(Debug)]
+pub struct Scripted {
+    dir: PathBuf,
+    scripts: Mutex<HashMap<String, (String, u64)>>,
+}
+
+impl Scripted {
+    #[must_use]
+    pub fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.join("models"),
+            scripts: Mutex::default(),
+        }
+    }
+
+    /// From now on `tier` loads a model with this script, planned at `bytes`.
+    pub fn script(&self, tier: &str, behaviour: &str, bytes: u64) {
+        let mut scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
+        scripts.insert(tier.to_owned(), (behaviour.to_owned(), bytes));
+    }
+
+    /// From now on `tier` has no model.
+    pub fn forget(&self, tier: &str) {
+        let mut scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
+        scripts.remove(tier);
+    }
+}
+
+impl ModelSource for Scripted {
+    fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>> {
+        let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
+        let script = scripts.get(tier.as_str()).cloned();
+        drop(scripts);
+        Box::pin(async move {
+            let Some((behaviour, bytes)) = script else {
+                return Err(Error::new(Code::TierFailed, "no model is chosen for it"));
+            };
+            Ok(LoadSpec {
+                model: ModelId(behaviour.clone()),
+                path: self.dir.join(behaviour).with_extension("gguf"),
+                context: CONTEXT,
+                kv_cache: KvCache::F16,
+                threads: 0,
+                plan: LoadPlan {
+                    placement: Placement::Resident,
+                    dense_bytes: bytes,
+                    expert_bytes: 0,
+                    kv_bytes: 0,
+                    compute_bytes: 0,
+                    context_tokens: CONTEXT,
+                },
+            })
+        })
+    }
+}
+
+/// A tier as configured.
+///
+/// # Panics
+/// If `tier` cannot name one.
+#[must_use]
+pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
+    TierSpec {
+        id: TierId::new(tier).expect("a tier's name"),
+        model: Some(ModelId(behaviour.to_owned())),
+        context: CONTEXT,
+        kv_cache: KvCache::F16,
+        threads: 0,
+    }
+}
+
+/// One tier at a time, everything in `dir`, and deadlines that do not keep a test waiting.
+#[must_use]
+pub fn options(
+    dir: &Path,
+    worker: PathBuf,
+    source: Arc<Scripted>,
+    tiers: Vec<TierSpec>,
+) -> Options {
+    let budget = Budget {
+        total_bytes: BUDGET,
+        max_loaded: 1,
+    };
+    // The workers sign in here.
+    let _ = fs::create_dir_all(&source.dir);
+    Options {
+        tiers,
+        load_silence: Duration::from_secs(60),
+        stop_deadline: Duration::from_secs(30),
+        ..Options::new(budget, source, worker, dir.join("run"), dir.join("logs"))
+    }
+}
+
+/// The locks that scripted workers have left in `dir`, one per process that ever was.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn workers(dir: &Path) -> io::Result<Vec<Sign>> {
+    let signs = fs::read_dir(dir.join("models"))?.filter_map(|entry| {
+        let path = entry.ok()?.path();
+        let sign = path.extension()? == "alive";
+        sign.then_some(Sign(path))
+    });
+    Ok(signs.collect())
+}
+
+/// Whether two scripted workers in `dir` have ever lived at once.
+#[must_use]
+pub fn overlapped(dir: &Path) -> bool {
+    dir.join("models").join("overlap").exists()
+}
+
+/// A worker's sign of life.
+#[derive(Debug)]
+pub struct Sign(PathBuf);
+
+impl Sign {
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn alive(&self) -> io::Result<bool> {
+        Ok(File::open(&self.0)?.try_lock().is_err())
+    }
+
+    /// Blocks until the process is gone.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn wait(&self) -> io::Result<()> {
+        File::open(&self.0)?.lock()
+    }
+}

@@ -1,0 +1,206 @@
+//! How workers end: asked, killed, crashed, or because their host is gone.
+
+use super::*;
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Stdio},
+};
+use tierbar_core::Code;
+
+#[tokio::test]
+async fn a_worker_that_ignores_sigterm_is_killed() {
+    let bench = Bench::with(&[("fast", "ignores-sigterm", 1)], |options| {
+        options.stop_deadline = Duration::from_millis(200);
+    });
+    drop(bench.lease("fast").await.unwrap());
+    assert_eq!(bench.alive(), 1);
+    bench.stop("fast", false).await.unwrap();
+    assert_eq!((bench.alive(), bench.sockets()), (0, 0));
+    bench.in_state("fast", TierState::Stopped).await;
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_flood_on_both_pipes_blocks_nobody_and_fills_no_disk() {
+    let bench = Bench::new(&[("fast", "floods", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    assert!(get(&*lease, "/flood").await.unwrap().ends_with("flooded"));
+    assert!(get(&*lease, "/flood").await.unwrap().ends_with("flooded"));
+    let logs = bench.dir.path().join("logs");
+    let mut files: Vec<_> = std::fs::read_dir(&logs)
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .collect();
+    files.sort_by_key(std::fs::DirEntry::file_name);
+    let names: Vec<_> = files
+        .iter()
+        .map(|file| file.file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names, ["worker-fast.log", "worker-fast.log.old"]);
+    // 24 MiB were written.
+    let kept: u64 = files
+        .iter()
+        .map(|file| file.metadata().unwrap().len())
+        .sum();
+    assert!(kept < 9 << 20, "{kept} bytes of log");
+    drop(lease);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_crash_in_use_reaches_the_lease_and_the_next_request_starts_it_again() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    let first = bench.in_state("fast", TierState::Busy).await.pid.unwrap();
+    assert_eq!(get(&*lease, "/crash").await.unwrap_or_default(), "");
+
+    let error = soon(lease.ended()).await;
+    assert_eq!(error.code, Code::WorkerCrashed);
+    assert_eq!(
+        error.message,
+        "the worker of fast was killed by signal 6 (SIGABRT)"
+    );
+    assert!(error.hint.is_some());
+    let status = bench.in_state("fast", TierState::Failed).await;
+    assert_eq!((status.reason, status.pid), (Some(error.message), None));
+
+    let again = bench.lease("fast").await.unwrap();
+    assert_ne!(
+        bench.in_state("fast", TierState::Busy).await.pid,
+        Some(first)
+    );
+    drop(lease);
+    bench.in_state("fast", TierState::Busy).await;
+    assert!(get(&*again, "/").await.unwrap().ends_with("ok"));
+    drop(again);
+    bench.in_state("fast", TierState::Ready).await;
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_killed_worker_is_told_by_its_signal_and_what_to_do() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    signal(
+        "-9",
+        bench.in_state("fast", TierState::Busy).await.pid.unwrap(),
+    );
+    let error = soon(lease.ended()).await;
+    assert_eq!(error.code, Code::WorkerCrashed);
+    assert!(
+        error.message.contains("killed by signal 9 (SIGKILL)"),
+        "{error}"
+    );
+    assert!(error.hint.unwrap().contains("memory"));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn an_exit_without_being_asked_is_a_crash_too() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    let _ = get(&*lease, "/exit").await;
+    let error = soon(lease.ended()).await;
+    assert_eq!(error.message, "the worker of fast exited with code 7");
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_load_can_be_stopped_at_any_moment() {
+    let bench = Bench::new(&[("fast", "hangs", 1)]);
+    let fast = id("fast");
+    let mut waiting = bench.handle.start(&fast);
+    let mut tiers = bench.handle.watch();
+    let loading =
+        tiers.wait_for(|tiers| tiers[0].state == TierState::Starting && tiers[0].pid.is_some());
+    tokio::select! {
+        started = &mut waiting => panic!("it cannot start: {started:?}"),
+        loading = soon(loading) => drop(loading.unwrap()),
+    }
+    bench.stop("fast", false).await.unwrap();
+    assert_eq!(soon(waiting).await.unwrap_err().code, Code::TierStopped);
+    assert_eq!(bench.alive(), 0);
+    bench.in_state("fast", TierState::Stopped).await;
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_stop_waits_for_leases_and_a_forced_one_does_not() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    let fast = id("fast");
+    let mut drained = bench.handle.stop(&fast, false);
+    tokio::select! {
+        biased;
+        _ = &mut drained => panic!("a leased tier was stopped"),
+        // The owner takes events in order: this one comes after the stop.
+        error = bench.lease("nobody") => assert_eq!(error.unwrap_err().code, Code::TierUnknown),
+    }
+    assert!(
+        get(&*lease, "/").await.unwrap().ends_with("ok"),
+        "it still answers"
+    );
+
+    bench.stop("fast", true).await.unwrap();
+    soon(drained).await.unwrap();
+    let error = soon(lease.ended()).await;
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (Code::TierStopped, "fast was stopped")
+    );
+    assert_eq!(bench.alive(), 0);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn shutdown_refuses_whoever_waits_and_whoever_comes() {
+    let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    let heavy = id("heavy");
+    let waiting = bench.handle.lease(&heavy);
+    let (waited, ()) = soon(async { tokio::join!(waiting, bench.handle.shutdown()) }).await;
+    assert_eq!(waited.unwrap_err().code, Code::ShuttingDown);
+    assert_eq!(soon(lease.ended()).await.code, Code::ShuttingDown);
+    assert_eq!(
+        bench.lease("fast").await.unwrap_err().code,
+        Code::ShuttingDown
+    );
+    assert_eq!(
+        bench.stop("fast", true).await.unwrap_err().code,
+        Code::ShuttingDown
+    );
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn dropping_the_last_handle_ends_the_workers() {
+    let Bench { handle, dir, .. } = Bench::new(&[("fast", "good", 1)]);
+    let lease = soon(handle.lease(&id("fast"))).await.unwrap();
+    drop(handle);
+    assert_eq!(soon(lease.ended()).await.code, Code::ShuttingDown);
+    let signs = scripted::workers(dir.path()).unwrap();
+    assert!(signs.iter().all(|sign| !sign.alive().unwrap()));
+}
+
+#[tokio::test]
+async fn no_worker_outlives_a_host_that_is_killed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut host: Child = Command::new(env!("CARGO_BIN_EXE_scripted_host"))
+        .args([dir.path().as_os_str(), worker().as_os_str()])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(host.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line, "ready\n");
+    let [sign] = &scripted::workers(dir.path()).unwrap()[..] else {
+        panic!("one worker")
+    };
+    assert!(sign.alive().unwrap());
+    host.kill().unwrap();
+    host.wait().unwrap();
+    // Blocks until the worker is gone; the kernel releases its lock.
+    sign.wait().unwrap();
+}

@@ -1,0 +1,230 @@
+//! Workers that never get ready, and tiers that cannot be loaded.
+
+use super::*;
+use tierbar_core::Code;
+
+/// The error of a tier whose worker plays the script, after which nothing of it may be left.
+async fn refusal(script: &str) -> Error {
+    let bench = Bench::with(&[("fast", script, 1)], |options| {
+        // Only a hanging worker is waited for, and only by what tests hanging.
+        if script == "hangs" {
+            options.load_silence = Duration::from_millis(200);
+        }
+    });
+    let error = bench.lease("fast").await.unwrap_err();
+    let status = bench.in_state("fast", TierState::Failed).await;
+    assert_eq!(status.reason.as_deref(), Some(error.message.as_str()));
+    assert_eq!((status.pid, status.footprint_bytes), (None, None));
+    assert_eq!(
+        (bench.alive(), bench.sockets()),
+        (0, 0),
+        "{script} left something behind"
+    );
+    assert_eq!(bench.handle.budget().planned_bytes, 0);
+    bench.close().await;
+    error
+}
+
+#[tokio::test]
+async fn a_worker_that_dies_at_start_is_told_with_its_last_words() {
+    let error = refusal("dies-at-start").await;
+    assert_eq!(error.code, Code::TierFailed);
+    assert_eq!(
+        error.message,
+        "fast could not start: its worker exited with code 3 while loading; \
+         it said last: error: the tensors are not what they seem"
+    );
+}
+
+#[tokio::test]
+async fn a_worker_that_aborts_at_start_is_told_by_its_signal() {
+    let error = refusal("aborts-at-start").await;
+    assert!(
+        error
+            .message
+            .contains("killed by signal 6 (SIGABRT) while loading"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_worker_that_hangs_is_killed() {
+    let error = refusal("hangs").await;
+    assert_eq!(error.code, Code::WorkerTimeout);
+    assert!(error.message.contains("silent for 0.2 s"), "{error}");
+    assert!(error.hint.unwrap().contains("worker-fast.log"));
+}
+
+#[tokio::test]
+async fn a_worker_that_lies_is_killed_and_its_lie_told() {
+    for (script, lie) in [
+        (
+            "lies-not-json",
+            "something else than a handshake: \"llama_model_loader",
+        ),
+        ("lies-wrong-protocol", "protocol 999"),
+        ("lies-wrong-pid", "says that it is process 1,"),
+        ("lies-no-socket", "its socket does not answer"),
+        ("lies-without-end", "more than 64 KiB"),
+    ] {
+        let error = refusal(script).await;
+        assert_eq!(error.code, Code::TierFailed);
+        assert!(error.message.contains(lie), "{script}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_says_why_it_cannot_load_is_quoted_with_its_code() {
+    let error = refusal("fails").await;
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (Code::ModelUnsupported, "no such architecture")
+    );
+}
+
+#[tokio::test]
+async fn a_missing_worker_program_is_told_with_its_path() {
+    let bench = Bench::with(&[("fast", "good", 1)], |options| {
+        options.worker = "/nowhere/tierbar-worker".into()
+    });
+    let error = bench.lease("fast").await.unwrap_err();
+    assert_eq!(error.code, Code::TierFailed);
+    assert!(
+        error
+            .message
+            .contains("/nowhere/tierbar-worker cannot be run"),
+        "{error}"
+    );
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn an_unknown_tier_is_refused_with_the_names_of_the_others() {
+    let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
+    for error in [
+        bench.lease("slow").await.unwrap_err(),
+        bench.stop("slow", false).await.unwrap_err(),
+    ] {
+        assert_eq!(error.code, Code::TierUnknown);
+        assert!(error.message.contains("\"slow\""));
+        assert_eq!(error.hint.as_deref(), Some("the tiers are fast, heavy"));
+    }
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_tier_that_cannot_be_loaded_ends_nobody_and_is_asked_for_again() {
+    let bench = Bench::new(&[("fast", "good", 1), ("primary", "good", 1)]);
+    drop(bench.lease("fast").await.unwrap());
+    bench
+        .handle
+        .set_tiers(vec![seat("fast", "good"), without_model("primary")]);
+    bench.source.forget("primary");
+    let error = bench.lease("primary").await.unwrap_err();
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (Code::TierFailed, "no model is chosen for it")
+    );
+    assert_eq!(
+        bench.in_state("primary", TierState::Failed).await.reason,
+        Some(error.message)
+    );
+    assert_eq!(
+        bench
+            .in_state("fast", TierState::Ready)
+            .await
+            .model
+            .unwrap()
+            .as_str(),
+        "good"
+    );
+    assert_eq!(bench.workers().len(), 1);
+
+    bench.source.script("primary", "good", 1);
+    bench.lease("primary").await.unwrap();
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_plan_over_the_budget_is_refused_with_the_figures() {
+    let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", scripted::BUDGET + 1)]);
+    drop(bench.lease("fast").await.unwrap());
+    let error = bench.lease("heavy").await.unwrap_err();
+    assert_eq!(error.code, Code::OverBudget);
+    assert_eq!(error.details["needed_bytes"], scripted::BUDGET + 1);
+    assert_eq!(error.details["budget_bytes"], scripted::BUDGET);
+    bench.in_state("fast", TierState::Ready).await;
+    bench.close().await;
+}
+
+/// Lets the tier crash until the pause before its next attempt is as long as it gets: 30 s, so that a slow machine does
+/// not outlast it. Returns how many attempts were made.
+async fn exhaust(bench: &Bench) -> usize {
+    for _ in 0..8 {
+        skip(Duration::from_secs(30)).await;
+        let error = bench.lease("fast").await.unwrap_err();
+        assert!(error.message.contains("exited with code 3"), "{error}");
+        assert!(!error.message.contains("the next attempt"), "{error}");
+    }
+    bench.workers().len()
+}
+
+/// Passes time that nobody waits out.
+async fn skip(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn a_tier_that_keeps_crashing_is_left_alone_for_a_while() {
+    let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
+    assert_eq!(exhaust(&bench).await, 8);
+    let error = bench.lease("fast").await.unwrap_err();
+    assert_eq!(error.code, Code::TierFailed);
+    assert!(
+        error.message.contains("exited with code 3 while loading"),
+        "{error}"
+    );
+    assert!(
+        error
+            .message
+            .contains("after 8 failures in a row the next attempt is in "),
+        "{error}"
+    );
+    assert_eq!(
+        bench.workers().len(),
+        8,
+        "an attempt was made although it had to wait"
+    );
+
+    skip(Duration::from_secs(30)).await;
+    bench.source.script("fast", "good", 1);
+    bench.lease("fast").await.unwrap();
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn stopping_a_failed_tier_lets_it_try_again_at_once() {
+    let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
+    exhaust(&bench).await;
+    bench.stop("fast", false).await.unwrap();
+    assert_eq!(
+        bench.in_state("fast", TierState::Stopped).await.reason,
+        None
+    );
+    let error = bench.lease("fast").await.unwrap_err();
+    assert!(!error.message.contains("the next attempt"), "{error}");
+    assert_eq!(bench.workers().len(), 9);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_changed_tier_is_not_held_to_the_crashes_of_the_one_before() {
+    let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
+    exhaust(&bench).await;
+    bench.source.script("fast", "good", 1);
+    bench.handle.set_tiers(vec![seat("fast", "good")]);
+    bench.lease("fast").await.unwrap();
+    bench.close().await;
+}

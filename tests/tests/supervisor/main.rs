@@ -1,0 +1,160 @@
+//! The supervisor against real processes that behave as badly as a script says.
+
+mod ends;
+mod failures;
+mod leases;
+mod switches;
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::Arc,
+    time::Duration,
+};
+use tempfile::TempDir;
+use tierbar_core::{
+    Error, TierId, TierState,
+    lease::{Endpoint, Lease, Tiers},
+    status::TierStatus,
+};
+use tierbar_supervisor::{Handle, Options, Supervisor, TierSpec};
+use tierbar_tests::scripted::{self, Scripted, Sign, options, seat};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::UnixStream,
+    time::timeout,
+};
+
+/// Far more than any of these tests takes; without it a defect would hang the run.
+const HANG: Duration = Duration::from_secs(120);
+
+/// A supervisor with a folder of its own, and tiers whose models are scripts.
+struct Bench {
+    handle: Handle,
+    source: Arc<Scripted>,
+    dir: TempDir,
+}
+
+impl Bench {
+    /// One tier per `(name, script, planned bytes)`.
+    fn new(tiers: &[(&str, &str, u64)]) -> Self {
+        Self::with(tiers, |_| {})
+    }
+
+    fn with(tiers: &[(&str, &str, u64)], change: impl FnOnce(&mut Options)) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let source = Arc::new(Scripted::new(dir.path()));
+        let seats = tiers.iter().map(|&(name, script, bytes)| {
+            source.script(name, script, bytes);
+            seat(name, script)
+        });
+        let mut options = options(dir.path(), worker(), source.clone(), seats.collect());
+        change(&mut options);
+        let handle = Supervisor::start(options).unwrap();
+        Self {
+            handle,
+            source,
+            dir,
+        }
+    }
+
+    async fn lease(&self, tier: &str) -> Result<Box<dyn Lease>, Error> {
+        soon(self.handle.lease(&id(tier))).await
+    }
+
+    async fn stop(&self, tier: &str, force: bool) -> Result<(), Error> {
+        soon(self.handle.stop(&id(tier), force)).await
+    }
+
+    /// Waits until the tier is as described, and returns it.
+    async fn when(&self, tier: &str, is: impl Fn(&TierStatus) -> bool) -> TierStatus {
+        let mut tiers = self.handle.watch();
+        let find = |tiers: &Vec<TierStatus>| {
+            tiers
+                .iter()
+                .find(|status| status.id.as_str() == tier && is(status))
+                .cloned()
+        };
+        let found = soon(tiers.wait_for(|tiers| find(tiers).is_some()))
+            .await
+            .unwrap();
+        find(&found).unwrap()
+    }
+
+    async fn in_state(&self, tier: &str, state: TierState) -> TierStatus {
+        self.when(tier, |status| status.state == state).await
+    }
+
+    fn workers(&self) -> Vec<Sign> {
+        scripted::workers(self.dir.path()).unwrap()
+    }
+
+    fn alive(&self) -> usize {
+        let alive = |sign: &&Sign| sign.alive().unwrap();
+        self.workers().iter().filter(alive).count()
+    }
+
+    fn sockets(&self) -> usize {
+        std::fs::read_dir(self.dir.path().join("run"))
+            .unwrap()
+            .count()
+    }
+
+    /// Ends everything, and looks that nothing is left.
+    async fn close(&self) {
+        soon(self.handle.shutdown()).await;
+        assert_eq!(
+            (self.alive(), self.sockets()),
+            (0, 0),
+            "workers and sockets left"
+        );
+    }
+}
+
+fn worker() -> PathBuf {
+    env!("CARGO_BIN_EXE_bad_worker").into()
+}
+
+fn id(tier: &str) -> TierId {
+    TierId::new(tier).unwrap()
+}
+
+fn without_model(tier: &str) -> TierSpec {
+    TierSpec {
+        model: None,
+        ..seat(tier, "")
+    }
+}
+
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    timeout(HANG, future).await.expect("it hangs")
+}
+
+/// Asks the lease's worker for a path, and returns all that comes back.
+async fn get(lease: &dyn Lease, path: &str) -> io::Result<String> {
+    let Endpoint::Unix(socket) = lease.endpoint();
+    let exchange = async {
+        let mut stream = UnixStream::connect(socket).await?;
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes())
+            .await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        Ok(answer)
+    };
+    soon(exchange).await
+}
+
+fn signal(signal: &str, pid: u32) {
+    let sent = Command::new("kill")
+        .args([signal, &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+fn mode(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}

@@ -1,0 +1,215 @@
+//! From one tier to another: who leaves, who waits, who is never loaded.
+
+use super::*;
+use tierbar_core::{Code, budget::Budget};
+use tokio::task::JoinSet;
+
+#[tokio::test]
+async fn a_switch_never_has_two_workers_alive() {
+    let bench = Bench::new(&[
+        ("fast", "good", 1),
+        ("primary", "good", 1),
+        ("heavy", "good", 1),
+    ]);
+    let mut clients = JoinSet::new();
+    for client in 0..6_usize {
+        let handle = bench.handle.clone();
+        clients.spawn(async move {
+            for round in 0..8_usize {
+                // An order of its own for each client, with a neighbour that leaves the queue.
+                let tier =
+                    id(["fast", "primary", "heavy"][(client * 5 + round * (1 + client % 2)) % 3]);
+                let left = handle.lease(&tier);
+                let lease = tokio::select! {
+                    biased;
+                    lease = handle.lease(&tier) => lease.unwrap(),
+                    _ = left => continue,
+                };
+                assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
+            }
+        });
+    }
+    soon(async {
+        while let Some(client) = clients.join_next().await {
+            client.unwrap();
+        }
+    })
+    .await;
+    assert!(bench.workers().len() > 3, "no switch was made");
+    assert!(
+        !scripted::overlapped(bench.dir.path()),
+        "two workers were alive at once"
+    );
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn tiers_that_fit_together_are_alive_together() {
+    let bench = Bench::with(
+        &[
+            ("fast", "good", 4),
+            ("primary", "good", 6),
+            ("heavy", "good", 6),
+        ],
+        |options| {
+            options.budget.max_loaded = 3;
+        },
+    );
+    let fast = bench.lease("fast").await.unwrap();
+    drop(bench.lease("primary").await.unwrap());
+    assert_eq!(
+        (bench.alive(), bench.handle.budget().planned_bytes),
+        (2, 10)
+    );
+    let heavy = bench.lease("heavy").await.unwrap();
+    assert_eq!(bench.alive(), 2);
+    let status = bench.in_state("primary", TierState::Stopped).await;
+    assert_eq!(
+        status.reason.as_deref(),
+        Some("ended to make room for heavy")
+    );
+    assert!(get(&*fast, "/").await.unwrap().ends_with("ok"));
+    drop((fast, heavy));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_waiter_that_leaves_never_causes_a_load() {
+    let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    {
+        let heavy = id("heavy");
+        let waiting = bench.handle.lease(&heavy);
+        tokio::select! {
+            biased;
+            _ = waiting => panic!("a leased tier was ended"),
+            status = bench.when("heavy", |status| status.reason.is_some()) => {
+                assert_eq!(status.reason.as_deref(), Some("waits until fast has answered"));
+            }
+        }
+    }
+    bench.when("heavy", |status| status.reason.is_none()).await;
+    drop(lease);
+    bench.lease("fast").await.unwrap();
+    assert_eq!(
+        bench.workers().len(),
+        1,
+        "the tier of a client that had left was loaded"
+    );
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_younger_request_for_the_loaded_tier_waits_behind_an_older_one_for_another() {
+    let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
+    let held = bench.lease("fast").await.unwrap();
+    let (fast, heavy) = (id("fast"), id("heavy"));
+    let mut older = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut older => panic!("a leased tier was ended"),
+        _ = bench.when("heavy", |status| status.reason.is_some()) => {}
+    }
+    let mut younger = bench.handle.lease(&fast);
+    tokio::select! {
+        biased;
+        _ = &mut younger => panic!("the older request was passed by"),
+        error = bench.lease("nobody") => drop(error.unwrap_err()),
+    }
+    drop(held);
+    let first = soon(async {
+        tokio::select! {
+            lease = &mut older => lease.unwrap(),
+            _ = &mut younger => panic!("the older request was passed by"),
+        }
+    })
+    .await;
+    assert_eq!(first.tier(), &heavy);
+    drop(first);
+    assert_eq!(soon(younger).await.unwrap().tier(), &fast);
+    assert!(!scripted::overlapped(bench.dir.path()));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_changed_tier_serves_its_leases_and_restarts_at_the_next_request() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    let before = bench.in_state("fast", TierState::Busy).await.pid;
+    bench.source.script("fast", "better", 2);
+    bench.handle.set_tiers(vec![seat("fast", "better")]);
+    bench
+        .when("fast", |status| {
+            status
+                .model
+                .as_ref()
+                .is_some_and(|model| model.as_str() == "better")
+        })
+        .await;
+    assert!(
+        get(&*lease, "/").await.unwrap().ends_with("ok"),
+        "the change took a leased worker away"
+    );
+
+    let fast = id("fast");
+    let mut next = bench.handle.lease(&fast);
+    tokio::select! {
+        biased;
+        _ = &mut next => panic!("the old worker was leased again, or ended under its lease"),
+        error = bench.lease("nobody") => drop(error.unwrap_err()),
+    }
+    drop(lease);
+    let next = soon(next).await.unwrap();
+    assert_eq!(next.model().as_str(), "better");
+    assert_ne!(bench.in_state("fast", TierState::Busy).await.pid, before);
+    assert!(!scripted::overlapped(bench.dir.path()));
+
+    // Setting the same again changes nothing.
+    bench.handle.set_tiers(vec![seat("fast", "better")]);
+    drop(next);
+    bench.lease("fast").await.unwrap();
+    assert_eq!(bench.workers().len(), 2);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_removed_tier_is_drained_and_forgotten() {
+    let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
+    let lease = bench.lease("heavy").await.unwrap();
+    bench.handle.set_tiers(vec![seat("fast", "good")]);
+    let error = bench.lease("heavy").await.unwrap_err();
+    assert_eq!(
+        (error.code, error.hint.as_deref()),
+        (Code::TierUnknown, Some("the tiers are fast"))
+    );
+    assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
+    assert_eq!(bench.handle.snapshot().len(), 2, "it still holds memory");
+    drop(lease);
+    let mut tiers = bench.handle.watch();
+    soon(tiers.wait_for(|tiers| tiers.len() == 1))
+        .await
+        .unwrap();
+    assert_eq!(bench.alive(), 0);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_lowered_budget_ends_what_it_no_longer_holds() {
+    let bench = Bench::new(&[("fast", "good", 8)]);
+    drop(bench.lease("fast").await.unwrap());
+    bench.handle.set_budget(Budget {
+        total_bytes: 5,
+        max_loaded: 1,
+    });
+    let status = bench.in_state("fast", TierState::Stopped).await;
+    assert_eq!(
+        status.reason.as_deref(),
+        Some("ended because the memory budget was lowered")
+    );
+    assert_eq!(bench.alive(), 0);
+    assert_eq!(
+        bench.lease("fast").await.unwrap_err().code,
+        Code::OverBudget
+    );
+    bench.close().await;
+}
