@@ -1,3 +1,74 @@
-//! The command line.
+//! `tierbar`: the host without a screen, and a client of a host that runs.
 
-fn main() {}
+mod chat;
+mod client;
+mod models;
+mod output;
+mod serve;
+mod status;
+mod tier;
+
+use clap::{Parser, Subcommand};
+use std::{path::PathBuf, process::ExitCode};
+use tierbar_core::Error;
+
+#[derive(Debug, Parser)]
+#[command(
+    name = "tierbar",
+    version,
+    about = "Private local models in three tiers, behind one API"
+)]
+struct Args {
+    /// Data folder [default: the usual place, or TIERBAR_HOME]
+    #[arg(long, global = true, value_name = "DIR")]
+    home: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the host without a window, until Ctrl-C
+    Serve(serve::Args),
+    /// Memory, speed and tiers of the running host
+    Status(status::Args),
+    /// The models in the models folder
+    Models(models::Args),
+    /// Load or unload a tier
+    #[command(subcommand)]
+    Tier(tier::Command),
+    /// Talk to a tier here in the terminal
+    Chat(chat::Args),
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output::error_line(&format!("the async runtime did not start: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let outcome = runtime.block_on(run(args));
+    // A read of the terminal cannot be interrupted; it must not hold the exit up.
+    runtime.shutdown_background();
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::error(&error);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<(), Error> {
+    let home = args.home;
+    match args.command {
+        Command::Serve(args) => serve::run(home, args).await,
+        Command::Status(args) => status::run(home, &args).await,
+        Command::Models(args) => models::run(home, &args).await,
+        Command::Tier(command) => tier::run(home, command).await,
+        Command::Chat(args) => chat::run(home, args).await,
+    }
+}

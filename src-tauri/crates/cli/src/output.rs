@@ -1,0 +1,32 @@
+//! Writing for people: results to stdout, everything else to stderr. A reader that has gone ends the program quietly.
+
+use std::io::{self, Write};
+use tierbar_core::Error;
+
+/// Writes to stdout and flushes, so that words appear as they come.
+pub(crate) fn write(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.flush());
+    if written.is_err() {
+        // `tierbar models | head`: nobody reads on, and there is nobody to tell.
+        std::process::exit(0);
+    }
+}
+
+pub(crate) fn line(text: &str) {
+    write(&format!("{text}\n"));
+}
+
+/// A line beside the results.
+pub(crate) fn error_line(text: &str) {
+    let _nobody_reads = writeln!(io::stderr().lock(), "{text}");
+}
+
+pub(crate) fn error(error: &Error) {
+    error_line(&format!("error: {}", error.message));
+    if let Some(hint) = &error.hint {
+        error_line(&format!("  {hint}"));
+    }
+}

@@ -1,0 +1,84 @@
+//! `tierbar serve`: the host without a screen.
+
+use crate::output;
+use serde_json::json;
+use std::{path::PathBuf, process};
+use tierbar_core::{Code, Error};
+use tierbar_host::{Host, HostKind, HostOptions};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Address to listen on; port 0 takes a free one [default: the configured address]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// Print one line of JSON when ready: {"ready":true,"url":…,"token_file":…}
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    // Before the host starts: a signal while it does must not kill it half way.
+    let mut signals = Signals::new()?;
+    let host = Host::start(HostOptions {
+        home,
+        listen: args.listen,
+        worker: None,
+        kind: HostKind::Serve,
+    })
+    .await?;
+    let token_file = host.token_file().display();
+    if args.json {
+        let ready = json!({"ready": true, "url": host.url(), "token_file": host.token_file(), "pid": process::id()});
+        output::line(&ready.to_string());
+    } else {
+        output::line(&format!("Tierbar is serving on {}", host.url()));
+        output::line(&format!(
+            "  in a browser      {}   (it asks once for the token in {token_file})",
+            host.url()
+        ));
+        output::line(&format!(
+            "  OpenAI clients    {}/v1   (model: \"auto\", or a tier's name)",
+            host.url()
+        ));
+        output::line("Ctrl-C ends it.");
+    }
+    signals.next().await;
+    tokio::select! {
+        () = host.shutdown() => Ok(()),
+        // The second signal: now.
+        () = signals.next() => process::exit(130),
+    }
+}
+
+/// SIGINT and SIGTERM.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    fn new() -> Result<Self, Error> {
+        let listen = |kind| {
+            signal(kind)
+                .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))
+        };
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `tierbar status`: what the running host measures.
+
+use crate::{client::Client, output};
+use std::path::PathBuf;
+use tierbar_core::{
+    Code, Error,
+    budget::gib,
+    status::{Pressure, Status, TierStatus},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print the status as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
+    let body = Client::running(home.as_ref())?
+        .get("/tierbar/v1/status")
+        .await?;
+    if args.json {
+        output::line(&body.to_string());
+        return Ok(());
+    }
+    let status: Status = serde_json::from_value(body).map_err(|error| {
+        Error::new(
+            Code::Internal,
+            format!("the running host is of another version: {error}"),
+        )
+    })?;
+    output::write(&text(&status));
+    let folder = home.unwrap_or_else(tierbar_host::data_folder);
+    let token_file = folder.join("token");
+    output::line(&format!(
+        "\nThe browser UI asks once for the token in {}",
+        token_file.display()
+    ));
+    Ok(())
+}
+
+fn text(status: &Status) -> String {
+    let (ram, swap, speed) = (&status.ram, &status.swap, &status.speed);
+    let used = ram.total_bytes.saturating_sub(ram.available_bytes);
+    let pressure = match ram.pressure {
+        Pressure::Normal => "",
+        Pressure::Warning => ", under pressure",
+        Pressure::Critical => ", under critical pressure",
+    };
+    let growth = match u64::try_from(swap.growth_bytes_per_minute) {
+        Ok(growth) if growth > 0 => format!(", growing {} a minute", gib(growth)),
+        _ => String::new(),
+    };
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"));
+    let mut text = format!(
+        "Tierbar {} on {}\n\nRAM      {} of {} in use{pressure}\nSwap     {}{growth}\nSpeed    {} tok/s writing, {} tok/s reading\nBudget   {} of {} planned\n\n",
+        status.version,
+        status.url,
+        gib(used),
+        gib(ram.total_bytes),
+        gib(swap.used_bytes),
+        rate(speed.decode_tokens_per_second),
+        rate(speed.prefill_tokens_per_second),
+        gib(status.budget.planned_bytes),
+        gib(status.budget.total_bytes),
+    );
+    for tier in &status.tiers {
+        text += &tier_line(tier);
+    }
+    for notice in &status.notices {
+        text += &format!("\nnote: {notice}\n");
+    }
+    text
+}
+
+/// One tier in one line, and why it is as it is in a second one.
+pub(crate) fn tier_line(tier: &TierStatus) -> String {
+    let model = tier
+        .model
+        .as_ref()
+        .map_or("no model chosen", |model| model.as_str());
+    let process = match (tier.pid, tier.footprint_bytes) {
+        (Some(pid), Some(bytes)) => format!("  pid {pid}, {}", gib(bytes)),
+        (Some(pid), None) => format!("  pid {pid}"),
+        _ => String::new(),
+    };
+    let (id, state) = (tier.id.as_str(), tier.state.to_string());
+    let mut line = format!(
+        "{id:<8} {state:<9} {model}, {} tokens{process}\n",
+        tier.context_tokens
+    );
+    if let Some(reason) = &tier.reason {
+        line += &format!("                   {reason}\n");
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_status_reads_as_a_page() {
+        let status: Status = serde_json::from_value(json!({
+            "version": "0.1.0", "url": "http://127.0.0.1:11435",
+            "ram": {"total_bytes": 17_179_869_184_u64, "available_bytes": 8_589_934_592_u64, "pressure": "warning"},
+            "swap": {"used_bytes": 1_073_741_824, "growth_bytes_per_minute": 52_428_800},
+            "speed": {"decode_tokens_per_second": 41.25, "prefill_tokens_per_second": null},
+            "budget": {"total_bytes": 12_884_901_888_u64, "planned_bytes": 0},
+            "tiers": [
+                {"id": "fast", "state": "ready", "model": "m", "pid": 7, "footprint_bytes": 104_857_600,
+                 "context_tokens": 4096, "reason": null},
+                {"id": "heavy", "state": "failed", "model": null, "pid": null, "footprint_bytes": null,
+                 "context_tokens": 8192, "reason": "no model is chosen"}
+            ],
+            "notices": ["a key is unknown"]
+        }))
+        .unwrap();
+        assert_eq!(
+            text(&status),
+            "Tierbar 0.1.0 on http://127.0.0.1:11435\n\n\
+             RAM      8.0 GiB of 16.0 GiB in use, under pressure\n\
+             Swap     1.0 GiB, growing 50 MiB a minute\n\
+             Speed    41.2 tok/s writing, – tok/s reading\n\
+             Budget   0 MiB of 12.0 GiB planned\n\n\
+             fast     ready     m, 4096 tokens  pid 7, 100 MiB\n\
+             heavy    failed    no model chosen, 8192 tokens\n                   no model is chosen\n\n\
+             note: a key is unknown\n"
+        );
+    }
+}
