@@ -1,1 +1,96 @@
-//! The HTTP API.
+//! The HTTP API: routing, who may call, and the dialects. It answers from the tiers, which it knows as
+//! [`Tiers`] alone, and from what the host offers it as [`Services`]. It owns no state but the speed of answers.
+
+mod admin;
+mod body;
+mod error;
+mod events;
+mod guard;
+mod openai;
+mod speed;
+#[cfg(test)]
+mod testing;
+mod token;
+mod ui;
+mod upstream;
+
+pub use speed::SpeedMeter;
+pub use token::Token;
+
+use axum::{Json, Router, middleware, routing::get};
+use serde_json::{Value, json};
+use std::{fmt, net::SocketAddr, path::Path, sync::Arc};
+use tierbar_core::{
+    Config, Error,
+    lease::{BoxFuture, Tiers},
+    status::Status,
+};
+use tierbar_library::Library;
+use tierbar_store::Store;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// What the host offers to the API beside the tiers and the store.
+pub trait Services: Send + Sync + fmt::Debug {
+    /// The status as it is at this moment.
+    fn status(&self) -> Arc<Status>;
+
+    /// The status as it changes. While a receiver lives, somebody is watching.
+    fn watch(&self) -> watch::Receiver<Arc<Status>>;
+
+    fn config(&self) -> Arc<Config>;
+
+    fn config_path(&self) -> &Path;
+
+    /// Merges a partial configuration into the file and applies it.
+    ///
+    /// # Errors
+    /// `BadRequest` or `ConfigInvalid` naming the key; `Storage` if the file cannot be written.
+    fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
+
+    fn library(&self) -> Arc<Library>;
+
+    /// Asks the app for its chat window; `false` if no app with windows runs in this host.
+    fn raise(&self) -> bool;
+}
+
+/// All that a request is answered from.
+#[derive(Debug)]
+pub struct Gateway {
+    pub tiers: Arc<dyn Tiers>,
+    pub services: Arc<dyn Services>,
+    pub store: Store,
+    pub speed: SpeedMeter,
+    pub token: Token,
+    /// The address that is listened on.
+    pub address: SocketAddr,
+    /// Ends the event streams, so that the server can stop.
+    pub closing: CancellationToken,
+}
+
+impl Gateway {
+    /// The whole API as one service.
+    pub fn router(self) -> Router {
+        let gateway = Arc::new(self);
+        let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
+        let mut inference = openai::routes();
+        if !gateway.address.ip().is_loopback() {
+            inference = inference.layer(token());
+        }
+        Router::new()
+            .route("/health", get(health))
+            .merge(inference)
+            .merge(admin::routes().layer(token()))
+            .fallback(ui::asset)
+            .method_not_allowed_fallback(error::method_not_allowed)
+            .layer(middleware::from_fn_with_state(
+                Arc::clone(&gateway),
+                guard::same_site,
+            ))
+            .with_state(gateway)
+    }
+}
+
+async fn health() -> Json<Value> {
+    Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
+}

@@ -1,0 +1,51 @@
+//! The admin API under `/tierbar/v1`. All of it needs the token.
+
+mod chats;
+mod config;
+mod session;
+mod status;
+mod tiers;
+
+use crate::Gateway;
+use crate::error::{Failure, no_such_path};
+use axum::{
+    Router,
+    extract::{FromRequestParts, Path},
+    http::request::Parts,
+    routing::{get, post},
+};
+use std::sync::Arc;
+
+/// The `{id}` of a path.
+struct Id(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            // Only what is not UTF-8 is no string, and nothing of ours is named so.
+            Err(_) => Err(Failure(no_such_path(parts.uri.path()))),
+        }
+    }
+}
+
+pub(crate) fn routes() -> Router<Arc<Gateway>> {
+    let routes = Router::new()
+        .route("/status", get(status::status))
+        .route("/events", get(status::events))
+        .route("/tiers/{id}/start", post(tiers::start))
+        .route("/tiers/{id}/stop", post(tiers::stop))
+        .route("/models", get(config::models))
+        .route("/config", get(config::get).patch(config::patch))
+        .route("/chats", get(chats::list).post(chats::create))
+        .route(
+            "/chats/{id}",
+            get(chats::get).patch(chats::update).delete(chats::delete),
+        )
+        .route("/chats/{id}/messages", post(chats::add_message))
+        .route("/session", post(session::begin).delete(session::end))
+        .route("/raise", post(session::raise));
+    Router::new().nest("/tierbar/v1", routes)
+}

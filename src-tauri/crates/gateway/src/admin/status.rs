@@ -1,0 +1,35 @@
+//! The status, once and as a stream of changes.
+
+use crate::{Gateway, events::Changes};
+use axum::{
+    Json,
+    extract::State,
+    response::sse::{Event, KeepAlive, Sse},
+};
+use futures_util::{Stream, StreamExt, stream};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tierbar_core::status::Status;
+
+/// Often enough for proxies, and for a dead connection to be noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+pub(crate) async fn status(State(gateway): State<Arc<Gateway>>) -> Json<Status> {
+    Json(Status::clone(&gateway.services.status()))
+}
+
+pub(crate) async fn events(
+    State(gateway): State<Arc<Gateway>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
+    let changes = stream::unfold(
+        Changes::new(gateway.services.watch()),
+        |mut changes| async {
+            let (name, data) = changes.next().await?;
+            Some((
+                Ok(Event::default().event(name).data(data.to_string())),
+                changes,
+            ))
+        },
+    );
+    let closing = gateway.closing.clone().cancelled_owned();
+    Sse::new(changes.take_until(closing)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}

@@ -1,0 +1,87 @@
+//! Request bodies: bounded, and refused with a reason when they are not the JSON that is asked for.
+
+use axum::body::{Body, Bytes};
+use http_body_util::BodyExt;
+use serde::de::DeserializeOwned;
+use tierbar_core::{Code, Error};
+
+/// Enough for a prompt of any context that a local model has, with images.
+pub(crate) const INFERENCE_LIMIT: usize = 32 << 20;
+/// Enough for the longest answer that is kept in a chat.
+pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
+
+/// The whole body.
+///
+/// A body beyond the limit is read to its end and thrown away, up to some times the limit: a client that is still
+/// sending would take a closed connection for a broken one and never read why it was refused.
+///
+/// # Errors
+/// `PayloadTooLarge` beyond `limit` bytes; `BadRequest` if the connection broke off.
+pub(crate) async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, Error> {
+    let (mut bytes, mut length) = (Vec::new(), 0usize);
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| {
+            Error::new(Code::BadRequest, format!("the body broke off: {error}"))
+        })?;
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        length = length.saturating_add(data.len());
+        if length <= limit {
+            bytes.extend_from_slice(&data);
+        } else {
+            bytes = Vec::new();
+        }
+        if length > limit.saturating_mul(8) {
+            break;
+        }
+    }
+    if length <= limit {
+        return Ok(bytes);
+    }
+    let message = format!("the body is larger than {} MiB", limit >> 20);
+    Err(Error::new(Code::PayloadTooLarge, message).detail("limit_bytes", limit))
+}
+
+/// The body as a JSON object. An empty body counts as `{}`.
+pub(crate) async fn object<T: DeserializeOwned>(body: Body) -> Result<T, Error> {
+    let bytes = read(body, ADMIN_LIMIT).await?;
+    if bytes.trim_ascii().is_empty() {
+        parse(b"{}")
+    } else {
+        parse(&bytes)
+    }
+}
+
+/// # Errors
+/// `BadRequest` with the place, if it is not JSON, not an object, or a field is of the wrong type.
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
+    let not_json = |error: serde_json::Error| {
+        let what = if error.is_data() {
+            "the request is not valid"
+        } else {
+            "the body is not JSON"
+        };
+        Error::new(Code::BadRequest, format!("{what}: {error}"))
+    };
+    // A derived struct would take an array for its fields in order.
+    match bytes.trim_ascii_start().first() {
+        Some(b'{') => serde_json::from_slice(bytes).map_err(not_json),
+        None => Err(Error::new(
+            Code::BadRequest,
+            "the body is empty; send a JSON object",
+        )),
+        Some(_) => {
+            serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(not_json)?;
+            Err(Error::new(
+                Code::BadRequest,
+                "the body is not a JSON object",
+            ))
+        }
+    }
+}
+
+/// A body of bytes that are all there.
+pub(crate) fn whole(bytes: Vec<u8>) -> Body {
+    Body::from(Bytes::from(bytes))
+}

@@ -1,0 +1,163 @@
+//! Who may call: the `Host` and `Origin` of every request, cross-origin answers for those allowed, and the token.
+
+use crate::{Gateway, error::Failure};
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use std::{net::IpAddr, sync::Arc};
+use tierbar_core::{Code, Error};
+
+pub(crate) const SESSION_COOKIE: &str = "tierbar_session";
+/// The origin of the app's windows.
+const APP_ORIGIN: &str = "tauri://localhost";
+/// How long a browser may remember a preflight, in seconds; browsers cap it at two hours or less.
+const PREFLIGHT_SECONDS: &str = "7200";
+
+/// Refuses names of somewhere else (DNS rebinding) and pages of somewhere else (a site that calls localhost).
+pub(crate) async fn same_site(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let Some(host) = named_host(&request) else {
+        return Failure(Error::new(
+            Code::Forbidden,
+            "the request has no Host header",
+        ))
+        .into_response();
+    };
+    if !is_own_name(&host, gateway.address.ip()) {
+        let error = Error::new(
+            Code::Forbidden,
+            format!("this server is not \"{}\"", host.host()),
+        )
+        .hint("use localhost, 127.0.0.1 or the address that Tierbar listens on");
+        return Failure(error).into_response();
+    }
+    let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
+        return next.run(request).await;
+    };
+    if origin.as_bytes() == format!("http://{host}").as_bytes() {
+        return next.run(request).await;
+    }
+    let named = String::from_utf8_lossy(origin.as_bytes()).into_owned();
+    let allowed = named == APP_ORIGIN || gateway.services.config().allowed_origins.contains(&named);
+    if !allowed {
+        let error = Error::new(
+            Code::Forbidden,
+            format!("pages of {named} may not call this server"),
+        )
+        .hint("add the origin to allowed_origins in config.toml if you trust it");
+        return Failure(error).into_response();
+    }
+    let mut response = if is_preflight(&request) {
+        preflight(&request)
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static("x-tierbar-tier, x-tierbar-model"),
+    );
+    response
+}
+
+/// Lets only those pass who know the token, or whose browser has traded it for a session.
+pub(crate) async fn require_token(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    let token = bearer(headers).is_some_and(|given| gateway.token.is(given));
+    if token || session(headers).is_some_and(|given| gateway.token.is_session(given)) {
+        return next.run(request).await;
+    }
+    let message = if headers.contains_key(header::AUTHORIZATION) {
+        "the token is wrong"
+    } else {
+        "a token is needed"
+    };
+    let hint = format!(
+        "send \"Authorization: Bearer TOKEN\" with the content of {}",
+        gateway.token.path().display()
+    );
+    Failure(Error::new(Code::Unauthorized, message).hint(hint)).into_response()
+}
+
+fn named_host(request: &Request<Body>) -> Option<Authority> {
+    if let Some(authority) = request.uri().authority() {
+        return Some(authority.clone());
+    }
+    Authority::try_from(request.headers().get(header::HOST)?.as_bytes()).ok()
+}
+
+/// A name of this server. Any port will do: what forwards to us may listen on another one.
+fn is_own_name(host: &Authority, listening: IpAddr) -> bool {
+    // A rebinding attack needs a name, so an address that reached us is ours. Beyond the wildcard address, only
+    // loopback and the one listened on.
+    let name = host.host().trim_start_matches('[').trim_end_matches(']');
+    if name.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
+    name.parse::<IpAddr>().is_ok_and(|address| {
+        address.is_loopback() || address == listening || listening.is_unspecified()
+    })
+}
+
+fn is_preflight(request: &Request<Body>) -> bool {
+    request.method() == Method::OPTIONS
+        && request
+            .headers()
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+fn preflight(request: &Request<Body>) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST, PATCH, DELETE"),
+    );
+    // Whatever it wants to send: clients add headers of their own, and none of them opens anything but the token.
+    if let Some(wanted) = request
+        .headers()
+        .get(header::ACCESS_CONTROL_REQUEST_HEADERS)
+    {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    headers.insert(
+        header::ACCESS_CONTROL_MAX_AGE,
+        HeaderValue::from_static(PREFLIGHT_SECONDS),
+    );
+    response
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn session(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|cookies| cookies.to_str().ok())
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .find_map(|(name, value)| (name == SESSION_COOKIE).then_some(value))
+}
+
+#[cfg(test)]
+mod tests;

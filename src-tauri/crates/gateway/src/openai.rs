@@ -1,0 +1,27 @@
+//! The OpenAI dialect: the list of models, and completions relayed to the worker that answers.
+
+mod models;
+mod relay;
+mod route;
+mod tap;
+
+use crate::Gateway;
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    routing::{get, post},
+};
+use std::sync::Arc;
+
+const CHAT: &str = "/v1/chat/completions";
+const TEXT: &str = "/v1/completions";
+
+pub(crate) fn routes() -> Router<Arc<Gateway>> {
+    let chat = |State(gateway): State<Arc<Gateway>>, body: Body| relay::relay(gateway, CHAT, body);
+    let text = |State(gateway): State<Arc<Gateway>>, body: Body| relay::relay(gateway, TEXT, body);
+    Router::new()
+        .route("/v1/models", get(models::list))
+        .route(CHAT, post(chat))
+        .route(TEXT, post(text))
+}

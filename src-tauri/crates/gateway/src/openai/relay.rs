@@ -1,0 +1,273 @@
+//! A completion, relayed: find the tier, hold a lease on it for as long as the answer streams, pass the bytes on.
+//!
+//! Nothing here is a task of its own. When the client goes away the server drops the handler or the body, and with
+//! it the place in the queue, or the worker's connection and the lease. Prompts and answers are never logged.
+
+use super::{route, tap, tap::Tap};
+use crate::{Gateway, body, error, error::Failure, upstream::Broken, upstream::Upstream};
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use serde::Deserialize;
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error, ModelId, TierId,
+    lease::{BoxFuture, Lease},
+};
+use tokio::time::timeout;
+
+/// A load that fails for a plain reason, such as a missing file, does so within this time and gets a status of its
+/// own. After it, a stream begins while the tier still loads.
+const FAST_FAILURE: Duration = Duration::from_secs(2);
+/// How often a stream says that its tier still loads; clients and proxies give up on silence after some ten seconds.
+const LOADING_PERIOD: Duration = Duration::from_secs(5);
+/// How long a worker's owner may take to say why the worker has ended. The process is dead or about to be killed.
+const REASON_DEADLINE: Duration = Duration::from_secs(3);
+/// The longest answer that a context can hold is a fraction of it.
+const ANSWER_LIMIT: usize = 64 << 20;
+
+static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
+static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
+
+/// The two fields that decide where a request goes; the worker reads the rest.
+#[derive(Debug, Deserialize)]
+struct Wanted {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    stream: Option<bool>,
+}
+
+/// A request that has been read, on its way to a tier.
+struct Job {
+    gateway: Arc<Gateway>,
+    path: &'static str,
+    body: Vec<u8>,
+}
+
+type Leasing = BoxFuture<'static, Result<Box<dyn Lease>, Error>>;
+
+pub(crate) async fn relay(
+    gateway: Arc<Gateway>,
+    path: &'static str,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let wanted: Wanted = body::parse(&body)?;
+    let tiers = gateway.tiers.snapshot();
+    let tier = route::resolve(wanted.model.as_deref(), &tiers)?;
+    let job = Job {
+        gateway: Arc::clone(&gateway),
+        path,
+        body,
+    };
+
+    let mut leasing: Leasing = {
+        let (gateway, tier) = (Arc::clone(&gateway), tier.clone());
+        Box::pin(async move { gateway.tiers.lease(&tier).await })
+    };
+    let lease = match timeout(FAST_FAILURE, &mut leasing).await {
+        Ok(lease) => lease?,
+        Err(_) if wanted.stream == Some(true) => {
+            let model = tiers
+                .into_iter()
+                .find(|status| status.id == tier)
+                .and_then(|status| status.model);
+            return Ok(events(
+                &tier,
+                model.as_ref(),
+                Relay::Loading { leasing, job },
+            ));
+        }
+        Err(_) => leasing.await?,
+    };
+
+    let answer = match job.send(lease).await? {
+        Sent::Streaming(answer) => answer,
+        Sent::Whole(answer) => return Ok(answer.into_response()),
+    };
+    let (tier, model) = (answer.lease.tier().clone(), answer.lease.model().clone());
+    Ok(events(&tier, Some(&model), Relay::Streaming(answer)))
+}
+
+/// How the worker answers.
+enum Sent {
+    Streaming(Answer),
+    Whole(Whole),
+}
+
+struct Whole {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl IntoResponse for Whole {
+    fn into_response(self) -> Response {
+        (self.status, self.headers, body::whole(self.body)).into_response()
+    }
+}
+
+impl Job {
+    async fn send(self, lease: Box<dyn Lease>) -> Result<Sent, Error> {
+        let answering = self.gateway.speed.begin();
+        let mut upstream = match Upstream::post(lease.endpoint(), self.path, self.body).await {
+            Ok(upstream) => upstream,
+            Err(broken) => return Err(reason(&*lease, &broken).await),
+        };
+        if upstream.head.status == StatusCode::OK && upstream.is_event_stream() {
+            return Ok(Sent::Streaming(Answer {
+                upstream,
+                tap: Tap::new(answering),
+                lease,
+            }));
+        }
+        let body = match upstream.whole(ANSWER_LIMIT).await {
+            Ok(body) => body,
+            Err(broken) => return Err(reason(&*lease, &broken).await),
+        };
+        tap::whole(&answering, &body);
+        let mut headers = who_answers(lease.tier(), Some(lease.model()));
+        if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
+            headers.insert(header::CONTENT_TYPE, kind);
+        }
+        Ok(Sent::Whole(Whole {
+            status: upstream.head.status,
+            headers,
+            body,
+        }))
+    }
+}
+
+/// Why the worker's connection broke, in the words of the worker's owner.
+async fn reason(lease: &dyn Lease, broken: &Broken) -> Error {
+    match timeout(REASON_DEADLINE, lease.ended()).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            let message = format!(
+                "the {} tier's worker broke off its answer: {broken}",
+                lease.tier()
+            );
+            Error::new(Code::WorkerCrashed, message)
+                .hint("try again; if it happens again, stop and start the tier")
+        }
+    }
+}
+
+/// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
+struct Answer {
+    upstream: Upstream,
+    tap: Tap,
+    lease: Box<dyn Lease>,
+}
+
+impl Answer {
+    /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
+    async fn next(&mut self) -> Result<Bytes, Option<Error>> {
+        loop {
+            match self.upstream.next().await {
+                Ok(Some(arrived)) => {
+                    let passing = self.tap.pass(&arrived);
+                    if !passing.is_empty() {
+                        return Ok(passing.into());
+                    }
+                }
+                _ if self.tap.has_ended() => return Err(None),
+                Ok(None) => {
+                    let broken =
+                        Broken::from(std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
+                    return Err(Some(reason(&*self.lease, &broken).await));
+                }
+                Err(broken) => return Err(Some(reason(&*self.lease, &broken).await)),
+            }
+        }
+    }
+}
+
+/// A stream of events to the client, step by step.
+enum Relay {
+    Loading { leasing: Leasing, job: Job },
+    Streaming(Answer),
+    Over,
+}
+
+impl Relay {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        let failure = loop {
+            match self {
+                Self::Loading { leasing, .. } => {
+                    let Ok(leased) = timeout(LOADING_PERIOD, leasing).await else {
+                        return Some(Bytes::from_static(b": loading\n\n"));
+                    };
+                    let Self::Loading { job, .. } = std::mem::replace(self, Self::Over) else {
+                        return None;
+                    };
+                    let sent = match leased {
+                        Ok(lease) => job.send(lease).await,
+                        Err(error) => Err(error),
+                    };
+                    match sent {
+                        Ok(Sent::Streaming(answer)) => *self = Self::Streaming(answer),
+                        Ok(Sent::Whole(refused)) => return Some(as_event(&refused.body)),
+                        Err(error) => break error,
+                    }
+                }
+                Self::Streaming(answer) => match answer.next().await {
+                    Ok(passing) => return Some(passing),
+                    Err(None) => return None,
+                    Err(Some(error)) => break error,
+                },
+                Self::Over => return None,
+            }
+        };
+        *self = Self::Over;
+        // The empty line ends an event of which only a part has passed.
+        Some(format!("\n{}", error::last_event(&failure)).into())
+    }
+}
+
+/// A worker's refusal, told in a stream that has begun.
+fn as_event(refusal: &[u8]) -> Bytes {
+    let one_line: Vec<u8> = refusal
+        .iter()
+        .copied()
+        .filter(|&byte| byte != b'\n' && byte != b'\r')
+        .collect();
+    [b"data: ", one_line.as_slice(), b"\n\n"].concat().into()
+}
+
+fn events(tier: &TierId, model: Option<&ModelId>, relay: Relay) -> Response {
+    let mut headers = who_answers(tier, model);
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let passing = stream::unfold(relay, |mut relay| async {
+        let bytes = relay.next().await?;
+        Some((Ok::<_, Infallible>(bytes), relay))
+    });
+    (headers, Body::from_stream(passing)).into_response()
+}
+
+fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    let mut add = |name: &HeaderName, value: &str| {
+        // A model is named after its file, and a file's name may hold what a header cannot.
+        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
+            headers.insert(name.clone(), value);
+        }
+    };
+    add(&TIER, tier.as_str());
+    if let Some(model) = model {
+        add(&MODEL, model.as_str());
+    }
+    headers
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Which tier a request's `model` means.
+
+use tierbar_core::{Code, Error, ModelId, TierId, TierState, status::TierStatus};
+
+/// `wanted` is a tier's name, a model's id or `auto`, which is also what an absent one means. `tiers` are in
+/// reading order, so the smallest comes first.
+///
+/// The states only choose among tiers. Whether the chosen one answers is decided by its owner.
+///
+/// # Errors
+/// `ModelUnknown` with the names that exist; `ModelMissing` if no tier has a model.
+pub(crate) fn resolve(wanted: Option<&str>, tiers: &[TierStatus]) -> Result<TierId, Error> {
+    let found = match wanted {
+        None | Some("" | TierId::AUTO) => return best(tiers.iter()).ok_or_else(no_model),
+        Some(name) => tiers
+            .iter()
+            .find(|tier| tier.id.as_str() == name)
+            .map(|tier| tier.id.clone())
+            .or_else(|| {
+                best(
+                    tiers
+                        .iter()
+                        .filter(|tier| tier.model.as_ref().is_some_and(|model| is(model, name))),
+                )
+            }),
+    };
+    found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers))
+}
+
+/// One that is loaded, else one that may load, else one that has failed and may be tried again.
+fn best<'a>(tiers: impl Iterator<Item = &'a TierStatus>) -> Option<TierId> {
+    tiers
+        .filter(|tier| tier.model.is_some())
+        .min_by_key(|tier| match tier.state {
+            TierState::Ready | TierState::Busy => 0,
+            TierState::Starting => 1,
+            TierState::Stopped | TierState::Stopping => 2,
+            TierState::Failed => 3,
+        })
+        .map(|tier| tier.id.clone())
+}
+
+fn is(model: &ModelId, name: &str) -> bool {
+    model.as_str() == name.strip_suffix(".gguf").unwrap_or(name)
+}
+
+fn no_model() -> Error {
+    Error::new(Code::ModelMissing, "no tier has a model yet")
+        .hint("choose a model for a tier in Settings, or set its model in config.toml")
+}
+
+fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
+    let mut names = vec![TierId::AUTO.to_owned()];
+    names.extend(tiers.iter().map(|tier| tier.id.to_string()));
+    let mut models: Vec<_> = tiers
+        .iter()
+        .filter_map(|tier| tier.model.as_ref())
+        .map(ToString::to_string)
+        .collect();
+    models.sort();
+    models.dedup();
+    names.append(&mut models);
+    let shown: String = wanted.chars().take(100).collect();
+    Error::new(
+        Code::ModelUnknown,
+        format!("there is no model or tier \"{shown}\""),
+    )
+    .hint(format!("use one of: {}", names.join(", ")))
+    .detail("available", names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tier;
+
+    fn resolved(wanted: Option<&str>, tiers: &[TierStatus]) -> Result<String, Code> {
+        resolve(wanted, tiers)
+            .map(|id| id.to_string())
+            .map_err(|error| error.code)
+    }
+
+    #[test]
+    fn auto_takes_what_is_loaded_before_what_comes_first() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("primary", Some("medium"), TierState::Busy),
+            tier("heavy", None, TierState::Stopped),
+        ];
+        assert_eq!(resolved(None, &tiers), Ok("primary".into()));
+        assert_eq!(resolved(Some("auto"), &tiers), Ok("primary".into()));
+        tiers[1].state = TierState::Stopped;
+        assert_eq!(resolved(Some("auto"), &tiers), Ok("fast".into()));
+    }
+
+    #[test]
+    fn auto_passes_over_tiers_without_a_model_and_prefers_those_that_have_not_failed() {
+        let mut tiers = [
+            tier("fast", None, TierState::Stopped),
+            tier("primary", Some("medium"), TierState::Failed),
+            tier("heavy", Some("large"), TierState::Stopped),
+        ];
+        assert_eq!(resolved(None, &tiers), Ok("heavy".into()));
+        tiers[2].model = None;
+        assert_eq!(resolved(None, &tiers), Ok("primary".into()));
+        assert_eq!(resolved(None, &tiers[..1]), Err(Code::ModelMissing));
+        assert_eq!(resolved(None, &[]), Err(Code::ModelMissing));
+    }
+
+    #[test]
+    fn a_models_id_means_a_tier_that_names_it_and_a_tiers_name_comes_first() {
+        let tiers = [
+            tier("fast", Some("shared"), TierState::Stopped),
+            tier("primary", Some("shared"), TierState::Ready),
+            tier("shared", Some("other"), TierState::Stopped),
+        ];
+        assert_eq!(resolved(Some("shared"), &tiers), Ok("shared".into()));
+        assert_eq!(resolved(Some("shared"), &tiers[..2]), Ok("primary".into()));
+        assert_eq!(resolved(Some("other.gguf"), &tiers), Ok("shared".into()));
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_those_that_exist() {
+        let tiers = [tier("fast", Some("small"), TierState::Ready)];
+        let error = resolve(Some("gpt-5"), &tiers).unwrap_err();
+        assert_eq!(error.code, Code::ModelUnknown);
+        assert_eq!(error.hint.as_deref(), Some("use one of: auto, fast, small"));
+        assert_eq!(
+            error.details["available"],
+            serde_json::json!(["auto", "fast", "small"])
+        );
+    }
+}

@@ -1,0 +1,169 @@
+//! Listens to a stream that passes: cuts it at line ends, counts tokens, and notes how it ends.
+
+use crate::speed::{Answering, Timings};
+use serde::{Deserialize, de::IgnoredAny};
+use std::time::Instant;
+
+/// No event of a worker comes near it. A line beyond passes on unread.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// The part of a stream's event, or of a whole answer, that is listened to.
+#[derive(Debug, Deserialize)]
+struct Heard {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    #[serde(default)]
+    timings: Option<Timings>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    #[serde(default)]
+    delta: Option<Delta>,
+    #[serde(default)]
+    text: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Option<String>,
+    #[serde(default)]
+    reasoning_content: Option<String>,
+    #[serde(default)]
+    tool_calls: Option<IgnoredAny>,
+}
+
+impl Choice {
+    fn has_content(&self) -> bool {
+        let written = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
+        let delta = self.delta.as_ref().is_some_and(|delta| {
+            written(&delta.content)
+                || written(&delta.reasoning_content)
+                || delta.tool_calls.is_some()
+        });
+        delta || written(&self.text)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Tap {
+    answering: Answering,
+    /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
+    /// client no half event.
+    partial: Vec<u8>,
+    ended: bool,
+}
+
+impl Tap {
+    pub(crate) fn new(answering: Answering) -> Self {
+        Self {
+            answering,
+            partial: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// Takes what has arrived and gives what may pass: all up to the last line's end.
+    pub(crate) fn pass(&mut self, arrived: &[u8]) -> Vec<u8> {
+        self.partial.extend_from_slice(arrived);
+        let whole = match self.partial.iter().rposition(|&byte| byte == b'\n') {
+            Some(end) => end + 1,
+            None if self.partial.len() > LONGEST_LINE => self.partial.len(),
+            None => 0,
+        };
+        let rest = self.partial.split_off(whole);
+        let passing = std::mem::replace(&mut self.partial, rest);
+        for line in passing.split(|&byte| byte == b'\n') {
+            if let Some(data) = line.strip_prefix(b"data:") {
+                self.event(data.trim_ascii());
+            }
+        }
+        passing
+    }
+
+    /// Whether the stream has said that it is over, well or with an error.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    fn event(&mut self, data: &[u8]) {
+        if data == b"[DONE]" {
+            self.ended = true;
+            return;
+        }
+        let Ok(heard) = serde_json::from_slice::<Heard>(data) else {
+            return;
+        };
+        self.ended |= heard.error.is_some();
+        if heard.choices.iter().any(Choice::has_content) {
+            self.answering.chunk(Instant::now());
+        }
+        if let Some(timings) = &heard.timings {
+            self.answering.timings(timings);
+        }
+    }
+}
+
+/// Takes the figures from an answer that came whole.
+pub(crate) fn whole(answering: &Answering, answer: &[u8]) {
+    if let Ok(Heard {
+        timings: Some(timings),
+        ..
+    }) = serde_json::from_slice(answer)
+    {
+        answering.timings(&timings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SpeedMeter;
+
+    #[test]
+    fn bytes_pass_unchanged_and_never_within_a_line() {
+        let stream = "data: {\"choices\":[]}\n\n: note\ndata: [DONE]\n\n";
+        for size in 1..stream.len() {
+            let mut tap = Tap::new(SpeedMeter::default().begin());
+            let mut passed = Vec::new();
+            for piece in stream.as_bytes().chunks(size) {
+                let passing = tap.pass(piece);
+                assert!(passing.is_empty() || passing.ends_with(b"\n"));
+                passed.extend(passing);
+            }
+            assert_eq!(String::from_utf8(passed).unwrap(), stream);
+            assert!(tap.has_ended());
+        }
+    }
+
+    #[test]
+    fn a_stream_that_breaks_within_a_line_has_not_ended_and_keeps_the_half_line() {
+        let mut tap = Tap::new(SpeedMeter::default().begin());
+        let passed =
+            tap.pass(b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho");
+        assert!(passed.ends_with(b"}\n\n"));
+        assert!(!tap.has_ended());
+    }
+
+    #[test]
+    fn an_error_event_is_an_end() {
+        let mut tap = Tap::new(SpeedMeter::default().begin());
+        tap.pass(b"data: {\"error\":{\"message\":\"m\"}}\n\n");
+        assert!(tap.has_ended());
+    }
+
+    #[test]
+    fn the_engines_figures_are_taken_from_a_stream_and_from_a_whole_answer() {
+        let figures = r#"{"choices":[{"delta":{}}],"timings":{"prompt_per_second":310.5,"predicted_per_second":41.25}}"#;
+        let (streamed, came_whole) = (SpeedMeter::default(), SpeedMeter::default());
+        Tap::new(streamed.begin()).pass(format!("data: {figures}\n\n").as_bytes());
+        whole(&came_whole.begin(), figures.as_bytes());
+        for meter in [streamed, came_whole] {
+            assert_eq!(meter.speed().decode_tokens_per_second, Some(41.25));
+            assert_eq!(meter.speed().prefill_tokens_per_second, Some(310.5));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! How fast answers are: counted while one streams, and the engine's own figures once it has ended.
+
+use serde::Deserialize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use tierbar_core::status::Speed;
+
+/// The engine's figures of one answer, as far as they are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub(crate) struct Timings {
+    #[serde(default)]
+    prompt_per_second: Option<f64>,
+    #[serde(default)]
+    predicted_per_second: Option<f64>,
+}
+
+/// The speed of the answer that began last. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct SpeedMeter(Arc<Mutex<Measured>>);
+
+#[derive(Debug, Default)]
+struct Measured {
+    answers: u64,
+    live: Option<Live>,
+    last: Speed,
+}
+
+#[derive(Debug)]
+struct Live {
+    answer: u64,
+    chunks: u32,
+    first: Option<Instant>,
+    latest: Option<Instant>,
+}
+
+impl SpeedMeter {
+    /// Prompt processing is known only from the engine's figures, so it is the last answer's until then.
+    #[must_use]
+    pub fn speed(&self) -> Speed {
+        let measured = self.measured();
+        let live = measured.live.as_ref().and_then(Live::tokens_per_second);
+        Speed {
+            decode_tokens_per_second: live.or(measured.last.decode_tokens_per_second),
+            ..measured.last
+        }
+    }
+
+    pub(crate) fn begin(&self) -> Answering {
+        let mut measured = self.measured();
+        measured.answers += 1;
+        let answer = measured.answers;
+        measured.live = Some(Live {
+            answer,
+            chunks: 0,
+            first: None,
+            latest: None,
+        });
+        drop(measured);
+        Answering {
+            meter: self.clone(),
+            answer,
+        }
+    }
+
+    fn measured(&self) -> MutexGuard<'_, Measured> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Live {
+    /// A stream's chunk is one token. The first one marks the start; what it took came before.
+    fn tokens_per_second(&self) -> Option<f64> {
+        let seconds = self.latest?.duration_since(self.first?).as_secs_f64();
+        (self.chunks > 1 && seconds > 0.0).then(|| f64::from(self.chunks - 1) / seconds)
+    }
+}
+
+/// One answer being given. Dropping it ends the counting; what was counted stays as the last speed.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    meter: SpeedMeter,
+    answer: u64,
+}
+
+impl Answering {
+    /// A chunk with content has passed.
+    pub(crate) fn chunk(&self, now: Instant) {
+        let mut measured = self.meter.measured();
+        if let Some(live) = measured
+            .live
+            .as_mut()
+            .filter(|live| live.answer == self.answer)
+        {
+            live.chunks = live.chunks.saturating_add(1);
+            live.first.get_or_insert(now);
+            live.latest = Some(now);
+        }
+    }
+
+    /// The engine's own figures, which stand from here on.
+    pub(crate) fn timings(&self, timings: &Timings) {
+        let plausible =
+            |figure: Option<f64>| figure.filter(|figure| figure.is_finite() && *figure > 0.0);
+        let mut measured = self.meter.measured();
+        if measured
+            .live
+            .as_ref()
+            .is_some_and(|live| live.answer == self.answer)
+        {
+            measured.live = None;
+        }
+        if let Some(decode) = plausible(timings.predicted_per_second) {
+            measured.last.decode_tokens_per_second = Some(decode);
+        }
+        if let Some(prefill) = plausible(timings.prompt_per_second) {
+            measured.last.prefill_tokens_per_second = Some(prefill);
+        }
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        let mut measured = self.meter.measured();
+        if measured
+            .live
+            .as_ref()
+            .is_some_and(|live| live.answer == self.answer)
+            && let Some(live) = measured.live.take()
+            && let Some(counted) = live.tokens_per_second()
+        {
+            measured.last.decode_tokens_per_second = Some(counted);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn after(start: Instant, milliseconds: u64) -> Instant {
+        start + Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn a_stream_is_counted_while_it_runs_and_exact_once_it_has_ended() {
+        let (meter, start) = (SpeedMeter::default(), Instant::now());
+        assert_eq!(meter.speed(), Speed::default());
+        let answering = meter.begin();
+        answering.chunk(start);
+        assert_eq!(meter.speed().decode_tokens_per_second, None);
+        for chunk in 1..=4 {
+            answering.chunk(after(start, chunk * 250));
+        }
+        assert_eq!(meter.speed().decode_tokens_per_second, Some(4.0));
+        answering.timings(&Timings {
+            prompt_per_second: Some(300.0),
+            predicted_per_second: Some(4.5),
+        });
+        drop(answering);
+        let exact = Speed {
+            decode_tokens_per_second: Some(4.5),
+            prefill_tokens_per_second: Some(300.0),
+        };
+        assert_eq!(meter.speed(), exact);
+    }
+
+    #[test]
+    fn an_answer_that_was_stopped_leaves_what_was_counted() {
+        let (meter, start) = (SpeedMeter::default(), Instant::now());
+        let answering = meter.begin();
+        answering.chunk(start);
+        answering.chunk(after(start, 100));
+        drop(answering);
+        assert_eq!(meter.speed().decode_tokens_per_second, Some(10.0));
+    }
+
+    #[test]
+    fn an_older_answer_does_not_disturb_the_one_that_began_later() {
+        let (meter, start) = (SpeedMeter::default(), Instant::now());
+        let older = meter.begin();
+        let newer = meter.begin();
+        newer.chunk(start);
+        newer.chunk(after(start, 500));
+        older.chunk(after(start, 501));
+        drop(older);
+        assert_eq!(meter.speed().decode_tokens_per_second, Some(2.0));
+    }
+
+    #[test]
+    fn figures_of_nothing_are_not_shown() {
+        let meter = SpeedMeter::default();
+        meter.begin().timings(&Timings {
+            prompt_per_second: Some(0.0),
+            predicted_per_second: None,
+        });
+        assert_eq!(meter.speed(), Speed::default());
+    }
+}

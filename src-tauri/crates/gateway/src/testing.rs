@@ -1,0 +1,267 @@
+//! What the tests of this crate share: a gateway over tiers whose one worker is a real HTTP server on a socket.
+
+use crate::{Gateway, Services, SpeedMeter, Token};
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Request, Response, header},
+};
+use serde_json::Value;
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+use tempfile::TempDir;
+use tierbar_core::{
+    Code, Config, Error, ModelId, TierId, TierState,
+    lease::{BoxFuture, Endpoint, Lease, Tiers},
+    status::{BudgetStatus, Ram, Speed, Status, Swap, TierStatus},
+};
+use tierbar_library::Library;
+use tierbar_store::Store;
+use tokio::{net::UnixListener, sync::watch};
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatus {
+    TierStatus {
+        id: TierId::new(id).unwrap(),
+        state,
+        model: model.map(|model| ModelId(model.to_owned())),
+        pid: None,
+        footprint_bytes: None,
+        context_tokens: 4096,
+        reason: None,
+    }
+}
+
+pub(crate) fn status() -> Status {
+    Status {
+        version: "0".to_owned(),
+        url: "http://127.0.0.1:1".to_owned(),
+        ram: Ram::default(),
+        swap: Swap::default(),
+        speed: Speed::default(),
+        budget: BudgetStatus::default(),
+        tiers: vec![tier("fast", Some("small"), TierState::Ready)],
+        notices: Vec::new(),
+    }
+}
+
+/// One tier, `fast` with the model `small`. A lease waits until `loaded` says how the load went.
+#[derive(Debug)]
+pub(crate) struct OneTier {
+    loaded: watch::Receiver<Option<Result<Endpoint, Error>>>,
+    ended: watch::Receiver<Option<Error>>,
+    leases: watch::Sender<usize>,
+}
+
+#[derive(Debug)]
+struct OneLease {
+    tier: TierId,
+    model: ModelId,
+    endpoint: Endpoint,
+    ended: watch::Receiver<Option<Error>>,
+    leases: watch::Sender<usize>,
+}
+
+impl Drop for OneLease {
+    fn drop(&mut self) {
+        self.leases.send_modify(|held| *held -= 1);
+    }
+}
+
+impl Lease for OneLease {
+    fn tier(&self) -> &TierId {
+        &self.tier
+    }
+    fn model(&self) -> &ModelId {
+        &self.model
+    }
+    fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+    fn ended(&self) -> BoxFuture<'_, Error> {
+        let mut ended = self.ended.clone();
+        Box::pin(async move {
+            ended
+                .wait_for(Option::is_some)
+                .await
+                .unwrap()
+                .clone()
+                .unwrap()
+        })
+    }
+}
+
+impl Tiers for OneTier {
+    fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
+        let (tier, mut loaded) = (tier.clone(), self.loaded.clone());
+        Box::pin(async move {
+            let endpoint = loaded
+                .wait_for(Option::is_some)
+                .await
+                .unwrap()
+                .clone()
+                .unwrap()?;
+            self.leases.send_modify(|held| *held += 1);
+            Ok(Box::new(OneLease {
+                tier,
+                model: ModelId("small".to_owned()),
+                endpoint,
+                ended: self.ended.clone(),
+                leases: self.leases.clone(),
+            }) as Box<dyn Lease>)
+        })
+    }
+    fn start(&self, tier: &TierId) -> BoxFuture<'_, Result<(), Error>> {
+        let lease = self.lease(tier);
+        Box::pin(async move { lease.await.map(drop) })
+    }
+    fn stop(&self, _: &TierId, _: bool) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async { Ok(()) })
+    }
+    fn snapshot(&self) -> Vec<TierStatus> {
+        status().tiers
+    }
+}
+
+#[derive(Debug)]
+struct Home {
+    folder: TempDir,
+    status: watch::Sender<Arc<Status>>,
+    config: Mutex<Config>,
+}
+
+impl Services for Home {
+    fn status(&self) -> Arc<Status> {
+        self.status.borrow().clone()
+    }
+    fn watch(&self) -> watch::Receiver<Arc<Status>> {
+        self.status.subscribe()
+    }
+    fn config(&self) -> Arc<Config> {
+        Arc::new(self.config.lock().unwrap().clone())
+    }
+    fn config_path(&self) -> &Path {
+        self.folder.path()
+    }
+    fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
+        Box::pin(async move { Err(Error::new(Code::BadRequest, patch.to_string())) })
+    }
+    fn library(&self) -> Arc<Library> {
+        Arc::new(Library::new(self.folder.path().to_owned()))
+    }
+    fn raise(&self) -> bool {
+        false
+    }
+}
+
+/// A gateway under test, and the strings it hangs on.
+pub(crate) struct Bench {
+    pub(crate) router: Router,
+    pub(crate) token: Token,
+    /// How the tier's load went.
+    pub(crate) loaded: watch::Sender<Option<Result<Endpoint, Error>>>,
+    /// Why the worker has ended.
+    pub(crate) ended: watch::Sender<Option<Error>>,
+    /// Leases held now.
+    pub(crate) leases: watch::Receiver<usize>,
+    pub(crate) speed: SpeedMeter,
+    sockets: TempDir,
+}
+
+impl Bench {
+    pub(crate) async fn new(address: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let token = Token::open(&folder.path().join("token")).unwrap();
+        let path = folder.path().join("chats.db");
+        let store = tokio::task::spawn_blocking(move || Store::open(&path))
+            .await
+            .unwrap()
+            .unwrap();
+        let config = Config {
+            allowed_origins: vec!["https://friend.example".to_owned()],
+            ..Config::default()
+        };
+        let status = watch::Sender::new(Arc::new(status()));
+        let (loaded, loading) = watch::channel(None);
+        let (ended, ending) = watch::channel(None);
+        let (leases, held) = watch::channel(0);
+        let speed = SpeedMeter::default();
+        let gateway = Gateway {
+            tiers: Arc::new(OneTier {
+                loaded: loading,
+                ended: ending,
+                leases,
+            }),
+            services: Arc::new(Home {
+                folder,
+                status,
+                config: Mutex::new(config),
+            }),
+            store,
+            speed: speed.clone(),
+            token: token.clone(),
+            address: address.parse().unwrap(),
+            closing: CancellationToken::new(),
+        };
+        let sockets = tempfile::tempdir().unwrap();
+        Self {
+            router: gateway.router(),
+            token,
+            loaded,
+            ended,
+            leases: held,
+            speed,
+            sockets,
+        }
+    }
+
+    /// Loads the tier: its worker answers as `routes` say.
+    pub(crate) fn load(&self, routes: Router) {
+        let socket = self.sockets.path().join("worker.sock");
+        let listener = UnixListener::bind(&socket).unwrap();
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        self.loaded.send_replace(Some(Ok(Endpoint::Unix(socket))));
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Response<Body> {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: impl Into<Body>) -> Response<Body> {
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .body(body.into())
+            .unwrap();
+        self.send(request).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response<Body> {
+        let token = format!("Bearer {}", self.token.as_str());
+        let request = Request::get(path)
+            .header(header::HOST, "localhost")
+            .header(header::AUTHORIZATION, token);
+        self.send(request.body(Body::empty()).unwrap()).await
+    }
+
+    /// Waits until no lease is held.
+    pub(crate) async fn released(&mut self) {
+        self.leases.wait_for(|held| *held == 0).await.unwrap();
+    }
+}
+
+pub(crate) async fn text(response: Response<Body>) -> String {
+    String::from_utf8(
+        to_bytes(response.into_body(), usize::MAX)
+            .await
+            .unwrap()
+            .to_vec(),
+    )
+    .unwrap()
+}
+
+pub(crate) async fn json(response: Response<Body>) -> Value {
+    serde_json::from_str(&text(response).await).unwrap()
+}
