@@ -30,7 +30,12 @@ pub(crate) struct Tray(Mutex<Shown>);
 struct Shown {
     icon: TrayIcon,
     items: Items,
+    /// What is shown.
     view: View,
+    /// The part of it that the host's state gives.
+    state: View,
+    /// Why the last click did nothing, until the next click.
+    refusal: Option<String>,
 }
 
 /// The items that change.
@@ -51,13 +56,30 @@ pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
         .show_menu_on_left_click(true)
         .on_menu_event(clicked)
         .build(app)?;
-    app.manage(Tray(Mutex::new(Shown { icon, items, view })));
+    app.manage(Tray(Mutex::new(Shown {
+        icon,
+        items,
+        state: view.clone(),
+        view,
+        refusal: None,
+    })));
     Ok(())
 }
 
 /// Shows another view. From any thread.
 pub(crate) fn show(app: &AppHandle, view: View) {
-    update(app, move |app, shown| shown.show(app, view));
+    update(app, move |app, shown| {
+        shown.state = view;
+        shown.draw(app)
+    });
+}
+
+/// Says why a click did nothing, or, at the next one, no longer. From any thread.
+fn refuse(app: &AppHandle, reason: Option<String>) {
+    update(app, move |app, shown| {
+        shown.refusal = reason;
+        shown.draw(app)
+    });
 }
 
 /// Brings every check back to what is so: the menu toggles a check by itself when it is clicked.
@@ -86,7 +108,8 @@ impl Tray {
 }
 
 impl Shown {
-    fn show(&mut self, app: &AppHandle, view: View) -> tauri::Result<()> {
+    fn draw(&mut self, app: &AppHandle) -> tauri::Result<()> {
+        let view = self.state.clone().with_note(self.refusal.as_deref());
         if view.mark != self.view.mark {
             self.icon
                 .set_icon_with_as_template(Some(image(view.mark)), true)?;
@@ -209,6 +232,7 @@ fn image(mark: Mark) -> Image<'static> {
 }
 
 fn clicked(app: &AppHandle, event: MenuEvent) {
+    refuse(app, None);
     match event.id().as_ref() {
         CHAT => windows::open(app, Page::Chat),
         SETTINGS => windows::open(app, Page::Settings),
@@ -218,6 +242,7 @@ fn clicked(app: &AppHandle, event: MenuEvent) {
         LOGIN => {
             if let Err(reason) = login_item::set(app, !login_item::is_on(app)) {
                 tracing::error!("{reason}");
+                refuse(app, Some(reason));
             }
             refresh(app);
         }
@@ -240,6 +265,7 @@ fn toggle(app: &AppHandle, id: TierId) {
     if tier.model.is_none() {
         return windows::open(app, Page::Settings);
     }
+    let app = app.clone();
     tauri::async_runtime::spawn(async move {
         let done = match tier.state {
             TierState::Stopped | TierState::Failed => tiers.start(&id).await,
@@ -250,6 +276,11 @@ fn toggle(app: &AppHandle, id: TierId) {
         };
         if let Err(error) = done {
             tracing::warn!(tier = %id, code = error.code.as_str(), "{error}");
+            // A failed tier says why in its own item.
+            let failed = |tier: &TierStatus| tier.id == id && tier.state == TierState::Failed;
+            if !tiers.snapshot().iter().any(failed) {
+                refuse(&app, Some(error.message));
+            }
         }
     });
 }

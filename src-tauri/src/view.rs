@@ -80,6 +80,12 @@ impl View {
         }
     }
 
+    /// The same with one more thing said.
+    pub(crate) fn with_note(mut self, note: Option<&str>) -> Self {
+        self.lines.extend(note.into_iter().flat_map(wrapped));
+        self
+    }
+
     /// Whether the same menu can show both, with other texts and checks.
     pub(crate) fn same_items(&self, other: &Self) -> bool {
         self.phase == other.phase

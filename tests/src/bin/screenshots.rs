@@ -1,0 +1,150 @@
+//! Makes the pictures of `docs/images` from the real app with the starter model: `cargo run -p tierbar-tests --bin
+//! screenshots`. The tray menu is shown by a real panel (Debian: xfce4-panel), since the display has none of its own.
+
+use std::path::Path;
+use tierbar_tests::{
+    binaries::{program, source},
+    desk::Desk,
+    wait::until,
+    web_driver::DrivenApp,
+};
+
+const QUESTIONS: [&str; 2] = [
+    "What is the capital of France?",
+    "Give me three short tips for writing clear code, as a numbered list.",
+];
+
+/// One panel along the top with the tray at its right end.
+const PANEL: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
+<channel name="xfce4-panel" version="1.0">
+  <property name="configver" type="int" value="2"/>
+  <property name="panels" type="array">
+    <value type="int" value="1"/>
+    <property name="dark-mode" type="bool" value="false"/>
+    <property name="panel-1" type="empty">
+      <property name="position" type="string" value="p=6;x=0;y=0"/>
+      <property name="position-locked" type="bool" value="true"/>
+      <property name="length" type="uint" value="100"/>
+      <property name="size" type="uint" value="28"/>
+      <property name="icon-size" type="uint" value="22"/>
+      <property name="plugin-ids" type="array">
+        <value type="int" value="1"/>
+        <value type="int" value="2"/>
+      </property>
+    </property>
+  </property>
+  <property name="plugins" type="empty">
+    <property name="plugin-1" type="string" value="separator">
+      <property name="expand" type="bool" value="true"/>
+      <property name="style" type="uint" value="0"/>
+    </property>
+    <property name="plugin-2" type="string" value="systray">
+      <property name="square-icons" type="bool" value="true"/>
+      <property name="icon-size" type="int" value="22"/>
+      <property name="menu-is-primary" type="bool" value="true"/>
+    </property>
+  </property>
+</channel>
+"#;
+
+#[tokio::main]
+async fn main() {
+    let folder = source("docs/images");
+    std::fs::create_dir_all(&folder).expect("docs/images");
+    windows(&folder, None).await;
+    windows(&folder, Some("Adwaita:dark")).await;
+    tray_menu(&folder).await;
+}
+
+/// The windows, light or in a dark theme.
+async fn windows(folder: &Path, theme: Option<&'static str>) {
+    let desk = Desk::with_theme(theme).await;
+    let look = if theme.is_some() { "dark" } else { "light" };
+    let app = DrivenApp::start(&desk).await;
+    for (asked, question) in QUESTIONS.iter().enumerate() {
+        app.type_into("composer", question).await;
+        app.click("send").await;
+        until("the answer", async || {
+            (app.texts("answer-stats").await.len() > asked).then_some(())
+        })
+        .await;
+    }
+    save(
+        &folder.join(format!("chat-{look}.png")),
+        &app.screenshot().await,
+    );
+    if theme.is_none() {
+        app.icon.click("Settings").await;
+        app.switch_to("settings.html").await;
+        app.element("settings-nav-tiers").await;
+        save(&folder.join("settings-light.png"), &app.screenshot().await);
+    }
+}
+
+async fn tray_menu(folder: &Path) {
+    let desk = Desk::with_theme(None).await;
+    desk.tray.leave().await;
+    desk.display.paint(0x5b_6b_8c);
+    let settings = desk.home().join(".config/xfce4/xfconf/xfce-perchannel-xml");
+    std::fs::create_dir_all(&settings).expect("the panel's settings");
+    std::fs::write(settings.join("xfce4-panel.xml"), PANEL).expect("the panel's settings");
+    let xfconf = format!(
+        "/usr/lib/{}-linux-gnu/xfce4/xfconf/xfconfd",
+        std::env::consts::ARCH
+    );
+    let _settings = desk
+        .command(xfconf)
+        .spawn()
+        .expect("xfconfd, of Debian's xfce4-panel");
+    let _panel = desk.command("xfce4-panel").spawn().expect("xfce4-panel");
+    let _app = desk
+        .command(program("tierbar-app"))
+        .spawn()
+        .expect("the app");
+    // The tier that the menu is to show at work.
+    let host = until("the app's host", async || {
+        tierbar_host::running(Some(&desk.data()))
+    })
+    .await;
+    let client = reqwest::Client::builder()
+        .no_proxy()
+        .build()
+        .expect("an HTTP client");
+    let ask = serde_json::json!({
+        "model": "fast", "max_tokens": 64, "messages": [{"role": "user", "content": QUESTIONS[0]}],
+    });
+    let answer = client
+        .post(format!("{}/v1/chat/completions", host.url))
+        .json(&ask)
+        .send()
+        .await;
+    answer
+        .and_then(reqwest::Response::error_for_status)
+        .expect("an answer");
+
+    let (width, icon) = (1440, (1440 - 16, 14));
+    let (x, y, menu_width, menu_height) = until("the open menu", async || {
+        desk.display.press(icon.0, icon.1, 3);
+        desk.display.menus().pop()
+    })
+    .await;
+    let left = x - 60;
+    let picture = until("the drawn menu", async || {
+        let picture = desk.display.picture(
+            left,
+            0,
+            width - left.cast_unsigned(),
+            y.cast_unsigned() + menu_height + 40,
+        );
+        let inside = picture.get_pixel(u32::from(menu_width), y.cast_unsigned().into());
+        (inside.0 != [0, 0, 0]).then_some(picture)
+    })
+    .await;
+    picture
+        .save(folder.join("tray-menu.png"))
+        .expect("docs/images/tray-menu.png");
+}
+
+fn save(path: &Path, png: &[u8]) {
+    std::fs::write(path, png).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+}

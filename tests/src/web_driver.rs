@@ -1,0 +1,178 @@
+//! The app under WebKit's own driver, which starts it and sees its windows as a browser's.
+
+use crate::{
+    binaries::program,
+    desk::Desk,
+    tray_host::TrayIcon,
+    wait::{until, within},
+};
+use fantoccini::{Client, ClientBuilder, Locator, elements::Element};
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use std::process::Stdio;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    process::Child,
+};
+
+#[derive(Debug)]
+pub struct DrivenApp {
+    client: Client,
+    pub icon: TrayIcon,
+    _driver: Child,
+}
+
+impl DrivenApp {
+    /// Starts the app under the driver and opens its chat window from the tray: a session begins with a window.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn start(desk: &Desk) -> Self {
+        let port = free_port().await;
+        let driver = desk
+            .command("WebKitWebDriver")
+            .arg(format!("--port={port}"))
+            .env("TAURI_WEBVIEW_AUTOMATION", "true")
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("WebKitWebDriver: `make setup` installs it");
+        until("WebKitWebDriver", async || {
+            TcpStream::connect(("127.0.0.1", port)).await.ok()
+        })
+        .await;
+
+        let app = json!({ "binary": program("tierbar-app"), "args": [] });
+        let capabilities = json!({ "webkitgtk:browserOptions": app });
+        let mut builder = ClientBuilder::new(HttpConnector::new());
+        builder.capabilities(capabilities.as_object().cloned().expect("an object"));
+        let address = format!("http://127.0.0.1:{port}");
+        let session = within("a session of WebKitWebDriver", builder.connect(&address));
+        let opened = async {
+            let icon = desk.tray.icon().await;
+            icon.click("Open Chat").await;
+            icon
+        };
+        let (client, icon) = tokio::join!(session, opened);
+        let app = Self {
+            client: client.expect("a session of WebKitWebDriver"),
+            icon,
+            _driver: driver,
+        };
+        app.switch_to("index.html").await;
+        app
+    }
+
+    /// Makes the window that shows the page the one that is driven, once there is one.
+    ///
+    /// # Panics
+    /// If there never is.
+    pub async fn switch_to(&self, page: &str) {
+        until(&format!("a window with {page}"), async || {
+            for window in self.client.windows().await.ok()? {
+                // A window may close while it is looked at.
+                if self.client.switch_to_window(window).await.is_ok()
+                    && self
+                        .client
+                        .current_url()
+                        .await
+                        .is_ok_and(|url| url.path().ends_with(page))
+                {
+                    return Some(());
+                }
+            }
+            None
+        })
+        .await;
+    }
+
+    /// The element with this `data-testid`, once it is there.
+    ///
+    /// # Panics
+    /// If it never is.
+    pub async fn element(&self, id: &str) -> Element {
+        self.find(&format!("[data-testid=\"{id}\"]")).await
+    }
+
+    /// The first element that the CSS selector names, once there is one.
+    ///
+    /// # Panics
+    /// If there never is.
+    pub async fn find(&self, css: &str) -> Element {
+        until(css, async || self.client.find(Locator::Css(css)).await.ok()).await
+    }
+
+    /// Clicks the element with this `data-testid`, once it can be clicked.
+    ///
+    /// # Panics
+    /// If it never can.
+    pub async fn click(&self, id: &str) {
+        until(&format!("a click on {id}"), async || {
+            let element = self.element(id).await;
+            element.is_enabled().await.ok().filter(|enabled| *enabled)?;
+            element.click().await.ok()
+        })
+        .await;
+    }
+
+    /// Types into the element with this `data-testid`.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn type_into(&self, id: &str, text: &str) {
+        let element = self.element(id).await;
+        within("typing", element.send_keys(text))
+            .await
+            .unwrap_or_else(|error| panic!("typing into {id}: {error}"));
+    }
+
+    /// Texts of all elements with this `data-testid`, as the page shows them.
+    ///
+    /// # Panics
+    /// If the page is gone.
+    pub async fn texts(&self, id: &str) -> Vec<String> {
+        let script = "return [...document.querySelectorAll(`[data-testid=\"${arguments[0]}\"]`)].map(e => e.innerText)";
+        let texts = self.run(script, vec![id.into()]).await;
+        serde_json::from_value(texts).expect("texts")
+    }
+
+    /// Runs a script in the page and returns what it returns.
+    ///
+    /// # Panics
+    /// If it throws.
+    pub async fn run(&self, script: &str, arguments: Vec<Value>) -> Value {
+        within("a script", self.client.execute(script, arguments))
+            .await
+            .expect("a script's result")
+    }
+
+    /// Runs a script that ends by calling its last argument with the result.
+    ///
+    /// # Panics
+    /// If it throws.
+    pub async fn run_async(&self, script: &str) -> Value {
+        within("a script", self.client.execute_async(script, Vec::new()))
+            .await
+            .expect("a script's result")
+    }
+
+    /// The window as PNG.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub async fn screenshot(&self) -> Vec<u8> {
+        within("a screenshot", self.client.screenshot())
+            .await
+            .expect("a screenshot")
+    }
+
+    /// The session of the driver.
+    #[must_use]
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+}
+
+async fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    listener.local_addr().expect("its number").port()
+}
