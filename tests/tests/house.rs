@@ -1,0 +1,187 @@
+//! The invariants of ARCHITECTURE.md, checked over `cargo metadata` and the sources.
+
+use serde_json::Value;
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// The workspace's packages and the names that each depends on; `dev` adds those for tests alone.
+fn dependencies(dev: bool) -> BTreeMap<String, Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let name = |value: &Value| value["name"].as_str().unwrap().to_owned();
+    let packages = metadata["packages"].as_array().unwrap();
+    packages
+        .iter()
+        .map(|package| {
+            let depends = package["dependencies"].as_array().unwrap().iter();
+            let wanted = depends.filter(|dependency| dev || dependency["kind"] != "dev");
+            (name(package), wanted.map(name).collect())
+        })
+        .collect()
+}
+
+/// The packages that depend on a crate whose name starts with `prefix`.
+fn users_of(prefix: &str) -> Vec<String> {
+    let uses = |depends: &[String]| depends.iter().any(|name| name.starts_with(prefix));
+    let all = dependencies(true).into_iter();
+    all.filter(|(_, depends)| uses(depends))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+/// Files below `folder` with one of the endings, but for what was built or installed.
+fn sources(folder: &str, endings: &[&str]) -> Vec<(String, String)> {
+    let mut files = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if path.is_dir() {
+                if !["node_modules", "dist", "target", "gen"].contains(&name.as_str()) {
+                    folders.push(path);
+                }
+            } else if endings.iter().any(|ending| name.ends_with(ending)) {
+                let relative = path
+                    .strip_prefix(root())
+                    .unwrap()
+                    .to_string_lossy()
+                    .into_owned();
+                files.push((relative, fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    assert!(!files.is_empty(), "nothing was read below {folder}");
+    files
+}
+
+/// Lines of code that hold `word`, as `file:line`, without comment lines.
+fn lines_with<'a>(
+    files: &'a [(String, String)],
+    word: &'a str,
+) -> impl Iterator<Item = (&'a str, usize)> {
+    files.iter().flat_map(move |(path, text)| {
+        let code = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim_start().starts_with("//"));
+        code.filter(move |(_, line)| line.contains(word))
+            .map(move |(at, _)| (path.as_str(), at + 1))
+    })
+}
+
+fn in_platform_module(path: &str) -> bool {
+    path.contains("/platform/") || path.ends_with("/platform.rs")
+}
+
+#[test]
+fn only_the_app_sees_tauri() {
+    assert_eq!(users_of("tauri"), ["tierbar-app"]);
+}
+
+#[test]
+fn only_the_engine_sees_llama_cpp() {
+    assert_eq!(users_of("llama-cpp"), ["tierbar-engine"]);
+}
+
+#[test]
+fn only_the_store_sees_sqlite() {
+    assert_eq!(users_of("rusqlite"), ["tierbar-store"]);
+}
+
+#[test]
+fn only_the_tauri_platform_of_the_page_imports_tauri() {
+    let files = sources("ui/src", &[".ts", ".svelte"]);
+    for (path, line) in lines_with(&files, "@tauri-apps/") {
+        assert!(path.starts_with("ui/src/platform/tauri"), "{path}:{line}");
+    }
+}
+
+#[test]
+fn the_core_is_pure() {
+    let depends = &dependencies(false)["tierbar-core"];
+    for name in depends {
+        assert!(
+            ["serde", "serde_json", "thiserror"].contains(&name.as_str()),
+            "{name}"
+        );
+    }
+    let files: Vec<_> = sources("src-tauri/crates/core/src", &[".rs"])
+        .into_iter()
+        // Tests write the TypeScript types and may read files.
+        .filter(|(path, _)| !path.ends_with("/typescript.rs") && !path.ends_with("/tests.rs"))
+        .collect();
+    for word in [
+        "std::fs",
+        "std::net",
+        "std::process",
+        "std::thread",
+        "std::env",
+        "std::time",
+        "Instant::now",
+        "tokio",
+    ] {
+        if let Some((path, line)) = lines_with(&files, word).next() {
+            panic!("{path}:{line} uses {word}");
+        }
+    }
+}
+
+#[test]
+fn gateway_and_supervisor_know_each_other_only_through_the_core() {
+    let depends = dependencies(true);
+    assert!(!depends["tierbar-gateway"].contains(&"tierbar-supervisor".to_owned()));
+    assert!(!depends["tierbar-supervisor"].contains(&"tierbar-gateway".to_owned()));
+}
+
+#[test]
+fn what_differs_between_systems_lives_in_platform_modules() {
+    let files = sources("src-tauri", &[".rs"]);
+    for word in ["target_os", "target_family", "cfg(unix)", "cfg(windows)"] {
+        for (path, line) in lines_with(&files, word) {
+            assert!(in_platform_module(path), "{path}:{line} has {word}");
+        }
+    }
+    for (path, _) in files
+        .iter()
+        .filter(|(path, _)| path.ends_with("/platform/macos.rs"))
+    {
+        let twin = path.replace("macos.rs", "linux.rs");
+        assert!(root().join(&twin).is_file(), "{path} has no twin");
+    }
+}
+
+#[test]
+fn unsafe_code_is_in_the_engine_and_in_platform_modules() {
+    let files = sources("src-tauri", &[".rs"]);
+    for word in ["unsafe {", "unsafe fn", "unsafe impl", "unsafe extern"] {
+        for (path, line) in lines_with(&files, word) {
+            let allowed =
+                path.starts_with("src-tauri/crates/engine/src/llama") || in_platform_module(path);
+            assert!(allowed, "{path}:{line}");
+        }
+    }
+}
+
+#[test]
+fn every_crate_takes_the_lints_of_the_workspace() {
+    for (path, text) in sources("src-tauri", &["Cargo.toml"])
+        .iter()
+        .chain(&sources("tests", &["Cargo.toml"]))
+    {
+        assert!(text.contains("[lints]\nworkspace = true"), "{path}");
+    }
+}
