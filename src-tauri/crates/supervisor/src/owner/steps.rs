@@ -1,0 +1,177 @@
+//! From what is true to what is done: models read, the policy asked, its steps carried out.
+
+use super::{Event, Preparation, Supervisor, Tier, Waiter, Worker};
+use crate::process::{self, Launch};
+use std::time::Duration;
+use tierbar_core::{
+    Code, Error, TierId,
+    budget::gib,
+    policy::{self, State, Step, Waiting},
+};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// A header is read in milliseconds, in seconds from a disk that sleeps.
+const PREPARATION: Duration = Duration::from_secs(30);
+
+impl Supervisor {
+    /// Does all that is due, until nothing is.
+    pub(super) fn advance(&mut self) {
+        self.queue.retain(|waiter| !waiter.reply.is_closed());
+        self.prepare();
+        loop {
+            let steps = policy::plan(&self.state());
+            if steps.is_empty() {
+                return;
+            }
+            for step in steps {
+                match step {
+                    Step::Start(id) => self.start_worker(&id),
+                    Step::Stop { tier, force } => self.stop_worker(&tier, force),
+                    Step::Grant(request) => self.grant(request),
+                }
+            }
+        }
+    }
+
+    /// Has the models read of all tiers that are waited for and would be loaded.
+    fn prepare(&mut self) {
+        for index in 0..self.tiers.len() {
+            let preparation = self.next();
+            let tier = &mut self.tiers[index];
+            if !self.queue.iter().any(|waiter| waiter.tier == tier.spec.id) {
+                // Read again for the next one: the file may change meanwhile.
+                tier.preparation = Preparation::None;
+            } else if matches!(tier.preparation, Preparation::None)
+                && (tier.worker.is_none() || tier.stale())
+            {
+                tier.preparation = Preparation::Asked(preparation);
+                let (source, events) = (self.options.source.clone(), self.events.clone());
+                let id = tier.spec.id.clone();
+                tokio::spawn(async move {
+                    let asked = id.clone();
+                    let reading = tokio::spawn(async move { source.prepare(&asked).await });
+                    let result = match timeout(PREPARATION, reading).await {
+                        Ok(Ok(result)) => result,
+                        Ok(Err(panic)) => Err(Error::new(
+                            Code::Internal,
+                            format!("{id} could not be planned: {panic}"),
+                        )),
+                        Err(_) => Err(Error::new(
+                            Code::TierFailed,
+                            format!(
+                                "reading the model of {id} took more than {} s",
+                                PREPARATION.as_secs()
+                            ),
+                        )
+                        .hint("check that the disk that holds it is connected and awake")),
+                    };
+                    let _ = events.send(Event::Prepared {
+                        tier: id,
+                        preparation,
+                        result,
+                    });
+                });
+            }
+        }
+    }
+
+    fn state(&self) -> State {
+        // A request for a changed tier must not be given the old worker while the new model is being read.
+        let undecided = |id: &TierId| {
+            let tier = self.tiers.iter().find(|tier| tier.spec.id == *id);
+            tier.is_some_and(|tier| {
+                tier.stale() && !matches!(tier.preparation, Preparation::Done(_))
+            })
+        };
+        let waiting = |waiter: &Waiter| Waiting {
+            request: waiter.request,
+            tier: waiter.tier.clone(),
+        };
+        let decided = self.queue.iter().filter(|waiter| !undecided(&waiter.tier));
+        State {
+            budget: self.options.budget,
+            tiers: self.tiers.iter().map(Tier::view).collect(),
+            queue: decided.map(waiting).collect(),
+        }
+    }
+
+    fn start_worker(&mut self, id: &TierId) {
+        let worker = self.next();
+        let socket = self.sockets.path(id, worker);
+        let options = self.options.clone();
+        let events = self.events.clone();
+        let Some(tier) = self.tier(id) else { return };
+        let (spec, socket) = match (tier.preparation.take(), socket) {
+            (Some(spec), Ok(socket)) => (spec, socket),
+            (None, _) => return,
+            (_, Err(error)) => {
+                tier.fail(&error);
+                self.refuse(id, &error);
+                return;
+            }
+        };
+        tracing::info!(tier = %id, model = %spec.model, planned = %gib(spec.plan.total_bytes()), "loading");
+        let launch = Launch {
+            tier: id.clone(),
+            program: options.worker,
+            spec: spec.clone(),
+            socket: socket.clone(),
+            log: options.log_dir.join(format!("worker-{id}.log")),
+            load_silence: options.load_silence,
+            stop_deadline: options.stop_deadline,
+        };
+        let stop = CancellationToken::new();
+        let reporter = id.clone();
+        process::run(launch, stop.clone(), move |report| {
+            let _ = events.send(Event::Process {
+                tier: reporter.clone(),
+                worker,
+                report,
+            });
+        });
+        tier.started(Worker::new(worker, tier.spec.clone(), spec, socket, stop));
+    }
+
+    fn stop_worker(&mut self, id: &TierId, force: bool) {
+        let loaded = |waiter: &&Waiter| {
+            self.tiers
+                .iter()
+                .any(|tier| tier.spec.id == waiter.tier && tier.worker.is_some())
+        };
+        let next = self
+            .queue
+            .iter()
+            .find(|waiter| !loaded(waiter))
+            .map(|waiter| waiter.tier.clone());
+        let Some(tier) = self.tier(id) else { return };
+        let why = match (tier.wished(), next) {
+            (None, Some(next)) => format!("ended to make room for {next}"),
+            (None, None) => "ended because the memory budget was lowered".to_owned(),
+            (Some(error), _) => error.message.clone(),
+        };
+        tracing::info!(tier = %id, force, why, "stopping");
+        tier.stopping(why);
+    }
+
+    fn grant(&mut self, request: u64) {
+        let Some(at) = self
+            .queue
+            .iter()
+            .position(|waiter| waiter.request == request)
+        else {
+            return;
+        };
+        let Waiter {
+            tier: id, reply, ..
+        } = self.queue.remove(at);
+        let (now, events) = (self.next(), self.events.clone());
+        let Some(tier) = self.tier(&id) else { return };
+        tier.last_used = now;
+        if let Some(worker) = &mut tier.worker {
+            worker.leases += 1;
+            // If nobody takes it, the lease is dropped here and so released.
+            let _ = reply.send(Ok(worker.lease(id, events)));
+        }
+    }
+}
