@@ -35,7 +35,7 @@ architecture: string,
  */
 name: string | null, 
 /**
- * The most common quant among the weights, such as `Q4_1`.
+ * The file's quantisation, such as `Q4_K_M`.
  */
 quant: string, file_bytes: number, 
 /**

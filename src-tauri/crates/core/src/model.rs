@@ -31,7 +31,7 @@ pub struct ModelAccount {
     pub architecture: String,
     /// `general.name`, if the file has one.
     pub name: Option<String>,
-    /// The most common quant among the weights, such as `Q4_1`.
+    /// The file's quantisation, such as `Q4_K_M`.
     pub quant: String,
     #[cfg_attr(test, ts(type = "number"))]
     pub file_bytes: u64,

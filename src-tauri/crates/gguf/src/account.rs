@@ -4,9 +4,8 @@ use crate::{
     fault::{Fault, invalid},
     header::{Header, MAX_LAYERS, Value},
     keys::Keys,
-    kv,
+    kv, quant,
 };
-use std::collections::BTreeMap;
 use tierbar_core::ModelAccount;
 
 pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ModelAccount, Fault> {
@@ -44,7 +43,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ModelAccount, Fault
             .text("general.name")
             .filter(|name| !name.trim().is_empty())
             .map(str::to_owned),
-        quant: dominant_type(header).to_owned(),
+        quant: quant::name(&keys, header).to_owned(),
         file_bytes,
         dense_bytes: sum(false),
         expert_bytes: sum(true),
@@ -90,21 +89,6 @@ fn loadable(keys: &Keys) -> Result<(), Fault> {
         ),
         _ => Ok(()),
     }
-}
-
-/// The type that most bytes of the file have.
-fn dominant_type(header: &Header) -> &'static str {
-    let mut bytes = BTreeMap::new();
-    for tensor in &header.tensors {
-        let (_, sum) = bytes
-            .entry(tensor.kind.id)
-            .or_insert((tensor.kind.name, 0u64));
-        *sum += tensor.bytes;
-    }
-    bytes
-        .into_values()
-        .max_by_key(|&(_, bytes)| bytes)
-        .map_or("F32", |(name, _)| name)
 }
 
 fn vocabulary(keys: &Keys) -> Result<u32, Fault> {

@@ -11,6 +11,7 @@ mod ggml;
 mod header;
 mod keys;
 mod kv;
+mod quant;
 mod source;
 
 use std::{
