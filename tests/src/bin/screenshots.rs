@@ -122,22 +122,31 @@ async fn tray_menu(folder: &Path) {
         .and_then(reqwest::Response::error_for_status)
         .expect("an answer");
 
-    let (width, icon) = (1440, (1440 - 16, 14));
-    let (x, y, menu_width, menu_height) = until("the open menu", async || {
-        desk.display.press(icon.0, icon.1, 3);
-        desk.display.menus().pop()
+    let (width, panel) = (1440_u16, 28_u16);
+    until("the icon in the panel", async || {
+        let end = desk
+            .display
+            .picture((width - panel).cast_signed(), 0, panel, panel);
+        end.pixels().any(|pixel| pixel.0 == [0, 0, 0]).then_some(())
     })
     .await;
-    let left = x - 60;
+    desk.display.press(
+        (width - panel / 2).cast_signed(),
+        panel.cast_signed() / 2,
+        1,
+    );
+    let (x, y, _, height) = until("the open menu", async || desk.display.menus().pop()).await;
+    let mut before = None;
     let picture = until("the drawn menu", async || {
-        let picture = desk.display.picture(
-            left,
-            0,
+        let left = x - 60;
+        let (shown, below) = (
             width - left.cast_unsigned(),
-            y.cast_unsigned() + menu_height + 40,
+            y.cast_unsigned() + height + 40,
         );
-        let inside = picture.get_pixel(u32::from(menu_width), y.cast_unsigned().into());
-        (inside.0 != [0, 0, 0]).then_some(picture)
+        let now = desk.display.picture(left, 0, shown, below);
+        let still = before.as_ref() == Some(&now);
+        before = Some(now);
+        before.clone().filter(|_| still)
     })
     .await;
     picture
