@@ -132,6 +132,41 @@ async fn a_younger_request_for_the_loaded_tier_waits_behind_an_older_one_for_ano
 }
 
 #[tokio::test]
+async fn the_tier_that_has_to_drain_does_not_change_with_every_lease_that_ends() {
+    let bench = Bench::with(
+        &[("a", "good", 1), ("b", "good", 1), ("c", "good", 1)],
+        |options| {
+            options.budget.max_loaded = 2;
+        },
+    );
+    let (a, c) = (id("a"), id("c"));
+    let (first, second) = (
+        bench.lease("a").await.unwrap(),
+        bench.lease("a").await.unwrap(),
+    );
+    let other = bench.lease("b").await.unwrap();
+    let mut waiting = bench.handle.lease(&c);
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("a leased tier was ended"),
+        _ = bench.when("c", |status| status.reason.is_some()) => {}
+    }
+    drop(first);
+    let mut again = bench.handle.lease(&a);
+    tokio::select! {
+        biased;
+        _ = &mut again => panic!("a tier that has to drain was leased again"),
+        // The one that stays is open to all, and comes after the others in the owner's order.
+        lease = bench.lease("b") => drop(lease.unwrap()),
+    }
+    drop(second);
+    assert_eq!(soon(waiting).await.unwrap().tier(), &c);
+    drop(again);
+    drop(other);
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn a_changed_tier_serves_its_leases_and_restarts_at_the_next_request() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();

@@ -203,9 +203,10 @@ fn a_plan_that_can_never_fit_holds_nobody_up() {
         tier("huge", Stopped, 11),
         tier("c", Stopped, 5),
     ];
-    let state = state(1, tiers, &["huge", "c"]);
-    assert!(!fits_alone(&state.budget, 11));
-    assert_eq!(plan(&state), [stop("a")]);
+    let alone = state(1, tiers.clone(), &["huge"]);
+    assert!(!fits_alone(&alone.budget, 11));
+    assert_eq!(plan(&alone), [], "nobody is ended for nothing");
+    assert_eq!(plan(&state(1, tiers, &["huge", "c"])), [stop("a")]);
 }
 
 #[test]
@@ -214,6 +215,19 @@ fn a_stop_wish_drains_and_grants_nothing() {
     assert_eq!(wished(leased("a", 5)), []);
     assert_eq!(wished(tier("a", Ready, 5)), [stop("a")]);
     assert_eq!(wished(tier("a", Stopping, 5)), []);
+}
+
+#[test]
+fn a_wish_that_was_not_lifted_starts_nothing() {
+    let tiers = vec![wish(StopWish::Drain, tier("a", Stopped, 5))];
+    assert_eq!(plan(&state(1, tiers, &["a"])), []);
+}
+
+#[test]
+fn whoever_waits_for_a_tier_to_come_back_keeps_its_place() {
+    let tiers = vec![wish(StopWish::Drain, leased("a", 6)), tier("b", Stopped, 4)];
+    assert_eq!(plan(&state(2, tiers.clone(), &["b", "a"])), [start("b")]);
+    assert_eq!(plan(&state(2, tiers, &["a", "b"])), []);
 }
 
 #[test]
