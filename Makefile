@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test build lint mac-check screenshots setup binaries ui clean
+.PHONY: help run test build lint mac-check screenshots setup binaries all-targets ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -37,9 +37,9 @@ mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on
 	@$(with) tests/run mac-check
 
 screenshots: ## Make the pictures of docs/images
-	@bundle/setup test
-	@$(MAKE) --no-print-directory binaries
-	@$(with) python3 tests/screenshots
+	@bundle/setup screenshots
+	@$(MAKE) --no-print-directory all-targets
+	@$(with) target/release/screenshots
 
 setup: ## Install what building and testing need
 	@bundle/setup test
@@ -51,6 +51,10 @@ clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
 
 binaries: ui
 	@$(with) cargo build --release --locked --workspace --bins
+
+# What the tests run and are. Built at once, since their dependencies turn on features that `binaries` does without.
+all-targets: ui
+	@$(with) cargo build --release --locked --workspace --all-targets
 
 # The page is compiled into the binaries: it is only built again when it changed, so that they are too.
 ui_sources := $(shell find ui \( -name node_modules -o -name dist \) -prune -o -type f -print)
