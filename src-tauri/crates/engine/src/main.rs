@@ -49,12 +49,12 @@ struct Args {
     #[arg(long)]
     id: Option<String>,
     /// Context in tokens; capped by what the model was trained for
-    #[arg(long, default_value_t = 4096)]
+    #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     context: u32,
     /// Cell type of the KV cache: f16, q8_0 or q4_0
     #[arg(long, default_value = "f16")]
     kv_cache: KvCache,
-    /// Threads to compute with; 0 takes the fast cores but one
+    /// Threads to compute with, at most one per core; 0 takes the fast cores and leaves one core free
     #[arg(long, default_value_t = 0)]
     threads: u16,
     /// Layers to place on the GPU; below 0 places all
@@ -107,11 +107,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         ));
     }
     let model = Arc::new(Model::load(&args.model, args.gpu_layers)?);
-    let threads = if args.threads == 0 {
-        platform::compute_threads()
-    } else {
-        args.threads
-    };
+    let threads = platform::compute_threads(args.threads);
     let context = Context::new(
         Arc::clone(&model),
         ContextParams {

@@ -10,11 +10,17 @@ use linux as system;
 #[cfg(target_os = "macos")]
 use macos as system;
 
-/// Threads to compute with: the fast cores, and never all of them, so that the desktop keeps one.
-pub(crate) fn compute_threads() -> u16 {
+/// Threads to compute with: what was asked for, as far as there are cores. For 0 the fast cores, and never all of them,
+/// so that the desktop keeps one.
+pub(crate) fn compute_threads(asked: u16) -> u16 {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let fast = system::fast_cores().unwrap_or(available);
-    u16::try_from(fast.min(available.saturating_sub(1)).max(1)).unwrap_or(1)
+    let threads = match usize::from(asked) {
+        0 => system::fast_cores()
+            .unwrap_or(available)
+            .min(available.saturating_sub(1)),
+        asked => asked.min(available),
+    };
+    u16::try_from(threads.max(1)).unwrap_or(1)
 }
 
 /// Ends the process without running C++ destructors, which would pull llama.cpp's globals from under its threads.

@@ -42,6 +42,14 @@ async fn the_context_is_capped_by_what_the_model_was_trained_for() {
 }
 
 #[tokio::test]
+async fn more_threads_than_cores_are_not_started() {
+    let worker = Worker::start(&model(SMOLLM), &["--context", "256", "--threads", "60000"]).await;
+    worker.ready();
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(worker.get("/props").await["threads"], cores);
+}
+
+#[tokio::test]
 async fn it_ends_when_stdin_closes_and_removes_its_socket() {
     let mut worker = Worker::smollm().await;
     assert!(worker.socket.exists());
