@@ -1,5 +1,7 @@
 //! The invariants of ARCHITECTURE.md, checked over `cargo metadata` and the sources.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 use serde_json::Value;
 use std::{
     collections::BTreeMap,

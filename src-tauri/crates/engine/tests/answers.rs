@@ -1,5 +1,7 @@
 //! What the worker answers, beside what upstream's llama-server answered on the same files.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod support;
 
 use serde_json::{Value, json};
