@@ -59,9 +59,8 @@ all-targets: ui
 # The page is compiled into the binaries: it is only built again when it changed, so that they are too.
 ui_sources := $(shell find ui \( -name node_modules -o -name dist \) -prune -o -type f -print)
 
-ui: target/ui.stamp
+ui: ui/dist/index.html
 
-target/ui.stamp: $(ui_sources)
+ui/dist/index.html: $(ui_sources)
 	@echo "▸ User interface"
 	@cd ui && ../$(with) npm run --silent build
-	@mkdir -p $(@D) && touch $@
