@@ -1,5 +1,26 @@
 //! Puts the parts together: one host per data folder, in the app or under `tierbar serve`.
+//!
+//! It owns the data folder, the configuration file, the status and the server's life. Answering requests is the
+//! gateway's work, worker processes are the supervisor's.
 
+mod board;
+mod config;
+mod folder;
+mod listen;
+mod log;
+mod models;
+mod ownership;
+mod platform;
+mod raise;
+mod services;
+mod start;
+mod worker;
+
+pub use folder::data_folder;
+pub use log::log_to_folder;
+pub use ownership::{Running, running};
+
+use services::Shared;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -32,83 +53,69 @@ pub struct HostOptions {
 }
 
 /// A running host. Dropping it does not end it; [`Host::shutdown`] does.
-#[derive(Debug, Clone)]
-pub struct Host(Arc<()>);
+#[derive(Debug)]
+pub struct Host {
+    shared: Arc<Shared>,
+    server: start::Server,
+}
 
 impl Host {
-    /// Starts the API and returns once it listens.
+    /// Starts the API and returns once it listens. Must be called within a tokio runtime, which then runs the host.
+    ///
+    /// # Errors
+    /// `AlreadyRunning`, `PortTaken`, `ConfigInvalid` or `Storage`, each with what to do about it; `Internal` if the
+    /// worker's program is missing. Nothing is left running or locked.
     pub async fn start(options: HostOptions) -> Result<Self, Error> {
-        let _ = options;
-        Ok(Self(Arc::new(())))
+        start::start(options).await
     }
+
     /// Base address of the API, such as `http://127.0.0.1:11435`.
     #[must_use]
     pub fn url(&self) -> &str {
-        ""
+        self.server.url()
     }
+
     #[must_use]
     pub fn token(&self) -> &str {
-        ""
+        self.server.token().as_str()
     }
+
     #[must_use]
     pub fn token_file(&self) -> &Path {
-        Path::new("")
+        self.server.token().path()
     }
+
     /// The data folder.
     #[must_use]
     pub fn home(&self) -> &Path {
-        Path::new("")
+        self.shared.home()
     }
+
     /// The status as it changes. While a receiver lives, readings are taken every second.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<Arc<Status>> {
-        loop {}
+        self.shared.board.watch()
     }
+
     #[must_use]
     pub fn tiers(&self) -> Arc<dyn Tiers> {
-        loop {}
+        Arc::new(self.shared.supervisor.clone())
     }
+
+    /// The configuration in force.
     #[must_use]
     pub fn config(&self) -> watch::Receiver<Arc<Config>> {
-        loop {}
+        self.shared.in_force.subscribe()
     }
+
     /// Called when somebody asks the app to show its chat window (`POST /tierbar/v1/raise`).
     pub fn on_raise(&self, raise: impl Fn() + Send + Sync + 'static) {
-        let _ = raise;
+        *self.shared.raise.lock() = Some(Arc::new(raise));
     }
-    /// Stops accepting, lets answers finish briefly, ends the workers. Safe to call twice.
-    pub async fn shutdown(&self) {}
-}
 
-/// The data folder that is used when none is given: `TIERBAR_HOME`, else the system's usual place. For the shell, which
-/// shows it when the host could not start.
-#[must_use]
-pub fn data_folder() -> PathBuf {
-    PathBuf::new()
-}
-
-/// A host that owns a data folder now.
-#[derive(Debug, Clone)]
-pub struct Running {
-    pub pid: u32,
-    pub url: String,
-    pub token: String,
-    pub kind: HostKind,
-}
-
-/// The host that owns the data folder `home` (the usual one if `None`), if one runs.
-#[must_use]
-pub fn running(home: Option<&Path>) -> Option<Running> {
-    let _ = home;
-    None
-}
-
-impl Running {
-    /// Asks the app to show its chat window.
-    ///
-    /// # Errors
-    /// `NotFound` if the host has no windows.
-    pub async fn raise(&self) -> Result<(), Error> {
-        Ok(())
+    /// Stops accepting, lets answers finish briefly, ends the workers, gives the data folder back. Safe to call
+    /// twice: both calls return once it is done.
+    pub async fn shutdown(&self) {
+        self.server.shutdown(&self.shared.supervisor).await;
     }
 }

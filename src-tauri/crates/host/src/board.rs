@@ -1,0 +1,162 @@
+//! The status: put together from readings, tiers and speed, and published when it has changed.
+
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
+use tierbar_core::{lease::Tiers, status::Status};
+use tierbar_gateway::SpeedMeter;
+use tierbar_supervisor::Handle;
+use tierbar_telemetry::{Reading, Sampler, footprint};
+use tokio::{
+    sync::{Notify, watch},
+    task::spawn_blocking,
+    time::{Instant, sleep_until},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How often readings are taken while somebody watches, and while nobody does.
+const WATCHED: Duration = Duration::from_secs(1);
+const UNWATCHED: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct Board {
+    url: String,
+    supervisor: Handle,
+    speed: SpeedMeter,
+    reading: Mutex<Reading>,
+    notices: Mutex<Vec<String>>,
+    published: watch::Sender<Arc<Status>>,
+    /// Somebody has begun to watch.
+    watcher: Notify,
+}
+
+impl Board {
+    pub(crate) fn new(
+        url: String,
+        supervisor: Handle,
+        speed: SpeedMeter,
+        reading: Reading,
+    ) -> Self {
+        let (reading, notices) = (Mutex::new(reading), Mutex::new(Vec::new()));
+        let first = Arc::new(compose(&url, &supervisor, &speed, &reading, &notices));
+        Self {
+            url,
+            supervisor,
+            speed,
+            reading,
+            notices,
+            published: watch::Sender::new(first),
+            watcher: Notify::new(),
+        }
+    }
+
+    /// The status as it is now; those who watch see it too.
+    pub(crate) fn now(&self) -> Arc<Status> {
+        let now = compose(
+            &self.url,
+            &self.supervisor,
+            &self.speed,
+            &self.reading,
+            &self.notices,
+        );
+        self.published.send_if_modified(|published| {
+            let differs = **published != now;
+            if differs {
+                *published = Arc::new(now);
+            }
+            differs
+        });
+        Arc::clone(&self.published.borrow())
+    }
+
+    pub(crate) fn watch(&self) -> watch::Receiver<Arc<Status>> {
+        self.now();
+        let receiver = self.published.subscribe();
+        self.watcher.notify_one();
+        receiver
+    }
+
+    pub(crate) fn notice(&self, notices: Vec<String>) {
+        *self.notices.lock() = notices;
+        self.now();
+    }
+
+    /// Keeps the status up to date until `closing`.
+    pub(crate) async fn run(&self, mut sampler: Sampler, closing: CancellationToken) {
+        let mut tiers = self.supervisor.watch();
+        let mut sampled = Instant::now();
+        let mut read: Vec<u32> = Vec::new();
+        loop {
+            let period = if self.published.receiver_count() > 0 {
+                WATCHED
+            } else {
+                UNWATCHED
+            };
+            let due = tokio::select! {
+                () = closing.cancelled() => return,
+                () = sleep_until(sampled + period) => true,
+                () = self.watcher.notified() => sampled.elapsed() >= WATCHED,
+                changed = tiers.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    // A worker that has just started is read at once, and once: some cannot be read.
+                    let pids: Vec<u32> = tiers.borrow_and_update().iter().filter_map(|tier| tier.pid).collect();
+                    if pids.iter().any(|pid| !read.contains(pid)) {
+                        self.read_footprints().await;
+                    }
+                    read = pids;
+                    false
+                }
+            };
+            if due {
+                sampled = Instant::now();
+                *self.reading.lock() = sampler.sample();
+                self.read_footprints().await;
+            }
+            self.now();
+        }
+    }
+
+    async fn read_footprints(&self) {
+        let workers: Vec<_> = self
+            .supervisor
+            .snapshot()
+            .into_iter()
+            .filter_map(|tier| Some((tier.id, tier.pid?)))
+            .collect();
+        if workers.is_empty() {
+            return;
+        }
+        let read = spawn_blocking(move || {
+            workers
+                .into_iter()
+                .filter_map(|(tier, pid)| Some((tier, footprint(pid)?)))
+                .collect::<Vec<_>>()
+        });
+        if let Ok(footprints) = read.await
+            && !footprints.is_empty()
+        {
+            self.supervisor.set_footprints(footprints);
+        }
+    }
+}
+
+fn compose(
+    url: &str,
+    supervisor: &Handle,
+    speed: &SpeedMeter,
+    reading: &Mutex<Reading>,
+    notices: &Mutex<Vec<String>>,
+) -> Status {
+    let Reading { ram, swap } = *reading.lock();
+    Status {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        url: url.to_owned(),
+        ram,
+        swap,
+        speed: speed.speed(),
+        budget: supervisor.budget(),
+        tiers: supervisor.snapshot(),
+        notices: notices.lock().clone(),
+    }
+}

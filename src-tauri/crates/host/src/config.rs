@@ -1,0 +1,175 @@
+//! `config.toml`: the owner of the file. It reads, watches and edits it, and keeps the configuration in force.
+//!
+//! A file that cannot be used never replaces a configuration that works: at start it is refused, later the
+//! configuration before it stays in force and a notice says what is wrong.
+
+mod edit;
+mod read;
+mod template;
+mod watch;
+
+pub(crate) use watch::{Watching, watch};
+
+use parking_lot::Mutex;
+use read::{Parsed, parse};
+use serde_json::{Map, Value};
+use std::{
+    fs,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tierbar_core::{Code, Config, Error};
+
+#[derive(Debug)]
+pub(crate) struct ConfigFile {
+    path: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The file as it was last seen, good or bad.
+    text: String,
+    config: Arc<Config>,
+    notices: Vec<String>,
+}
+
+impl ConfigFile {
+    /// Reads the file, or writes one that explains itself. Blocking.
+    ///
+    /// # Errors
+    /// `ConfigInvalid` with the line; `Storage` if the file cannot be read or written.
+    pub(crate) fn open(path: PathBuf, models: &Path) -> Result<Self, Error> {
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let text = template::first(models);
+                write(&path, &text)?;
+                text
+            }
+            Err(error) => return Err(unreadable(&path, &error)),
+        };
+        let Parsed { config, notices } = parse(&text)?;
+        Ok(Self {
+            path,
+            state: Mutex::new(State {
+                text,
+                config: Arc::new(config),
+                notices,
+            }),
+        })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The configuration in force.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.state.lock().config)
+    }
+
+    /// What the user should know about the file.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.state.lock().notices.clone()
+    }
+
+    /// Reads the file again. `false` if nothing about it has changed. Blocking.
+    pub(crate) fn reload(&self) -> bool {
+        let mut state = self.state.lock();
+        let read = fs::read_to_string(&self.path);
+        if read.as_ref().is_ok_and(|text| *text == state.text) {
+            return false;
+        }
+        let outcome = match read {
+            Ok(text) => {
+                let parsed = parse(&text);
+                state.text = text;
+                parsed
+            }
+            Err(error) => {
+                state.text = String::new();
+                Err(unreadable(&self.path, &error))
+            }
+        };
+        match outcome {
+            Ok(Parsed { config, notices }) => {
+                state.config = Arc::new(config);
+                state.notices = notices;
+            }
+            Err(error) => {
+                state.notices = vec![format!(
+                    "{error}. The configuration before it stays in force."
+                )]
+            }
+        }
+        true
+    }
+
+    /// Merges a partial configuration into the file; comments and unknown keys in it stay. Blocking.
+    ///
+    /// # Errors
+    /// `BadRequest` for a key that does not exist, `ConfigInvalid` for a wrong value, or for a file that is broken
+    /// already; `Storage` if it cannot be written. The file is then as it was.
+    pub(crate) fn patch(&self, patch: &Map<String, Value>) -> Result<(), Error> {
+        let mut state = self.state.lock();
+        let before = match fs::read_to_string(&self.path) {
+            Ok(text) => text,
+            // Removed by hand: what is in force is what the user sees.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                toml::to_string(&*state.config)
+                    .map_err(|error| Error::new(Code::Internal, error.to_string()))?
+            }
+            Err(error) => return Err(unreadable(&self.path, &error)),
+        };
+        let text = edit::merge(&before, patch)?;
+        let Parsed { config, notices } = parse(&text).map_err(|error| match parse(&before) {
+            // The value that is wrong came with the patch, so the line means nothing to whoever sent it.
+            Ok(_) => edit::without_line(error),
+            Err(broken) => broken,
+        })?;
+        if text != before {
+            write(&self.path, &text)?;
+        }
+        *state = State {
+            text,
+            config: Arc::new(config),
+            notices,
+        };
+        Ok(())
+    }
+}
+
+/// All of it or nothing, also if the power fails.
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    // A link, as people have who keep their settings in a repository, stays a link.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let replace = || {
+        let mut file = tempfile::NamedTempFile::new_in(target.parent().unwrap_or(Path::new(".")))?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        if let Ok(before) = fs::metadata(&target) {
+            file.as_file().set_permissions(before.permissions())?;
+        }
+        file.persist(&target)?;
+        io::Result::Ok(())
+    };
+    replace().map_err(|error| {
+        Error::new(
+            Code::Storage,
+            format!("{} cannot be written: {error}", path.display()),
+        )
+        .hint("free some space, or make the file writable")
+    })
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    Error::new(
+        Code::Storage,
+        format!("{} cannot be read: {error}", path.display()),
+    )
+}
+
+#[cfg(test)]
+mod tests;

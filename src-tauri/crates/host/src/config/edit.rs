@@ -1,0 +1,121 @@
+//! Editing the text of a configuration by a partial one, with its comments kept.
+
+use super::read::keys;
+use serde_json::{Map, Value};
+use tierbar_core::{Code, Config, Error};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
+
+/// # Errors
+/// `BadRequest` if the patch names a key that does not exist or holds what TOML cannot; `ConfigInvalid` if the text
+/// is broken already.
+pub(crate) fn merge(text: &str, patch: &Map<String, Value>) -> Result<String, Error> {
+    refuse_unknown(patch)?;
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        Error::new(
+            Code::ConfigInvalid,
+            format!("config.toml is broken already: {}", error.message()),
+        )
+        .hint("repair the file first")
+    })?;
+    apply(document.as_table_mut(), patch, "")?;
+    Ok(document.to_string())
+}
+
+/// The error of a merged text, less the line that the sender of a patch has never seen.
+pub(crate) fn without_line(mut error: Error) -> Error {
+    error.details.remove("line");
+    if let Some((place, what)) = error.message.split_once(": ")
+        && place.starts_with("config.toml")
+    {
+        error.message = what.to_owned();
+    }
+    error
+}
+
+fn refuse_unknown(patch: &Map<String, Value>) -> Result<(), Error> {
+    let mut unknown = Vec::new();
+    // A wrong type ends the search early and is told with its key after the merge.
+    let _: Result<Config, _> =
+        serde_ignored::deserialize(Value::Object(without_null(patch)), |path| {
+            unknown.push(keys(&path).join("."))
+        });
+    match unknown.first() {
+        None => Ok(()),
+        Some(key) => Err(Error::new(
+            Code::BadRequest,
+            format!("the configuration has no key {key}"),
+        )),
+    }
+}
+
+fn without_null(object: &Map<String, Value>) -> Map<String, Value> {
+    let kept = object.iter().filter(|(_, value)| !value.is_null());
+    kept.map(|(key, value)| match value {
+        Value::Object(inner) => (key.clone(), Value::Object(without_null(inner))),
+        other => (key.clone(), other.clone()),
+    })
+    .collect()
+}
+
+fn apply(table: &mut dyn TableLike, patch: &Map<String, Value>, path: &str) -> Result<(), Error> {
+    for (key, new) in patch {
+        let here = if path.is_empty() {
+            key.clone()
+        } else {
+            format!("{path}.{key}")
+        };
+        match new {
+            Value::Null => {
+                table.remove(key);
+            }
+            Value::Object(inner) => {
+                if !table.get(key).is_some_and(Item::is_table_like) {
+                    let mut section = Table::new();
+                    // Without a line of its own where it only holds other tables.
+                    section.set_implicit(inner.values().all(Value::is_object) && !inner.is_empty());
+                    table.insert(key, Item::Table(section));
+                }
+                if let Some(section) = table.get_mut(key).and_then(Item::as_table_like_mut) {
+                    apply(section, inner, &here)?;
+                }
+            }
+            other => set(table, key, toml_value(other, &here)?),
+        }
+    }
+    Ok(())
+}
+
+/// Replaces the value alone: what stands before and after it on its line stays.
+fn set(table: &mut dyn TableLike, key: &str, mut new: toml_edit::Value) {
+    if let Some(Item::Value(old)) = table.get_mut(key) {
+        *new.decor_mut() = old.decor().clone();
+        *old = new;
+    } else {
+        table.insert(key, value(new));
+    }
+}
+
+fn toml_value(json: &Value, path: &str) -> Result<toml_edit::Value, Error> {
+    let impossible = || Error::new(Code::BadRequest, format!("{path} cannot be {json}"));
+    Ok(match json {
+        Value::Null => return Err(impossible()),
+        Value::Bool(truth) => (*truth).into(),
+        Value::String(text) => text.as_str().into(),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => whole.into(),
+            (None, Some(real)) if number.is_f64() => real.into(),
+            _ => return Err(impossible()),
+        },
+        Value::Array(items) => {
+            let items: Result<Array, _> = items.iter().map(|item| toml_value(item, path)).collect();
+            items?.into()
+        }
+        Value::Object(fields) => {
+            let mut table = InlineTable::new();
+            for (key, field) in fields {
+                table.insert(key, toml_value(field, path)?);
+            }
+            table.into()
+        }
+    })
+}

@@ -1,0 +1,210 @@
+//! From text to a checked configuration. Whatever is wrong is told with its line and its key.
+
+use crate::listen;
+use serde_ignored::Path as Ignored;
+use std::ops::Range;
+use tierbar_core::{Code, Config, Error, config::TierConfig};
+use toml_edit::{Document, Item, TableLike};
+
+/// More threads than any machine of today has cores.
+const MOST_THREADS: u16 = 1024;
+const LONGEST_TEXT: usize = 4096;
+
+#[derive(Debug)]
+pub(crate) struct Parsed {
+    pub(crate) config: Config,
+    /// Keys that have no meaning.
+    pub(crate) notices: Vec<String>,
+}
+
+/// # Errors
+/// `ConfigInvalid` with the line.
+pub(crate) fn parse(text: &str) -> Result<Parsed, Error> {
+    let source = Source::new(text)?;
+    let mut unknown = Vec::new();
+    let deserializer = toml::Deserializer::parse(text)
+        .map_err(|error| source.wrong(error.span(), error.message()))?;
+    let config: Config = serde_ignored::deserialize(deserializer, |path| unknown.push(keys(&path)))
+        .map_err(|error| source.wrong(error.span(), error.message()))?;
+    check(&config).map_err(|Problem { keys, wrong }| source.wrong(source.span(&keys), &wrong))?;
+    let notices = unknown
+        .iter()
+        .map(|keys| {
+            let line = source.span(keys).map_or_else(String::new, |span| {
+                format!(" line {}", source.line(span.start))
+            });
+            format!(
+                "config.toml{line}: there is no key {}; it has no effect",
+                keys.join(".")
+            )
+        })
+        .collect();
+    Ok(Parsed { config, notices })
+}
+
+/// A value of the right type that still cannot be.
+struct Problem {
+    keys: Vec<String>,
+    wrong: String,
+}
+
+fn check(config: &Config) -> Result<(), Problem> {
+    let at = |keys: &[&str]| {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        move |wrong: String| Problem { keys, wrong }
+    };
+    listen::parse(&config.listen).map_err(at(&["listen"]))?;
+    path(&config.models_dir).map_err(at(&["models_dir"]))?;
+    for allowed in &config.allowed_origins {
+        origin(allowed).map_err(at(&["allowed_origins"]))?;
+    }
+    for (id, tier) in &config.tiers {
+        let TierConfig {
+            model,
+            context,
+            kv_cache: _,
+            threads,
+        } = tier;
+        let at = |key| at(&["tiers", id.as_str(), key]);
+        path(model).map_err(at("model"))?;
+        if !TierConfig::CONTEXT.contains(context) {
+            let (least, most) = (TierConfig::CONTEXT.start(), TierConfig::CONTEXT.end());
+            return Err(at("context")(format!(
+                "{context} tokens; it must lie between {least} and {most}"
+            )));
+        }
+        if *threads > MOST_THREADS {
+            return Err(at("threads")(format!(
+                "{threads}; at most {MOST_THREADS} make sense, and 0 chooses"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn path(text: &str) -> Result<(), String> {
+    if text.len() > LONGEST_TEXT || text.chars().any(char::is_control) {
+        return Err("this cannot be the name of a file".to_owned());
+    }
+    Ok(())
+}
+
+fn origin(origin: &str) -> Result<(), String> {
+    let plain = |text: &str, more: &[u8]| {
+        !text.is_empty()
+            && text
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || more.contains(&b))
+    };
+    if origin
+        .split_once("://")
+        .is_some_and(|(scheme, host)| plain(scheme, b"+-.") && plain(host, b"-.:[]"))
+    {
+        return Ok(());
+    }
+    Err(format!(
+        "\"{origin}\" is not an origin; one is such as \"http://localhost:3000\", without a path"
+    ))
+}
+
+/// The text with the place of each key.
+struct Source<'a> {
+    text: &'a str,
+    document: Document<&'a str>,
+}
+
+impl<'a> Source<'a> {
+    fn new(text: &'a str) -> Result<Self, Error> {
+        Document::parse(text)
+            .map(|document| Self { text, document })
+            .map_err(|error| {
+                wrong_at(
+                    line(text, error.span().map_or(0, |span| span.start)),
+                    error.message(),
+                )
+            })
+    }
+
+    fn line(&self, offset: usize) -> usize {
+        line(self.text, offset)
+    }
+
+    /// Where the value of a key stands, else the nearest table around it.
+    fn span(&self, keys: &[String]) -> Option<Range<usize>> {
+        let mut item = self.document.as_item();
+        let mut span = None;
+        for key in keys {
+            let Some((key, inner)) = item
+                .as_table_like()
+                .and_then(|table| table.get_key_value(key))
+            else {
+                break;
+            };
+            span = key.span().or(span);
+            item = inner;
+        }
+        span
+    }
+
+    fn wrong(&self, span: Option<Range<usize>>, message: &str) -> Error {
+        let Some(span) = span else {
+            return Error::new(Code::ConfigInvalid, format!("config.toml: {message}"));
+        };
+        let mut keys = Vec::new();
+        let named = find(self.document.as_table(), span.start, &mut keys);
+        let message = if named {
+            format!("{}: {message}", keys.join("."))
+        } else {
+            message.to_owned()
+        };
+        wrong_at(self.line(span.start), &message)
+    }
+}
+
+/// The keys of the value, or of the key, that stands at `offset`.
+fn find(table: &dyn TableLike, offset: usize, keys: &mut Vec<String>) -> bool {
+    for (name, item) in table.iter() {
+        keys.push(name.to_owned());
+        let at = |span: Option<Range<usize>>| span.is_some_and(|span| span.contains(&offset));
+        let inner = item
+            .as_table_like()
+            .is_some_and(|inner| find(inner, offset, keys));
+        let key = table
+            .get_key_value(name)
+            .is_some_and(|(key, _)| at(key.span()));
+        if inner || key || (!matches!(item, Item::Table(_)) && at(item.span())) {
+            return true;
+        }
+        keys.pop();
+    }
+    false
+}
+
+fn wrong_at(line: usize, message: &str) -> Error {
+    Error::new(
+        Code::ConfigInvalid,
+        format!(
+            "config.toml line {line}: {}",
+            message.trim_end_matches('\n')
+        ),
+    )
+    .detail("line", line)
+}
+
+fn line(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());
+    before.iter().filter(|&&byte| byte == b'\n').count() + 1
+}
+
+pub(crate) fn keys(path: &Ignored<'_>) -> Vec<String> {
+    let mut keys = match path {
+        Ignored::Root => return Vec::new(),
+        Ignored::Seq { parent, index } => [keys(parent), vec![index.to_string()]].concat(),
+        Ignored::Map { parent, key } => [keys(parent), vec![key.clone()]].concat(),
+        Ignored::Some { parent }
+        | Ignored::NewtypeStruct { parent }
+        | Ignored::NewtypeVariant { parent } => keys(parent),
+    };
+    keys.retain(|key| !key.is_empty());
+    keys
+}

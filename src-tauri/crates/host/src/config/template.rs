@@ -1,0 +1,59 @@
+//! The file that a first start writes.
+
+use std::path::Path;
+
+/// The model that `make run` brings along.
+const STARTER: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
+
+/// Three tiers; the first has the starter model if it is there.
+pub(crate) fn first(models: &Path) -> String {
+    let starter = if models.join(STARTER).is_file() {
+        STARTER
+    } else {
+        ""
+    };
+    format!(
+        r#"# Tierbar's configuration. Saving it applies it; `listen` takes effect at the next start.
+
+# Where the API answers. Beyond this machine, such as 0.0.0.0:11435, every request needs the token.
+listen = "127.0.0.1:11435"
+
+# Folder of models. Empty: models/ beside this file.
+models_dir = ""
+
+# Web pages of other origins that may call the API, such as "http://localhost:3000".
+allowed_origins = []
+
+[policy]
+# How many models may be in memory at once: "auto" (one up to 16 GB of RAM, else what fits) or a number.
+max_loaded = "auto"
+
+# A tier has:
+#   model     a model's id, a file name in the models folder, or a path; empty: none yet
+#   context   tokens of prompt and answer together
+#   kv_cache  f16, q8_0 or q4_0: smaller ones hold more context in the same memory
+#   threads   CPU threads; 0 chooses
+
+# Triage, classification, routing.
+[tiers.fast]
+model = "{starter}"
+context = 4096
+kv_cache = "f16"
+threads = 0
+
+# Summaries, compression, chat.
+[tiers.primary]
+model = ""
+context = 8192
+kv_cache = "f16"
+threads = 0
+
+# Hard questions.
+[tiers.heavy]
+model = ""
+context = 12288
+kv_cache = "f16"
+threads = 0
+"#
+    )
+}

@@ -1,0 +1,242 @@
+use super::*;
+use serde_json::json;
+use tierbar_core::{TierId, config::KvCache};
+
+fn opened(text: &str) -> (tempfile::TempDir, ConfigFile) {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("config.toml");
+    fs::write(&path, text).unwrap();
+    let file = ConfigFile::open(path, home.path()).unwrap();
+    (home, file)
+}
+
+fn patch(file: &ConfigFile, patch: &Value) -> Result<String, Error> {
+    file.patch(patch.as_object().unwrap())?;
+    Ok(fs::read_to_string(file.path()).unwrap())
+}
+
+fn tier(config: &Config, id: &str) -> tierbar_core::config::TierConfig {
+    config.tiers[&TierId::new(id).unwrap()].clone()
+}
+
+#[test]
+fn a_first_start_writes_a_file_with_the_defaults_of_the_schema() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("config.toml");
+    let file = ConfigFile::open(path.clone(), home.path()).unwrap();
+    let config = file.config();
+    assert_eq!(file.notices(), [""; 0]);
+    assert_eq!(
+        (&*config.listen, &*config.models_dir),
+        (Config::DEFAULT_LISTEN, "")
+    );
+    assert_eq!(config.policy, Config::default().policy);
+    let contexts = ["fast", "primary", "heavy"].map(|id| tier(&config, id).context);
+    assert_eq!(contexts, [4096, 8192, 12288]);
+    assert_eq!(tier(&config, "fast").model, "");
+
+    fs::remove_file(&path).unwrap();
+    fs::write(home.path().join("SmolLM2-135M-Instruct.Q4_1.gguf"), "").unwrap();
+    let file = ConfigFile::open(path, home.path()).unwrap();
+    assert_eq!(
+        tier(&file.config(), "fast").model,
+        "SmolLM2-135M-Instruct.Q4_1.gguf"
+    );
+}
+
+#[test]
+fn wrong_values_are_refused_with_line_and_key() {
+    for (text, message) in [
+        (
+            "listen = 7\n",
+            "config.toml line 1: listen: invalid type: integer `7`, expected a string",
+        ),
+        (
+            "\n\nlisten = \"nowhere\"\n",
+            "config.toml line 3: listen: \"nowhere\" is not an address",
+        ),
+        (
+            "[tiers.fast]\nmodel = \"m\"\ncontext = 12\n",
+            "config.toml line 3: tiers.fast.context: 12 tokens; it must lie",
+        ),
+        (
+            "[tiers.fast]\ncontext = \"many\"\n",
+            "config.toml line 2: tiers.fast.context: invalid type: string \"many\"",
+        ),
+        (
+            "tiers.fast = { kv_cache = \"q5\" }\n",
+            "config.toml line 1: tiers.fast.kv_cache: unknown variant `q5`",
+        ),
+        (
+            "[tiers.fast]\nthreads = 5000\n",
+            "config.toml line 2: tiers.fast.threads: 5000; at most",
+        ),
+        (
+            "[tiers.Fast]\n",
+            "config.toml line 1: tiers.Fast: \"Fast\" cannot name a tier",
+        ),
+        (
+            "[policy]\nmax_loaded = 0\n",
+            "config.toml line 2: policy.max_loaded: max_loaded is \"auto\" or a number",
+        ),
+        (
+            "# x\nallowed_origins = [\"https://a.example/\"]\n",
+            "config.toml line 2: allowed_origins: \"https://a.example/\"",
+        ),
+        ("[tiers.fast\n", "config.toml line 1: "),
+        ("a = 1\na = 2\n", "config.toml line 2: "),
+    ] {
+        let error = parse(text).unwrap_err();
+        assert_eq!(error.code, Code::ConfigInvalid);
+        assert!(
+            error.message.starts_with(message),
+            "{text:?} gave {:?}",
+            error.message
+        );
+    }
+}
+
+#[test]
+fn unknown_keys_are_noticed_with_their_line_and_change_nothing() {
+    let (_home, file) = opened(
+        "colour = \"red\"\n[tiers.fast]\nmodel = \"m\"\n\ntemperature = 1\n[more.of.it]\nx = 1\n",
+    );
+    assert_eq!(
+        file.notices(),
+        [
+            "config.toml line 1: there is no key colour; it has no effect",
+            "config.toml line 6: there is no key more; it has no effect",
+            "config.toml line 5: there is no key tiers.fast.temperature; it has no effect",
+        ]
+    );
+    assert_eq!(tier(&file.config(), "fast").model, "m");
+}
+
+#[test]
+fn a_patch_changes_the_value_and_nothing_around_it() {
+    let text = "# mine\nlisten = \"127.0.0.1:1\"   # here\n\n[tiers.fast] # quick\n# the model\nmodel = \"a\"  # a\ncontext = 4096\n\n[tiers.heavy]\nmodel = \"h\"\n# the end\n";
+    let (_home, file) = opened(text);
+    let changed = patch(
+        &file,
+        &json!({"tiers": {"fast": {"model": "b", "kv_cache": "q8_0"}}}),
+    )
+    .unwrap();
+    let expected = text
+        .replace("\"a\"  # a", "\"b\"  # a")
+        .replace("4096\n", "4096\nkv_cache = \"q8_0\"\n");
+    assert_eq!(changed, expected);
+    assert_eq!(tier(&file.config(), "fast").kv_cache, KvCache::Q8_0);
+
+    let removed = patch(
+        &file,
+        &json!({"tiers": {"heavy": null}, "policy": {"max_loaded": 2}}),
+    )
+    .unwrap();
+    assert!(
+        !removed.contains("heavy") && removed.contains("[policy]\nmax_loaded = 2\n"),
+        "{removed}"
+    );
+    assert!(removed.starts_with("# mine\nlisten = \"127.0.0.1:1\"   # here\n"));
+}
+
+#[test]
+fn a_patch_adds_a_tier_and_an_origin_to_a_file_that_has_none() {
+    let (_home, file) = opened("");
+    let text = patch(
+        &file,
+        &json!({"tiers": {"coder": {"model": "c"}}, "allowed_origins": ["http://a:1"]}),
+    )
+    .unwrap();
+    assert_eq!(
+        text,
+        "allowed_origins = [\"http://a:1\"]\n\n[tiers.coder]\nmodel = \"c\"\n"
+    );
+    assert_eq!(file.config().allowed_origins, ["http://a:1"]);
+}
+
+#[test]
+fn a_wrong_patch_leaves_file_and_configuration_as_they_were() {
+    let text = "[tiers.fast]\nmodel = \"a\"\n";
+    let (_home, file) = opened(text);
+    for (wrong, code, message) in [
+        (
+            json!({"tiers": {"fast": {"context": 1}}}),
+            Code::ConfigInvalid,
+            "tiers.fast.context: 1 tokens",
+        ),
+        (
+            json!({"tiers": {"fast": {"context": "x"}}}),
+            Code::ConfigInvalid,
+            "tiers.fast.context: invalid type",
+        ),
+        (
+            json!({"tiers": {"fast": {"colour": "x"}}}),
+            Code::BadRequest,
+            "the configuration has no key tiers.fast.colour",
+        ),
+        (
+            json!({"tiers": {"A": {}}}),
+            Code::ConfigInvalid,
+            "tiers.A: \"A\" cannot name a tier",
+        ),
+        (
+            json!({"listen": [null]}),
+            Code::BadRequest,
+            "listen cannot be null",
+        ),
+        (
+            json!({"tiers": 7}),
+            Code::ConfigInvalid,
+            "tiers: invalid type",
+        ),
+    ] {
+        let error = patch(&file, &wrong).unwrap_err();
+        assert_eq!(error.code, code, "{wrong}: {error}");
+        assert!(error.message.starts_with(message), "{wrong}: {error}");
+        assert_eq!(fs::read_to_string(file.path()).unwrap(), text);
+    }
+    assert_eq!(tier(&file.config(), "fast").model, "a");
+}
+
+#[test]
+fn a_file_that_breaks_later_keeps_the_configuration_before_it_and_is_not_overwritten() {
+    let (_home, file) = opened("[tiers.fast]\nmodel = \"a\"\n");
+    assert!(!file.reload());
+    fs::write(file.path(), "[tiers.fast]\ncontext = 1\n").unwrap();
+    assert!(file.reload());
+    assert_eq!(tier(&file.config(), "fast").model, "a");
+    let notices = file.notices();
+    assert!(
+        notices[0].starts_with("config.toml line 2: tiers.fast.context"),
+        "{notices:?}"
+    );
+    assert!(
+        notices[0].ends_with("The configuration before it stays in force."),
+        "{notices:?}"
+    );
+
+    let error = patch(&file, &json!({"tiers": {"fast": {"model": "b"}}})).unwrap_err();
+    assert!(error.message.starts_with("config.toml line 2"), "{error}");
+
+    fs::write(file.path(), "[tiers.fast]\nmodel = \"c\"\n").unwrap();
+    assert!(file.reload());
+    assert_eq!(
+        (tier(&file.config(), "fast").model, file.notices().len()),
+        ("c".to_owned(), 0)
+    );
+}
+
+#[test]
+fn a_linked_file_stays_a_link() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, real) = (
+        home.path().join("config.toml"),
+        home.path().join("dotfiles.toml"),
+    );
+    fs::write(&real, "").unwrap();
+    std::os::unix::fs::symlink(&real, &path).unwrap();
+    let file = ConfigFile::open(path.clone(), home.path()).unwrap();
+    patch(&file, &json!({"models_dir": "/m"})).unwrap();
+    assert!(path.is_symlink());
+    assert_eq!(fs::read_to_string(&real).unwrap(), "models_dir = \"/m\"\n");
+}

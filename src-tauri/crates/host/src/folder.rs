@@ -1,0 +1,153 @@
+//! The data folder: where it is, and the names in it.
+
+use std::{
+    fs::{self, DirBuilder, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error};
+
+/// The usual data folder: `TIERBAR_HOME`, else the system's place for a program's data.
+#[must_use]
+pub fn data_folder() -> PathBuf {
+    if let Some(home) = set("TIERBAR_HOME") {
+        return home;
+    }
+    crate::platform::data_folder(&set("HOME").unwrap_or_default())
+}
+
+/// A variable's path, unless it is empty.
+pub(crate) fn set(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
+        .filter(|value| !value.is_empty())
+        .map(PathBuf::from)
+}
+
+/// An existing data folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    /// Makes what is missing. Only the user may enter it.
+    ///
+    /// # Errors
+    /// `Storage` naming the folder that cannot be made.
+    pub(crate) fn open(home: Option<PathBuf>) -> Result<Self, Error> {
+        let home = home.unwrap_or_else(data_folder);
+        let home = std::path::absolute(&home).map_err(|error| unusable(&home, &error))?;
+        let folder = Self(home);
+        for path in [
+            folder.home(),
+            &folder.models(),
+            &folder.logs(),
+            &folder.run(),
+        ] {
+            private(path).map_err(|error| unusable(path, &error))?;
+        }
+        Ok(folder)
+    }
+
+    pub(crate) fn home(&self) -> &Path {
+        &self.0
+    }
+
+    pub(crate) fn models(&self) -> PathBuf {
+        self.0.join("models")
+    }
+
+    pub(crate) fn logs(&self) -> PathBuf {
+        self.0.join("logs")
+    }
+
+    pub(crate) fn run(&self) -> PathBuf {
+        self.0.join("run")
+    }
+
+    pub(crate) fn config(&self) -> PathBuf {
+        self.0.join("config.toml")
+    }
+
+    pub(crate) fn database(&self) -> PathBuf {
+        self.0.join("tierbar.db")
+    }
+
+    pub(crate) fn token(&self) -> PathBuf {
+        token_file(&self.0)
+    }
+
+    /// The folder that `models_dir` in the configuration means.
+    pub(crate) fn models_dir(&self, configured: &str) -> PathBuf {
+        let configured = configured.trim();
+        if configured.is_empty() {
+            return self.models();
+        }
+        match (configured.strip_prefix("~/"), set("HOME")) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => self.0.join(configured),
+        }
+    }
+}
+
+pub(crate) fn token_file(home: &Path) -> PathBuf {
+    home.join("token")
+}
+
+/// A folder that exists keeps what the user chose for it, but for the outermost rule: nobody else enters `run`.
+fn private(path: &Path) -> io::Result<()> {
+    // A link to a folder elsewhere, such as models on another disk, is the user's choice.
+    if path.is_dir() {
+        if path.ends_with("run") {
+            fs::set_permissions(path, Permissions::from_mode(0o700))?;
+        }
+        return Ok(());
+    }
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+fn unusable(path: &Path, error: &io::Error) -> Error {
+    let message = format!("the data folder {} cannot be used: {error}", path.display());
+    Error::new(Code::Storage, message)
+        .hint("free some space, or set TIERBAR_HOME to a folder that you may write to")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_data_folder_is_closed_to_others() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = Folder::open(Some(outer.path().join("a/b"))).unwrap();
+        for path in [
+            folder.home().to_owned(),
+            folder.run(),
+            folder.models(),
+            folder.logs(),
+        ] {
+            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o700, "{}", path.display());
+        }
+    }
+
+    #[test]
+    fn a_file_in_the_folders_place_is_named() {
+        let outer = tempfile::tempdir().unwrap();
+        let file = outer.path().join("file");
+        fs::write(&file, "").unwrap();
+        let error = Folder::open(Some(file.join("data"))).unwrap_err();
+        assert_eq!(error.code, Code::Storage);
+        assert!(error.message.contains(file.to_str().unwrap()), "{error}");
+    }
+
+    #[test]
+    fn the_models_folder_may_be_elsewhere() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = Folder::open(Some(outer.path().to_owned())).unwrap();
+        assert_eq!(folder.models_dir(" "), outer.path().join("models"));
+        assert_eq!(folder.models_dir("more"), outer.path().join("more"));
+        assert_eq!(folder.models_dir("/Volumes/m"), PathBuf::from("/Volumes/m"));
+        let home = PathBuf::from(std::env::var_os("HOME").unwrap());
+        assert_eq!(folder.models_dir("~/m"), home.join("m"));
+    }
+}

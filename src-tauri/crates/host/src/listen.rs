@@ -1,0 +1,116 @@
+//! Taking the address that the API answers on.
+
+use crate::platform;
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
+use tierbar_core::{Code, Error};
+use tokio::{net::TcpListener, task::spawn_blocking};
+
+/// `ADDRESS:PORT`; `localhost` stands for 127.0.0.1.
+pub(crate) fn parse(listen: &str) -> Result<SocketAddr, String> {
+    let listen = listen.trim();
+    let numeric = match listen.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => listen.to_owned(),
+    };
+    numeric.parse().map_err(|_| {
+        format!("\"{listen}\" is not an address to listen on; use one such as 127.0.0.1:11435 or 0.0.0.0:11435")
+    })
+}
+
+/// # Errors
+/// `PortTaken` saying by whom; `ConfigInvalid` if this machine has no such address or the port needs root.
+pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
+    let error = match TcpListener::bind(address).await {
+        Ok(listener) => return Ok(listener),
+        Err(error) => error,
+    };
+    if error.kind() != io::ErrorKind::AddrInUse {
+        return Err(Error::new(
+            Code::ConfigInvalid,
+            format!("cannot listen on {address}: {error}"),
+        )
+        .hint("choose another address with --listen or as `listen` in config.toml"));
+    }
+    let port = address.port();
+    let owner = spawn_blocking(move || platform::listener(port))
+        .await
+        .ok()
+        .flatten();
+    let (by, error) = match owner {
+        Some(owner) => {
+            let error = Error::new(Code::PortTaken, String::new()).detail("pid", owner.pid);
+            (
+                format!("{} (pid {})", owner.command, owner.pid),
+                error.detail("command", owner.command),
+            )
+        }
+        None => (
+            "another program".to_owned(),
+            Error::new(Code::PortTaken, String::new()),
+        ),
+    };
+    Err(Error { message: format!("port {port} on {} is taken by {by}", address.ip()), ..error }.hint(
+        "end that program, or choose another port with --listen or as `listen` in config.toml; port 0 takes a free one",
+    ))
+}
+
+/// The base URL for programs on this machine.
+pub(crate) fn url(address: SocketAddr) -> String {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    format!("http://{}", SocketAddr::new(ip, address.port()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_people_write_them() {
+        for (text, url_of_it) in [
+            ("127.0.0.1:11435", "http://127.0.0.1:11435"),
+            (" localhost:80 ", "http://127.0.0.1:80"),
+            ("0.0.0.0:11435", "http://127.0.0.1:11435"),
+            ("[::]:1", "http://[::1]:1"),
+            ("10.0.0.7:1", "http://10.0.0.7:1"),
+        ] {
+            assert_eq!(url(parse(text).unwrap()), url_of_it, "{text}");
+        }
+        for wrong in [
+            "",
+            "11435",
+            "127.0.0.1",
+            "example.com:80",
+            "127.0.0.1:65536",
+            "http://127.0.0.1:1",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong} was accepted");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_taken_port_is_told_with_the_program_that_has_it() {
+        let first = bind(parse("127.0.0.1:0").unwrap()).await.unwrap();
+        let error = bind(first.local_addr().unwrap()).await.unwrap_err();
+        assert_eq!(error.code, Code::PortTaken);
+        assert_eq!(error.details["pid"], std::process::id());
+        assert!(
+            error
+                .message
+                .contains(&format!("(pid {})", std::process::id())),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn an_address_of_another_machine_is_told_as_such() {
+        let error = bind(parse("192.0.2.1:1").unwrap()).await.unwrap_err();
+        assert_eq!(error.code, Code::ConfigInvalid);
+    }
+}

@@ -1,0 +1,191 @@
+//! What each tier would load, for the supervisor.
+
+use crate::folder::Folder;
+use parking_lot::RwLock;
+use std::sync::Arc;
+use tierbar_core::{
+    Code, Config, Error, TierId,
+    budget::{Budget, plan_load},
+    config::TierConfig,
+    lease::BoxFuture,
+};
+use tierbar_library::{Library, model_id};
+use tierbar_supervisor::{LoadSpec, ModelSource, TierSpec};
+
+/// The configured models. The configuration in force and the library that belongs to it change together.
+#[derive(Debug)]
+pub(crate) struct Models {
+    folder: Folder,
+    ram_bytes: u64,
+    current: RwLock<Current>,
+}
+
+#[derive(Debug, Clone)]
+struct Current {
+    config: Arc<Config>,
+    library: Arc<Library>,
+}
+
+impl Models {
+    pub(crate) fn new(folder: Folder, ram_bytes: u64, config: Arc<Config>) -> Self {
+        let library = Arc::new(Library::new(folder.models_dir(&config.models_dir)));
+        Self {
+            folder,
+            ram_bytes,
+            current: RwLock::new(Current { config, library }),
+        }
+    }
+
+    /// Takes a new configuration over.
+    pub(crate) fn configure(&self, config: Arc<Config>) {
+        let folder = self.folder.models_dir(&config.models_dir);
+        let mut current = self.current.write();
+        if current.library.models_dir() != folder {
+            current.library = Arc::new(Library::new(folder));
+        }
+        current.config = config;
+    }
+
+    pub(crate) fn library(&self) -> Arc<Library> {
+        Arc::clone(&self.current.read().library)
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        Budget::of_machine(self.ram_bytes, self.current.read().config.policy.max_loaded)
+    }
+
+    /// The tiers in reading order.
+    pub(crate) fn tiers(&self) -> Vec<TierSpec> {
+        let config = Arc::clone(&self.current.read().config);
+        let spec = |id: &TierId| {
+            let TierConfig {
+                model,
+                context,
+                kv_cache,
+                threads,
+            } = config.tiers.get(id)?.clone();
+            let model = (!model.trim().is_empty()).then(|| model_id(&model));
+            Some(TierSpec {
+                id: id.clone(),
+                model,
+                context,
+                kv_cache,
+                threads,
+            })
+        };
+        config.tier_order().into_iter().filter_map(spec).collect()
+    }
+}
+
+impl ModelSource for Models {
+    fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>> {
+        let Current { config, library } = self.current.read().clone();
+        let (tier, budget) = (tier.clone(), self.budget());
+        let work = tokio::task::spawn_blocking(move || {
+            let Some(config) = config.tiers.get(&tier) else {
+                return Err(Error::new(
+                    Code::TierUnknown,
+                    format!("there is no tier \"{tier}\" any more"),
+                ));
+            };
+            load(&tier, config, &library, &budget)
+        });
+        Box::pin(async move {
+            work.await.unwrap_or_else(|ended| {
+                Err(Error::new(
+                    Code::Internal,
+                    format!("reading the model did not finish: {ended}"),
+                ))
+            })
+        })
+    }
+}
+
+fn load(
+    tier: &TierId,
+    config: &TierConfig,
+    library: &Library,
+    budget: &Budget,
+) -> Result<LoadSpec, Error> {
+    if config.model.trim().is_empty() {
+        return Err(Error::new(
+            Code::ModelMissing,
+            format!("the {tier} tier has no model yet"),
+        )
+        .hint(format!(
+            "choose one in Settings, or set `model` under [tiers.{tier}] in config.toml"
+        )));
+    }
+    let path = library.resolve(&config.model)?;
+    let account = library.account(&path)?;
+    let plan = plan_load(&account, config.context, config.kv_cache, budget)?;
+    Ok(LoadSpec {
+        model: model_id(&config.model),
+        path,
+        context: plan.context_tokens,
+        kv_cache: config.kv_cache,
+        threads: config.threads,
+        plan,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models(toml: &str) -> (tempfile::TempDir, Models) {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(Some(home.path().to_owned())).unwrap();
+        let config = Arc::new(toml::from_str(toml).unwrap());
+        (home, Models::new(folder, 16 << 30, config))
+    }
+
+    async fn refused(models: &Models, tier: &str) -> Error {
+        models
+            .prepare(&TierId::new(tier).unwrap())
+            .await
+            .unwrap_err()
+    }
+
+    #[tokio::test]
+    async fn a_tier_that_cannot_be_loaded_says_why() {
+        let (home, models) = models(
+            "[tiers.fast]\nmodel = \"gone.gguf\"\n[tiers.primary]\nmodel = \"cut.gguf\"\n[tiers.heavy]\nmodel = \"text\"\n[tiers.spare]\n",
+        );
+        std::fs::write(home.path().join("models/cut.gguf"), b"GGUF\x03\0\0\0\xff").unwrap();
+        std::fs::write(
+            home.path().join("models/text.gguf"),
+            "Once upon a time, there was no model.",
+        )
+        .unwrap();
+        for (tier, code) in [
+            ("fast", Code::ModelMissing),
+            ("primary", Code::ModelInvalid),
+            ("heavy", Code::ModelInvalid),
+            ("spare", Code::ModelMissing),
+            ("other", Code::TierUnknown),
+        ] {
+            let error = refused(&models, tier).await;
+            assert_eq!(error.code, code, "{tier}: {error}");
+        }
+        assert_eq!(
+            refused(&models, "spare").await.message,
+            "the spare tier has no model yet"
+        );
+    }
+
+    #[test]
+    fn a_new_configuration_reaches_tiers_budget_and_folder_together() {
+        let (home, models) = models("[tiers.heavy]\nmodel = \"sub/a.gguf\"\n[tiers.fast]\n");
+        let tiers = models.tiers();
+        assert_eq!(tiers[0].id.as_str(), "fast");
+        assert_eq!(tiers[0].model, None);
+        assert_eq!(tiers[1].model.as_ref().unwrap().as_str(), "a");
+        assert_eq!(models.budget().max_loaded, 1);
+        let config = "models_dir = \"more\"\n[policy]\nmax_loaded = 2\n[tiers.coder]\n";
+        models.configure(Arc::new(toml::from_str(config).unwrap()));
+        assert_eq!(models.tiers().len(), 1);
+        assert_eq!(models.budget().max_loaded, 2);
+        assert_eq!(models.library().models_dir(), home.path().join("more"));
+    }
+}

@@ -1,0 +1,232 @@
+//! One host per data folder: the lock that says so, and the file that says where it answers.
+
+use crate::{HostKind, folder, folder::Folder};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File, OpenOptions, TryLockError},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tierbar_core::{Code, Error};
+use tokio::time::sleep;
+
+/// `run/host.json`. It is true only while the lock is held.
+#[derive(Debug, Serialize, Deserialize)]
+struct Announcement {
+    pid: u32,
+    url: String,
+    kind: HostKind,
+    version: String,
+}
+
+/// A host that owns a data folder now.
+#[derive(Clone)]
+pub struct Running {
+    pub pid: u32,
+    /// Base address of its API.
+    pub url: String,
+    pub token: String,
+    pub kind: HostKind,
+}
+
+impl std::fmt::Debug for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { pid, url, kind, .. } = self;
+        f.debug_struct("Running")
+            .field("pid", pid)
+            .field("url", url)
+            .field("kind", kind)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The host that owns the data folder `home` (the usual one if `None`), if one runs and answers.
+#[must_use]
+pub fn running(home: Option<&Path>) -> Option<Running> {
+    let home = home.map_or_else(folder::data_folder, Path::to_owned);
+    let run = home.join("run");
+    if !is_locked(&run.join(LOCK)) {
+        return None;
+    }
+    let Announcement { pid, url, kind, .. } = announced(&run)?;
+    let token = fs::read_to_string(folder::token_file(&home))
+        .ok()?
+        .trim()
+        .to_owned();
+    Some(Running {
+        pid,
+        url,
+        token,
+        kind,
+    })
+}
+
+const LOCK: &str = "lock";
+const HOST: &str = "host.json";
+
+/// Whether somebody holds it. Nothing is made and nobody is disturbed, but for the moment of the question.
+fn is_locked(lock: &Path) -> bool {
+    File::open(lock)
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
+}
+
+fn announced(run: &Path) -> Option<Announcement> {
+    serde_json::from_str(&fs::read_to_string(run.join(HOST)).ok()?).ok()
+}
+
+/// The right to be the host of a data folder. The system takes it back when the process ends, however it ends.
+#[derive(Debug)]
+pub(crate) struct Ownership {
+    run: PathBuf,
+    _lock: File,
+}
+
+impl Ownership {
+    /// # Errors
+    /// `AlreadyRunning` with the owner's pid and address; `Storage` if the lock cannot be made.
+    pub(crate) async fn take(folder: &Folder) -> Result<Self, Error> {
+        let run = folder.run();
+        let failed = |error: io::Error| {
+            Error::new(
+                Code::Storage,
+                format!("cannot lock {}: {error}", run.join(LOCK).display()),
+            )
+        };
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(run.join(LOCK));
+        let lock = lock.map_err(failed)?;
+        let mut tries = 0..5;
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                // Whoever asks whether a host runs holds the lock for that moment.
+                Err(TryLockError::WouldBlock) if tries.next().is_some() => {
+                    sleep(Duration::from_millis(20)).await
+                }
+                Err(TryLockError::WouldBlock) => return Err(taken(folder)),
+                Err(TryLockError::Error(error)) => return Err(failed(error)),
+            }
+        }
+        // A host that was killed has left it.
+        let _ = fs::remove_file(run.join(HOST));
+        Ok(Self { run, _lock: lock })
+    }
+
+    /// Says where this host answers.
+    ///
+    /// # Errors
+    /// `Storage` if the file cannot be written.
+    pub(crate) fn announce(&self, url: &str, kind: HostKind) -> Result<(), Error> {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        let announcement = Announcement {
+            pid: std::process::id(),
+            url: url.to_owned(),
+            kind,
+            version,
+        };
+        let path = self.run.join(HOST);
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(&self.run)?;
+            serde_json::to_writer(&mut file, &announcement)?;
+            file.persist(&path)?;
+            io::Result::Ok(())
+        };
+        write().map_err(|error| {
+            Error::new(
+                Code::Storage,
+                format!("cannot write {}: {error}", path.display()),
+            )
+        })
+    }
+}
+
+impl Drop for Ownership {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.run.join(HOST));
+    }
+}
+
+fn taken(folder: &Folder) -> Error {
+    let home = folder.home().display();
+    let Some(owner) = announced(&folder.run()) else {
+        return Error::new(
+            Code::AlreadyRunning,
+            format!("another Tierbar is starting with the data folder {home}"),
+        );
+    };
+    let (what, end) = match owner.kind {
+        HostKind::App => ("the Tierbar app", "quit it from its menu"),
+        HostKind::Serve => ("tierbar serve", "end it with Ctrl-C or `kill`"),
+        HostKind::Cli => ("a tierbar command", "wait for its end"),
+    };
+    let message = format!(
+        "{what} already runs with the data folder {home}: pid {}, {}",
+        owner.pid, owner.url
+    );
+    Error::new(Code::AlreadyRunning, message)
+        .hint(format!(
+            "use that one, or {end}, or give this one another folder with --home or TIERBAR_HOME"
+        ))
+        .detail("pid", owner.pid)
+        .detail("url", owner.url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_folder_has_one_owner_and_is_free_again_after_it() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(Some(home.path().to_owned())).unwrap();
+        fs::write(folder.token(), "a-token\n").unwrap();
+        assert!(running(Some(home.path())).is_none());
+
+        let owner = Ownership::take(&folder).await.unwrap();
+        assert!(
+            running(Some(home.path())).is_none(),
+            "it has not said where it answers"
+        );
+        let error = Ownership::take(&folder).await.unwrap_err();
+        assert_eq!(error.code, Code::AlreadyRunning);
+        assert!(error.message.contains("starting"), "{error}");
+
+        owner
+            .announce("http://127.0.0.1:7", HostKind::Serve)
+            .unwrap();
+        let found = running(Some(home.path())).unwrap();
+        assert_eq!(
+            (found.pid, &*found.url, &*found.token),
+            (std::process::id(), "http://127.0.0.1:7", "a-token")
+        );
+        let error = Ownership::take(&folder).await.unwrap_err();
+        assert_eq!(error.details["pid"], std::process::id());
+        assert!(error.message.contains("http://127.0.0.1:7"), "{error}");
+
+        drop(owner);
+        assert!(running(Some(home.path())).is_none());
+        Ownership::take(&folder).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_host_has_left_is_not_believed() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = Folder::open(Some(home.path().to_owned())).unwrap();
+        fs::write(folder.run().join(LOCK), "").unwrap();
+        fs::write(
+            folder.run().join(HOST),
+            r#"{"pid":1,"url":"http://x","kind":"app","version":"0"}"#,
+        )
+        .unwrap();
+        fs::write(folder.token(), "a-token\n").unwrap();
+        assert!(running(Some(home.path())).is_none());
+        let _owner = Ownership::take(&folder).await.unwrap();
+        assert!(!folder.run().join(HOST).exists());
+    }
+}

@@ -1,0 +1,83 @@
+//! Linux: XDG's folders, and `/proc`.
+
+use super::Listener;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+pub(crate) fn data_folder(home: &Path) -> PathBuf {
+    let data = crate::folder::set("XDG_DATA_HOME").filter(|path| path.is_absolute());
+    data.unwrap_or_else(|| home.join(".local/share"))
+        .join("tierbar")
+}
+
+/// Blocking. `None` if nobody listens, or if it is another user's process.
+pub(crate) fn listener(port: u16) -> Option<Listener> {
+    let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
+        .iter()
+        .filter_map(|table| fs::read_to_string(table).ok())
+        .flat_map(|table| listening(&table, port))
+        .map(|inode| format!("socket:[{inode}]"))
+        .collect();
+    let is_one = |path: &Path| {
+        fs::read_link(path).is_ok_and(|link| {
+            sockets
+                .iter()
+                .any(|socket| link.as_os_str() == socket.as_str())
+        })
+    };
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let pid = pids.find(|pid| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        descriptors
+            .into_iter()
+            .any(|descriptor| is_one(&descriptor.path()))
+    })?;
+    let command = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some(Listener {
+        pid,
+        command: command.trim().to_owned(),
+    })
+}
+
+/// Inodes of the sockets that listen on the port: `sl local_address rem_address st … uid timeout inode`, with
+/// addresses as `ADDRESS:PORT` in hexadecimal and 0A for the state of listening.
+fn listening(table: &str, port: u16) -> Vec<String> {
+    let port = format!(":{port:04X}");
+    let of_line = |line: &str| {
+        let fields: Vec<_> = line.split_whitespace().collect();
+        let [_, local, _, "0A", _, _, _, _, _, inode, ..] = fields[..] else {
+            return None;
+        };
+        local.ends_with(&port).then(|| inode.to_owned())
+    };
+    table.lines().skip(1).filter_map(of_line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listener_is_found_by_its_port() {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = socket.local_addr().unwrap().port();
+        assert_eq!(listener(port).unwrap().pid, std::process::id());
+        drop(socket);
+        assert_eq!(listener(port), None);
+    }
+
+    #[test]
+    fn a_connection_to_the_port_is_no_listener() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
+             0: 0100007F:2CAB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0 100 0\n\
+             1: 0100007F:2CAB 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 222 1 0 100 0\n\
+             2: 0100007F:0050 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 333 1 0 100 0\n";
+        assert_eq!(listening(table, 11435), ["111"]);
+    }
+}

@@ -1,0 +1,208 @@
+//! The host's way from nothing to a listening server, and back.
+
+use crate::{
+    Host, HostOptions,
+    board::Board,
+    config::{self, ConfigFile, Watching},
+    folder::Folder,
+    listen,
+    models::Models,
+    ownership::Ownership,
+    services::Shared,
+    worker,
+};
+use axum::serve::ListenerExt;
+use parking_lot::Mutex;
+use std::{sync::Arc, time::Duration};
+use tierbar_core::{Code, Error};
+use tierbar_gateway::{Gateway, SpeedMeter, Token};
+use tierbar_store::Store;
+use tierbar_supervisor::{Handle, Options, Supervisor};
+use tierbar_telemetry::{Sampler, simulated_ram};
+use tokio::{
+    net::TcpListener,
+    sync::{Mutex as AsyncMutex, watch},
+    task::{JoinHandle, spawn_blocking},
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+/// How long running answers may go on after the host was asked to end.
+const DRAINING: Duration = Duration::from_secs(3);
+/// How long the connections may take to close once no worker is left to answer on them.
+const CLOSING: Duration = Duration::from_secs(2);
+
+pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
+    simulated_ram()?;
+    let folder = {
+        let home = options.home;
+        blocking(move || Folder::open(home)).await?
+    };
+    let ownership = Ownership::take(&folder).await?;
+    let (config, token) = {
+        let folder = folder.clone();
+        blocking(move || {
+            let config = ConfigFile::open(folder.config(), &folder.models())?;
+            Ok((Arc::new(config), Token::open(&folder.token())?))
+        })
+        .await?
+    };
+    let program = worker::find(options.worker)?;
+    let store = {
+        let path = folder.database();
+        blocking(move || Store::open(&path)).await?
+    };
+    let configured = config.config();
+    let address = match &options.listen {
+        Some(given) => listen::parse(given).map_err(|wrong| Error::new(Code::BadRequest, wrong))?,
+        None => listen::parse(&configured.listen)
+            .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?,
+    };
+    let listener = listen::bind(address).await?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+    let url = listen::url(address);
+
+    let mut sampler = Sampler::new();
+    let reading = sampler.sample();
+    let models = Arc::new(Models::new(
+        folder.clone(),
+        reading.ram.total_bytes,
+        Arc::clone(&configured),
+    ));
+    let source = Arc::clone(&models) as _;
+    let supervisor = Supervisor::start(Options {
+        tiers: models.tiers(),
+        ..Options::new(
+            models.budget(),
+            source,
+            program,
+            folder.run(),
+            folder.logs(),
+        )
+    })?;
+    let (watching, unwatched) = match config::watch(&config) {
+        Ok(watching) => (Some(watching), None),
+        Err(error) => {
+            let notice =
+                format!("changes of config.toml by hand take effect at the next start: {error}");
+            (None, Some(notice))
+        }
+    };
+    let speed = SpeedMeter::default();
+    let shared = Arc::new(Shared {
+        board: Board::new(url.clone(), supervisor.clone(), speed.clone(), reading),
+        started_with: configured.listen.clone(),
+        in_force: watch::Sender::new(Arc::clone(&configured)),
+        applying: AsyncMutex::default(),
+        raise: Mutex::default(),
+        folder,
+        config,
+        models,
+        supervisor: supervisor.clone(),
+        unwatched,
+    });
+    shared.board.notice(shared.notices(&configured));
+    ownership.announce(&url, options.kind)?;
+
+    let closing = CancellationToken::new();
+    let gateway = Gateway {
+        tiers: Arc::new(supervisor),
+        services: Arc::clone(&shared) as _,
+        store,
+        speed,
+        token: token.clone(),
+        address,
+        closing: closing.clone(),
+    };
+    let served = tokio::spawn(serve(listener, gateway, closing.clone()));
+    tokio::spawn({
+        let (shared, closing) = (Arc::clone(&shared), closing.clone());
+        async move { shared.board.run(sampler, closing).await }
+    });
+    if let Some(watching) = watching {
+        tokio::spawn(follow(watching, Arc::clone(&shared), closing.clone()));
+    }
+    tracing::info!(%url, home = %shared.home().display(), "Tierbar is serving");
+    let running = AsyncMutex::new(Some((ownership, served)));
+    Ok(Host {
+        shared,
+        server: Server {
+            url,
+            token,
+            closing,
+            running,
+        },
+    })
+}
+
+async fn serve(listener: TcpListener, gateway: Gateway, closing: CancellationToken) {
+    // Words are sent as they come, not gathered.
+    let listener = listener.tap_io(|stream| {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!("a connection gathers its words: {error}");
+        }
+    });
+    let served = axum::serve(listener, gateway.router())
+        .with_graceful_shutdown(closing.cancelled_owned())
+        .await;
+    if let Err(error) = served {
+        tracing::error!("the server has ended: {error}");
+    }
+}
+
+/// Takes changes of the file over.
+async fn follow(watching: Watching, shared: Arc<Shared>, closing: CancellationToken) {
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => return,
+            () = watching.next() => shared.reload().await,
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    spawn_blocking(work).await.unwrap_or_else(|ended| {
+        Err(Error::new(
+            Code::Internal,
+            format!("the start did not finish: {ended}"),
+        ))
+    })
+}
+
+/// What ends with the host.
+#[derive(Debug)]
+pub(crate) struct Server {
+    url: String,
+    token: Token,
+    closing: CancellationToken,
+    running: AsyncMutex<Option<(Ownership, JoinHandle<()>)>>,
+}
+
+impl Server {
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+
+    pub(crate) async fn shutdown(&self, supervisor: &Handle) {
+        let mut running = self.running.lock().await;
+        let Some((ownership, mut served)) = running.take() else {
+            return;
+        };
+        self.closing.cancel();
+        let drained = timeout(DRAINING, &mut served).await.is_ok();
+        // Answers that still stream end with an event that says so.
+        supervisor.shutdown().await;
+        if !drained && timeout(CLOSING, &mut served).await.is_err() {
+            served.abort();
+        }
+        drop(ownership);
+    }
+}

@@ -1,0 +1,74 @@
+//! Where the worker's program is.
+
+use std::path::{Path, PathBuf};
+use tierbar_core::{Code, Error};
+
+const NAME: &str = "tierbar-worker";
+
+/// The given path, else `TIERBAR_WORKER`, else beside this program, also from another folder of the same bundle.
+///
+/// # Errors
+/// `Internal` saying where it was looked for.
+pub(crate) fn find(given: Option<PathBuf>) -> Result<PathBuf, Error> {
+    let named = given.or_else(|| crate::folder::set("TIERBAR_WORKER"));
+    let candidates = named.map_or_else(
+        || beside(std::env::current_exe().ok().as_deref()),
+        |path| vec![path],
+    );
+    if let Some(found) = candidates.iter().find(|path| path.is_file()) {
+        return std::path::absolute(found)
+            .map_err(|error| Error::new(Code::Internal, format!("{}: {error}", found.display())));
+    }
+    let looked: Vec<_> = candidates
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let message = format!(
+        "the program {NAME} was not found; looked for {}",
+        looked.join(" and ")
+    );
+    Err(Error::new(Code::Internal, message)
+        .hint("build it with `make build`, or set TIERBAR_WORKER to its path"))
+}
+
+fn beside(program: Option<&Path>) -> Vec<PathBuf> {
+    // A program that is reached by a link, such as one in /usr/local/bin, lies beside its real file.
+    let real = program.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
+    let Some(folder) = real.as_deref().and_then(Path::parent) else {
+        return vec![NAME.into()];
+    };
+    let mut candidates = vec![folder.join(NAME)];
+    if let Some(contents) = folder
+        .parent()
+        .filter(|parent| parent.ends_with("Contents"))
+    {
+        candidates.push(contents.join("MacOS").join(NAME));
+    }
+    // A test's program lies one folder below the others.
+    if let Some(profile) = folder.parent().filter(|_| folder.ends_with("deps")) {
+        candidates.push(profile.join(NAME));
+    }
+    candidates
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_in_a_bundle_finds_the_worker_beside_the_app() {
+        let looked = beside(Some(Path::new(
+            "/Applications/Tierbar.app/Contents/Resources/tierbar",
+        )));
+        assert_eq!(
+            looked[1],
+            Path::new("/Applications/Tierbar.app/Contents/MacOS/tierbar-worker")
+        );
+    }
+
+    #[test]
+    fn a_worker_that_is_not_there_is_told_with_the_place() {
+        let error = find(Some("/nowhere/worker".into())).unwrap_err();
+        assert!(error.message.contains("/nowhere/worker"), "{error}");
+    }
+}
