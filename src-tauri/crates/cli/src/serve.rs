@@ -6,7 +6,6 @@ use std::{path::PathBuf, process};
 use tierbar_core::{Code, Error};
 use tierbar_host::{Host, HostKind, HostOptions};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::EnvFilter;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -19,11 +18,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .init();
+    tierbar_host::log_to_folder(home.clone())?;
     // Before the host starts: a signal while it does must not kill it half way.
     let mut signals = Signals::new()?;
     let host = Host::start(HostOptions {
