@@ -94,7 +94,7 @@ pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
     }
 }
 
-/// One tier at a time, everything in `dir`, and deadlines that do not keep a test waiting.
+/// One tier at a time, and everything in `dir`.
 #[must_use]
 pub fn options(
     dir: &Path,
@@ -111,7 +111,8 @@ pub fn options(
     Options {
         tiers,
         load_silence: Duration::from_secs(60),
-        stop_deadline: Duration::from_secs(30),
+        // A worker that is not ended by being asked hangs the test.
+        stop_deadline: Duration::from_secs(3600),
         ..Options::new(budget, source, worker, dir.join("run"), dir.join("logs"))
     }
 }
@@ -140,6 +141,11 @@ pub fn overlapped(dir: &Path) -> bool {
 pub struct Sign(PathBuf);
 
 impl Sign {
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.0.file_stem()?.to_str()?.parse().ok()
+    }
+
     /// # Errors
     /// If the file cannot be opened.
     pub fn alive(&self) -> io::Result<bool> {

@@ -9,7 +9,7 @@ use std::{
     io::{self, BufRead, BufReader, Read, Write},
     os::unix::{net::UnixListener, net::UnixStream, process::CommandExt},
     path::{Path, PathBuf},
-    process::{self, Command},
+    process::{self, Command, Stdio},
     thread,
 };
 
@@ -22,6 +22,7 @@ struct Script {
     behaviour: String,
     socket: PathBuf,
     context: String,
+    dir: PathBuf,
 }
 
 fn main() -> Result<(), Failed> {
@@ -34,6 +35,7 @@ fn main() -> Result<(), Failed> {
             .into_owned(),
         socket: argument("--socket")?.into(),
         context: argument("--context")?,
+        dir: model.parent().ok_or("the model lies in no folder")?.into(),
     };
     if script.behaviour == "ignores-sigterm" && env::var_os("DEAF").is_none() {
         // What a shell ignores, the program that it becomes ignores as well.
@@ -44,7 +46,7 @@ fn main() -> Result<(), Failed> {
             .exec();
         return Err(deafen.into());
     }
-    let _alive = sign_in(model.parent().ok_or("the model lies in no folder")?)?;
+    let _alive = sign_in(&script.dir)?;
     script.play()
 }
 
@@ -94,12 +96,34 @@ impl Script {
                 io::stdout().write_all(&vec![b'x'; FLOOD])?;
                 forever()
             }
+            "ignores-sigterm" => {
+                self.bear()?;
+                self.serve()
+            }
+            "is-born" => {
+                say("alive")?;
+                forever()
+            }
             "floods" => {
                 flood();
                 self.serve()
             }
             _ => self.serve(),
         }
+    }
+
+    /// Starts a child in this process's group, which is as deaf, and waits until it has signed in.
+    fn bear(&self) -> Result<(), Failed> {
+        let mut child = Command::new(env::current_exe()?)
+            .arg("--model")
+            .arg(self.dir.join("is-born"))
+            .args(["--socket", "none", "--context", "0"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let stdout = child.stdout.take().ok_or("a pipe is missing")?;
+        BufReader::new(stdout).read_line(&mut String::new())?;
+        Ok(())
     }
 
     fn ready(&self, protocol: u32, pid: u32) -> String {

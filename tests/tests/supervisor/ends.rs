@@ -8,14 +8,20 @@ use std::{
 use tierbar_core::Code;
 
 #[tokio::test]
-async fn a_worker_that_ignores_sigterm_is_killed() {
+async fn a_worker_that_ignores_sigterm_is_killed_with_its_children() {
     let bench = Bench::with(&[("fast", "ignores-sigterm", 1)], |options| {
         options.stop_deadline = Duration::from_millis(200);
     });
     drop(bench.lease("fast").await.unwrap());
-    assert_eq!(bench.alive(), 1);
+    assert_eq!(bench.alive(), 2, "the worker and its child");
+    let pid = bench.in_state("fast", TierState::Ready).await.pid.unwrap();
     bench.stop("fast", false).await.unwrap();
-    assert_eq!((bench.alive(), bench.sockets()), (0, 0));
+    assert!(!bench.sign_of(pid).alive().unwrap());
+    // The child is not the supervisor's to wait for: it has been killed, and the kernel ends it in its own time.
+    let signs = bench.workers();
+    let gone = tokio::task::spawn_blocking(move || signs.iter().try_for_each(Sign::wait));
+    soon(gone).await.unwrap().unwrap();
+    assert_eq!(bench.sockets(), 0);
     bench.in_state("fast", TierState::Stopped).await;
     bench.close().await;
 }

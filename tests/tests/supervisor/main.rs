@@ -92,6 +92,11 @@ impl Bench {
         scripted::workers(self.dir.path()).unwrap()
     }
 
+    fn sign_of(&self, pid: u32) -> Sign {
+        let mut signs = self.workers().into_iter();
+        signs.find(|sign| sign.pid() == Some(pid)).unwrap()
+    }
+
     fn alive(&self) -> usize {
         let alive = |sign: &&Sign| sign.alive().unwrap();
         self.workers().iter().filter(alive).count()

@@ -240,7 +240,6 @@ impl Supervisor {
             .hint("ask again and it is loaded again");
         tier.forgive();
         if tier.worker.is_none() {
-            tier.preparation = Preparation::None;
             let _ = reply.send(Ok(()));
         } else {
             let wish = if force {
@@ -263,7 +262,6 @@ impl Supervisor {
         match result.and_then(|spec| fits(spec, &budget)) {
             Ok(spec) => tier.preparation = Preparation::Done(spec),
             Err(error) => {
-                tier.preparation = Preparation::None;
                 if tier.worker.is_none() {
                     tier.fail(&error);
                 }

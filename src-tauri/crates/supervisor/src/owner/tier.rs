@@ -161,9 +161,9 @@ impl Tier {
         self.failure = Some(error.clone());
     }
 
-    /// Somebody wants its worker to end; `reason` is what its leases hear. The stronger wish stands.
+    /// Somebody wants its worker to end; `reason` is what its leases hear.
     pub(super) fn end(&mut self, wish: StopWish, reason: &Error) {
-        if self.worker.is_some() && !matches!(self.wish, Some((StopWish::Force, _))) {
+        if self.worker.is_some() {
             self.wish = Some((wish, reason.clone()));
         }
     }
