@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
-use tierbar_core::{lease::Tiers, status::Status};
+use tierbar_core::{TierState, lease::Tiers, status::Status};
 use tierbar_gateway::SpeedMeter;
 use tierbar_supervisor::Handle;
 use tierbar_telemetry::{Reading, Sampler, footprint};
@@ -84,7 +84,7 @@ impl Board {
     pub(crate) async fn run(&self, mut sampler: Sampler, closing: CancellationToken) {
         let mut tiers = self.supervisor.watch();
         let mut sampled = Instant::now();
-        let mut read: Vec<u32> = Vec::new();
+        let mut read = Vec::new();
         loop {
             let period = if self.published.receiver_count() > 0 {
                 WATCHED
@@ -99,12 +99,17 @@ impl Board {
                     if changed.is_err() {
                         return;
                     }
-                    // A worker that has just started is read at once, and once: some cannot be read.
-                    let pids: Vec<u32> = tiers.borrow_and_update().iter().filter_map(|tier| tier.pid).collect();
-                    if pids.iter().any(|pid| !read.contains(pid)) {
+                    // A worker is read at once when it starts and when it has loaded, and no more often: some
+                    // cannot be read, and a reading is a change itself.
+                    let now: Vec<_> = tiers
+                        .borrow_and_update()
+                        .iter()
+                        .filter_map(|tier| Some((tier.pid?, tier.state == TierState::Starting)))
+                        .collect();
+                    if now.iter().any(|worker| !read.contains(worker)) {
                         self.read_footprints().await;
                     }
-                    read = pids;
+                    read = now;
                     false
                 }
             };

@@ -1,11 +1,13 @@
 //! Where the program's own messages go.
 
 use crate::folder::{Folder, data_folder};
-use std::path::PathBuf;
+use std::{io::IsTerminal, path::PathBuf};
 use tierbar_core::{Code, Error};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
+/// Without what only tells that nothing was the matter.
+const USUAL: &str = "info,rusqlite_migration=warn";
 /// A week of files.
 const KEPT: usize = 7;
 
@@ -15,8 +17,10 @@ const KEPT: usize = 7;
 /// # Errors
 /// `Storage` if the file cannot be made. Messages then go to stderr alone.
 pub fn log_to_folder(home: Option<PathBuf>) -> Result<(), Error> {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let to_stderr = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(USUAL));
+    let to_stderr = tracing_subscriber::fmt::layer()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
     let (to_file, outcome) = match file(home) {
         Ok(file) => {
             let layer = tracing_subscriber::fmt::layer()
