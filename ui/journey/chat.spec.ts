@@ -1,0 +1,132 @@
+import { ask, endlessAnswers, expect, signIn, test } from './test';
+
+test('a chat streams its answer, is kept with a title, renamed and deleted', async ({ chat, host }) => {
+  await chat.evaluate(() => {
+    const seen = new Set<number>();
+    Object.assign(window, { seen });
+    new MutationObserver(() => {
+      const text = document.querySelector('[data-testid=message-assistant] .markdown')?.textContent ?? '';
+      if (document.querySelector('[data-testid=stop]')) seen.add(text.length);
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
+  await expect(chat.getByTestId('strip-tier')).toContainText('no model in memory');
+  await expect(chat.getByTestId('strip-speed')).toContainText('–');
+
+  await ask(chat, 'Count from one to twenty, in words.');
+  await expect(chat.getByTestId('message-user')).toHaveText(/Count from one to twenty/);
+  await expect(chat.getByTestId('stop')).toBeVisible();
+  await expect(chat.getByTestId('send')).toBeVisible();
+  const growth = await chat.evaluate(() => [...(window as unknown as { seen: Set<number> }).seen]);
+  expect(growth.length, 'steps in which the answer was seen to grow').toBeGreaterThan(3);
+
+  const answer = chat.getByTestId('message-assistant');
+  await expect(answer.getByTestId('answer-ending')).toBeHidden();
+  await expect(answer.getByTestId('answer-stats')).toHaveText(
+    /^fast\s*SmolLM2-135M-Instruct\.Q4_1\s*[\d.]+ tok\/s\s*first word [\d.]+ m?s/,
+  );
+  await expect(chat.getByTestId('strip-ram')).toHaveText(/^RAM\s+[\d.]+ [MG]B of 16 GB$/);
+  await expect(chat.getByTestId('strip-swap')).toHaveText(/^Swap\s+[\d.]+ [KMG]?B/);
+  await expect(chat.getByTestId('strip-speed')).toHaveText(/^Speed\s+[\d.]+ tok\/s$/);
+  await expect(chat.getByTestId('strip-tier')).toHaveText(/^fast, Ready$/);
+
+  const item = chat.getByTestId('chat-item');
+  await expect(item).toHaveText('Count from one to twenty, in words.');
+  const words = await answer.locator('.markdown').innerText();
+  await chat.reload();
+  await expect(chat.getByTestId('empty-state')).toBeVisible();
+  await item.getByRole('button', { name: 'Count from one' }).first().click();
+  await expect(answer.locator('.markdown')).toHaveText(words, { useInnerText: true });
+  await expect(answer.getByTestId('answer-stats')).toContainText('tok/s');
+
+  await item.hover();
+  await item.getByTestId('chat-rename').click();
+  await chat.getByTestId('chat-title-input').fill('Numbers');
+  await chat.getByTestId('chat-title-input').press('Enter');
+  await expect(item).toHaveText('Numbers');
+  await chat.reload();
+  await expect(item).toHaveText('Numbers');
+
+  await item.hover();
+  await item.getByTestId('chat-delete').click();
+  await expect(chat.getByRole('dialog')).toContainText('Delete “Numbers”?');
+  await chat.getByTestId('confirm').click();
+  await expect(item).toHaveCount(0);
+  await chat.reload();
+  await expect(chat.getByText('Your chats are kept here, on this machine.')).toBeVisible();
+  expect((await host.tier('fast')).state).toBe('ready');
+});
+
+test('a stopped answer keeps what was written, and frees its tier', async ({ chat, host }) => {
+  await endlessAnswers(chat);
+  await ask(chat, 'Tell me about the sea.');
+  const words = chat.getByTestId('message-assistant').last().locator('.markdown');
+  await expect(words).toHaveText(/\w+ \w+/);
+  expect((await host.tier('fast')).state).toBe('busy');
+
+  await chat.getByTestId('stop').click();
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
+  await expect(chat.getByTestId('composer')).toBeFocused();
+  await expect.poll(async () => (await host.tier('fast')).state).toBe('ready');
+  await expect(chat.getByTestId('error-banner')).toBeHidden();
+  const kept = await words.innerText();
+
+  await chat.getByTestId('regenerate').click();
+  await expect(chat.getByTestId('stop')).toBeVisible();
+  await expect(words).toHaveText(/\w+ \w+/);
+  await chat.getByTestId('stop').click();
+  await chat.getByRole('button', { name: 'Previous answer' }).click();
+  await expect(words).toHaveText(kept, { useInnerText: true });
+
+  await chat.reload();
+  await chat.getByRole('button', { name: 'Tell me about the sea.', exact: true }).click();
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
+  await expect(chat.getByLabel('Answer 2 of 2')).toBeVisible();
+});
+
+test('a page that is left in the middle of an answer keeps what it had', async ({ chat, host }) => {
+  await endlessAnswers(chat);
+  await ask(chat, 'Tell me about the sea.');
+  await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
+  await chat.reload();
+  await expect.poll(async () => (await host.tier('fast')).state).toBe('ready');
+
+  await chat.getByRole('button', { name: 'Tell me about the sea.', exact: true }).click();
+  await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
+});
+
+test('a chat can be held with the keyboard alone', async ({ page, host }) => {
+  await endlessAnswers(page);
+  await signIn(page, host);
+  await page.goto(host.url);
+  const composer = page.getByTestId('composer');
+  await expect(composer).toBeFocused();
+
+  // Away to the chats, and back again.
+  await page.keyboard.press('Shift+Tab');
+  await expect(composer).not.toBeFocused();
+  await page.keyboard.press('Tab');
+  await expect(composer).toBeFocused();
+
+  await page.keyboard.type('Tell me');
+  await page.keyboard.press('Shift+Enter');
+  await page.keyboard.type('about the sea.');
+  await page.keyboard.press('Enter');
+  await expect(page.getByTestId('message-user').locator('.bubble')).toHaveText('Tell me\nabout the sea.');
+  await expect(page.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
+  await page.keyboard.press('Escape');
+  await expect(page.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
+
+  await page.keyboard.type('Go on.');
+  await page.keyboard.press('Enter');
+  await expect(page.getByTestId('message-assistant').nth(1).locator('.markdown')).toHaveText(/\w+ \w+/);
+  await page.keyboard.press('Tab');
+  await expect(page.getByTestId('stop')).toBeFocused();
+  await page.keyboard.press('Enter');
+  await expect(page.getByTestId('answer-ending')).toHaveCount(2);
+  await expect(composer).toBeFocused();
+
+  await page.keyboard.press('ControlOrMeta+n');
+  await expect(page.getByTestId('empty-state')).toBeVisible();
+  await expect(composer).toBeFocused();
+});

@@ -1,0 +1,60 @@
+import { ask, CONFIG, endlessAnswers, expect, test } from './test';
+
+test('a model that cannot be loaded is told with what to do, and works once it is repaired', async ({
+  chat,
+  host,
+  complaints,
+}) => {
+  complaints.expect(/status of \d+.*\/v1\/chat\/completions/);
+  await host.addPartOfModel('broken.gguf', 1 << 20);
+  await host.configure(`${CONFIG}
+[tiers.heavy]
+model = "broken.gguf"
+
+[tiers.absent]
+model = "nowhere.gguf"
+`);
+  await chat.getByTestId('tier-picker').click();
+  await chat.getByTestId('tier-option-heavy').click();
+  await ask(chat, 'Say hello.');
+  const problem = chat.getByTestId('error-banner');
+  await expect(problem).toContainText(/broken/);
+  await expect(problem.locator('.hint')).not.toBeEmpty();
+  await expect(chat.getByTestId('message-user')).toHaveText(/Say hello/);
+
+  host.addModel('broken.gguf');
+  await problem.getByTestId('retry').click();
+  await expect(chat.getByTestId('answer-stats')).toContainText('heavy');
+  await expect(problem).toBeHidden();
+  await expect(chat.getByTestId('message-user')).toHaveCount(1);
+
+  await chat.getByTestId('tier-picker').click();
+  await chat.getByTestId('tier-option-absent').click();
+  await ask(chat, 'And you?');
+  await expect(problem).toContainText(/nowhere/);
+  await expect(problem.locator('.hint')).not.toBeEmpty();
+});
+
+test('a worker that is killed leaves its partial answer, and the next question is answered', async ({
+  chat,
+  host,
+}) => {
+  await endlessAnswers(chat);
+  await ask(chat, 'Tell me about the sea.');
+  const words = chat.getByTestId('message-assistant').first().locator('.markdown');
+  await expect(words).toHaveText(/\w+ \w+/);
+  const { pid } = await host.tier('fast');
+  process.kill(pid as number, 'SIGKILL');
+
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Broke off: this is what had arrived.');
+  await expect(chat.getByTestId('error-banner')).toHaveAttribute('data-code', 'worker_crashed');
+  await expect(words).toHaveText(/\w+ \w+/);
+
+  await chat.unroute('**/v1/chat/completions');
+  await ask(chat, 'Say hello.');
+  await expect(chat.getByTestId('message-assistant')).toHaveCount(2);
+  await expect(chat.getByTestId('answer-stats')).toHaveCount(2);
+  await expect(chat.getByTestId('error-banner')).toBeHidden();
+  await expect(chat.getByTestId('answer-ending')).toHaveCount(1);
+  expect((await host.tier('fast')).pid).not.toBe(pid);
+});

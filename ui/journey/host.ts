@@ -1,0 +1,139 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { constants, copyFileSync, existsSync, linkSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { open, readFile, writeFile } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import type { Status, TierStatus } from '../src/platform/api';
+
+export const STARTER = 'SmolLM2-135M-Instruct.Q4_1.gguf';
+const MODELS = process.env.TIERBAR_TEST_MODELS || join(homedir(), '.cache/tierbar/models');
+const PROGRAMS = resolve(process.env.TIERBAR_BIN_DIR || join(import.meta.dirname, '../../target/release'));
+/** A guard against hanging. */
+const END_MS = 60_000;
+
+/** A real `tierbar serve` with a data folder of its own. */
+export class Host {
+  readonly home = mkdtempSync(join(tmpdir(), 'tierbar-journey-'));
+  url = '';
+  token = '';
+  #process: ChildProcess | null = null;
+
+  constructor() {
+    mkdirSync(join(this.home, 'models'));
+  }
+
+  get configFile(): string {
+    return join(this.home, 'config.toml');
+  }
+
+  get logFile(): string {
+    return join(this.home, 'host.log');
+  }
+
+  model(name: string): string {
+    return join(this.home, 'models', name);
+  }
+
+  /** Puts the starter model into the models folder. */
+  addModel(name = STARTER): void {
+    const starter = join(MODELS, STARTER);
+    if (!existsSync(starter)) throw new Error(`The model ${starter} is missing: run \`make setup\`.`);
+    rmSync(this.model(name), { force: true });
+    try {
+      linkSync(starter, this.model(name));
+    } catch {
+      // Another file system.
+      copyFileSync(starter, this.model(name), constants.COPYFILE_FICLONE);
+    }
+  }
+
+  /** Puts the first `bytes` of the starter model into the models folder, as a download that broke off leaves it. */
+  async addPartOfModel(name: string, bytes: number): Promise<void> {
+    const file = await open(join(MODELS, STARTER));
+    const { buffer } = await file.read(Buffer.alloc(bytes), 0, bytes, 0);
+    await file.close();
+    await writeFile(this.model(name), buffer);
+  }
+
+  async configure(toml: string): Promise<void> {
+    await writeFile(this.configFile, toml);
+  }
+
+  async config(): Promise<string> {
+    return await readFile(this.configFile, 'utf8');
+  }
+
+  /** Resolves once the API listens. A second start takes the address of the first. */
+  async start(): Promise<void> {
+    const program = join(PROGRAMS, 'tierbar');
+    if (!existsSync(program)) throw new Error(`${program} is missing: run \`make build\`.`);
+    const log = await open(this.logFile, 'a');
+    const listen = this.url === '' ? '127.0.0.1:0' : new URL(this.url).host;
+    const child = spawn(program, ['serve', '--json', '--listen', listen], {
+      // As much memory as the Mac that it is made for, so that exactly one model is loaded at a time.
+      env: { ...process.env, TIERBAR_HOME: this.home, TIERBAR_SIMULATE_RAM: '16GiB' },
+      stdio: ['ignore', 'pipe', log.fd],
+    });
+    this.#process = child;
+    await log.close();
+    const lines = createInterface({ input: child.stdout as Readable });
+    const [line] = (await Promise.race([once(lines, 'line'), once(child, 'exit')])) as [unknown];
+    if (typeof line !== 'string')
+      throw new Error(`tierbar serve ended with ${line}: ${await readFile(this.logFile, 'utf8')}`);
+    const ready = JSON.parse(line) as { url: string; token_file: string };
+    this.url = ready.url;
+    this.token = (await readFile(ready.token_file, 'utf8')).trim();
+  }
+
+  /** Asks the host to end, as its user does. It must do so, and take its workers along. */
+  async stop(): Promise<void> {
+    const child = this.#process;
+    if (child === null) return;
+    this.#process = null;
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new Error(`The host ended by itself: ${child.exitCode ?? child.signalCode}`);
+    const workers = (await this.status()).tiers.flatMap(({ pid }) => (pid === null ? [] : [pid]));
+    child.kill('SIGTERM');
+    const hangs = setTimeout(() => child.kill('SIGKILL'), END_MS);
+    const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+    clearTimeout(hangs);
+    if (code !== 0) throw new Error(`The host ended with ${code ?? signal}.`);
+    const left = workers.filter(lives);
+    if (left.length > 0) throw new Error(`The host left workers behind: ${left}`);
+  }
+
+  /** Ends what still runs and deletes the data folder. */
+  async remove(): Promise<void> {
+    try {
+      await this.stop();
+    } finally {
+      rmSync(this.home, { recursive: true, force: true });
+    }
+  }
+
+  async status(): Promise<Status> {
+    const response = await fetch(`${this.url}/tierbar/v1/status`, {
+      headers: { Authorization: `Bearer ${this.token}` },
+    });
+    if (!response.ok) throw new Error(`status: ${response.status} ${await response.text()}`);
+    return (await response.json()) as Status;
+  }
+
+  async tier(id: string): Promise<TierStatus> {
+    const tier = (await this.status()).tiers.find((tier) => tier.id === id);
+    if (tier === undefined) throw new Error(`There is no tier ${id}.`);
+    return tier;
+  }
+}
+
+function lives(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}

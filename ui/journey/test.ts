@@ -1,0 +1,113 @@
+import { test as base, expect, type Page } from '@playwright/test';
+import { Host } from './host';
+
+interface Journey {
+  /** A host with the starter model as tiers `fast` and `primary`, ended after the test with all its processes. */
+  host: Host;
+  /** What the browser complains of, in all its tabs. Whatever a test did not allow fails it. */
+  complaints: Complaints;
+  /** The chat page of a browser that has traded the token. */
+  chat: Page;
+}
+
+class Complaints {
+  readonly #heard: string[] = [];
+  readonly #allowed: RegExp[] = [];
+
+  add(complaint: string): void {
+    this.#heard.push(complaint);
+  }
+
+  /** Says before it happens what must be complained of, such as a request that the host refuses. */
+  expect(complaint: RegExp): void {
+    this.#allowed.push(complaint);
+  }
+
+  check(): void {
+    expect(
+      this.#heard.filter((text) => !this.#allowed.some((allowed) => allowed.test(text))),
+      'errors in the browser',
+    ).toEqual([]);
+    expect(
+      this.#allowed.filter((allowed) => !this.#heard.some((text) => allowed.test(text))),
+      'expected errors that did not come',
+    ).toEqual([]);
+  }
+}
+
+export const CONFIG = `# How I like it.
+[tiers.fast]
+model = "SmolLM2-135M-Instruct.Q4_1.gguf" # small and quick
+context = 2048
+
+[tiers.primary]
+model = "SmolLM2-135M-Instruct.Q4_1.gguf"
+context = 1024
+`;
+
+export const test = base.extend<Journey>({
+  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the names of what a fixture needs from it.
+  host: async ({}, use, info) => {
+    const host = new Host();
+    try {
+      host.addModel();
+      await host.configure(CONFIG);
+      await host.start();
+      await use(host);
+      await host.stop();
+    } finally {
+      if (info.error) await info.attach('host.log', { path: host.logFile });
+      await host.remove();
+    }
+  },
+  complaints: [
+    // With `host`, so that the page is judged before its host ends.
+    async ({ context, host: _host }, use) => {
+      const complaints = new Complaints();
+      context.on('console', (message) => {
+        if (message.type() === 'error' || message.type() === 'warning')
+          complaints.add(`${message.text()} (${message.location().url})`);
+      });
+      context.on('request', (request) => {
+        if (!/^(http:\/\/127\.0\.0\.1:|data:|blob:)/.test(request.url()))
+          complaints.add(`asked for ${request.url()}`);
+      });
+      context.on('weberror', (error) => complaints.add(`uncaught: ${error.error().stack}`));
+      await context.addInitScript(() => {
+        document.addEventListener('securitypolicyviolation', (event) => {
+          console.error(`content security policy: ${event.violatedDirective} forbids ${event.blockedURI}`);
+        });
+      });
+      await use(complaints);
+      complaints.check();
+    },
+    { auto: true },
+  ],
+  chat: async ({ host, page }, use) => {
+    await signIn(page, host);
+    await page.goto(host.url);
+    await use(page);
+  },
+});
+
+/** As the token gate does, without it. */
+export async function signIn(page: Page, host: Host): Promise<void> {
+  const headers = { Authorization: `Bearer ${host.token}` };
+  const response = await page.request.post(`${host.url}/tierbar/v1/session`, { headers });
+  expect(response.status()).toBe(204);
+}
+
+/** Lets answers go on until the context is full, so that they are certainly still being written when something happens. */
+export async function endlessAnswers(page: Page): Promise<void> {
+  await page.route('**/v1/chat/completions', async (route) => {
+    const body = route.request().postDataJSON() as Record<string, unknown>;
+    await route.continue({ postData: { ...body, ignore_eos: true } });
+  });
+}
+
+export async function ask(page: Page, question: string): Promise<void> {
+  await page.getByTestId('composer').fill(question);
+  await page.getByTestId('send').click();
+}
+
+export { expect };
