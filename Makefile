@@ -57,7 +57,7 @@ all-targets: ui
 	@$(with) cargo build --release --locked --workspace --all-targets
 
 # The page is compiled into the binaries: it is only built again when it changed, so that they are too.
-ui_sources := $(shell find ui \( -name node_modules -o -name dist \) -prune -o -type f -print)
+ui_sources := $(shell find ui \( -name node_modules -o -name dist -o -name journey \) -prune -o -type f -print)
 
 ui: ui/dist/index.html
 
