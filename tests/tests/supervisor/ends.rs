@@ -22,7 +22,7 @@ async fn a_worker_that_ignores_sigterm_is_killed_with_its_children() {
     let gone = tokio::task::spawn_blocking(move || signs.iter().try_for_each(Sign::wait));
     soon(gone).await.unwrap().unwrap();
     assert_eq!(bench.sockets(), 0);
-    bench.in_state("fast", TierState::Stopped).await;
+    assert_eq!(bench.now("fast").state, TierState::Stopped);
     bench.close().await;
 }
 
@@ -67,7 +67,8 @@ async fn a_crash_in_use_reaches_the_lease_and_the_next_request_starts_it_again()
         "the worker of fast was killed by signal 6 (SIGABRT)"
     );
     assert!(error.hint.is_some());
-    let status = bench.in_state("fast", TierState::Failed).await;
+    let status = bench.now("fast");
+    assert_eq!(status.state, TierState::Failed);
     assert_eq!((status.reason, status.pid), (Some(error.message), None));
 
     let again = bench.lease("fast").await.unwrap();

@@ -12,7 +12,8 @@ async fn refusal(script: &str) -> Error {
         }
     });
     let error = bench.lease("fast").await.unwrap_err();
-    let status = bench.in_state("fast", TierState::Failed).await;
+    let status = bench.now("fast");
+    assert_eq!(status.state, TierState::Failed);
     assert_eq!(status.reason.as_deref(), Some(error.message.as_str()));
     assert_eq!((status.pid, status.footprint_bytes), (None, None));
     assert_eq!(
@@ -209,10 +210,8 @@ async fn stopping_a_failed_tier_lets_it_try_again_at_once() {
     let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
     exhaust(&bench).await;
     bench.stop("fast", false).await.unwrap();
-    assert_eq!(
-        bench.in_state("fast", TierState::Stopped).await.reason,
-        None
-    );
+    let status = bench.now("fast");
+    assert_eq!((status.state, status.reason), (TierState::Stopped, None));
     let error = bench.lease("fast").await.unwrap_err();
     assert!(!error.message.contains("the next attempt"), "{error}");
     assert_eq!(bench.workers().len(), 9);

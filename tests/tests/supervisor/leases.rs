@@ -74,11 +74,31 @@ async fn leases_on_one_tier_are_shared_and_it_is_busy_until_the_last_ends() {
 #[tokio::test]
 async fn start_loads_a_tier_and_holds_no_lease_on_it() {
     let bench = Bench::new(&[("fast", "good", 1)]);
-    soon(bench.handle.start(&id("fast"))).await.unwrap();
-    bench.in_state("fast", TierState::Ready).await;
-    soon(bench.handle.start(&id("fast"))).await.unwrap();
-    bench.stop("fast", false).await.unwrap();
+    for _ in 0..2 {
+        soon(bench.handle.start(&id("fast"))).await.unwrap();
+        assert_eq!(bench.now("fast").state, TierState::Ready);
+    }
     assert_eq!(bench.workers().len(), 1);
+    bench.close().await;
+}
+
+/// On several threads, where the owner and whoever it answers run at once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_answered_sees_what_was_done() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    for _ in 0..20 {
+        let lease = bench.lease("fast").await.unwrap();
+        assert_eq!(bench.now("fast").state, TierState::Busy);
+        drop(lease);
+        bench.stop("fast", false).await.unwrap();
+        assert_eq!(bench.now("fast").state, TierState::Stopped);
+        bench.source.forget("fast");
+        bench.lease("fast").await.unwrap_err();
+        assert_eq!(bench.now("fast").state, TierState::Failed);
+        bench.stop("fast", false).await.unwrap();
+        assert_eq!(bench.now("fast").state, TierState::Stopped);
+        bench.source.script("fast", "good", 1);
+    }
     bench.close().await;
 }
 

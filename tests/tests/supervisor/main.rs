@@ -84,6 +84,12 @@ impl Bench {
         find(&found).unwrap()
     }
 
+    /// The tier as whoever has just been answered sees it.
+    fn now(&self, tier: &str) -> TierStatus {
+        let mut tiers = self.handle.snapshot().into_iter();
+        tiers.find(|status| status.id.as_str() == tier).unwrap()
+    }
+
     async fn in_state(&self, tier: &str, state: TierState) -> TierStatus {
         self.when(tier, |status| status.state == state).await
     }

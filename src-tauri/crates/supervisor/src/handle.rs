@@ -1,6 +1,9 @@
 //! What everyone but the owner holds: the handle, and the lease that it grants.
 
-use crate::{TierSpec, owner::Event};
+use crate::{
+    TierSpec,
+    owner::{Event, Want},
+};
 use std::{fmt, sync::Arc};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
@@ -132,7 +135,12 @@ impl Tiers for Handle {
     fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
         let tier = tier.clone();
         Box::pin(async move {
-            let lease = self.ask(|reply| Event::Lease { tier, reply }).await?;
+            let lease = self
+                .ask(|reply| Event::Want {
+                    tier,
+                    want: Want::Lease(reply),
+                })
+                .await?;
             Ok(Box::new(lease) as Box<dyn Lease>)
         })
     }
@@ -140,8 +148,11 @@ impl Tiers for Handle {
     fn start(&self, tier: &TierId) -> BoxFuture<'_, Result<(), Error>> {
         let tier = tier.clone();
         Box::pin(async move {
-            self.ask(|reply| Event::Lease { tier, reply }).await?;
-            Ok(())
+            self.ask(|reply| Event::Want {
+                tier,
+                want: Want::Loaded(reply),
+            })
+            .await
         })
     }
 

@@ -22,7 +22,7 @@ use tokio::{
     time::Instant,
 };
 
-use tier::{Preparation, Tier, Worker};
+use tier::{Gone, Preparation, Tier, Worker};
 
 /// More requests than this wait for memory only if something is wrong with whoever sends them.
 const LONGEST_QUEUE: usize = 256;
@@ -32,9 +32,9 @@ type Reply<T> = oneshot::Sender<Result<T, Error>>;
 /// What the owner is told.
 #[derive(Debug)]
 pub(crate) enum Event {
-    Lease {
+    Want {
         tier: TierId,
-        reply: Reply<WorkerLease>,
+        want: Want,
     },
     /// Somebody who waited has gone away; whose reply is closed says who.
     Left,
@@ -63,14 +63,40 @@ pub(crate) enum Event {
     Shutdown(Option<oneshot::Sender<()>>),
 }
 
+/// What a request waits for.
+#[derive(Debug)]
+pub(crate) enum Want {
+    /// To use the tier.
+    Lease(Reply<WorkerLease>),
+    /// That it is loaded, and no more.
+    Loaded(Reply<()>),
+}
+
+impl Want {
+    fn refuse(self, error: Error) {
+        // Whoever has left need not be told.
+        match self {
+            Self::Lease(reply) => drop(reply.send(Err(error))),
+            Self::Loaded(reply) => drop(reply.send(Err(error))),
+        }
+    }
+
+    fn abandoned(&self) -> bool {
+        match self {
+            Self::Lease(reply) => reply.is_closed(),
+            Self::Loaded(reply) => reply.is_closed(),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Waiter {
     request: u64,
     tier: TierId,
-    reply: Reply<WorkerLease>,
+    want: Want,
 }
 
-/// The owner of the tiers.
+/// The owner of the tiers. Whoever it answers finds the snapshot at least as new as the answer.
 #[derive(Debug)]
 pub struct Supervisor {
     options: Options,
@@ -131,16 +157,16 @@ impl Supervisor {
 
     fn handle(&mut self, event: Event) {
         match event {
-            Event::Lease { tier, reply } => match self.admit(&tier) {
+            Event::Want { tier, want } => match self.admit(&tier) {
                 Ok(()) => {
                     let request = self.next();
                     self.queue.push(Waiter {
                         request,
                         tier,
-                        reply,
+                        want,
                     });
                 }
-                Err(error) => drop(reply.send(Err(error))),
+                Err(error) => want.refuse(error),
             },
             // Whoever has left is forgotten after every event.
             Event::Left => {}
@@ -174,7 +200,7 @@ impl Supervisor {
                 self.closing = true;
                 self.closed.extend(closed);
                 for waiter in self.queue.drain(..) {
-                    let _ = waiter.reply.send(Err(shutting_down()));
+                    waiter.want.refuse(shutting_down());
                 }
                 for tier in &mut self.tiers {
                     tier.end(StopWish::Force, &shutting_down());
@@ -239,9 +265,7 @@ impl Supervisor {
         let stopped = Error::new(Code::TierStopped, format!("{id} was stopped"))
             .hint("ask again and it is loaded again");
         tier.forgive();
-        if tier.worker.is_none() {
-            let _ = reply.send(Ok(()));
-        } else {
+        if tier.worker.is_some() {
             let wish = if force {
                 StopWish::Force
             } else {
@@ -249,6 +273,9 @@ impl Supervisor {
             };
             tier.end(wish, &stopped);
             tier.stoppers.push(reply);
+        } else {
+            self.publish();
+            let _ = reply.send(Ok(()));
         }
         self.refuse(id, &stopped);
     }
@@ -286,15 +313,27 @@ impl Supervisor {
             }
             Report::Ended(failure) => {
                 sockets::remove(&running.socket);
-                let refused = tier.ended(failure, Instant::now());
+                let gone = tier.ended(failure, Instant::now());
                 if tier.removed {
                     self.tiers.retain(|tier| tier.spec.id != *id);
                 }
-                if let Some(error) = refused {
-                    self.refuse(id, &error);
+                if let Some(gone) = gone {
+                    self.tell(id, gone);
                 }
             }
         }
+    }
+
+    fn tell(&mut self, id: &TierId, gone: Gone) {
+        self.publish();
+        if gone.refused {
+            self.refuse(id, &gone.end);
+        }
+        for stopper in gone.stoppers {
+            let _ = stopper.send(Ok(()));
+        }
+        // Nobody listens if nobody has a lease.
+        gone.leases.send_replace(Some(gone.end));
     }
 
     fn set_tiers(&mut self, specs: Vec<TierSpec>) {
@@ -328,8 +367,9 @@ impl Supervisor {
     }
 
     fn refuse(&mut self, id: &TierId, error: &Error) {
+        self.publish();
         for waiter in self.queue.extract_if(.., |waiter| waiter.tier == *id) {
-            let _ = waiter.reply.send(Err(error.clone()));
+            waiter.want.refuse(error.clone());
         }
     }
 

@@ -1,6 +1,6 @@
 //! From what is true to what is done: models read, the policy asked, its steps carried out.
 
-use super::{Event, Preparation, Supervisor, Tier, Waiter, Worker};
+use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker};
 use crate::process::{self, Launch};
 use std::time::Duration;
 use tierbar_core::{
@@ -17,7 +17,7 @@ const PREPARATION: Duration = Duration::from_secs(30);
 impl Supervisor {
     /// Does all that is due, until nothing is.
     pub(super) fn advance(&mut self) {
-        self.queue.retain(|waiter| !waiter.reply.is_closed());
+        self.queue.retain(|waiter| !waiter.want.abandoned());
         self.prepare();
         loop {
             let steps = policy::plan(&self.state());
@@ -162,16 +162,25 @@ impl Supervisor {
         else {
             return;
         };
-        let Waiter {
-            tier: id, reply, ..
-        } = self.queue.remove(at);
+        let Waiter { tier: id, want, .. } = self.queue.remove(at);
         let (now, events) = (self.next(), self.events.clone());
         let Some(tier) = self.tier(&id) else { return };
         tier.last_used = now;
-        if let Some(worker) = &mut tier.worker {
-            worker.leases += 1;
-            // If nobody takes it, the lease is dropped here and so released.
-            let _ = reply.send(Ok(worker.lease(id, events)));
+        let Some(worker) = &mut tier.worker else {
+            return;
+        };
+        match want {
+            Want::Lease(reply) => {
+                worker.leases += 1;
+                let lease = worker.lease(id, events);
+                self.publish();
+                // If nobody takes it, the lease is dropped here and so released.
+                let _ = reply.send(Ok(lease));
+            }
+            Want::Loaded(reply) => {
+                self.publish();
+                let _ = reply.send(Ok(()));
+            }
         }
     }
 }

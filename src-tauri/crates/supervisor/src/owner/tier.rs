@@ -103,6 +103,18 @@ impl Worker {
     }
 }
 
+/// Whom the end of a worker concerns.
+#[derive(Debug)]
+pub(super) struct Gone {
+    /// Why.
+    pub(super) end: Error,
+    /// Those who hold leases.
+    pub(super) leases: watch::Sender<Option<Error>>,
+    pub(super) stoppers: Vec<Reply<()>>,
+    /// Those who wait for the tier cannot have it.
+    pub(super) refused: bool,
+}
+
 impl Tier {
     pub(super) fn new(spec: TierSpec) -> Self {
         Self {
@@ -186,32 +198,29 @@ impl Tier {
         }
     }
 
-    /// Its worker is gone. The error is for those who wait for the tier, if they can no longer have it.
-    pub(super) fn ended(&mut self, failure: Option<Failure>, now: Instant) -> Option<Error> {
+    /// Its worker is gone. Says who has to hear of it.
+    pub(super) fn ended(&mut self, failure: Option<Failure>, now: Instant) -> Option<Gone> {
         let worker = self.worker.take()?;
-        let wish = self.wish.take();
-        for stopper in self.stoppers.drain(..) {
-            let _ = stopper.send(Ok(()));
-        }
         tracing::info!(tier = %self.spec.id, pid = worker.pid, "gone");
-        let stopped = || match wish {
-            Some((_, reason)) => reason,
-            None => Error::new(Code::TierStopped, format!("{} was stopped", self.spec.id)),
+        let wish = self.wish.take();
+        let mut gone = Gone {
+            stoppers: mem::take(&mut self.stoppers),
+            leases: worker.ended,
+            end: match wish {
+                Some((_, reason)) => reason,
+                None => Error::new(Code::TierStopped, format!("{} was stopped", self.spec.id)),
+            },
+            refused: false,
         };
-        let (end, refused) = match failure {
-            Some(failure) if worker.phase != Phase::Stopping => {
-                self.fail(&failure.error);
-                let loading = worker.phase == Phase::Starting;
-                if loading && failure.crashed {
-                    self.backoff.crashed(now);
-                }
-                (failure.error.clone(), loading.then_some(failure.error))
+        if let Some(failure) = failure.filter(|_| worker.phase != Phase::Stopping) {
+            self.fail(&failure.error);
+            gone.refused = worker.phase == Phase::Starting;
+            if gone.refused && failure.crashed {
+                self.backoff.crashed(now);
             }
-            _ => (stopped(), None),
-        };
-        // Nobody listens if nobody has a lease.
-        worker.ended.send_replace(Some(end));
-        refused
+            gone.end = failure.error;
+        }
+        Some(gone)
     }
 
     pub(super) fn held_bytes(&self) -> Option<u64> {
