@@ -33,13 +33,20 @@ impl Budget {
     /// `RAM − 4 GiB` (3 GiB on machines of 8 GB and less).
     #[must_use]
     pub fn of_machine(ram_bytes: u64, max_loaded: MaxLoaded) -> Self {
-        let reserve = if ram_bytes <= 8 * GIB { RESERVE_SMALL } else { RESERVE };
+        let reserve = if ram_bytes <= 8 * GIB {
+            RESERVE_SMALL
+        } else {
+            RESERVE
+        };
         let max_loaded = match max_loaded {
             MaxLoaded::Exactly(count) => usize::from(count),
             MaxLoaded::Auto if ram_bytes <= ONE_MODEL_UP_TO => 1,
             MaxLoaded::Auto => usize::MAX,
         };
-        Self { total_bytes: ram_bytes.saturating_sub(reserve), max_loaded }
+        Self {
+            total_bytes: ram_bytes.saturating_sub(reserve),
+            max_loaded,
+        }
     }
 }
 
@@ -68,9 +75,14 @@ pub struct LoadPlan {
 impl LoadPlan {
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
-        [self.dense_bytes, self.expert_bytes, self.kv_bytes, self.compute_bytes]
-            .into_iter()
-            .fold(0, u64::saturating_add)
+        [
+            self.dense_bytes,
+            self.expert_bytes,
+            self.kv_bytes,
+            self.compute_bytes,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
     }
 }
 
@@ -78,7 +90,12 @@ impl LoadPlan {
 ///
 /// # Errors
 /// [`Code::OverBudget`] with the sum and the budget, and the largest context that would fit if one would.
-pub fn plan_load(model: &ModelAccount, context: u32, kv: KvCache, budget: &Budget) -> Result<LoadPlan, Error> {
+pub fn plan_load(
+    model: &ModelAccount,
+    context: u32,
+    kv: KvCache,
+    budget: &Budget,
+) -> Result<LoadPlan, Error> {
     let context = context.min(model.context_train.max(1));
     let mut plan = LoadPlan {
         placement: Placement::Resident,
@@ -121,13 +138,19 @@ pub fn plan_load(model: &ModelAccount, context: u32, kv: KvCache, budget: &Budge
 fn largest_context(model: &ModelAccount, kv: KvCache, budget: &Budget) -> Option<u32> {
     let fits = |steps: u32| {
         let context = steps * 256;
-        let fixed = model.dense_bytes.saturating_add(compute_bytes(model, context));
+        let fixed = model
+            .dense_bytes
+            .saturating_add(compute_bytes(model, context));
         fixed.saturating_add(model.kv.bytes(context, MICRO_BATCH, kv)) <= budget.total_bytes
     };
     let (mut low, mut high) = (0, (model.context_train / 256).max(1) + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
-        if fits(middle) { low = middle } else { high = middle }
+        if fits(middle) {
+            low = middle
+        } else {
+            high = middle
+        }
     }
     (low > 0).then_some(low * 256)
 }
@@ -139,7 +162,10 @@ fn compute_bytes(model: &ModelAccount, context: u32) -> u64 {
     let logits = batch * u64::from(model.vocabulary) * 4;
     let activations = batch * u64::from(model.embedding) * 4 * 16;
     let mask = batch * u64::from(context) * 6;
-    logits.saturating_add(activations).saturating_add(mask).saturating_add(16 * MIB)
+    logits
+        .saturating_add(activations)
+        .saturating_add(mask)
+        .saturating_add(16 * MIB)
 }
 
 /// Bytes as people read them: GiB with one decimal, MiB below one.
@@ -149,5 +175,9 @@ pub fn gib(bytes: u64) -> String {
     #[expect(clippy::cast_precision_loss)]
     let bytes = bytes as f64;
     let gib = bytes / GIB as f64;
-    if gib >= 1.0 { format!("{gib:.1} GiB") } else { format!("{:.0} MiB", bytes / MIB as f64) }
+    if gib >= 1.0 {
+        format!("{gib:.1} GiB")
+    } else {
+        format!("{:.0} MiB", bytes / MIB as f64)
+    }
 }

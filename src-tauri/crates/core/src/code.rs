@@ -149,7 +149,12 @@ pub struct Error {
 impl Error {
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), hint: None, details: Map::new() }
+        Self {
+            code,
+            message: message.into(),
+            hint: None,
+            details: Map::new(),
+        }
     }
 
     #[must_use]
@@ -186,10 +191,17 @@ impl Error {
         let mut error = body.get("error")?.as_object()?.clone();
         let code = serde_json::from_value(error.remove("code")?).ok()?;
         let message = error.remove("message")?.as_str()?.to_owned();
-        let hint = error.remove("hint").and_then(|hint| hint.as_str().map(str::to_owned));
+        let hint = error
+            .remove("hint")
+            .and_then(|hint| hint.as_str().map(str::to_owned));
         error.remove("type");
         error.remove("param");
-        Some(Self { code, message, hint, details: error })
+        Some(Self {
+            code,
+            message,
+            hint,
+            details: error,
+        })
     }
 }
 
@@ -207,13 +219,22 @@ mod tests {
 
     #[test]
     fn a_foreign_body_is_not_an_error_of_ours() {
-        assert_eq!(Error::from_openai_body(&json!({"error": {"code": 400, "message": "x"}})), None);
+        assert_eq!(
+            Error::from_openai_body(&json!({"error": {"code": 400, "message": "x"}})),
+            None
+        );
         assert_eq!(Error::from_openai_body(&json!({"choices": []})), None);
     }
 
     #[test]
     fn the_wire_name_is_what_serde_writes() {
-        assert_eq!(serde_json::to_value(Code::ContextExceeded).unwrap(), Code::ContextExceeded.as_str());
-        assert_eq!(serde_json::to_value(Code::AlreadyRunning).unwrap(), Code::AlreadyRunning.as_str());
+        assert_eq!(
+            serde_json::to_value(Code::ContextExceeded).unwrap(),
+            Code::ContextExceeded.as_str()
+        );
+        assert_eq!(
+            serde_json::to_value(Code::AlreadyRunning).unwrap(),
+            Code::AlreadyRunning.as_str()
+        );
     }
 }

@@ -79,7 +79,9 @@ impl TryFrom<serde_json::Value> for MaxLoaded {
             }
             _ => {}
         }
-        Err(format!("max_loaded is \"auto\" or a number from 1 to 8, not {value}"))
+        Err(format!(
+            "max_loaded is \"auto\" or a number from 1 to 8, not {value}"
+        ))
     }
 }
 
@@ -112,7 +114,12 @@ impl TierConfig {
 
 impl Default for TierConfig {
     fn default() -> Self {
-        Self { model: String::new(), context: 4096, kv_cache: KvCache::F16, threads: 0 }
+        Self {
+            model: String::new(),
+            context: 4096,
+            kv_cache: KvCache::F16,
+            threads: 0,
+        }
     }
 }
 
@@ -167,9 +174,15 @@ mod tests {
     fn tiers_come_in_reading_order() {
         let mut config = Config::default();
         for name in ["heavy", "coder", "fast", "primary"] {
-            config.tiers.insert(TierId::new(name).unwrap(), TierConfig::default());
+            config
+                .tiers
+                .insert(TierId::new(name).unwrap(), TierConfig::default());
         }
-        let order: Vec<_> = config.tier_order().into_iter().map(TierId::as_str).collect();
+        let order: Vec<_> = config
+            .tier_order()
+            .into_iter()
+            .map(TierId::as_str)
+            .collect();
         assert_eq!(order, ["fast", "primary", "heavy", "coder"]);
     }
 }

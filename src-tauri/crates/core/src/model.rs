@@ -80,7 +80,9 @@ impl KvAccount {
     pub fn bytes(&self, context: u32, micro_batch: u32, kv: KvCache) -> u64 {
         let pad = |cells: u64| cells.div_ceil(256) * 256;
         let full = pad(u64::from(context));
-        let sliding = pad(u64::from(context.min(self.window.saturating_add(micro_batch))));
+        let sliding = pad(u64::from(
+            context.min(self.window.saturating_add(micro_batch)),
+        ));
         let elements = self
             .full_elements_per_token
             .saturating_mul(full)
@@ -104,8 +106,14 @@ mod tests {
     #[test]
     fn a_sliding_window_stops_growing_with_the_context() {
         let sliding = 15 * (1 << 20);
-        assert_eq!(GEMMA_270M.bytes(4096, 512, KvCache::F16), 4096 * 3072 + sliding);
-        assert_eq!(GEMMA_270M.bytes(32768, 512, KvCache::F16), 32768 * 3072 + sliding);
+        assert_eq!(
+            GEMMA_270M.bytes(4096, 512, KvCache::F16),
+            4096 * 3072 + sliding
+        );
+        assert_eq!(
+            GEMMA_270M.bytes(32768, 512, KvCache::F16),
+            32768 * 3072 + sliding
+        );
     }
 
     #[test]

@@ -17,8 +17,14 @@ impl TierId {
     /// A sentence that says what a tier's name may be.
     pub fn new(name: impl Into<String>) -> Result<Self, String> {
         let name = name.into();
-        let plain = name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
-        if name.is_empty() || name.len() > 32 || !plain || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        let plain = name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+        if name.is_empty()
+            || name.len() > 32
+            || !plain
+            || !name.starts_with(|c: char| c.is_ascii_lowercase())
+        {
             return Err(format!(
                 "\"{name}\" cannot name a tier: use 1 to 32 of a-z, 0-9 and -, starting with a letter"
             ));
@@ -72,7 +78,10 @@ impl TierState {
     /// Whether a process of this tier exists and may hold memory.
     #[must_use]
     pub fn holds_memory(self) -> bool {
-        matches!(self, Self::Starting | Self::Ready | Self::Busy | Self::Stopping)
+        matches!(
+            self,
+            Self::Starting | Self::Ready | Self::Busy | Self::Stopping
+        )
     }
 }
 
@@ -95,7 +104,17 @@ mod tests {
 
     #[test]
     fn names_that_would_break_a_path_or_the_router_are_refused() {
-        for name in ["", "auto", "Fast", "a b", "../x", "-a", "1st", "fäst", &"a".repeat(33)] {
+        for name in [
+            "",
+            "auto",
+            "Fast",
+            "a b",
+            "../x",
+            "-a",
+            "1st",
+            "fäst",
+            &"a".repeat(33),
+        ] {
             assert!(TierId::new(name).is_err(), "{name:?} was accepted");
         }
         assert!(TierId::new("fast-2").is_ok());

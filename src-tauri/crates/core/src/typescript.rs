@@ -30,16 +30,24 @@ fn the_typescript_types_are_those_of_the_wire() {
         chat::ChatSummary::decl(&cfg),
         chat::Chat::decl(&cfg),
     ];
-    let mut text = String::from("// Generated from src-tauri/crates/core by its tests. Do not edit: run\n");
+    let mut text =
+        String::from("// Generated from src-tauri/crates/core by its tests. Do not edit: run\n");
     text.push_str("// TIERBAR_WRITE_TYPES=1 cargo test -p tierbar-core typescript\n");
     for declaration in types {
         text.push_str("\nexport ");
         text.push_str(&declaration);
         text.push('\n');
     }
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../ui/src/platform/api.ts");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../ui/src/platform/api.ts"
+    );
     if std::env::var_os("TIERBAR_WRITE_TYPES").is_some() {
         std::fs::write(path, &text).unwrap();
     }
-    assert_eq!(std::fs::read_to_string(path).unwrap_or_default(), text, "{path} is out of date");
+    assert_eq!(
+        std::fs::read_to_string(path).unwrap_or_default(),
+        text,
+        "{path} is out of date"
+    );
 }

@@ -44,9 +44,17 @@ mod tests {
 
     #[test]
     fn the_handshake_is_one_line_of_json() {
-        let ready = Handshake::Ready(Ready { protocol: 1, pid: 7, context_tokens: 4096, memory: Memory::default() });
+        let ready = Handshake::Ready(Ready {
+            protocol: 1,
+            pid: 7,
+            context_tokens: 4096,
+            memory: Memory::default(),
+        });
         let line = serde_json::to_string(&ready).unwrap();
-        assert!(line.starts_with(r#"{"ready":{"protocol":1,"pid":7,"#), "{line}");
+        assert!(
+            line.starts_with(r#"{"ready":{"protocol":1,"pid":7,"#),
+            "{line}"
+        );
         assert_eq!(serde_json::from_str::<Handshake>(&line).unwrap(), ready);
     }
 }
