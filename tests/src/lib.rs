@@ -5,6 +5,7 @@ pub mod binaries;
 pub mod desk;
 pub mod display;
 pub mod scripted;
+pub mod serving;
 pub mod session_bus;
 pub mod tray_host;
 pub mod wait;

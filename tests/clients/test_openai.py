@@ -1,0 +1,237 @@
+"""The real `openai` package against a running host with a real model."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+import unittest
+import urllib.request
+
+import openai
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STARTER = "SmolLM2-135M-Instruct.Q4_1.gguf"
+MODEL = STARTER.removesuffix(".gguf")
+CONFIG = f'[tiers.fast]\nmodel = "{STARTER}"\ncontext = 2048\n[tiers.heavy]\n'
+QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
+STORY = [{"role": "user", "content": "Tell me a long story about the sea."}]
+HANG_SECONDS = 120
+
+
+def program():
+    """`tierbar` as built last, or the one that TIERBAR_BIN names."""
+    if named := os.environ.get("TIERBAR_BIN"):
+        return named
+    built = [path for kind in ("release", "debug") if (path := ROOT / "target" / kind / "tierbar").exists()]
+    if not built:
+        raise RuntimeError("tierbar is not built: run `make build`")
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+def starter():
+    folder = os.environ.get("TIERBAR_TEST_MODELS", pathlib.Path.home() / ".cache/tierbar/models")
+    path = pathlib.Path(folder) / STARTER
+    if not path.exists():
+        raise RuntimeError(f"{path} is missing: `make setup` fetches the test models")
+    return path
+
+
+class Host:
+    """`tierbar serve` with a data folder of its own."""
+
+    def __init__(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="tierbar-")
+        home = pathlib.Path(self.folder.name)
+        (home / "models").mkdir()
+        (home / "models" / STARTER).symlink_to(starter())
+        (home / "config.toml").write_text(CONFIG)
+        self.process = subprocess.Popen(
+            [program(), "serve", "--json", "--listen", "127.0.0.1:0"],
+            env={**os.environ, "TIERBAR_HOME": str(home), "RUST_LOG": "error"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        ready = json.loads(self.process.stdout.readline() or "{}")
+        if not ready.get("ready"):
+            self.stop()
+            raise RuntimeError("the host did not start")
+        self.url = ready["url"]
+        self.token = pathlib.Path(ready["token_file"]).read_text().strip()
+
+    def state_of(self, tier):
+        return next(state["state"] for state in self.status()["tiers"] if state["id"] == tier)
+
+    def status(self):
+        headers = {"Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.url}/tierbar/v1/status", headers=headers)
+        with urllib.request.urlopen(request, timeout=HANG_SECONDS) as response:
+            return json.load(response)
+
+    def until_state(self, tier, wanted):
+        """Follows the host's events until the tier is in that state."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.url}/tierbar/v1/events", headers=headers)
+        with urllib.request.urlopen(request, timeout=HANG_SECONDS) as events:
+            for line in events:
+                if line.startswith(b"data:"):
+                    tiers = json.loads(line[5:]).get("tiers", [])
+                    if any(state["id"] == tier and state["state"] == wanted for state in tiers):
+                        return
+        raise AssertionError(f"{tier} was never {wanted}")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(HANG_SECONDS)
+        self.process.stdout.close()
+        self.folder.cleanup()
+
+
+class OpenAI(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.host = Host()
+        cls.addClassCleanup(cls.host.stop)
+        cls.client = openai.OpenAI(
+            base_url=f"{cls.host.url}/v1", api_key="unused", max_retries=0, timeout=HANG_SECONDS
+        )
+        cls.addClassCleanup(cls.client.close)
+
+    def chat(self, messages=QUESTION, model="fast", **fields):
+        return self.client.chat.completions.create(messages=messages, model=model, temperature=0, **fields)
+
+    def test_models_are_the_router_the_tiers_and_what_they_name(self):
+        models = self.client.models.list().data
+        self.assertEqual([model.id for model in models], ["auto", "fast", "heavy", MODEL])
+        self.assertEqual({model.object for model in models}, {"model"})
+        self.assertEqual([model.tierbar["kind"] for model in models], ["router", "tier", "tier", "model"])
+        self.assertEqual(self.client.models.retrieve("fast").id, "fast")
+
+    def test_a_whole_answer_has_text_and_usage(self):
+        answer = self.chat(max_tokens=24)
+        self.assertTrue(answer.choices[0].message.content.strip())
+        self.assertEqual(answer.choices[0].message.role, "assistant")
+        self.assertEqual(answer.object, "chat.completion")
+        usage = answer.usage
+        self.assertGreater(usage.prompt_tokens, 10)
+        self.assertEqual(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens)
+
+    def test_a_stream_says_what_a_whole_answer_says_and_ends_with_its_usage(self):
+        whole = self.chat(max_tokens=24)
+        chunks = list(self.chat(max_tokens=24, stream=True, stream_options={"include_usage": True}))
+        words = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
+        self.assertEqual("".join(word or "" for word in words), whole.choices[0].message.content)
+        reasons = [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices]
+        self.assertEqual(reasons[-1], whole.choices[0].finish_reason)
+        self.assertEqual(set(reasons[:-1]), {None})
+        self.assertEqual(chunks[-1].choices, [])
+        self.assertEqual(chunks[-1].usage, whole.usage)
+        self.assertTrue(all(chunk.usage is None for chunk in chunks[:-1]))
+
+    def test_every_name_of_a_tier_reaches_it(self):
+        for name in ("auto", "fast", MODEL):
+            answer = self.client.chat.completions.with_raw_response.create(
+                messages=QUESTION, model=name, max_tokens=1
+            )
+            self.assertEqual(answer.headers["x-tierbar-tier"], "fast", name)
+            self.assertEqual(answer.headers["x-tierbar-model"], MODEL, name)
+
+    def test_an_answer_ends_before_its_stop_string(self):
+        text = self.chat(max_tokens=24).choices[0].message.content
+        before, stop = text.split(" ", 2)[0], text.split(" ", 2)[1]
+        answer = self.chat(max_tokens=24, stop=[stop])
+        self.assertEqual(answer.choices[0].message.content.strip(), before)
+        self.assertEqual(answer.choices[0].finish_reason, "stop")
+        chunks = list(self.chat(max_tokens=24, stop=stop, stream=True))
+        streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+        self.assertEqual(streamed.strip(), before)
+
+    def test_a_length_limit_is_told(self):
+        answer = self.chat(max_tokens=3)
+        self.assertEqual(answer.choices[0].finish_reason, "length")
+        self.assertEqual(answer.usage.completion_tokens, 3)
+        answer = self.chat(max_completion_tokens=4)
+        self.assertEqual(answer.usage.completion_tokens, 4)
+
+    def test_the_same_seed_says_the_same_and_another_does_not(self):
+        def say(seed):
+            answer = self.client.chat.completions.create(
+                messages=STORY, model="fast", temperature=1.5, seed=seed, max_tokens=32
+            )
+            return answer.choices[0].message.content
+
+        first = say(7)
+        self.assertEqual(say(7), first)
+        self.assertNotEqual(say(8), first)
+
+    def test_additions_of_llama_server_are_there(self):
+        fields = {"extra_body": {"ignore_eos": True, "cache_prompt": True}, "max_tokens": 40}
+        self.chat(**fields)
+        timings = self.chat(**fields).timings
+        self.assertEqual(timings["predicted_n"], 40)
+        self.assertGreater(timings["predicted_per_second"], 0)
+        self.assertGreater(timings["cache_n"], 10)
+        cold = self.chat(max_tokens=1, extra_body={"cache_prompt": False})
+        self.assertEqual(cold.timings["cache_n"], 0)
+        self.assertEqual(cold.timings["prompt_n"], cold.usage.prompt_tokens)
+        last = [chunk for chunk in self.chat(max_tokens=4, stream=True) if chunk.choices][-1]
+        self.assertEqual(last.timings["predicted_n"], 4)
+
+    def test_text_completion_goes_on_from_a_prompt(self):
+        answer = self.client.completions.create(
+            model="fast", prompt="1, 2, 3, 4, 5, 6, 7, 8, 9,", max_tokens=8, temperature=0
+        )
+        self.assertTrue(answer.choices[0].text.startswith(" 10, 11,"), answer.choices[0].text)
+        self.assertEqual(answer.object, "text_completion")
+
+    def test_an_unknown_model_is_not_found(self):
+        with self.assertRaises(openai.NotFoundError) as raised:
+            self.chat(model="gpt-5")
+        self.assertEqual(raised.exception.code, "model_unknown")
+        self.assertEqual(raised.exception.body["available"], ["auto", "fast", "heavy", MODEL])
+
+    def test_a_tier_without_a_model_says_so(self):
+        with self.assertRaises(openai.APIStatusError) as raised:
+            self.chat(model="heavy")
+        self.assertEqual(raised.exception.status_code, 503)
+        self.assertEqual(raised.exception.code, "model_missing")
+
+    def test_a_prompt_beyond_the_context_is_a_bad_request_with_the_numbers(self):
+        long = [{"role": "user", "content": "word " * 200_000}]
+        for stream in (False, True):
+            with self.assertRaises(openai.BadRequestError) as raised:
+                self.chat(messages=long, stream=stream)
+            body = raised.exception.body
+            self.assertEqual(body["code"], "context_exceeded")
+            self.assertEqual(body["context_tokens"], 2048)
+            self.assertGreater(body["prompt_tokens"], 200_000)
+
+    def test_a_stream_that_is_closed_frees_the_tier(self):
+        stream = self.chat(messages=STORY, max_tokens=1900, stream=True, extra_body={"ignore_eos": True})
+        next(chunk for chunk in stream if chunk.choices and chunk.choices[0].delta.content)
+        self.assertEqual(self.host.state_of("fast"), "busy")
+        stream.close()
+        self.host.until_state("fast", "ready")
+        self.assertEqual(self.chat(max_tokens=3).usage.completion_tokens, 3)
+
+    def test_answers_asked_for_at_the_same_time_do_not_mix(self):
+        alone = [self.chat(messages=messages, max_tokens=24).choices[0].message.content for messages in (QUESTION, STORY)]
+        said = {}
+
+        def ask(index):
+            messages = (QUESTION, STORY)[index % 2]
+            chunks = self.chat(messages=messages, max_tokens=24, stream=True)
+            said[index] = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
+
+        threads = [threading.Thread(target=ask, args=(index,)) for index in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(said, {index: alone[index % 2] for index in range(4)})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,83 @@
+//! The command line, with and without a host that runs.
+
+use crate::FAST;
+use serde_json::Value;
+use tierbar_core::{TierState, status::Status};
+use tierbar_tests::serving::Data;
+
+#[tokio::test]
+async fn chat_once_answers_without_a_host_and_leaves_nothing_running() {
+    // A context that ends the answer of a small model that does not find an end.
+    let data = Data::new(&FAST.replace("2048", "256"));
+    let (code, answer, stderr) = data
+        .run(&["chat", "--once", "What is the capital of France?"])
+        .await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!answer.trim().is_empty(), "{stderr}");
+    let (code, _, stderr) = data.run(&["status"]).await;
+    assert_eq!(code, Some(1));
+    assert!(stderr.contains("tierbar serve"), "{stderr}");
+    data.serve().await;
+}
+
+#[tokio::test]
+async fn with_a_host_the_commands_are_its_clients() {
+    let data = Data::new(&FAST.replace("2048", "256"));
+    let host = data.serve().await;
+    let (code, shown, stderr) = data.run(&["tier", "start", "fast"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(shown.contains("ready"), "{shown}");
+    let pid = host.tier("fast").await.pid;
+
+    let (code, answer, stderr) = data
+        .run(&["chat", "--tier", "fast", "--once", "Say hello."])
+        .await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!answer.trim().is_empty());
+    assert_eq!(
+        host.tier("fast").await.pid,
+        pid,
+        "it was answered by another process"
+    );
+
+    let (_, json, _) = data.run(&["status", "--json"]).await;
+    let status: Status = serde_json::from_str(&json).unwrap();
+    assert_eq!(status.tiers[0].pid, pid);
+    let (_, json, _) = data.run(&["models", "--json"]).await;
+    let models: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(models["models"][0]["account"]["quant"], "Q4_1");
+
+    let (code, _, _) = data.run(&["tier", "stop", "fast"]).await;
+    assert_eq!(code, Some(0));
+    assert_eq!(host.tier("fast").await.state, TierState::Stopped);
+}
+
+#[tokio::test]
+async fn what_went_wrong_goes_to_stderr_with_what_to_do_and_an_exit_code() {
+    let data = Data::new("[tiers.fast]\n");
+    let _host = data.serve().await;
+    for (arguments, code, part) in [
+        (&["tier", "start", "turbo"][..], 1, "the tiers are fast"),
+        (&["tier", "start", "fast"], 1, "[tiers.fast]"),
+        (
+            &["chat", "--tier", "fast", "--once", "Hi"],
+            1,
+            "[tiers.fast]",
+        ),
+        (
+            &["chat", "--tier", "turbo", "--once", "Hi"],
+            1,
+            "use one of: auto, fast",
+        ),
+        (&["tier", "restart", "fast"], 2, "unrecognized subcommand"),
+        (&[], 2, "Usage"),
+    ] {
+        let (exit, stdout, stderr) = data.run(arguments).await;
+        assert_eq!(
+            (exit, &*stdout),
+            (Some(code), ""),
+            "{arguments:?}: {stderr}"
+        );
+        assert!(stderr.contains(part), "{arguments:?}: {stderr}");
+    }
+}
