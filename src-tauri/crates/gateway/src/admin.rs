@@ -7,29 +7,11 @@ mod status;
 mod tiers;
 
 use crate::Gateway;
-use crate::error::{Failure, no_such_path};
 use axum::{
     Router,
-    extract::{FromRequestParts, Path},
-    http::request::Parts,
     routing::{get, post},
 };
 use std::sync::Arc;
-
-/// The `{id}` of a path.
-struct Id(String);
-
-impl<S: Send + Sync> FromRequestParts<S> for Id {
-    type Rejection = Failure;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
-        match Path::from_request_parts(parts, state).await {
-            Ok(Path(id)) => Ok(Self(id)),
-            // Only what is not UTF-8 is no string, and nothing of ours is named so.
-            Err(_) => Err(Failure(no_such_path(parts.uri.path()))),
-        }
-    }
-}
 
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
     let routes = Router::new()

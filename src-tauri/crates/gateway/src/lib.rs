@@ -7,6 +7,7 @@ mod error;
 mod events;
 mod guard;
 mod openai;
+mod path;
 mod speed;
 #[cfg(test)]
 mod testing;

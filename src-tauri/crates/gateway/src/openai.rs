@@ -22,6 +22,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
     let text = |State(gateway): State<Arc<Gateway>>, body: Body| relay::relay(gateway, TEXT, body);
     Router::new()
         .route("/v1/models", get(models::list))
+        .route("/v1/models/{id}", get(models::one))
         .route(CHAT, post(chat))
         .route(TEXT, post(text))
 }

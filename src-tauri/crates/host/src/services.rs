@@ -4,10 +4,14 @@ use crate::{board::Board, config::ConfigFile, folder::Folder, models::Models};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::{fmt, path::Path, sync::Arc};
-use tierbar_core::{Code, Config, Error, lease::BoxFuture, status::Status};
+use tierbar_core::{
+    Code, Config, Error,
+    lease::BoxFuture,
+    status::{Status, TierStatus},
+};
 use tierbar_gateway::Services;
 use tierbar_library::Library;
-use tierbar_supervisor::Handle;
+use tierbar_supervisor::{Handle, TierSpec};
 use tokio::{sync::watch, task::spawn_blocking};
 
 type Raise = Arc<dyn Fn() + Send + Sync>;
@@ -51,20 +55,27 @@ impl Shared {
             .await
             .unwrap_or(false)
         {
-            self.apply();
+            self.apply().await;
         }
     }
 
-    /// Lets the configuration in the file take effect.
-    pub(crate) fn apply(&self) {
+    /// Lets the configuration in the file take effect, and returns when the tiers show it.
+    async fn apply(&self) {
         let config = self.config.config();
         if **self.in_force.borrow() != *config {
             let before = self.models.budget();
             self.models.configure(Arc::clone(&config));
-            self.supervisor.set_tiers(self.models.tiers());
+            let tiers = self.models.tiers();
+            self.supervisor.set_tiers(tiers.clone());
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
             }
+            // The router chooses by what the tiers show. An error means that the owner is ending.
+            let _ = self
+                .supervisor
+                .watch()
+                .wait_for(|shown| shows(shown, &tiers))
+                .await;
             tracing::info!("the configuration has changed");
         }
         self.board.notice(self.notices(&config));
@@ -82,6 +93,18 @@ impl Shared {
         notices.extend(self.unwatched.clone());
         notices
     }
+}
+
+/// Whether the tiers are the configured ones, but for those that only finish their answers.
+fn shows(shown: &[TierStatus], configured: &[TierSpec]) -> bool {
+    let is_shown = |spec: &TierSpec| {
+        shown
+            .iter()
+            .any(|tier| tier.id == spec.id && tier.model == spec.model)
+    };
+    let is_configured =
+        |tier: &TierStatus| tier.pid.is_some() || configured.iter().any(|spec| spec.id == tier.id);
+    configured.iter().all(is_shown) && shown.iter().all(is_configured)
 }
 
 impl Services for Shared {
@@ -118,7 +141,7 @@ impl Services for Shared {
                     format!("writing config.toml: {ended}"),
                 ))
             })?;
-            self.apply();
+            self.apply().await;
             Ok(self.config.config())
         })
     }

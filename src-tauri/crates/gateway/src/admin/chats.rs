@@ -1,7 +1,6 @@
 //! Conversations, as the store keeps them.
 
-use super::Id;
-use crate::{Gateway, body, error::Failure};
+use crate::{Gateway, body, error::Failure, path::Id};
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Starting and stopping a tier.
 
-use super::Id;
-use crate::{Gateway, body, error::Failure};
+use crate::{Gateway, body, error::Failure, path::Id};
 use axum::{Json, body::Body, extract::State};
 use serde::Deserialize;
 use std::sync::Arc;
@@ -57,9 +56,12 @@ fn unknown(gateway: &Gateway, name: &str) -> Error {
         .map(|tier| tier.id.to_string())
         .collect();
     let shown: String = name.chars().take(100).collect();
-    let error = Error::new(Code::TierUnknown, format!("there is no tier \"{shown}\""));
+    let error = Error::new(
+        Code::TierUnknown,
+        format!("there is no tier named \"{shown}\""),
+    );
     if names.is_empty() {
         return error.hint("add a tier to config.toml");
     }
-    error.hint(format!("use one of: {}", names.join(", ")))
+    error.hint(format!("the tiers are {}", names.join(", ")))
 }
