@@ -22,6 +22,7 @@ def double(n):  # twice
 for (const scheme of ['light', 'dark'] as const) {
   test(`every page is legible in ${scheme}, and asks nothing of anyone else`, async ({ chat, host }) => {
     await chat.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
+    await expect(chat.getByTestId('strip-ram')).toBeVisible();
     await expectLegible(chat, scheme);
 
     const kept = await chat.request.post(`${host.url}/tierbar/v1/chats`, { data: { model: 'fast' } });

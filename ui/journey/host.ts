@@ -95,10 +95,14 @@ export class Host {
     this.#process = null;
     if (child.exitCode !== null || child.signalCode !== null)
       throw new Error(`The host ended by itself: ${child.exitCode ?? child.signalCode}`);
-    const workers = (await this.status()).tiers.flatMap(({ pid }) => (pid === null ? [] : [pid]));
-    child.kill('SIGTERM');
+    const exit = once(child, 'exit') as Promise<[number | null, string | null]>;
     const hangs = setTimeout(() => child.kill('SIGKILL'), END_MS);
-    const [code, signal] = (await once(child, 'exit')) as [number | null, string | null];
+    const workers = await this.#workers().catch((error) => {
+      child.kill('SIGKILL');
+      throw error;
+    });
+    child.kill('SIGTERM');
+    const [code, signal] = await exit;
     clearTimeout(hangs);
     if (code !== 0) throw new Error(`The host ended with ${code ?? signal}.`);
     const left = workers.filter(lives);
@@ -112,6 +116,10 @@ export class Host {
     } finally {
       rmSync(this.home, { recursive: true, force: true });
     }
+  }
+
+  async #workers(): Promise<number[]> {
+    return (await this.status()).tiers.flatMap(({ pid }) => (pid === null ? [] : [pid]));
   }
 
   async status(): Promise<Status> {

@@ -22,6 +22,7 @@ test('tiers are started and stopped from the picker, one at a time', async ({ ch
   await expect(picker).toHaveAccessibleName('Tier: primary, SmolLM2-135M-Instruct.Q4_1, Ready');
   await endlessAnswers(chat);
   await ask(chat, 'Tell me about the sea.');
+  await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
   await expect(picker).toHaveAccessibleName(/Answering/);
 
   await picker.click();
@@ -32,4 +33,6 @@ test('tiers are started and stopped from the picker, one at a time', async ({ ch
   await expect(primary).toContainText('Not loaded');
   await expect(chat.getByTestId('strip-tier')).toHaveText(/no model in memory/);
   expect((await host.tier('primary')).pid).toBeNull();
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Broke off: this is what had arrived.');
+  await expect(chat.getByTestId('error-banner')).toContainText('stopped');
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { count, dayLabel, duration, fileSize, memory, speed } from './format';
+import { count, dayLabel, duration, fileSize, memory, sentence, speed } from './format';
 
 describe('formatters', () => {
   it('count memory in binary and files in decimal multiples', () => {
@@ -14,6 +14,13 @@ describe('formatters', () => {
   it('never print a thousand of a unit that has a next one', () => {
     expect(fileSize(999_700_000)).toBe('1 GB');
     expect(memory(1023.7 * 2 ** 20)).toBe('1 GB');
+  });
+
+  it('make sentences of messages, and leave names at their start alone', () => {
+    expect(sentence('the worker was killed')).toBe('The worker was killed.');
+    expect(sentence('Is it there?')).toBe('Is it there?');
+    expect(sentence('config.toml line 1: no such key')).toBe('config.toml line 1: no such key.');
+    expect(sentence('tiers.fast.context: 100 tokens')).toBe('tiers.fast.context: 100 tokens.');
   });
 
   it('show shrinking and unknown amounts as such', () => {

@@ -40,6 +40,12 @@ export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
+/** A message of the host as a sentence. What is not an ordinary word at its start, such as a file's name, stays as it is. */
+export function sentence(text: string): string {
+  const begun = text.replace(/^[a-z]+(?=[ ,])/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
+  return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
+}
+
 /** Under which heading a chat of that day stands in the history. */
 export function dayLabel(iso: string, now: Date): string {
   const then = new Date(iso);

@@ -1,4 +1,5 @@
 import type { Connection } from '../platform';
+import { sentence } from './format';
 
 /** A refusal or failure in the API's own words, or `unreachable` when no answer came at all. */
 export class ApiError extends Error {
@@ -14,8 +15,7 @@ export class ApiError extends Error {
 
   /** Message and hint as running text. */
   get sentences(): string {
-    const message = /[.!?…]$/.test(this.message) ? this.message : `${this.message}.`;
-    return this.hint ? `${message} ${this.hint}` : message;
+    return this.hint ? `${sentence(this.message)} ${sentence(this.hint)}` : sentence(this.message);
   }
 }
 
