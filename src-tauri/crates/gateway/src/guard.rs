@@ -85,10 +85,9 @@ pub(crate) async fn require_token(
     } else {
         "a token is needed"
     };
-    let hint = format!(
-        "send \"Authorization: Bearer TOKEN\" with the content of {}",
-        gateway.token.path().display()
-    );
+    // Where the folder is, is no stranger's business.
+    let hint =
+        "send \"Authorization: Bearer TOKEN\"; it is in the file `token` of Tierbar's data folder";
     Failure(Error::new(Code::Unauthorized, message).hint(hint)).into_response()
 }
 
