@@ -146,9 +146,10 @@ impl Supervisor {
             .map(|waiter| waiter.tier.clone());
         let Some(tier) = self.tier(id) else { return };
         let why = match (tier.wished(), next) {
+            (Some(error), _) => error.message.clone(),
+            (None, _) if tier.stale() => "ended because its configuration has changed".to_owned(),
             (None, Some(next)) => format!("ended to make room for {next}"),
             (None, None) => "ended because the memory budget was lowered".to_owned(),
-            (Some(error), _) => error.message.clone(),
         };
         tracing::info!(tier = %id, force, why, "stopping");
         tier.stopping(why);
