@@ -85,6 +85,7 @@ export const test = base.extend<Journey>({
   ],
   chat: async ({ host, page }, use) => {
     await signIn(page, host);
+    await answers(page, SHORT);
     await page.goto(host.url);
     await use(page);
   },
@@ -97,11 +98,18 @@ export async function signIn(page: Page, host: Host): Promise<void> {
   expect(response.status()).toBe(204);
 }
 
-/** Lets answers go on until the context is full, so that they are certainly still being written when something happens. */
-export async function endlessAnswers(page: Page): Promise<void> {
-  await page.route('**/v1/chat/completions', async (route) => {
+/** The same answer every time, and one that ends: a model this small may else repeat itself for minutes. */
+export const SHORT = { temperature: 0, max_tokens: 200 };
+/** Until the context is full, so that an answer is certainly still being written when something happens to it. */
+export const ENDLESS = { temperature: 0, ignore_eos: true };
+
+/** How the model answers from now on: the page's requests get these options on their way to the host. */
+export async function answers(page: Page, options: typeof SHORT | typeof ENDLESS): Promise<void> {
+  const url = '**/v1/chat/completions';
+  await page.unroute(url);
+  await page.route(url, async (route) => {
     const body = route.request().postDataJSON() as Record<string, unknown>;
-    await route.continue({ postData: { ...body, ignore_eos: true } });
+    await route.continue({ postData: { ...body, ...options } });
   });
 }
 

@@ -1,4 +1,4 @@
-import { ask, endlessAnswers, expect, test } from './test';
+import { answers, ask, ENDLESS, expect, test } from './test';
 
 test('tiers are started and stopped from the picker, one at a time', async ({ chat, host }) => {
   const picker = chat.getByTestId('tier-picker');
@@ -20,7 +20,7 @@ test('tiers are started and stopped from the picker, one at a time', async ({ ch
 
   await primary.click();
   await expect(picker).toHaveAccessibleName('Tier: primary, SmolLM2-135M-Instruct.Q4_1, Ready');
-  await endlessAnswers(chat);
+  await answers(chat, ENDLESS);
   await ask(chat, 'Tell me about the sea.');
   await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
   await expect(picker).toHaveAccessibleName(/Answering/);
