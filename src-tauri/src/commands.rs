@@ -47,13 +47,7 @@ pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
 
 #[tauri::command]
 pub(crate) fn reveal_models_folder(app: AppHandle) -> Result<(), String> {
-    let host = app.state::<Host>();
-    let chosen = host.config().borrow().models_dir.clone();
-    let folder = if chosen.is_empty() {
-        host.home().join("models")
-    } else {
-        host.home().join(chosen)
-    };
+    let folder = app.state::<Host>().models_dir();
     open::that_detached(&folder)
         .map_err(|error| format!("{} could not be shown: {error}", folder.display()))
 }

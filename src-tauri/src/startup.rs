@@ -29,12 +29,9 @@ pub(crate) struct Arguments {
 
 /// Runs the app until it is quit. The exit code is 1 if the host never ran.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
-        )
-        .with_writer(std::io::stderr)
-        .init();
+    if let Err(error) = tierbar_host::log_to_folder(None) {
+        tell(&error);
+    }
     if let Err(reason) = platform::display() {
         return fail(&format!(
             "{reason}: run `tierbar serve` for the same without windows"

@@ -15,6 +15,10 @@ use tokio::{
     process::Child,
 };
 
+/// The chat window's page: the one that a bare address means.
+pub const CHAT: &str = "";
+pub const SETTINGS: &str = "settings.html";
+
 #[derive(Debug)]
 pub struct DrivenApp {
     client: Client,
@@ -58,7 +62,7 @@ impl DrivenApp {
             icon,
             _driver: driver,
         };
-        app.switch_to("index.html").await;
+        app.switch_to(CHAT).await;
         app
     }
 
@@ -67,7 +71,7 @@ impl DrivenApp {
     /// # Panics
     /// If there never is.
     pub async fn switch_to(&self, page: &str) {
-        until(&format!("a window with {page}"), async || {
+        until(&format!("a window at /{page}"), async || {
             for window in self.client.windows().await.ok()? {
                 // A window may close while it is looked at.
                 if self.client.switch_to_window(window).await.is_ok()
@@ -75,7 +79,7 @@ impl DrivenApp {
                         .client
                         .current_url()
                         .await
-                        .is_ok_and(|url| url.path().ends_with(page))
+                        .is_ok_and(|url| url.path().trim_start_matches('/') == page)
                 {
                     return Some(());
                 }

@@ -6,12 +6,13 @@ use tierbar_tests::{
     binaries::{program, source},
     desk::Desk,
     wait::until,
-    web_driver::DrivenApp,
+    web_driver::{DrivenApp, SETTINGS},
 };
 
+/// Such as the starter model, a small one, answers well.
 const QUESTIONS: [&str; 2] = [
-    "What is the capital of France?",
-    "Give me three short tips for writing clear code, as a numbered list.",
+    "Explain in two sentences what a black hole is.",
+    "Give me three short tips for a good night's sleep, as a numbered list.",
 ];
 
 /// One panel along the top with the tray at its right end.
@@ -75,7 +76,7 @@ async fn windows(folder: &Path, theme: Option<&'static str>) {
     );
     if theme.is_none() {
         app.icon.click("Settings").await;
-        app.switch_to("settings.html").await;
+        app.switch_to(SETTINGS).await;
         app.element("settings-nav-tiers").await;
         save(&folder.join("settings-light.png"), &app.screenshot().await);
     }

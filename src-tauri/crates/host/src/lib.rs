@@ -91,6 +91,14 @@ impl Host {
         self.shared.home()
     }
 
+    /// The folder of models that the configuration in force names.
+    #[must_use]
+    pub fn models_dir(&self) -> PathBuf {
+        self.shared
+            .folder
+            .models_dir(&self.shared.in_force.borrow().models_dir)
+    }
+
     /// The status as it changes. While a receiver lives, readings are taken every second.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<Arc<Status>> {
