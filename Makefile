@@ -50,7 +50,7 @@ clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
 # The rest is for the targets above, after setup.
 
 binaries: ui
-	@$(with) cargo build --release --locked --workspace --bins
+	@$(with) cargo build --release --locked -p tierbar-app -p tierbar-cli -p tierbar-engine
 
 # What the tests run and are. Built at once, since their dependencies turn on features that `binaries` does without.
 all-targets: ui

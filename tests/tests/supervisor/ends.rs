@@ -103,6 +103,45 @@ async fn a_killed_worker_is_told_by_its_signal_and_what_to_do() {
 }
 
 #[tokio::test]
+async fn a_worker_that_hangs_after_it_was_ready_is_ended() {
+    let bench = Bench::with(&[("fast", "good", 1)], |options| {
+        options.health_period = Duration::from_millis(50);
+    });
+    let lease = bench.lease("fast").await.unwrap();
+    let pid = bench.in_state("fast", TierState::Busy).await.pid.unwrap();
+    signal("-STOP", pid);
+    let error = soon(lease.ended()).await;
+    assert_eq!(error.code, Code::WorkerTimeout);
+    assert_eq!(bench.now("fast").state, TierState::Failed);
+    drop(lease);
+    let again = bench.lease("fast").await.unwrap();
+    assert!(get(&*again, "/").await.unwrap().ends_with("ok"));
+    drop(again);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_tier_that_waits_for_its_answers_to_end_says_so() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    let id = id("fast");
+    let stopping = bench.handle.stop(&id, false);
+    let told = async {
+        let status = bench.in_state("fast", TierState::Stopping).await;
+        assert_eq!(
+            status.reason.as_deref(),
+            Some("stops when its answers have ended")
+        );
+        assert!(status.pid.is_some());
+        drop(lease);
+    };
+    let (stopped, ()) = tokio::join!(soon(stopping), told);
+    stopped.unwrap();
+    assert_eq!(bench.now("fast").state, TierState::Stopped);
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn an_exit_without_being_asked_is_a_crash_too() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();

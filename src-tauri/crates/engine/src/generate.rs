@@ -130,6 +130,11 @@ pub(crate) fn run(
     let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
     let mut cached = Vec::new();
     for job in jobs {
+        // Gone while it waited: what the cache holds is worth more to the next one.
+        if job.cancel.load(Ordering::Relaxed) {
+            count(&generations.cancelled);
+            continue;
+        }
         generations.running.store(true, Ordering::Relaxed);
         let outcome = Generation {
             model,

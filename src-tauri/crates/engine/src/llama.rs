@@ -12,7 +12,7 @@ mod context;
 mod model;
 mod sampler;
 
-pub(crate) use backend::{Backend, last_error};
+pub(crate) use backend::{Backend, take_error};
 pub(crate) use chat::ChatTemplate;
 pub(crate) use context::{Context, ContextParams, Decoded};
 pub(crate) use model::Model;

@@ -151,13 +151,17 @@ impl Options {
         self.ignore_eos.unwrap_or(false)
     }
 
-    /// Tokens to generate at most; `None` for as many as the context holds.
-    pub(crate) fn max_tokens(&self) -> Option<usize> {
-        let asked = self
-            .max_completion_tokens
-            .or(self.max_tokens)
-            .or(self.n_predict)?;
-        usize::try_from(asked).ok()
+    /// Tokens to generate at most; `None`, or llama-server's -1, for as many as the context holds.
+    pub(crate) fn max_tokens(&self) -> Result<Option<usize>, Error> {
+        let asked = self.max_completion_tokens.or(self.max_tokens);
+        match asked.or(self.n_predict) {
+            None | Some(-1) => Ok(None),
+            Some(asked) => usize::try_from(asked).map(Some).map_err(|_| {
+                bad(format!(
+                    "`max_tokens` is {asked}: send 0 or more, or leave it out"
+                ))
+            }),
+        }
     }
 
     pub(crate) fn stops(&self) -> Vec<String> {
@@ -214,13 +218,22 @@ impl Options {
 
     /// GBNF for the answer; empty for none.
     fn grammar(&self) -> Result<String, Error> {
-        match (&self.grammar, self.schema()?) {
-            (Some(grammar), None) => Ok(grammar.clone()),
-            (None, Some(schema)) => llama_cpp_2::json_schema_to_grammar(&schema.to_string())
-                .map_err(|error| bad(format!("the JSON schema cannot be followed: {error}"))),
-            (None, None) => Ok(String::new()),
-            (Some(_), Some(_)) => Err(bad("`grammar` and a JSON schema exclude each other")),
-        }
+        let schema = self.schema()?;
+        let grammar = match (&self.grammar, schema) {
+            (Some(grammar), None) => grammar.clone(),
+            (None, Some(schema)) => {
+                let schema = schema.to_string();
+                within("the JSON schema", &schema)?;
+                llama_cpp_2::json_schema_to_grammar(&schema)
+                    .map_err(|error| bad(format!("the JSON schema cannot be followed: {error}")))?
+            }
+            (None, None) => String::new(),
+            (Some(_), Some(_)) => {
+                return Err(bad("`grammar` and a JSON schema exclude each other"));
+            }
+        };
+        within("the grammar", &grammar)?;
+        Ok(grammar)
     }
 
     fn biases(&self, vocabulary: usize) -> Result<Vec<(Token, f32)>, Error> {
@@ -265,6 +278,32 @@ impl Options {
     }
 }
 
+/// llama.cpp's grammar parser recurses with the nesting, and its stack ends the process.
+fn within(what: &str, text: &str) -> Result<(), Error> {
+    const LONGEST: usize = 64 << 10;
+    const DEEPEST: usize = 100;
+    if text.len() > LONGEST {
+        let length = text.len();
+        return Err(bad(format!(
+            "{what} has {length} bytes, and {LONGEST} are the limit"
+        )));
+    }
+    let mut depth = 0_usize;
+    for byte in text.bytes() {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > DEEPEST {
+            return Err(bad(format!(
+                "{what} is nested deeper than {DEEPEST} levels"
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn bad(message: impl Into<String>) -> Error {
     Error::new(Code::BadRequest, message)
 }
@@ -285,12 +324,18 @@ mod tests {
 
     #[test]
     fn the_newest_name_of_the_token_limit_wins() {
-        assert_eq!(options(json!({"max_tokens": 5})).max_tokens(), Some(5));
+        assert_eq!(options(json!({"max_tokens": 5})).max_tokens().unwrap(), Some(5));
         assert_eq!(
-            options(json!({"max_tokens": 5, "max_completion_tokens": 7})).max_tokens(),
+            options(json!({"max_tokens": 5, "max_completion_tokens": 7}))
+                .max_tokens()
+                .unwrap(),
             Some(7)
         );
-        assert_eq!(options(json!({"n_predict": -1})).max_tokens(), None);
+        assert_eq!(
+            options(json!({"n_predict": -1})).max_tokens().unwrap(),
+            None
+        );
+        assert!(options(json!({"max_tokens": -5})).max_tokens().is_err());
     }
 
     #[test]

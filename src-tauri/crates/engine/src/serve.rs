@@ -197,7 +197,7 @@ async fn start(
         prompt,
         sampling,
         stops,
-        max_tokens: options.max_tokens(),
+        max_tokens: options.max_tokens()?,
         ignore_eos: options.ignore_eos(),
         cache_prompt: options.cache_prompt(),
         cancel: Arc::clone(&running.cancel),

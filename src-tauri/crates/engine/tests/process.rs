@@ -162,6 +162,18 @@ async fn bad_requests_are_refused_by_name_and_harm_nothing() {
         (chat, format!(r#"{{{message}, "grammar": "root ::= ("}}"#)),
         (
             chat,
+            format!(
+                r#"{{{message}, "grammar": "root ::= {}"}}"#,
+                "(".repeat(60_000)
+            ),
+        ),
+        (
+            chat,
+            format!(r#"{{{message}, "grammar": "{}"}}"#, "#".repeat(300_000)),
+        ),
+        (chat, format!(r#"{{{message}, "max_tokens": -5}}"#)),
+        (
+            chat,
             format!(r#"{{{message}, "json_schema": {{"type": "nonsense"}}}}"#),
         ),
         (

@@ -78,11 +78,15 @@ pub struct Options {
     pub load_silence: Duration,
     /// How long a worker may take to end after SIGTERM before it is killed.
     pub stop_deadline: Duration,
+    /// How often a loaded worker is asked whether it lives.
+    pub health_period: Duration,
 }
 
 impl Options {
     /// A load prints as it advances; two minutes without a line is no load that is merely slow.
     pub const LOAD_SILENCE: Duration = Duration::from_secs(120);
+    /// Six times this without an answer is a worker that hangs, and not one whose pages are being read from a slow disk.
+    pub const HEALTH_PERIOD: Duration = Duration::from_secs(5);
     /// A worker ends within milliseconds unless it hangs.
     pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
@@ -104,6 +108,7 @@ impl Options {
             log_dir,
             load_silence: Self::LOAD_SILENCE,
             stop_deadline: Self::STOP_DEADLINE,
+            health_period: Self::HEALTH_PERIOD,
         }
     }
 }

@@ -289,7 +289,8 @@ impl Supervisor {
         match result.and_then(|spec| fits(spec, &budget)) {
             Ok(spec) => tier.preparation = Preparation::Done(spec),
             Err(error) => {
-                if tier.worker.is_none() {
+                // A tier that waits for a model has not failed.
+                if tier.worker.is_none() && tier.spec.model.is_some() {
                     tier.fail(&error);
                 }
                 self.refuse(id, &error);

@@ -2,6 +2,7 @@
 
 mod exit;
 mod handshake;
+mod health;
 mod log;
 
 use crate::LoadSpec;
@@ -40,6 +41,7 @@ pub(crate) struct Launch {
     pub(crate) log: PathBuf,
     pub(crate) load_silence: Duration,
     pub(crate) stop_deadline: Duration,
+    pub(crate) health_period: Duration,
 }
 
 /// What the owner hears of a process, in this order; `Ended` always, and last.
@@ -87,6 +89,7 @@ impl Launch {
                         biased;
                         () = stop.cancelled() => {}
                         status = process.child.wait() => return Some(self.crashed(status, &mut process).await),
+                        () = health::lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
                     }
                 }
                 Err(unready) => return Some(self.unready(unready, process).await),
@@ -187,10 +190,25 @@ impl Launch {
         }
     }
 
+    async fn hung(&self, mut process: Process) -> Failure {
+        process.kill().await;
+        let seconds = (self.health_period * health::MISSES).as_secs_f32();
+        let what = format!(
+            "the worker of {} did not answer for {seconds} s and was ended",
+            self.tier
+        );
+        let error = Error::new(Code::WorkerTimeout, what)
+            .hint(format!("its log is {}", self.log.display()));
+        Failure {
+            error,
+            crashed: true,
+        }
+    }
+
     async fn crashed(&self, status: io::Result<ExitStatus>, process: &mut Process) -> Failure {
         process.hear_out().await;
-        let (words, hint) = match status {
-            Ok(status) => (exit::words(status), exit::hint(status)),
+        let (words, hint) = match &status {
+            Ok(status) => (exit::words(*status), exit::hint(*status)),
             Err(error) => {
                 process.kill().await;
                 (
@@ -199,7 +217,10 @@ impl Launch {
                 )
             }
         };
-        let what = process.quoting(format!("the worker of {} {words}", self.tier));
+        let what = format!("the worker of {} {words}", self.tier);
+        // Whoever is killed from outside has not said why.
+        let killed = status.is_ok_and(exit::from_outside);
+        let what = if killed { what } else { process.quoting(what) };
         let error = Error::new(Code::WorkerCrashed, what).hint(hint);
         Failure {
             error,

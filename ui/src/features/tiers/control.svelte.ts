@@ -3,7 +3,7 @@ import { type Api, type ApiError, asApiError } from '../../lib/http';
 /** Starts and stops tiers, and keeps what the host said against it. The tier's state itself comes from the feed. */
 export class TierControl {
   /** Calls under way, by tier. */
-  pending = $state<Record<string, 'start' | 'stop' | undefined>>({});
+  pending = $state<Record<string, 'start' | 'stop' | 'force' | undefined>>({});
   errors = $state<Record<string, ApiError | undefined>>({});
   #api: Api;
 
@@ -12,16 +12,21 @@ export class TierControl {
   }
 
   start(id: string): Promise<void> {
-    return this.#call(id, 'start');
+    return this.#call(id, 'start', 'start');
   }
 
-  /** Waits for running answers. Called again meanwhile, it breaks them off. */
-  stop(id: string): Promise<void> {
-    return this.#call(id, 'stop', { force: this.pending[id] === 'stop' });
+  /** Waits for running answers, or breaks them off. */
+  stop(id: string, force: boolean): Promise<void> {
+    return this.#call(id, force ? 'force' : 'stop', 'stop', { force });
   }
 
-  async #call(id: string, verb: 'start' | 'stop', body?: unknown): Promise<void> {
-    this.pending[id] = verb;
+  async #call(
+    id: string,
+    pending: 'start' | 'stop' | 'force',
+    verb: 'start' | 'stop',
+    body?: unknown,
+  ): Promise<void> {
+    this.pending[id] = pending;
     this.errors[id] = undefined;
     try {
       await this.#api.post(`/tierbar/v1/tiers/${encodeURIComponent(id)}/${verb}`, body);

@@ -26,7 +26,7 @@ impl Backend {
             .with_ansi(false);
         tracing_subscriber::registry()
             .with(stderr.with_filter(LevelFilter::WARN))
-            .with(LastError)
+            .with(FirstError)
             .init();
         send_logs_to_tracing(LogOptions::default());
         LlamaBackend::init()
@@ -36,19 +36,16 @@ impl Backend {
 }
 
 /// What llama.cpp said when it failed: it reports a reason only through its log.
-static LAST_ERROR: Mutex<String> = Mutex::new(String::new());
+static FIRST_ERROR: Mutex<String> = Mutex::new(String::new());
 
-/// The last error line of the log, without its function prefix; empty if there was none.
-pub(crate) fn last_error() -> String {
-    LAST_ERROR
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone()
+/// Takes the first error line since it was last taken, without its function prefix; empty if there was none.
+pub(crate) fn take_error() -> String {
+    std::mem::take(&mut FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-struct LastError;
+struct FirstError;
 
-impl<S: Subscriber> Layer<S> for LastError {
+impl<S: Subscriber> Layer<S> for FirstError {
     fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
         if *event.metadata().level() != Level::ERROR {
             return;
@@ -57,9 +54,9 @@ impl<S: Subscriber> Layer<S> for LastError {
         event.record(&mut line);
         let text = line.0.trim();
         // The first of a chain of errors names the cause; "failed to load model" follows it.
-        let mut last = LAST_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
-        if !text.is_empty() && last.is_empty() {
-            *last = text
+        let mut first = FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner);
+        if !text.is_empty() && first.is_empty() {
+            *first = text
                 .split_once(": ")
                 .map_or(text, |(_, reason)| reason)
                 .to_owned();

@@ -70,7 +70,7 @@ impl Context {
                     "a context of {} tokens with a {} KV cache could not be made: {}",
                     params.tokens,
                     params.kv_cache.as_str(),
-                    super::last_error()
+                    super::take_error()
                 ),
             )
             .hint("set a smaller context for this tier")

@@ -1,6 +1,6 @@
 //! A loaded model: its weights and its vocabulary.
 
-use super::{Token, backend::last_error};
+use super::{Token, backend::take_error};
 use llama_cpp_sys_2 as sys;
 use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path, ptr::NonNull};
 use tierbar_core::{Code, Error};
@@ -36,7 +36,7 @@ impl Model {
         // SAFETY: `name` is NUL-terminated and outlives the call; the params hold no pointers of ours.
         let raw = unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
         let Some(raw) = NonNull::new(raw) else {
-            let reason = last_error();
+            let reason = take_error();
             return Err(if reason.contains("unknown model architecture") {
                 Error::new(
                     Code::ModelUnsupported,

@@ -120,6 +120,7 @@ impl Supervisor {
             log: options.log_dir.join(format!("worker-{id}.log")),
             load_silence: options.load_silence,
             stop_deadline: options.stop_deadline,
+            health_period: options.health_period,
         };
         let stop = CancellationToken::new();
         let reporter = id.clone();

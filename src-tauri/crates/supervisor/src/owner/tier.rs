@@ -251,12 +251,15 @@ impl Tier {
         let state = match worker.map(|worker| (worker.phase, worker.leases)) {
             Some((Phase::Starting, _)) => TierState::Starting,
             Some((Phase::Stopping, _)) => TierState::Stopping,
+            Some((_, 1..)) if self.wish.is_some() => TierState::Stopping,
             Some((_, 0)) => TierState::Ready,
             Some(_) => TierState::Busy,
             None if self.failure.is_some() => TierState::Failed,
             None => TierState::Stopped,
         };
         let failure = self.failure.as_ref().map(|failure| failure.message.clone());
+        let drains = worker.is_some_and(|worker| worker.phase == Phase::Ready)
+            && state == TierState::Stopping;
         TierStatus {
             id: self.spec.id.clone(),
             state,
@@ -265,6 +268,7 @@ impl Tier {
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
             context_tokens: worker.map_or(self.spec.context, |worker| worker.context_tokens),
             reason: failure
+                .or_else(|| drains.then(|| "stops when its answers have ended".to_owned()))
                 .or_else(|| waiting.clone())
                 .or_else(|| self.why.clone()),
         }

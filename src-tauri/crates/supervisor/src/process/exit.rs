@@ -29,6 +29,14 @@ pub(crate) fn hint(status: ExitStatus) -> &'static str {
     }
 }
 
+/// Whether somebody else has ended it, so that its own last words tell nothing of why.
+pub(crate) fn from_outside(status: ExitStatus) -> bool {
+    let outside = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
+    status
+        .signal()
+        .is_some_and(|signal| outside.iter().any(|each| each.as_raw() == signal))
+}
+
 fn name(signal: i32) -> Option<&'static str> {
     // The numbers differ between systems; the constants do not.
     let names = [
