@@ -183,6 +183,18 @@ describe('the tier picker', () => {
     expect(network.requests.at(-1)?.body).toEqual({ force: false });
   });
 
+  it('offers to break off the answers that a tier waits for before it stops', async () => {
+    await open();
+    network.override = ({ path }) => (path.endsWith('/stop') ? Response.json({}) : null);
+    await fireEvent.click(screen.getByTestId('tier-picker'));
+    network.eventStreams[0]?.event('change', {
+      tiers: STATUS.tiers.map((tier) => (tier.id === 'primary' ? { ...tier, state: 'stopping' } : tier)),
+    });
+    await fireEvent.click(await screen.findByRole('button', { name: 'Stop primary now' }));
+    await until(() => network.sent('POST', '/tierbar/v1/tiers/primary/stop').length === 1);
+    expect(network.requests.at(-1)?.body).toEqual({ force: true });
+  });
+
   it('is closed by Escape, which gives the focus back', async () => {
     await open();
     await fireEvent.click(screen.getByTestId('tier-picker'));
