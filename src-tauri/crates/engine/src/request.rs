@@ -324,7 +324,10 @@ mod tests {
 
     #[test]
     fn the_newest_name_of_the_token_limit_wins() {
-        assert_eq!(options(json!({"max_tokens": 5})).max_tokens().unwrap(), Some(5));
+        assert_eq!(
+            options(json!({"max_tokens": 5})).max_tokens().unwrap(),
+            Some(5)
+        );
         assert_eq!(
             options(json!({"max_tokens": 5, "max_completion_tokens": 7}))
                 .max_tokens()
