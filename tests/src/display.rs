@@ -89,7 +89,7 @@ impl Display {
         connection
             .clear_area(false, root, 0, 0, 0, 0)
             .expect("the display");
-        connection.flush().expect("the display");
+        settle(&connection);
     }
 
     /// Moves the pointer there and presses the button: 1 is left, 3 is right.
@@ -107,12 +107,7 @@ impl Display {
                 .xtest_fake_input(event, detail, 0, root, x, y, 0)
                 .expect("the display");
         }
-        // An answer comes after the events were dealt with.
-        connection
-            .get_input_focus()
-            .expect("the display")
-            .reply()
-            .expect("the display");
+        settle(&connection);
     }
 
     /// Where the open menus are: x, y, width, height. A menu asks the window manager to leave it alone.
@@ -186,8 +181,17 @@ impl Display {
         connection
             .send_event(false, window, EventMask::NO_EVENT, message)
             .expect("the display");
-        connection.flush().expect("the display");
+        settle(&connection);
     }
+}
+
+/// Waits until the server has dealt with what was sent: it may not look at the rest of a closed connection.
+fn settle(connection: &RustConnection) {
+    connection
+        .get_input_focus()
+        .expect("the display")
+        .reply()
+        .expect("the display");
 }
 
 /// Mapped windows that have a title, at any depth: a window manager puts frames round them.
