@@ -120,9 +120,9 @@ fn status_line(status: &Status) -> String {
     let ram = &status.ram;
     let used = ram.total_bytes.saturating_sub(ram.available_bytes);
     let mut line = format!(
-        "RAM {:.1} of {:.0} GB · swap {:.1} GB",
+        "RAM {:.1} of {} GB · swap {:.1} GB",
         gigabytes(used),
-        gigabytes(ram.total_bytes),
+        whole_or_tenths(gigabytes(ram.total_bytes)),
         gigabytes(status.swap.used_bytes)
     );
     if let Some(speed) = status.speed.decode_tokens_per_second {
@@ -134,6 +134,11 @@ fn status_line(status: &Status) -> String {
         Pressure::Critical => line.push_str(" · memory is critically short"),
     }
     line
+}
+
+/// `16`, but `23.5`: a machine's memory is mostly a whole number.
+fn whole_or_tenths(figure: f64) -> String {
+    format!("{figure:.1}").trim_end_matches(".0").to_owned()
 }
 
 fn gigabytes(bytes: u64) -> f64 {
@@ -241,6 +246,11 @@ mod tests {
         assert_eq!(
             status_line(&status),
             "RAM 9.0 of 16 GB · swap 0.2 GB · 41 tok/s"
+        );
+        status.ram.total_bytes = 47 * GIB / 2;
+        assert_eq!(
+            status_line(&status),
+            "RAM 16.5 of 23.5 GB · swap 0.2 GB · 41 tok/s"
         );
         status.ram.pressure = Pressure::Critical;
         assert!(status_line(&status).ends_with("memory is critically short"));

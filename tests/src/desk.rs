@@ -22,9 +22,10 @@ use tokio::{
 
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// The tiers of a desk's configuration: one with the starter model and one that waits for a model.
+/// The tiers of a desk's configuration: one with the starter model and one that waits for a model. The context ends an
+/// answer of which the model finds no end.
 const CONFIG: &str = "listen = \"127.0.0.1:0\"\n\
-    [tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\n\
+    [tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 1024\n\
     [tiers.heavy]\n";
 
 #[derive(Debug)]

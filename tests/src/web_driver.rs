@@ -139,6 +139,18 @@ impl DrivenApp {
         serde_json::from_value(texts).expect("texts")
     }
 
+    /// Waits until the page shows this many whole answers: each then has its figures and can be copied.
+    ///
+    /// # Panics
+    /// If they never are.
+    pub async fn answered(&self, count: usize) {
+        until("the end of the answer", async || {
+            let whole = self.texts("copy-answer").await.len() >= count;
+            (whole && self.texts("stop").await.is_empty()).then_some(())
+        })
+        .await;
+    }
+
     /// Runs a script in the page and returns what it returns.
     ///
     /// # Panics
@@ -159,14 +171,23 @@ impl DrivenApp {
             .expect("a script's result")
     }
 
-    /// The window as PNG.
+    /// The window as PNG, once it has stopped changing and nothing in it has the focus.
     ///
     /// # Panics
-    /// If that fails.
-    pub async fn screenshot(&self) -> Vec<u8> {
-        within("a screenshot", self.client.screenshot())
-            .await
-            .expect("a screenshot")
+    /// If it never stops.
+    pub async fn picture(&self) -> Vec<u8> {
+        self.run("document.activeElement?.blur()", Vec::new()).await;
+        let mut before = Vec::new();
+        until("a window at rest", async || {
+            // What the page is now is on the screen two frames later.
+            let frames = "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))";
+            self.run_async(frames).await;
+            let now = self.client.screenshot().await.ok()?;
+            let still = now == before;
+            before = now;
+            still.then(|| before.clone())
+        })
+        .await
     }
 
     /// The session of the driver.

@@ -12,7 +12,7 @@ use tierbar_tests::{
 /// Such as the starter model, a small one, answers well.
 const QUESTIONS: [&str; 2] = [
     "Explain in two sentences what a black hole is.",
-    "Give me three short tips for a good night's sleep, as a numbered list.",
+    "Write a Python function that adds two numbers, in a code block.",
 ];
 
 /// One panel along the top with the tray at its right end.
@@ -65,20 +65,18 @@ async fn windows(folder: &Path, theme: Option<&'static str>) {
     for (asked, question) in QUESTIONS.iter().enumerate() {
         app.type_into("composer", question).await;
         app.click("send").await;
-        until("the answer", async || {
-            (app.texts("answer-stats").await.len() > asked).then_some(())
-        })
-        .await;
+        app.answered(asked + 1).await;
     }
     save(
         &folder.join(format!("chat-{look}.png")),
-        &app.screenshot().await,
+        &app.picture().await,
     );
     if theme.is_none() {
         app.icon.click("Settings").await;
         app.switch_to(SETTINGS).await;
-        app.element("settings-nav-tiers").await;
-        save(&folder.join("settings-light.png"), &app.screenshot().await);
+        app.click("settings-nav-tiers").await;
+        app.element("settings-tier-fast-context").await;
+        save(&folder.join("settings-light.png"), &app.picture().await);
     }
 }
 
@@ -97,7 +95,11 @@ async fn tray_menu(folder: &Path) {
         .command(xfconf)
         .spawn()
         .expect("xfconfd, of Debian's xfce4-panel");
-    let _panel = desk.command("xfce4-panel").spawn().expect("xfce4-panel");
+    let _panel = desk
+        .command("xfce4-panel")
+        .arg("--disable-wm-check")
+        .spawn()
+        .expect("xfce4-panel");
     let _app = desk
         .command(program("tierbar-app"))
         .spawn()
