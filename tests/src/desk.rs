@@ -205,6 +205,25 @@ impl Desk {
             .expect("a status")
     }
 
+    /// Asks the host's API as any client does.
+    ///
+    /// # Panics
+    /// If it does not begin to answer.
+    pub async fn complete(&self, request: &serde_json::Value) -> reqwest::Response {
+        let host = tierbar_host::running(Some(&self.data())).expect("a running host");
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .build()
+            .expect("an HTTP client");
+        let request = client
+            .post(format!("{}/v1/chat/completions", host.url))
+            .json(request);
+        let response = within("the answer's begin", request.send())
+            .await
+            .expect("the host");
+        response.error_for_status().expect("an answer")
+    }
+
     /// Processes of this desk, by the data folder in their environment: programs' names and process ids.
     #[must_use]
     pub fn processes(&self) -> Vec<(String, u32)> {

@@ -1,7 +1,7 @@
 //! A desktop's side of the tray: the StatusNotifierWatcher that an app registers its icon with, and a client of the
 //! menu that it offers (`com.canonical.dbusmenu`). Both are protocols of the freedesktop and Ayatana projects.
 
-use crate::wait::within;
+use crate::wait::{until, within};
 use futures_util::StreamExt;
 use std::{collections::HashMap, fmt::Write, path::PathBuf};
 use tokio::sync::{Mutex, mpsc};
@@ -95,11 +95,14 @@ impl TrayHost {
         })
         .await;
         let (name, path) = address.expect("the watcher is served");
-        TrayIcon {
+        let icon = TrayIcon {
             bus: self.bus.clone(),
             name,
             path,
-        }
+        };
+        // An icon is there a moment before its menu is.
+        until("the icon's menu", async || icon.prepared().await.ok()).await;
+        icon
     }
 }
 
@@ -187,6 +190,11 @@ impl TrayIcon {
             .expect("the tray icon")
     }
 
+    /// Tells the app that its menu is about to be looked at.
+    async fn prepared(&self) -> zbus::Result<bool> {
+        self.dbusmenu().await.call("AboutToShow", &(0_i32)).await
+    }
+
     /// The picture that is shown now, as a path.
     ///
     /// # Panics
@@ -206,8 +214,8 @@ impl TrayIcon {
     /// # Panics
     /// If the app has gone.
     pub async fn menu(&self) -> Menu {
+        self.prepared().await.expect("the menu");
         let menu = self.dbusmenu().await;
-        let _: bool = menu.call("AboutToShow", &(0_i32)).await.expect("the menu");
         let (_, (_, _, children)): (u32, Node) = menu
             .call("GetLayout", &(0_i32, -1_i32, Vec::<&str>::new()))
             .await

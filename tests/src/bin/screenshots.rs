@@ -1,6 +1,7 @@
 //! Makes the pictures of `docs/images` from the real app with the starter model: `cargo run -p tierbar-tests --bin
 //! screenshots`. The tray menu is shown by a real panel (Debian: xfce4-panel), since the display has none of its own.
 
+use serde_json::json;
 use std::path::Path;
 use tierbar_tests::{
     binaries::{program, source},
@@ -105,25 +106,14 @@ async fn tray_menu(folder: &Path) {
         .spawn()
         .expect("the app");
     // The tier that the menu is to show at work.
-    let host = until("the app's host", async || {
+    until("the app's host", async || {
         tierbar_host::running(Some(&desk.data()))
     })
     .await;
-    let client = reqwest::Client::builder()
-        .no_proxy()
-        .build()
-        .expect("an HTTP client");
-    let ask = serde_json::json!({
+    desk.complete(&json!({
         "model": "fast", "max_tokens": 64, "messages": [{"role": "user", "content": QUESTIONS[0]}],
-    });
-    let answer = client
-        .post(format!("{}/v1/chat/completions", host.url))
-        .json(&ask)
-        .send()
-        .await;
-    answer
-        .and_then(reqwest::Response::error_for_status)
-        .expect("an answer");
+    }))
+    .await;
 
     let (width, panel) = (1440_u16, 28_u16);
     until("the icon in the panel", async || {
