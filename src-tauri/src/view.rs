@@ -234,6 +234,7 @@ mod tests {
             speed: status::Speed::default(),
             budget: status::BudgetStatus::default(),
             tiers: tiers.collect(),
+            downloads: Vec::new(),
             notices: Vec::new(),
         }
     }

@@ -39,13 +39,37 @@ name: string | null,
  */
 quant: string, file_bytes: number, 
 /**
- * Every tensor that is not an expert's.
+ * Files that the model lies in; more than one if it was split.
+ */
+parts: number, 
+/**
+ * Every tensor that is of no other class; a token reads all of it.
  */
 dense_bytes: number, 
 /**
+ * The table of input embeddings. A token reads one row, or all of it where it is the output layer too.
+ */
+embedding_bytes: number, 
+/**
+ * Gemma's embeddings per layer, of which a token reads one row.
+ */
+per_layer_embedding_bytes: number, 
+/**
  * Tensors of a mixture of experts, of which a token reads a few.
  */
-expert_bytes: number, parameters: number, layers: number, 
+expert_bytes: number, parameters: number, 
+/**
+ * The input embeddings are the output layer too.
+ */
+tied_output: boolean, layers: number, 
+/**
+ * Query heads, and heads that keep keys and values, of the layer that has most.
+ */
+heads: number, kv_heads: number, 
+/**
+ * Experts of a layer, and those of them that a token reads; 0 in a dense model.
+ */
+experts: number, experts_used: number, 
 /**
  * Width of the residual stream.
  */
@@ -57,7 +81,11 @@ context_train: number, kv: KvAccount,
 /**
  * Whether the file carries a chat template.
  */
-chat_template: boolean, };
+chat_template: boolean, 
+/**
+ * Whether that template knows a switch or a place for thinking, and one for tools.
+ */
+thinking: boolean, tools: boolean, };
 
 export type Pressure = "normal" | "warning" | "critical";
 
@@ -109,9 +137,235 @@ url: string, ram: Ram, swap: Swap, speed: Speed, budget: BudgetStatus,
  */
 tiers: Array<TierStatus>, 
 /**
+ * Under way first, in the order in which they go; then those that wait for somebody, and the last few done.
+ */
+downloads: Array<DownloadStatus>, 
+/**
  * Things that the user should know and can act on, such as an unknown key in the configuration.
  */
 notices: Array<string>, };
+
+export type DownloadState = "queued" | "downloading" | "waiting" | "verifying" | "paused" | "failed" | "done";
+
+export type Priority = "low" | "normal" | "high";
+
+export type DownloadStatus = { id: string, 
+/**
+ * What was asked for, such as `unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` or a URL without its query.
+ */
+reference: string, 
+/**
+ * The first file's name in the models folder.
+ */
+file: string, state: DownloadState, priority: Priority, 
+/**
+ * Bytes that lie safely on the disk.
+ */
+received_bytes: number, 
+/**
+ * `null` until a server has told it.
+ */
+total_bytes: number | null, 
+/**
+ * Over the last five seconds; 0 while nothing arrives.
+ */
+bytes_per_second: number, 
+/**
+ * `null` while the rate says nothing.
+ */
+eta_seconds: number | null, 
+/**
+ * One plain sentence: why it waits, or failed and what to do.
+ */
+reason: string | null, 
+/**
+ * What the user should know before the last byte: a full disk, a model that hardly fits.
+ */
+warnings: Array<string>, };
+
+export type Placement = "resident" | "mmap" | "refused";
+
+export type LineKind = "dense_weights" | "embeddings" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "embedder" | "app";
+
+export type Line = { what: LineKind, bytes: number, };
+
+export type GpuShare = { 
+/**
+ * Layers on the GPU, of [`GpuShare::layers_all`]; the others stay on the CPU and read the same mapping.
+ */
+layers: number, layers_all: number, 
+/**
+ * What is placed on the GPU.
+ */
+bytes: number, 
+/**
+ * Metal's recommended working set less its margin.
+ */
+limit_bytes: number, };
+
+export type SpeedEstimate = { low: number, high: number, 
+/**
+ * Weights and cache that one token reads, from memory and from the disk.
+ */
+active_bytes: number, paged_bytes: number, 
+/**
+ * Median of this model's last answers on this machine.
+ */
+measured: number | null, 
+/**
+ * How far the range missed what was measured: 0 inside it, −0.2 where 20 % less than `low` was measured.
+ */
+error: number | null, };
+
+export type Instead = { quant: string, 
+/**
+ * What to ask for, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
+ */
+reference: string, size_bytes: number, placement: Placement, };
+
+export type Verdict = { placement: Placement, 
+/**
+ * One plain sentence with the figures that decided.
+ */
+summary: string, 
+/**
+ * It runs, but the user should know this.
+ */
+warning: string | null, 
+/**
+ * Every line of the sum, in the order in which people read it.
+ */
+lines: Array<Line>, total_bytes: number, 
+/**
+ * What models may take on the machine, all together.
+ */
+budget_bytes: number, ram_bytes: number, context_tokens: number, kv_cache: KvCache, 
+/**
+ * The largest context whose plan fits; `null` if not even the smallest does.
+ */
+largest_context_tokens: number | null, 
+/**
+ * `null` on a machine without a GPU that shares its memory.
+ */
+gpu: GpuShare | null, speed: SpeedEstimate | null, 
+/**
+ * Another quant of the same repository that suits this machine better.
+ */
+instead: Instead | null, 
+/**
+ * The model's header has not been read: the sum stands on published facts of its architecture.
+ */
+estimated: boolean, };
+
+export type Keeper = "tierbar" | "folder" | "lm_studio" | "ollama" | "hugging_face";
+
+export type LibraryModel = { id: ModelId, path: string, size_bytes: number, keeper: Keeper, 
+/**
+ * What its header says.
+ */
+account: ModelAccount | null, 
+/**
+ * Why it cannot be loaded.
+ */
+error: string | null, 
+/**
+ * What was fetched, if Tierbar fetched it.
+ */
+reference: string | null, 
+/**
+ * The sha256 that its bytes had when they were last hashed, in lower-case hex.
+ */
+sha256: string | null, 
+/**
+ * Names of the tiers that load it.
+ */
+tiers: Array<TierId>, 
+/**
+ * For this machine, at the context of the first tier that loads it, else 4096 tokens.
+ */
+fit: Verdict | null, };
+
+export type ModelKind = "chat" | "embedding";
+
+export type OfferedFile = { quant: string, 
+/**
+ * What to ask for, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`.
+ */
+reference: string, 
+/**
+ * The file in the repository; the first of several parts.
+ */
+file: string, parts: number, 
+/**
+ * Of all parts. `null` where only the hub knows.
+ */
+size_bytes: number | null, 
+/**
+ * Lower-case hex. `null`: not known here, taken from the hub at download.
+ */
+sha256: string | null, 
+/**
+ * The one to take on this machine.
+ */
+recommended: boolean, 
+/**
+ * Whether the models folder has it.
+ */
+installed: boolean, 
+/**
+ * `null` for what the engine does not run by itself, and where nothing is known of the model.
+ */
+fit: Verdict | null, };
+
+export type CatalogModel = { 
+/**
+ * Its short name, such as `gemma-4-e4b`.
+ */
+id: string, 
+/**
+ * As people read it.
+ */
+name: string, 
+/**
+ * One sentence: what it is good for.
+ */
+about: string, 
+/**
+ * The tier that it suits, if it is a default or an alternative of one.
+ */
+tier: string | null, 
+/**
+ * Whether it is the default of that tier.
+ */
+default: boolean, 
+/**
+ * `chat` or `embedding`.
+ */
+kind: ModelKind, 
+/**
+ * `owner/repository` on the hub.
+ */
+repository: string, licence: string, 
+/**
+ * The context that the verdicts are for, in tokens.
+ */
+context_tokens: number, kv_cache: KvCache, quants: Array<OfferedFile>, };
+
+export type HubModel = { repository: string, downloads: number, likes: number, 
+/**
+ * When it last changed, RFC 3339.
+ */
+updated: string | null, 
+/**
+ * Its owner wants a licence to be accepted before it can be fetched.
+ */
+gated: boolean, };
+
+export type HubRepository = { repository: string, 
+/**
+ * The commit that the files are of.
+ */
+revision: string, licence: string | null, gated: boolean, files: Array<OfferedFile>, };
 
 export type KvCache = "f16" | "q8_0" | "q4_0";
 
@@ -122,6 +376,26 @@ export type PolicyConfig = {
  * How many generative models may be loaded at once.
  */
 max_loaded: MaxLoaded, };
+
+export type LibraryConfig = { 
+/**
+ * Further folders, as absolute paths or from `~`.
+ */
+folders: Array<string>, 
+/**
+ * The models of LM Studio, of Ollama and of the Hugging Face cache.
+ */
+other_apps: boolean, };
+
+export type DownloadsConfig = { 
+/**
+ * Most bytes per second for all downloads together; 0: no limit.
+ */
+rate_limit: number, 
+/**
+ * Models fetched at the same time.
+ */
+at_once: number, };
 
 export type TierConfig = { 
 /**
@@ -145,7 +419,7 @@ listen: string,
 /**
  * Folder of models; empty means `models/` in the data folder.
  */
-models_dir: string, 
+models_dir: string, library: LibraryConfig, downloads: DownloadsConfig, 
 /**
  * Origins of web pages, besides our own, that may call the API from a browser.
  */

@@ -51,13 +51,16 @@ impl Budget {
 }
 
 /// Where a model's weights live while it runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Placement {
     /// All of it fits the budget.
     Resident,
-    /// The experts exceed the budget and are read through llama.cpp's file mapping as they are needed.
+    /// What exceeds the budget is read through llama.cpp's file mapping as it is needed.
     Mmap,
+    /// It does not run on this machine.
+    Refused,
 }
 
 /// The written plan of one load: every line in bytes, and their sum.

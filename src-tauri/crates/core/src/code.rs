@@ -31,6 +31,18 @@ pub enum Code {
     ModelInvalid,
     /// A valid model that this engine cannot run.
     ModelUnsupported,
+    /// A tier has the model loaded: it cannot be deleted now.
+    ModelInUse,
+    /// Another program keeps the file: it is used in place and never changed.
+    NotOurs,
+    /// No such repository, quant or file on the hub.
+    RepositoryUnknown,
+    /// The server of a model wants a token, a licence to be accepted, or refuses.
+    AccessDenied,
+    /// A server cannot be reached, or fails whatever is tried.
+    Unreachable,
+    /// What arrived is not what was announced: a length or a hash differs.
+    Corrupt,
     /// The plan does not fit this machine's memory budget.
     OverBudget,
     /// The tier could not be started, or has been stopped after repeated failures.
@@ -76,6 +88,12 @@ impl Code {
             Self::ModelMissing => "model_missing",
             Self::ModelInvalid => "model_invalid",
             Self::ModelUnsupported => "model_unsupported",
+            Self::ModelInUse => "model_in_use",
+            Self::NotOurs => "not_ours",
+            Self::RepositoryUnknown => "repository_unknown",
+            Self::AccessDenied => "access_denied",
+            Self::Unreachable => "unreachable",
+            Self::Corrupt => "corrupt",
             Self::OverBudget => "over_budget",
             Self::TierFailed => "tier_failed",
             Self::TierStopped => "tier_stopped",
@@ -98,14 +116,20 @@ impl Code {
         match self {
             Self::BadRequest | Self::ContextExceeded | Self::ConfigInvalid => 400,
             Self::Unauthorized => 401,
-            Self::Forbidden => 403,
-            Self::NotFound | Self::ModelUnknown | Self::TierUnknown => 404,
+            Self::Forbidden | Self::AccessDenied => 403,
+            Self::NotFound | Self::ModelUnknown | Self::TierUnknown | Self::RepositoryUnknown => {
+                404
+            }
             Self::MethodNotAllowed => 405,
-            Self::AlreadyRunning | Self::PortTaken | Self::Cancelled => 409,
+            Self::AlreadyRunning
+            | Self::PortTaken
+            | Self::Cancelled
+            | Self::ModelInUse
+            | Self::NotOurs => 409,
             Self::PayloadTooLarge => 413,
             Self::Overloaded => 429,
             Self::Internal => 500,
-            Self::WorkerCrashed => 502,
+            Self::WorkerCrashed | Self::Unreachable | Self::Corrupt => 502,
             Self::ModelMissing
             | Self::ModelInvalid
             | Self::ModelUnsupported

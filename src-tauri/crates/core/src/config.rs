@@ -13,6 +13,8 @@ pub struct Config {
     pub listen: String,
     /// Folder of models; empty means `models/` in the data folder.
     pub models_dir: String,
+    pub library: LibraryConfig,
+    pub downloads: DownloadsConfig,
     /// Origins of web pages, besides our own, that may call the API from a browser.
     pub allowed_origins: Vec<String>,
     pub policy: PolicyConfig,
@@ -42,9 +44,55 @@ impl Default for Config {
         Self {
             listen: Self::DEFAULT_LISTEN.to_owned(),
             models_dir: String::new(),
+            library: LibraryConfig::default(),
+            downloads: DownloadsConfig::default(),
             allowed_origins: Vec::new(),
             policy: PolicyConfig::default(),
             tiers: BTreeMap::new(),
+        }
+    }
+}
+
+/// Where models are looked for besides `models_dir`. What lies there is used in place and never changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct LibraryConfig {
+    /// Further folders, as absolute paths or from `~`.
+    pub folders: Vec<String>,
+    /// The models of LM Studio, of Ollama and of the Hugging Face cache.
+    pub other_apps: bool,
+}
+
+impl Default for LibraryConfig {
+    fn default() -> Self {
+        Self {
+            folders: Vec::new(),
+            other_apps: true,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct DownloadsConfig {
+    /// Most bytes per second for all downloads together; 0: no limit.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub rate_limit: u64,
+    /// Models fetched at the same time.
+    pub at_once: u8,
+}
+
+impl DownloadsConfig {
+    pub const AT_ONCE: std::ops::RangeInclusive<u8> = 1..=4;
+}
+
+impl Default for DownloadsConfig {
+    fn default() -> Self {
+        Self {
+            rate_limit: 0,
+            at_once: 1,
         }
     }
 }

@@ -5,9 +5,12 @@
 //! which answers requests, and the supervisor, which owns the worker processes.
 
 pub mod budget;
+pub mod catalog;
 pub mod chat;
 pub mod code;
 pub mod config;
+pub mod download;
+pub mod fit;
 pub mod lease;
 pub mod model;
 pub mod policy;

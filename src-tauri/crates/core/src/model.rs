@@ -35,15 +35,31 @@ pub struct ModelAccount {
     pub quant: String,
     #[cfg_attr(test, ts(type = "number"))]
     pub file_bytes: u64,
-    /// Every tensor that is not an expert's.
+    /// Files that the model lies in; more than one if it was split.
+    pub parts: u32,
+    /// Every tensor that is of no other class; a token reads all of it.
     #[cfg_attr(test, ts(type = "number"))]
     pub dense_bytes: u64,
+    /// The table of input embeddings. A token reads one row, or all of it where it is the output layer too.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub embedding_bytes: u64,
+    /// Gemma's embeddings per layer, of which a token reads one row.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub per_layer_embedding_bytes: u64,
     /// Tensors of a mixture of experts, of which a token reads a few.
     #[cfg_attr(test, ts(type = "number"))]
     pub expert_bytes: u64,
     #[cfg_attr(test, ts(type = "number"))]
     pub parameters: u64,
+    /// The input embeddings are the output layer too.
+    pub tied_output: bool,
     pub layers: u32,
+    /// Query heads, and heads that keep keys and values, of the layer that has most.
+    pub heads: u32,
+    pub kv_heads: u32,
+    /// Experts of a layer, and those of them that a token reads; 0 in a dense model.
+    pub experts: u32,
+    pub experts_used: u32,
     /// Width of the residual stream.
     pub embedding: u32,
     pub vocabulary: u32,
@@ -52,6 +68,9 @@ pub struct ModelAccount {
     pub kv: KvAccount,
     /// Whether the file carries a chat template.
     pub chat_template: bool,
+    /// Whether that template knows a switch or a place for thinking, and one for tools.
+    pub thinking: bool,
+    pub tools: bool,
 }
 
 /// What one sequence costs in the KV cache, in elements; [`KvCache`] turns elements into bytes.

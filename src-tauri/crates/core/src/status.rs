@@ -1,6 +1,6 @@
 //! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
 
-use crate::{ModelId, TierId, TierState};
+use crate::{ModelId, TierId, TierState, download::DownloadStatus};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -15,6 +15,9 @@ pub struct Status {
     pub budget: BudgetStatus,
     /// In reading order: fast, primary, heavy, then the rest by name.
     pub tiers: Vec<TierStatus>,
+    /// Under way first, in the order in which they go; then those that wait for somebody, and the last few done.
+    #[serde(default)]
+    pub downloads: Vec<DownloadStatus>,
     /// Things that the user should know and can act on, such as an unknown key in the configuration.
     pub notices: Vec<String>,
 }

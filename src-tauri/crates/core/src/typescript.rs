@@ -1,6 +1,6 @@
 //! The wire types' TypeScript twins: `ui/src/platform/api.ts` is what this writes, and the test fails when it differs.
 
-use crate::{chat, config, model, status, tier};
+use crate::{budget, catalog, chat, config, download, fit, model, status, tier};
 use ts_rs::{Config, TS};
 
 #[test]
@@ -19,9 +19,28 @@ fn the_typescript_types_are_those_of_the_wire() {
         status::BudgetStatus::decl(&cfg),
         status::TierStatus::decl(&cfg),
         status::Status::decl(&cfg),
+        download::DownloadState::decl(&cfg),
+        download::Priority::decl(&cfg),
+        download::DownloadStatus::decl(&cfg),
+        budget::Placement::decl(&cfg),
+        fit::LineKind::decl(&cfg),
+        fit::Line::decl(&cfg),
+        fit::GpuShare::decl(&cfg),
+        fit::SpeedEstimate::decl(&cfg),
+        fit::Instead::decl(&cfg),
+        fit::Verdict::decl(&cfg),
+        fit::Keeper::decl(&cfg),
+        fit::LibraryModel::decl(&cfg),
+        catalog::ModelKind::decl(&cfg),
+        catalog::OfferedFile::decl(&cfg),
+        catalog::CatalogModel::decl(&cfg),
+        catalog::HubModel::decl(&cfg),
+        catalog::HubRepository::decl(&cfg),
         config::KvCache::decl(&cfg),
         config::MaxLoaded::decl(&cfg),
         config::PolicyConfig::decl(&cfg),
+        config::LibraryConfig::decl(&cfg),
+        config::DownloadsConfig::decl(&cfg),
         config::TierConfig::decl(&cfg),
         config::Config::decl(&cfg),
         chat::Role::decl(&cfg),

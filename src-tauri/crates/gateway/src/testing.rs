@@ -44,6 +44,7 @@ pub(crate) fn status() -> Status {
         speed: Speed::default(),
         budget: BudgetStatus::default(),
         tiers: vec![tier("fast", Some("small"), TierState::Ready)],
+        downloads: Vec::new(),
         notices: Vec::new(),
     }
 }

@@ -162,6 +162,7 @@ fn compose(
         speed: speed.speed(),
         budget: supervisor.budget(),
         tiers: supervisor.snapshot(),
+        downloads: Vec::new(),
         notices: notices.lock().clone(),
     }
 }

@@ -2,8 +2,16 @@
 //!
 //! All of it is blocking file work: an async caller goes through `spawn_blocking`.
 
+pub mod catalog;
 mod folder;
+pub mod hub;
+mod keepers;
 mod name;
+mod records;
+pub mod reference;
+pub mod remote;
+mod trash;
+mod watch;
 
 pub use name::model_id;
 

@@ -1,0 +1,87 @@
+//! What the catalog and the hub offer, as the API tells it.
+
+use crate::{config::KvCache, fit::Verdict};
+use serde::{Deserialize, Serialize};
+
+/// One model of the checked-in catalog.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct CatalogModel {
+    /// Its short name, such as `gemma-4-e4b`.
+    pub id: String,
+    /// As people read it.
+    pub name: String,
+    /// One sentence: what it is good for.
+    pub about: String,
+    /// The tier that it suits, if it is a default or an alternative of one.
+    pub tier: Option<String>,
+    /// Whether it is the default of that tier.
+    pub default: bool,
+    /// `chat` or `embedding`.
+    pub kind: ModelKind,
+    /// `owner/repository` on the hub.
+    pub repository: String,
+    pub licence: String,
+    /// The context that the verdicts are for, in tokens.
+    pub context_tokens: u32,
+    pub kv_cache: KvCache,
+    pub quants: Vec<OfferedFile>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum ModelKind {
+    Chat,
+    Embedding,
+}
+
+/// One quant that can be fetched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct OfferedFile {
+    pub quant: String,
+    /// What to ask for, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`.
+    pub reference: String,
+    /// The file in the repository; the first of several parts.
+    pub file: String,
+    pub parts: u32,
+    /// Of all parts. `null` where only the hub knows.
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub size_bytes: Option<u64>,
+    /// Lower-case hex. `null`: not known here, taken from the hub at download.
+    pub sha256: Option<String>,
+    /// The one to take on this machine.
+    pub recommended: bool,
+    /// Whether the models folder has it.
+    pub installed: bool,
+    /// `null` for what the engine does not run by itself, and where nothing is known of the model.
+    pub fit: Option<Verdict>,
+}
+
+/// A repository that a search of the hub has found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct HubModel {
+    pub repository: String,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub downloads: u64,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub likes: u64,
+    /// When it last changed, RFC 3339.
+    pub updated: Option<String>,
+    /// Its owner wants a licence to be accepted before it can be fetched.
+    pub gated: bool,
+}
+
+/// A repository's models.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct HubRepository {
+    pub repository: String,
+    /// The commit that the files are of.
+    pub revision: String,
+    pub licence: Option<String>,
+    pub gated: bool,
+    pub files: Vec<OfferedFile>,
+}

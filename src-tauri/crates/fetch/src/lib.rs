@@ -1,0 +1,6 @@
+//! Bytes from other people's servers: a web client with rules for where it goes and what it tells whom, and a
+//! download queue that turns URLs into verified files. It knows nothing of models.
+
+mod web;
+
+pub use web::{Web, WebOptions};

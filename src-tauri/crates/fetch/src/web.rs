@@ -1,0 +1,7 @@
+//! The outbound HTTP client.
+
+/// Placeholder.
+#[derive(Debug)]
+pub struct Web;
+#[derive(Debug)]
+pub struct WebOptions;

@@ -1,0 +1,1 @@
+//! The hub's API: what a repository holds, how large it is, what it hashes to; and search.

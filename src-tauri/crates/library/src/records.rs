@@ -1,0 +1,1 @@
+//! What was fetched, from where, with which hash: one small file beside each model in `.tierbar/`.

@@ -1,0 +1,1 @@
+//! Deleting a model: into the Trash where there is one.

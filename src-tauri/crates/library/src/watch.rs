@@ -1,0 +1,1 @@
+//! Notices when models appear, vanish or change.
