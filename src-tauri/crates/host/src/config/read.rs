@@ -2,8 +2,11 @@
 
 use crate::listen;
 use serde_ignored::Path as Ignored;
-use std::ops::Range;
-use tierbar_core::{Code, Config, Error, config::TierConfig};
+use std::{ops::Range, path::Path};
+use tierbar_core::{
+    Code, Config, Error,
+    config::{DownloadsConfig, TierConfig},
+};
 use toml_edit::{Document, Item, TableLike};
 
 /// More threads than any machine of today has cores.
@@ -55,6 +58,19 @@ fn check(config: &Config) -> Result<(), Problem> {
     };
     listen::parse(&config.listen).map_err(at(&["listen"]))?;
     path(&config.models_dir).map_err(at(&["models_dir"]))?;
+    for folder in &config.library.folders {
+        whole_path(folder).map_err(at(&["library", "folders"]))?;
+    }
+    let at_once = config.downloads.at_once;
+    if !DownloadsConfig::AT_ONCE.contains(&at_once) {
+        let (least, most) = (
+            DownloadsConfig::AT_ONCE.start(),
+            DownloadsConfig::AT_ONCE.end(),
+        );
+        return Err(at(&["downloads", "at_once"])(format!(
+            "{at_once} models; it must lie between {least} and {most}"
+        )));
+    }
     for allowed in &config.allowed_origins {
         origin(allowed).map_err(at(&["allowed_origins"]))?;
     }
@@ -87,6 +103,17 @@ fn path(text: &str) -> Result<(), String> {
         return Err("this cannot be the name of a file".to_owned());
     }
     Ok(())
+}
+
+/// A path that means the same wherever Tierbar is started.
+fn whole_path(text: &str) -> Result<(), String> {
+    path(text)?;
+    if text == "~" || text.starts_with("~/") || Path::new(text).is_absolute() {
+        return Ok(());
+    }
+    Err(format!(
+        "\"{text}\" is not a whole path; begin it with / or ~/"
+    ))
 }
 
 fn origin(origin: &str) -> Result<(), String> {

@@ -24,6 +24,18 @@ models_dir = ""
 # Web pages of other origins that may call the API, such as "http://localhost:3000".
 allowed_origins = []
 
+[library]
+# Further folders of models, such as "/Volumes/Models". They are used in place and never changed.
+folders = []
+# Also use the models of LM Studio, of Ollama and of the Hugging Face cache.
+other_apps = true
+
+[downloads]
+# Most bytes per second; 0: no limit.
+rate_limit = 0
+# Models fetched at the same time, 1 to 4.
+at_once = 1
+
 [policy]
 # How many models may be in memory at once: "auto" (one up to 16 GB of RAM, else what fits) or a number.
 max_loaded = "auto"

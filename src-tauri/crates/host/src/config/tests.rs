@@ -31,6 +31,8 @@ fn a_first_start_writes_a_file_with_the_defaults_of_the_schema() {
         (Config::DEFAULT_LISTEN, "")
     );
     assert_eq!(config.policy, Config::default().policy);
+    assert_eq!(config.library, Config::default().library);
+    assert_eq!(config.downloads, Config::default().downloads);
     let contexts = ["fast", "primary", "heavy"].map(|id| tier(&config, id).context);
     assert_eq!(contexts, [4096, 8192, 12288]);
     assert_eq!(tier(&config, "fast").model, "");
@@ -82,6 +84,22 @@ fn wrong_values_are_refused_with_line_and_key() {
         (
             "# x\nallowed_origins = [\"https://a.example/\"]\n",
             "config.toml line 2: allowed_origins: \"https://a.example/\"",
+        ),
+        (
+            "[library]\nother_apps = true\nfolders = [\"/a\", \"b\"]\n",
+            "config.toml line 3: library.folders: \"b\" is not a whole path; begin it with / or ~/",
+        ),
+        (
+            "[downloads]\nat_once = 5\n",
+            "config.toml line 2: downloads.at_once: 5 models; it must lie between 1 and 4",
+        ),
+        (
+            "[downloads]\nat_once = 0\n",
+            "config.toml line 2: downloads.at_once: 0 models",
+        ),
+        (
+            "[downloads]\nrate_limit = -1\n",
+            "config.toml line 2: downloads.rate_limit: ",
         ),
         ("[tiers.fast\n", "config.toml line 1: "),
         ("a = 1\na = 2\n", "config.toml line 2: "),
