@@ -88,6 +88,7 @@ pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
     TierSpec {
         id: TierId::new(tier).expect("a tier's name"),
         model: Some(ModelId(behaviour.to_owned())),
+        path: None,
         context: CONTEXT,
         kv_cache: KvCache::F16,
         threads: 0,

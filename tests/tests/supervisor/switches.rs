@@ -208,6 +208,32 @@ async fn a_changed_tier_serves_its_leases_and_restarts_at_the_next_request() {
 }
 
 #[tokio::test]
+async fn a_name_that_means_another_file_restarts_the_tier_and_a_file_that_has_gone_does_not() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    drop(bench.lease("fast").await.unwrap());
+    let loaded = bench.dir.path().join("models/good.gguf");
+    for same in [None, Some(loaded)] {
+        bench.handle.set_tiers(vec![TierSpec {
+            path: same,
+            ..seat("fast", "good")
+        }]);
+        drop(bench.lease("fast").await.unwrap());
+        assert_eq!(bench.workers().len(), 1);
+    }
+    let other = TierSpec {
+        path: Some("/elsewhere/good.gguf".into()),
+        ..seat("fast", "good")
+    };
+    bench.handle.set_tiers(vec![other]);
+    drop(bench.lease("fast").await.unwrap());
+    assert_eq!(bench.workers().len(), 2);
+    // What was loaded is what counts, and not what the tier was told before.
+    drop(bench.lease("fast").await.unwrap());
+    assert_eq!(bench.workers().len(), 2);
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn a_removed_tier_is_drained_and_forgotten() {
     let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
     let lease = bench.lease("heavy").await.unwrap();

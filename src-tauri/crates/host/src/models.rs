@@ -54,9 +54,9 @@ impl Models {
         Budget::of_machine(self.ram_bytes, self.current.read().config.policy.max_loaded)
     }
 
-    /// The tiers in reading order.
+    /// The tiers in reading order. Blocking: it looks for their files.
     pub(crate) fn tiers(&self) -> Vec<TierSpec> {
-        let config = Arc::clone(&self.current.read().config);
+        let Current { config, library } = self.current.read().clone();
         let spec = |id: &TierId| {
             let TierConfig {
                 model,
@@ -64,10 +64,11 @@ impl Models {
                 kv_cache,
                 threads,
             } = config.tiers.get(id)?.clone();
-            let model = (!model.trim().is_empty()).then(|| model_id(&model));
+            let model = model.trim();
             Some(TierSpec {
                 id: id.clone(),
-                model,
+                model: (!model.is_empty()).then(|| model_id(model)),
+                path: library.resolve(model).ok(),
                 context,
                 kv_cache,
                 threads,

@@ -65,8 +65,7 @@ impl Shared {
         if **self.in_force.borrow() != *config {
             let before = self.models.budget();
             self.models.configure(Arc::clone(&config));
-            let tiers = self.models.tiers();
-            self.supervisor.set_tiers(tiers.clone());
+            let tiers = self.set_tiers().await;
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
             }
@@ -80,6 +79,21 @@ impl Shared {
         }
         self.board.notice(self.notices(&config));
         self.in_force.send_replace(config);
+    }
+
+    /// Tells the supervisor what each tier is, and which file its model's name means now.
+    async fn set_tiers(&self) -> Vec<TierSpec> {
+        let models = Arc::clone(&self.models);
+        match spawn_blocking(move || models.tiers()).await {
+            Ok(tiers) => {
+                self.supervisor.set_tiers(tiers.clone());
+                tiers
+            }
+            Err(ended) => {
+                tracing::error!("looking for the tiers' models: {ended}");
+                Vec::new()
+            }
+        }
     }
 
     pub(crate) fn notices(&self, config: &Config) -> Vec<String> {

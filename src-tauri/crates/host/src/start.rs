@@ -71,9 +71,13 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         reading.ram.total_bytes,
         Arc::clone(&configured),
     ));
+    let tiers = {
+        let models = Arc::clone(&models);
+        blocking(move || Ok(models.tiers())).await?
+    };
     let source = Arc::clone(&models) as _;
     let supervisor = Supervisor::start(Options {
-        tiers: models.tiers(),
+        tiers,
         ..Options::new(
             models.budget(),
             source,

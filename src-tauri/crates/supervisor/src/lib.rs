@@ -54,6 +54,9 @@ pub struct TierSpec {
     pub id: TierId,
     /// `None` while the tier has no model.
     pub model: Option<ModelId>,
+    /// The file that the model's name means now; `None` while it means none. A worker whose file has gone runs on:
+    /// only another file makes it stale.
+    pub path: Option<PathBuf>,
     /// Context in tokens.
     pub context: u32,
     pub kv_cache: KvCache,

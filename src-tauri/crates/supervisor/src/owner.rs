@@ -339,13 +339,16 @@ impl Supervisor {
 
     fn set_tiers(&mut self, specs: Vec<TierSpec>) {
         let mut before = mem::take(&mut self.tiers);
-        for spec in specs {
+        for mut spec in specs {
             let known = before.iter().position(|tier| tier.spec.id == spec.id);
             let mut tier = match known {
                 Some(index) => before.remove(index),
                 None => Tier::new(spec.clone()),
             };
             tier.removed = false;
+            if spec.path.is_none() && spec.model == tier.spec.model {
+                spec.path.clone_from(&tier.spec.path);
+            }
             if tier.spec != spec {
                 tier.spec = spec;
                 tier.preparation = Preparation::None;

@@ -76,6 +76,10 @@ impl Worker {
         socket: PathBuf,
         stop: CancellationToken,
     ) -> Self {
+        let seat = TierSpec {
+            path: Some(load.path.clone()),
+            ..seat
+        };
         Self {
             id,
             phase: Phase::Starting,
@@ -185,6 +189,8 @@ impl Tier {
     }
 
     pub(super) fn started(&mut self, worker: Worker) {
+        // What it loads was looked up for it, later than what the tier was told.
+        self.spec.path = worker.seat.path.clone();
         self.failure = None;
         self.why = None;
         self.worker = Some(worker);
