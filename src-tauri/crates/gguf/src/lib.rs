@@ -13,6 +13,9 @@ mod keys;
 mod kv;
 mod quant;
 mod source;
+mod split;
+
+pub use split::{Split, split_of};
 
 use std::{
     fs::File,
