@@ -1,9 +1,22 @@
-//! How fast answers are: counted while one streams, and the engine's own figures once it has ended.
+//! How fast answers are: counted while one streams, and the engine's own figures once it has ended. What each model's
+//! last answers had is remembered, so that a guess at its speed can be held against it.
 
 use serde::Deserialize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
-use tierbar_core::status::Speed;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Instant,
+};
+use tierbar_core::{ModelId, status::Speed};
+use tokio::sync::watch;
+
+/// Answers of one model that are remembered.
+const REMEMBERED: usize = 9;
+/// Tokens from which on an answer tells how fast a model writes.
+const TELLING: u64 = 16;
+
+/// Tokens per second of each model's last answers, the oldest first.
+pub type SpeedHistory = BTreeMap<ModelId, VecDeque<f64>>;
 
 /// The engine's figures of one answer, as far as they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
@@ -12,11 +25,16 @@ pub(crate) struct Timings {
     prompt_per_second: Option<f64>,
     #[serde(default)]
     predicted_per_second: Option<f64>,
+    #[serde(default)]
+    predicted_n: u64,
 }
 
 /// The speed of the answer that began last. Clones share it.
 #[derive(Debug, Clone, Default)]
-pub struct SpeedMeter(Arc<Mutex<Measured>>);
+pub struct SpeedMeter {
+    measured: Arc<Mutex<Measured>>,
+    history: watch::Sender<SpeedHistory>,
+}
 
 #[derive(Debug, Default)]
 struct Measured {
@@ -34,6 +52,29 @@ struct Live {
 }
 
 impl SpeedMeter {
+    /// A meter that remembers what was measured before.
+    #[must_use]
+    pub fn new(history: SpeedHistory) -> Self {
+        Self {
+            measured: Arc::default(),
+            history: watch::Sender::new(history),
+        }
+    }
+
+    /// What is remembered, as it changes.
+    #[must_use]
+    pub fn history(&self) -> watch::Receiver<SpeedHistory> {
+        self.history.subscribe()
+    }
+
+    /// Median of the model's last answers, in tokens per second.
+    #[must_use]
+    pub fn usual(&self, model: &ModelId) -> Option<f64> {
+        let mut speeds: Vec<f64> = self.history.borrow().get(model)?.iter().copied().collect();
+        speeds.sort_by(f64::total_cmp);
+        speeds.get(speeds.len() / 2).copied()
+    }
+
     /// Prompt processing is known only from the engine's figures, so it is the last answer's until then.
     #[must_use]
     pub fn speed(&self) -> Speed {
@@ -45,7 +86,7 @@ impl SpeedMeter {
         }
     }
 
-    pub(crate) fn begin(&self) -> Answering {
+    pub(crate) fn begin(&self, model: &ModelId) -> Answering {
         let mut measured = self.measured();
         measured.answers += 1;
         let answer = measured.answers;
@@ -58,12 +99,23 @@ impl SpeedMeter {
         drop(measured);
         Answering {
             meter: self.clone(),
+            model: model.clone(),
             answer,
         }
     }
 
+    fn remember(&self, model: &ModelId, speed: f64) {
+        self.history.send_modify(|history| {
+            let speeds = history.entry(model.clone()).or_default();
+            speeds.push_back(speed);
+            while speeds.len() > REMEMBERED {
+                speeds.pop_front();
+            }
+        });
+    }
+
     fn measured(&self) -> MutexGuard<'_, Measured> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.measured.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,6 +131,7 @@ impl Live {
 #[derive(Debug)]
 pub(crate) struct Answering {
     meter: SpeedMeter,
+    model: ModelId,
     answer: u64,
 }
 
@@ -115,6 +168,12 @@ impl Answering {
         if let Some(prefill) = plausible(timings.prompt_per_second) {
             measured.last.prefill_tokens_per_second = Some(prefill);
         }
+        drop(measured);
+        if let Some(decode) = plausible(timings.predicted_per_second)
+            && timings.predicted_n >= TELLING
+        {
+            self.meter.remember(&self.model, decode);
+        }
     }
 }
 
@@ -138,6 +197,10 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
+    fn small() -> ModelId {
+        ModelId("small".to_owned())
+    }
+
     fn after(start: Instant, milliseconds: u64) -> Instant {
         start + Duration::from_millis(milliseconds)
     }
@@ -146,7 +209,7 @@ mod tests {
     fn a_stream_is_counted_while_it_runs_and_exact_once_it_has_ended() {
         let (meter, start) = (SpeedMeter::default(), Instant::now());
         assert_eq!(meter.speed(), Speed::default());
-        let answering = meter.begin();
+        let answering = meter.begin(&small());
         answering.chunk(start);
         assert_eq!(meter.speed().decode_tokens_per_second, None);
         for chunk in 1..=4 {
@@ -156,6 +219,7 @@ mod tests {
         answering.timings(&Timings {
             prompt_per_second: Some(300.0),
             predicted_per_second: Some(4.5),
+            predicted_n: 4,
         });
         drop(answering);
         let exact = Speed {
@@ -168,7 +232,7 @@ mod tests {
     #[test]
     fn an_answer_that_was_stopped_leaves_what_was_counted() {
         let (meter, start) = (SpeedMeter::default(), Instant::now());
-        let answering = meter.begin();
+        let answering = meter.begin(&small());
         answering.chunk(start);
         answering.chunk(after(start, 100));
         drop(answering);
@@ -178,8 +242,8 @@ mod tests {
     #[test]
     fn an_older_answer_does_not_disturb_the_one_that_began_later() {
         let (meter, start) = (SpeedMeter::default(), Instant::now());
-        let older = meter.begin();
-        let newer = meter.begin();
+        let older = meter.begin(&small());
+        let newer = meter.begin(&small());
         newer.chunk(start);
         newer.chunk(after(start, 500));
         older.chunk(after(start, 501));
@@ -190,10 +254,39 @@ mod tests {
     #[test]
     fn figures_of_nothing_are_not_shown() {
         let meter = SpeedMeter::default();
-        meter.begin().timings(&Timings {
+        meter.begin(&small()).timings(&Timings {
             prompt_per_second: Some(0.0),
             predicted_per_second: None,
+            predicted_n: 0,
         });
         assert_eq!(meter.speed(), Speed::default());
+    }
+
+    #[test]
+    fn a_models_usual_speed_is_the_median_of_its_last_answers_that_are_long_enough_to_tell() {
+        let answered = |meter: &SpeedMeter, tokens, speed| {
+            meter.begin(&small()).timings(&Timings {
+                prompt_per_second: None,
+                predicted_per_second: Some(speed),
+                predicted_n: tokens,
+            });
+        };
+        let first = SpeedMeter::default();
+        assert_eq!(first.usual(&small()), None);
+        answered(&first, TELLING - 1, 900.0);
+        assert_eq!(first.usual(&small()), None);
+        for speed in [10.0, 50.0, 12.0] {
+            answered(&first, TELLING, speed);
+        }
+        assert_eq!(first.usual(&small()), Some(12.0));
+        assert_eq!(first.usual(&ModelId("other".to_owned())), None);
+
+        let later = SpeedMeter::new(first.history().borrow().clone());
+        assert_eq!(later.usual(&small()), Some(12.0));
+        for _ in 0..REMEMBERED {
+            answered(&later, 100, 7.0);
+        }
+        assert_eq!(later.history().borrow()[&small()].len(), REMEMBERED);
+        assert_eq!(later.usual(&small()), Some(7.0));
     }
 }

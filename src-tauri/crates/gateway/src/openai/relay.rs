@@ -113,7 +113,7 @@ impl IntoResponse for Whole {
 
 impl Job {
     async fn send(self, lease: Box<dyn Lease>) -> Result<Sent, Error> {
-        let answering = self.gateway.speed.begin();
+        let answering = self.gateway.speed.begin(lease.model());
         let mut upstream = match Upstream::post(lease.endpoint(), self.path, self.body).await {
             Ok(upstream) => upstream,
             Err(broken) => return Err(reason(&*lease, &broken).await),

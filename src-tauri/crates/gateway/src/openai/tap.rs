@@ -122,12 +122,17 @@ pub(crate) fn whole(answering: &Answering, answer: &[u8]) {
 mod tests {
     use super::*;
     use crate::SpeedMeter;
+    use tierbar_core::ModelId;
+
+    fn small() -> ModelId {
+        ModelId("small".to_owned())
+    }
 
     #[test]
     fn bytes_pass_unchanged_and_never_within_a_line() {
         let stream = "data: {\"choices\":[]}\n\n: note\ndata: [DONE]\n\n";
         for size in 1..stream.len() {
-            let mut tap = Tap::new(SpeedMeter::default().begin());
+            let mut tap = Tap::new(SpeedMeter::default().begin(&small()));
             let mut passed = Vec::new();
             for piece in stream.as_bytes().chunks(size) {
                 let passing = tap.pass(piece);
@@ -141,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_breaks_within_a_line_has_not_ended_and_keeps_the_half_line() {
-        let mut tap = Tap::new(SpeedMeter::default().begin());
+        let mut tap = Tap::new(SpeedMeter::default().begin(&small()));
         let passed =
             tap.pass(b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho");
         assert!(passed.ends_with(b"}\n\n"));
@@ -150,7 +155,7 @@ mod tests {
 
     #[test]
     fn an_error_event_is_an_end() {
-        let mut tap = Tap::new(SpeedMeter::default().begin());
+        let mut tap = Tap::new(SpeedMeter::default().begin(&small()));
         tap.pass(b"data: {\"error\":{\"message\":\"m\"}}\n\n");
         assert!(tap.has_ended());
     }
@@ -159,8 +164,8 @@ mod tests {
     fn the_engines_figures_are_taken_from_a_stream_and_from_a_whole_answer() {
         let figures = r#"{"choices":[{"delta":{}}],"timings":{"prompt_per_second":310.5,"predicted_per_second":41.25}}"#;
         let (streamed, came_whole) = (SpeedMeter::default(), SpeedMeter::default());
-        Tap::new(streamed.begin()).pass(format!("data: {figures}\n\n").as_bytes());
-        whole(&came_whole.begin(), figures.as_bytes());
+        Tap::new(streamed.begin(&small())).pass(format!("data: {figures}\n\n").as_bytes());
+        whole(&came_whole.begin(&small()), figures.as_bytes());
         for meter in [streamed, came_whole] {
             assert_eq!(meter.speed().decode_tokens_per_second, Some(41.25));
             assert_eq!(meter.speed().prefill_tokens_per_second, Some(310.5));
