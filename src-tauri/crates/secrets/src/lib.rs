@@ -1,1 +1,189 @@
 //! Keys and tokens, kept where the system keeps them; never in the configuration, the database, argv or a log.
+//!
+//! A secret is looked for in the environment, then in the store (the Keychain on macOS, elsewhere a file in the data
+//! folder that only its owner may read), then where the program that it belongs to keeps it. All of it is blocking
+//! file work: an async caller goes through `spawn_blocking`.
+
+mod file;
+mod name;
+mod platform;
+
+pub use name::Name;
+
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use std::{
+    ffi::OsString,
+    fmt, fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tierbar_core::{Code, Error};
+
+/// No token that is known is longer than a few hundred bytes.
+const MAX_BYTES: usize = 4096;
+
+/// With `file`, secrets are kept in the file on every system: for a Mac without a login session, and for tests.
+const STORE_VARIABLE: &str = "TIERBAR_SECRETS";
+
+/// Where a secret was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Source {
+    Keychain,
+    File,
+    Environment,
+    /// The file in which `hf auth login` keeps its token.
+    HuggingFace,
+}
+
+/// Values of environment variables.
+pub type Environment = Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
+
+/// Keeps secrets of one kind of place.
+trait Store: Send + Sync {
+    fn source(&self) -> Source;
+    fn get(&self, name: Name) -> Result<Option<SecretString>, Error>;
+    fn set(&self, name: Name, value: &SecretString) -> Result<(), Error>;
+    /// Removing what is not there is no error.
+    fn remove(&self, name: Name) -> Result<(), Error>;
+}
+
+/// The secrets of one data folder. Clones share their store.
+#[derive(Clone)]
+pub struct Secrets {
+    store: Arc<dyn Store>,
+    environment: Environment,
+}
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets")
+            .field("store", &self.store.source())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Secrets {
+    /// The secrets of the data folder `home`, with this process's environment.
+    #[must_use]
+    pub fn open(home: &Path) -> Self {
+        Self::with(home, Arc::new(|name: &str| std::env::var_os(name)))
+    }
+
+    /// As [`Secrets::open`], with another environment.
+    #[must_use]
+    pub fn with(home: &Path, environment: Environment) -> Self {
+        let file = || Arc::new(file::FileStore::new(home.join("secrets.json")));
+        let store = if environment(STORE_VARIABLE).is_some_and(|store| store == "file") {
+            file()
+        } else {
+            platform::keychain().unwrap_or_else(|| file())
+        };
+        Self { store, environment }
+    }
+
+    /// The secret, from the first place that has it.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if the store cannot be read.
+    pub fn get(&self, name: Name) -> Result<Option<SecretString>, Error> {
+        Ok(self.find(name)?.map(|(secret, _)| secret))
+    }
+
+    /// Where [`Secrets::get`] finds it.
+    ///
+    /// # Errors
+    /// As [`Secrets::get`].
+    pub fn source(&self, name: Name) -> Result<Option<Source>, Error> {
+        Ok(self.find(name)?.map(|(_, source)| source))
+    }
+
+    /// Keeps a secret in the store. Space around it is not part of it.
+    ///
+    /// # Errors
+    /// [`Code::BadRequest`] for what cannot be a token; [`Code::Storage`] if the store refuses.
+    pub fn set(&self, name: Name, value: &SecretString) -> Result<(), Error> {
+        let value = checked(value.expose_secret()).map_err(|problem| {
+            Error::new(
+                Code::BadRequest,
+                format!("that is not a token for {name}: {problem}"),
+            )
+            .hint("copy the token again, whole and alone")
+        })?;
+        self.store.set(name, &value)
+    }
+
+    /// Removes it from the store. The environment and other programs keep theirs.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if the store refuses.
+    pub fn remove(&self, name: Name) -> Result<(), Error> {
+        self.store.remove(name)
+    }
+
+    fn find(&self, name: Name) -> Result<Option<(SecretString, Source)>, Error> {
+        for variable in name.variables() {
+            let Some(value) = (self.environment)(variable).filter(|value| !value.is_empty()) else {
+                continue;
+            };
+            // Not UTF-8 is reported as the strange character that it is.
+            match checked(&value.to_string_lossy()) {
+                Ok(secret) => return Ok(Some((secret, Source::Environment))),
+                Err(problem) => tracing::warn!("{variable} is not used: {problem}"),
+            }
+        }
+        if let Some(secret) = self.store.get(name)? {
+            return Ok(Some((secret, self.store.source())));
+        }
+        Ok(name
+            .own_file(&self.environment)
+            .and_then(|path| read_token(&path))
+            .map(|secret| (secret, Source::HuggingFace)))
+    }
+}
+
+/// A file that holds a token and nothing else; `None` if there is none that can be used.
+fn read_token(path: &PathBuf) -> Option<SecretString> {
+    let shown = path.display();
+    let read = || -> io::Result<String> {
+        // Before opening: opening a pipe would wait for its writer.
+        if !fs::metadata(path)?.is_file() {
+            return Err(io::Error::other("it is not a file"));
+        }
+        let mut text = String::new();
+        fs::File::open(path)?
+            .take(MAX_BYTES as u64 + 1)
+            .read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let text = match read() {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => {
+            tracing::warn!("the token in {shown} is not used: {error}");
+            return None;
+        }
+    };
+    checked(&text)
+        .inspect_err(|problem| tracing::warn!("the token in {shown} is not used: {problem}"))
+        .ok()
+}
+
+/// A value that can be sent in a header, or what is wrong with it. The problem does not quote the value.
+fn checked(value: &str) -> Result<SecretString, &'static str> {
+    let value = value.trim();
+    if value.is_empty() {
+        Err("it is empty")
+    } else if value.len() > MAX_BYTES {
+        Err("it is longer than 4096 bytes")
+    } else if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Err("it has spaces or characters that no token has")
+    } else {
+        Ok(value.into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,247 @@
+use super::*;
+use std::{collections::HashMap, os::unix::fs::PermissionsExt, sync::Mutex};
+
+const TOKEN: &str = "hf_SuperSecretValue123";
+
+fn environment(values: &[(&str, &str)]) -> Environment {
+    let mut values: HashMap<String, OsString> = values
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), OsString::from(value)))
+        .collect();
+    values.insert(STORE_VARIABLE.to_owned(), "file".into());
+    Arc::new(move |name: &str| values.get(name).cloned())
+}
+
+fn secrets(home: &Path, values: &[(&str, &str)]) -> Secrets {
+    Secrets::with(home, environment(values))
+}
+
+fn exposed(secret: Option<SecretString>) -> Option<String> {
+    secret.map(|secret| secret.expose_secret().to_owned())
+}
+
+fn get(secrets: &Secrets) -> Option<String> {
+    exposed(secrets.get(Name::HuggingFace).unwrap())
+}
+
+fn file(home: &Path) -> PathBuf {
+    home.join("secrets.json")
+}
+
+#[test]
+fn a_secret_is_kept_and_removed() {
+    let home = tempfile::tempdir().unwrap();
+    let first = secrets(home.path(), &[]);
+    assert_eq!(get(&first), None);
+    first
+        .set(Name::HuggingFace, &format!(" {TOKEN}\n").into())
+        .unwrap();
+    let second = secrets(home.path(), &[]);
+    assert_eq!(get(&second).as_deref(), Some(TOKEN));
+    assert_eq!(
+        second.source(Name::HuggingFace).unwrap(),
+        Some(Source::File)
+    );
+    second.remove(Name::HuggingFace).unwrap();
+    assert_eq!(get(&first), None);
+    second.remove(Name::HuggingFace).unwrap();
+    assert!(
+        !fs::read_to_string(file(home.path()))
+            .unwrap()
+            .contains(TOKEN)
+    );
+}
+
+#[test]
+fn only_its_owner_may_read_the_file() {
+    let home = tempfile::tempdir().unwrap();
+    secrets(home.path(), &[])
+        .set(Name::HuggingFace, &TOKEN.into())
+        .unwrap();
+    let mode = || {
+        fs::metadata(file(home.path()))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777
+    };
+    assert_eq!(mode(), 0o600);
+    // Another program, or a restored backup, opened it to everybody.
+    fs::set_permissions(file(home.path()), fs::Permissions::from_mode(0o644)).unwrap();
+    let (told, found) = logged(|| get(&secrets(home.path(), &[])));
+    assert_eq!(found.as_deref(), Some(TOKEN));
+    assert_eq!(mode(), 0o600);
+    assert!(told.contains("could be read by other users"), "{told}");
+    assert!(!told.contains(TOKEN), "{told}");
+}
+
+#[test]
+fn a_link_in_the_files_place_is_not_followed() {
+    let home = tempfile::tempdir().unwrap();
+    let elsewhere = home.path().join("elsewhere.json");
+    fs::write(&elsewhere, format!("{{\"hugging-face\":\"{TOKEN}\"}}")).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, file(home.path())).unwrap();
+    let error = secrets(home.path(), &[])
+        .get(Name::HuggingFace)
+        .unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+}
+
+#[test]
+fn the_environment_comes_first_then_the_store_then_hugging_faces_own_file() {
+    let home = tempfile::tempdir().unwrap();
+    let own = home.path().join("hf");
+    fs::create_dir(&own).unwrap();
+    fs::write(own.join("token"), "hf_own\n").unwrap();
+    let own = own.to_str().unwrap();
+
+    let all = secrets(home.path(), &[("HF_HOME", own), ("HF_TOKEN", " hf_env ")]);
+    let without = secrets(home.path(), &[("HF_HOME", own), ("HF_TOKEN", "")]);
+    let found = |secrets: &Secrets| {
+        (
+            get(secrets).unwrap(),
+            secrets.source(Name::HuggingFace).unwrap().unwrap(),
+        )
+    };
+
+    assert_eq!(found(&without), ("hf_own".into(), Source::HuggingFace));
+    without.set(Name::HuggingFace, &"hf_store".into()).unwrap();
+    assert_eq!(found(&without), ("hf_store".into(), Source::File));
+    assert_eq!(found(&all), ("hf_env".into(), Source::Environment));
+}
+
+#[test]
+fn hugging_faces_own_file_is_where_its_variables_say() {
+    let home = tempfile::tempdir().unwrap();
+    let at = |path: &str| {
+        let path = home.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(
+            &path,
+            path.strip_prefix(home.path()).unwrap().to_str().unwrap(),
+        )
+        .unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let explicit = at("explicit");
+    at("hf/token");
+    at("cache/huggingface/token");
+    at("user/.cache/huggingface/token");
+    let below = |folder: &str| home.path().join(folder).to_str().unwrap().to_owned();
+    let (hf, cache, user) = (below("hf"), below("cache"), below("user"));
+    let all = [
+        ("HF_TOKEN_PATH", explicit.as_str()),
+        ("HF_HOME", hf.as_str()),
+        ("XDG_CACHE_HOME", cache.as_str()),
+        ("HOME", user.as_str()),
+    ];
+    for (from, expected) in [
+        (0, "explicit"),
+        (1, "hf/token"),
+        (2, "cache/huggingface/token"),
+        (3, "user/.cache/huggingface/token"),
+    ] {
+        assert_eq!(
+            get(&secrets(home.path(), &all[from..])).as_deref(),
+            Some(expected)
+        );
+    }
+    assert_eq!(get(&secrets(home.path(), &[])), None);
+}
+
+#[test]
+fn what_no_header_can_carry_is_not_kept_and_not_repeated() {
+    let home = tempfile::tempdir().unwrap();
+    let secrets = secrets(home.path(), &[("HF_TOKEN", "hf_env with\nlines")]);
+    let long = "x".repeat(MAX_BYTES + 1);
+    for value in [
+        "",
+        "  ",
+        "two words",
+        "a\r\nHost: evil",
+        "nul\0",
+        "größe",
+        long.as_str(),
+    ] {
+        let error = secrets.set(Name::HuggingFace, &value.into()).unwrap_err();
+        assert_eq!(error.code, Code::BadRequest, "{value:?}");
+        if !value.trim().is_empty() {
+            assert!(!error.to_string().contains(value), "{error}");
+        }
+    }
+    let (told, found) = logged(|| get(&secrets));
+    assert_eq!(found, None);
+    assert!(
+        told.contains("HF_TOKEN is not used") && !told.contains("hf_env"),
+        "{told}"
+    );
+}
+
+#[test]
+fn a_damaged_file_is_told_without_its_content() {
+    let home = tempfile::tempdir().unwrap();
+    let secrets = secrets(home.path(), &[]);
+    for content in [
+        format!("\"{TOKEN}\""),
+        format!("{{\"hugging-face\": [\"{TOKEN}\"]}}"),
+        format!("{{\"hugging-face\": \"{TOKEN}"),
+        String::new(),
+    ] {
+        fs::write(file(home.path()), &content).unwrap();
+        let error = secrets.get(Name::HuggingFace).unwrap_err();
+        assert_eq!(error.code, Code::Storage);
+        assert!(error.message.contains("damaged"), "{error}");
+        assert!(!format!("{error:?}").contains("Secret"), "{error:?}");
+        // It is not overwritten either: it may hold what the user wants to save.
+        secrets.set(Name::HuggingFace, &TOKEN.into()).unwrap_err();
+        assert_eq!(fs::read_to_string(file(home.path())).unwrap(), content);
+    }
+}
+
+#[test]
+fn nothing_that_is_shown_shows_a_secret() {
+    let home = tempfile::tempdir().unwrap();
+    let (told, ()) = logged(|| {
+        let secrets = secrets(home.path(), &[("HF_TOKEN", TOKEN)]);
+        secrets.set(Name::HuggingFace, &TOKEN.into()).unwrap();
+        let secret = secrets.get(Name::HuggingFace).unwrap();
+        assert!(!format!("{secrets:?} {secret:?}").contains(TOKEN));
+    });
+    assert!(!told.contains(TOKEN), "{told}");
+}
+
+#[test]
+fn names_are_a_closed_list() {
+    for name in Name::ALL {
+        assert_eq!(name.as_str().parse::<Name>().unwrap(), name);
+    }
+    for wrong in ["", "../x", "HUGGING-FACE", TOKEN] {
+        let error = wrong.parse::<Name>().unwrap_err();
+        assert_eq!(error.code, Code::NotFound);
+        assert!(!format!("{error:?}").contains(TOKEN));
+    }
+}
+
+/// What is logged, at every level, while `act` runs on this thread.
+fn logged<T>(act: impl FnOnce() -> T) -> (String, T) {
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let result = tracing::subscriber::with_default(subscriber, act);
+    let bytes = log.0.lock().unwrap().clone();
+    (String::from_utf8(bytes).unwrap(), result)
+}
