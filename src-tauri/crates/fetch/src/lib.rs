@@ -3,4 +3,5 @@
 
 mod web;
 
-pub use web::{Web, WebOptions};
+pub use url::Url;
+pub use web::{Answer, ByteRange, ContentRange, Get, Web, WebOptions};

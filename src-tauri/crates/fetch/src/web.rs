@@ -1,7 +1,367 @@
-//! The outbound HTTP client.
+//! The web client: where a request may go, what it tells whom, and how long it waits.
+//!
+//! Redirects are followed by hand, because each hop is checked: at most [`REDIRECTS`], never from https to http,
+//! never from a public server to an address inside this machine or network, and the token goes to the first
+//! server alone. HTTP/1.1 only, so that the segments of one file have connections of their own. Bodies come as
+//! they are: a compressed one has no byte ranges.
 
-/// Placeholder.
-#[derive(Debug)]
-pub struct Web;
-#[derive(Debug)]
-pub struct WebOptions;
+mod answer;
+mod reach;
+#[cfg(test)]
+mod tests;
+
+pub use answer::{Answer, ByteRange, ContentRange};
+
+use self::reach::{Lookup, Reach};
+use http::{HeaderMap, HeaderValue, header};
+use hyper_util::client::proxy::matcher::Matcher;
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use std::{error::Error as _, fmt, sync::Arc, time::Duration};
+use tierbar_core::{Code, Error};
+use url::{Host, Url};
+
+/// As many as browsers and curl's users are used to; a hub needs one or two.
+const REDIRECTS: usize = 10;
+
+#[derive(Debug, Clone)]
+pub struct WebOptions {
+    pub connect_timeout: Duration,
+    /// The longest silence of a server: before the head of its answer, and between two reads of its body.
+    pub stall: Duration,
+    /// Whether the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, …) and of the system are used.
+    pub proxies: bool,
+}
+
+impl Default for WebOptions {
+    fn default() -> Self {
+        Self {
+            connect_timeout: Duration::from_secs(15),
+            stall: Duration::from_secs(30),
+            proxies: true,
+        }
+    }
+}
+
+/// One request. `Debug` does not tell the token.
+#[derive(Debug, Clone)]
+pub struct Get {
+    pub url: Url,
+    /// Told to this URL's own server, and to none that it redirects to.
+    pub token: Option<SecretString>,
+    pub range: Option<ByteRange>,
+    /// A strong `ETag` or a `Last-Modified`: a changed document is answered whole instead of by range.
+    pub if_range: Option<String>,
+}
+
+impl Get {
+    #[must_use]
+    pub fn new(url: Url) -> Self {
+        Self {
+            url,
+            token: None,
+            range: None,
+            if_range: None,
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone)]
+pub(crate) enum Failure {
+    /// Asking again gives the same: a rule forbids it, or the URL is none.
+    Refused(Error),
+    /// A network or a server that may be well again in a moment.
+    Passing(Error),
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Refused(error) | Failure::Passing(error) => error,
+        }
+    }
+}
+
+/// Where an answer came from, to ask there again without the redirects.
+#[derive(Debug, Clone)]
+pub(crate) struct Location {
+    pub(crate) url: Url,
+    reach: Reach,
+}
+
+/// Cloneable; all clones share one pool of connections.
+#[derive(Clone)]
+pub struct Web {
+    /// Connects to any address.
+    open: reqwest::Client,
+    /// Resolves names to public addresses alone.
+    guarded: reqwest::Client,
+    lookup: Lookup,
+    proxies: Option<Arc<Matcher>>,
+    stall: Duration,
+}
+
+impl fmt::Debug for Web {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Web").field("stall", &self.stall).finish()
+    }
+}
+
+impl Web {
+    /// # Errors
+    /// [`Code::Internal`] if the system gives no TLS roots.
+    pub fn new(options: WebOptions) -> Result<Self, Error> {
+        Self::with_lookup(options, Lookup::system())
+    }
+
+    fn with_lookup(options: WebOptions, lookup: Lookup) -> Result<Self, Error> {
+        // The first of the process stays; whoever was first installed a provider all the same.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = |reach| {
+            let builder = reqwest::Client::builder()
+                .user_agent(concat!("Tierbar/", env!("CARGO_PKG_VERSION")))
+                .http1_only()
+                .redirect(reqwest::redirect::Policy::none())
+                .referer(false)
+                .retry(reqwest::retry::never())
+                .connect_timeout(options.connect_timeout)
+                .tcp_keepalive(Duration::from_secs(15))
+                .dns_resolver(lookup.resolver(reach));
+            let builder = if options.proxies {
+                builder
+            } else {
+                builder.no_proxy()
+            };
+            builder.build().map_err(|error| {
+                Error::new(
+                    Code::Internal,
+                    format!("no web client: {}", root_cause(&error)),
+                )
+            })
+        };
+        Ok(Self {
+            open: client(Reach::Anywhere)?,
+            guarded: client(Reach::PublicOnly)?,
+            proxies: options.proxies.then(|| Arc::new(Matcher::from_system())),
+            lookup,
+            stall: options.stall,
+        })
+    }
+
+    /// A GET whose answer is a success.
+    ///
+    /// # Errors
+    /// [`Code::BadRequest`] for a URL that is never asked, [`Code::AccessDenied`] (401, 403),
+    /// [`Code::RepositoryUnknown`] (404, 410), else [`Code::Unreachable`].
+    pub async fn get(&self, get: Get) -> Result<Answer, Error> {
+        let answer = self.fetch(&get).await?;
+        match answer.refusal() {
+            None => Ok(answer),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// A GET of a JSON document of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// As [`Web::get`]; [`Code::Corrupt`] for a document that is longer, or not the JSON that is expected.
+    pub async fn json<T: DeserializeOwned>(&self, get: Get, limit: usize) -> Result<T, Error> {
+        let answer = self.get(get).await?;
+        let from = told(&answer.url);
+        let bytes = answer.bytes(limit).await?;
+        serde_json::from_slice(&bytes).map_err(|error| {
+            Error::new(
+                Code::Corrupt,
+                format!("{from} did not answer with the JSON that was expected: {error}"),
+            )
+        })
+    }
+
+    /// As [`Web::get`], whatever the status of the answer.
+    pub(crate) async fn fetch(&self, get: &Get) -> Result<Answer, Failure> {
+        let reach = self.reach_of(&get.url).await?;
+        let start = Location {
+            url: get.url.clone(),
+            reach,
+        };
+        self.fetch_at(get, start).await
+    }
+
+    /// As [`Web::fetch`], but begins where an earlier answer to the same URL came from.
+    pub(crate) async fn fetch_at(&self, get: &Get, start: Location) -> Result<Answer, Failure> {
+        let reach = start.reach;
+        let mut url = start.url;
+        let mut met = HeaderMap::new();
+        for _ in 0..=REDIRECTS {
+            let response = self.hop(get, &url, reach).await?;
+            let next = response
+                .status()
+                .is_redirection()
+                .then(|| response.headers().get(header::LOCATION).cloned())
+                .flatten();
+            let Some(next) = next else {
+                return Ok(Answer::new(
+                    response,
+                    Location { url, reach },
+                    &met,
+                    self.stall,
+                ));
+            };
+            answer::note_links(&mut met, response.headers());
+            url = redirect(&url, &next)?;
+        }
+        Err(Failure::Refused(Error::new(
+            Code::Unreachable,
+            format!("{} redirects more than {REDIRECTS} times", told(&get.url)),
+        )))
+    }
+
+    async fn hop(&self, get: &Get, url: &Url, reach: Reach) -> Result<reqwest::Response, Failure> {
+        check(url)?;
+        if reach == Reach::PublicOnly {
+            reach::check_literal(url).map_err(Failure::Refused)?;
+        }
+        // A proxy resolves the name itself, and may well have a private address of its own.
+        let client = if reach == Reach::Anywhere || self.is_proxied(url) {
+            &self.open
+        } else {
+            &self.guarded
+        };
+        let mut request = client.get(url.clone()).header(
+            header::ACCEPT_ENCODING,
+            HeaderValue::from_static("identity"),
+        );
+        if let Some(token) = &get.token
+            && url.origin() == get.url.origin()
+        {
+            request = request.bearer_auth(token.expose_secret());
+        }
+        if let Some(range) = &get.range {
+            request = request.header(header::RANGE, range.to_string());
+            if let Some(validator) = &get.if_range {
+                request = request.header(header::IF_RANGE, validator);
+            }
+        }
+        match tokio::time::timeout(self.stall, request.send()).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => Err(failed(url, &error)),
+            Err(_) => Err(Failure::Passing(Error::new(
+                Code::Unreachable,
+                format!(
+                    "{} did not answer within {} s",
+                    host_of(url),
+                    self.stall.as_secs_f32()
+                ),
+            ))),
+        }
+    }
+
+    fn is_proxied(&self, url: &Url) -> bool {
+        let Some(proxies) = &self.proxies else {
+            return false;
+        };
+        let uri = url.as_str().parse();
+        uri.is_ok_and(|uri: http::Uri| proxies.intercept(&uri).is_some())
+    }
+
+    /// The user may name a server on this machine or network; only then may redirects lead there.
+    async fn reach_of(&self, url: &Url) -> Result<Reach, Failure> {
+        check(url)?;
+        let private = match url.host() {
+            Some(Host::Ipv4(ip)) => !reach::is_public(ip.into()),
+            Some(Host::Ipv6(ip)) => !reach::is_public(ip.into()),
+            Some(Host::Domain(name)) if !self.is_proxied(url) => {
+                // A name without addresses fails by itself, with the reason.
+                let found = self.lookup.addresses(name.to_owned()).await;
+                found
+                    .unwrap_or_default()
+                    .into_iter()
+                    .any(|ip| !reach::is_public(ip))
+            }
+            _ => false,
+        };
+        Ok(if private {
+            Reach::Anywhere
+        } else {
+            Reach::PublicOnly
+        })
+    }
+}
+
+/// What holds for every URL that is asked.
+fn check(url: &Url) -> Result<(), Failure> {
+    let refused = |message: String| Err(Failure::Refused(Error::new(Code::BadRequest, message)));
+    if !matches!(url.scheme(), "http" | "https") {
+        return refused(format!(
+            "`{}:` is no address of a web server: only http and https are fetched",
+            url.scheme()
+        ));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return refused(format!(
+            "the address of {} holds a name or a password, which would end up in logs: leave it out",
+            host_of(url)
+        ));
+    }
+    Ok(())
+}
+
+fn redirect(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
+    let refused = |why: &str| {
+        Failure::Refused(Error::new(
+            Code::Unreachable,
+            format!("{} redirects {why}: refused", told(from)),
+        ))
+    };
+    let next = location.to_str().ok().and_then(|text| from.join(text).ok());
+    let next = next.ok_or_else(|| refused("to something that is no address"))?;
+    if from.scheme() == "https" && next.scheme() == "http" {
+        return Err(refused(
+            "from https to http, which anybody on the way can read and change",
+        ));
+    }
+    Ok(next)
+}
+
+fn failed(url: &Url, error: &reqwest::Error) -> Failure {
+    let cause = root_cause(error);
+    let mut source = error.source();
+    while let Some(inner) = source {
+        if inner.is::<reach::NotPublic>() {
+            return Failure::Refused(reach::refusal(url));
+        }
+        source = inner.source();
+    }
+    let host = host_of(url);
+    let message = if error.is_connect() {
+        format!("{host} cannot be reached: {cause}")
+    } else {
+        format!("{host} broke off: {cause}")
+    };
+    Failure::Passing(
+        Error::new(Code::Unreachable, message).hint("Is the network up, and does it need a proxy?"),
+    )
+}
+
+/// The last cause: what lies above it repeats the URL or says "error sending request".
+pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
+pub(crate) fn host_of(url: &Url) -> String {
+    match (url.host_str(), url.port()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host.to_owned(),
+        (None, _) => "the server".to_owned(),
+    }
+}
+
+/// A URL as messages tell it: without the query, which holds the signature of a signed URL.
+pub(crate) fn told(url: &Url) -> String {
+    format!("{}://{}{}", url.scheme(), host_of(url), url.path())
+}

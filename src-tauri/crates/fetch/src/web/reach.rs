@@ -1,0 +1,188 @@
+//! Which addresses a request may connect to. A public server that redirects to a private address would make us
+//! its hand inside this network (a router's page, another program's local API).
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use std::{
+    fmt,
+    future::Future,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::Pin,
+    sync::Arc,
+};
+use tierbar_core::{Code, Error};
+use url::{Host, Url};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    Anywhere,
+    PublicOnly,
+}
+
+type Found = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>>;
+
+/// How names become addresses.
+#[derive(Clone)]
+pub(super) struct Lookup {
+    find: Arc<dyn Fn(String) -> Found + Send + Sync>,
+    /// Tests let a public address lead to their own server.
+    #[cfg(test)]
+    dial: Option<IpAddr>,
+}
+
+impl Lookup {
+    pub(super) fn system() -> Self {
+        Self::by(|name| async move {
+            let found = tokio::net::lookup_host((name, 0)).await?;
+            Ok(found.map(|address| address.ip()).collect())
+        })
+    }
+
+    fn by<F>(find: impl Fn(String) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = io::Result<Vec<IpAddr>>> + Send + 'static,
+    {
+        Self {
+            find: Arc::new(move |name| Box::pin(find(name))),
+            #[cfg(test)]
+            dial: None,
+        }
+    }
+
+    /// A fixed table whose addresses all lead to `dial`.
+    #[cfg(test)]
+    pub(super) fn table(table: &[(&str, &str)], dial: IpAddr) -> Self {
+        let table: Vec<(String, IpAddr)> = table
+            .iter()
+            .map(|(name, ip)| ((*name).to_owned(), ip.parse().unwrap()))
+            .collect();
+        let mut lookup = Self::by(move |name| {
+            let found = table.iter().filter(|(known, _)| *known == name);
+            std::future::ready(Ok(found.map(|(_, ip)| *ip).collect()))
+        });
+        lookup.dial = Some(dial);
+        lookup
+    }
+
+    pub(super) async fn addresses(&self, name: String) -> io::Result<Vec<IpAddr>> {
+        (self.find)(name).await
+    }
+
+    pub(super) fn resolver(&self, reach: Reach) -> Arc<Resolver> {
+        Arc::new(Resolver {
+            lookup: self.clone(),
+            reach,
+        })
+    }
+
+    fn dialled(&self, ip: IpAddr) -> SocketAddr {
+        #[cfg(test)]
+        let ip = self.dial.unwrap_or(ip);
+        // The port of the URL, or of its scheme, takes the place of 0.
+        SocketAddr::new(ip, 0)
+    }
+}
+
+pub(super) struct Resolver {
+    lookup: Lookup,
+    reach: Reach,
+}
+
+impl Resolve for Resolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (lookup, reach) = (self.lookup.clone(), self.reach);
+        Box::pin(async move {
+            let mut found = lookup.addresses(name.as_str().to_owned()).await?;
+            let had = !found.is_empty();
+            if reach == Reach::PublicOnly {
+                found.retain(|ip| is_public(*ip));
+            }
+            if found.is_empty() && had {
+                return Err(NotPublic.into());
+            }
+            let addresses = found.into_iter().map(move |ip| lookup.dialled(ip));
+            Ok(Box::new(addresses) as Addrs)
+        })
+    }
+}
+
+/// A name all of whose addresses are private.
+#[derive(Debug)]
+pub(super) struct NotPublic;
+
+impl fmt::Display for NotPublic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a private address")
+    }
+}
+
+impl std::error::Error for NotPublic {}
+
+pub(super) fn refusal(url: &Url) -> Error {
+    Error::new(
+        Code::Unreachable,
+        format!(
+            "a public server redirects to {}, an address inside this machine or network: refused",
+            super::host_of(url)
+        ),
+    )
+    .hint("If the file really is there, give that address itself.")
+}
+
+/// Addresses that stand in the URL itself never pass the resolver.
+pub(super) fn check_literal(url: &Url) -> Result<(), Error> {
+    let ip: IpAddr = match url.host() {
+        Some(Host::Ipv4(ip)) => ip.into(),
+        Some(Host::Ipv6(ip)) => ip.into(),
+        _ => return Ok(()),
+    };
+    if is_public(ip) {
+        Ok(())
+    } else {
+        Err(refusal(url))
+    }
+}
+
+/// Whether an address lies outside this machine and its networks.
+///
+/// Source: IANA's special-purpose address registries. 198.18.0.0/15 counts as public: VPN clients that answer
+/// every name with an address of their own take them from there.
+pub(super) fn is_public(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => is_public_v4(ip),
+        IpAddr::V6(ip) => is_public_v6(ip),
+    }
+}
+
+fn is_public_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, ..] = ip.octets();
+    let this_network = a == 0;
+    let carrier_nat = a == 100 && (64..128).contains(&b);
+    !(this_network
+        || carrier_nat
+        || ip.is_loopback()
+        || ip.is_private()
+        || ip.is_link_local()
+        || ip.is_multicast()
+        || ip.is_broadcast())
+}
+
+fn is_public_v6(ip: Ipv6Addr) -> bool {
+    let segments = ip.segments();
+    // Addresses that carry one of IPv4 at their end: mapped, compatible, and NAT64.
+    let carries_v4 = matches!(
+        segments,
+        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..]
+    );
+    if carries_v4 && !ip.is_loopback() {
+        let [.., a, b, c, d] = ip.octets();
+        return is_public_v4(Ipv4Addr::new(a, b, c, d));
+    }
+    let site_local = segments[0] & 0xffc0 == 0xfec0;
+    !(ip.is_loopback()
+        || ip.is_unspecified()
+        || ip.is_unique_local()
+        || ip.is_unicast_link_local()
+        || ip.is_multicast()
+        || site_local)
+}
