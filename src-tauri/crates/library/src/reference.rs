@@ -1,1 +1,444 @@
 //! What a user may ask for: `owner/repo[:quant]`, a file of a repository, a URL, a catalog id, an Ollama-style name.
+//!
+//! Reading is pure. Whether a thing exists is another question: the hub's, or the catalog's.
+
+use std::{fmt, net::IpAddr};
+use tierbar_core::{Code, Error};
+use url::{Host, Url};
+
+/// The hub's public address; `HF_ENDPOINT` may name a mirror.
+pub const HUB: &str = "https://huggingface.co";
+/// Names under which the hub's pages are known, whatever the endpoint is.
+const HUB_HOSTS: [&str; 4] = ["huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co"];
+
+/// Signed URLs have some hundred bytes of query; longer ones than this are refused by servers.
+const MAX_BYTES: usize = 4096;
+/// The hub's own limit for each half of a repository's name.
+const MAX_NAME: usize = 96;
+/// File systems' limit for one name.
+const MAX_PART: usize = 255;
+
+/// Something to fetch. Its text form reads back as the same reference.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Reference {
+    Hub {
+        repository: Repository,
+        /// A branch, a tag or a commit; the main branch if `None`.
+        revision: Option<String>,
+        pick: Pick,
+    },
+    /// A GGUF file on any server.
+    Url(Url),
+    /// A model of the catalog.
+    Catalog { id: String, quant: Option<String> },
+}
+
+/// Which of a repository's files.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Pick {
+    /// The quant that suits the machine.
+    Suiting,
+    /// As its files' names have it, in any case.
+    Quant(String),
+    /// The file at this path; of a split model any part.
+    File(String),
+}
+
+/// A repository's name, `owner/repo`: two names that can stand in a path and a URL as they are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Repository {
+    owner: String,
+    name: String,
+}
+
+impl Repository {
+    /// # Errors
+    /// [`Code::BadRequest`] for what the hub would not accept as a name.
+    pub fn new(text: &str) -> Result<Self, Error> {
+        let parts: Vec<_> = text.split('/').collect();
+        match parts[..] {
+            [owner, name] => Self::of(owner, name, text),
+            _ => Err(malformed(text, "a repository is written owner/repo")),
+        }
+    }
+
+    fn of(owner: &str, name: &str, whole: &str) -> Result<Self, Error> {
+        for (part, what) in [(owner, "owner"), (name, "repository")] {
+            if let Some(problem) = name_problem(part) {
+                return Err(malformed(whole, &format!("its {what} {problem}")));
+            }
+        }
+        Ok(Self {
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Display for Repository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.owner, self.name)
+    }
+}
+
+/// A model that the catalog knows under some name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    pub id: String,
+    /// The quant, if the name means one.
+    pub quant: Option<String>,
+}
+
+impl Reference {
+    /// Reads what a user wrote. `catalog` looks up ids and aliases, such as `gemma-4-e4b` or `gemma4:e4b`.
+    ///
+    /// # Errors
+    /// [`Code::BadRequest`] for what is malformed, [`Code::ModelUnknown`] for a bare name that is not in the catalog.
+    pub fn parse(text: &str, catalog: impl Fn(&str) -> Option<Known>) -> Result<Self, Error> {
+        let text = text.trim();
+        if text.is_empty() {
+            return Err(Error::new(Code::BadRequest, "no model is named").hint(FORMS));
+        }
+        if text.len() > MAX_BYTES {
+            let message = format!("a reference of {} bytes is too long", text.len());
+            return Err(Error::new(Code::BadRequest, message).hint(FORMS));
+        }
+        if text.chars().any(is_unprintable) {
+            return Err(malformed(text, "it has control characters"));
+        }
+        if text.contains("://") {
+            return of_url(text);
+        }
+        if let Some(known) = of_catalog(text, catalog)? {
+            return Ok(known);
+        }
+        if text.starts_with(['/', '~', '.']) || text.contains('\\') {
+            return Err(malformed(text, "it looks like a path on this computer")
+                .hint("`tierbar models import` uses a folder's models in place"));
+        }
+        if !text.contains('/') {
+            let message = format!("the catalog has no model {}", quoted(text));
+            return Err(Error::new(Code::ModelUnknown, message).hint(FORMS));
+        }
+        // As Ollama's users write it.
+        let on_hub = HUB_HOSTS.iter().find_map(|host| {
+            let (head, rest) = text.split_at_checked(host.len())?;
+            head.eq_ignore_ascii_case(host)
+                .then(|| rest.strip_prefix('/'))?
+        });
+        match on_hub {
+            Some(path) if path.split('/').count() > 2 => of_url(&format!("{HUB}/{path}")),
+            Some(path) => of_repository(path, text),
+            None => of_repository(text, text),
+        }
+    }
+}
+
+impl fmt::Display for Reference {
+    /// What the API calls `reference`: a URL stands without its query, which may hold a signature.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Hub {
+                repository,
+                revision: None,
+                pick,
+            } => match pick {
+                Pick::Suiting => write!(f, "{repository}"),
+                Pick::Quant(quant) => write!(f, "{repository}:{quant}"),
+                Pick::File(path) => write!(f, "{repository}/{path}"),
+            },
+            Self::Hub {
+                repository,
+                revision: Some(revision),
+                pick,
+            } => match pick {
+                Pick::Suiting => write!(f, "{}", hub_url(repository, "tree", revision, "")),
+                // There is no such page on the hub; no parser makes one.
+                Pick::Quant(quant) => write!(f, "{repository}:{quant}"),
+                Pick::File(path) => write!(f, "{}", hub_url(repository, "resolve", revision, path)),
+            },
+            Self::Url(url) => {
+                let mut shown = url.clone();
+                shown.set_query(None);
+                write!(f, "{shown}")
+            }
+            Self::Catalog { id, quant: None } => f.write_str(id),
+            Self::Catalog {
+                id,
+                quant: Some(quant),
+            } => write!(f, "{id}:{quant}"),
+        }
+    }
+}
+
+const FORMS: &str = "name it owner/repo, owner/repo:quant, owner/repo/file.gguf, an https:// address of a .gguf file, \
+                     or a model of the catalog such as gemma-4-e4b";
+
+fn hub_url(repository: &Repository, kind: &str, revision: &str, path: &str) -> Url {
+    let mut url = Url::parse(HUB).expect("a constant");
+    if let Ok(mut segments) = url.path_segments_mut() {
+        segments.extend([repository.owner(), repository.name(), kind, revision]);
+        if !path.is_empty() {
+            segments.extend(path.split('/'));
+        }
+    }
+    url
+}
+
+fn of_catalog(
+    text: &str,
+    catalog: impl Fn(&str) -> Option<Known>,
+) -> Result<Option<Reference>, Error> {
+    // The whole first: in `gemma4:e4b` the colon is part of the name.
+    if let Some(Known { id, quant }) = catalog(text) {
+        return Ok(Some(Reference::Catalog { id, quant }));
+    }
+    let Some((head, quant)) = text
+        .rsplit_once(':')
+        .filter(|(head, _)| !head.contains('/'))
+    else {
+        return Ok(None);
+    };
+    let Some(known) = catalog(head) else {
+        return Ok(None);
+    };
+    Ok(Some(Reference::Catalog {
+        id: known.id,
+        quant: quant_of(quant, text)?.or(known.quant),
+    }))
+}
+
+/// `owner/repo`, `owner/repo:quant` or `owner/repo/path/file.gguf`.
+fn of_repository(path: &str, whole: &str) -> Result<Reference, Error> {
+    let mut parts = path.splitn(3, '/');
+    let (owner, name, file) = (parts.next().unwrap_or_default(), parts.next(), parts.next());
+    let name = name.ok_or_else(|| malformed(whole, "a repository is written owner/repo"))?;
+    let (repository, pick) = if let Some(file) = file {
+        (
+            Repository::of(owner, name, whole)?,
+            Pick::File(file_path(file, whole)?),
+        )
+    } else {
+        let (name, quant) = match name.split_once(':') {
+            Some((name, quant)) => (name, quant_of(quant, whole)?),
+            None => (name, None),
+        };
+        let pick = quant.map_or(Pick::Suiting, Pick::Quant);
+        (Repository::of(owner, name, whole)?, pick)
+    };
+    Ok(Reference::Hub {
+        repository,
+        revision: None,
+        pick,
+    })
+}
+
+fn of_url(text: &str) -> Result<Reference, Error> {
+    let mut url =
+        Url::parse(text).map_err(|error| malformed(text, &format!("it is no address: {error}")))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        // Not repeated: the password would be in a log.
+        return Err(Error::new(
+            Code::BadRequest,
+            "an address with a name or a password in it is not used: it would end up in logs",
+        ));
+    }
+    let plain_ok = url.scheme() == "http" && is_near(&url);
+    if url.scheme() != "https" && !plain_ok {
+        return Err(malformed(
+            text,
+            "only https:// is fetched; http:// from this computer or network alone",
+        ));
+    }
+    url.set_fragment(None);
+    if url.host_str().is_some_and(|host| HUB_HOSTS.contains(&host)) && url.port().is_none() {
+        return of_hub_page(&url, text);
+    }
+    let name = decoded_parts(&url, text)?.pop().unwrap_or_default();
+    if !is_gguf(&name) {
+        return Err(malformed(text, "its path does not end in a .gguf file")
+            .hint("open the page in a browser and copy the address of the file itself"));
+    }
+    Ok(Reference::Url(url))
+}
+
+/// A page of the hub: a repository's, one of its tree, or a file's.
+fn of_hub_page(url: &Url, whole: &str) -> Result<Reference, Error> {
+    let parts = decoded_parts(url, whole)?;
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    let main = |revision: &str| (revision != "main").then(|| revision.to_owned());
+    match parts[..] {
+        [owner, name] => of_repository(&format!("{owner}/{name}"), whole),
+        [owner, name, "tree", revision] => Ok(Reference::Hub {
+            repository: Repository::of(owner, name, whole)?,
+            revision: main(revision_of(revision, whole)?),
+            pick: Pick::Suiting,
+        }),
+        [
+            owner,
+            name,
+            "resolve" | "blob" | "raw",
+            revision,
+            ref file @ ..,
+        ] if !file.is_empty() => Ok(Reference::Hub {
+            repository: Repository::of(owner, name, whole)?,
+            revision: main(revision_of(revision, whole)?),
+            pick: Pick::File(file_path(&file.join("/"), whole)?),
+        }),
+        _ => Err(malformed(
+            whole,
+            "this page of the hub is neither a repository nor a file of one",
+        )),
+    }
+}
+
+/// The path's parts, percent-decoded. A decoded slash, NUL or `..` is refused, not passed on.
+fn decoded_parts(url: &Url, whole: &str) -> Result<Vec<String>, Error> {
+    let parts = url.path_segments().into_iter().flatten();
+    let mut decoded = Vec::new();
+    for part in parts.filter(|part| !part.is_empty()) {
+        let text = percent_encoding::percent_decode_str(part)
+            .decode_utf8()
+            .map_err(|_| malformed(whole, "its path is not text (UTF-8)"))?;
+        if text.contains('/') {
+            return Err(malformed(whole, "a name in its path has a slash in it"));
+        }
+        decoded.push(text.into_owned());
+    }
+    Ok(decoded)
+}
+
+fn file_path(path: &str, whole: &str) -> Result<String, Error> {
+    if let Some(problem) = path_problem(path) {
+        return Err(malformed(whole, &format!("its file's path {problem}")));
+    }
+    if !is_gguf(path) {
+        return Err(malformed(whole, "its file is not a .gguf file"));
+    }
+    Ok(path.to_owned())
+}
+
+/// `None` for `latest`, which is Ollama's word for no particular one.
+fn quant_of(quant: &str, whole: &str) -> Result<Option<String>, Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if quant.is_empty() || quant.len() > 64 || !quant.chars().all(plain) {
+        return Err(malformed(
+            whole,
+            "what follows the colon is no quant, such as Q4_K_M",
+        ));
+    }
+    Ok((!quant.eq_ignore_ascii_case("latest")).then(|| quant.to_owned()))
+}
+
+/// Git allows more, but no revision that is fetched in practice needs it.
+fn revision_of<'a>(revision: &'a str, whole: &str) -> Result<&'a str, Error> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if revision.len() > MAX_PART
+        || !revision.chars().all(plain)
+        || revision.chars().all(|c| c == '.')
+    {
+        return Err(malformed(
+            whole,
+            "its revision is neither a commit nor a plain branch name",
+        ));
+    }
+    Ok(revision)
+}
+
+/// What is wrong with an owner's or a repository's name. The rules of `huggingface_hub`'s `validate_repo_id`.
+fn name_problem(name: &str) -> Option<&'static str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if name.is_empty() {
+        Some("is empty")
+    } else if name.len() > MAX_NAME {
+        Some("has more than 96 characters")
+    } else if !name.chars().all(plain) {
+        Some("has other characters than letters, digits, '-', '_' and '.'")
+    } else if name.starts_with(['.', '-']) || name.ends_with(['.', '-']) {
+        Some("begins or ends with '.' or '-'")
+    } else if name.contains("..") || name.contains("--") {
+        Some("has '..' or '--' in it")
+    } else {
+        None
+    }
+}
+
+/// What is wrong with a file's path in a repository; `None` for one that can stand in a URL once it is encoded.
+pub(crate) fn path_problem(path: &str) -> Option<&'static str> {
+    if path.starts_with('/') {
+        return Some("is absolute");
+    }
+    if path.len() > MAX_BYTES {
+        return Some("is too long");
+    }
+    path.split('/').find_map(|part| match part {
+        "" => Some("has an empty part"),
+        "." | ".." => Some("leads out of the repository"),
+        part if part.len() > MAX_PART => Some("has a name of more than 255 bytes"),
+        part if part.contains('\\') => Some("has a backslash"),
+        part if part.chars().any(is_unprintable) => Some("has control characters"),
+        _ => None,
+    })
+}
+
+/// Control characters, and those that turn the direction of the text around them.
+fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+pub(crate) fn is_gguf(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    crate::name::without_extension(name).is_some()
+}
+
+/// Whether a server is on this computer or its network, where http:// is usual.
+pub(crate) fn is_near(url: &Url) -> bool {
+    let near = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    };
+    match url.host() {
+        Some(Host::Domain(name)) => {
+            name == "localhost" || name.ends_with(".localhost") || name.ends_with(".local")
+        }
+        Some(Host::Ipv4(ip)) => near(ip.into()),
+        Some(Host::Ipv6(ip)) => near(ip.into()),
+        None => false,
+    }
+}
+
+fn malformed(text: &str, why: &str) -> Error {
+    Error::new(
+        Code::BadRequest,
+        format!("{} cannot be fetched: {why}", quoted(text)),
+    )
+    .hint(FORMS)
+}
+
+/// As it can stand in a message: on one line, of bounded length, without a URL's query.
+fn quoted(text: &str) -> String {
+    let text = text.split('?').next().unwrap_or(text);
+    let mut shown: String = text
+        .chars()
+        .take(100)
+        .flat_map(char::escape_debug)
+        .collect();
+    if text.chars().nth(100).is_some() {
+        shown.push('…');
+    }
+    format!("\"{shown}\"")
+}
+
+#[cfg(test)]
+mod tests;
