@@ -88,6 +88,8 @@ pub struct Answer {
     pub linked_size: Option<u64>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
+    /// As sent; names a list's next page (RFC 8288).
+    pub link: Option<String>,
     /// Whether the body's end can be told from a connection that broke.
     pub(crate) is_framed: bool,
     pub(crate) location: Location,
@@ -142,6 +144,7 @@ impl Answer {
             linked_size: number(LINKED_SIZE),
             retry_after: text(header::RETRY_AFTER)
                 .and_then(|text| retry_after(&text, SystemTime::now())),
+            link: text(header::LINK),
             is_framed: content_length.is_some() || headers.contains_key(header::TRANSFER_ENCODING),
             content_length,
             location,
@@ -217,7 +220,11 @@ impl Answer {
                 format!("{} answers {} with status {status}", host_of(&self.url), self.url.path()),
             ),
         };
-        Some(error.detail("status", status))
+        let error = error.detail("status", status);
+        Some(match self.retry_after {
+            Some(wait) => error.detail("retry_after_seconds", wait.as_secs()),
+            None => error,
+        })
     }
 }
 
