@@ -13,6 +13,7 @@ use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::{Budget, LoadPlan, Placement},
     config::KvCache,
+    fit::{Line, LineKind},
     lease::BoxFuture,
 };
 use tierbar_supervisor::{LoadSpec, ModelSource, Options, TierSpec};
@@ -68,10 +69,10 @@ impl ModelSource for Scripted {
                 threads: 0,
                 plan: LoadPlan {
                     placement: Placement::Resident,
-                    dense_bytes: bytes,
-                    expert_bytes: 0,
-                    kv_bytes: 0,
-                    compute_bytes: 0,
+                    lines: vec![Line {
+                        what: LineKind::DenseWeights,
+                        bytes,
+                    }],
                     context_tokens: CONTEXT,
                 },
             })

@@ -185,13 +185,14 @@ warnings: Array<string>, };
 
 export type Placement = "resident" | "mmap" | "refused";
 
-export type LineKind = "dense_weights" | "embeddings" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "embedder" | "app";
+export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "embedder" | "app";
 
 export type Line = { what: LineKind, bytes: number, };
 
 export type GpuShare = { 
 /**
- * Layers on the GPU, of [`GpuShare::layers_all`]; the others stay on the CPU and read the same mapping.
+ * Layers on the GPU, of [`GpuShare::layers_all`]; the others stay on the CPU and read the same mapping. Counted as
+ * llama.cpp does, with the output as one: the worker's `--gpu-layers`.
  */
 layers: number, layers_all: number, 
 /**
@@ -245,9 +246,13 @@ budget_bytes: number, ram_bytes: number, context_tokens: number, kv_cache: KvCac
  */
 largest_context_tokens: number | null, 
 /**
- * `null` on a machine without a GPU that shares its memory.
+ * `null` on a machine without a GPU that shares its memory, and where the model does not run.
  */
-gpu: GpuShare | null, speed: SpeedEstimate | null, 
+gpu: GpuShare | null, 
+/**
+ * `null` where it does not run, and until the machine's bandwidths have been measured.
+ */
+speed: SpeedEstimate | null, 
 /**
  * Another quant of the same repository that suits this machine better.
  */

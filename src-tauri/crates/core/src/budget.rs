@@ -1,11 +1,18 @@
 //! How much memory models may take on a machine, and what one load would take of it.
+//!
+//! There is one sum, [`LoadPlan`]: the supervisor loads by it, and [`crate::fit::verdict`] tells it. It has no line for a
+//! prompt cache or a media projector, because the engine keeps neither.
+
+mod sum;
 
 use crate::{
     Code, Error,
     config::{KvCache, MaxLoaded},
+    fit::{Line, LineKind},
     model::ModelAccount,
 };
 use serde::{Deserialize, Serialize};
+pub(crate) use sum::needs;
 
 pub const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
@@ -13,12 +20,17 @@ const MIB: u64 = 1 << 20;
 /// Tokens that the engine evaluates in one graph; llama.cpp's `n_ubatch` default.
 pub const MICRO_BATCH: u32 = 512;
 
+/// A context is planned in steps of as many tokens; llama.cpp pads the cache to them.
+pub const CONTEXT_STEP: u32 = 256;
+
 /// Kept for the system, the desktop and the user's other programs.
 const RESERVE: u64 = 4 * GIB;
 /// The same on machines of 8 GB and less, where 4 GiB would leave no room for any model.
 const RESERVE_SMALL: u64 = 3 * GIB;
+const SMALL_MACHINE: u64 = 8 * GIB;
 /// Up to this much RAM exactly one generative model is loaded. 16 GB machines report 16 GiB.
 const ONE_MODEL_UP_TO: u64 = 16 * GIB;
+const OVERCOMMIT_SMALL: u64 = GIB;
 
 /// The limits that every plan is held against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,23 +42,31 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// `RAM − 4 GiB` (3 GiB on machines of 8 GB and less).
+    /// `RAM − 4 GiB`; on machines of 8 GB and less `RAM − 3 GiB`. What lies between has no less than those of 8 GB.
     #[must_use]
     pub fn of_machine(ram_bytes: u64, max_loaded: MaxLoaded) -> Self {
-        let reserve = if ram_bytes <= 8 * GIB {
-            RESERVE_SMALL
-        } else {
-            RESERVE
-        };
         let max_loaded = match max_loaded {
             MaxLoaded::Exactly(count) => usize::from(count),
             MaxLoaded::Auto if ram_bytes <= ONE_MODEL_UP_TO => 1,
             MaxLoaded::Auto => usize::MAX,
         };
         Self {
-            total_bytes: ram_bytes.saturating_sub(reserve),
+            total_bytes: ram_bytes
+                .saturating_sub(RESERVE)
+                .max(ram_bytes.min(SMALL_MACHINE).saturating_sub(RESERVE_SMALL)),
             max_loaded,
         }
+    }
+
+    /// What a dense model may have beyond the budget, of the weights that each token reads.
+    ///
+    /// 1 GiB on machines of 8 GB and less, where the reserve is mostly the desktop's, which gives way to it; more would
+    /// be read from the disk for every token. It shrinks to nothing at 10 GiB, so that more RAM never allows less.
+    #[must_use]
+    pub fn overcommit_bytes(&self) -> u64 {
+        (SMALL_MACHINE - RESERVE_SMALL + OVERCOMMIT_SMALL)
+            .saturating_sub(self.total_bytes)
+            .min(OVERCOMMIT_SMALL)
     }
 }
 
@@ -63,30 +83,67 @@ pub enum Placement {
     Refused,
 }
 
+impl Placement {
+    /// 0 is the best.
+    #[must_use]
+    pub fn rank(self) -> u8 {
+        match self {
+            Self::Resident => 0,
+            Self::Mmap => 1,
+            Self::Refused => 2,
+        }
+    }
+}
+
 /// The written plan of one load: every line in bytes, and their sum.
+///
+/// Each plan counts the embedder's slot and the app's windows, so with several models loaded they are counted for each:
+/// a third of a gibibyte stays free per further model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadPlan {
     pub placement: Placement,
-    pub dense_bytes: u64,
-    /// Expert weights that the plan counts as resident.
-    pub expert_bytes: u64,
-    pub kv_bytes: u64,
-    pub compute_bytes: u64,
+    /// Without those of no bytes.
+    pub lines: Vec<Line>,
     pub context_tokens: u32,
 }
 
 impl LoadPlan {
+    /// What the load takes of the budget: all lines but what is read from the disk as it is needed.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
-        [
-            self.dense_bytes,
-            self.expert_bytes,
-            self.kv_bytes,
-            self.compute_bytes,
-        ]
-        .into_iter()
-        .fold(0, u64::saturating_add)
+        let held = self.lines.iter().filter(|line| !line.what.is_paged());
+        held.fold(0, |sum, line| sum.saturating_add(line.bytes))
     }
+
+    /// Bytes of one line; 0 if the plan has none of its kind.
+    #[must_use]
+    pub fn bytes(&self, what: LineKind) -> u64 {
+        let of_kind = self.lines.iter().filter(|line| line.what == what);
+        of_kind.map(|line| line.bytes).sum()
+    }
+}
+
+/// Plans one load as if nothing else were loaded. The plan of a refused one says what it would need.
+///
+/// What exceeds the budget may stay on the disk as far as it is embeddings of which a token reads one row, experts, or in
+/// a dense model as much as [`Budget::overcommit_bytes`].
+#[must_use]
+pub(crate) fn place(model: &ModelAccount, context: u32, kv: KvCache, budget: &Budget) -> LoadPlan {
+    let needs = needs(model, context, kv);
+    let over = needs.total_bytes().saturating_sub(budget.total_bytes);
+    let placement = if over == 0 {
+        Placement::Resident
+    } else if over <= needs.pageable_bytes(budget) {
+        Placement::Mmap
+    } else {
+        Placement::Refused
+    };
+    let paged = if placement == Placement::Mmap {
+        over
+    } else {
+        0
+    };
+    needs.plan(placement, paged)
 }
 
 /// Plans one load against the whole budget: whether it can run on this machine when nothing else is loaded.
@@ -99,37 +156,23 @@ pub fn plan_load(
     kv: KvCache,
     budget: &Budget,
 ) -> Result<LoadPlan, Error> {
-    let context = context.min(model.context_train.max(1));
-    let mut plan = LoadPlan {
-        placement: Placement::Resident,
-        dense_bytes: model.dense_bytes,
-        expert_bytes: model.expert_bytes,
-        kv_bytes: model.kv.bytes(context, MICRO_BATCH, kv),
-        compute_bytes: compute_bytes(model, context),
-        context_tokens: context,
-    };
-    if plan.total_bytes() <= budget.total_bytes {
+    let plan = place(model, context, kv, budget);
+    if plan.placement != Placement::Refused {
         return Ok(plan);
     }
-    let fixed = plan.total_bytes() - plan.expert_bytes;
-    if model.expert_bytes > 0 && fixed < budget.total_bytes {
-        plan.placement = Placement::Mmap;
-        plan.expert_bytes = budget.total_bytes - fixed;
-        return Ok(plan);
-    }
-    let fitting = largest_context(model, kv, budget);
     let error = Error::new(
         Code::OverBudget,
         format!(
-            "{} needs {} at a context of {context} tokens, and this machine's budget for models is {}",
+            "{} needs {} at a context of {} tokens, and this machine's budget for models is {}",
             model.name.as_deref().unwrap_or("the model"),
             gib(plan.total_bytes()),
+            plan.context_tokens,
             gib(budget.total_bytes)
         ),
     )
     .detail("needed_bytes", plan.total_bytes())
     .detail("budget_bytes", budget.total_bytes);
-    Err(match fitting {
+    Err(match largest_context(model, kv, budget, Placement::Mmap) {
         Some(tokens) => error
             .hint(format!("set the tier's context to {tokens} tokens or less"))
             .detail("largest_context_tokens", tokens),
@@ -137,38 +180,27 @@ pub fn plan_load(
     })
 }
 
-/// The largest context, in steps of 256, whose plan fits; `None` if not even 256 tokens do.
-fn largest_context(model: &ModelAccount, kv: KvCache, budget: &Budget) -> Option<u32> {
-    let fits = |steps: u32| {
-        let context = steps * 256;
-        let fixed = model
-            .dense_bytes
-            .saturating_add(compute_bytes(model, context));
-        fixed.saturating_add(model.kv.bytes(context, MICRO_BATCH, kv)) <= budget.total_bytes
-    };
-    let (mut low, mut high) = (0, (model.context_train / 256).max(1) + 1);
+/// The largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least`;
+/// `None` if it is not even at the first step. A model trained for less than the last step ends it.
+pub(crate) fn largest_context(
+    model: &ModelAccount,
+    kv: KvCache,
+    budget: &Budget,
+    at_least: Placement,
+) -> Option<u32> {
+    let trained = model.context_train.max(1);
+    let context = |steps: u32| steps.saturating_mul(CONTEXT_STEP).min(trained);
+    let fits = |steps| place(model, context(steps), kv, budget).placement.rank() <= at_least.rank();
+    let (mut low, mut high) = (0, trained.div_ceil(CONTEXT_STEP) + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         if fits(middle) {
-            low = middle
+            low = middle;
         } else {
-            high = middle
+            high = middle;
         }
     }
-    (low > 0).then_some(low * 256)
-}
-
-/// An upper estimate of the compute graph's buffers: logits of one micro-batch, the widest activations, and an
-/// attention mask for the context.
-fn compute_bytes(model: &ModelAccount, context: u32) -> u64 {
-    let batch = u64::from(MICRO_BATCH);
-    let logits = batch * u64::from(model.vocabulary) * 4;
-    let activations = batch * u64::from(model.embedding) * 4 * 16;
-    let mask = batch * u64::from(context) * 6;
-    logits
-        .saturating_add(activations)
-        .saturating_add(mask)
-        .saturating_add(16 * MIB)
+    (low > 0).then(|| context(low))
 }
 
 /// Bytes as people read them: GiB with one decimal, MiB below one.
@@ -184,3 +216,6 @@ pub fn gib(bytes: u64) -> String {
         format!("{:.0} MiB", bytes / MIB as f64)
     }
 }
+
+#[cfg(test)]
+mod tests;

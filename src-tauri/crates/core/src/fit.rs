@@ -1,4 +1,19 @@
 //! Whether a model fits a machine, told before the first byte of it is fetched.
+//!
+//! [`verdict()`] places the model by the sum of [`crate::budget`], [`recommend`] chooses among a repository's quants. Both
+//! are pure: a [`Machine`] is numbers, whether they were measured, simulated or asked about.
+
+mod gpu;
+mod instead;
+mod machine;
+mod speed;
+mod verdict;
+mod words;
+
+pub use gpu::share as gpu_share;
+pub use instead::{Offer, recommend};
+pub use machine::{Machine, mac_working_set};
+pub use verdict::verdict;
 
 use crate::{ModelId, budget::Placement, config::KvCache};
 use serde::{Deserialize, Serialize};
@@ -25,8 +40,9 @@ pub struct Verdict {
     pub kv_cache: KvCache,
     /// The largest context whose plan fits; `null` if not even the smallest does.
     pub largest_context_tokens: Option<u32>,
-    /// `null` on a machine without a GPU that shares its memory.
+    /// `null` on a machine without a GPU that shares its memory, and where the model does not run.
     pub gpu: Option<GpuShare>,
+    /// `null` where it does not run, and until the machine's bandwidths have been measured.
     pub speed: Option<SpeedEstimate>,
     /// Another quant of the same repository that suits this machine better.
     pub instead: Option<Instead>,
@@ -50,6 +66,8 @@ pub enum LineKind {
     DenseWeights,
     /// Input embeddings, of which a token reads one row.
     Embeddings,
+    /// Of a dense model's weights, what exceeds the budget and is read from the disk as it is needed; not part of the sum.
+    PagedWeights,
     /// Expert weights that stay in memory.
     ResidentExperts,
     /// Expert weights that are read from the disk as they are needed; not part of the sum.
@@ -62,11 +80,20 @@ pub enum LineKind {
     App,
 }
 
+impl LineKind {
+    /// Whether it lies on the disk until it is needed, and is no part of the sum.
+    #[must_use]
+    pub fn is_paged(self) -> bool {
+        matches!(self, Self::PagedWeights | Self::PagedExperts)
+    }
+}
+
 /// What of a model the GPU holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct GpuShare {
-    /// Layers on the GPU, of [`GpuShare::layers_all`]; the others stay on the CPU and read the same mapping.
+    /// Layers on the GPU, of [`GpuShare::layers_all`]; the others stay on the CPU and read the same mapping. Counted as
+    /// llama.cpp does, with the output as one: the worker's `--gpu-layers`.
     pub layers: u32,
     pub layers_all: u32,
     /// What is placed on the GPU.
@@ -142,3 +169,6 @@ pub struct LibraryModel {
     /// For this machine, at the context of the first tier that loads it, else 4096 tokens.
     pub fit: Option<Verdict>,
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -73,6 +73,19 @@ pub struct ModelAccount {
     pub tools: bool,
 }
 
+impl ModelAccount {
+    /// Embeddings of which a token reads one row. The input's are not among them where they are the output layer too.
+    #[must_use]
+    pub fn row_read_bytes(&self) -> u64 {
+        let input = if self.tied_output {
+            0
+        } else {
+            self.embedding_bytes
+        };
+        input.saturating_add(self.per_layer_embedding_bytes)
+    }
+}
+
 /// What one sequence costs in the KV cache, in elements; [`KvCache`] turns elements into bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]

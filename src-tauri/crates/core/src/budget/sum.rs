@@ -1,0 +1,117 @@
+//! The one sum of a load, line by line.
+
+use super::{Budget, LoadPlan, MIB, MICRO_BATCH, Placement};
+use crate::{
+    config::KvCache,
+    fit::{Line, LineKind},
+    model::ModelAccount,
+};
+
+/// The app with its tray and no window, proportional set size on Linux as the README has it. A window's pages are drawn
+/// by the system's own web engine, and are there only while it is open.
+const APP: u64 = 96 * MIB;
+/// Room for one small embedding model beside the generative one: nomic-embed-text v1.5 in Q8_0 (146,146,432 bytes), which
+/// keeps no cache, and 32 MiB for its buffers.
+const EMBEDDER: u64 = 146_146_432 + 32 * MIB;
+
+/// What a model needs when nothing of it is left on the disk.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Needs {
+    pub(crate) dense: u64,
+    pub(crate) embeddings: u64,
+    /// Of the embeddings, those of which a token reads one row.
+    row_read: u64,
+    pub(crate) experts: u64,
+    pub(crate) kv: u64,
+    pub(crate) compute: u64,
+    context: u32,
+}
+
+/// The context is capped at what the model was trained for, as the engine does.
+pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache) -> Needs {
+    let context = context.min(model.context_train.max(1));
+    Needs {
+        dense: model.dense_bytes,
+        embeddings: model
+            .embedding_bytes
+            .saturating_add(model.per_layer_embedding_bytes),
+        row_read: model.row_read_bytes(),
+        experts: model.expert_bytes,
+        kv: model.kv.bytes(context, MICRO_BATCH, kv),
+        compute: compute_bytes(model, context),
+        context,
+    }
+}
+
+impl Needs {
+    pub(crate) fn total_bytes(&self) -> u64 {
+        [
+            self.dense,
+            self.embeddings,
+            self.experts,
+            self.kv,
+            self.compute,
+            EMBEDDER,
+            APP,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+
+    /// Most that a plan may leave on the disk.
+    pub(super) fn pageable_bytes(&self, budget: &Budget) -> u64 {
+        let read_by_each_token = if self.experts > 0 {
+            // With none of the experts in memory, each token would read all that it uses.
+            self.experts - 1
+        } else {
+            let tied = self.embeddings - self.row_read;
+            budget
+                .overcommit_bytes()
+                .min(self.dense.saturating_add(tied))
+        };
+        self.row_read.saturating_add(read_by_each_token)
+    }
+
+    /// The plan that leaves `paged` bytes on the disk: first what is hardly read, then experts, then other weights.
+    pub(super) fn plan(&self, placement: Placement, paged: u64) -> LoadPlan {
+        let rows = paged.min(self.row_read);
+        let experts = (paged - rows).min(self.experts);
+        let dense = (paged - rows - experts).min(self.dense);
+        let embeddings = paged - experts - dense;
+        let lines = [
+            (LineKind::DenseWeights, self.dense - dense),
+            (LineKind::Embeddings, self.embeddings - embeddings),
+            (LineKind::PagedWeights, dense + embeddings),
+            (LineKind::ResidentExperts, self.experts - experts),
+            (LineKind::PagedExperts, experts),
+            (LineKind::KvCache, self.kv),
+            (LineKind::ComputeBuffers, self.compute),
+            (LineKind::Embedder, EMBEDDER),
+            (LineKind::App, APP),
+        ];
+        let lines = lines.into_iter().filter(|(_, bytes)| *bytes > 0);
+        LoadPlan {
+            placement,
+            lines: lines.map(|(what, bytes)| Line { what, bytes }).collect(),
+            context_tokens: self.context,
+        }
+    }
+}
+
+/// An upper estimate of the compute graph's buffers.
+///
+/// llama.cpp reserves them for a micro-batch of which every token is an output: its logits are `n_ubatch × vocabulary`
+/// floats, 485 MiB for a vocabulary of 248,320. While they are computed little else is alive; before that the widest
+/// layer is, here taken for 16 activations of the residual stream's width. The mask has a cell for each token of the
+/// context. Held against the worker's own figures for SmolLM2 135M and Gemma 3 270M by this module's test.
+fn compute_bytes(model: &ModelAccount, context: u32) -> u64 {
+    let batch = u64::from(MICRO_BATCH);
+    let logits = batch * u64::from(model.vocabulary) * 4;
+    let activation = batch * u64::from(model.embedding) * 4;
+    let mask = batch * u64::from(context) * 6;
+    let logits = logits.saturating_add(activation.saturating_mul(4));
+    logits
+        .max(activation.saturating_mul(16))
+        .saturating_add(mask)
+        .saturating_add(16 * MIB)
+}

@@ -1,0 +1,104 @@
+use super::*;
+use crate::{Code, fit::tests::accounts};
+
+#[test]
+fn the_budget_leaves_four_gibibytes_and_three_on_small_machines() {
+    let total = |gib| Budget::of_machine(gib * GIB, MaxLoaded::Auto).total_bytes / GIB;
+    assert_eq!([4, 8, 16, 64].map(total), [1, 5, 12, 60]);
+    // Nobody with more than 8 GiB has less for models than with 8.
+    assert_eq!(total(9), 5);
+    assert_eq!(Budget::of_machine(GIB, MaxLoaded::Auto).total_bytes, 0);
+}
+
+#[test]
+fn only_small_machines_overcommit() {
+    let over = |mib| {
+        let budget = Budget::of_machine(mib * MIB, MaxLoaded::Auto);
+        budget.overcommit_bytes() / MIB
+    };
+    assert_eq!(
+        [6, 8, 9, 10, 16].map(|gib| over(gib * 1024)),
+        [1024, 1024, 1024, 0, 0]
+    );
+    assert_eq!(over(9 * 1024 + 512), 512);
+}
+
+/// Bytes that the worker's handshake reports for its compute buffers, on Linux's CPU, and what the plan counts.
+#[test]
+fn the_estimate_of_the_compute_buffers_is_an_upper_one() {
+    let (smol, gemma) = (accounts::smollm2_135m(), accounts::gemma3_270m());
+    for (model, context, measured) in [
+        (&smol, 512, 107_139_072),
+        (&smol, 4096, 111_988_736),
+        (&smol, 8192, 115_003_392),
+        (&gemma, 512, 546_371_584),
+        (&gemma, 4096, 552_400_896),
+        (&gemma, 16_384, 577_566_720),
+    ] {
+        let planned = needs(model, context, KvCache::F16).compute;
+        let name = &model.architecture;
+        assert!(planned >= measured, "{name} at {context}: {planned}");
+        assert!(
+            planned < measured + 64 * MIB,
+            "{name} at {context}: {planned} wastes memory"
+        );
+    }
+}
+
+#[test]
+fn every_class_of_bytes_is_in_the_sum() {
+    let model = ModelAccount {
+        dense_bytes: 1,
+        embedding_bytes: 20,
+        per_layer_embedding_bytes: 300,
+        expert_bytes: 4000,
+        ..accounts::smollm2_135m()
+    };
+    let none = ModelAccount {
+        dense_bytes: 0,
+        embedding_bytes: 0,
+        per_layer_embedding_bytes: 0,
+        expert_bytes: 0,
+        ..accounts::smollm2_135m()
+    };
+    let total = |model| needs(model, 4096, KvCache::F16).total_bytes();
+    assert_eq!(total(&model) - total(&none), 4321);
+}
+
+#[test]
+fn a_refused_load_says_what_it_needs_and_the_context_that_would_fit() {
+    let model = accounts::smollm2_135m();
+    let budget = |total_bytes| Budget {
+        total_bytes,
+        max_loaded: 1,
+    };
+    let needed = |context| needs(&model, context, KvCache::F16).total_bytes();
+    // What its overcommit allows comes on top.
+    let slack = model.dense_bytes + model.embedding_bytes;
+    let error = plan_load(&model, 8192, KvCache::F16, &budget(needed(4096) - slack)).unwrap_err();
+    assert_eq!(error.code, Code::OverBudget);
+    assert_eq!(error.details["needed_bytes"], needed(8192));
+    assert_eq!(error.details["largest_context_tokens"], 4096);
+    assert!(error.hint.unwrap().contains("4096 tokens"));
+    let error = plan_load(&model, 512, KvCache::F16, &budget(1)).unwrap_err();
+    assert!(!error.details.contains_key("largest_context_tokens"));
+    assert!(error.hint.unwrap().contains("smaller"));
+}
+
+#[test]
+fn a_context_beyond_the_training_is_planned_as_the_engine_caps_it() {
+    let model = accounts::smollm2_135m();
+    let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
+    let plan = plan_load(&model, 100_000, KvCache::F16, &budget).unwrap();
+    assert_eq!(plan.context_tokens, 8192);
+    assert_eq!(
+        plan,
+        plan_load(&model, 8192, KvCache::F16, &budget).unwrap()
+    );
+}
+
+#[test]
+fn sizes_are_written_as_people_read_them() {
+    assert_eq!(gib(12 * GIB + GIB / 4), "12.2 GiB");
+    assert_eq!(gib(512 * (1 << 20)), "512 MiB");
+}

@@ -1,0 +1,72 @@
+//! Which quant of a repository suits a machine, told from one of its headers.
+
+use super::{Instead, Machine};
+use crate::{
+    budget::{Placement, place},
+    config::KvCache,
+    model::ModelAccount,
+};
+
+/// One quant of the repository that the model is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Offer {
+    pub quant: String,
+    /// What to ask for, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
+    pub reference: String,
+    /// Of all parts.
+    pub size_bytes: u64,
+}
+
+/// Above 8-bit quants, which have 8.5 bits per weight and some metadata, a larger file only costs speed.
+const MOST_BITS: u64 = 9;
+
+/// The quant to take on this machine: the largest that stays in memory, else the largest that runs; `None` if none does.
+/// Quants of more than 8 bits are taken only where there are no others.
+///
+/// Each quant's bytes are `model`'s, scaled by the files' sizes.
+#[must_use]
+pub fn recommend(
+    model: &ModelAccount,
+    context: u32,
+    kv: KvCache,
+    machine: &Machine,
+    offers: &[Offer],
+) -> Option<Instead> {
+    let budget = machine.budget();
+    let too_fine = |size: u64| model.parameters > 0 && size / MOST_BITS > model.parameters / 8;
+    let all_too_fine = offers.iter().all(|offer| too_fine(offer.size_bytes));
+    offers
+        .iter()
+        .filter(|offer| offer.size_bytes > 0 && (all_too_fine || !too_fine(offer.size_bytes)))
+        .map(|offer| {
+            let scaled = model.scaled_to(offer.size_bytes);
+            (offer, place(&scaled, context, kv, &budget).placement)
+        })
+        .filter(|(_, placement)| *placement != Placement::Refused)
+        .min_by_key(|(offer, placement)| (placement.rank(), std::cmp::Reverse(offer.size_bytes)))
+        .map(|(offer, placement)| Instead {
+            quant: offer.quant.clone(),
+            reference: offer.reference.clone(),
+            size_bytes: offer.size_bytes,
+            placement,
+        })
+}
+
+impl ModelAccount {
+    /// The account of the same model in a file of another size, all weights scaled alike.
+    #[must_use]
+    pub fn scaled_to(&self, file_bytes: u64) -> Self {
+        let scale = |bytes: u64| {
+            let product = u128::from(bytes) * u128::from(file_bytes);
+            u64::try_from(product / u128::from(self.file_bytes.max(1))).unwrap_or(u64::MAX)
+        };
+        Self {
+            file_bytes,
+            dense_bytes: scale(self.dense_bytes),
+            embedding_bytes: scale(self.embedding_bytes),
+            per_layer_embedding_bytes: scale(self.per_layer_embedding_bytes),
+            expert_bytes: scale(self.expert_bytes),
+            ..self.clone()
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The machine that a verdict is for.
+
+use crate::{
+    budget::{Budget, GIB},
+    config::MaxLoaded,
+};
+
+/// Kept free of what Metal recommends to hold at most: the window server and other programs draw with the same memory.
+const GPU_MARGIN: u64 = GIB / 2;
+
+/// What a verdict needs to know of a machine. All sizes in bytes, bandwidths in bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Machine {
+    pub ram_bytes: u64,
+    /// What may be placed on the GPU; `None` where none shares the memory.
+    pub gpu_limit: Option<u64>,
+    pub max_loaded: MaxLoaded,
+    pub memory_bandwidth: Option<u64>,
+    /// Of the disk that the models lie on.
+    pub disk_bandwidth: Option<u64>,
+}
+
+impl Machine {
+    /// `working_set`: Metal's `recommendedMaxWorkingSetSize`.
+    #[must_use]
+    pub fn new(ram_bytes: u64, working_set: Option<u64>) -> Self {
+        Self {
+            ram_bytes,
+            gpu_limit: working_set.map(|bytes| bytes.saturating_sub(GPU_MARGIN)),
+            max_loaded: MaxLoaded::Auto,
+            memory_bandwidth: None,
+            disk_bandwidth: None,
+        }
+    }
+
+    /// A Mac with this much RAM, as [`mac_working_set`] knows it.
+    #[must_use]
+    pub fn mac(ram_bytes: u64) -> Self {
+        Self::new(ram_bytes, Some(mac_working_set(ram_bytes)))
+    }
+
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        Budget::of_machine(self.ram_bytes, self.max_loaded)
+    }
+}
+
+/// What current systems report as `recommendedMaxWorkingSetSize` on Macs of these sizes, in bytes, from llama.cpp's
+/// published logs: "recommendedMaxWorkingSetSize = 12713.12 MB" on a 16 GB M4.
+const WORKING_SETS: [(u64, u64); 8] = [
+    (8, 5_726_630_000),
+    (16, 12_713_120_000),
+    (24, 19_069_670_000),
+    (32, 26_800_600_000),
+    (36, 30_150_670_000),
+    (48, 40_200_900_000),
+    (64, 55_662_790_000),
+    (128, 115_448_730_000),
+];
+
+/// Metal's working set on a Mac with this much RAM, for plans of machines that cannot be asked: older systems gave less
+/// (10.67 GiB of 16), and the user can change it. Of other sizes, the smallest share that is known: two thirds up to
+/// 32 GiB, three quarters above.
+#[must_use]
+pub fn mac_working_set(ram_bytes: u64) -> u64 {
+    let known = WORKING_SETS
+        .iter()
+        .find(|(gib, _)| ram_bytes == gib * GIB)
+        .map(|(_, bytes)| *bytes);
+    known.unwrap_or(if ram_bytes <= 32 * GIB {
+        ram_bytes / 3 * 2
+    } else {
+        ram_bytes / 4 * 3
+    })
+}

@@ -1,0 +1,137 @@
+//! How fast a model should decode, from what one token reads.
+
+use super::{LineKind, SpeedEstimate};
+use crate::{
+    budget::{LoadPlan, MICRO_BATCH},
+    config::KvCache,
+    fit::Machine,
+    model::ModelAccount,
+};
+
+/// Of the memory's bandwidth, as all cores but one read it, decoding uses from a part to nearly all. Published runs of
+/// llama.cpp on Apple's chips, in parts of the nominal bandwidth: Llama 3.1 8B in Q4_K_M 0.57 (M1 Max, 46.2 tokens/s) and
+/// 0.86 (M4, 20.9 tokens/s), Gemma 4 E2B 0.4 (M3 Max).
+const MEMORY_LOW: f64 = 0.4;
+const MEMORY_HIGH: f64 = 0.9;
+/// A mixture reads many small matrices, which keep the memory less busy: Gemma 4 26B-A4B 0.37 on an M3 Max.
+const MEMORY_LOW_EXPERTS: f64 = 0.25;
+/// Faulting a mapping in reads the disk at half the rate of large requests, in our measurement of a mixture larger than
+/// memory on Linux: 104 MB per token in 0.17 s, where large requests give 1 GB/s.
+const DISK_LOW: f64 = 0.5;
+/// Neighbouring tokens use some of the same experts: of the misses that chance would give, at most half are spared where
+/// routing repeats itself.
+const REPEATED: f64 = 0.5;
+
+/// `None` for a machine whose bandwidths, as far as the plan needs them, have not been measured.
+pub(super) fn estimate(
+    model: &ModelAccount,
+    plan: &LoadPlan,
+    kv: KvCache,
+    machine: &Machine,
+) -> Option<SpeedEstimate> {
+    let memory = machine.memory_bandwidth.filter(|rate| *rate > 0)?;
+    let read = Read::of(model, plan, kv);
+    let paged = read.paged_weights.saturating_add(read.paged_experts);
+    let disk = match machine.disk_bandwidth {
+        Some(rate) if rate > 0 => rate,
+        // Nothing is read from it.
+        _ if paged == 0 => 1,
+        _ => return None,
+    };
+    if read.active == 0 {
+        return None;
+    }
+    let seconds = |bytes: f64, rate: u64, part: f64| bytes / (as_f64(rate) * part);
+    let memory_low = if model.expert_bytes > 0 {
+        MEMORY_LOW_EXPERTS
+    } else {
+        MEMORY_LOW
+    };
+    let slow =
+        seconds(as_f64(read.active), memory, memory_low) + seconds(as_f64(paged), disk, DISK_LOW);
+    // At best the system finds room for the weights of a dense model, and half of the paged experts repeat.
+    let fast = seconds(as_f64(read.active), memory, MEMORY_HIGH)
+        + seconds(as_f64(read.paged_experts) * REPEATED, disk, 1.0);
+    Some(SpeedEstimate {
+        low: 1.0 / slow,
+        high: 1.0 / fast,
+        active_bytes: read.active,
+        paged_bytes: paged,
+        measured: None,
+        error: None,
+    })
+}
+
+/// Bytes that one token reads at half the context.
+struct Read {
+    active: u64,
+    /// Of them, from the disk: weights that all tokens read, and experts if their places were drawn by chance.
+    paged_weights: u64,
+    paged_experts: u64,
+}
+
+impl Read {
+    fn of(model: &ModelAccount, plan: &LoadPlan, kv: KvCache) -> Self {
+        let row = |table: u64| table / u64::from(model.vocabulary.max(1));
+        let rows = model.row_read_bytes();
+        let output = if model.tied_output {
+            model.embedding_bytes
+        } else {
+            0
+        };
+        let experts = part(
+            model.expert_bytes,
+            u64::from(model.experts_used.min(model.experts)),
+            u64::from(model.experts),
+        );
+        let cache = model.kv.bytes(plan.context_tokens / 2, MICRO_BATCH, kv);
+        Self {
+            active: [model.dense_bytes, output, row(rows), experts, cache]
+                .into_iter()
+                .fold(0, u64::saturating_add),
+            paged_weights: plan.bytes(LineKind::PagedWeights).saturating_sub(rows),
+            paged_experts: part(
+                experts,
+                plan.bytes(LineKind::PagedExperts),
+                model.expert_bytes,
+            ),
+        }
+    }
+}
+
+/// `bytes × of / all`; all of them where nobody said how many parts there are.
+fn part(bytes: u64, of: u64, all: u64) -> u64 {
+    if all == 0 {
+        return bytes;
+    }
+    let product = u128::from(bytes) * u128::from(of) / u128::from(all);
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a rate is told to two or three digits"
+)]
+fn as_f64(bytes: u64) -> f64 {
+    bytes as f64
+}
+
+impl SpeedEstimate {
+    /// With the median of this model's last answers, and by how much the range missed it: 0 inside, else the part by
+    /// which it lies below `low` (negative) or above `high`.
+    #[must_use]
+    pub fn with_measured(self, tokens_per_second: f64) -> Self {
+        let error = if tokens_per_second < self.low {
+            tokens_per_second / self.low - 1.0
+        } else if tokens_per_second > self.high {
+            tokens_per_second / self.high - 1.0
+        } else {
+            0.0
+        };
+        Self {
+            measured: Some(tokens_per_second),
+            error: Some(error),
+            ..self
+        }
+    }
+}

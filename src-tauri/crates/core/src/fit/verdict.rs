@@ -1,0 +1,58 @@
+//! The verdict: placement, sum, largest context, GPU, speed and what to take instead.
+
+use super::{Instead, Machine, Offer, Verdict, gpu, instead::recommend, speed, words};
+use crate::{
+    budget::{Placement, largest_context, place},
+    config::KvCache,
+    model::ModelAccount,
+};
+
+/// Whether `model` runs on `machine` with a context of so many tokens, and how.
+///
+/// `others`: the quants of the same repository, which may name the model itself. The verdict is not marked as estimated;
+/// whoever has made up the account does that.
+#[must_use]
+pub fn verdict(
+    model: &ModelAccount,
+    context: u32,
+    kv: KvCache,
+    machine: &Machine,
+    others: &[Offer],
+) -> Verdict {
+    let budget = machine.budget();
+    let plan = place(model, context, kv, &budget);
+    let runs = plan.placement != Placement::Refused;
+    let largest = largest_context(
+        model,
+        kv,
+        &budget,
+        if runs {
+            plan.placement
+        } else {
+            Placement::Mmap
+        },
+    );
+    let gpu = machine
+        .gpu_limit
+        .filter(|_| runs)
+        .map(|limit| gpu::share(model, plan.context_tokens, kv, limit));
+    let speed = speed::estimate(model, &plan, kv, machine).filter(|_| runs);
+    let better = |other: &Instead| other.placement.rank() < plan.placement.rank();
+    let instead = recommend(model, context, kv, machine, others).filter(better);
+    Verdict {
+        placement: plan.placement,
+        summary: words::summary(&plan, &budget, largest),
+        warning: words::warning(model, context, &plan, &budget, gpu.as_ref()),
+        total_bytes: plan.total_bytes(),
+        budget_bytes: budget.total_bytes,
+        ram_bytes: machine.ram_bytes,
+        context_tokens: plan.context_tokens,
+        kv_cache: kv,
+        largest_context_tokens: largest,
+        gpu,
+        speed,
+        instead,
+        estimated: false,
+        lines: plan.lines,
+    }
+}

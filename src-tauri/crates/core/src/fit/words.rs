@@ -1,0 +1,95 @@
+//! A verdict in plain sentences, each with the figures that decided.
+
+use super::{GpuShare, LineKind};
+use crate::{
+    budget::{Budget, GIB, LoadPlan, Placement, gib},
+    model::ModelAccount,
+};
+
+/// Such as "Runs fully in memory: 11.3 of 12.0 GiB."
+pub(super) fn summary(plan: &LoadPlan, budget: &Budget, largest: Option<u32>) -> String {
+    let (needed, allowed) = pair(needed_bytes(plan), budget.total_bytes);
+    match plan.placement {
+        Placement::Resident => match needed.strip_suffix(" GiB") {
+            Some(figure) if allowed.ends_with(" GiB") => {
+                format!("Runs fully in memory: {figure} of {allowed}.")
+            }
+            _ => format!("Runs fully in memory: {needed} of {allowed}."),
+        },
+        Placement::Mmap => format!(
+            "Runs with {} of its weights read from the disk as needed: it needs {needed}, and {allowed} are for models.",
+            gib(paged_bytes(plan))
+        ),
+        Placement::Refused => {
+            let context = plan.context_tokens;
+            let mut text = format!(
+                "Does not run here: with a context of {context} tokens it needs {needed}, and {allowed} are for models."
+            );
+            if let Some(tokens) = largest {
+                text.push_str(&format!(" It would run with {tokens} tokens."));
+            }
+            text
+        }
+    }
+}
+
+/// What the user should know of a model that runs.
+pub(super) fn warning(
+    model: &ModelAccount,
+    asked: u32,
+    plan: &LoadPlan,
+    budget: &Budget,
+    gpu: Option<&GpuShare>,
+) -> Option<String> {
+    if plan.placement == Placement::Refused {
+        return None;
+    }
+    let mut sentences = Vec::new();
+    if asked > plan.context_tokens {
+        sentences.push(format!(
+            "It was trained for a context of {} tokens, which is what it gets.",
+            plan.context_tokens
+        ));
+    }
+    let experts = plan.bytes(LineKind::PagedExperts);
+    if experts > 0 {
+        sentences.push(format!(
+            "{} of its {} of experts wait on the disk, so answers are slow and depend on how fast it is.",
+            gib(experts),
+            gib(model.expert_bytes)
+        ));
+    } else if plan.bytes(LineKind::PagedWeights) > model.row_read_bytes() {
+        sentences.push(format!(
+            "It needs {} more than is kept for models: close other programs, and expect slow answers while they need memory.",
+            gib(needed_bytes(plan).saturating_sub(budget.total_bytes))
+        ));
+    }
+    if let Some(gpu) = gpu.filter(|gpu| gpu.layers < gpu.layers_all) {
+        sentences.push(format!(
+            "{} of its {} layers fit the GPU's {}; the CPU computes the others, which is slower.",
+            gpu.layers,
+            gpu.layers_all,
+            gib(gpu.limit_bytes)
+        ));
+    }
+    (!sentences.is_empty()).then(|| sentences.join(" "))
+}
+
+fn paged_bytes(plan: &LoadPlan) -> u64 {
+    plan.bytes(LineKind::PagedWeights)
+        .saturating_add(plan.bytes(LineKind::PagedExperts))
+}
+
+fn needed_bytes(plan: &LoadPlan) -> u64 {
+    plan.total_bytes().saturating_add(paged_bytes(plan))
+}
+
+/// Two sizes as [`gib`] writes them, or with a further decimal where that would make them look equal.
+fn pair(left: u64, right: u64) -> (String, String) {
+    if left == right || gib(left) != gib(right) {
+        return (gib(left), gib(right));
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a display rounding")]
+    let fine = |bytes: u64| format!("{:.3} GiB", bytes as f64 / GIB as f64);
+    (fine(left), fine(right))
+}
