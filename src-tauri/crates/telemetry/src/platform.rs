@@ -1,4 +1,5 @@
-//! What only the operating system can tell: pressure, a container's limits, one process's memory.
+//! What only the operating system can tell or do: pressure, a container's limits, one process's memory, the GPU's share,
+//! reading past the page cache.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -10,7 +11,9 @@ use linux as os;
 #[cfg(target_os = "macos")]
 use macos as os;
 
-pub(crate) use os::{PRESSURE_COUNTS_AVAILABLE, pressure, within_limits};
+pub(crate) use os::{
+    PRESSURE_COUNTS_AVAILABLE, open_uncached, pressure, within_limits, working_set,
+};
 
 /// Bytes that the process's end would give back; `None` if there is no such process or it is not ours to read.
 ///

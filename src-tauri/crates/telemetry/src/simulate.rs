@@ -1,12 +1,19 @@
-//! `TIERBAR_SIMULATE_RAM`: plan and read as if the machine had another amount of RAM.
+//! `TIERBAR_SIMULATE_RAM` and `TIERBAR_SIMULATE_METAL`: plan and read as if the machine were another Mac.
 
-use tierbar_core::{Code, Error};
+use crate::platform;
+use std::{ffi::OsString, ops::RangeInclusive};
+use tierbar_core::{Code, Error, fit::mac_working_set};
 
 /// The variable's name. Its value is a size such as `16GiB`; unset or empty means the real machine.
 pub const SIMULATE_RAM: &str = "TIERBAR_SIMULATE_RAM";
 
+/// What Metal recommends to hold at most on the simulated machine, such as `10.67GiB`; `0` is a machine without a GPU.
+/// Unset or empty: what a Mac of the simulated RAM has, or the real machine's.
+pub const SIMULATE_METAL: &str = "TIERBAR_SIMULATE_METAL";
+
+const PIB: u64 = 1 << 50;
 /// Less than this cannot hold the reserve and a model; more is no machine that exists.
-const PLAUSIBLE: std::ops::RangeInclusive<u64> = (1 << 30)..=(1 << 50);
+const RAM: RangeInclusive<u64> = (1 << 30)..=PIB;
 
 /// The simulated RAM in bytes, if the environment asks for one. Check it once at start, so that a wrong value is
 /// told; readings take a wrong value for none.
@@ -14,26 +21,61 @@ const PLAUSIBLE: std::ops::RangeInclusive<u64> = (1 << 30)..=(1 << 50);
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable and its value.
 pub fn simulated_ram() -> Result<Option<u64>, Error> {
-    match std::env::var_os(SIMULATE_RAM) {
-        None => Ok(None),
-        Some(value) if value.is_empty() => Ok(None),
-        Some(value) => of_text(&value.to_string_lossy()).map(Some),
+    of_variable(SIMULATE_RAM, std::env::var_os(SIMULATE_RAM), &RAM)
+}
+
+/// The simulated working set in bytes, if the environment asks for one. Check it at start like [`simulated_ram`].
+///
+/// # Errors
+/// [`Code::ConfigInvalid`] naming the variable and its value.
+pub fn simulated_working_set() -> Result<Option<u64>, Error> {
+    of_variable(SIMULATE_METAL, std::env::var_os(SIMULATE_METAL), &(0..=PIB))
+}
+
+/// Metal's `recommendedMaxWorkingSetSize` in bytes, simulated or real; `None` on a machine without Metal. Wrong values
+/// of the variables count as none.
+#[must_use]
+pub fn working_set() -> Option<u64> {
+    let metal = simulated_working_set().unwrap_or_default();
+    let ram = simulated_ram().unwrap_or_default();
+    chosen(metal, ram, platform::working_set)
+}
+
+fn chosen(metal: Option<u64>, ram: Option<u64>, real: impl FnOnce() -> Option<u64>) -> Option<u64> {
+    match (metal, ram) {
+        (Some(0), _) => None,
+        (Some(bytes), _) => Some(bytes),
+        (None, Some(ram)) => Some(mac_working_set(ram)),
+        (None, None) => real(),
     }
 }
 
-fn of_text(value: &str) -> Result<u64, Error> {
+fn of_variable(
+    name: &str,
+    value: Option<OsString>,
+    plausible: &RangeInclusive<u64>,
+) -> Result<Option<u64>, Error> {
+    match value {
+        None => Ok(None),
+        Some(value) if value.is_empty() => Ok(None),
+        Some(value) => of_text(name, &value.to_string_lossy(), plausible).map(Some),
+    }
+}
+
+fn of_text(name: &str, value: &str, plausible: &RangeInclusive<u64>) -> Result<u64, Error> {
     let wrong = |why: String| {
-        Error::new(
-            Code::ConfigInvalid,
-            format!("{SIMULATE_RAM} is \"{value}\": {why}"),
-        )
-        .hint("give it a size such as 16GiB, or unset it")
+        Error::new(Code::ConfigInvalid, format!("{name} is \"{value}\": {why}"))
+            .hint("give it a size such as 16GiB, or unset it")
     };
     let bytes = parse_size(value).map_err(wrong)?;
-    if PLAUSIBLE.contains(&bytes) {
+    if plausible.contains(&bytes) {
         return Ok(bytes);
     }
-    Err(wrong("it must lie between 1 GiB and 1 PiB".to_owned()))
+    Err(wrong(if *plausible.start() > 0 {
+        "it must lie between 1 GiB and 1 PiB".to_owned()
+    } else {
+        "it must not be more than 1 PiB".to_owned()
+    }))
 }
 
 /// Bytes of a size such as `16GiB`, `16 GB`, `512 MiB`, `1.5GiB` or `1024`. `KB`, `MB`, `GB` and `TB` are decimal,
@@ -126,15 +168,33 @@ mod tests {
 
     #[test]
     fn a_wrong_value_is_told_with_the_variables_name() {
-        let error = of_text("lots").unwrap_err();
+        let ram = |value: &str| of_variable(SIMULATE_RAM, Some(value.into()), &RAM);
+        let error = ram("lots").unwrap_err();
         assert_eq!(error.code, Code::ConfigInvalid);
         assert!(
             error.message.contains("TIERBAR_SIMULATE_RAM is \"lots\""),
             "{error}"
         );
         for implausible in ["0", "100MiB", "5000TiB"] {
-            assert!(of_text(implausible).is_err(), "{implausible} was accepted");
+            assert!(ram(implausible).is_err(), "{implausible} was accepted");
         }
-        assert_eq!(of_text("16GiB"), Ok(16 << 30));
+        assert_eq!(ram("16GiB"), Ok(Some(16 << 30)));
+        assert_eq!(ram(""), Ok(None));
+        let metal = |value: &str| of_variable(SIMULATE_METAL, Some(value.into()), &(0..=PIB));
+        assert_eq!(metal("0"), Ok(Some(0)));
+        let error = metal("5000TiB").unwrap_err();
+        assert!(
+            error.message.starts_with("TIERBAR_SIMULATE_METAL is "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_simulated_machine_has_the_working_set_of_its_class_unless_one_is_given() {
+        let real = || Some(7);
+        assert_eq!(chosen(None, None, real), Some(7));
+        assert_eq!(chosen(None, Some(16 << 30), real), Some(12_713_120_000));
+        assert_eq!(chosen(Some(11 << 30), Some(16 << 30), real), Some(11 << 30));
+        assert_eq!(chosen(Some(0), Some(16 << 30), real), None);
     }
 }

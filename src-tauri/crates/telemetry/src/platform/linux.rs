@@ -2,7 +2,13 @@
 
 mod cgroup;
 
-use std::{fs, path::Path};
+use rustix::fs::{Advice, OFlags, fadvise};
+use std::{
+    fs::{self, File, OpenOptions},
+    io,
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
 use tierbar_core::status::{Pressure, Ram};
 
 /// Stall information tells of waiting, not of how much is left.
@@ -49,6 +55,25 @@ pub(crate) fn within_limits(machine: Ram) -> Ram {
             ..machine
         },
         _ => machine,
+    }
+}
+
+/// Metal's, which Linux does not have.
+pub(crate) fn working_set() -> Option<u64> {
+    None
+}
+
+/// Opens a file so that reads of aligned blocks come from the disk.
+pub(crate) fn open_uncached(path: &Path) -> io::Result<File> {
+    let flags = OFlags::DIRECT.bits().cast_signed();
+    match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        // A file system without direct reads: drop what is cached instead.
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            let file = File::open(path)?;
+            fadvise(&file, 0, None, Advice::DontNeed)?;
+            Ok(file)
+        }
+        opened => opened,
     }
 }
 

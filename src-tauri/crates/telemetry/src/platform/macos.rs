@@ -1,10 +1,12 @@
-//! macOS: the kernel's own pressure level and footprint.
+//! macOS: the kernel's own pressure level and footprint, and Metal's working set.
 #![expect(
     unsafe_code,
     reason = "sysctl and libproc have no safe wrapper in our dependencies"
 )]
 
-use std::{ffi::c_void, mem};
+use objc2_metal::{MTLCreateSystemDefaultDevice, MTLDevice};
+use rustix::fs::fcntl_nocache;
+use std::{ffi::c_void, fs::File, io, mem, path::Path};
 use tierbar_core::status::{Pressure, Ram};
 
 /// The level comes from the kernel's own account of free, purgeable and compressed pages.
@@ -35,6 +37,23 @@ pub(crate) fn pressure() -> Pressure {
 /// macOS has no memory limits around groups of processes.
 pub(crate) fn within_limits(machine: Ram) -> Ram {
     machine
+}
+
+// Without it Metal has no default device for a program that draws nothing.
+#[link(name = "CoreGraphics", kind = "framework")]
+unsafe extern "C" {}
+
+/// What Metal recommends to hold at most; it follows `iogpu.wired_limit_mb`. `None` without a GPU.
+pub(crate) fn working_set() -> Option<u64> {
+    let device = MTLCreateSystemDefaultDevice()?;
+    Some(device.recommendedMaxWorkingSetSize())
+}
+
+/// Opens a file so that reads leave nothing in the page cache.
+pub(crate) fn open_uncached(path: &Path) -> io::Result<File> {
+    let file = File::open(path)?;
+    fcntl_nocache(&file, true)?;
+    Ok(file)
 }
 
 pub(crate) fn footprint(pid: u32) -> Option<u64> {

@@ -1,0 +1,211 @@
+//! How fast this machine's memory and a disk give their bytes: what decoding is bound by.
+//!
+//! Both take a few hundred milliseconds of all cores but one, or of the disk: measure once, in a blocking context, and
+//! keep the figure.
+
+use crate::platform;
+use std::{
+    hint::black_box,
+    io,
+    num::NonZero,
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::{
+        Barrier,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Read in one round by all threads together: more than the caches of any machine that this is meant for.
+const MEMORY_BYTES: usize = 256 << 20;
+const ROUNDS: usize = 9;
+/// Large enough that the request itself costs little, small enough to be what reading experts is like.
+const BLOCK: usize = 2 << 20;
+const BLOCKS: u64 = 64;
+/// No further round begins after as long.
+const ENOUGH: Duration = Duration::from_millis(300);
+/// Of a buffer that is read into without the page cache; no disk's blocks are larger.
+const ALIGNMENT: usize = 16 << 10;
+
+/// Bytes per second at which all cores but one read memory: the median of several rounds.
+#[must_use]
+pub fn memory() -> u64 {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    median_rate(
+        MEMORY_BYTES,
+        read_memory(cores.saturating_sub(1).max(1), MEMORY_BYTES),
+    )
+}
+
+/// Bytes per second at which large blocks of `file` are read in no order, past the page cache: the median of several.
+///
+/// On macOS what the cache holds already is taken from there, so a file that was just written gives too high a rate.
+///
+/// # Errors
+/// What opening or reading the file says; [`io::ErrorKind::InvalidInput`] for one of less than 2 MiB.
+pub fn disk(file: &Path) -> io::Result<u64> {
+    Ok(median_rate(BLOCK, read_blocks(file)?.times))
+}
+
+/// The time of each round, of which the first has warmed up and is left out.
+fn read_memory(threads: usize, bytes: usize) -> Vec<Duration> {
+    let words = bytes / size_of::<u64>() / threads;
+    let (step, over) = (Barrier::new(threads + 1), AtomicBool::new(false));
+    let mut times = Vec::new();
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                // Written, so that its pages are memory of its own and not one page of zeroes.
+                let buffer: Vec<u64> = (0..words as u64).collect();
+                loop {
+                    step.wait();
+                    if over.load(Ordering::Acquire) {
+                        break;
+                    }
+                    black_box(sum(black_box(&buffer)));
+                    step.wait();
+                }
+            });
+        }
+        let began = Instant::now();
+        for round in 0..=ROUNDS {
+            if times.len() >= 3 && began.elapsed() > ENOUGH {
+                break;
+            }
+            step.wait();
+            let start = Instant::now();
+            step.wait();
+            if round > 0 {
+                times.push(start.elapsed());
+            }
+        }
+        over.store(true, Ordering::Release);
+        step.wait();
+    });
+    times
+}
+
+fn sum(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+}
+
+#[derive(Debug)]
+struct Blocks {
+    times: Vec<Duration>,
+    /// Of the bytes that were read.
+    sum: u64,
+}
+
+fn read_blocks(path: &Path) -> io::Result<Blocks> {
+    let file = platform::open_uncached(path)?;
+    let blocks = file.metadata()?.len() / BLOCK as u64;
+    if blocks == 0 {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("{} is too small to measure a disk by", path.display()),
+        ));
+    }
+    let mut buffer = vec![0_u8; BLOCK + ALIGNMENT];
+    let start = buffer.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
+    let buffer = &mut buffer[start..start + BLOCK];
+    let mut read = Blocks {
+        times: Vec::new(),
+        sum: 0,
+    };
+    let began = Instant::now();
+    for count in 0..BLOCKS.min(blocks) {
+        if read.times.len() >= 4 && began.elapsed() > ENOUGH {
+            break;
+        }
+        let at = scattered(count, blocks) * BLOCK as u64;
+        let start = Instant::now();
+        file.read_exact_at(buffer, at)?;
+        read.times.push(start.elapsed());
+        let bytes = buffer.iter().map(|byte| u64::from(*byte));
+        read.sum = bytes.fold(read.sum, u64::wrapping_add);
+    }
+    Ok(read)
+}
+
+/// The `count`-th block of a walk that visits each of `blocks` once, and never two neighbours in order if there are many:
+/// steps of about the golden ratio of them.
+fn scattered(count: u64, blocks: u64) -> u64 {
+    let divides = |step: u64| {
+        let (mut a, mut b) = (blocks, step);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a == 1
+    };
+    let about = blocks.saturating_mul(618) / 1000;
+    let step = (about.max(1)..=blocks).find(|step| divides(*step));
+    (count % blocks) * (step.unwrap_or(1) % blocks) % blocks
+}
+
+fn median_rate(bytes: usize, mut times: Vec<Duration>) -> u64 {
+    times.sort_unstable();
+    let median = times.get(times.len() / 2).copied().unwrap_or_default();
+    let nanos = median.as_nanos().max(1);
+    u64::try_from(bytes as u128 * 1_000_000_000 / nanos).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{collections::BTreeSet, io::Write};
+
+    #[test]
+    fn every_round_reads_every_threads_buffer() {
+        let times = read_memory(3, 3 << 20);
+        assert!((3..=ROUNDS).contains(&times.len()), "{times:?}");
+        assert!(times.iter().all(|time| !time.is_zero()));
+        assert_eq!(sum(&[1, 2, u64::MAX]), 2);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_median_round() {
+        let times = [1, 900, 4, 2, 4].map(Duration::from_millis).to_vec();
+        assert_eq!(median_rate(4_000_000, times), 1_000_000_000);
+    }
+
+    #[test]
+    fn the_disk_is_measured_by_real_bytes() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        let mut expected = 0;
+        for block in 1..=4_u8 {
+            file.write_all(&vec![block; BLOCK]).unwrap();
+            expected += u64::from(block) * BLOCK as u64;
+        }
+        // Part of a block, which is left out.
+        file.write_all(&[255; 100]).unwrap();
+        file.as_file().sync_all().unwrap();
+        let read = read_blocks(file.path()).unwrap();
+        assert_eq!((read.times.len(), read.sum), (4, expected));
+        assert!(disk(file.path()).unwrap() > 0);
+    }
+
+    #[test]
+    fn a_small_file_and_a_missing_one_are_told() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(b"small").unwrap();
+        let error = disk(file.path()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        let missing = disk(&file.path().join("none")).unwrap_err();
+        assert_ne!(missing.kind(), io::ErrorKind::InvalidInput);
+    }
+
+    #[test]
+    fn blocks_are_visited_once_each_and_not_in_order() {
+        for blocks in [1_u64, 2, 3, 10, 97, 2500] {
+            let visited: Vec<_> = (0..blocks).map(|count| scattered(count, blocks)).collect();
+            let each: BTreeSet<_> = visited.iter().copied().collect();
+            assert_eq!(each, (0..blocks).collect(), "of {blocks}");
+            let neighbours = visited.windows(2).filter(|pair| pair[1] == pair[0] + 1);
+            if blocks > 3 {
+                assert_eq!(neighbours.count(), 0, "of {blocks}");
+            }
+        }
+    }
+}
