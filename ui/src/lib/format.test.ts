@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { count, dayLabel, duration, fileSize, memory, sentence, speed } from './format';
+import { count, dayLabel, duration, fileSize, gibibytes, memory, sentence, speed, timeLeft } from './format';
 
 describe('formatters', () => {
   it('count memory in binary and files in decimal multiples', () => {
@@ -40,6 +40,24 @@ describe('formatters', () => {
     expect(duration(1870)).toBe('1.9 s');
     expect(duration(59_960)).toBe('1 min 0 s');
     expect(duration(125_000)).toBe('2 min 5 s');
+  });
+
+  it('tell the time that is left in the unit that matters', () => {
+    expect([0, 12.2, 59, 60, 89, 3570, 3600, 8000, 200_000].map(timeLeft)).toEqual([
+      '1 s left',
+      '13 s left',
+      '59 s left',
+      '1 min left',
+      '1 min left',
+      '1 h 0 min left',
+      '1 h 0 min left',
+      '2 h 13 min left',
+      '2 days left',
+    ]);
+  });
+
+  it('give sizes in columns of GiB two decimals', () => {
+    expect([0, 2 ** 30, 10.754 * 2 ** 30].map(gibibytes)).toEqual(['0.00', '1.00', '10.75']);
   });
 
   it('set thousands apart', () => {

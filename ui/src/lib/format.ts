@@ -23,6 +23,20 @@ function scaled(bytes: number, base: number): string {
   return `${sign}${value.toFixed(digits).replace(/\.0$/, '')} ${units[unit]}`;
 }
 
+/** Bytes as a number of GiB, for columns under that heading. */
+export function gibibytes(bytes: number): string {
+  return (bytes / 2 ** 30).toFixed(2);
+}
+
+/** How long something still takes, as coarse as people tell it. */
+export function timeLeft(seconds: number): string {
+  if (seconds < 60) return `${Math.max(Math.ceil(seconds), 1)} s left`;
+  const minutes = Math.round(seconds / 60);
+  if (minutes < 60) return `${minutes} min left`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 24 ? `${hours} h ${minutes % 60} min left` : `${Math.round(minutes / 1440)} days left`;
+}
+
 /** Tokens per second. */
 export function speed(tokensPerSecond: number): string {
   return `${tokensPerSecond >= 99.95 ? tokensPerSecond.toFixed(0) : tokensPerSecond.toFixed(1)} tok/s`;

@@ -62,7 +62,10 @@ export class Api {
   patch<T>(path: string, body: unknown): Promise<T> {
     return this.#json('PATCH', path, body);
   }
-  delete(path: string): Promise<void> {
+  put<T>(path: string, body: unknown): Promise<T> {
+    return this.#json('PUT', path, body);
+  }
+  delete<T = void>(path: string): Promise<T> {
     return this.#json('DELETE', path);
   }
 

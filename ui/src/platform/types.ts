@@ -2,7 +2,8 @@
 export interface Platform {
   /** Where the API is. `url` is empty when the page is served by the host itself; then a cookie stands for the token. */
   connection(): Promise<Connection>;
-  openSettings(): Promise<void>;
+  /** Opens the settings, at one of their sections if one is named. */
+  openSettings(section?: 'models'): Promise<void>;
   openChat(): Promise<void>;
   /** Starting at login; absent where there is no app to start. */
   loginItem?: LoginItem;

@@ -194,5 +194,6 @@ export const STATUS: Status = {
       reason: null,
     },
   ],
+  downloads: [],
   notices: [],
 };

@@ -1,9 +1,10 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { Config, TierConfig } from '../../platform/api';
-import type { ModelList } from '../models/models';
+import type { Config, DownloadsConfig, LibraryConfig, TierConfig } from '../../platform/api';
 
 /** A part of the configuration to change; a tier set to `null` is removed. */
-export type ConfigPatch = Partial<Omit<Config, 'tiers'>> & {
+export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads'>> & {
+  library?: Partial<LibraryConfig>;
+  downloads?: Partial<DownloadsConfig>;
   tiers?: Record<string, Partial<TierConfig> | null>;
 };
 
@@ -19,7 +20,6 @@ export class ConfigStore {
   config = $state.raw<Config | null>(null);
   /** Where the file is. */
   path = $state('');
-  models = $state.raw<ModelList | null>(null);
   problem = $state.raw<ApiError | null>(null);
   /** What became of the last change of each field, by the field's key. */
   fields = $state<Record<string, FieldState | undefined>>({});
@@ -31,13 +31,9 @@ export class ConfigStore {
 
   async load(): Promise<void> {
     try {
-      const [config, models] = await Promise.all([
-        this.#api.get<{ path: string; config: Config }>('/tierbar/v1/config'),
-        this.#api.get<ModelList>('/tierbar/v1/models'),
-      ]);
-      this.config = config.config;
-      this.path = config.path;
-      this.models = models;
+      const { config, path } = await this.#api.get<{ path: string; config: Config }>('/tierbar/v1/config');
+      this.config = config;
+      this.path = path;
       this.problem = null;
     } catch (cause) {
       this.problem = asApiError(cause);
@@ -50,7 +46,6 @@ export class ConfigStore {
     try {
       const answer = await this.#api.patch<{ path: string; config: Config }>('/tierbar/v1/config', patch);
       this.config = answer.config;
-      if (patch.models_dir !== undefined) this.models = await this.#api.get<ModelList>('/tierbar/v1/models');
     } catch (cause) {
       this.fields[field] = { state: 'refused', error: asApiError(cause) };
       return false;

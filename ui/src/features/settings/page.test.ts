@@ -58,6 +58,8 @@ beforeEach(() => {
   config = {
     listen: '127.0.0.1:11435',
     models_dir: '',
+    library: { folders: [], other_apps: true },
+    downloads: { rate_limit: 0, at_once: 1 },
     allowed_origins: [],
     policy: { max_loaded: 'auto' },
     tiers: { fast: { model: 'smol.gguf', context: 4096, kv_cache: 'f16', threads: 0 } },

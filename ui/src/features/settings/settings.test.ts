@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../platform/api';
-import { findModel, type ModelFile } from '../models/models';
+import { findModel } from '../models/models';
 import { tierOrder } from './config.svelte';
 import { beyondLoopback } from './listen';
 
@@ -25,9 +25,9 @@ describe('settings', () => {
   });
 
   it('find a model by its id, its file name or its path, and not by half a name', () => {
-    const models: ModelFile[] = [
-      { id: 'smol', path: '/m/smol.gguf', size_bytes: 1 },
-      { id: 'mol', path: '/m/mol.gguf', size_bytes: 1 },
+    const models = [
+      { id: 'smol', path: '/m/smol.gguf' },
+      { id: 'mol', path: '/m/mol.gguf' },
     ];
     expect(findModel(models, 'mol')?.path).toBe('/m/mol.gguf');
     expect(findModel(models, 'mol.gguf')?.id).toBe('mol');

@@ -27,7 +27,8 @@ function rank(tier: TierStatus): number {
 
 /** One sentence on who answers the next message of a chat that asks `model`. */
 export function whoAnswers(model: string, tiers: TierStatus[]): string {
-  if (!tiers.some((tier) => tier.model)) return 'No tier has a model yet. Give one to a tier in Settings.';
+  if (!tiers.some((tier) => tier.model))
+    return 'No tier has a model yet. Take one to begin with; it answers here, on this machine.';
   if (model === AUTO) {
     const loaded = loadedTiers(tiers)[0];
     if (loaded) return `Each question goes to the tier that suits it. ${loaded.id} is in memory now.`;

@@ -3,7 +3,7 @@ import type { Connection, Platform } from '../types';
 
 export const tauri: Platform = {
   connection: () => invoke<Connection>('connection'),
-  openSettings: () => invoke('open_settings'),
+  openSettings: (section) => invoke('open_settings', section && { section }),
   openChat: () => invoke('open_chat'),
   loginItem: {
     get: () => invoke<boolean>('login_item'),

@@ -7,6 +7,6 @@ async function show(page: string, tab: string) {
 
 export const web: Platform = {
   connection: async () => ({ url: '' }),
-  openSettings: () => show('settings.html', 'tierbar-settings'),
+  openSettings: (section) => show(section ? `settings.html#${section}` : 'settings.html', 'tierbar-settings'),
   openChat: () => show('./', 'tierbar-chat'),
 };

@@ -1,0 +1,139 @@
+import { fileSize, timeLeft } from '../../lib/format';
+import type {
+  DownloadState,
+  DownloadStatus,
+  Keeper,
+  LineKind,
+  OfferedFile,
+  Placement,
+  SpeedEstimate,
+} from '../../platform/api';
+
+export const KEEPER: Record<Keeper, string> = {
+  tierbar: 'Tierbar',
+  folder: 'Folder',
+  lm_studio: 'LM Studio',
+  ollama: 'Ollama',
+  hugging_face: 'Hugging Face',
+};
+
+export const LINE: Record<LineKind, string> = {
+  dense_weights: 'Weights',
+  embeddings: 'Embeddings',
+  resident_experts: 'Experts in memory',
+  paged_experts: 'Experts read from disk, not counted',
+  kv_cache: 'KV cache',
+  compute_buffers: 'Compute buffers',
+  embedder: 'Kept for an embedder',
+  app: 'Tierbar itself',
+};
+
+/** Of which colour a line is in the bar. */
+export const GROUP: Record<LineKind, 'weights' | 'cache' | 'buffers' | 'rest'> = {
+  dense_weights: 'weights',
+  embeddings: 'weights',
+  resident_experts: 'weights',
+  paged_experts: 'rest',
+  kv_cache: 'cache',
+  compute_buffers: 'buffers',
+  embedder: 'rest',
+  app: 'rest',
+};
+
+export type Fit = 'fits' | 'tight' | 'disk' | 'refused';
+
+export const FIT: Record<Fit, string> = {
+  fits: 'Fits',
+  tight: 'Tight',
+  disk: 'Reads from disk',
+  refused: 'Too large',
+};
+
+/** A verdict in one word. What fits with a warning is tight. */
+export function fitOf(verdict: { placement: Placement; warning?: string | null }): Fit {
+  if (verdict.placement === 'refused') return 'refused';
+  if (verdict.placement === 'mmap') return 'disk';
+  return verdict.warning ? 'tight' : 'fits';
+}
+
+/** A range of tokens per second, with as many digits as it means. */
+export function expectedSpeed({ low, high }: SpeedEstimate): string {
+  const digits = (value: number) => (value < 10 ? value.toFixed(1) : value.toFixed(0));
+  const [from, to] = [digits(low), digits(high)];
+  return from === to ? `${from} tok/s` : `${from} to ${to} tok/s`;
+}
+
+/** How far the range missed what was measured. */
+export function speedError(error: number): string {
+  const percent = Math.round(Math.abs(error) * 100);
+  if (percent === 0) return 'as expected';
+  return `${percent} % ${error < 0 ? 'slower' : 'faster'} than expected`;
+}
+
+const STATE: Record<DownloadState, string> = {
+  queued: 'Waits for its turn',
+  downloading: 'Downloading',
+  waiting: 'Waiting',
+  verifying: 'Verifying',
+  paused: 'Paused',
+  failed: 'Failed',
+  done: 'Done: verified',
+};
+
+export function isUnderWay({ state }: DownloadStatus): boolean {
+  return state === 'queued' || state === 'downloading' || state === 'waiting' || state === 'verifying';
+}
+
+/** 0 to 1; `null` while nobody has told the size. */
+export function share({ received_bytes, total_bytes }: DownloadStatus): number | null {
+  return total_bytes ? Math.min(received_bytes / total_bytes, 1) : null;
+}
+
+/** Rounded down, so that 100 % is all of it. */
+export function percent(download: DownloadStatus): string | null {
+  const part = share(download);
+  return part === null ? null : `${Math.floor(part * 100)} %`;
+}
+
+/** State, amounts, rate and time left. */
+export function progressText(download: DownloadStatus): string {
+  const { state, received_bytes, total_bytes, bytes_per_second, eta_seconds } = download;
+  if (state === 'done') return [STATE.done, fileSize(total_bytes ?? received_bytes)].join(' · ');
+  const live = state === 'downloading';
+  return [
+    STATE[state],
+    total_bytes === null
+      ? fileSize(received_bytes)
+      : `${fileSize(received_bytes)} of ${fileSize(total_bytes)}`,
+    live && bytes_per_second > 0 ? `${fileSize(bytes_per_second)}/s` : null,
+    live && eta_seconds !== null ? timeLeft(eta_seconds) : null,
+  ]
+    .filter(Boolean)
+    .join(' · ');
+}
+
+/** A file's name without folders and ending. */
+export function stem(file: string): string {
+  return (file.split('/').at(-1) ?? file).replace(/\.gguf$/i, '');
+}
+
+/** A line of a list of quants. */
+export function quantLabel(file: OfferedFile): string {
+  return [
+    file.quant,
+    file.size_bytes === null ? 'size unknown' : fileSize(file.size_bytes),
+    file.fit ? FIT[fitOf(file.fit)].toLowerCase() : null,
+    file.recommended ? 'recommended' : null,
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
+
+/** The quant to show first: the one for this machine, else the first that is not refused. */
+export function preselected(files: OfferedFile[]): OfferedFile | undefined {
+  return (
+    files.find((file) => file.recommended) ??
+    files.find((file) => file.fit?.placement !== 'refused') ??
+    files[0]
+  );
+}
