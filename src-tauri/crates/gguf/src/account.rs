@@ -2,23 +2,19 @@
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Header, MAX_LAYERS, Value},
+    header::{Header, MAX_LAYERS, Tensor, Value},
     keys::Keys,
     kv, quant,
 };
 use tierbar_core::ModelAccount;
 
-pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ModelAccount, Fault> {
+/// The header is one file's, or that of all parts joined, with the bytes of as many files.
+pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAccount, Fault> {
     let keys = Keys::new(&header.pairs)?;
     loadable(&keys)?;
-    if header.tensors.is_empty() {
+    // The first part of a split model may have none.
+    if header.tensors.is_empty() && parts == 1 {
         return invalid("it has no tensors");
-    }
-    if let missing @ 1.. = header.end.saturating_sub(file_bytes) {
-        return Err(Fault::Truncated {
-            missing,
-            of: header.end,
-        });
     }
     let layers_all = keys.required("block_count")?;
     if !(1..=MAX_LAYERS).contains(&layers_all) {
@@ -29,75 +25,103 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ModelAccount, Fault
     if layers == 0 {
         return invalid("it has no layers besides those that predict further tokens");
     }
-    let sum = |expert| {
+    let bytes = |class| {
         let of_class = header
             .tensors
             .iter()
-            .filter(|tensor| tensor.name.contains("_exps") == expert);
-        // They lie one behind the other in the file: their sum is no larger than it.
+            .filter(|tensor| Class::of(tensor) == class);
+        // They lie one behind the other in their files: their sum is no larger than these.
         of_class.map(|tensor| tensor.bytes).sum()
     };
+    let most = |key| {
+        let by_layer = keys.per_layer(key, layers_all)?;
+        Ok(by_layer.and_then(|numbers| numbers.into_iter().take(layers as usize).max()))
+    };
+    let heads = most("attention.head_count")?.unwrap_or(0);
     Ok(ModelAccount {
         architecture: keys.architecture.to_owned(),
-        name: keys
-            .text("general.name")
-            .filter(|name| !name.trim().is_empty())
-            .map(str::to_owned),
+        name: keys.name(),
         quant: quant::name(&keys, header).to_owned(),
         file_bytes,
-        parts: 1,
-        embedding_bytes: 0,
-        per_layer_embedding_bytes: 0,
-        tied_output: false,
-        heads: 0,
-        kv_heads: 0,
-        experts: 0,
-        experts_used: 0,
-        thinking: false,
-        tools: false,
-        dense_bytes: sum(false),
-        expert_bytes: sum(true),
+        parts: parts.into(),
+        dense_bytes: bytes(Class::Dense),
+        embedding_bytes: bytes(Class::Embedding),
+        per_layer_embedding_bytes: bytes(Class::PerLayerEmbedding),
+        expert_bytes: bytes(Class::Expert),
         parameters: header
             .tensors
             .iter()
             .fold(0, |sum, tensor| sum.saturating_add(tensor.elements)),
+        tied_output: tied_output(&keys, header),
         layers,
+        heads,
+        kv_heads: most("attention.head_count_kv")?.unwrap_or(heads),
+        experts: keys.number("expert_count")?.unwrap_or(0),
+        experts_used: most("expert_used_count")?.unwrap_or(0),
         embedding: keys.required("embedding_length")?,
         vocabulary: vocabulary(&keys)?,
         context_train: keys.required("context_length")?,
         kv: kv::account(&keys, layers_all, layers)?,
-        chat_template: match keys.get("tokenizer.chat_template") {
-            Some(Value::Text(template)) => !template.is_empty(),
-            Some(Value::LongText) => true,
-            _ => false,
-        },
+        chat_template: matches!(keys.get("tokenizer.chat_template"), Some(Value::Template(template)) if !template.empty),
+        thinking: keys.templates().any(|template| template.thinking),
+        tools: keys.templates().any(|template| template.tools),
     })
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Dense,
+    Embedding,
+    PerLayerEmbedding,
+    Expert,
+}
+
+impl Class {
+    fn of(tensor: &Tensor) -> Self {
+        match tensor.name.as_str() {
+            "token_embd.weight" => Self::Embedding,
+            "per_layer_token_embd.weight" => Self::PerLayerEmbedding,
+            name if expert(name) => Self::Expert,
+            _ => Self::Dense,
+        }
+    }
+}
+
+/// What llama.cpp takes for experts when it keeps them off the GPU (`LLM_FFN_EXPS_REGEX`): shared experts
+/// (`_shexp`), routers and norms are none.
+fn expert(name: &str) -> bool {
+    let Some((_, of_layer)) = name.split_once(".ffn_") else {
+        return false;
+    };
+    ["up_", "down_", "gate_", "gate_up_"].iter().any(|matrix| {
+        of_layer
+            .strip_prefix(matrix)
+            .is_some_and(|kind| kind.starts_with("exps") || kind.starts_with("chexps"))
+    })
+}
+
+/// llama.cpp uses the input embeddings where a model has no output layer. Encoders have neither.
+fn tied_output(keys: &Keys, header: &Header) -> bool {
+    let encoder = keys.own("attention.causal") == Some(&Value::Bool(false));
+    let has = |name| header.tensors.iter().any(|tensor| tensor.name == name);
+    !encoder && has("token_embd.weight") && !has("output.weight")
 }
 
 /// Refuses GGUF files that are no whole model.
 fn loadable(keys: &Keys) -> Result<(), Fault> {
-    let unsupported = |why: String, hint| Err(Fault::Unsupported(why, hint));
-    match keys.text("general.type") {
-        None | Some("model") => {}
-        Some(other) => {
-            return unsupported(
-                format!("it is a part of a model (\"{other}\")"),
-                "choose the model's own file",
-            );
-        }
-    }
+    let unsupported = |why: String, hint: &str| Err(Fault::Unsupported(why, hint.to_owned()));
     if keys.architecture == "clip" {
         return unsupported(
             "it is a media projector".to_owned(),
             "choose the model's own file, without \"mmproj\"",
         );
     }
-    match keys.get("split.count") {
-        Some(Value::Integer(parts @ 2..)) => unsupported(
-            format!("it is one of {parts} parts of a model"),
-            "join the parts with `llama-gguf-split --merge FIRST_PART MODEL.gguf`, or choose a quant in one file",
+    match keys.text("general.type") {
+        None | Some("model") => Ok(()),
+        Some(other) => unsupported(
+            format!("it is a part of a model (\"{other}\")"),
+            "choose the model's own file",
         ),
-        _ => Ok(()),
     }
 }
 

@@ -6,14 +6,12 @@ use tierbar_core::{Code, Error};
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// The file ends before what it announces: bytes missing of how many, as far as is known by then.
-    Truncated {
-        missing: u64,
-        of: u64,
-    },
+    Truncated { missing: u64, of: u64 },
     /// Not GGUF, or it contradicts itself.
     Invalid(String),
     /// Sound, but not for this engine; and what to do instead.
-    Unsupported(String, &'static str),
+    Unsupported(String, String),
+    /// Reading failed; the source may have put an [`Error`] of its own inside.
     Io(io::Error),
 }
 
@@ -32,8 +30,10 @@ impl Fault {
             Self::Unsupported(why, hint) => {
                 Error::new(Code::ModelUnsupported, format!("the model {name} cannot be loaded: {why}")).hint(hint)
             }
-            Self::Io(error) => Error::new(Code::Storage, format!("reading the model {name} failed: {error}"))
-                .hint("check that its volume is still connected"),
+            Self::Io(error) => error.downcast().unwrap_or_else(|error| {
+                Error::new(Code::Storage, format!("reading the model {name} failed: {error}"))
+                    .hint("check that its volume is still connected")
+            }),
         }
     }
 }

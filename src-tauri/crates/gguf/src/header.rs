@@ -4,6 +4,7 @@ use crate::{
     fault::{Fault, invalid},
     ggml::{self, TensorType},
     source::Source,
+    template::{self, Template},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -12,13 +13,13 @@ use std::{
 
 /// Far above any published model; a larger count is damage.
 const MAX_PAIRS: u64 = 1 << 16;
-const MAX_TENSORS: u64 = 1 << 20;
+pub(crate) const MAX_TENSORS: u64 = 1 << 20;
 /// The format's own limit of a key.
 const MAX_KEY_BYTES: u64 = u16::MAX as u64;
 /// ggml's `GGML_MAX_NAME`, less its closing zero.
 const MAX_TENSOR_NAME_BYTES: u64 = 63;
 const MAX_DIMENSIONS: u32 = 4;
-/// Names and words are short. Longer texts, such as templates, count by their presence.
+/// Names and words are short. Longer texts, such as licences, count by their presence.
 const KEPT_TEXT_BYTES: u64 = 4096;
 /// llama.cpp's `LLAMA_MAX_LAYERS`: values per layer are kept, tables of the tokenizer are not.
 pub(crate) const MAX_LAYERS: u32 = 512;
@@ -32,8 +33,6 @@ const TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
 pub(crate) struct Header {
     pub(crate) pairs: HashMap<String, Value>,
     pub(crate) tensors: Vec<Tensor>,
-    /// Where the last tensor's data ends in the file.
-    pub(crate) end: u64,
 }
 
 /// A value, as far as an account can need it.
@@ -44,6 +43,8 @@ pub(crate) enum Value {
     /// A text of at most [`KEPT_TEXT_BYTES`].
     Text(String),
     LongText,
+    /// A chat template, by what was found in it.
+    Template(Template),
     Float,
     /// How many elements, and those of a short array of integers or booleans.
     Array(u64, Option<Vec<i128>>),
@@ -58,6 +59,7 @@ pub(crate) struct Tensor {
     offset: u64,
 }
 
+/// Fails, besides, if the file ends before its last tensor.
 pub(crate) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, Fault> {
     preamble(source)?;
     let tensor_count = count(source, MAX_TENSORS, "tensors")?;
@@ -81,11 +83,10 @@ pub(crate) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, Fault> {
         tensors.push(tensor(source)?);
     }
     let end = place(&tensors, padded(source.position(), alignment)?, alignment)?;
-    Ok(Header {
-        pairs,
-        tensors,
-        end,
-    })
+    match end.saturating_sub(source.total()) {
+        missing @ 1.. if !tensors.is_empty() => Err(Fault::Truncated { missing, of: end }),
+        _ => Ok(Header { pairs, tensors }),
+    }
 }
 
 fn preamble<R: Read>(source: &mut Source<R>) -> Result<(), Fault> {
@@ -107,15 +108,15 @@ fn preamble<R: Read>(source: &mut Source<R>) -> Result<(), Fault> {
         0 => invalid("its GGUF version is 0"),
         1 => Err(Fault::Unsupported(
             "it is GGUF version 1".to_owned(),
-            "convert it again from the original model: versions 2 and 3 are read",
+            "convert it again from the original model: versions 2 and 3 are read".to_owned(),
         )),
         version if version & 0xffff == 0 => Err(Fault::Unsupported(
             "it is a big-endian GGUF file".to_owned(),
-            "download the little-endian file of this model",
+            "download the little-endian file of this model".to_owned(),
         )),
         version => Err(Fault::Unsupported(
             format!("it is GGUF version {version}, and 2 and 3 are read"),
-            "update Tierbar, or choose an older file of this model",
+            "update Tierbar, or choose an older file of this model".to_owned(),
         )),
     }
 }
@@ -152,6 +153,13 @@ fn value<R: Read>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
         kind::ARRAY => array(source, key),
         kind::STRING => {
             let length = source.string_length()?;
+            if template::is_key(key) {
+                let text = source.bytes(length.min(template::SEARCHED_BYTES))?;
+                source.skip(length - text.len() as u64)?;
+                return Ok(Value::Template(template::search(&String::from_utf8_lossy(
+                    &text,
+                ))));
+            }
             if length > KEPT_TEXT_BYTES {
                 source.skip(length)?;
                 return Ok(Value::LongText);
@@ -274,7 +282,7 @@ fn tensor<R: Read>(source: &mut Source<R>) -> Result<Tensor, Fault> {
     let kind = ggml::tensor_type(id).ok_or_else(|| {
         Fault::Unsupported(
             format!("{name} has {}", ggml::unknown_type(id)),
-            "update Tierbar, or choose another quant of this model",
+            "update Tierbar, or choose another quant of this model".to_owned(),
         )
     })?;
     if shape[0] % kind.block_elements != 0 {

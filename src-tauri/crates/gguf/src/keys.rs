@@ -3,6 +3,7 @@
 use crate::{
     fault::{Fault, invalid},
     header::Value,
+    template::{self, Template},
 };
 use std::collections::HashMap;
 
@@ -33,6 +34,24 @@ impl<'a> Keys<'a> {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
+    }
+
+    /// What people call the model.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.text("general.name")
+            .filter(|name| !name.trim().is_empty())
+            .map(str::to_owned)
+    }
+
+    /// The default chat template and those for a purpose.
+    pub(crate) fn templates(&self) -> impl Iterator<Item = Template> {
+        self.pairs
+            .iter()
+            .filter(|(key, _)| template::is_key(key))
+            .filter_map(|(_, value)| match value {
+                Value::Template(template) => Some(*template),
+                _ => None,
+            })
     }
 
     /// By the name behind the architecture's: `block_count` for `llama.block_count`.

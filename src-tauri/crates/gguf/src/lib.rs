@@ -2,8 +2,9 @@
 //!
 //! Format: ggml's `docs/gguf.md`, versions 2 and 3, little-endian. The checks are those of llama.cpp's
 //! `ggml/src/gguf.cpp`, so that a file accepted here is not refused or aborted on by the engine. A header is read
-//! front to back from anything that reads, with the whole length known beforehand; nothing of it is trusted: no
-//! length is believed beyond the bytes that are left, and only values that the account needs are kept.
+//! strictly front to back from anything that reads, with the whole length known beforehand, and no byte behind it is
+//! asked for; nothing of it is trusted: no length is believed beyond the bytes that are left, no header is longer
+//! than 128 MiB, and only values that an account needs are kept.
 
 mod account;
 mod fault;
@@ -11,61 +12,92 @@ mod ggml;
 mod header;
 mod keys;
 mod kv;
+mod open;
+mod parts;
+mod projector;
 mod quant;
 mod source;
 mod split;
+mod template;
 
+pub use projector::ProjectorAccount;
 pub use split::{Split, split_of};
 
-use std::{
-    fs::File,
-    io::{BufReader, Read},
-    path::Path,
-};
-use tierbar_core::{Code, Error, ModelAccount};
+use fault::Fault;
+use header::Header;
+use parts::Part;
+use source::Source;
+use std::{io::Read, path::Path};
+use tierbar_core::{Error, ModelAccount};
 
-/// Tokenizers make headers of some megabytes, mostly of short strings.
-const BUFFER_BYTES: usize = 256 << 10;
-
-/// Reads the header of a model file. Blocking; reads as far as the header goes, some megabytes at most.
+/// Reads the header of a model file, and of the parts beside it if it is the first part of a split model. Blocking;
+/// reads as far as the headers go, some megabytes at most.
 ///
 /// # Errors
-/// [`Code::ModelMissing`] if there is no such file or it may not be read; [`Code::ModelInvalid`] if it is not GGUF,
-/// is truncated or contradicts itself; [`Code::ModelUnsupported`] for what this engine cannot load;
+/// [`Code::ModelMissing`] if there is no such file, it may not be read or a part is missing; [`Code::ModelInvalid`]
+/// if it is not GGUF, is truncated or contradicts itself, or its parts do not belong together;
+/// [`Code::ModelUnsupported`] for what this engine cannot load, a part other than the first among it;
 /// [`Code::Storage`] if reading fails.
+///
+/// [`Code::ModelMissing`]: tierbar_core::Code::ModelMissing
+/// [`Code::ModelInvalid`]: tierbar_core::Code::ModelInvalid
+/// [`Code::ModelUnsupported`]: tierbar_core::Code::ModelUnsupported
+/// [`Code::Storage`]: tierbar_core::Code::Storage
 pub fn read(path: &Path) -> Result<ModelAccount, Error> {
-    let shown = path.display();
-    let missing = |error: std::io::Error| {
-        Error::new(
-            Code::ModelMissing,
-            format!("the model {shown} cannot be opened: {error}"),
-        )
-        .hint("check the path; if it is on another volume, connect that first")
+    let (mut header, first_bytes) = open::header(path)?;
+    let told = |fault: Fault| fault.told_of(&path.display().to_string());
+    let part = first_part(&header).map_err(told)?;
+    let (bytes, count) = match part {
+        None => (first_bytes, 1),
+        Some(part) => (
+            parts::join(path, &mut header, part, first_bytes)?,
+            part.count,
+        ),
     };
-    // Before opening: opening a pipe would wait for its writer.
-    let metadata = path.metadata().map_err(missing)?;
-    if !metadata.is_file() {
-        return Err(
-            Error::new(Code::ModelMissing, format!("{shown} is not a file"))
-                .hint("name a .gguf file"),
-        );
-    }
-    let file = File::open(path).map_err(missing)?;
-    read_from(
-        BufReader::with_capacity(BUFFER_BYTES, file),
-        metadata.len(),
-        &shown.to_string(),
-    )
+    account::of(&header, bytes, count).map_err(told)
 }
 
 /// Reads a header from its first byte on, where `total_bytes` is the length of the whole file. `name` is what
 /// errors call it. Reads in small pieces: give it a buffered source.
 ///
+/// Of the first part of a split model, `parts` is the count of all parts, but bytes, parameters and `tied_output`
+/// are of this part alone.
+///
 /// # Errors
-/// As [`read`], less the missing file.
+/// As [`read`], less the missing file. If the source fails with an [`io::Error`](std::io::Error) that has an
+/// [`Error`] inside, then that error.
 pub fn read_from(source: impl Read, total_bytes: u64, name: &str) -> Result<ModelAccount, Error> {
-    let mut source = source::Source::new(source, total_bytes);
-    header::read(&mut source)
-        .and_then(|header| account::of(&header, total_bytes))
+    header::read(&mut Source::new(source, total_bytes))
+        .and_then(|header| {
+            let parts = first_part(&header)?.map_or(1, |part| part.count);
+            account::of(&header, total_bytes, parts)
+        })
+        .map_err(|fault| fault.told_of(name))
+}
+
+fn first_part(header: &Header) -> Result<Option<Part>, Fault> {
+    Part::of(header)?.map(Part::first).transpose()
+}
+
+/// Reads the header of a media projector, such as `mmproj-BF16.gguf`.
+///
+/// # Errors
+/// As [`read`]; [`Code::ModelUnsupported`](tierbar_core::Code::ModelUnsupported) if it is a model.
+pub fn projector(path: &Path) -> Result<ProjectorAccount, Error> {
+    let (header, bytes) = open::header(path)?;
+    projector::of(&header, bytes).map_err(|fault| fault.told_of(&path.display().to_string()))
+}
+
+/// As [`read_from`], for a media projector.
+///
+/// # Errors
+/// As [`projector`], less the missing file.
+pub fn projector_from(
+    source: impl Read,
+    total_bytes: u64,
+    name: &str,
+) -> Result<ProjectorAccount, Error> {
+    header::read(&mut Source::new(source, total_bytes))
+        .and_then(|header| projector::of(&header, total_bytes))
         .map_err(|fault| fault.told_of(name))
 }

@@ -3,6 +3,8 @@
 use crate::fault::{Fault, invalid};
 use std::io::{self, Read};
 
+/// The header of a vocabulary of 262,144 tokens has 7 to 16 MiB. A longer one than this is made to keep us reading.
+const MAX_HEADER_BYTES: u64 = 128 << 20;
 /// llama.cpp reads no longer string. A longer one is damage, not a download that stopped.
 const MAX_STRING_BYTES: u64 = 1 << 30;
 
@@ -34,13 +36,15 @@ impl<R: Read> Source<R> {
         self.total - self.position
     }
 
-    /// Fails unless `bytes` more are there.
+    /// Fails unless `bytes` more are there, and may be of a header.
     pub(crate) fn expect(&self, bytes: u64) -> Result<(), Fault> {
-        let missing = bytes.saturating_sub(self.remaining());
-        if missing == 0 {
-            Ok(())
-        } else {
-            Err(self.truncated(missing))
+        match bytes.saturating_sub(self.remaining()) {
+            0 if bytes > MAX_HEADER_BYTES.saturating_sub(self.position) => invalid(format!(
+                "its header is longer than {} MiB",
+                MAX_HEADER_BYTES >> 20
+            )),
+            0 => Ok(()),
+            missing => Err(self.truncated(missing)),
         }
     }
 
@@ -99,6 +103,14 @@ impl<R: Read> Source<R> {
     }
 
     pub(crate) fn skip(&mut self, length: u64) -> Result<(), Fault> {
+        // Words of a vocabulary, of which there are many.
+        let mut word = [0; 256];
+        if let Some(word) = usize::try_from(length)
+            .ok()
+            .and_then(|length| word.get_mut(..length))
+        {
+            return self.fill(word);
+        }
         self.expect(length)?;
         let read =
             io::copy(&mut self.inner.by_ref().take(length), &mut io::sink()).map_err(Fault::Io)?;

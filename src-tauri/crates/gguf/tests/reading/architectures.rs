@@ -1,6 +1,6 @@
 //! KV caches and states by architecture. Shapes: the models' published configurations.
 
-use crate::writer::{F32, Gguf, Q4_K, Q8_0};
+use crate::writer::Gguf;
 use tierbar_core::{config::KvCache, model::KvAccount};
 
 /// A model whose keys begin with its architecture's name.
@@ -69,8 +69,9 @@ fn full(elements: u64) -> KvAccount {
     }
 }
 
-fn f16(elements: u64) -> u64 {
-    KvCache::F16.bytes(elements)
+/// With 16-bit floats, and in blocks of 8 and of 4 bits.
+fn kv_bytes(elements: u64) -> [u64; 3] {
+    [KvCache::F16, KvCache::Q8_0, KvCache::Q4_0].map(|kv| kv.bytes(elements))
 }
 
 /// `i % period == period - 1` is full.
@@ -86,8 +87,11 @@ fn gemma_4_e2b_keeps_caches_only_in_the_layers_that_own_one() {
         .bools("attention.sliding_window_pattern", slides(35, 5))
         .number("attention.shared_kv_layers", 20)
         .kv();
-    assert_eq!(f16(kv.full_elements_per_token), 6_144);
-    assert_eq!(f16(kv.sliding_elements_per_cell), 12_288);
+    assert_eq!(kv_bytes(kv.full_elements_per_token), [6_144, 3_264, 1_728]);
+    assert_eq!(
+        kv_bytes(kv.sliding_elements_per_cell),
+        [12_288, 6_528, 3_456]
+    );
     assert_eq!((kv.window, kv.state_bytes), (512, 0));
     assert_eq!(kv.bytes(4096, 512, KvCache::F16) - 4096 * 6_144, 12 << 20);
 }
@@ -100,8 +104,11 @@ fn gemma_4_e4b_has_two_kv_heads() {
         .bools("attention.sliding_window_pattern", slides(42, 6))
         .number("attention.shared_kv_layers", 18)
         .kv();
-    assert_eq!(f16(kv.full_elements_per_token), 16_384);
-    assert_eq!(f16(kv.sliding_elements_per_cell), 40_960);
+    assert_eq!(kv_bytes(kv.full_elements_per_token), [16_384, 8_704, 4_608]);
+    assert_eq!(
+        kv_bytes(kv.sliding_elements_per_cell),
+        [40_960, 21_760, 11_520]
+    );
 }
 
 #[test]
@@ -118,8 +125,14 @@ fn gemma_4_26b_has_kv_heads_by_layer() {
         .bools("attention.sliding_window_pattern", slides(30, 6))
         .number("attention.shared_kv_layers", 0)
         .kv();
-    assert_eq!(f16(kv.full_elements_per_token), 20_480);
-    assert_eq!(f16(kv.sliding_elements_per_cell), 204_800);
+    assert_eq!(
+        kv_bytes(kv.full_elements_per_token),
+        [20_480, 10_880, 5_760]
+    );
+    assert_eq!(
+        kv_bytes(kv.sliding_elements_per_cell),
+        [204_800, 108_800, 57_600]
+    );
     // 1024 + 512 cells.
     assert_eq!(kv.bytes(8192, 512, KvCache::F16) - 8192 * 20_480, 300 << 20);
 }
@@ -139,7 +152,10 @@ fn qwen_3_5_35b_attends_in_every_fourth_layer_and_keeps_a_state_in_the_others() 
     let kv = qwen35("qwen35moe", 40, 2)
         .number("full_attention_interval", 4)
         .kv();
-    assert_eq!(f16(kv.full_elements_per_token), 20_480);
+    assert_eq!(
+        kv_bytes(kv.full_elements_per_token),
+        [20_480, 10_880, 5_760]
+    );
     assert_eq!(kv.state_bytes, 65_863_680);
     assert_eq!((kv.sliding_elements_per_cell, kv.window), (0, 0));
 }
@@ -155,7 +171,10 @@ fn layers_that_predict_ahead_keep_nothing() {
 #[test]
 fn qwen_3_5_9b_needs_no_interval_in_its_header() {
     let kv = qwen35("qwen35", 32, 4).kv();
-    assert_eq!(f16(kv.full_elements_per_token), 32_768);
+    assert_eq!(
+        kv_bytes(kv.full_elements_per_token),
+        [32_768, 17_408, 9_216]
+    );
     assert_eq!(kv.state_bytes, 52_690_944);
 }
 
@@ -170,13 +189,88 @@ fn a_list_of_recurrent_layers_goes_before_the_interval() {
 
 #[test]
 fn qwen_3_30b_keeps_every_token_in_every_layer() {
+    let kv = Shape::new("qwen3moe", 48).heads(32, 4, 128).kv();
     assert_eq!(
-        f16(Shape::new("qwen3moe", 48)
-            .heads(32, 4, 128)
-            .kv()
-            .full_elements_per_token),
-        98_304
+        kv_bytes(kv.full_elements_per_token),
+        [98_304, 52_224, 27_648]
     );
+    assert_eq!(
+        (kv.sliding_elements_per_cell, kv.window, kv.state_bytes),
+        (0, 0, 0)
+    );
+}
+
+#[test]
+fn llama_keeps_every_token_in_every_layer() {
+    // SmolLM2 135M: 30 layers of 3 KV heads of 576 / 9.
+    let kv = Shape::new("llama", 30)
+        .number("attention.head_count", 9)
+        .number("attention.head_count_kv", 3)
+        .number("attention.key_length", 64)
+        .number("attention.value_length", 64)
+        .kv();
+    assert_eq!(
+        kv_bytes(kv.full_elements_per_token),
+        [23_040, 12_240, 6_480]
+    );
+}
+
+#[test]
+fn gemma_3_270m_slides_in_all_but_every_sixth_layer() {
+    let kv = Shape::new("gemma3", 18)
+        .heads(4, 1, 256)
+        .number("attention.sliding_window", 512)
+        .kv();
+    assert_eq!(kv_bytes(kv.full_elements_per_token), [3_072, 1_632, 864]);
+    assert_eq!(
+        kv_bytes(kv.sliding_elements_per_cell),
+        [15_360, 8_160, 4_320]
+    );
+}
+
+#[test]
+fn a_state_costs_the_same_whatever_the_cache_and_the_context() {
+    let kv = qwen35("qwen35moe", 40, 2).kv();
+    for (cache, row) in [
+        (KvCache::F16, 20_480),
+        (KvCache::Q8_0, 10_880),
+        (KvCache::Q4_0, 5_760),
+    ] {
+        for context in [256, 4096, 32_768] {
+            assert_eq!(
+                kv.bytes(context, 512, cache),
+                row * u64::from(context) + 65_863_680
+            );
+        }
+    }
+}
+
+#[test]
+fn heads_are_those_of_the_layer_that_has_most() {
+    let heads = |shape: Shape| {
+        let account = shape.file.read().unwrap();
+        (account.heads, account.kv_heads)
+    };
+    let shape = Shape::new("gemma4", 2)
+        .number("attention.head_count", 16)
+        .numbers("attention.head_count_kv", &[8, 2])
+        .window(1024, 256)
+        .bools("attention.sliding_window_pattern", [true, false]);
+    assert_eq!(heads(shape), (16, 8));
+    let shape = Shape::new("lfm2", 3)
+        .numbers("attention.head_count", &[4, 8, 4])
+        .numbers("attention.head_count_kv", &[0, 2, 0]);
+    assert_eq!(heads(shape), (8, 2));
+    assert_eq!(
+        heads(Shape::new("llama", 3).number("attention.head_count", 4)),
+        (4, 4)
+    );
+    // A block that predicts ahead is none of the engine's layers.
+    let shape = Shape::new("glm4moe", 2)
+        .number("nextn_predict_layers", 1)
+        .numbers("attention.head_count", &[4, 9]);
+    assert_eq!(heads(shape), (4, 4));
+    assert_eq!(heads(Shape::new("rwkv7", 1)), (0, 0));
 }
 
 #[test]
@@ -434,46 +528,6 @@ fn extreme_numbers_do_not_overflow() {
     .number("token_shift_count", u32::MAX)
     .number("wkv.head_size", u32::MAX);
     assert!(kv.kv().state_bytes > 0);
-}
-
-#[test]
-fn experts_are_told_from_the_rest_and_the_most_bytes_name_the_quant() {
-    let account = Gguf::model("qwen3moe", 1)
-        .text("general.name", "Two Experts")
-        .texts("tokenizer.ggml.tokens", &["a", "b", "", "ü"])
-        .text("tokenizer.chat_template", "{{ messages }}")
-        .tensor("blk.0.ffn_gate_inp.weight", &[64, 2], F32, 512)
-        .tensor("blk.0.ffn_up_exps.weight", &[256, 8, 2], Q4_K, 16 * 144)
-        .tensor("blk.0.ffn_up_shexp.weight", &[32, 8], Q8_0, 8 * 34)
-        .read()
-        .unwrap();
-    assert_eq!(account.name.as_deref(), Some("Two Experts"));
-    assert_eq!(account.quant, "Q4_K");
-    assert_eq!(account.expert_bytes, 16 * 144);
-    assert_eq!(account.dense_bytes, 1024 + 512 + 8 * 34);
-    assert_eq!(account.parameters, 256 + 128 + 4096 + 256);
-    assert_eq!(account.vocabulary, 4);
-    assert!(account.chat_template);
-}
-
-#[test]
-fn a_template_longer_than_what_is_kept_still_counts() {
-    let template = "x".repeat(100_000);
-    assert!(
-        Gguf::model("llama", 1)
-            .text("tokenizer.chat_template", &template)
-            .read()
-            .unwrap()
-            .chat_template
-    );
-    assert!(
-        !Gguf::model("llama", 1)
-            .text("tokenizer.chat_template", "")
-            .read()
-            .unwrap()
-            .chat_template
-    );
-    assert!(!Gguf::model("llama", 1).read().unwrap().chat_template);
 }
 
 #[test]

@@ -2,6 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 mod architectures;
+mod classes;
 mod damage;
+mod parts;
+mod projector;
 mod real;
+mod streaming;
+mod templates;
 mod writer;

@@ -6,7 +6,7 @@ use std::{
     io::{BufReader, Read},
     path::PathBuf,
 };
-use tierbar_core::{Code, config::KvCache, model::KvAccount};
+use tierbar_core::{Code, ModelAccount, config::KvCache, model::KvAccount};
 
 fn model(name: &str) -> PathBuf {
     let folder = env::var_os("TIERBAR_TEST_MODELS")
@@ -20,6 +20,13 @@ fn model(name: &str) -> PathBuf {
         path.display()
     );
     path
+}
+
+fn tensor_bytes(account: &ModelAccount) -> u64 {
+    account.dense_bytes
+        + account.embedding_bytes
+        + account.per_layer_embedding_bytes
+        + account.expert_bytes
 }
 
 #[test]
@@ -37,7 +44,15 @@ fn smollm2_is_accounted_for_to_the_byte() {
     assert_eq!(account.parameters, 134_515_008);
     assert_eq!(account.expert_bytes, 0);
     assert!(account.chat_template);
-    let header = account.file_bytes - account.dense_bytes;
+    assert!(!account.thinking && !account.tools);
+    assert_eq!((account.heads, account.kv_heads), (9, 3));
+    assert_eq!((account.experts, account.experts_used), (0, 0));
+    assert!(account.tied_output);
+    assert_eq!(account.parts, 1);
+    // 49152 rows of 18 blocks of Q8_0: the converter keeps the output layer's precision.
+    assert_eq!(account.embedding_bytes, 49_152 * 18 * 34);
+    assert_eq!(account.per_layer_embedding_bytes, 0);
+    let header = account.file_bytes - tensor_bytes(&account);
     assert!(
         (1 << 20..4 << 20).contains(&header),
         "{header} bytes are no tensor's"
@@ -66,6 +81,11 @@ fn gemma_3_270m_is_accounted_for_with_its_windows() {
     assert_eq!(account.context_train, 32_768);
     assert_eq!(account.parameters, 268_098_176);
     assert_eq!(account.expert_bytes, 0);
+    assert_eq!((account.heads, account.kv_heads), (4, 1));
+    assert!(account.tied_output);
+    // 262144 rows of 20 blocks of Q8_0.
+    assert_eq!(account.embedding_bytes, 262_144 * 20 * 34);
+    assert!(!account.thinking && !account.tools);
     // 3 full and 15 sliding layers of 1 KV head of 256.
     let kv = KvAccount {
         full_elements_per_token: 1_536,
@@ -82,7 +102,7 @@ fn gemma_3_270m_is_accounted_for_with_its_windows() {
 fn a_real_file_that_was_cut_says_how_much_is_missing() {
     let path = model("SmolLM2-135M-Instruct.Q4_1.gguf");
     let whole = path.metadata().unwrap().len();
-    let header = whole - tierbar_gguf::read(&path).unwrap().dense_bytes;
+    let header = whole - tensor_bytes(&tierbar_gguf::read(&path).unwrap());
     let cut_to = |length: u64| {
         let file = BufReader::new(File::open(&path).unwrap());
         tierbar_gguf::read_from(file.take(length), length, "m.gguf").unwrap_err()

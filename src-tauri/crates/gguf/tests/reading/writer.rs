@@ -1,5 +1,6 @@
 //! Writes GGUF files: sound ones, and ones that lie.
 
+use std::{fs::File, io::Write, path::Path};
 use tierbar_core::{Error, ModelAccount};
 
 pub(crate) const F32: u32 = 0;
@@ -117,6 +118,25 @@ impl Gguf {
             end = end.next_multiple_of(self.alignment) + tensor.bytes;
         }
         end
+    }
+
+    /// Which part of a split model this is, as `llama-gguf-split` writes it.
+    pub(crate) fn part(self, number: u16, count: u16, tensors: i32) -> Self {
+        self.pair("split.no", 2, &number.to_le_bytes())
+            .pair("split.count", 2, &count.to_le_bytes())
+            .pair("split.tensors.count", 5, &tensors.to_le_bytes())
+    }
+
+    /// Adds the tensors of another file.
+    pub(crate) fn take_tensors(&mut self, other: &Self) {
+        self.tensors.extend(other.tensors.iter().cloned());
+    }
+
+    /// The whole file, with holes for tensors.
+    pub(crate) fn write(&self, path: &Path) {
+        let mut file = File::create(path).unwrap();
+        file.write_all(&self.header()).unwrap();
+        file.set_len(self.file_bytes()).unwrap();
     }
 
     pub(crate) fn read(&self) -> Result<ModelAccount, Error> {

@@ -1,0 +1,86 @@
+//! Media projectors ("mmproj" files): what turns images and sound into a model's embeddings.
+//!
+//! Keys: llama.cpp's `tools/mtmd/clip-impl.h`.
+
+use crate::{
+    fault::{Fault, invalid},
+    header::{Header, Value},
+    keys::Keys,
+    quant,
+};
+use tierbar_core::ModelAccount;
+
+/// What a projector's header says. All sizes in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProjectorAccount {
+    /// `general.name`, if the file has one.
+    pub name: Option<String>,
+    /// The file's quantisation, such as `BF16`.
+    pub quant: String,
+    pub file_bytes: u64,
+    /// All tensors.
+    pub bytes: u64,
+    /// Width of the embeddings that it makes, which must be the model's; `None` if the header does not tell.
+    pub projection_dim: Option<u32>,
+    pub vision: bool,
+    pub audio: bool,
+}
+
+impl ProjectorAccount {
+    /// Whether the model takes the embeddings that this makes, as far as the headers tell: llama.cpp refuses
+    /// another width.
+    #[must_use]
+    pub fn fits(&self, model: &ModelAccount) -> bool {
+        self.projection_dim
+            .is_none_or(|width| width == model.embedding)
+    }
+}
+
+pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, Fault> {
+    let keys = Keys::new(&header.pairs)?;
+    if keys.architecture != "clip" {
+        return Err(Fault::Unsupported(
+            format!(
+                "it is no media projector, but a {} model",
+                keys.architecture
+            ),
+            "choose the file with \"mmproj\" in its name".to_owned(),
+        ));
+    }
+    let [vision, audio] = ["has_vision_encoder", "has_audio_encoder"]
+        .map(|key| keys.own(key) == Some(&Value::Bool(true)));
+    if !vision && !audio {
+        return invalid("it has an encoder neither for images nor for sound");
+    }
+    let mut projection_dim = None;
+    for (encoder, key) in [
+        (vision, "vision.projection_dim"),
+        (audio, "audio.projection_dim"),
+    ] {
+        // 0 stands in some older files for "see the tensors".
+        let Some(width) = keys.number(key)?.filter(|&width| encoder && width > 0) else {
+            continue;
+        };
+        if projection_dim.is_some_and(|other| other != width) {
+            return invalid("its encoders for images and for sound are of different widths");
+        }
+        projection_dim = Some(width);
+    }
+    // Files of the first LLaVA converter give the width of CLIP's own projection, which is not used.
+    if keys.own("has_llava_projector") == Some(&Value::Bool(true)) {
+        projection_dim = header
+            .tensors
+            .iter()
+            .find(|tensor| tensor.name == "mm.2.bias")
+            .and_then(|bias| u32::try_from(bias.elements).ok());
+    }
+    Ok(ProjectorAccount {
+        name: keys.name(),
+        quant: quant::name(&keys, header).to_owned(),
+        file_bytes,
+        bytes: header.tensors.iter().map(|tensor| tensor.bytes).sum(),
+        projection_dim,
+        vision,
+        audio,
+    })
+}

@@ -1,0 +1,142 @@
+//! Headers from streams: what is read of them, and how much at most.
+
+use crate::writer::{F32, Gguf};
+use std::io::{self, Cursor, Read};
+use tierbar_core::{Code, Error};
+
+/// Counts what is asked for and given.
+struct Counting<R> {
+    inner: R,
+    given: u64,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.given += read as u64;
+        Ok(read)
+    }
+}
+
+fn model() -> Gguf {
+    Gguf::model("llama", 2)
+        .texts("tokenizer.ggml.tokens", &["a", "longer", &"z".repeat(1000)])
+        .text("tokenizer.chat_template", &"{{ messages }}".repeat(10_000))
+        .text("general.license", &"words ".repeat(10_000))
+        .tensor("blk.0.ffn_up.weight", &[5, 4], F32, 80)
+        .tensor("output_norm.weight", &[5], F32, 20)
+}
+
+#[test]
+fn a_header_is_read_front_to_back_and_not_a_byte_beyond() {
+    let file = model();
+    let padded = file.header();
+    // The last tensor's offset, of which the writer writes small ones, is where the header ends.
+    let last = b"output_norm.weight";
+    let name = padded
+        .windows(last.len())
+        .position(|window| window == last)
+        .unwrap();
+    let end = name + last.len() + 4 + 8 + 4 + 8;
+    assert!(
+        end < padded.len(),
+        "the padding must be told from the header"
+    );
+    // One byte at a time, as slow networks give them, and behind the end nothing but failure.
+    struct Slow<R>(R);
+    impl<R: Read> Read for Slow<R> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let room = buffer.len().min(1);
+            self.0.read(&mut buffer[..room])
+        }
+    }
+    struct Beyond;
+    impl Read for Beyond {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("read beyond the header"))
+        }
+    }
+    let header = Cursor::new(&padded[..end]);
+    let mut source = Counting {
+        inner: Slow(header).chain(Beyond),
+        given: 0,
+    };
+    let account = tierbar_gguf::read_from(&mut source, file.file_bytes(), "m.gguf").unwrap();
+    assert_eq!(source.given, end as u64);
+    assert_eq!(account, file.read().unwrap());
+}
+
+/// A stream of pairs without end, each with a text of this length, in a file of any size.
+fn endless(text_bytes: u64) -> (Error, u64) {
+    let pair = move |number: u64| {
+        let key = format!("k{number:015}");
+        let head = [
+            &16u64.to_le_bytes()[..],
+            key.as_bytes(),
+            &8u32.to_le_bytes(),
+            &text_bytes.to_le_bytes(),
+        ];
+        Cursor::new(head.concat()).chain(io::repeat(b' ').take(text_bytes))
+    };
+    struct Pairs<F, P> {
+        pair: F,
+        number: u64,
+        current: P,
+    }
+    impl<F: Fn(u64) -> P, P: Read> Read for Pairs<F, P> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.current.read(buffer)? {
+                0 if !buffer.is_empty() => {
+                    self.number += 1;
+                    self.current = (self.pair)(self.number);
+                    self.read(buffer)
+                }
+                read => Ok(read),
+            }
+        }
+    }
+    let preamble = [
+        &b"GGUF\x03\0\0\0"[..],
+        &1u64.to_le_bytes(),
+        &(1u64 << 16).to_le_bytes(),
+    ]
+    .concat();
+    let mut source = Counting {
+        inner: Cursor::new(preamble).chain(Pairs {
+            current: pair(0),
+            pair,
+            number: 0,
+        }),
+        given: 0,
+    };
+    let error = tierbar_gguf::read_from(&mut source, u64::MAX, "endless.gguf").unwrap_err();
+    (error, source.given)
+}
+
+#[test]
+fn a_header_without_end_is_given_up() {
+    for text_bytes in [1 << 16, 1 << 22, 1 << 27, 1 << 30] {
+        let (error, read) = endless(text_bytes);
+        assert_eq!(error.code, Code::ModelInvalid);
+        assert!(error.message.contains("longer than 128 MiB"), "{error}");
+        assert!(read <= 128 << 20, "{read}");
+    }
+    let vocabulary = Gguf::model("llama", 1).array("tokenizer.ggml.tokens", 8, 1 << 30, &[]);
+    let error = tierbar_gguf::read_from(&vocabulary.header()[..], u64::MAX, "m").unwrap_err();
+    assert!(error.message.contains("longer than 128 MiB"), "{error}");
+}
+
+#[test]
+fn an_error_that_the_source_puts_into_its_own_comes_out_as_it_was() {
+    struct Refusing(Error);
+    impl Read for Refusing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other(self.0.clone()))
+        }
+    }
+    let refused = Error::new(Code::AccessDenied, "the server wants a token").hint("set one");
+    let header = model().header();
+    let source = header[..50].chain(Refusing(refused.clone()));
+    let error = tierbar_gguf::read_from(source, model().file_bytes(), "m.gguf").unwrap_err();
+    assert_eq!(error, refused);
+}
