@@ -70,7 +70,7 @@ export function speedError(error: number): string {
   return `${percent} % ${error < 0 ? 'slower' : 'faster'} than expected`;
 }
 
-const STATE: Record<DownloadState, string> = {
+export const STATE: Record<DownloadState, string> = {
   queued: 'Waits for its turn',
   downloading: 'Downloading',
   waiting: 'Waiting',
