@@ -1,7 +1,13 @@
 //! Bytes from other people's servers: a web client with rules for where it goes and what it tells whom, and a
 //! download queue that turns URLs into verified files. It knows nothing of models.
 
+mod platform;
+mod transfer;
 mod web;
 
+pub use transfer::{
+    Fetched, FileSpec, Phase, Progress, RateLimit, Terms, TokenFor, discard, transfer,
+    transfer_with,
+};
 pub use url::Url;
 pub use web::{Answer, ByteRange, ContentRange, Get, Web, WebOptions};

@@ -1,0 +1,394 @@
+//! One file's bytes on their way to the disk. Three threads: the writer takes blocks from the connections; the
+//! keeper syncs what was written and only then lets the journal claim it; the hasher follows the part that is
+//! there without a gap, reading what was just written, so that at the end only the tail is left to hash.
+
+use super::{
+    journal::{Identity, Paths},
+    ranges::Ranges,
+};
+use crate::platform;
+use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
+use sha2::{Digest, Sha256};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tierbar_core::{Code, Error};
+use tokio::{
+    sync::{Notify, mpsc},
+    task::{JoinHandle, spawn_blocking},
+};
+use tokio_util::sync::CancellationToken;
+
+/// Blocks that wait for the writer; one is what a connection read at once, at most 408 KiB.
+const WAITING: usize = 16;
+/// One read of the hasher: large enough that system calls do not count.
+const HASHED_AT_ONCE: usize = 1 << 20;
+/// Given back by a full volume so that the journal has room; fetched again later.
+const SPARE: u64 = 256 << 10;
+
+/// Where a block belongs, and its bytes.
+pub(super) type Block = (u64, Bytes);
+
+#[derive(Debug)]
+struct State {
+    written: Ranges,
+    hashed: u64,
+    total: Option<u64>,
+    trouble: Option<Error>,
+    /// Nothing more will be written.
+    ended: bool,
+    /// The hash is no longer wanted.
+    abandoned: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+    troubled: Notify,
+}
+
+impl Shared {
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.state.lock());
+        self.changed.notify_all();
+    }
+
+    fn fail(&self, error: Error) {
+        self.change(|state| {
+            state.trouble.get_or_insert(error);
+        });
+        self.troubled.notify_one();
+    }
+}
+
+/// Ends the hasher when nobody waits for it any more.
+#[derive(Debug)]
+struct Interest(Arc<Shared>);
+
+impl Drop for Interest {
+    fn drop(&mut self) {
+        self.0.change(|state| state.abandoned = true);
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Disk {
+    interest: Interest,
+    blocks: mpsc::Sender<Block>,
+    writer: JoinHandle<()>,
+    keeper: JoinHandle<()>,
+    hasher: JoinHandle<Option<String>>,
+}
+
+impl Disk {
+    /// `identity`: what the journal tells besides the ranges; without one there is no journal, as for a server
+    /// that cannot resume.
+    pub(super) fn start(
+        file: &Arc<File>,
+        paths: &Paths,
+        written: Ranges,
+        total: Option<u64>,
+        identity: Option<Identity>,
+        journal_every: Duration,
+    ) -> Self {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                written,
+                hashed: 0,
+                total,
+                trouble: None,
+                ended: false,
+                abandoned: false,
+            }),
+            changed: Condvar::new(),
+            troubled: Notify::new(),
+        });
+        let (blocks, received) = mpsc::channel(WAITING);
+        let writer = spawn_blocking({
+            let (shared, file) = (shared.clone(), file.clone());
+            move || write(&shared, &file, received)
+        });
+        let hasher = spawn_blocking({
+            let (shared, file) = (shared.clone(), file.clone());
+            move || hash(&shared, &file)
+        });
+        let keeper = spawn_blocking({
+            let (shared, file, paths) = (shared.clone(), file.clone(), paths.clone());
+            move || {
+                let store = |ranges: &Ranges| match &identity {
+                    Some(identity) => paths.write_journal(identity, ranges),
+                    None => Ok(()),
+                };
+                keep(
+                    &shared,
+                    &file,
+                    journal_every,
+                    || file.sync_data(),
+                    store,
+                    &paths.part,
+                );
+            }
+        });
+        Self {
+            interest: Interest(shared),
+            blocks,
+            writer,
+            keeper,
+            hasher,
+        }
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.interest.0
+    }
+
+    /// Where connections put their blocks.
+    pub(super) fn blocks(&self) -> mpsc::Sender<Block> {
+        self.blocks.clone()
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.shared().state.lock().written.bytes()
+    }
+
+    pub(super) fn is_hashed(&self) -> bool {
+        let state = self.shared().state.lock();
+        Some(state.hashed) == state.total
+    }
+
+    /// What keeps bytes from getting onto the disk.
+    pub(super) fn trouble(&self) -> Option<Error> {
+        self.shared().state.lock().trouble.clone()
+    }
+
+    /// Returns once there may be trouble.
+    pub(super) async fn troubled(&self) {
+        self.shared().troubled.notified().await;
+    }
+
+    /// Writes what has been handed over, and has the journal claim it.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if the disk did not take it.
+    pub(super) async fn close(self) -> Result<(), Error> {
+        drop(self.blocks);
+        join(self.writer).await?;
+        let shared = self.interest.0.clone();
+        drop(self.interest);
+        join(self.keeper).await?;
+        join(self.hasher).await?;
+        let trouble = shared.state.lock().trouble.take();
+        trouble.map_or(Ok(()), Err)
+    }
+
+    /// Says how long the file is, now that all of it has been handed over, and gives its sha256.
+    ///
+    /// # Errors
+    /// As [`Disk::close`]; [`Code::Cancelled`]; [`Code::Internal`] if a byte was never handed over.
+    pub(super) async fn finish(
+        self,
+        total: u64,
+        cancel: &CancellationToken,
+    ) -> Result<String, Error> {
+        drop(self.blocks);
+        join(self.writer).await?;
+        let shared = self.interest.0.clone();
+        let prefix = {
+            let mut state = shared.state.lock();
+            state.total = Some(total);
+            // Without all bytes there is nothing to wait for.
+            state.abandoned |= state.written.prefix() != total;
+            state.written.prefix()
+        };
+        shared.changed.notify_all();
+        let mut hasher = self.hasher;
+        let hash = tokio::select! {
+            hash = &mut hasher => hash,
+            () = cancel.cancelled() => {
+                drop(self.interest);
+                hasher.await
+            }
+        };
+        join(self.keeper).await?;
+        if let Some(trouble) = shared.state.lock().trouble.take() {
+            return Err(trouble);
+        }
+        match hash {
+            Ok(Some(hash)) => Ok(hash),
+            _ if cancel.is_cancelled() => Err(super::cancelled()),
+            _ => Err(Error::new(
+                Code::Internal,
+                format!(
+                    "{prefix} of {total} bytes were written and hashed, and nothing was left to fetch"
+                ),
+            )),
+        }
+    }
+}
+
+async fn join<T>(thread: JoinHandle<T>) -> Result<T, Error> {
+    let lost = |error| {
+        Error::new(
+            Code::Internal,
+            format!("a thread of a download ended: {error}"),
+        )
+    };
+    thread.await.map_err(lost)
+}
+
+fn write(shared: &Shared, file: &File, mut blocks: mpsc::Receiver<Block>) {
+    let mut sound = true;
+    while let Some((at, bytes)) = blocks.blocking_recv() {
+        // After a failure blocks are let go, so that no connection waits for room.
+        if !sound {
+            continue;
+        }
+        match file.write_all_at(&bytes, at) {
+            Ok(()) => shared.change(|state| state.written.insert(at, at + bytes.len() as u64)),
+            Err(error) => {
+                sound = false;
+                shared.fail(full_or_broken(&error));
+            }
+        }
+    }
+    shared.change(|state| state.ended = true);
+}
+
+/// Syncs and journals every `every` until nothing more is written, and once more then.
+///
+/// The order is what a power cut tests: first it is noted what has been written, then the data is synced, then
+/// the journal claims what was noted, and nothing that was written meanwhile.
+fn keep(
+    shared: &Shared,
+    file: &File,
+    every: Duration,
+    sync: impl Fn() -> io::Result<()>,
+    store: impl Fn(&Ranges) -> io::Result<()>,
+    part: &Path,
+) {
+    let mut stored = None;
+    let mut dropped = 0;
+    loop {
+        let (noted, hashed, ended, full) = {
+            let due = Instant::now() + every;
+            let mut state = shared.state.lock();
+            // The first journal is written at once: it says whose bytes these are.
+            while stored.is_some() && !state.ended {
+                if shared.changed.wait_until(&mut state, due).timed_out() {
+                    break;
+                }
+            }
+            let full = state.ended && state.trouble.is_some();
+            if full {
+                let end = state.written.end().saturating_sub(SPARE);
+                state.written.truncate(end);
+            }
+            (state.written.clone(), state.hashed, state.ended, full)
+        };
+        if stored.as_ref() != Some(&noted) {
+            let given_back = if full {
+                file.set_len(noted.end())
+            } else {
+                Ok(())
+            };
+            if let Err(error) = given_back
+                .and_then(|()| sync())
+                .and_then(|()| store(&noted))
+            {
+                shared.fail(full_or_broken(&error).detail("path", part.display().to_string()));
+                // After a failed sync nobody knows what lies on the disk: the older journal stays true.
+                break;
+            }
+            let clean = noted.prefix().min(hashed);
+            if clean > dropped {
+                platform::drop_cached(file, dropped, clean);
+                dropped = clean;
+            }
+            stored = Some(noted);
+        }
+        if ended {
+            break;
+        }
+    }
+}
+
+fn hash(shared: &Shared, file: &File) -> Option<String> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; HASHED_AT_ONCE];
+    loop {
+        let (from, to) = {
+            let mut state = shared.state.lock();
+            loop {
+                if state.abandoned {
+                    return None;
+                }
+                if Some(state.hashed) == state.total {
+                    return Some(format!("{:x}", Hex(&hasher.finalize())));
+                }
+                if state.written.prefix() > state.hashed {
+                    break;
+                }
+                shared.changed.wait(&mut state);
+            }
+            (state.hashed, state.written.prefix())
+        };
+        let length =
+            usize::try_from(to - from).map_or(HASHED_AT_ONCE, |left| left.min(HASHED_AT_ONCE));
+        let block = &mut buffer[..length];
+        if let Err(error) = file.read_exact_at(block, from) {
+            shared.fail(full_or_broken(&error));
+            return None;
+        }
+        hasher.update(&*block);
+        shared.change(|state| state.hashed = from + length as u64);
+    }
+}
+
+struct Hex<'a>(&'a [u8]);
+
+impl std::fmt::LowerHex for Hex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The sha256 of a whole file, in lower-case hex; `None` if it is no longer wanted.
+pub(super) fn sha256_of(file: &File, wanted: impl Fn() -> bool) -> io::Result<Option<String>> {
+    platform::spare_cache(file);
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; HASHED_AT_ONCE];
+    let mut at = 0;
+    while wanted() {
+        let read = file.read_at(&mut buffer, at)?;
+        if read == 0 {
+            return Ok(Some(format!("{:x}", Hex(&hasher.finalize()))));
+        }
+        hasher.update(&buffer[..read]);
+        platform::drop_cached(file, at, at + read as u64);
+        at += read as u64;
+    }
+    Ok(None)
+}
+
+/// What an error of the file system means for a download.
+pub(super) fn full_or_broken(error: &io::Error) -> Error {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    match error.kind() {
+        StorageFull | QuotaExceeded | FileTooLarge => {
+            Error::new(Code::Storage, format!("the disk is full: {error}"))
+                .hint("What has arrived is kept. Make room, then resume the download.")
+        }
+        _ => Error::new(Code::Storage, format!("the disk does not take the file: {error}"))
+            .hint("What has arrived is kept where the disk allows it. Is the volume still there and writable?"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

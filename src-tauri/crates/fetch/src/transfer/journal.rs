@@ -1,0 +1,102 @@
+//! What is known of a file that has not wholly arrived. Written after the bytes that it claims lie on the disk,
+//! so it may claim too little after a crash, never too much.
+
+use super::ranges::Ranges;
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+const VERSION: u32 = 1;
+/// A journal of the most pieces that a file can be in has a few kilobytes.
+const LARGEST: u64 = 1 << 20;
+
+/// The file that is fetched, as told by the one who wants it and by the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// Without its query, which may hold a signature.
+    pub(super) url: String,
+    pub(super) sha256: Option<String>,
+    pub(super) total: u64,
+    pub(super) etag: Option<String>,
+    pub(super) last_modified: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Document {
+    version: u32,
+    #[serde(flatten)]
+    identity: Identity,
+    ranges: Vec<(u64, u64)>,
+}
+
+/// Where the bytes and the journal of `dest` lie until it is whole: beside it, so that a rename suffices.
+#[derive(Debug, Clone)]
+pub(super) struct Paths {
+    pub(super) part: PathBuf,
+    pub(super) journal: PathBuf,
+    new_journal: PathBuf,
+}
+
+impl Paths {
+    pub(super) fn of(dest: &Path) -> Self {
+        let with = |ending: &str| {
+            let mut name = dest.as_os_str().to_owned();
+            name.push(ending);
+            PathBuf::from(name)
+        };
+        Self {
+            part: with(".part"),
+            journal: with(".part.json"),
+            new_journal: with(".part.json.new"),
+        }
+    }
+
+    pub(super) fn remove_journal(&self) -> io::Result<()> {
+        remove(&self.new_journal)?;
+        remove(&self.journal)
+    }
+
+    pub(super) fn remove_all(&self) -> io::Result<()> {
+        // The journal first: bytes without it are nothing, but it must not outlive them.
+        self.remove_journal()?;
+        remove(&self.part)
+    }
+
+    /// `None` if there is no journal, or one that cannot be true of the bytes: then the file starts anew.
+    pub(super) fn read_journal(&self, part_length: u64) -> Option<(Identity, Ranges)> {
+        let length = fs::metadata(&self.journal).ok()?.len();
+        if length > LARGEST {
+            return None;
+        }
+        let text = fs::read(&self.journal).ok()?;
+        let document: Document = serde_json::from_slice(&text).ok()?;
+        let ranges = Ranges::from_list(&document.ranges)?;
+        let possible = document.version == VERSION
+            && ranges.end() <= document.identity.total
+            && ranges.end() <= part_length;
+        possible.then_some((document.identity, ranges))
+    }
+
+    pub(super) fn write_journal(&self, identity: &Identity, ranges: &Ranges) -> io::Result<()> {
+        let document = Document {
+            version: VERSION,
+            identity: identity.clone(),
+            ranges: ranges.list(),
+        };
+        let mut file = File::create(&self.new_journal)?;
+        file.write_all(&serde_json::to_vec(&document)?)?;
+        // Else a power cut could leave the new name with nothing behind it.
+        file.sync_all()?;
+        fs::rename(&self.new_journal, &self.journal)
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

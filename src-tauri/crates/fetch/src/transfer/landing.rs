@@ -1,0 +1,169 @@
+//! The file system around one file: who else fetches it, whether there is room, and how it gets its name.
+
+use super::{disk, journal::Paths};
+use rustix::{
+    fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with, statvfs},
+    io::Errno,
+};
+use std::{
+    fs::{self, File},
+    io,
+    os::unix::fs::MetadataExt,
+    path::Path,
+};
+use tierbar_core::{Code, Error};
+
+/// Left free for everything else on the volume: 1 GiB, or a twentieth of a volume smaller than 20 GiB.
+const MARGIN: u64 = 1 << 30;
+const MARGIN_SHARE: u64 = 20;
+
+fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
+    Error::new(Code::Storage, format!("{what} {}: {error}", path.display()))
+}
+
+/// The folder that `dest` names a file in, which must be there: an unplugged volume must not be filled in its
+/// mount point's place.
+pub(super) fn folder_of(dest: &Path) -> Result<&Path, Error> {
+    let folder = dest
+        .parent()
+        .filter(|_| dest.file_name().is_some() && dest.is_absolute());
+    let folder = folder.ok_or_else(|| {
+        Error::new(
+            Code::BadRequest,
+            format!("`{}` is no absolute path of a file", dest.display()),
+        )
+    })?;
+    if folder.is_dir() {
+        Ok(folder)
+    } else {
+        Err(Error::new(
+            Code::Storage,
+            format!("the folder {} is not there", folder.display()),
+        )
+        .hint("Is its volume mounted?"))
+    }
+}
+
+/// Opens the partial file for this process alone.
+pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
+    let failed = |error: &io::Error| storage("cannot write", &paths.part, error);
+    loop {
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&paths.part)
+            .map_err(|error| failed(&error))?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            // Some network volumes have no locks.
+            Ok(()) | Err(Errno::NOTSUP | Errno::NOSYS) => {}
+            Err(Errno::WOULDBLOCK) => {
+                return Err(Error::new(
+                    Code::AlreadyRunning,
+                    format!("another Tierbar fetches {} now", paths.part.display()),
+                )
+                .hint("Wait for it, or pause it there."));
+            }
+            Err(error) => return Err(failed(&error.into())),
+        }
+        // Whoever had it before may have renamed or removed it between our open and our lock.
+        let ours = file.metadata().map_err(|error| failed(&error))?;
+        match fs::metadata(&paths.part) {
+            Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => return Ok(file),
+            _ => {}
+        }
+    }
+}
+
+/// Refuses what the volume has no room for.
+pub(super) fn check_room(folder: &Path, missing: u64, margin: Option<u64>) -> Result<(), Error> {
+    let volume =
+        statvfs(folder).map_err(|error| storage("cannot look at", folder, &error.into()))?;
+    let free = volume.f_bavail * volume.f_frsize;
+    let size = volume.f_blocks * volume.f_frsize;
+    let margin = margin.unwrap_or_else(|| MARGIN.min(size / MARGIN_SHARE));
+    let wanted = missing.saturating_add(margin);
+    if free >= wanted {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::Storage,
+        format!(
+            "{} has {} free, and {} are missing of the file, with {} to be left",
+            folder.display(),
+            gib(free),
+            gib(missing),
+            gib(margin)
+        ),
+    )
+    .hint("Make room, or choose a models folder on another volume.")
+    .detail("free_bytes", free)
+    .detail("missing_bytes", missing)
+    .detail("margin_bytes", margin))
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for the eye")]
+fn gib(bytes: u64) -> String {
+    format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64)
+}
+
+/// Gives the whole, verified file its name, which must be free, so that it is there after a power cut.
+pub(super) fn land(file: &File, paths: &Paths, dest: &Path, folder: &Path) -> Result<(), Error> {
+    let failed = |error: io::Error| storage("cannot finish", dest, &error);
+    file.sync_all().map_err(failed)?;
+    match renameat_with(CWD, &paths.part, CWD, dest, RenameFlags::NOREPLACE) {
+        Ok(()) => {}
+        Err(Errno::EXIST) => return Err(taken(dest)),
+        // A volume (exFAT, a network's) that cannot do both at once.
+        Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => {
+            if fs::symlink_metadata(dest).is_ok() {
+                return Err(taken(dest));
+            }
+            fs::rename(&paths.part, dest).map_err(failed)?;
+        }
+        Err(error) => return Err(failed(error.into())),
+    }
+    paths.remove_journal().map_err(failed)?;
+    File::open(folder)
+        .and_then(|folder| folder.sync_all())
+        .map_err(failed)
+}
+
+pub(super) fn taken(dest: &Path) -> Error {
+    Error::new(
+        Code::Storage,
+        format!("{} is there already, and is another file", dest.display()),
+    )
+    .hint("Move it away, or delete it, then try again.")
+}
+
+/// The size of a file at `dest` that has the wanted sha256; `None` if there is no file.
+///
+/// # Errors
+/// [`Code::Storage`] if another file has the name, or nobody knows.
+pub(super) fn existing(
+    dest: &Path,
+    sha256: Option<&str>,
+    wanted: impl Fn() -> bool,
+) -> Result<Option<u64>, Error> {
+    match fs::symlink_metadata(dest) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(storage("cannot look at", dest, &error)),
+        Ok(_) => {}
+    }
+    let Some(sha256) = sha256 else {
+        return Err(taken(dest));
+    };
+    let failed = |error: io::Error| storage("cannot read", dest, &error);
+    let file = File::open(dest).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(taken(dest));
+    }
+    match disk::sha256_of(&file, wanted).map_err(failed)? {
+        Some(found) if found.eq_ignore_ascii_case(sha256) => Ok(Some(metadata.len())),
+        Some(_) => Err(taken(dest)),
+        None => Err(super::cancelled()),
+    }
+}

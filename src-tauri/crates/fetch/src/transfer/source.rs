@@ -1,0 +1,160 @@
+//! Where a file comes from: one URL, the place that it redirects to, and what goes wrong there.
+
+use super::{
+    TokenFor,
+    head::{self, Known},
+};
+use crate::web::{Answer, ByteRange, Failure, Get, Location, Web};
+use parking_lot::Mutex;
+use std::time::Duration;
+use tierbar_core::{Code, Error};
+use url::Url;
+
+/// Why a request brought no bytes.
+#[derive(Debug)]
+pub(super) enum Trouble {
+    /// Asking again gives the same.
+    Fatal(Error),
+    /// A network or a server that may be well again.
+    Passing(Error),
+    /// The server wants fewer requests, perhaps for a told time.
+    Busy(Error, Option<Duration>),
+    /// The server does not do what HTTP says.
+    Wrong(Error),
+    /// The file is another one than the one that was begun.
+    Changed,
+    /// The server answered with the whole file instead of the part.
+    Whole(Box<Answer>),
+    /// The part lies behind the end of the file (416), which may be told.
+    Beyond(Option<u64>),
+}
+
+pub(super) struct Source {
+    web: Web,
+    url: Url,
+    tokens: TokenFor,
+    place: Mutex<Place>,
+}
+
+/// What the URL redirects to, which would cost a round trip more for each piece. It ends: signed URLs expire.
+#[derive(Debug, Default)]
+struct Place {
+    location: Option<Location>,
+    /// Counts the times that the redirects were forgotten.
+    version: u64,
+    /// Denied since the last bytes: the redirects have been resolved again for it.
+    denied: bool,
+}
+
+impl Source {
+    pub(super) fn new(web: &Web, url: &Url, tokens: &TokenFor) -> Self {
+        Self {
+            web: web.clone(),
+            url: url.clone(),
+            tokens: tokens.clone(),
+            place: Mutex::default(),
+        }
+    }
+
+    /// Bytes `start..end`, or the whole file. The answer's head has been checked.
+    pub(super) async fn open(
+        &self,
+        part: Option<(u64, u64)>,
+        known: &Known,
+    ) -> Result<Answer, Trouble> {
+        loop {
+            let (location, version) = {
+                let place = self.place.lock();
+                (place.location.clone(), place.version)
+            };
+            let get = Get {
+                url: self.url.clone(),
+                token: (self.tokens)(&self.url),
+                range: part.map(|(start, end)| ByteRange {
+                    start,
+                    end: Some(end),
+                }),
+                if_range: part.and_then(|_| known.validator()),
+            };
+            let answer = match location {
+                Some(location) => self.web.fetch_at(&get, location).await,
+                None => self.web.fetch(&get).await,
+            };
+            let answer = answer.map_err(|failure| match failure {
+                Failure::Refused(error) => Trouble::Fatal(error),
+                Failure::Passing(error) => {
+                    self.forget(version);
+                    Trouble::Passing(error)
+                }
+            })?;
+            match answer.status {
+                200 | 206 => {
+                    let mut place = self.place.lock();
+                    place.denied = false;
+                    if place.version == version {
+                        place.location = Some(answer.location.clone());
+                    }
+                }
+                401 | 403 | 404 | 410 if self.resolves_again(&answer, version) => continue,
+                _ => self.forget(version),
+            }
+            return self.judge(answer, part, known);
+        }
+    }
+
+    fn judge(
+        &self,
+        answer: Answer,
+        part: Option<(u64, u64)>,
+        known: &Known,
+    ) -> Result<Answer, Trouble> {
+        let Some(error) = answer.refusal() else {
+            return match (answer.status, part) {
+                (206, Some(part)) => head::check_part(&answer, part, known).map(|()| answer),
+                (200, None) => head::check_whole(&answer).map(|()| answer),
+                (200, Some(_)) => {
+                    head::check_whole(&answer)?;
+                    Err(Trouble::Whole(Box::new(answer)))
+                }
+                _ => Err(head::wrong(
+                    &answer,
+                    "part of the file, where all was asked for",
+                )),
+            };
+        };
+        Err(match answer.status {
+            416 => Trouble::Beyond(answer.content_range.and_then(|range| range.total)),
+            429 | 503 => Trouble::Busy(error, answer.retry_after),
+            408 | 500.. => Trouble::Passing(error),
+            300..400 => Trouble::Fatal(Error::new(Code::Unreachable, error.message)),
+            _ => Trouble::Fatal(error),
+        })
+    }
+
+    fn forget(&self, version: u64) {
+        let mut place = self.place.lock();
+        if place.version == version {
+            place.location = None;
+            place.version += 1;
+        }
+    }
+
+    /// A refusal by a server that was redirected to may be an expired signature: once, the redirects are asked
+    /// for again.
+    fn resolves_again(&self, answer: &Answer, version: u64) -> bool {
+        if answer.url == self.url {
+            return false;
+        }
+        let mut place = self.place.lock();
+        if place.version != version {
+            return true;
+        }
+        if place.denied {
+            return false;
+        }
+        place.denied = true;
+        place.location = None;
+        place.version += 1;
+        true
+    }
+}
