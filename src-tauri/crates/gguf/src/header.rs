@@ -84,8 +84,8 @@ pub(crate) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, Fault> {
     }
     let end = place(&tensors, padded(source.position(), alignment)?, alignment)?;
     match end.saturating_sub(source.total()) {
-        missing @ 1.. if !tensors.is_empty() => Err(Fault::Truncated { missing, of: end }),
-        _ => Ok(Header { pairs, tensors }),
+        missing @ 1.. => Err(Fault::Truncated { missing, of: end }),
+        0 => Ok(Header { pairs, tensors }),
     }
 }
 
