@@ -4,7 +4,12 @@ import type { LibraryModel } from '../../platform/api';
 import type { ModelList } from './models';
 
 /** What became of something that was done with a model. */
-export type Outcome = { good: boolean; text: string };
+export interface Outcome {
+  good: boolean;
+  text: string;
+  /** It could not go to the Trash, but can be deleted for good. */
+  untrashable?: boolean;
+}
 
 interface Verified {
   sha256: string;
@@ -62,10 +67,15 @@ export class Library {
     });
   }
 
-  /** Moves it to the Trash, or deletes it where there is none. */
-  async remove(model: LibraryModel): Promise<void> {
+  /** Moves it to the Trash; or deletes it for good, where there is no Trash. */
+  async remove(model: LibraryModel, permanently = false): Promise<void> {
     await this.#do(model, 'Removing…', async () => {
-      await this.#api.delete<{ trashed: boolean }>(at(model));
+      try {
+        await this.#api.delete(permanently ? `${at(model)}?permanently=true` : at(model));
+      } catch (cause) {
+        const error = asApiError(cause);
+        return { good: false, text: error.sentences, untrashable: error.code === 'storage' && !permanently };
+      }
       await this.load();
       return undefined;
     });

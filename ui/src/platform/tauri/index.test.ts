@@ -30,6 +30,7 @@ describe('the platform', () => {
     expect(await platform.loginItem?.get()).toBe(false);
     expect(await platform.loginItem?.set(true)).toBe(true);
     await platform.openSettings();
+    await platform.openSettings('models');
     await platform.openChat();
     await platform.revealModelsFolder?.();
     expect(calls).toEqual([
@@ -37,6 +38,7 @@ describe('the platform', () => {
       ['login_item', {}],
       ['set_login_item', { on: true }],
       ['open_settings', {}],
+      ['open_settings', { section: 'models' }],
       ['open_chat', {}],
       ['reveal_models_folder', {}],
     ]);

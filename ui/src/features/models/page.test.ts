@@ -1,0 +1,489 @@
+import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type App, startApp } from '../../lib/app';
+import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/api';
+import { browser } from '../../testing/browser';
+import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
+import { catalogModel, download, GIB, localModel, offered, refused, verdict } from '../../testing/models';
+import Root from '../settings/Root.svelte';
+
+let network: Network;
+let app: App;
+let models: LibraryModel[];
+let catalog: CatalogModel[];
+let downloads: DownloadStatus[];
+let answer: (request: Sent) => Response | null;
+
+function host(request: Sent): Response | null {
+  const { method, path } = request;
+  const other = answer(request);
+  if (other) return other;
+  if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models });
+  if (path === '/tierbar/v1/catalog') return Response.json({ version: '1', models: catalog });
+  if (path === '/tierbar/v1/config')
+    return Response.json({
+      path: '/data/config.toml',
+      config: {
+        listen: '127.0.0.1:11435',
+        models_dir: '',
+        library: { folders: [], other_apps: true },
+        downloads: { rate_limit: 0, at_once: 1 },
+        allowed_origins: [],
+        policy: { max_loaded: 'auto' },
+        tiers: {},
+      },
+    });
+  if (path.startsWith('/tierbar/v1/downloads')) {
+    if (method === 'DELETE') return new Response(null, { status: 204 });
+    return Response.json(download('x'), { status: method === 'POST' ? 201 : 200 });
+  }
+  return null;
+}
+
+beforeEach(() => {
+  browser();
+  network = new Network();
+  network.override = host;
+  answer = () => null;
+  models = [];
+  catalog = [];
+  downloads = [];
+});
+afterEach(() => {
+  app.feed.stop();
+  location.hash = '';
+});
+
+async function open() {
+  location.hash = '#models';
+  app = startApp({
+    connection: async () => ({ url: '' }),
+    openSettings: async () => {},
+    openChat: async () => {},
+  });
+  render(Root, { app });
+  await until(() => network.eventStreams.length === 1);
+  network.eventStreams[0]?.event('snapshot', { ...STATUS, downloads });
+  await screen.findByTestId('find');
+  await until(() => screen.queryByTestId('add-folder'));
+}
+
+function now(...list: DownloadStatus[]) {
+  network.eventStreams[0]?.event('change', { downloads: list });
+}
+
+const offer = (name: string) =>
+  screen.getAllByTestId('offer').find((one) => one.dataset.name === name) as HTMLElement;
+const local = (id: string) =>
+  screen.getAllByTestId('local-model').find((one) => one.dataset.model === id) as HTMLElement;
+const bodies = (method: string, path: string) => network.sent(method, path).map(({ body }) => body);
+
+describe('downloads', () => {
+  it('are shown as they go on, for those who see and those who listen', async () => {
+    downloads = [download('gemma')];
+    await open();
+    const bar = screen.getByRole('progressbar', { name: 'Download of gemma-Q4_K_M' });
+    expect(bar.getAttribute('aria-valuenow')).toBe('25');
+    expect(bar.getAttribute('aria-valuetext')).toContain('1 GB of 4 GB');
+    now(download('gemma', { received_bytes: 3_000_000_000, warnings: ['the disk will be 83 % full'] }));
+    await until(() => bar.getAttribute('aria-valuenow') === '75');
+    expect(screen.getByTestId('download').textContent).toContain('The disk will be 83 % full.');
+    now(download('gemma', { total_bytes: null }));
+    await until(() => !bar.hasAttribute('aria-valuenow'));
+  });
+
+  it('are paused, resumed, tried again and put first', async () => {
+    downloads = [download('gemma'), download('qwen', { state: 'queued' })];
+    await open();
+    await fireEvent.click(screen.getByRole('button', { name: 'Pause gemma-Q4_K_M' }));
+    await fireEvent.click(screen.getByRole('button', { name: 'First in line: qwen-Q4_K_M' }));
+    now(
+      download('gemma', { state: 'paused' }),
+      download('qwen', { state: 'failed', reason: 'the hash differs' }),
+    );
+    await fireEvent.click(await screen.findByRole('button', { name: 'Resume gemma-Q4_K_M' }));
+    expect(screen.getByRole('alert').textContent).toBe('The hash differs.');
+    await fireEvent.click(screen.getByRole('button', { name: 'Try again: qwen-Q4_K_M' }));
+    await until(() => bodies('PATCH', '/tierbar/v1/downloads/qwen').length === 2);
+    expect(bodies('PATCH', '/tierbar/v1/downloads/gemma')).toEqual([
+      { state: 'paused' },
+      { state: 'queued' },
+    ]);
+    expect(bodies('PATCH', '/tierbar/v1/downloads/qwen')).toEqual([
+      { priority: 'high' },
+      { state: 'queued' },
+    ]);
+  });
+
+  it('have no order while there is only one', async () => {
+    downloads = [download('gemma')];
+    await open();
+    expect(screen.queryByTestId('download-first')).toBeNull();
+  });
+
+  it('are cancelled after asking, since what has arrived goes; a finished one just leaves the list', async () => {
+    downloads = [download('gemma'), download('smol', { state: 'done' })];
+    await open();
+    await fireEvent.click(screen.getByRole('button', { name: 'Cancel gemma-Q4_K_M' }));
+    expect(network.sent('DELETE', '/tierbar/v1/downloads/gemma')).toHaveLength(0);
+    expect(screen.getByRole('dialog').textContent).toContain('The 1 GB that have arrived are deleted.');
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await fireEvent.click(screen.getByRole('button', { name: 'Remove from the list: smol-Q4_K_M' }));
+    await until(() => network.sent('DELETE', '/tierbar/v1/downloads/smol').length === 1);
+    expect(network.sent('DELETE', '/tierbar/v1/downloads/gemma')).toHaveLength(1);
+  });
+
+  it('tell why the host did not do as it was asked', async () => {
+    downloads = [download('gemma')];
+    answer = ({ method }) =>
+      method === 'PATCH' ? refusal(404, 'not_found', 'there is no such download') : null;
+    await open();
+    await fireEvent.click(screen.getByTestId('download-pause'));
+    expect((await screen.findByRole('alert')).textContent).toBe('There is no such download.');
+  });
+
+  it('that land make the lists of models new', async () => {
+    downloads = [download('gemma')];
+    await open();
+    expect(screen.getByTestId('library-empty').textContent).toContain('/data/models');
+    models = [localModel('gemma-Q4_K_M')];
+    now(download('gemma', { state: 'done' }));
+    await until(() => screen.queryByTestId('local-model'));
+  });
+});
+
+describe('models on this machine', () => {
+  it('show size, quant, keeper and verdict, and the whole sum when asked', async () => {
+    models = [
+      localModel('smol', {
+        keeper: 'lm_studio',
+        tiers: ['fast'],
+        fit: verdict({
+          estimated: true,
+          gpu: { layers: 20, layers_all: 30, bytes: 2 * GIB, limit_bytes: 10.5 * GIB },
+          speed: { low: 20, high: 30, active_bytes: 1, paged_bytes: 0, measured: 16, error: -0.2 },
+        }),
+      }),
+    ];
+    await open();
+    const row = local('smol');
+    expect(row.textContent).toMatch(/smol.*LM Studio.*fast.*98 MB · Q4_1 · up to 8,192 tokens/s);
+    const chip = within(row).getByTestId('fit-chip');
+    expect(chip.getAttribute('aria-label')).toBe('Estimated: Fits. How smol fits this machine');
+    expect(chip.getAttribute('aria-expanded')).toBe('false');
+    await fireEvent.click(chip);
+    expect(document.getElementById(chip.getAttribute('aria-controls') ?? '')).toBe(
+      within(row).getByTestId('fit-details'),
+    );
+    const cells = within(row)
+      .getAllByRole('row')
+      .map((line) => [...line.children].map((cell) => cell.textContent));
+    expect(cells).toEqual([
+      ['Memory', 'GiB'],
+      ['Weights', '2.50'],
+      ['KV cache', '0.75'],
+      ['Tierbar itself', '0.25'],
+      ['Together', '3.50'],
+      ['Models may take, of 16 GB', '12.00'],
+    ]);
+    const text = within(row).getByTestId('fit-details').textContent;
+    expect(text).toContain('20 of 30 layers, 2.00 of 10.50 GiB');
+    expect(text).toContain('20 to 30 tok/s');
+    expect(text).toContain('16.0 tok/s, 20 % slower than expected');
+    expect(text).toContain('Largest context 65,536 tokens');
+  });
+
+  it('are put into a tier', async () => {
+    models = [localModel('gemma', { tiers: ['primary'] })];
+    await open();
+    await fireEvent.click(screen.getByRole('button', { name: 'Use gemma in a tier' }));
+    expect(screen.getByTestId('use-primary').getAttribute('aria-checked')).toBe('true');
+    await fireEvent.click(screen.getByTestId('use-fast'));
+    await until(() => bodies('PATCH', '/tierbar/v1/config').length === 1);
+    expect(bodies('PATCH', '/tierbar/v1/config')).toEqual([{ tiers: { fast: { model: 'gemma' } } }]);
+    expect(screen.queryByRole('menu')).toBeNull();
+  });
+
+  it('tell at the row why a tier does not take them', async () => {
+    models = [localModel('gemma'), localModel('smol')];
+    answer = ({ method }) => (method === 'PATCH' ? refusal(400, 'config_invalid', 'it does not fit') : null);
+    await open();
+    await fireEvent.click(within(local('smol')).getByTestId('model-use'));
+    await fireEvent.click(screen.getByTestId('use-fast'));
+    expect((await within(local('smol')).findByRole('alert')).textContent).toBe('It does not fit.');
+    expect(within(local('gemma')).queryByRole('alert')).toBeNull();
+  });
+
+  it('go to the Trash after asking', async () => {
+    models = [localModel('gemma', { tiers: ['fast'] })];
+    answer = ({ method }) => {
+      if (method !== 'DELETE') return null;
+      models = [];
+      return Response.json({ trashed: true });
+    };
+    await open();
+    await fireEvent.click(screen.getByRole('button', { name: 'More for gemma' }));
+    await fireEvent.click(screen.getByTestId('model-remove'));
+    expect(screen.getByRole('dialog').textContent).toContain('The tier fast will have no model.');
+    expect(network.sent('DELETE', '/tierbar/v1/models/gemma')).toHaveLength(0);
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await screen.findByTestId('library-empty');
+    expect(network.sent('DELETE', '/tierbar/v1/models/gemma')).toHaveLength(1);
+  });
+
+  it('are deleted for good only when that is asked for once more, where there is no Trash', async () => {
+    models = [localModel('gemma')];
+    answer = ({ method, path }) => {
+      if (method !== 'DELETE') return null;
+      if (!path.endsWith('?permanently=true')) return refusal(507, 'storage', 'its volume has no Trash');
+      models = [];
+      return Response.json({ trashed: false });
+    };
+    await open();
+    await fireEvent.click(screen.getByTestId('model-more'));
+    await fireEvent.click(screen.getByTestId('model-remove'));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await fireEvent.click(await screen.findByTestId('model-delete'));
+    expect(screen.getByRole('dialog').textContent).toContain('Delete “gemma” for good?');
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await screen.findByTestId('library-empty');
+  });
+
+  it.each([
+    ['of another app', { keeper: 'ollama' as const }, 'Ollama keeps it'],
+    ['of a folder of one’s own', { keeper: 'folder' as const }, 'a folder of yours'],
+    ['that a tier has loaded', { tiers: ['primary'] }, 'primary has it loaded'],
+  ])('%s stay, and it is said why', async (_name, parts, why) => {
+    models = [localModel('gemma', parts)];
+    await open();
+    await fireEvent.click(screen.getByTestId('model-more'));
+    const remove = screen.getByTestId('model-remove');
+    expect(remove.textContent).toContain(why);
+    await fireEvent.click(remove);
+    expect(screen.queryByRole('dialog')).toBeNull();
+  });
+
+  it('that are broken say why, and cannot be used', async () => {
+    models = [localModel('torn', { account: null, fit: null, error: 'the file ends too early' })];
+    await open();
+    expect(screen.getByTestId('model-error').textContent).toBe('The file ends too early.');
+    expect(screen.queryByTestId('model-use')).toBeNull();
+  });
+
+  it('come from a further folder too, or the reason is told', async () => {
+    await open();
+    answer = ({ path }) =>
+      path.endsWith('/import')
+        ? refusal(400, 'bad_request', 'there is no folder ~/nowhere', 'check its name')
+        : null;
+    await fireEvent.input(screen.getByTestId('add-folder-path'), { target: { value: ' ~/nowhere ' } });
+    await fireEvent.click(screen.getByTestId('add-folder'));
+    await until(() =>
+      screen
+        .getByTestId('add-folder-outcome')
+        .textContent?.includes('There is no folder ~/nowhere. Check its name.'),
+    );
+    models = [localModel('found', { keeper: 'folder' })];
+    answer = ({ path }) => (path.endsWith('/import') ? Response.json({ models }) : null);
+    await fireEvent.click(screen.getByTestId('add-folder'));
+    await until(() => screen.queryByTestId('local-model'));
+    expect(screen.getByTestId('add-folder-outcome').textContent).toContain('One model found there.');
+    expect(bodies('POST', '/tierbar/v1/models/import')[1]).toEqual({ path: '~/nowhere' });
+  });
+});
+
+describe('models to get', () => {
+  const big = () =>
+    catalogModel('Big', {
+      tier: 'heavy',
+      default: true,
+      repository: 'o/big-GGUF',
+      quants: [
+        offered('o/big-GGUF:Q4_K_M', { fit: refused() }),
+        offered('o/big-GGUF:Q2_K', {
+          recommended: true,
+          fit: verdict({ placement: 'mmap', estimated: true }),
+        }),
+      ],
+    });
+
+  it('are grouped by tier, with the quant for this machine chosen, and fetched by a click', async () => {
+    catalog = [catalogModel('Starter'), big()];
+    await open();
+    await until(() => screen.queryAllByTestId('offer').length === 2);
+    expect(screen.getAllByRole('heading', { level: 3 }).map((title) => title.textContent)).toEqual([
+      'On this Mac',
+      'Get a model',
+      'To try things out',
+      'For hard questions: the tier heavy',
+    ]);
+    const row = offer('Big');
+    expect(row.textContent).toMatch(/default.*Apache-2\.0 · o\/big-GGUF.*Reads from disk.*estimated/s);
+    expect(within(row).getByTestId<HTMLSelectElement>('offer-quant').selectedOptions[0]?.text).toBe(
+      'Q2_K, 5 GB, reads from disk, recommended',
+    );
+    await fireEvent.click(within(row).getByRole('button', { name: 'Get Big Q2_K' }));
+    await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
+    expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference: 'o/big-GGUF:Q2_K' }]);
+    now(download('big', { reference: 'o/big-GGUF:Q2_K' }));
+    await until(() => within(row).queryByTestId('offer-progress'));
+    expect(within(row).getByTestId('offer-progress').textContent).toMatch(/Downloading\s+25 %/);
+    expect(within(row).queryByTestId('offer-get')).toBeNull();
+  });
+
+  it('that are too large say why and what to take instead, and come only after asking', async () => {
+    catalog = [big()];
+    await open();
+    const quant = await screen.findByTestId<HTMLSelectElement>('offer-quant');
+    await fireEvent.change(quant, { target: { value: 'o/big-GGUF:Q4_K_M' } });
+    expect(screen.getByTestId('offer-why').textContent).toContain(
+      'It needs 20 GiB and models may take 12 GiB.',
+    );
+    await fireEvent.click(screen.getByTestId('offer-get'));
+    expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([]);
+    expect(screen.getByRole('dialog').textContent).toContain('It needs 20 GiB');
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
+    expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([
+      { reference: 'o/big-GGUF:Q4_K_M', anyway: true },
+    ]);
+    await fireEvent.click(screen.getByTestId('take-instead'));
+    expect(quant.value).toBe('o/big-GGUF:Q2_K');
+  });
+
+  it('that the host refuses can be had anyway, after asking', async () => {
+    catalog = [catalogModel('Odd', { quants: [offered('o/odd:Q4', { fit: null })] })];
+    answer = ({ method, body }) =>
+      method === 'POST' && !body.anyway
+        ? refusal(503, 'over_budget', 'it needs 20 GiB', 'take o/odd:Q2 instead')
+        : null;
+    await open();
+    await fireEvent.click(await screen.findByTestId('offer-get'));
+    expect((await screen.findByTestId('error-banner')).textContent).toMatch(
+      /It needs 20 GiB\..*Take o\/odd:Q2 instead\./,
+    );
+    await fireEvent.click(screen.getByTestId('offer-get'));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => bodies('POST', '/tierbar/v1/downloads').length === 2);
+    expect(bodies('POST', '/tierbar/v1/downloads')[1]).toEqual({ reference: 'o/odd:Q4', anyway: true });
+    await until(() => screen.queryByTestId('error-banner') === null);
+  });
+
+  it('that a full disk refuses are not offered anyway', async () => {
+    catalog = [catalogModel('Odd')];
+    answer = ({ method }) => (method === 'POST' ? refusal(507, 'storage', 'the disk has 1 GB left') : null);
+    await open();
+    await fireEvent.click(await screen.findByTestId('offer-get'));
+    await screen.findByTestId('error-banner');
+    expect(screen.getByTestId('offer-get').textContent?.trim()).toBe('Get');
+  });
+
+  it('that are here already are not offered again', async () => {
+    catalog = [catalogModel('Here', { quants: [offered('o/here:Q4', { installed: true })] })];
+    await open();
+    await screen.findByTestId('offer-installed');
+    expect(screen.queryByTestId('offer-get')).toBeNull();
+  });
+});
+
+describe('the hub', () => {
+  async function look(text: string) {
+    await fireEvent.input(screen.getByTestId('find'), { target: { value: text } });
+    await fireEvent.click(screen.getByTestId('find-submit'));
+  }
+
+  it('is searched, and a result shows its quants with their verdicts', async () => {
+    answer = ({ path }) => {
+      if (path.includes('/hub/search'))
+        return Response.json({
+          models: [
+            {
+              repository: 'o/r-GGUF',
+              downloads: 12345,
+              likes: 6,
+              updated: '2026-05-01T10:00:00Z',
+              gated: true,
+            },
+          ],
+        });
+      if (path.includes('/hub/repository'))
+        return Response.json({
+          repository: 'o/r-GGUF',
+          revision: 'abc',
+          licence: 'mit',
+          gated: true,
+          files: [offered('o/r-GGUF:Q8_0', { fit: refused() }), offered('o/r-GGUF:Q4_K_M')],
+        });
+      return null;
+    };
+    await open();
+    await look('coder');
+    const result = await screen.findByTestId('hub-result');
+    expect(result.textContent).toContain('12,345 downloads · 6 likes · changed 2026-05-01');
+    await fireEvent.click(result);
+    const select = await screen.findByTestId<HTMLSelectElement>('offer-quant');
+    expect(select.value).toBe('o/r-GGUF:Q4_K_M');
+    expect(offer('o/r-GGUF').textContent).toContain('needs your Hugging Face token');
+    await fireEvent.click(screen.getByTestId('hub-back'));
+    await screen.findByTestId('hub-result');
+  });
+
+  it('is asked for the verdict on one file, which can then be had', async () => {
+    answer = ({ path }) => (path.includes('/models/fit') ? Response.json(verdict()) : null);
+    await open();
+    await fireEvent.input(screen.getByTestId('find'), { target: { value: 'o/r-GGUF:Q5_K_M' } });
+    expect(screen.getByTestId('find-submit').textContent?.trim()).toBe('Check');
+    await fireEvent.click(screen.getByTestId('find-submit'));
+    await fireEvent.click(await screen.findByTestId('offer-get'));
+    await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
+    expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference: 'o/r-GGUF:Q5_K_M' }]);
+  });
+
+  it('cannot be reached: that is said, and the catalog is still there', async () => {
+    catalog = [catalogModel('Starter')];
+    answer = ({ path }) =>
+      path.includes('/hub/')
+        ? refusal(502, 'unreachable', 'huggingface.co cannot be reached', 'check the network')
+        : null;
+    await open();
+    await look('coder');
+    expect((await screen.findByTestId('error-banner')).textContent).toMatch(
+      /huggingface\.co cannot be reached\..*Check the network\./,
+    );
+    expect(offer('Starter')).toBeTruthy();
+    answer = ({ path }) => (path.includes('/hub/') ? Response.json({ models: [] }) : null);
+    await fireEvent.click(screen.getByTestId('retry'));
+    await screen.findByText('Nothing with GGUF files was found for “coder”.');
+    expect(screen.queryByTestId('error-banner')).toBeNull();
+  });
+});
+
+describe('a menu', () => {
+  it('is used with the keyboard alone, and gives the focus back', async () => {
+    models = [localModel('gemma')];
+    await open();
+    const button = screen.getByTestId('model-more');
+    await fireEvent.click(button);
+    await until(() => document.activeElement === screen.getByTestId('model-copy-path'));
+    await fireEvent.keyDown(document.activeElement as Element, { key: 'ArrowDown' });
+    expect(document.activeElement).toBe(screen.getByTestId('model-verify'));
+    await fireEvent.keyDown(document.activeElement as Element, { key: 'End' });
+    expect(document.activeElement).toBe(screen.getByTestId('model-remove'));
+    await fireEvent.keyDown(document.activeElement as Element, { key: 'ArrowDown' });
+    expect(document.activeElement).toBe(screen.getByTestId('model-copy-path'));
+    await fireEvent.keyDown(document.activeElement as Element, { key: 'Escape' });
+    expect(screen.queryByRole('menu')).toBeNull();
+    expect(document.activeElement).toBe(button);
+  });
+
+  it('copies the path of a model', async () => {
+    const writeText = vi.fn(async () => {});
+    vi.stubGlobal('navigator', { ...navigator, clipboard: { writeText } });
+    models = [localModel('gemma')];
+    await open();
+    await fireEvent.click(screen.getByTestId('model-more'));
+    await fireEvent.click(screen.getByTestId('model-copy-path'));
+    await screen.findByText('/data/models/gemma.gguf');
+    expect(writeText).toHaveBeenCalledWith('/data/models/gemma.gguf');
+  });
+});

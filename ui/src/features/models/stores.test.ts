@@ -1,0 +1,141 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { Api } from '../../lib/http';
+import { Network, refusal, type Sent, until } from '../../testing/host';
+import { localModel, verdict } from '../../testing/models';
+import { Library } from './library.svelte';
+import { Finder } from './offers.svelte';
+
+let network: Network;
+let api: Api;
+beforeEach(() => {
+  network = new Network();
+  api = new Api(async () => ({ url: '' }));
+});
+
+/** Answers that a test gives when it wants to. */
+function held(): ((body: unknown) => void)[] {
+  const answers: ((body: unknown) => void)[] = [];
+  network.override = () => {
+    const body = new ReadableStream({
+      start(controller) {
+        answers.push((value) => {
+          controller.enqueue(new TextEncoder().encode(JSON.stringify(value)));
+          controller.close();
+        });
+      },
+    });
+    return new Response(body);
+  };
+  return answers;
+}
+
+describe('the list of models', () => {
+  it('is the one that was asked for last, whichever comes last', async () => {
+    const answers = held();
+    const library = new Library(api);
+    const both = [library.load(), library.load()];
+    await until(() => answers.length === 2);
+    answers[1]?.({ models_dir: '/m', models: [localModel('new')] });
+    await both[1];
+    answers[0]?.({ models_dir: '/m', models: [localModel('old')] });
+    await both[0];
+    expect(library.models.map(({ id }) => id)).toEqual(['new']);
+  });
+
+  it('stays while it cannot be read again, with why', async () => {
+    network.override = () => Response.json({ models_dir: '/m', models: [localModel('a')] });
+    const library = new Library(api);
+    await library.load();
+    network.override = () => refusal(507, 'storage', 'the folder cannot be read');
+    await library.load();
+    expect(library.models).toHaveLength(1);
+    expect(library.problem?.code).toBe('storage');
+  });
+
+  it.each([
+    [true, true, /^Verified/],
+    [false, false, /^Damaged/],
+    [null, true, /Nobody has told.*abc/],
+  ])('tells what a hash that matches: %s means', async (matches, good, text) => {
+    network.override = ({ path }) =>
+      path.endsWith('/verify')
+        ? Response.json({ sha256: 'abc', expected: null, matches })
+        : Response.json({ models_dir: '/m', models: [] });
+    const library = new Library(api);
+    const model = localModel('o/a:b');
+    await library.verify(model);
+    expect(network.sent('POST', '/tierbar/v1/models/o%2Fa%3Ab/verify')).toHaveLength(1);
+    expect(library.outcomes[model.path]?.good).toBe(good);
+    expect(library.outcomes[model.path]?.text).toMatch(text);
+    expect(library.busy[model.path]).toBeUndefined();
+  });
+
+  it('says how many models an added folder has', async () => {
+    const models = [localModel('a'), localModel('b')];
+    network.override = ({ method }) =>
+      Response.json(method === 'POST' ? { models } : { models_dir: '/m', models });
+    const library = new Library(api);
+    expect(await library.addFolder('~/x')).toBe('2 models found there.');
+    expect(network.requests[0]?.body).toEqual({ path: '~/x' });
+    expect(library.models).toHaveLength(2);
+    models.length = 0;
+    expect(await library.addFolder('~/y')).toContain('watched');
+  });
+});
+
+describe('a search', () => {
+  const result = (repository: string) => ({
+    models: [{ repository, downloads: 1, likes: 0, updated: null, gated: false }],
+  });
+
+  it('shows what was looked for last, whichever answer comes last', async () => {
+    const answers = held();
+    const finder = new Finder(api);
+    const both = [finder.look('one'), finder.look('two')];
+    await until(() => answers.length === 2);
+    answers[1]?.(result('o/two'));
+    await both[1];
+    answers[0]?.(result('o/one'));
+    await both[0];
+    expect(finder.found).toMatchObject({ kind: 'results', words: 'two' });
+    expect(finder.looking).toBe(false);
+  });
+
+  it('goes from a result to its repository and back', async () => {
+    network.override = ({ path }: Sent) =>
+      path.includes('/search?')
+        ? Response.json(result('o/r'))
+        : Response.json({ repository: 'o/r', revision: 'x', licence: null, gated: false, files: [] });
+    const finder = new Finder(api);
+    await finder.look('some words');
+    expect(network.requests[0]?.path).toBe('/tierbar/v1/hub/search?q=some%20words');
+    await finder.open('o/r');
+    expect(network.requests[1]?.path).toBe('/tierbar/v1/hub/repository?id=o%2Fr');
+    expect(finder.found?.kind).toBe('repository');
+    finder.back();
+    expect(finder.found).toMatchObject({ kind: 'results', words: 'some words' });
+  });
+
+  it('keeps its results when one of them cannot be opened', async () => {
+    network.override = ({ path }) =>
+      path.includes('/search?')
+        ? Response.json(result('o/r'))
+        : refusal(403, 'access_denied', 'it wants a token');
+    const finder = new Finder(api);
+    await finder.look('words');
+    await finder.open('o/r');
+    expect(finder.problem?.code).toBe('access_denied');
+    expect(finder.found?.kind).toBe('results');
+  });
+
+  it('asks for the verdict of a reference', async () => {
+    network.override = () => Response.json(verdict({ estimated: true }));
+    const finder = new Finder(api);
+    await finder.look('o/r:Q4_K_M');
+    expect(network.requests[0]?.path).toBe('/tierbar/v1/models/fit?model=o%2Fr%3AQ4_K_M');
+    expect(finder.found).toMatchObject({
+      kind: 'file',
+      file: { reference: 'o/r:Q4_K_M', fit: { estimated: true } },
+    });
+  });
+});

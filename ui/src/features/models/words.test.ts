@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { download, offered, refused, verdict } from '../../testing/models';
+import {
+  expectedSpeed,
+  fitOf,
+  percent,
+  preselected,
+  progressText,
+  quantLabel,
+  speedError,
+  stem,
+} from './words';
+
+describe('a verdict in one word', () => {
+  it('tells what fits, what fits with a warning, what reads from the disk, and what is too large', () => {
+    expect(fitOf(verdict())).toBe('fits');
+    expect(fitOf(verdict({ warning: 'close something' }))).toBe('tight');
+    expect(fitOf(verdict({ placement: 'mmap', warning: 'slow' }))).toBe('disk');
+    expect(fitOf(refused())).toBe('refused');
+  });
+
+  it('gives a speed as a range, or as one figure where both ends are the same', () => {
+    const speed = { active_bytes: 0, paged_bytes: 0, measured: null, error: null };
+    expect(expectedSpeed({ ...speed, low: 4.25, high: 12.6 })).toBe('4.3 to 13 tok/s');
+    expect(expectedSpeed({ ...speed, low: 20.1, high: 20.3 })).toBe('20 tok/s');
+  });
+
+  it('tells on which side what was measured lay', () => {
+    expect([0, -0.2, 0.134].map(speedError)).toEqual([
+      'as expected',
+      '20 % slower than expected',
+      '13 % faster than expected',
+    ]);
+  });
+});
+
+describe('a download in words', () => {
+  it('has its amounts, rate and time while it goes on, and no rate once it stands', () => {
+    expect(progressText(download('a'))).toBe('Downloading · 1 GB of 4 GB · 50 MB/s · 1 min left');
+    expect(progressText(download('a', { state: 'paused' }))).toBe('Paused · 1 GB of 4 GB');
+    expect(progressText(download('a', { state: 'done' }))).toBe('Done: verified · 4 GB');
+  });
+
+  it('promises no share of what has no size yet', () => {
+    const unknown = download('a', { total_bytes: null, eta_seconds: null });
+    expect(percent(unknown)).toBeNull();
+    expect(progressText(unknown)).toBe('Downloading · 1 GB · 50 MB/s');
+  });
+
+  it('does not say 100 % before the last byte', () => {
+    expect(percent(download('a', { received_bytes: 3_999_999_999 }))).toBe('99 %');
+    expect(percent(download('a', { received_bytes: 4_000_000_000 }))).toBe('100 %');
+  });
+
+  it('is named after its file', () => {
+    expect(stem('sub/folder/model-Q4.GGUF')).toBe('model-Q4');
+  });
+});
+
+describe('a list of quants', () => {
+  it('tells size, fit and advice of each', () => {
+    expect(quantLabel(offered('o/r:Q4_K_M', { recommended: true }))).toBe('Q4_K_M, 5 GB, fits, recommended');
+    expect(quantLabel(offered('o/r:Q8_0', { size_bytes: null, fit: refused() }))).toBe(
+      'Q8_0, size unknown, too large',
+    );
+  });
+
+  it('begins with the advised one, else with the first that is not refused', () => {
+    const large = offered('o/r:Q8_0', { fit: refused() });
+    const small = offered('o/r:Q4_0');
+    expect(preselected([large, small, offered('o/r:Q3', { recommended: true })])?.quant).toBe('Q3');
+    expect(preselected([large, small])?.quant).toBe('Q4_0');
+    expect(preselected([large])?.quant).toBe('Q8_0');
+    expect(preselected([])).toBeUndefined();
+  });
+});

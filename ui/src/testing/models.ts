@@ -1,0 +1,142 @@
+import type {
+  CatalogModel,
+  DownloadStatus,
+  LibraryModel,
+  ModelAccount,
+  OfferedFile,
+  Verdict,
+} from '../platform/api';
+
+export const GIB = 2 ** 30;
+
+export function account(parts: Partial<ModelAccount> = {}): ModelAccount {
+  return {
+    architecture: 'llama',
+    name: null,
+    quant: 'Q4_1',
+    file_bytes: 98_000_000,
+    parts: 1,
+    dense_bytes: 80_000_000,
+    embedding_bytes: 18_000_000,
+    per_layer_embedding_bytes: 0,
+    expert_bytes: 0,
+    parameters: 135_000_000,
+    tied_output: true,
+    layers: 30,
+    heads: 9,
+    kv_heads: 3,
+    experts: 0,
+    experts_used: 0,
+    embedding: 576,
+    vocabulary: 49152,
+    context_train: 8192,
+    kv: { full_elements_per_token: 11520, sliding_elements_per_cell: 0, window: 0, state_bytes: 0 },
+    chat_template: true,
+    thinking: false,
+    tools: false,
+    ...parts,
+  };
+}
+
+/** On a 16 GB machine whose models may take 12 GiB. */
+export function verdict(parts: Partial<Verdict> = {}): Verdict {
+  return {
+    placement: 'resident',
+    summary: 'it needs 3.5 GiB of 12 GiB',
+    warning: null,
+    lines: [
+      { what: 'dense_weights', bytes: 2.5 * GIB },
+      { what: 'kv_cache', bytes: 0.75 * GIB },
+      { what: 'app', bytes: 0.25 * GIB },
+    ],
+    total_bytes: 3.5 * GIB,
+    budget_bytes: 12 * GIB,
+    ram_bytes: 16 * GIB,
+    context_tokens: 4096,
+    kv_cache: 'f16',
+    largest_context_tokens: 65536,
+    gpu: null,
+    speed: null,
+    instead: null,
+    estimated: false,
+    ...parts,
+  };
+}
+
+export function refused(parts: Partial<Verdict> = {}): Verdict {
+  return verdict({
+    placement: 'refused',
+    summary: 'it needs 20 GiB and models may take 12 GiB',
+    lines: [{ what: 'dense_weights', bytes: 20 * GIB }],
+    total_bytes: 20 * GIB,
+    largest_context_tokens: null,
+    instead: { quant: 'Q2_K', reference: 'o/big-GGUF:Q2_K', size_bytes: 9_000_000_000, placement: 'mmap' },
+    ...parts,
+  });
+}
+
+export function localModel(id: string, parts: Partial<LibraryModel> = {}): LibraryModel {
+  return {
+    id,
+    path: `/data/models/${id}.gguf`,
+    size_bytes: 98_000_000,
+    keeper: 'tierbar',
+    account: account(),
+    error: null,
+    reference: null,
+    sha256: null,
+    tiers: [],
+    fit: verdict(),
+    ...parts,
+  };
+}
+
+export function offered(reference: string, parts: Partial<OfferedFile> = {}): OfferedFile {
+  const quant = reference.split(':').at(-1) ?? '';
+  return {
+    quant,
+    reference,
+    file: `${quant}.gguf`,
+    parts: 1,
+    size_bytes: 5_000_000_000,
+    sha256: null,
+    recommended: false,
+    installed: false,
+    fit: verdict(),
+    ...parts,
+  };
+}
+
+export function catalogModel(name: string, parts: Partial<CatalogModel> = {}): CatalogModel {
+  return {
+    id: name.toLowerCase(),
+    name,
+    about: 'Good at something.',
+    tier: null,
+    default: false,
+    kind: 'chat',
+    repository: `o/${name}-GGUF`,
+    licence: 'Apache-2.0',
+    context_tokens: 4096,
+    kv_cache: 'f16',
+    quants: [offered(`o/${name}-GGUF:Q4_K_M`, { recommended: true })],
+    ...parts,
+  };
+}
+
+export function download(id: string, parts: Partial<DownloadStatus> = {}): DownloadStatus {
+  return {
+    id,
+    reference: `o/${id}-GGUF:Q4_K_M`,
+    file: `${id}-Q4_K_M.gguf`,
+    state: 'downloading',
+    priority: 'normal',
+    received_bytes: 1_000_000_000,
+    total_bytes: 4_000_000_000,
+    bytes_per_second: 50_000_000,
+    eta_seconds: 60,
+    reason: null,
+    warnings: [],
+    ...parts,
+  };
+}
