@@ -66,6 +66,61 @@ fn every_class_of_bytes_is_in_the_sum() {
 }
 
 #[test]
+fn every_plan_keeps_room_for_the_embedder_and_the_app() {
+    let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
+    let plan = plan_load(&accounts::smollm2_135m(), 4096, KvCache::F16, &budget).unwrap();
+    assert_eq!(plan.bytes(LineKind::Embedder), 146_146_432 + 32 * MIB);
+    assert_eq!(plan.bytes(LineKind::App), 96 * MIB);
+    assert_eq!(plan.bytes(LineKind::KvCache), 4096 * 23_040);
+}
+
+#[test]
+fn embeddings_of_which_a_token_reads_a_row_may_stay_on_the_disk_of_any_machine() {
+    let placed = |tied_output, over: u64| {
+        let model = ModelAccount {
+            embedding_bytes: GIB,
+            per_layer_embedding_bytes: GIB,
+            dense_bytes: 11 * GIB,
+            tied_output,
+            ..accounts::smollm2_135m()
+        };
+        let budget = Budget {
+            total_bytes: needs(&model, 512, KvCache::F16).total_bytes() - over,
+            max_loaded: 1,
+        };
+        let plan = place(&model, 512, KvCache::F16, &budget);
+        (plan.placement, plan.bytes(LineKind::PagedWeights))
+    };
+    assert_eq!(placed(false, 0), (Placement::Resident, 0));
+    assert_eq!(placed(false, 2 * GIB), (Placement::Mmap, 2 * GIB));
+    assert_eq!(placed(false, 2 * GIB + 1), (Placement::Refused, 0));
+    // A tied table is the output layer, which each token reads.
+    assert_eq!(placed(true, GIB), (Placement::Mmap, GIB));
+    assert_eq!(placed(true, GIB + 1), (Placement::Refused, 0));
+}
+
+#[test]
+fn some_of_the_experts_must_fit() {
+    let model = accounts::qwen35_35b(11_391_613_568);
+    let rows = model.row_read_bytes();
+    let placed = |over: u64| {
+        let total_bytes = needs(&model, 512, KvCache::F16).total_bytes() - over;
+        let budget = Budget {
+            total_bytes,
+            max_loaded: 1,
+        };
+        place(&model, 512, KvCache::F16, &budget)
+    };
+    let plan = placed(rows + model.expert_bytes - 1);
+    assert_eq!(plan.placement, Placement::Mmap);
+    assert_eq!(plan.bytes(LineKind::ResidentExperts), 1);
+    assert_eq!(
+        placed(rows + model.expert_bytes).placement,
+        Placement::Refused
+    );
+}
+
+#[test]
 fn a_refused_load_says_what_it_needs_and_the_context_that_would_fit() {
     let model = accounts::smollm2_135m();
     let budget = |total_bytes| Budget {

@@ -20,8 +20,8 @@ pub struct Offer {
 /// Above 8-bit quants, which have 8.5 bits per weight and some metadata, a larger file only costs speed.
 const MOST_BITS: u64 = 9;
 
-/// The quant to take on this machine: the largest that stays in memory, else the largest that runs; `None` if none does.
-/// Quants of more than 8 bits are taken only where there are no others.
+/// The quant to take on this machine: the largest that stays in memory, else the one that leaves least on the disk; `None`
+/// if none runs. Quants of more than 8 bits are taken only where there are no others.
 ///
 /// Each quant's bytes are `model`'s, scaled by the files' sizes.
 #[must_use]
@@ -43,7 +43,10 @@ pub fn recommend(
             (offer, place(&scaled, context, kv, &budget).placement)
         })
         .filter(|(_, placement)| *placement != Placement::Refused)
-        .min_by_key(|(offer, placement)| (placement.rank(), std::cmp::Reverse(offer.size_bytes)))
+        .min_by_key(|(offer, placement)| match placement {
+            Placement::Resident => (placement.rank(), u64::MAX - offer.size_bytes),
+            _ => (placement.rank(), offer.size_bytes),
+        })
         .map(|(offer, placement)| Instead {
             quant: offer.quant.clone(),
             reference: offer.reference.clone(),

@@ -1,0 +1,99 @@
+use super::*;
+
+#[test]
+fn qwen_35b_iq2_m_with_12288_tokens_and_a_q4_0_cache_runs_in_the_memory_of_16_gb() {
+    let model = accounts::qwen35_35b(11_391_613_568);
+    let verdict = verdict(&model, 12_288, KvCache::Q4_0, &Machine::mac(16 * GIB), &[]);
+    assert_eq!(verdict.placement, Placement::Resident);
+    assert_eq!(verdict.summary, "Runs fully in memory: 11.5 of 12.0 GiB.");
+    assert_eq!(verdict.warning, None);
+    assert_eq!(
+        line(&verdict, LineKind::KvCache),
+        5760 * 12_288 + 65_863_680
+    );
+    let gpu = verdict.gpu.unwrap();
+    assert_eq!((gpu.layers, gpu.layers_all), (41, 41));
+    assert!(verdict.largest_context_tokens.unwrap() > 12_288);
+}
+
+#[test]
+fn with_the_older_working_set_some_of_its_layers_stay_on_the_cpu() {
+    let model = accounts::qwen35_35b(11_391_613_568);
+    let older = Machine::new(16 * GIB, Some(OLDER_16));
+    let verdict = verdict(&model, 12_288, KvCache::Q4_0, &older, &[]);
+    assert_eq!(verdict.placement, Placement::Resident);
+    let gpu = verdict.gpu.unwrap();
+    assert!((30..41).contains(&gpu.layers), "{gpu:?}");
+    assert_eq!(gpu.limit_bytes, OLDER_16 - GIB / 2);
+    assert!(gpu.bytes <= gpu.limit_bytes);
+    let warning = verdict.warning.unwrap();
+    assert!(
+        warning.contains(&format!("{} of its 41 layers", gpu.layers)),
+        "{warning}"
+    );
+}
+
+#[test]
+fn qwen_9b_q4_k_m_with_4096_tokens_runs_on_8_gb_with_a_warning() {
+    let model = accounts::qwen35_9b(5_680_522_464);
+    let verdict = verdict(&model, 4096, KvCache::F16, &Machine::mac(8 * GIB), &[]);
+    assert_eq!(verdict.placement, Placement::Mmap);
+    assert_eq!(verdict.total_bytes, 5 * GIB);
+    let warning = verdict.warning.unwrap();
+    assert!(warning.contains("close other programs"), "{warning}");
+    // The same on 16 GB needs no warning.
+    let roomy = super::super::verdict(&model, 4096, KvCache::F16, &Machine::mac(16 * GIB), &[]);
+    assert_eq!(
+        (roomy.placement, roomy.warning),
+        (Placement::Resident, None)
+    );
+}
+
+#[test]
+fn qwen_35b_q4_k_m_reads_experts_from_the_disk_on_16_gb_and_iq2_m_is_told_instead() {
+    let model = accounts::qwen35_35b(22_016_023_168);
+    let offers = accounts::qwen35_35b_offers();
+    let verdict = verdict(
+        &model,
+        12_288,
+        KvCache::Q4_0,
+        &Machine::mac(16 * GIB),
+        &offers,
+    );
+    assert_eq!(verdict.placement, Placement::Mmap);
+    assert_eq!(verdict.total_bytes, verdict.budget_bytes);
+    assert_eq!(
+        line(&verdict, LineKind::PagedExperts) + line(&verdict, LineKind::ResidentExperts),
+        model.expert_bytes
+    );
+    assert!(verdict.warning.unwrap().contains("wait on the disk"));
+    let instead = verdict.instead.unwrap();
+    assert_eq!(instead.quant, "UD-IQ2_M");
+    assert_eq!(instead.placement, Placement::Resident);
+}
+
+#[test]
+fn a_dense_model_that_is_too_large_is_refused_with_the_context_that_would_do() {
+    let model = accounts::qwen35_9b(9_527_502_048);
+    let verdict = verdict(&model, 262_144, KvCache::F16, &Machine::mac(16 * GIB), &[]);
+    assert_eq!(verdict.placement, Placement::Refused);
+    assert_eq!((verdict.gpu, verdict.warning), (None, None));
+    let largest = verdict.largest_context_tokens.unwrap();
+    assert_eq!(
+        super::super::verdict(&model, largest, KvCache::F16, &Machine::mac(16 * GIB), &[])
+            .placement,
+        Placement::Mmap
+    );
+    assert!(
+        verdict
+            .summary
+            .starts_with("Does not run here: with a context of 262144 tokens it needs "),
+        "{}",
+        verdict.summary
+    );
+    assert!(
+        verdict
+            .summary
+            .ends_with(&format!("It would run with {largest} tokens."))
+    );
+}

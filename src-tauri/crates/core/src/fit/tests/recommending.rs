@@ -1,0 +1,61 @@
+use super::*;
+
+fn recommended(ram: u64) -> Option<String> {
+    let model = accounts::qwen35_35b(11_391_613_568);
+    let offers = accounts::qwen35_35b_offers();
+    let machine = Machine::mac(ram * GIB);
+    recommend(&model, 12_288, KvCache::Q4_0, &machine, &offers).map(|instead| instead.quant)
+}
+
+#[test]
+fn the_largest_quant_that_stays_in_memory_is_recommended() {
+    assert_eq!(recommended(16).as_deref(), Some("UD-IQ2_M"));
+    assert_eq!(recommended(24).as_deref(), Some("UD-IQ4_XS"));
+    assert_eq!(recommended(48).as_deref(), Some("Q8_0"));
+}
+
+#[test]
+fn where_none_stays_in_memory_the_one_that_leaves_least_on_the_disk_is() {
+    assert_eq!(recommended(8).as_deref(), Some("UD-IQ2_XXS"));
+}
+
+#[test]
+fn where_none_runs_none_is() {
+    let model = accounts::qwen35_9b(5_680_522_464);
+    let offers = [offer("Q4_K_M", 5_680_522_464)];
+    let machine = Machine::mac(4 * GIB);
+    assert_eq!(
+        recommend(&model, 4096, KvCache::F16, &machine, &offers),
+        None
+    );
+}
+
+#[test]
+fn sixteen_bits_are_recommended_only_where_there_is_nothing_else() {
+    let model = accounts::smollm2_135m();
+    let machine = Machine::mac(64 * GIB);
+    let quant = |offers: &[Offer]| {
+        recommend(&model, 4096, KvCache::F16, &machine, offers).map(|instead| instead.quant)
+    };
+    let (fine, coarse) = (offer("F16", 271_000_000), offer("Q8_0", 144_800_000));
+    assert_eq!(quant(&[fine.clone(), coarse]).as_deref(), Some("Q8_0"));
+    assert_eq!(quant(&[fine]).as_deref(), Some("F16"));
+}
+
+#[test]
+fn a_model_that_is_fully_in_memory_has_nothing_to_take_instead() {
+    let model = accounts::qwen35_35b(11_391_613_568);
+    let offers = accounts::qwen35_35b_offers();
+    let verdict = verdict(
+        &model,
+        4096,
+        KvCache::Q4_0,
+        &Machine::mac(64 * GIB),
+        &offers,
+    );
+    assert_eq!(verdict.instead, None);
+}
+
+fn offer(quant: &str, size_bytes: u64) -> Offer {
+    accounts::offer(quant, size_bytes)
+}

@@ -1,0 +1,131 @@
+use super::*;
+
+const MEMORY: u64 = 100_000_000_000;
+
+fn machine(ram: u64, disk: Option<u64>) -> Machine {
+    Machine {
+        memory_bandwidth: Some(MEMORY),
+        disk_bandwidth: disk,
+        ..Machine::mac(ram * GIB)
+    }
+}
+
+fn estimate(model: &ModelAccount, machine: &Machine) -> Option<SpeedEstimate> {
+    verdict(model, 4096, KvCache::F16, machine, &[]).speed
+}
+
+#[test]
+fn a_dense_model_reads_its_weights_and_half_a_context_for_each_token() {
+    let model = accounts::qwen35_9b(5_680_522_464);
+    let speed = estimate(&model, &machine(16, None)).unwrap();
+    let cache = model.kv.bytes(2048, 512, KvCache::F16);
+    let row = model.embedding_bytes / 248_320;
+    assert_eq!(speed.active_bytes, model.dense_bytes + row + cache);
+    assert_eq!(speed.paged_bytes, 0);
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "compared to a tenth of a percent"
+    )]
+    let fastest = MEMORY as f64 / speed.active_bytes as f64;
+    assert!(speed.low < speed.high && speed.high < fastest, "{speed:?}");
+    assert!((speed.high / fastest - 0.9).abs() < 1e-3, "{speed:?}");
+}
+
+#[test]
+fn a_tied_output_is_read_whole_and_embeddings_per_layer_by_the_row() {
+    let tied = accounts::smollm2_135m();
+    let speed = estimate(&tied, &machine(16, None)).unwrap();
+    let cache = tied.kv.bytes(2048, 512, KvCache::F16);
+    assert_eq!(
+        speed.active_bytes,
+        tied.dense_bytes + tied.embedding_bytes + cache
+    );
+    let per_layer = ModelAccount {
+        per_layer_embedding_bytes: 49_152 * 7,
+        ..tied
+    };
+    let with_rows = estimate(&per_layer, &machine(16, None)).unwrap();
+    assert_eq!(with_rows.active_bytes, speed.active_bytes + 7);
+}
+
+#[test]
+fn a_mixture_reads_the_experts_that_a_token_uses() {
+    let model = accounts::qwen35_35b(11_391_613_568);
+    let speed = estimate(&model, &machine(16, None)).unwrap();
+    let rest = model.dense_bytes
+        + model.embedding_bytes / 248_320
+        + model.kv.bytes(2048, 512, KvCache::F16);
+    assert_eq!(
+        speed.active_bytes - rest,
+        model.expert_bytes / 256 * 8 + model.expert_bytes % 256 * 8 / 256
+    );
+}
+
+#[test]
+fn experts_on_the_disk_make_it_slower_and_need_the_disks_bandwidth() {
+    let model = accounts::qwen35_35b(22_016_023_168);
+    assert_eq!(estimate(&model, &machine(16, None)), None);
+    let slow = estimate(&model, &machine(16, Some(1_000_000_000))).unwrap();
+    let fast = estimate(&model, &machine(16, Some(5_000_000_000))).unwrap();
+    let resident = estimate(&model, &machine(32, None)).unwrap();
+    assert!(slow.paged_bytes > 0 && slow.paged_bytes < slow.active_bytes);
+    assert_eq!(resident.paged_bytes, 0);
+    assert!(slow.high < fast.high && fast.high < resident.high);
+    assert!(slow.low < fast.low && fast.low < resident.low);
+}
+
+#[test]
+#[expect(clippy::cast_precision_loss, reason = "compared to a millionth")]
+fn the_range_stands_on_its_factors() {
+    let disk = 2_000_000_000;
+    let close =
+        |left: f64, right: f64| assert!((left / right - 1.0).abs() < 1e-6, "{left} {right}");
+    let seconds = |bytes: u64, rate: u64, part: f64| bytes as f64 / rate as f64 / part;
+    let dense = estimate(&accounts::smollm2_135m(), &machine(16, None)).unwrap();
+    close(1.0 / dense.low, seconds(dense.active_bytes, MEMORY, 0.4));
+    close(1.0 / dense.high, seconds(dense.active_bytes, MEMORY, 0.9));
+    let mixture = accounts::qwen35_35b(22_016_023_168);
+    let experts = estimate(&mixture, &machine(16, Some(disk))).unwrap();
+    let (active, paged) = (experts.active_bytes, experts.paged_bytes);
+    close(
+        1.0 / experts.low,
+        seconds(active, MEMORY, 0.25) + seconds(paged, disk, 0.5),
+    );
+    close(
+        1.0 / experts.high,
+        seconds(active, MEMORY, 0.9) + seconds(paged, disk, 2.0),
+    );
+    // A dense model on a small machine: at worst all that is beyond the budget, at best nothing.
+    let model = accounts::qwen35_9b(5_680_522_464);
+    let small = estimate(&model, &machine(8, Some(disk))).unwrap();
+    let (active, paged) = (small.active_bytes, small.paged_bytes);
+    assert!(paged > 0 && paged < GIB);
+    close(
+        1.0 / small.low,
+        seconds(active, MEMORY, 0.4) + seconds(paged, disk, 0.5),
+    );
+    close(1.0 / small.high, seconds(active, MEMORY, 0.9));
+}
+
+#[test]
+fn there_is_no_estimate_before_the_memory_was_measured() {
+    let unmeasured = Machine::mac(16 * GIB);
+    assert_eq!(estimate(&accounts::smollm2_135m(), &unmeasured), None);
+}
+
+#[test]
+fn the_error_is_how_far_the_range_missed() {
+    let estimate = SpeedEstimate {
+        low: 10.0,
+        high: 20.0,
+        active_bytes: 1,
+        paged_bytes: 0,
+        measured: None,
+        error: None,
+    };
+    let error = |measured| estimate.with_measured(measured).error.unwrap();
+    assert!((error(8.0) + 0.2).abs() < 1e-9);
+    assert!(error(10.0).abs() < 1e-9 && error(15.0).abs() < 1e-9 && error(20.0).abs() < 1e-9);
+    assert!((error(25.0) - 0.25).abs() < 1e-9);
+    assert_eq!(estimate.with_measured(8.0).measured, Some(8.0));
+}
