@@ -2,9 +2,11 @@
 //! download queue that turns URLs into verified files. It knows nothing of models.
 
 mod platform;
+mod queue;
 mod transfer;
 mod web;
 
+pub use queue::{Job, Landed, Queue, QueueOptions};
 pub use transfer::{
     Fetched, FileSpec, Phase, Progress, RateLimit, Terms, TokenFor, discard, transfer,
     transfer_with,

@@ -1,0 +1,232 @@
+//! What the owner is asked to do.
+
+use super::{
+    Job,
+    entry::{self, Entry, Standing},
+    owner::{Owner, discard, limit, slots},
+};
+use crate::transfer::Phase;
+use tierbar_core::{
+    Code, Error,
+    download::{DownloadStatus, Priority},
+};
+use tokio::sync::oneshot;
+
+/// More than this in the list only if something is wrong with whoever adds them.
+const LONGEST: usize = 256;
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
+
+#[derive(Debug)]
+pub(super) enum Command {
+    Add {
+        job: Job,
+        reply: Reply<(DownloadStatus, bool)>,
+    },
+    Pause {
+        id: String,
+        reply: Reply<DownloadStatus>,
+    },
+    Resume {
+        id: String,
+        reply: Reply<DownloadStatus>,
+    },
+    Prioritise {
+        id: String,
+        priority: Priority,
+        reply: Reply<DownloadStatus>,
+    },
+    Remove {
+        id: String,
+        reply: Reply<()>,
+    },
+    Configure {
+        rate_limit: u64,
+        at_once: u8,
+    },
+    Shutdown {
+        reply: oneshot::Sender<()>,
+    },
+}
+
+impl Owner {
+    /// Replies are sent after [`Self::settle`]: whoever gets one finds the list to agree with it.
+    pub(super) async fn command(&mut self, command: Command) {
+        // Whoever waits for a dropped reply is told of the shutdown.
+        if self.closing && !matches!(command, Command::Shutdown { .. }) {
+            return;
+        }
+        match command {
+            Command::Add { job, reply } => {
+                let added = self.add(job).await;
+                self.settle().await;
+                let answer = added.and_then(|(id, new)| Ok((self.find(&id)?.status(), new)));
+                let _ = reply.send(answer);
+            }
+            Command::Pause { id, reply } => {
+                let changed = self.pause(&id);
+                self.answer(&id, changed, reply).await;
+            }
+            Command::Resume { id, reply } => {
+                let changed = self.resume(&id);
+                self.answer(&id, changed, reply).await;
+            }
+            Command::Prioritise {
+                id,
+                priority,
+                reply,
+            } => {
+                let changed = self.find(&id).map(|entry| entry.job.priority = priority);
+                self.answer(&id, changed, reply).await;
+            }
+            Command::Remove { id, reply } => match self.find(&id) {
+                Ok(entry) if matches!(entry.standing, Standing::Done) => {
+                    self.entries.retain(|entry| entry.id != id);
+                    self.settle().await;
+                    let _ = reply.send(Ok(()));
+                }
+                Ok(entry) => {
+                    entry.cancel();
+                    entry.standing = Standing::Removed(vec![reply]);
+                    self.settle().await;
+                }
+                Err(error) => drop(reply.send(Err(error))),
+            },
+            Command::Configure {
+                rate_limit,
+                at_once,
+            } => {
+                self.rate.set(limit(rate_limit));
+                self.at_once = slots(at_once);
+                self.settle().await;
+            }
+            Command::Shutdown { reply } => {
+                self.closed.push(reply);
+                self.close();
+            }
+        }
+    }
+
+    async fn answer(&mut self, id: &str, changed: Result<(), Error>, reply: Reply<DownloadStatus>) {
+        self.settle().await;
+        let answer = changed.and_then(|()| self.find(id).map(|entry| entry.status()));
+        let _ = reply.send(answer);
+    }
+
+    /// One that is being removed is not found any more.
+    fn find(&mut self, id: &str) -> Result<&mut Entry, Error> {
+        let mut entries = self.entries.iter_mut();
+        entries
+            .find(|entry| entry.id == id && !matches!(entry.standing, Standing::Removed(_)))
+            .ok_or_else(|| {
+                Error::new(Code::NotFound, format!("there is no download {id}"))
+                    .hint("it may be done and gone from the list: see the list of downloads")
+            })
+    }
+
+    async fn add(&mut self, job: Job) -> Result<(String, bool), Error> {
+        entry::check(&job)?;
+        if let Some(entry) = self.entries.iter_mut().find(|entry| {
+            matches!(entry.standing, Standing::Wanted | Standing::Paused) && entry.is_of(&job)
+        }) {
+            entry.job.priority = entry.job.priority.max(job.priority);
+            // Whoever asks for it wants it to go on.
+            entry.standing = Standing::Wanted;
+            return Ok((entry.id.clone(), false));
+        }
+        let replaced: Vec<_> = (self.entries)
+            .extract_if(.., |entry| {
+                matches!(entry.standing, Standing::Failed(_) | Standing::Done) && entry.is_of(&job)
+            })
+            .collect();
+        let refused = self.refusal(&job);
+        let mut entry = Entry::new(job);
+        if let Err(error) = refused {
+            self.entries.extend(replaced);
+            return Err(error);
+        }
+        for old in replaced {
+            entry.inherit(&old);
+            if let Standing::Failed(_) = old.standing {
+                let kept = std::slice::from_ref(&entry);
+                // It is in nobody's way.
+                if let Err(error) = discard(old, kept).await {
+                    tracing::warn!(%error, "what an earlier try left");
+                }
+            }
+        }
+        tracing::info!(
+            reference = entry.job.reference,
+            id = entry.id,
+            "download added"
+        );
+        let id = entry.id.clone();
+        self.entries.push(entry);
+        Ok((id, true))
+    }
+
+    fn refusal(&self, job: &Job) -> Result<(), Error> {
+        let unfinished =
+            |entry: &&Entry| !matches!(entry.standing, Standing::Done | Standing::Removed(_));
+        let in_the_way = self
+            .entries
+            .iter()
+            .filter(unfinished)
+            .find(|entry| entry.collides(job));
+        if let Some(other) = in_the_way {
+            let message = format!(
+                "{} and {}, which is on the list of downloads, would both be {}",
+                job.reference,
+                other.job.reference,
+                other.file()
+            );
+            return Err(Error::new(Code::BadRequest, message).hint(
+                "wait until that one is done and rename its file, or remove it from the list",
+            ));
+        }
+        if self.entries.iter().filter(unfinished).count() >= LONGEST {
+            let message =
+                format!("there are {LONGEST} downloads on the list, and no more are taken");
+            return Err(
+                Error::new(Code::Overloaded, message).hint("remove some that are not needed")
+            );
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, id: &str) -> Result<(), Error> {
+        let entry = self.find(id)?;
+        let why = match entry.standing {
+            Standing::Done => "is done",
+            Standing::Failed(_) => "has failed and does not run",
+            _ => {
+                entry.cancel();
+                entry.standing = Standing::Paused;
+                return Ok(());
+            }
+        };
+        let message = format!(
+            "the download of {} {why}: there is nothing to pause",
+            entry.job.reference
+        );
+        Err(Error::new(Code::BadRequest, message))
+    }
+
+    fn resume(&mut self, id: &str) -> Result<(), Error> {
+        let entry = self.find(id)?;
+        if let Standing::Done = entry.standing {
+            let message = format!("the download of {} is done", entry.job.reference);
+            return Err(Error::new(Code::BadRequest, message));
+        }
+        // A run that waits ends, and the next one tries at once.
+        if entry
+            .task
+            .as_ref()
+            .is_some_and(|task| matches!(task.phase, Phase::Waiting { .. }))
+        {
+            entry.cancel();
+        }
+        entry.standing = Standing::Wanted;
+        Ok(())
+    }
+}

@@ -1,0 +1,317 @@
+//! One download of the list.
+
+use super::{
+    Job,
+    meter::Meter,
+    order::{Candidate, Running},
+    run::{Current, Whole},
+    secret,
+};
+use crate::transfer::{Phase, discard};
+use std::{fs, io, path::Path};
+use tierbar_core::{
+    Code, Error,
+    download::{DownloadState, DownloadStatus},
+};
+use tokio::{
+    sync::{oneshot, watch},
+    time::Instant,
+};
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: String,
+    pub(super) job: Job,
+    /// One for each file of the job.
+    pub(super) parts: Vec<Part>,
+    pub(super) standing: Standing,
+    /// A URL of it held a secret, which the last program took with it.
+    pub(super) withheld: bool,
+    /// Its run, from its start until it has told its end.
+    pub(super) task: Option<Task>,
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct Part {
+    pub(super) received: u64,
+    pub(super) total: Option<u64>,
+    pub(super) whole: Option<Whole>,
+}
+
+/// What is to become of it.
+#[derive(Debug)]
+pub(super) enum Standing {
+    /// Goes on whenever it is its turn.
+    Wanted,
+    /// By the user.
+    Paused,
+    /// Why, and what to do.
+    Failed(String),
+    Done,
+    /// To be deleted once its run has ended, and who waits for that.
+    Removed(Vec<oneshot::Sender<Result<(), Error>>>),
+}
+
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) cancel: CancellationToken,
+    pub(super) current: watch::Receiver<Current>,
+    pub(super) phase: Phase,
+    pub(super) landing: bool,
+    file: usize,
+    meter: Meter,
+}
+
+impl Task {
+    pub(super) fn new(cancel: CancellationToken, current: watch::Receiver<Current>) -> Self {
+        Self {
+            cancel,
+            current,
+            phase: Phase::Connecting,
+            landing: false,
+            file: 0,
+            meter: Meter::default(),
+        }
+    }
+}
+
+impl Entry {
+    pub(super) fn new(job: Job) -> Self {
+        let parts = job.files.iter().map(|file| Part {
+            total: file.size,
+            ..Part::default()
+        });
+        Self {
+            id: uuid::Uuid::new_v4().to_string(),
+            parts: parts.collect(),
+            job,
+            standing: Standing::Wanted,
+            withheld: false,
+            task: None,
+        }
+    }
+
+    /// Takes note of where its run is.
+    pub(super) fn observe(&mut self, now: Instant) {
+        let Some(task) = &mut self.task else { return };
+        let Current { file, progress } = task.current.borrow_and_update().clone();
+        let part = &mut self.parts[file];
+        if part.whole.is_none() {
+            part.received = progress.received;
+            part.total = progress.total.or(part.total);
+        }
+        // What was there before this phase, or of the next file, did not arrive in it.
+        if task.file != file || !matches!(progress.phase, Phase::Receiving) {
+            task.meter.reset();
+        }
+        task.file = file;
+        task.phase = progress.phase;
+        if matches!(task.phase, Phase::Receiving) {
+            let received = self.parts.iter().map(Part::received).sum();
+            task.meter.note(now, received);
+        }
+    }
+
+    /// It runs, and has not been told to end.
+    fn running(&self) -> Option<&Task> {
+        self.task
+            .as_ref()
+            .filter(|task| task.landing || !task.cancel.is_cancelled())
+    }
+
+    /// `None` if it does not mean to go on.
+    pub(super) fn candidate(&self, blocked: bool) -> Option<Candidate> {
+        let running = match self.running() {
+            Some(task) if task.landing || matches!(task.phase, Phase::Verifying) => {
+                Running::Finishing
+            }
+            Some(_) => Running::Yes,
+            None => Running::No,
+        };
+        matches!(self.standing, Standing::Wanted).then_some(Candidate {
+            priority: self.job.priority,
+            running,
+            blocked: blocked && self.task.is_none(),
+        })
+    }
+
+    pub(super) fn cancel(&self) {
+        if let Some(task) = &self.task {
+            task.cancel.cancel();
+        }
+    }
+
+    fn state(&self) -> (DownloadState, Option<String>) {
+        match &self.standing {
+            Standing::Done => (DownloadState::Done, None),
+            Standing::Failed(reason) => (DownloadState::Failed, Some(reason.clone())),
+            Standing::Paused => (DownloadState::Paused, None),
+            Standing::Wanted | Standing::Removed(_) => match self.running() {
+                None => (DownloadState::Queued, None),
+                Some(task) if task.landing => (DownloadState::Verifying, None),
+                Some(task) => match &task.phase {
+                    Phase::Connecting | Phase::Receiving => (DownloadState::Downloading, None),
+                    Phase::Waiting { reason, .. } => (DownloadState::Waiting, Some(reason.clone())),
+                    Phase::Verifying => (DownloadState::Verifying, None),
+                },
+            },
+        }
+    }
+
+    pub(super) fn status(&self) -> DownloadStatus {
+        let (state, reason) = self.state();
+        let received = self.parts.iter().map(Part::received).sum();
+        let total = self.parts.iter().map(Part::total).sum::<Option<u64>>();
+        let rate = match (state, &self.task) {
+            (DownloadState::Downloading, Some(task)) => task.meter.rate(),
+            _ => 0,
+        };
+        let left = total.map(|total| total.saturating_sub(received));
+        DownloadStatus {
+            id: self.id.clone(),
+            reference: self.job.reference.clone(),
+            file: self.file(),
+            state,
+            priority: self.job.priority,
+            received_bytes: received,
+            total_bytes: total,
+            bytes_per_second: rate,
+            eta_seconds: left.filter(|_| rate > 0).map(|left| left.div_ceil(rate)),
+            reason,
+            warnings: self.job.warnings.clone(),
+        }
+    }
+
+    pub(super) fn file(&self) -> String {
+        let first = self
+            .job
+            .files
+            .first()
+            .and_then(|file| file.dest.file_name());
+        first.unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Whether both would write one file, on a volume that may not tell `A` from `a`.
+    pub(super) fn collides(&self, job: &Job) -> bool {
+        let taken = |file: &crate::FileSpec| {
+            let name = folded(&file.dest);
+            self.job.files.iter().any(|own| folded(&own.dest) == name)
+        };
+        job.files.iter().any(taken)
+    }
+
+    /// Whether a job asks for what this entry fetches: the same reference, or the same files by another name.
+    pub(super) fn is_of(&self, job: &Job) -> bool {
+        let dests =
+            |job: &Job| -> Vec<_> { job.files.iter().map(|file| folded(&file.dest)).collect() };
+        let paths =
+            |job: &Job| -> Vec<_> { job.files.iter().map(|file| plain(&file.url)).collect() };
+        let same_files = dests(&self.job) == dests(job);
+        // A URL is told without its query, in which may stand what file it is.
+        let is_url = job.reference.contains("://");
+        if self.job.reference == job.reference {
+            same_files || !is_url
+        } else {
+            same_files && paths(&self.job) == paths(job)
+        }
+    }
+
+    /// Takes over the files that an earlier try has fetched whole.
+    pub(super) fn inherit(&mut self, old: &Self) {
+        for (file, part) in self.job.files.iter().zip(&mut self.parts) {
+            let mut files = old.job.files.iter().zip(&old.parts);
+            if let Some((earlier, left)) = files.find(|(it, _)| it.dest == file.dest) {
+                // Of a file without a hash it counts where it came from.
+                let same = file.sha256.is_some() || plain(&file.url) == plain(&earlier.url);
+                let whole = left.whole.as_ref();
+                part.whole = whole.filter(|whole| same && whole.is(file)).cloned();
+                part.received = left.received;
+            }
+        }
+    }
+
+    /// Deletes what has arrived. What was there before stays, and so do the files that are still `needed`.
+    pub(super) fn discard(&self, needed: impl Fn(&Path) -> bool) -> Result<(), Error> {
+        let mut failed = Ok(());
+        for (file, part) in self.job.files.iter().zip(&self.parts) {
+            if needed(&file.dest) {
+                continue;
+            }
+            let mut outcome = discard(&file.dest);
+            if part.whole.as_ref().is_some_and(|whole| whole.ours) {
+                outcome = outcome.and(remove_file(&file.dest));
+            }
+            if let Err(error) = outcome {
+                let message = format!(
+                    "what has arrived of {} cannot be deleted: {error}",
+                    file.dest.display()
+                );
+                failed = Err(Error::new(Code::Storage, message)
+                    .hint("delete it by hand, or it takes up space"));
+            }
+        }
+        failed
+    }
+}
+
+impl Part {
+    fn received(&self) -> u64 {
+        self.whole
+            .as_ref()
+            .map_or(self.received, |whole| whole.size)
+    }
+
+    fn total(&self) -> Option<u64> {
+        self.whole.as_ref().map(|whole| whole.size).or(self.total)
+    }
+}
+
+/// Whether the queue can take it.
+///
+/// # Errors
+/// [`Code::BadRequest`].
+pub(super) fn check(job: &Job) -> Result<(), Error> {
+    let refuse = |what: &str| {
+        let message = format!("the download of {} {what}", job.reference);
+        Err(Error::new(Code::BadRequest, message))
+    };
+    let mut names: Vec<_> = job.files.iter().map(|file| folded(&file.dest)).collect();
+    if names.is_empty() {
+        return refuse("has no files");
+    }
+    if !job
+        .files
+        .iter()
+        .all(|file| file.dest.is_absolute() && file.dest.file_name().is_some())
+    {
+        return refuse("has a file without a whole path");
+    }
+    names.sort();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return refuse(
+            "has two files of one name, on a volume that does not tell upper from lower case",
+        );
+    }
+    Ok(())
+}
+
+/// Without what differs between two signatures of one file.
+fn plain(url: &Url) -> Url {
+    let mut url = secret::withheld(url).unwrap_or_else(|| url.clone());
+    url.set_fragment(None);
+    url
+}
+
+fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// The name as a volume sees it that does not tell upper from lower case.
+pub(super) fn folded(path: &Path) -> String {
+    path.to_string_lossy().to_lowercase()
+}

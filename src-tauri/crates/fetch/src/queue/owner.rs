@@ -1,0 +1,366 @@
+//! The one task that owns the list: it takes commands and the runs' events, and after each sees to it that those run
+//! that should.
+
+use super::{
+    Queue,
+    commands::{Command, Reply},
+    entry::{self, Entry, Standing, Task},
+    order,
+    run::{Current, Effects, Event, Run, What},
+    saved::StateFile,
+};
+use crate::{
+    RateLimit,
+    transfer::{Phase, Progress},
+};
+use std::{path::PathBuf, sync::Arc, time::Duration};
+use tierbar_core::{Code, Error, config::DownloadsConfig, download::DownloadStatus};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::{Instant, MissedTickBehavior, interval},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How often a flow of bytes is told.
+const TICK: Duration = Duration::from_millis(250);
+/// Finished downloads that stay on the list.
+const LAST_DONE: usize = 20;
+pub(super) struct Owner {
+    /// By age; a finished one by when it finished.
+    pub(super) entries: Vec<Entry>,
+    effects: Effects,
+    pub(super) at_once: usize,
+    pub(super) rate: RateLimit,
+    file: StateFile,
+    events: mpsc::UnboundedSender<Event>,
+    seen: watch::Sender<Arc<Vec<DownloadStatus>>>,
+    /// About the list as it was read.
+    opened: Option<String>,
+    notices: watch::Sender<Vec<String>>,
+    pub(super) closing: bool,
+    pub(super) closed: Vec<oneshot::Sender<()>>,
+    /// Of removals, sent once the list without them is on the disk.
+    answers: Vec<(Reply<()>, Result<(), Error>)>,
+}
+
+impl Owner {
+    pub(super) fn start(
+        state_file: PathBuf,
+        effects: Effects,
+        at_once: u8,
+        rate: RateLimit,
+    ) -> Queue {
+        let (file, entries, opened) = StateFile::open(state_file);
+        let (commands, inbox) = mpsc::unbounded_channel();
+        let (events, happened) = mpsc::unbounded_channel();
+        let owner = Self {
+            entries,
+            effects,
+            at_once: slots(at_once),
+            rate,
+            file,
+            events,
+            seen: watch::Sender::default(),
+            notices: watch::Sender::new(opened.clone().into_iter().collect()),
+            opened,
+            closing: false,
+            closed: Vec::new(),
+            answers: Vec::new(),
+        };
+        owner.publish();
+        let queue = Queue {
+            commands,
+            seen: owner.seen.subscribe(),
+            notices: owner.notices.subscribe(),
+        };
+        tokio::spawn(owner.run(inbox, happened));
+        queue
+    }
+
+    async fn run(
+        mut self,
+        mut commands: mpsc::UnboundedReceiver<Command>,
+        mut events: mpsc::UnboundedReceiver<Event>,
+    ) {
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut handles = true;
+        self.settle().await;
+        while !self.closing || self.any_runs() {
+            tokio::select! {
+                command = commands.recv(), if handles => match command {
+                    Some(command) => self.command(command).await,
+                    None => {
+                        handles = false;
+                        self.close();
+                    }
+                },
+                Some(event) = events.recv() => {
+                    self.event(event);
+                    self.settle().await;
+                }
+                _ = tick.tick(), if self.any_runs() => {
+                    let now = Instant::now();
+                    self.entries.iter_mut().for_each(|entry| entry.observe(now));
+                    self.publish();
+                }
+            }
+        }
+        self.settle().await;
+        for closed in self.closed.drain(..) {
+            let _ = closed.send(());
+        }
+    }
+
+    fn any_runs(&self) -> bool {
+        self.entries.iter().any(|entry| entry.task.is_some())
+    }
+
+    /// Runs end, and start again with the next program: what is wanted stays wanted.
+    pub(super) fn close(&mut self) {
+        self.closing = true;
+        self.entries.iter().for_each(Entry::cancel);
+    }
+
+    fn event(&mut self, event: Event) {
+        let Some(at) = self.entries.iter().position(|entry| entry.id == event.id) else {
+            return;
+        };
+        let entry = &mut self.entries[at];
+        match event.what {
+            What::Moved => entry.observe(Instant::now()),
+            What::Whole { file, whole } => {
+                entry.parts[file].whole = Some(whole);
+                if let Some(task) = &mut entry.task {
+                    task.phase = Phase::Connecting;
+                }
+            }
+            What::Landing => {
+                if let Some(task) = &mut entry.task {
+                    task.landing = true;
+                }
+            }
+            What::Ended(result) => {
+                entry.observe(Instant::now());
+                let told_to = entry
+                    .task
+                    .take()
+                    .is_some_and(|task| task.cancel.is_cancelled());
+                self.ended(at, told_to, result);
+            }
+        }
+    }
+
+    fn ended(&mut self, at: usize, told_to: bool, result: Result<(), Error>) {
+        let entry = &mut self.entries[at];
+        let reference = &entry.job.reference;
+        match (result, &mut entry.standing) {
+            // It was all here before it could be stopped: then it is done, and only leaves the list.
+            (Ok(()), Standing::Removed(waiting)) => {
+                self.answers
+                    .extend(waiting.drain(..).map(|reply| (reply, Ok(()))));
+                self.entries.remove(at);
+            }
+            (Ok(()), _) => {
+                tracing::info!(reference, "download done");
+                entry.standing = Standing::Done;
+                let done = self.entries.remove(at);
+                self.entries.push(done);
+            }
+            (Err(error), Standing::Wanted) if !(told_to && error.code == Code::Cancelled) => {
+                tracing::warn!(reference, %error, "download failed");
+                entry.standing = Standing::Failed(sentence(&error));
+            }
+            // It was stopped, and stands as whoever stopped it said.
+            (Err(_), _) => {}
+        }
+    }
+
+    /// Makes everything agree with the list: what runs, what is seen, what is on the disk.
+    pub(super) async fn settle(&mut self) {
+        self.delete_removed().await;
+        self.forget_old();
+        if !self.closing {
+            self.start_and_stop();
+        }
+        self.publish();
+        if let Some(text) = self.file.unwritten(&self.entries) {
+            let failed = self.file.write(text).await.err();
+            if let Some(error) = &failed {
+                tracing::warn!(%error, "the list of downloads");
+            }
+            let told = self
+                .opened
+                .iter()
+                .cloned()
+                .chain(failed.map(|error| error.message));
+            let told: Vec<_> = told.collect();
+            self.notices.send_if_modified(|notices| {
+                let differ = *notices != told;
+                *notices = told;
+                differ
+            });
+        }
+        for (reply, answer) in self.answers.drain(..) {
+            let _ = reply.send(answer);
+        }
+    }
+
+    async fn delete_removed(&mut self) {
+        let gone: Vec<_> = (self.entries)
+            .extract_if(.., |entry| {
+                entry.task.is_none() && matches!(entry.standing, Standing::Removed(_))
+            })
+            .collect();
+        for mut entry in gone {
+            let waiting = match &mut entry.standing {
+                Standing::Removed(waiting) => std::mem::take(waiting),
+                _ => Vec::new(),
+            };
+            let outcome = discard(entry, &self.entries).await;
+            let answers = waiting.into_iter().map(|reply| (reply, outcome.clone()));
+            self.answers.extend(answers);
+        }
+    }
+
+    fn forget_old(&mut self) {
+        let done = |entry: &Entry| matches!(entry.standing, Standing::Done);
+        let mut surplus = self
+            .entries
+            .iter()
+            .filter(|entry| done(entry))
+            .count()
+            .saturating_sub(LAST_DONE);
+        self.entries.retain(|entry| {
+            let forget = surplus > 0 && done(entry);
+            surplus -= usize::from(forget);
+            !forget
+        });
+    }
+
+    fn start_and_stop(&mut self) {
+        let (wanted, _) = self.turns();
+        for (at, entry) in self.entries.iter().enumerate() {
+            if !wanted.contains(&at) && matches!(entry.standing, Standing::Wanted) {
+                entry.cancel();
+            }
+        }
+        let alive = self
+            .entries
+            .iter()
+            .filter(|entry| entry.task.is_some())
+            .count();
+        let free = self.at_once.saturating_sub(alive);
+        let next = wanted
+            .into_iter()
+            .filter(|&at| self.entries[at].task.is_none());
+        for at in next.take(free).collect::<Vec<_>>() {
+            self.start_run(at);
+        }
+    }
+
+    /// The entries that should run, and all that mean to go on in the order in which they go.
+    fn turns(&self) -> (Vec<usize>, Vec<usize>) {
+        let candidates: Vec<_> = (self.entries.iter().enumerate())
+            .filter_map(|(at, entry)| {
+                let blocked = self.entries.iter().any(|other| {
+                    other.id != entry.id
+                        && (other.task.is_some() || matches!(other.standing, Standing::Removed(_)))
+                        && other.collides(&entry.job)
+                });
+                Some((at, entry.candidate(blocked)?))
+            })
+            .collect();
+        let (positions, candidates): (Vec<_>, Vec<_>) = candidates.into_iter().unzip();
+        let place =
+            |indices: Vec<usize>| indices.into_iter().map(|index| positions[index]).collect();
+        (
+            place(order::wanted(&candidates, self.at_once)),
+            place(order::order(&candidates)),
+        )
+    }
+
+    fn start_run(&mut self, at: usize) {
+        let entry = &mut self.entries[at];
+        let cancel = CancellationToken::new();
+        let (current, seen) = watch::channel(Current {
+            file: 0,
+            progress: Progress {
+                received: entry.parts[0].received,
+                total: entry.parts[0].total,
+                phase: Phase::Connecting,
+            },
+        });
+        entry.task = Some(Task::new(cancel.clone(), seen));
+        let run = Run {
+            id: entry.id.clone(),
+            job: entry.job.clone(),
+            parts: entry.parts.clone(),
+            effects: self.effects.clone(),
+            current,
+            events: self.events.clone(),
+            cancel,
+        };
+        tokio::spawn(run.run());
+    }
+
+    fn publish(&self) {
+        let (_, going) = self.turns();
+        let stands = |wanted: fn(&Standing) -> bool| {
+            self.entries
+                .iter()
+                .filter(move |entry| wanted(&entry.standing))
+        };
+        let list: Vec<_> = going
+            .into_iter()
+            .map(|at| &self.entries[at])
+            .chain(stands(|it| {
+                matches!(it, Standing::Paused | Standing::Failed(_))
+            }))
+            .chain(
+                stands(|it| matches!(it, Standing::Done))
+                    .collect::<Vec<_>>()
+                    .into_iter()
+                    .rev(),
+            )
+            .map(Entry::status)
+            .collect();
+        self.seen.send_if_modified(|seen| {
+            let differ = **seen != list;
+            if differ {
+                *seen = Arc::new(list);
+            }
+            differ
+        });
+    }
+}
+
+/// 0: no limit.
+pub(super) fn limit(rate_limit: u64) -> Option<u64> {
+    (rate_limit > 0).then_some(rate_limit)
+}
+
+pub(super) fn slots(at_once: u8) -> usize {
+    let allowed = DownloadsConfig::AT_ONCE;
+    at_once.clamp(*allowed.start(), *allowed.end()).into()
+}
+
+/// What happened, and what to do.
+fn sentence(error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{}: {hint}", error.message),
+        None => error.message.clone(),
+    }
+}
+
+/// Deletes what has arrived of a download, but for what others still need.
+pub(super) async fn discard(entry: Entry, others: &[Entry]) -> Result<(), Error> {
+    let needed: Vec<_> = (others.iter())
+        .filter(|other| !matches!(other.standing, Standing::Removed(_)))
+        .flat_map(|other| other.job.files.iter().map(|file| entry::folded(&file.dest)))
+        .collect();
+    // Deleting gigabytes takes a while on some volumes.
+    tokio::task::spawn_blocking(move || entry.discard(|path| needed.contains(&entry::folded(path))))
+        .await
+        .unwrap_or_else(|error| Err(Error::new(Code::Internal, error.to_string())))
+}

@@ -1,0 +1,207 @@
+//! One download's run: its files, one after the other, and what happens once they are all here.
+
+use super::{Job, Landed, entry::Part};
+use crate::{
+    FileSpec,
+    transfer::{Fetched, Phase, Progress},
+};
+use futures_util::{FutureExt as _, future::BoxFuture};
+use serde::{Deserialize, Serialize};
+use std::{any::Any, panic::AssertUnwindSafe, sync::Arc};
+use tierbar_core::{Code, Error};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+/// One file's transfer, as the queue sees it.
+pub(super) struct Work {
+    pub(super) spec: FileSpec,
+    pub(super) progress: watch::Sender<Progress>,
+    pub(super) cancel: CancellationToken,
+}
+
+pub(super) type Transfer =
+    Arc<dyn Fn(Work) -> BoxFuture<'static, Result<Fetched, Error>> + Send + Sync>;
+
+/// What a run does to the world.
+#[derive(Clone)]
+pub(super) struct Effects {
+    pub(super) transfer: Transfer,
+    pub(super) landed: Landed,
+}
+
+/// Where a run is.
+#[derive(Debug, Clone)]
+pub(super) struct Current {
+    pub(super) file: usize,
+    pub(super) progress: Progress,
+}
+
+/// What a run tells the owner. All of one run come in order, and `Ended` last.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) id: String,
+    pub(super) what: What,
+}
+
+#[derive(Debug)]
+pub(super) enum What {
+    /// Something else than bytes has changed.
+    Moved,
+    Whole {
+        file: usize,
+        whole: Whole,
+    },
+    /// All files are here, and cancelling it has no effect any more.
+    Landing,
+    Ended(Result<(), Error>),
+}
+
+/// A file that is here and verified.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Whole {
+    pub(super) size: u64,
+    sha256: String,
+    etag: Option<String>,
+    /// Whether this download made the file; else it was there before.
+    pub(super) ours: bool,
+}
+
+impl Whole {
+    fn new(fetched: Fetched, ours: bool) -> Self {
+        let Fetched { size, sha256, etag } = fetched;
+        Self {
+            size,
+            sha256,
+            etag,
+            ours,
+        }
+    }
+
+    fn fetched(&self) -> Fetched {
+        Fetched {
+            size: self.size,
+            sha256: self.sha256.clone(),
+            etag: self.etag.clone(),
+        }
+    }
+
+    /// Whether it is the file that is meant, as far as anybody has said.
+    pub(super) fn is(&self, spec: &FileSpec) -> bool {
+        let hash = spec.sha256.as_ref();
+        spec.size.is_none_or(|size| size == self.size)
+            && hash.is_none_or(|hash| hash.eq_ignore_ascii_case(&self.sha256))
+    }
+}
+
+pub(super) struct Run {
+    pub(super) id: String,
+    pub(super) job: Job,
+    /// What an earlier run has fetched, file by file.
+    pub(super) parts: Vec<Part>,
+    pub(super) effects: Effects,
+    pub(super) current: watch::Sender<Current>,
+    pub(super) events: mpsc::UnboundedSender<Event>,
+    pub(super) cancel: CancellationToken,
+}
+
+impl Run {
+    /// Runs to the end and tells it, whatever happens.
+    pub(super) async fn run(mut self) {
+        let ended = AssertUnwindSafe(self.files()).catch_unwind().await;
+        let result = ended.unwrap_or_else(|panic| Err(defect(&self.job, panic.as_ref())));
+        self.tell(What::Ended(result));
+    }
+
+    async fn files(&mut self) -> Result<(), Error> {
+        let mut fetched = Vec::with_capacity(self.job.files.len());
+        for file in 0..self.job.files.len() {
+            let whole = match self.parts[file].whole.take() {
+                Some(whole) if still_there(&self.job.files[file], &whole).await => whole,
+                _ => self.file(file).await?,
+            };
+            fetched.push(whole.fetched());
+        }
+        if self.cancel.is_cancelled() {
+            return Err(Error::new(Code::Cancelled, "the download was stopped"));
+        }
+        self.tell(What::Landing);
+        (self.effects.landed)(&self.job, &fetched).await
+    }
+
+    async fn file(&mut self, file: usize) -> Result<Whole, Error> {
+        let spec = self.job.files[file].clone();
+        let ours = !tokio::fs::try_exists(&spec.dest).await.unwrap_or(false);
+        let start = Progress {
+            received: self.parts[file].received,
+            total: spec.size,
+            phase: Phase::Connecting,
+        };
+        let (progress, mut seen) = watch::channel(start);
+        let mut transfer = (self.effects.transfer)(Work {
+            spec,
+            progress,
+            cancel: self.cancel.clone(),
+        });
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = &mut transfer => break result,
+                Ok(()) = seen.changed() => {
+                    let progress = seen.borrow_and_update().clone();
+                    self.move_to(Current { file, progress });
+                }
+            }
+        };
+        // The last of it, so that a download that stops shows all that it has.
+        let progress = seen.borrow().clone();
+        self.move_to(Current { file, progress });
+        let whole = Whole::new(result?, ours);
+        self.tell(What::Whole {
+            file,
+            whole: whole.clone(),
+        });
+        Ok(whole)
+    }
+
+    /// Bytes are looked at now and then, by the owner; all else is told at once.
+    fn move_to(&self, current: Current) {
+        let before = self.current.send_replace(current.clone());
+        if before.file != current.file || !alike(&before.progress.phase, &current.progress.phase) {
+            self.tell(What::Moved);
+        }
+    }
+
+    fn tell(&self, what: What) {
+        // Fails only when the owner is gone, and with it whoever wanted to know.
+        let _ = self.events.send(Event {
+            id: self.id.clone(),
+            what,
+        });
+    }
+}
+
+fn alike(one: &Phase, other: &Phase) -> bool {
+    match (one, other) {
+        (Phase::Waiting { reason, .. }, Phase::Waiting { reason: other, .. }) => reason == other,
+        _ => std::mem::discriminant(one) == std::mem::discriminant(other),
+    }
+}
+
+async fn still_there(spec: &FileSpec, whole: &Whole) -> bool {
+    tokio::fs::metadata(&spec.dest)
+        .await
+        .is_ok_and(|file| file.is_file() && file.len() == whole.size)
+}
+
+fn defect(job: &Job, panic: &(dyn Any + Send)) -> Error {
+    let said = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    let message = format!(
+        "the download of {} met a defect of Tierbar: {said}",
+        job.reference
+    );
+    Error::new(Code::Internal, message).hint("try it again, and report it if it comes back")
+}

@@ -1,0 +1,230 @@
+//! The list on the disk: JSON that only the user can read, replaced whole. No tokens, no signed URLs.
+
+use super::{
+    Job,
+    entry::{Entry, Part, Standing},
+    run::Whole,
+    secret,
+};
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File},
+    io::{self, Read as _, Write as _},
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error};
+
+const VERSION: u32 = 1;
+/// Far more than the longest list.
+const LARGEST: u64 = 16 << 20;
+
+#[derive(Serialize, Deserialize)]
+struct Saved {
+    version: u32,
+    /// By age.
+    downloads: Vec<Download>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Download {
+    id: String,
+    #[serde(flatten)]
+    job: Job,
+    parts: Vec<SavedPart>,
+    state: State,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    /// A URL had a secret in it, which is not here.
+    #[serde(default)]
+    withheld: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SavedPart {
+    received: u64,
+    total: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    whole: Option<Whole>,
+}
+
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Wanted,
+    Paused,
+    Failed,
+    Done,
+    Removed,
+}
+
+/// The file, and what it held when it was last written.
+#[derive(Debug)]
+pub(super) struct StateFile {
+    path: PathBuf,
+    written: Vec<u8>,
+}
+
+impl StateFile {
+    /// The list as it was left, and what the user should know about it.
+    pub(super) fn open(path: PathBuf) -> (Self, Vec<Entry>, Option<String>) {
+        let read = read(&path);
+        let file = Self {
+            path,
+            written: Vec::new(),
+        };
+        match read {
+            Ok(entries) => (file, entries, None),
+            Err(why) => {
+                let mut bad = file.path.clone().into_os_string();
+                bad.push(".bad");
+                let kept = match fs::rename(&file.path, &bad) {
+                    Ok(()) => format!("it is kept as {}", Path::new(&bad).display()),
+                    Err(error) => format!("it cannot be kept aside: {error}"),
+                };
+                let notice = format!(
+                    "The list of downloads in {} cannot be used: {why}. The list starts empty; {kept}. What had \
+                     arrived is kept, and goes on when the model is asked for again.",
+                    file.path.display()
+                );
+                (file, Vec::new(), Some(notice))
+            }
+        }
+    }
+
+    /// What is to be written; `None` if that is there already.
+    pub(super) fn unwritten(&self, entries: &[Entry]) -> Option<Vec<u8>> {
+        let saved = Saved {
+            version: VERSION,
+            downloads: entries.iter().map(Download::of).collect(),
+        };
+        // Cannot fail: strings, numbers and lists of them.
+        let text = serde_json::to_vec_pretty(&saved).ok()?;
+        (text != self.written).then_some(text)
+    }
+
+    /// # Errors
+    /// [`Code::Storage`]; what was there before is still there.
+    pub(super) async fn write(&mut self, text: Vec<u8>) -> Result<(), Error> {
+        let path = self.path.clone();
+        let task = tokio::task::spawn_blocking(move || {
+            replace(&path, &text).map(|()| text).map_err(|error| {
+                let message = format!(
+                    "The list of downloads cannot be written to {}: {error}. Downloads go on, but the next start \
+                     will not know of what has changed since.",
+                    path.display()
+                );
+                Error::new(Code::Storage, message).hint("free some space")
+            })
+        });
+        self.written = task
+            .await
+            .unwrap_or_else(|error| Err(Error::new(Code::Internal, error.to_string())))?;
+        Ok(())
+    }
+}
+
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // 0600 from its first byte.
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text)?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|error| error.error)?;
+    // The new name is on the disk only once the folder is.
+    File::open(folder)?.sync_all()
+}
+
+fn read(path: &Path) -> Result<Vec<Entry>, String> {
+    let mut text = Vec::new();
+    match File::open(path) {
+        Ok(file) => file.take(LARGEST + 1).read_to_end(&mut text),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+    .map_err(|error| format!("it cannot be read ({error})"))?;
+    if text.len() as u64 > LARGEST {
+        return Err(format!("it is larger than {LARGEST} bytes"));
+    }
+    let garbage = |error: &dyn std::fmt::Display| format!("it is damaged ({error})");
+    let json: serde_json::Value = serde_json::from_slice(&text).map_err(|error| garbage(&error))?;
+    if let Some(version) = json["version"].as_u64().filter(|&it| it > VERSION.into()) {
+        return Err(format!(
+            "a newer Tierbar wrote it (format {version}; this one reads {VERSION})"
+        ));
+    }
+    let saved: Saved = serde_json::from_value(json).map_err(|error| garbage(&error))?;
+    let entries = saved.downloads.into_iter().map(Download::entry);
+    entries
+        .collect::<Result<_, _>>()
+        .map_err(|error| garbage(&error))
+}
+
+impl Download {
+    fn of(entry: &Entry) -> Self {
+        let mut job = entry.job.clone();
+        let mut withheld = entry.withheld;
+        for file in &mut job.files {
+            if let Some(url) = secret::withheld(&file.url) {
+                file.url = url;
+                withheld = true;
+            }
+        }
+        let (state, reason) = match &entry.standing {
+            Standing::Wanted => (State::Wanted, None),
+            Standing::Paused => (State::Paused, None),
+            Standing::Failed(reason) => (State::Failed, Some(reason.clone())),
+            Standing::Done => (State::Done, None),
+            Standing::Removed(_) => (State::Removed, None),
+        };
+        let parts = entry.parts.iter().map(|part| SavedPart {
+            received: part.received,
+            total: part.total,
+            whole: part.whole.clone(),
+        });
+        Self {
+            id: entry.id.clone(),
+            parts: parts.collect(),
+            job,
+            state,
+            reason,
+            withheld,
+        }
+    }
+
+    fn entry(self) -> Result<Entry, Error> {
+        super::entry::check(&self.job)?;
+        if self.parts.len() != self.job.files.len() {
+            return Err(Error::new(
+                Code::Storage,
+                "files and parts differ in number",
+            ));
+        }
+        let lost = self.withheld && matches!(self.state, State::Wanted | State::Paused);
+        let standing = match self.state {
+            _ if lost => Standing::Failed(
+                "Its address held a secret, which is not kept on the disk: ask for it again with the whole address, \
+                 and it goes on from what has arrived."
+                    .to_owned(),
+            ),
+            State::Wanted => Standing::Wanted,
+            State::Paused => Standing::Paused,
+            State::Failed => Standing::Failed(self.reason.unwrap_or_default()),
+            State::Done => Standing::Done,
+            State::Removed => Standing::Removed(Vec::new()),
+        };
+        let parts = self.parts.into_iter().map(|part| Part {
+            received: part.received,
+            total: part.total,
+            whole: part.whole,
+        });
+        Ok(Entry {
+            id: self.id,
+            parts: parts.collect(),
+            job: self.job,
+            standing,
+            withheld: self.withheld,
+            task: None,
+        })
+    }
+}

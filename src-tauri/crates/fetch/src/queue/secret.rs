@@ -1,0 +1,101 @@
+//! What of a URL may be written to the disk.
+//!
+//! A URL that a user gives may carry a secret: a name and a password, or a query that a server signed for a while. Such a
+//! URL is kept without them, and its download cannot go on by itself at the next start; an ordinary query, without
+//! which the server would not know the file, is kept.
+
+use url::Url;
+
+/// Names of query parameters, or parts of them, under which servers take signatures, tokens and passwords: S3's and
+/// Google's presigned URLs (`X-Amz-Signature`, `X-Goog-Credential`, `Expires` with `Signature`), CloudFront's (`Policy`,
+/// `Key-Pair-Id`), Azure's shared access signatures (`sig`), and what APIs call their keys.
+const PARTS: [&str; 8] = [
+    "x-amz-",
+    "x-goog-",
+    "signature",
+    "token",
+    "secret",
+    "passw",
+    "credential",
+    "auth",
+];
+const NAMES: [&str; 12] = [
+    "sig",
+    "sign",
+    "key",
+    "apikey",
+    "api_key",
+    "api-key",
+    "access_key",
+    "awsaccesskeyid",
+    "googleaccessid",
+    "key-pair-id",
+    "policy",
+    "jwt",
+];
+
+/// The URL without what nobody else should read; `None` if there is nothing of that kind in it.
+pub(super) fn withheld(url: &Url) -> Option<Url> {
+    let signed = url.query_pairs().any(|(name, _)| {
+        let name = name.to_lowercase();
+        NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
+    });
+    let user = !url.username().is_empty() || url.password().is_some();
+    if !signed && !user {
+        return None;
+    }
+    let mut kept = url.clone();
+    if signed {
+        // What is left of a signed query is of no use.
+        kept.set_query(None);
+    }
+    // Fails only for a URL without a host, which has neither.
+    let _ = kept.set_username("");
+    let _ = kept.set_password(None);
+    Some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_a_token_or_a_password_is_withheld() {
+        for (url, kept) in [
+            (
+                "https://s3.example/b/m.gguf?X-Amz-Algorithm=A&X-Amz-Signature=abc",
+                "https://s3.example/b/m.gguf",
+            ),
+            (
+                "https://blob.example/m.gguf?sv=2024&se=2026&SIG=abc",
+                "https://blob.example/m.gguf",
+            ),
+            (
+                "https://cdn.example/m.gguf?Expires=1&Key-Pair-Id=K&Policy=p",
+                "https://cdn.example/m.gguf",
+            ),
+            (
+                "https://x.example/m.gguf?download=1&access_token=abc",
+                "https://x.example/m.gguf",
+            ),
+            (
+                "https://user:word@x.example/m.gguf?download=1",
+                "https://x.example/m.gguf?download=1",
+            ),
+            ("https://user@x.example/m.gguf", "https://x.example/m.gguf"),
+        ] {
+            let withheld = withheld(&Url::parse(url).unwrap());
+            assert_eq!(withheld.unwrap().as_str(), kept, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_plain_query_is_kept_since_it_names_the_file() {
+        for url in [
+            "https://x.example/m.gguf",
+            "https://x.example/get?file=m.gguf&version=3&download=true",
+        ] {
+            assert_eq!(withheld(&Url::parse(url).unwrap()), None, "{url}");
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Who runs, and who waits.
+
+use super::*;
+use DownloadState::{Done, Downloading, Paused, Queued, Verifying, Waiting};
+use Priority::{High, Low, Normal};
+
+#[tokio::test(start_paused = true)]
+async fn one_runs_and_the_others_follow_by_priority_and_then_by_age() {
+    let mut stage = Stage::new(1);
+    stage.add("a", Normal).await;
+    let a = stage.call().await;
+    stage.add("low", Low).await;
+    stage.add("b", Normal).await;
+    stage.add("c", Normal).await;
+    let expected = [
+        ("a", Downloading),
+        ("b", Queued),
+        ("c", Queued),
+        ("low", Queued),
+    ];
+    assert_eq!(
+        stage.shown(),
+        expected.map(|(name, state)| (name.to_owned(), state))
+    );
+    stage.no_call().await;
+
+    a.finish();
+    for name in ["b", "c", "low"] {
+        let call = stage.call().await;
+        assert_eq!(call.name(), name);
+        call.finish();
+    }
+    stage.until("low", Done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_higher_priority_takes_the_place_of_a_lower_which_goes_on_later() {
+    let mut stage = Stage::new(1);
+    stage.cues.stubborn.store(true, Ordering::Relaxed);
+    stage.add("low", Low).await;
+    let low = stage.call().await;
+    stage.add("high", High).await;
+    low.cancelled().await;
+    assert_eq!(stage.status("low").state, Queued);
+    // Never more at once than allowed: the other one has not ended yet.
+    stage.no_call().await;
+    low.fail(Error::new(Code::Cancelled, "stopped"));
+    let high = stage.call().await;
+    assert_eq!(high.name(), "high");
+    high.finish();
+    let low = stage.call().await;
+    assert_eq!(low.name(), "low");
+    low.finish();
+    stage.until("low", Done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_equal_priority_interrupts_nobody_and_neither_does_an_older_one_that_comes_back() {
+    let mut stage = Stage::new(1);
+    let a = stage.add("a", Normal).await;
+    stage.call().await;
+    stage.add("b", Normal).await;
+    stage.queue.pause(&a).await.unwrap();
+    let b = stage.call().await;
+    stage.queue.resume(&a).await.unwrap();
+    stage.no_call().await;
+    assert!(!b.is_told_to_end());
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_lowest_of_those_that_run_makes_way() {
+    let mut stage = Stage::new(2);
+    stage.add("normal", Normal).await;
+    let normal = stage.call().await;
+    stage.add("low", Low).await;
+    let low = stage.call().await;
+    stage.add("high", High).await;
+    assert_eq!(stage.call().await.name(), "high");
+    assert!(low.is_told_to_end());
+    assert!(!normal.is_told_to_end());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_all_here_is_not_interrupted() {
+    let mut stage = Stage::new(1);
+    stage.add("low", Low).await;
+    let low = stage.call().await;
+    low.tell(1000, Phase::Verifying);
+    stage.until("low", Verifying).await;
+    stage.add("high", High).await;
+    stage.no_call().await;
+    assert!(!low.is_told_to_end());
+    low.finish();
+    assert_eq!(stage.call().await.name(), "high");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_changed_priority_counts_at_once() {
+    let mut stage = Stage::new(1);
+    stage.add("a", Normal).await;
+    let a = stage.call().await;
+    let b = stage.add("b", Normal).await;
+    let status = stage.queue.prioritise(&b, High).await.unwrap();
+    assert_eq!(status.priority, High);
+    assert_eq!(stage.call().await.name(), "b");
+    assert!(a.is_told_to_end());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_number_that_runs_at_once_changes_live() {
+    let mut stage = Stage::new(1);
+    for name in ["a", "b", "c"] {
+        stage.add(name, Normal).await;
+    }
+    let a = stage.call().await;
+    stage.queue.configure(0, 3);
+    let (b, c) = (stage.call().await, stage.call().await);
+    assert_eq!((b.name(), c.name()), ("b", "c"));
+    stage.queue.configure(0, 2);
+    c.cancelled().await;
+    assert!(!a.is_told_to_end() && !b.is_told_to_end());
+    stage.until("c", Queued).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn at_least_one_and_at_most_four_run() {
+    let mut stage = Stage::new(0);
+    for name in ["a", "b", "c", "d", "e"] {
+        stage.add(name, Normal).await;
+    }
+    let mut running = vec![stage.call().await];
+    stage.no_call().await;
+    stage.queue.configure(0, 200);
+    for _ in 1..4 {
+        running.push(stage.call().await);
+    }
+    stage.no_call().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_paused_one_stops_and_goes_on_when_told() {
+    let mut stage = Stage::new(1);
+    let a = stage.add("a", Normal).await;
+    let call = stage.call().await;
+    call.tell(400, Phase::Receiving);
+    assert_eq!(stage.queue.pause(&a).await.unwrap().state, Paused);
+    call.cancelled().await;
+    stage.no_call().await;
+    // All that has arrived shows, however late it was told.
+    assert_eq!(stage.status("a").received_bytes, 400);
+    assert_eq!(stage.queue.pause(&a).await.unwrap().state, Paused);
+
+    let resumed = stage.queue.resume(&a).await.unwrap().state;
+    assert_eq!(resumed, Downloading);
+    stage.call().await.finish();
+    stage.until("a", Done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn resumed_before_its_transfer_has_ended_it_starts_after_that() {
+    let mut stage = Stage::new(4);
+    stage.cues.stubborn.store(true, Ordering::Relaxed);
+    let a = stage.add("a", Normal).await;
+    let call = stage.call().await;
+    stage.queue.pause(&a).await.unwrap();
+    assert_eq!(stage.queue.resume(&a).await.unwrap().state, Queued);
+    stage.no_call().await;
+    call.fail(Error::new(Code::Cancelled, "stopped"));
+    stage.call().await.finish();
+    stage.until("a", Done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_waits_tries_at_once_when_told() {
+    let mut stage = Stage::new(1);
+    let a = stage.add("a", Normal).await;
+    let call = stage.call().await;
+    call.tell(10, waiting("the server asks for patience"));
+    let status = stage.until("a", Waiting).await;
+    assert_eq!(
+        status.reason.as_deref(),
+        Some("the server asks for patience")
+    );
+    stage.queue.resume(&a).await.unwrap();
+    stage.call().await.finish();
+    stage.until("a", Done).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_runs_is_not_disturbed_by_being_told_to_go_on() {
+    let mut stage = Stage::new(1);
+    let a = stage.add("a", Normal).await;
+    let call = stage.call().await;
+    call.tell(10, Phase::Receiving);
+    assert_eq!(stage.queue.resume(&a).await.unwrap().state, Downloading);
+    stage.no_call().await;
+    assert!(!call.is_told_to_end());
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_on_the_list_is_not_found() {
+    let stage = Stage::new(1);
+    let (queue, id) = (&stage.queue, "nobody");
+    for error in [
+        queue.pause(id).await.unwrap_err(),
+        queue.resume(id).await.unwrap_err(),
+        queue.prioritise(id, High).await.unwrap_err(),
+        queue.remove(id).await.unwrap_err(),
+    ] {
+        assert_eq!(error.code, Code::NotFound);
+        assert!(error.message.contains(id), "{error}");
+    }
+}
