@@ -169,7 +169,7 @@ describe('models on this machine', () => {
     const row = local('smol');
     expect(row.textContent).toMatch(/smol.*LM Studio.*fast.*98 MB · Q4_1 · up to 8,192 tokens/s);
     const chip = within(row).getByTestId('fit-chip');
-    expect(chip.getAttribute('aria-label')).toBe('Estimated: Fits. How smol fits this machine');
+    expect(chip.getAttribute('aria-label')).toBe('Estimated: Tight. How smol fits this machine');
     expect(chip.getAttribute('aria-expanded')).toBe('false');
     await fireEvent.click(chip);
     expect(document.getElementById(chip.getAttribute('aria-controls') ?? '')).toBe(
@@ -293,6 +293,37 @@ describe('models on this machine', () => {
 });
 
 describe('models to get', () => {
+  it('say before the first byte what one should know of them', async () => {
+    catalog = [
+      catalogModel('Slow', {
+        quants: [offered('o/slow:Q4', { fit: verdict({ warning: 'answers are slow' }) })],
+      }),
+    ];
+    await open();
+    await screen.findByText('Answers are slow.');
+  });
+
+  it('show what stays on the disk beside the sum, not in it', async () => {
+    const lines = [
+      { what: 'dense_weights' as const, bytes: 11 * GIB },
+      { what: 'paged_weights' as const, bytes: 3 * GIB },
+    ];
+    catalog = [
+      catalogModel('Paged', {
+        quants: [offered('o/p:Q4', { fit: verdict({ placement: 'mmap', lines, total_bytes: 11 * GIB }) })],
+      }),
+    ];
+    await open();
+    await fireEvent.click(await screen.findByTestId('fit-chip'));
+    expect(screen.getByRole('row', { name: 'Weights on disk, not counted 3.00' })).toBeTruthy();
+    expect(screen.getByRole('row', { name: 'Together 11.00' })).toBeTruthy();
+    const [memory, disk] = screen.getByRole('img').children as unknown as HTMLElement[];
+    expect([memory?.style.width, disk?.style.width].map((width) => Number.parseFloat(width ?? ''))).toEqual([
+      expect.closeTo(78.57),
+      expect.closeTo(21.43),
+    ]);
+  });
+
   const big = () =>
     catalogModel('Big', {
       tier: 'heavy',

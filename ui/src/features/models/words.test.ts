@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { download, offered, refused, verdict } from '../../testing/models';
+import { download, GIB, offered, refused, verdict } from '../../testing/models';
 import {
   expectedSpeed,
   fitOf,
@@ -12,10 +12,15 @@ import {
 } from './words';
 
 describe('a verdict in one word', () => {
-  it('tells what fits, what fits with a warning, what reads from the disk, and what is too large', () => {
+  it('tells what fits, what hardly fits, what reads from the disk, and what is too large', () => {
     expect(fitOf(verdict())).toBe('fits');
-    expect(fitOf(verdict({ warning: 'close something' }))).toBe('tight');
-    expect(fitOf(verdict({ placement: 'mmap', warning: 'slow' }))).toBe('disk');
+    expect(fitOf(verdict({ warning: 'a shorter context than asked' }))).toBe('fits');
+    expect(fitOf(verdict({ total_bytes: 10.7 * GIB }))).toBe('fits');
+    expect(fitOf(verdict({ total_bytes: 10.9 * GIB }))).toBe('tight');
+    const gpu = { layers: 29, layers_all: 30, bytes: GIB, limit_bytes: GIB };
+    expect(fitOf(verdict({ gpu }))).toBe('tight');
+    expect(fitOf(verdict({ gpu: { ...gpu, layers: 30 } }))).toBe('fits');
+    expect(fitOf(verdict({ placement: 'mmap' }))).toBe('disk');
     expect(fitOf(refused())).toBe('refused');
   });
 

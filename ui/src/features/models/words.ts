@@ -7,6 +7,7 @@ import type {
   OfferedFile,
   Placement,
   SpeedEstimate,
+  Verdict,
 } from '../../platform/api';
 
 export const KEEPER: Record<Keeper, string> = {
@@ -20,8 +21,9 @@ export const KEEPER: Record<Keeper, string> = {
 export const LINE: Record<LineKind, string> = {
   dense_weights: 'Weights',
   embeddings: 'Embeddings',
+  paged_weights: 'Weights on disk, not counted',
   resident_experts: 'Experts in memory',
-  paged_experts: 'Experts read from disk, not counted',
+  paged_experts: 'Experts on disk, not counted',
   kv_cache: 'KV cache',
   compute_buffers: 'Compute buffers',
   embedder: 'Kept for an embedder',
@@ -29,11 +31,12 @@ export const LINE: Record<LineKind, string> = {
 };
 
 /** Of which colour a line is in the bar. */
-export const GROUP: Record<LineKind, 'weights' | 'cache' | 'buffers' | 'rest'> = {
+export const GROUP: Record<LineKind, 'weights' | 'cache' | 'buffers' | 'rest' | 'paged'> = {
   dense_weights: 'weights',
   embeddings: 'weights',
+  paged_weights: 'paged',
   resident_experts: 'weights',
-  paged_experts: 'rest',
+  paged_experts: 'paged',
   kv_cache: 'cache',
   compute_buffers: 'buffers',
   embedder: 'rest',
@@ -49,12 +52,18 @@ export const FIT: Record<Fit, string> = {
   refused: 'Too large',
 };
 
-/** A verdict in one word. What fits with a warning is tight. */
-export function fitOf(verdict: { placement: Placement; warning?: string | null }): Fit {
-  if (verdict.placement === 'refused') return 'refused';
-  if (verdict.placement === 'mmap') return 'disk';
-  return verdict.warning ? 'tight' : 'fits';
+/** Of what models may take: from here on little is left for a longer context, and for anything else. */
+const TIGHT = 0.9;
+
+/** A verdict in one word. Tight is what nearly fills the budget, or does not find room on the GPU for all its layers. */
+export function fitOf({ placement, total_bytes, budget_bytes, gpu }: Verdict): Fit {
+  if (placement !== 'resident') return PLACED[placement];
+  const full = total_bytes > TIGHT * budget_bytes;
+  return full || (gpu && gpu.layers < gpu.layers_all) ? 'tight' : 'fits';
 }
+
+/** Where no more than its placement is told of a model. */
+export const PLACED: Record<Placement, Fit> = { resident: 'fits', mmap: 'disk', refused: 'refused' };
 
 /** A range of tokens per second, with as many digits as it means. */
 export function expectedSpeed({ low, high }: SpeedEstimate): string {

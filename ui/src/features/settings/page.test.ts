@@ -11,6 +11,7 @@ let network: Network;
 let app: App;
 let config: Config;
 let refuse: string | null;
+let source: string | null;
 
 const MODELS = {
   models_dir: '/data/models',
@@ -33,11 +34,27 @@ const MODELS = {
 
 function answer({ method, path, body }: Sent): Response | null {
   if (path === '/tierbar/v1/models') return Response.json(MODELS);
+  if (path === '/tierbar/v1/models/import') {
+    config = { ...config, library: { ...config.library, folders: [...config.library.folders, body.path] } };
+    return Response.json({ models: [] });
+  }
+  if (path.startsWith('/tierbar/v1/secrets')) {
+    if (method === 'GET') return Response.json({ secrets: [{ name: 'hugging-face', source }] });
+    if (refuse) return refusal(507, 'storage', refuse);
+    source = method === 'PUT' ? 'keychain' : null;
+    return new Response(null, { status: 204 });
+  }
   if (path !== '/tierbar/v1/config') return null;
   if (method === 'PATCH') {
     if (refuse) return refusal(400, 'config_invalid', refuse);
-    const { tiers = {}, ...rest } = body;
-    config = { ...config, ...rest, tiers: { ...config.tiers } };
+    const { tiers = {}, library, downloads, ...rest } = body;
+    config = {
+      ...config,
+      ...rest,
+      library: { ...config.library, ...library },
+      downloads: { ...config.downloads, ...downloads },
+      tiers: { ...config.tiers },
+    };
     for (const [id, tier] of Object.entries(tiers as Config['tiers'])) {
       if (tier === null) delete config.tiers[id];
       else
@@ -55,6 +72,7 @@ beforeEach(() => {
   network = new Network();
   network.override = answer;
   refuse = null;
+  source = null;
   config = {
     listen: '127.0.0.1:11435',
     models_dir: '',
@@ -126,6 +144,102 @@ describe('general settings', () => {
     await fireEvent.click(item);
     await until(() => set.mock.calls.length === 2 && !(item as HTMLButtonElement).disabled);
     expect(item.getAttribute('aria-checked')).toBe('true');
+  });
+});
+
+describe('folders of models', () => {
+  it('are added as an import and taken away from the list, and the models are read again', async () => {
+    config.library.folders = ['/Volumes/Disk/Models', '~/Models'];
+    await open('');
+    const reads = () => network.sent('GET', '/tierbar/v1/models').length;
+    await screen.findAllByTestId('settings-folder');
+    const before = reads();
+    await fireEvent.click(screen.getByRole('button', { name: 'Stop using ~/Models' }));
+    await until(() => screen.getAllByTestId('settings-folder').length === 1);
+    expect(patches()).toEqual([{ library: { folders: ['/Volumes/Disk/Models'] } }]);
+    await until(() => reads() > before);
+    await fireEvent.input(screen.getByTestId('add-folder-path'), { target: { value: '~/New' } });
+    await fireEvent.click(screen.getByTestId('add-folder'));
+    await until(() => screen.getAllByTestId('settings-folder').length === 2);
+    expect(config.library.folders).toEqual(['/Volumes/Disk/Models', '~/New']);
+  });
+
+  it('of other apps are left alone when that is switched off', async () => {
+    await open('');
+    const other = await screen.findByTestId('settings-other-apps');
+    expect(other.getAttribute('aria-checked')).toBe('true');
+    await fireEvent.click(other);
+    await until(() => other.getAttribute('aria-checked') === 'false');
+    expect(patches()).toEqual([{ library: { other_apps: false } }]);
+  });
+});
+
+describe('download settings', () => {
+  it('tell the limit in MB/s, keep it in bytes, and take an empty field for none', async () => {
+    config.downloads.rate_limit = 12_500_000;
+    await open('');
+    const limit = await screen.findByTestId<HTMLInputElement>('settings-rate-limit');
+    expect(limit.value).toBe('12.5');
+    await fireEvent.change(limit, { target: { value: '0.5' } });
+    await until(() => patches().length === 1);
+    await fireEvent.change(limit, { target: { value: '' } });
+    await until(() => patches().length === 2);
+    await fireEvent.change(limit, { target: { value: '-3' } });
+    expect(limit.value).toBe('');
+    expect(patches()).toEqual([{ downloads: { rate_limit: 500_000 } }, { downloads: { rate_limit: 0 } }]);
+  });
+
+  it('take a whole number of downloads at once, and at least one', async () => {
+    await open('');
+    const atOnce = await screen.findByTestId<HTMLInputElement>('settings-at-once');
+    await fireEvent.change(atOnce, { target: { value: '0' } });
+    expect(atOnce.value).toBe('1');
+    await fireEvent.change(atOnce, { target: { value: '3' } });
+    await until(() => patches().length === 1);
+    expect(patches()).toEqual([{ downloads: { at_once: 3 } }]);
+  });
+});
+
+describe('the Hugging Face token', () => {
+  const field = () => screen.findByTestId<HTMLInputElement>('settings-hf-token');
+
+  it('is given once, never shown, and can be taken away', async () => {
+    await open('');
+    const token = await field();
+    expect(token.type).toBe('password');
+    expect(screen.queryByTestId('settings-hf-token-remove')).toBeNull();
+    await fireEvent.input(token, { target: { value: ' hf_secret\n' } });
+    await fireEvent.click(screen.getByTestId('settings-hf-token-save'));
+    const remove = await screen.findByTestId('settings-hf-token-remove');
+    expect(token.value).toBe('');
+    expect(document.body.innerHTML).not.toContain('hf_secret');
+    expect(screen.getByText('A token is in the keychain.')).toBeTruthy();
+    expect(network.sent('PUT', '/tierbar/v1/secrets/hugging-face').map(({ body }) => body)).toEqual([
+      { value: 'hf_secret' },
+    ]);
+    await fireEvent.click(remove);
+    await until(() => screen.queryByTestId('settings-hf-token-remove') === null);
+    expect(source).toBeNull();
+  });
+
+  it('of the environment is named as such, and is not ours to remove', async () => {
+    source = 'environment';
+    await open('');
+    await field();
+    await screen.findByText(/The token of the environment \(HF_TOKEN\) is used/);
+    expect(screen.queryByTestId('settings-hf-token-remove')).toBeNull();
+  });
+
+  it('stays in the field when it could not be kept, with why', async () => {
+    await open('');
+    const token = await field();
+    refuse = 'the keychain is locked';
+    await fireEvent.input(token, { target: { value: 'hf_secret' } });
+    await fireEvent.click(screen.getByTestId('settings-hf-token-save'));
+    await until(() =>
+      screen.getByTestId('settings-hf-token-error').textContent?.includes('keychain is locked'),
+    );
+    expect(token.value).toBe('hf_secret');
   });
 });
 
