@@ -108,6 +108,12 @@ fn the_range_stands_on_its_factors() {
 }
 
 #[test]
+fn what_does_not_run_has_no_speed() {
+    let refused = accounts::qwen35_9b(9_527_502_048);
+    assert_eq!(estimate(&refused, &machine(8, Some(MEMORY))), None);
+}
+
+#[test]
 fn there_is_no_estimate_before_the_memory_was_measured() {
     let unmeasured = Machine::mac(16 * GIB);
     assert_eq!(estimate(&accounts::smollm2_135m(), &unmeasured), None);

@@ -1,0 +1,312 @@
+use super::*;
+use crate::reference::{Reference, Repository};
+use std::{collections::HashSet, fmt::Write, fs, path::Path};
+use tierbar_core::{
+    budget::{GIB, Placement, gib},
+    fit::LineKind,
+};
+
+fn shipped() -> Catalog {
+    serde_json::from_str(include_str!("../catalog.json")).unwrap()
+}
+
+#[test]
+fn the_file_is_of_the_version_that_is_read() {
+    assert_eq!(shipped().version, VERSION);
+    assert_eq!(*catalog(), shipped());
+}
+
+#[test]
+fn no_name_means_two_models() {
+    let catalog = shipped();
+    let mut names = HashSet::new();
+    for entry in &catalog.models {
+        for name in std::iter::once(&entry.id).chain(&entry.aliases) {
+            assert!(names.insert(name.to_lowercase()), "{name} is named twice");
+            assert_eq!(catalog.find(name), Some(entry));
+            assert_eq!(catalog.find(&name.to_uppercase()), Some(entry));
+        }
+    }
+    assert_eq!(catalog.find("gpt-4"), None);
+}
+
+#[test]
+fn every_tier_has_one_default_and_the_issues_names_are_known() {
+    let catalog = shipped();
+    for (tier, id) in [
+        ("fast", "gemma-4-e2b"),
+        ("primary", "gemma-4-e4b"),
+        ("heavy", "qwen3.5-35b-a3b"),
+    ] {
+        let defaults = catalog.models.iter();
+        let defaults: Vec<_> = defaults
+            .filter(|entry| entry.default && entry.tier.as_deref() == Some(tier))
+            .map(|entry| entry.id.as_str())
+            .collect();
+        assert_eq!(defaults, [id]);
+    }
+    for name in [
+        "gemma4:e2b",
+        "gemma4:e4b",
+        "gemma4:26b",
+        "qwen3.5:35b-a3b",
+        "qwen3.5:9b",
+        "qwen3:30b-a3b",
+        "nomic-embed-text",
+        "smollm2:135m",
+    ] {
+        assert!(catalog.find(name).is_some(), "{name}");
+    }
+    for quant in ["UD-IQ2_M", "UD-IQ3_XXS", "Q4_K_M", "ud-iq2_m"] {
+        let entry = catalog.find("qwen3.5-35b-a3b").unwrap();
+        assert!(entry.quant(quant).is_some(), "{quant}");
+    }
+}
+
+#[test]
+fn what_the_file_says_can_be() {
+    let hex = |text: &str, length: usize| {
+        text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    for entry in shipped().models {
+        let id = &entry.id;
+        assert!(Repository::new(&entry.repository).is_ok(), "{id}");
+        assert!(
+            entry.revision.as_ref().is_none_or(|commit| hex(commit, 40)),
+            "{id}"
+        );
+        assert!(
+            !entry.quants.is_empty() && !entry.licence.is_empty(),
+            "{id}"
+        );
+        assert!(
+            entry.about.ends_with('.') && !entry.about.trim_end_matches('.').contains(". "),
+            "{id}"
+        );
+        assert!(!entry.default || entry.tier.is_some(), "{id}");
+        assert_eq!(
+            entry.architecture.is_some(),
+            entry.kind == ModelKind::Chat,
+            "{id}"
+        );
+        for quant in &entry.quants {
+            let file = &quant.file;
+            assert!(
+                file.ends_with(".gguf") && file.contains(&quant.quant),
+                "{file}"
+            );
+            let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+            assert!(file.chars().all(plain) && !file.contains(".."), "{file}");
+            assert!(
+                quant.size_bytes.is_none_or(|size| size > 1_000_000),
+                "{file}"
+            );
+            assert!(
+                quant.sha256.as_ref().is_none_or(|sum| hex(sum, 64)),
+                "{file}"
+            );
+            assert!(
+                Reference::parse(&entry.reference(quant), |_| None).is_ok(),
+                "{file}"
+            );
+        }
+        let sums: Vec<_> = entry
+            .quants
+            .iter()
+            .filter_map(|quant| quant.sha256.as_ref())
+            .collect();
+        let distinct: HashSet<_> = sums.iter().collect();
+        assert_eq!(sums.len(), distinct.len(), "{id}");
+        let Some(facts) = &entry.architecture else {
+            continue;
+        };
+        assert!(entry.context_tokens <= facts.context_train, "{id}");
+        assert!(
+            facts.layers > 0 && facts.heads >= facts.kv_heads && facts.kv_heads > 0,
+            "{id}"
+        );
+        assert!(facts.experts >= facts.experts_used, "{id}");
+        assert_eq!(facts.experts > 0, facts.expert_parameters > 0, "{id}");
+        let parts = facts.expert_parameters
+            + facts.per_layer_embedding_parameters
+            + u64::from(facts.embedding) * u64::from(facts.vocabulary);
+        assert!(parts < facts.parameters, "{id}");
+        for quant in &entry.quants {
+            let Some(size) = quant.size_bytes else {
+                continue;
+            };
+            // Between two and nine bits per weight: neither a wrong digit nor another model's file.
+            assert!(
+                (2..9).contains(&(size * 8 / facts.parameters)),
+                "{}",
+                quant.file
+            );
+        }
+    }
+}
+
+#[test]
+fn an_estimated_account_has_all_of_the_files_bytes_in_its_classes() {
+    for entry in shipped().models {
+        for quant in &entry.quants {
+            let Some(account) = entry.account(quant) else {
+                continue;
+            };
+            let classes = account.dense_bytes
+                + account.embedding_bytes
+                + account.per_layer_embedding_bytes
+                + account.expert_bytes;
+            assert_eq!(classes, quant.size_bytes.unwrap(), "{}", quant.file);
+            assert_eq!(
+                account.expert_bytes > 0,
+                account.experts > 0,
+                "{}",
+                quant.file
+            );
+        }
+    }
+}
+
+#[test]
+fn spared_weights_keep_five_and_a_half_bits_in_a_mixture_of_two() {
+    let catalog = shipped();
+    let entry = catalog.find("qwen3.5-35b-a3b").unwrap();
+    let account = entry.account(entry.quant("UD-IQ2_M").unwrap()).unwrap();
+    assert_eq!(account.embedding_bytes, 248_320 * 2048 / 16 * 11);
+    let fine = entry.account(entry.quant("Q8_0").unwrap()).unwrap();
+    assert!(fine.embedding_bytes > 248_320 * 2048);
+}
+
+#[test]
+fn the_wire_has_a_verdict_for_each_quant_and_recommends_one() {
+    let models = catalog().wire(&Machine::mac(16 * GIB));
+    assert_eq!(models.len(), catalog().models.len());
+    for model in &models {
+        let recommended: Vec<_> = model
+            .quants
+            .iter()
+            .filter(|file| file.recommended)
+            .collect();
+        assert_eq!(recommended.len(), 1, "{}", model.id);
+        for file in &model.quants {
+            assert_eq!(
+                file.fit.is_some(),
+                model.kind == ModelKind::Chat,
+                "{}",
+                file.file
+            );
+            assert!(
+                file.fit.as_ref().is_none_or(|fit| fit.estimated),
+                "{}",
+                file.file
+            );
+            assert!(!file.installed);
+        }
+    }
+    let heavy = models
+        .iter()
+        .find(|model| model.id == "qwen3.5-35b-a3b")
+        .unwrap();
+    let chosen = heavy.quants.iter().find(|file| file.recommended).unwrap();
+    assert_eq!(chosen.quant, "UD-IQ2_M");
+    let fit = heavy.quants[0].fit.as_ref().unwrap();
+    assert_eq!(fit.placement, Placement::Resident);
+    assert!(
+        fit.lines
+            .iter()
+            .any(|line| line.what == LineKind::ResidentExperts)
+    );
+}
+
+#[test]
+fn references_by_the_catalogs_names_are_read() {
+    let parse = |text| Reference::parse(text, |name| catalog().known(name)).unwrap();
+    let of = |quant: Option<&str>| Reference::Catalog {
+        id: "gemma-4-e4b".to_owned(),
+        quant: quant.map(str::to_owned),
+    };
+    assert_eq!(parse("gemma4:e4b"), of(None));
+    assert_eq!(parse("gemma-4-e4b:Q4_K_M"), of(Some("Q4_K_M")));
+}
+
+/// The verdict on every model and quant for Macs of these sizes, as `verdicts.md` has it.
+#[test]
+fn the_table_of_verdicts_is_up_to_date() {
+    let table = table();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/catalog/verdicts.md");
+    if std::env::var_os("TIERBAR_WRITE_VERDICTS").is_some() {
+        fs::write(&path, &table).unwrap();
+    }
+    assert_eq!(
+        fs::read_to_string(&path).unwrap_or_default(),
+        table,
+        "{} is out of date: run TIERBAR_WRITE_VERDICTS=1 cargo test -p tierbar-library verdicts",
+        path.display()
+    );
+}
+
+const MACHINES: [u64; 6] = [8, 16, 24, 32, 48, 64];
+
+fn table() -> String {
+    let mut text = String::from(
+        "# What fits which Mac\n\n\
+         <!-- Written by the test of src-tauri/crates/library/src/catalog.rs. Do not edit. -->\n\n\
+         Every model of the catalog on Macs of these sizes, each with the context and the KV cache that the catalog gives it.\n\
+         Models may take 5, 12, 20, 28, 44 and 60 GiB of them. *Memory* is what a model takes of that, with the slot of a\n\
+         small embedder and the app; *disk* is what is read from there as it is needed. *GPU* counts layers, the output as\n\
+         one, within Metal's working set of current systems. *Largest context* is for the same placement; of a refused\n\
+         model, the one with which it would run.\n\n\
+         Rows marked *estimated* stand on published facts of the architecture and the file's size: nobody has read that\n\
+         file's header yet.\n",
+    );
+    let chats = catalog()
+        .models
+        .iter()
+        .filter(|entry| entry.architecture.is_some());
+    for entry in chats {
+        let (context, kv) = (entry.context_tokens, entry.kv_cache.as_str());
+        let _ = write!(
+            text,
+            "\n## {}\n\n{context} tokens of context, {kv} cache.\n\n\
+             | quant        | Mac   | placement | memory    | disk      | GPU   | largest context | figures   |\n\
+             |--------------|-------|-----------|-----------|-----------|-------|-----------------|-----------|\n",
+            entry.name,
+        );
+        for at in 0..entry.quants.len() {
+            for machine in MACHINES {
+                let model = entry.wire(&Machine::mac(machine * GIB));
+                row(&mut text, machine, &model.quants[at]);
+            }
+        }
+    }
+    text
+}
+
+fn row(text: &mut String, machine: u64, file: &OfferedFile) {
+    let fit = file.fit.as_ref().unwrap();
+    let placement = match fit.placement {
+        Placement::Resident => "resident",
+        Placement::Mmap => "mmap",
+        Placement::Refused => "refused",
+    };
+    let gpu = fit.gpu.map_or("–".to_owned(), |gpu| {
+        format!("{}/{}", gpu.layers, gpu.layers_all)
+    });
+    let paged = fit.lines.iter().filter(|line| line.what.is_paged());
+    let paged: u64 = paged.map(|line| line.bytes).sum();
+    let largest = fit.largest_context_tokens;
+    let largest = largest.map_or("–".to_owned(), |tokens| tokens.to_string());
+    let _ = writeln!(
+        text,
+        "| {:<12} | {:<5} | {placement:<9} | {:>9} | {:>9} | {gpu:>5} | {largest:>15} | {:<9} |",
+        file.quant,
+        format!("{machine} GB"),
+        gib(fit.total_bytes),
+        if paged > 0 {
+            gib(paged)
+        } else {
+            "–".to_owned()
+        },
+        if fit.estimated { "estimated" } else { "read" },
+    );
+}
