@@ -1,1 +1,252 @@
 //! Models that other apps keep: LM Studio, Ollama, the Hugging Face cache. Found and used in place, never changed.
+//!
+//! Layouts: LM Studio's `models/PUBLISHER/REPOSITORY/FILE.gguf`. Ollama's `manifests/HOST/NAMESPACE/MODEL/TAG`, JSON
+//! whose layer of type `application/vnd.ollama.image.model` names the file in `blobs/` by its sha256. The cache of
+//! `huggingface_hub`: `models--OWNER--REPOSITORY/snapshots/REVISION/FILE`, links into `blobs/`.
+
+use crate::folder::{Walked, file_name, walk};
+use serde::Deserialize;
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+};
+use tierbar_core::fit::Keeper;
+
+/// Manifests and settings are a few kilobytes.
+const MAX_SMALL_FILE: u64 = 256 << 10;
+const OLLAMA_MODEL: &str = "application/vnd.ollama.image.model";
+/// Where Ollama's own service keeps its models on Linux.
+const OLLAMA_SERVICE: &str = "/usr/share/ollama/.ollama/models";
+
+/// Where other apps keep models. A folder that does not exist has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AppFolders {
+    pub lm_studio: Vec<PathBuf>,
+    pub ollama: Vec<PathBuf>,
+    pub hugging_face: Vec<PathBuf>,
+}
+
+impl AppFolders {
+    /// The folders of the user with that home folder, and those that this process's environment names.
+    #[must_use]
+    pub fn of_user(home: &Path) -> Self {
+        Self::by(home, |name| std::env::var_os(name))
+    }
+
+    fn by(home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let set = |name: &str| {
+            let path = PathBuf::from(variable(name)?);
+            path.is_absolute().then_some(path)
+        };
+        let ollama = set("OLLAMA_MODELS").unwrap_or_else(|| home.join(".ollama/models"));
+        let cache = || set("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache"));
+        let hub = set("HF_HUB_CACHE")
+            .or_else(|| set("HUGGINGFACE_HUB_CACHE"))
+            .or_else(|| Some(set("HF_HOME")?.join("hub")))
+            .unwrap_or_else(|| cache().join("huggingface/hub"));
+        Self {
+            lm_studio: lm_studio(home),
+            ollama: vec![ollama, OLLAMA_SERVICE.into()],
+            hugging_face: vec![hub],
+        }
+    }
+
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Keeper, &PathBuf)> {
+        let lm_studio = self.lm_studio.iter().map(|path| (Keeper::LmStudio, path));
+        let ollama = self.ollama.iter().map(|path| (Keeper::Ollama, path));
+        let hugging_face = self
+            .hugging_face
+            .iter()
+            .map(|path| (Keeper::HuggingFace, path));
+        lm_studio.chain(ollama).chain(hugging_face)
+    }
+}
+
+/// `.lmstudio-home-pointer` in the home folder names another place than `.lmstudio`, `settings.json` there another
+/// folder than `models`; before 2025 all of it was in `.cache/lm-studio`.
+fn lm_studio(home: &Path) -> Vec<PathBuf> {
+    let absolute = |text: &str| Some(PathBuf::from(text.trim())).filter(|path| path.is_absolute());
+    let pointed = read_small(&home.join(".lmstudio-home-pointer"))
+        .and_then(|text| absolute(&String::from_utf8(text).ok()?));
+    let mut homes = vec![home.join(".lmstudio"), home.join(".cache/lm-studio")];
+    homes.extend(pointed);
+    let mut folders = Vec::new();
+    for home in homes {
+        let settings: Option<LmStudioSettings> = read_small(&home.join("settings.json"))
+            .and_then(|text| serde_json::from_slice(&text).ok());
+        folders.push(home.join("models"));
+        folders.extend(settings.and_then(|settings| absolute(&settings.downloads_folder?)));
+    }
+    folders.sort();
+    folders.dedup();
+    folders
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LmStudioSettings {
+    downloads_folder: Option<String>,
+}
+
+/// Model files by the name that the app gives them, and the folders whose change changes the list.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) files: Vec<(PathBuf, String)>,
+    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) cut: bool,
+}
+
+impl Kept {
+    fn take(&mut self, walked: Walked) -> Vec<PathBuf> {
+        self.folders.extend(walked.folders);
+        self.cut |= walked.cut;
+        walked.files
+    }
+}
+
+#[derive(Deserialize)]
+struct Manifest {
+    #[serde(default)]
+    layers: Vec<Layer>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Layer {
+    media_type: String,
+    digest: String,
+}
+
+/// The models of one Ollama folder, each by its name there, such as `gemma3:1b`.
+pub(crate) fn ollama(models: &Path, limit: usize) -> Kept {
+    let mut kept = Kept::default();
+    let manifests = models.join("manifests");
+    let Ok(walked) = walk(&manifests, 3, limit, |_| true) else {
+        return kept;
+    };
+    for path in kept.take(walked) {
+        let Some(name) = path.strip_prefix(&manifests).ok().and_then(ollama_name) else {
+            continue;
+        };
+        if let Some(blob) = ollama_blob(&path) {
+            let blob = models.join("blobs").join(blob);
+            if blob.is_file() {
+                kept.files.push((blob, name));
+            }
+        }
+    }
+    kept
+}
+
+/// As Ollama writes it: without its own host and namespace.
+fn ollama_name(manifest: &Path) -> Option<String> {
+    let parts: Vec<&str> = manifest
+        .iter()
+        .map(|part| part.to_str())
+        .collect::<Option<_>>()?;
+    Some(match *parts.as_slice() {
+        ["registry.ollama.ai", "library", model, tag] => format!("{model}:{tag}"),
+        ["registry.ollama.ai", namespace, model, tag] => format!("{namespace}/{model}:{tag}"),
+        [host, namespace, model, tag] => format!("{host}/{namespace}/{model}:{tag}"),
+        _ => return None,
+    })
+}
+
+/// The name of the model's file in `blobs/`: never anything else than a hash, whatever the manifest says.
+fn ollama_blob(manifest: &Path) -> Option<String> {
+    let manifest: Manifest = serde_json::from_slice(&read_small(manifest)?).ok()?;
+    let layer = manifest
+        .layers
+        .iter()
+        .find(|layer| layer.media_type == OLLAMA_MODEL)?;
+    let hash = layer.digest.strip_prefix("sha256:")?;
+    is_sha256(hash).then(|| format!("sha256-{hash}"))
+}
+
+/// The model files of one Hugging Face cache, of a repository's newest revision first.
+pub(crate) fn hugging_face(
+    hub: &Path,
+    limit: usize,
+    wanted: impl Fn(&std::ffi::OsStr) -> bool,
+) -> Kept {
+    let mut kept = Kept::default();
+    // Three folders deep: a repository, its `snapshots`, a revision. Their files are read below, newest first.
+    let Ok(repositories) = fs::read_dir(hub) else {
+        return kept;
+    };
+    kept.folders.push(hub.to_owned());
+    let mut repositories: Vec<PathBuf> = repositories
+        .take(limit)
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| file_name(path).starts_with("models--"))
+        .collect();
+    repositories.sort();
+    let mut left = limit;
+    for repository in repositories {
+        let snapshots = repository.join("snapshots");
+        let main = read_small(&repository.join("refs/main"));
+        let main = main
+            .and_then(|text| String::from_utf8(text).ok())
+            .unwrap_or_default();
+        kept.folders.push(repository);
+        let Ok(revisions) = fs::read_dir(&snapshots) else {
+            continue;
+        };
+        kept.folders.push(snapshots);
+        let mut revisions: Vec<PathBuf> = revisions
+            .take(left)
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.is_dir())
+            .collect();
+        revisions.sort_by_key(|path| (file_name(path) != main.trim(), path.clone()));
+        for revision in revisions {
+            // A repository may have a folder for each quant.
+            if let Ok(walked) = walk(&revision, 2, left, &wanted) {
+                let files = kept.take(walked);
+                left = left.saturating_sub(files.len() + 1);
+                let named = files.into_iter().map(|path| {
+                    let name = file_name(&path);
+                    (path, name)
+                });
+                kept.files.extend(named);
+            }
+        }
+    }
+    kept
+}
+
+/// The sha256 that another app's file is named by, through links: Ollama's blobs and those of the Hugging Face cache.
+pub(crate) fn hash_in_name(path: &Path) -> Option<String> {
+    let real = path.canonicalize().ok()?;
+    let name = real.file_name()?.to_str()?;
+    let hash = name.strip_prefix("sha256-").unwrap_or(name);
+    is_sha256(hash).then(|| hash.to_owned())
+}
+
+pub(crate) fn is_sha256(text: &str) -> bool {
+    text.len() == 64
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The content of a regular file that is as small as it should be.
+pub(crate) fn read_small(path: &Path) -> Option<Vec<u8>> {
+    // Before opening: opening a pipe would wait for its writer.
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut content = Vec::new();
+    let limit = MAX_SMALL_FILE + 1;
+    File::open(path)
+        .ok()?
+        .take(limit)
+        .read_to_end(&mut content)
+        .ok()?;
+    (content.len() < limit as usize).then_some(content)
+}
+
+#[cfg(test)]
+mod tests;

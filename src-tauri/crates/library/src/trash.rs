@@ -1,1 +1,95 @@
 //! Deleting a model: into the Trash where there is one.
+
+use crate::{files::Found, platform, records};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error, fit::Keeper};
+
+/// What became of a model's files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Removed {
+    /// They are in the Trash; else they are gone.
+    pub trashed: bool,
+}
+
+pub(crate) fn remove(
+    model: &Found,
+    permanently: bool,
+    in_use: &[PathBuf],
+) -> Result<Removed, Error> {
+    ours(model)?;
+    let loaded: Vec<_> = in_use.iter().filter_map(|path| identity(path)).collect();
+    let used = |path: &PathBuf| identity(path).is_some_and(|file| loaded.contains(&file));
+    if model.parts.iter().any(used) {
+        return Err(Error::new(
+            Code::ModelInUse,
+            format!("{} is loaded: it cannot be deleted now", model.id),
+        )
+        .hint("stop the tier that has it loaded, then delete it"));
+    }
+    let mut trashed = true;
+    // The first part last: without it the rest would be found by nobody.
+    for path in model.parts.iter().rev() {
+        trashed &= remove_file(path, permanently)?;
+        if let Some(record) = records::place(path).filter(|record| record.exists()) {
+            // A record without its file does no harm.
+            let _ = remove_file(&record, permanently);
+        }
+    }
+    Ok(Removed { trashed })
+}
+
+/// `false` if it was deleted for good.
+fn remove_file(path: &Path, permanently: bool) -> Result<bool, Error> {
+    let shown = path.display();
+    let Err(why) = platform::to_trash(path) else {
+        return Ok(true);
+    };
+    if !permanently {
+        return Err(Error::new(
+            Code::Storage,
+            format!("{shown} cannot be moved to the Trash: {why}"),
+        )
+        .hint("to delete it for good, say so"));
+    }
+    match fs::remove_file(path) {
+        Ok(()) => Ok(false),
+        Err(error) => Err(
+            Error::new(Code::Storage, format!("{shown} cannot be deleted: {error}"))
+                .hint("check that the folder is writable"),
+        ),
+    }
+}
+
+fn ours(model: &Found) -> Result<(), Error> {
+    let (whose, how) = match model.keeper {
+        Keeper::Tierbar => return Ok(()),
+        Keeper::Folder => (
+            "is outside the models folder and only used from there",
+            "delete the file where it is, or remove its folder from `library.folders`".to_owned(),
+        ),
+        Keeper::LmStudio => (
+            "is LM Studio's",
+            "delete it in LM Studio, under My Models".to_owned(),
+        ),
+        Keeper::Ollama => ("is Ollama's", format!("run `ollama rm {}`", model.name)),
+        Keeper::HuggingFace => (
+            "is in the cache of Hugging Face",
+            "run `hf cache rm` with its repository".to_owned(),
+        ),
+    };
+    let path = model.path.display();
+    Err(Error::new(
+        Code::NotOurs,
+        format!("{path} {whose}: Tierbar does not delete it"),
+    )
+    .hint(how))
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
+}

@@ -1,1 +1,232 @@
-//! Notices when models appear, vanish or change.
+//! The list of models, kept up to date: one task scans again when models appear, vanish or change.
+//!
+//! The system tells of changes in the folders that the last scan has read. Places that are not there now (a volume
+//! that is not connected) are looked for every few seconds, and where the system watches no more folders, all are.
+
+mod attach;
+
+use crate::{Library, Scan};
+use attach::{Attached, Bell};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, spawn_blocking},
+    time::{Instant, sleep, sleep_until, timeout_at},
+};
+
+/// When to scan.
+#[derive(Debug, Clone, Copy)]
+pub struct Pace {
+    /// After a change, nothing may change for this long: files are written in several steps.
+    pub settling: Duration,
+    /// A scan waits no longer than this for changes to end.
+    pub longest: Duration,
+    /// How often places that come and go are looked for.
+    pub look: Duration,
+    /// How often everything is scanned where the system tells of no changes.
+    pub poll: Duration,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self {
+            settling: Duration::from_millis(500),
+            longest: Duration::from_secs(3),
+            look: Duration::from_secs(5),
+            poll: Duration::from_secs(15),
+        }
+    }
+}
+
+/// Keeps a [`Scan`] up to date for as long as it lives.
+#[derive(Debug)]
+pub struct LibraryWatch {
+    library: watch::Sender<Arc<Library>>,
+    scan: watch::Receiver<Option<Arc<Scan>>>,
+    bell: Arc<Bell>,
+    scans: Arc<AtomicU64>,
+    task: JoinHandle<()>,
+}
+
+impl LibraryWatch {
+    /// Must be called in a tokio runtime.
+    #[must_use]
+    pub fn start(library: Arc<Library>, pace: Pace) -> Self {
+        Self::start_with(library, pace, attach::recommended)
+    }
+
+    fn start_with(library: Arc<Library>, pace: Pace, make: attach::Make) -> Self {
+        let (library, follow) = watch::channel(library);
+        let (publish, scan) = watch::channel(None);
+        let bell = Arc::<Bell>::default();
+        let scans = Arc::<AtomicU64>::default();
+        let owner = Owner {
+            library: follow,
+            publish,
+            bell: Arc::clone(&bell),
+            scans: Arc::clone(&scans),
+            pace,
+            make,
+        };
+        Self {
+            library,
+            scan,
+            bell,
+            scans,
+            task: tokio::spawn(owner.run()),
+        }
+    }
+
+    /// The library that is followed.
+    #[must_use]
+    pub fn library(&self) -> Arc<Library> {
+        self.library.borrow().clone()
+    }
+
+    /// Follows another library from now on, after its options have changed. See [`Library::with`].
+    pub fn follow(&self, library: Arc<Library>) {
+        self.library.send_replace(library);
+    }
+
+    /// The last scan; `None` until the first is done. Changes when something in it does.
+    #[must_use]
+    pub fn snapshot(&self) -> watch::Receiver<Option<Arc<Scan>>> {
+        self.scan.clone()
+    }
+
+    /// The last scan, once there is one.
+    pub async fn latest(&self) -> Arc<Scan> {
+        let mut scan = self.scan.clone();
+        let first = scan.wait_for(Option::is_some).await;
+        first.ok().and_then(|scan| scan.clone()).unwrap_or_default()
+    }
+
+    /// Scans soon, for whoever has just changed something.
+    pub fn look(&self) {
+        self.bell.ring();
+    }
+
+    /// How many scans there have been.
+    #[must_use]
+    pub fn scans(&self) -> u64 {
+        self.scans.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for LibraryWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Owner {
+    library: watch::Receiver<Arc<Library>>,
+    publish: watch::Sender<Option<Arc<Scan>>>,
+    bell: Arc<Bell>,
+    scans: Arc<AtomicU64>,
+    pace: Pace,
+    make: attach::Make,
+}
+
+impl Owner {
+    async fn run(mut self) {
+        let mut attached = Attached::new(self.make, &self.bell);
+        loop {
+            let library = self.library.borrow_and_update().clone();
+            let places = places(&library);
+            let work = spawn_blocking(move || {
+                let scan = scan(&library, &mut attached);
+                (scan, attached)
+            });
+            let Ok((scan, back)) = work.await else {
+                // A defect of ours: the list stays as it is, and another try follows.
+                tracing::error!("a scan of the models did not finish");
+                attached = Attached::new(self.make, &self.bell);
+                sleep(self.pace.poll).await;
+                continue;
+            };
+            attached = back;
+            self.scans.fetch_add(1, Ordering::Relaxed);
+            self.publish.send_if_modified(|last| {
+                let changed = last.as_deref() != Some(&scan);
+                if changed {
+                    *last = Some(Arc::new(scan));
+                }
+                changed
+            });
+            if !self.wait(places, attached.is_blind()).await {
+                return;
+            }
+        }
+    }
+
+    /// Until it is time for another scan; `false` if nobody wants one any more.
+    async fn wait(&mut self, scanned: Vec<Place>, blind: bool) -> bool {
+        let poll = Instant::now() + self.pace.poll;
+        loop {
+            let look = Instant::now() + self.pace.look;
+            tokio::select! {
+                () = self.bell.rung() => {
+                    settled(&self.bell, self.pace).await;
+                    return true;
+                }
+                changed = self.library.changed() => return changed.is_ok(),
+                () = sleep_until(poll), if blind => return true,
+                () = sleep_until(look) => {
+                    let library = self.library.borrow().clone();
+                    let now = spawn_blocking(move || places(&library)).await;
+                    if now.is_ok_and(|now| now != scanned) {
+                        return true;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Until nothing has changed for a while.
+async fn settled(bell: &Bell, pace: Pace) {
+    let latest = Instant::now() + pace.longest;
+    loop {
+        let quiet = (Instant::now() + pace.settling).min(latest);
+        if timeout_at(quiet, bell.rung()).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A folder's device and number; `None` if it is not there.
+type Place = Option<(u64, u64)>;
+
+fn places(library: &Library) -> Vec<Place> {
+    let place = |path: PathBuf| {
+        let file = fs::metadata(path).ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    library.places().into_iter().map(place).collect()
+}
+
+fn scan(library: &Library, attached: &mut Attached) -> Scan {
+    let mut inventory = library.inventory();
+    // What came into a folder before it was watched is found by looking once more.
+    if attached.to(&inventory.folders) {
+        inventory = library.inventory();
+        if attached.to(&inventory.folders) {
+            attached.ring();
+        }
+    }
+    inventory.notices.extend(attached.notice());
+    library.read(inventory)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! The files that one model lies in: one, or the parts of a split model.
+
+use crate::{
+    folder::file_name,
+    headers::{self, Version, version_of},
+    missing, name,
+};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error, ModelId, fit::Keeper};
+use tierbar_gguf::{Split, split_of};
+
+/// One model's files.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub(crate) id: ModelId,
+    /// Other names for the same file.
+    pub(crate) also: Vec<String>,
+    /// The file's name, or the one that its app gives the model.
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+    /// Those that are there, in order.
+    pub(crate) parts: Vec<PathBuf>,
+    /// What is wrong with the set of parts.
+    pub(crate) incomplete: Option<Error>,
+    pub(crate) keeper: Keeper,
+    pub(crate) version: Version,
+}
+
+impl Found {
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.version.iter().map(|(size, _)| size).sum()
+    }
+
+    pub(crate) fn is_named(&self, spec: &str) -> bool {
+        self.name == spec || self.also.iter().any(|name| name == spec)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) path: PathBuf,
+    pub(crate) name: String,
+    pub(crate) keeper: Keeper,
+    pub(crate) metadata: fs::Metadata,
+}
+
+/// The files of each model, the first part's first.
+pub(crate) fn together(files: Vec<File>) -> Vec<Vec<File>> {
+    let mut groups: Vec<BTreeMap<u16, File>> = Vec::new();
+    let mut splits: HashMap<(PathBuf, String, u16), usize> = HashMap::new();
+    for file in files {
+        let split = (file.keeper != Keeper::Ollama)
+            .then(|| split_of(&file.name))
+            .flatten();
+        let Some(split) = split else {
+            groups.push(BTreeMap::from([(1, file)]));
+            continue;
+        };
+        let folder = file.path.parent().map(Path::to_owned).unwrap_or_default();
+        let group = *splits
+            .entry((folder, split.prefix, split.count))
+            .or_insert_with(|| {
+                groups.push(BTreeMap::new());
+                groups.len() - 1
+            });
+        groups[group].insert(split.number, file);
+    }
+    let in_order = |group: BTreeMap<u16, File>| group.into_values().collect();
+    groups.into_iter().map(in_order).collect()
+}
+
+/// `files`: one, or the parts of one model.
+pub(crate) fn found(files: Vec<File>) -> Found {
+    let File {
+        path, name, keeper, ..
+    } = &files[0];
+    let split = (*keeper != Keeper::Ollama)
+        .then(|| split_of(name))
+        .flatten();
+    let id = match (&split, keeper) {
+        (Some(split), _) => split.prefix.clone(),
+        // An id has no `/`: it is part of addresses.
+        (None, Keeper::Ollama) => name.replace('/', "-"),
+        (None, _) => name::model_id(name).0,
+    };
+    Found {
+        id: ModelId(id),
+        also: Vec::new(),
+        name: name.clone(),
+        path: path.clone(),
+        incomplete: split.and_then(|split| absent(&split, &files)),
+        keeper: *keeper,
+        version: files
+            .iter()
+            .map(|file| version_of(&file.metadata))
+            .collect(),
+        parts: files.into_iter().map(|file| file.path).collect(),
+    }
+}
+
+fn absent(split: &Split, files: &[File]) -> Option<Error> {
+    let there: HashSet<&str> = files.iter().map(|file| file.name.as_str()).collect();
+    let absent = usize::from(split.count) - files.len();
+    let first = split.parts().find(|part| !there.contains(part.as_str()))?;
+    let others = match absent {
+        1 => String::new(),
+        more => format!(" and {} more", more - 1),
+    };
+    Some(
+        Error::new(
+            Code::ModelInvalid,
+            format!(
+                "{absent} of the {} parts of {} {} missing: {first}{others}",
+                split.count,
+                split.prefix,
+                if absent == 1 { "is" } else { "are" }
+            ),
+        )
+        .hint("put all parts into one folder, under their own names"),
+    )
+}
+
+/// Every file of the model that the path belongs to: the path alone, unless its name is that of a part.
+///
+/// # Errors
+/// [`Code::ModelInvalid`] if a part is missing.
+pub(crate) fn parts_of(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let name = path.file_name().and_then(OsStr::to_str);
+    let Some(split) = name.and_then(split_of) else {
+        return Ok(vec![path.to_owned()]);
+    };
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let parts: Vec<PathBuf> = split.parts().map(|part| folder.join(part)).collect();
+    match parts.iter().find(|part| !part.is_file()) {
+        None => Ok(parts),
+        Some(absent) => Err(missing(format!(
+            "the part {} of the model cannot be found",
+            absent.display()
+        ))
+        .hint("put all parts into one folder, under their own names")),
+    }
+}
+
+/// A model that is named by its path and lies where nobody looks: used, but not ours.
+///
+/// # Errors
+/// As [`parts_of`]; [`Code::ModelMissing`] if it is gone.
+pub(crate) fn elsewhere(path: &Path) -> Result<Found, Error> {
+    let parts = parts_of(path)?;
+    let version = headers::version(&parts)
+        .ok_or_else(|| missing(format!("the model {} is gone", path.display())))?;
+    let name = file_name(path);
+    Ok(Found {
+        id: name::model_id(&name),
+        also: Vec::new(),
+        name,
+        path: path.to_owned(),
+        parts,
+        incomplete: None,
+        keeper: Keeper::Folder,
+        version,
+    })
+}

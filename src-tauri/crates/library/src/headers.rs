@@ -1,0 +1,108 @@
+//! Headers that were read, for as long as their files stay as they were.
+
+use parking_lot::Mutex;
+use std::{
+    collections::{HashMap, HashSet},
+    fs, iter,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
+    thread,
+    time::SystemTime,
+};
+use tierbar_core::{Error, ModelAccount};
+use tierbar_gguf::ProjectorAccount;
+
+/// Readers at once. Headers lie on a disk: more of them do not make it faster.
+const READERS: usize = 4;
+
+/// Size and time of change of each file that a model lies in: the same means that it has not changed.
+pub(crate) type Version = Vec<(u64, Option<SystemTime>)>;
+
+type Account = Result<ModelAccount, Error>;
+
+#[derive(Debug, Default)]
+pub(crate) struct Headers {
+    models: Mutex<HashMap<PathBuf, (Version, Account)>>,
+    projectors: Mutex<HashMap<PathBuf, (Version, Option<ProjectorAccount>)>>,
+}
+
+impl Headers {
+    /// What the header says, from memory if the file is of that version.
+    pub(crate) fn account(&self, path: &Path, version: &Version) -> Account {
+        if let Some((known, account)) = self.models.lock().get(path)
+            && known == version
+        {
+            return account.clone();
+        }
+        let account = tierbar_gguf::read(path);
+        let read = (version.clone(), account.clone());
+        self.models.lock().insert(path.to_owned(), read);
+        account
+    }
+
+    /// What a media projector's header says; `None` if the file is none.
+    pub(crate) fn projector(&self, path: &Path, version: &Version) -> Option<ProjectorAccount> {
+        if let Some((known, projector)) = self.projectors.lock().get(path)
+            && known == version
+        {
+            return projector.clone();
+        }
+        let projector = tierbar_gguf::projector(path).ok();
+        let read = (version.clone(), projector.clone());
+        self.projectors.lock().insert(path.to_owned(), read);
+        projector
+    }
+
+    /// Those of many files, in their order; the others are forgotten.
+    pub(crate) fn accounts(&self, files: &[(&Path, &Version)]) -> Vec<Account> {
+        self.read_ahead(files);
+        let accounts = files
+            .iter()
+            .map(|(path, version)| self.account(path, version))
+            .collect();
+        let mut headers = self.models.lock();
+        if headers.len() > files.len() {
+            let listed: HashSet<&Path> = files.iter().map(|(path, _)| *path).collect();
+            headers.retain(|path, _| listed.contains(path.as_path()));
+        }
+        drop(headers);
+        self.projectors.lock().retain(|path, _| path.exists());
+        accounts
+    }
+
+    fn read_ahead(&self, files: &[(&Path, &Version)]) {
+        let unknown: Vec<_> = {
+            let headers = self.models.lock();
+            let known = |(path, version): &&(&Path, &Version)| {
+                headers
+                    .get(*path)
+                    .is_some_and(|(known, _)| known == *version)
+            };
+            files.iter().filter(|file| !known(file)).collect()
+        };
+        let next = AtomicUsize::new(0);
+        let work = || {
+            iter::from_fn(|| unknown.get(next.fetch_add(1, Ordering::Relaxed))).for_each(
+                |(path, version)| {
+                    let _ = self.account(path, version);
+                },
+            );
+        };
+        thread::scope(|scope| {
+            for _ in 1..READERS.min(unknown.len()) {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+}
+
+/// The version of the files, unless one of them is gone.
+pub(crate) fn version(files: &[PathBuf]) -> Option<Version> {
+    let version = |path: &PathBuf| fs::metadata(path).ok().map(|file| version_of(&file));
+    files.iter().map(version).collect()
+}
+
+pub(crate) fn version_of(file: &fs::Metadata) -> (u64, Option<SystemTime>) {
+    (file.len(), file.modified().ok())
+}

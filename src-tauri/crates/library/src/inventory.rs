@@ -1,0 +1,258 @@
+//! Which models there are: every place looked through, files of one model put together, each file counted once.
+//! Reads names, sizes and times, no header.
+
+use crate::{
+    LibraryOptions,
+    files::{File, Found, found, together},
+    folder::{file_name, walk},
+    headers::{Version, version_of},
+    keepers::{self, Kept},
+    name, projector, records,
+};
+use std::{
+    collections::{HashMap, HashSet},
+    ffi::OsStr,
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error, ModelId, fit::Keeper};
+
+/// Folders below the models folder, and below one that was added, that are looked into.
+const OWN_DEPTH: usize = 1;
+const ADDED_DEPTH: usize = 4;
+/// Entries that are read of one place.
+const MOST: usize = 20_000;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Inventory {
+    /// The models folder's first, then in the order of [`Keeper`].
+    pub(crate) models: Vec<Found>,
+    /// What is named like a media projector.
+    pub(crate) projectors: Vec<(PathBuf, Version)>,
+    /// Every folder that was read.
+    pub(crate) folders: Vec<PathBuf>,
+    pub(crate) notices: Vec<String>,
+    /// Why the models folder could not be read.
+    pub(crate) own: Option<Error>,
+}
+
+impl Inventory {
+    /// The model that an id or a name means: the id first, then files' names, of several the first.
+    pub(crate) fn find(&self, spec: &str) -> Option<&Found> {
+        let by_id = self.models.iter().find(|model| model.id.as_str() == spec);
+        by_id.or_else(|| self.models.iter().find(|model| model.is_named(spec)))
+    }
+}
+
+pub(crate) fn take(options: &LibraryOptions) -> Inventory {
+    let mut taking = Taking::new(options);
+    match walk(&options.models_dir, OWN_DEPTH, MOST, is_model) {
+        Ok(walked) => {
+            taking.told_if_cut(walked.cut, &options.models_dir);
+            taking.inventory.folders.extend(walked.folders);
+            taking.add(walked.files, Keeper::Tierbar);
+        }
+        Err(error) => taking.inventory.own = Some(unreadable(&options.models_dir, &error)),
+    }
+    for folder in &options.folders {
+        match walk(folder, ADDED_DEPTH, MOST, is_model) {
+            Ok(walked) => {
+                taking.told_if_cut(walked.cut, folder);
+                taking.inventory.folders.extend(walked.folders);
+                taking.add(walked.files, Keeper::Folder);
+            }
+            Err(error) => taking.inventory.notices.push(format!(
+                "The folder {} cannot be read, so its models are not listed: {error}. Connect its volume, or remove \
+                 it from `library.folders`.",
+                folder.display()
+            )),
+        }
+    }
+    if options.other_apps {
+        for folder in &options.apps.lm_studio {
+            if let Ok(walked) = walk(folder, ADDED_DEPTH, MOST, is_model) {
+                taking.told_if_cut(walked.cut, folder);
+                taking.inventory.folders.extend(walked.folders);
+                taking.add(walked.files, Keeper::LmStudio);
+            }
+        }
+        for folder in &options.apps.ollama {
+            taking.keep(keepers::ollama(folder, MOST), folder, Keeper::Ollama);
+        }
+        for folder in &options.apps.hugging_face {
+            let kept = keepers::hugging_face(folder, MOST, is_model);
+            taking.keep(kept, folder, Keeper::HuggingFace);
+        }
+    }
+    taking.done()
+}
+
+fn unreadable(folder: &Path, error: &std::io::Error) -> Error {
+    Error::new(
+        Code::Storage,
+        format!(
+            "the models folder {} cannot be read: {error}",
+            folder.display()
+        ),
+    )
+    .hint("make the folder, or set `models_dir` to the one that holds your models")
+}
+
+/// Unfinished downloads end in something else than `.gguf`.
+fn is_model(name: &OsStr) -> bool {
+    name::without_extension(&name.to_string_lossy()).is_some()
+}
+
+#[derive(Debug)]
+struct Taking<'a> {
+    options: &'a LibraryOptions,
+    /// Other apps' folders as they really are.
+    apps: Vec<(Keeper, PathBuf)>,
+    own: Option<PathBuf>,
+    keepers: HashMap<PathBuf, Keeper>,
+    files: Vec<File>,
+    inventory: Inventory,
+}
+
+impl<'a> Taking<'a> {
+    fn new(options: &'a LibraryOptions) -> Self {
+        let apps = options.apps.all();
+        let real = |(keeper, path): (_, &PathBuf)| Some((keeper, path.canonicalize().ok()?));
+        Self {
+            options,
+            apps: apps.filter_map(real).collect(),
+            own: options.models_dir.canonicalize().ok(),
+            keepers: HashMap::new(),
+            files: Vec::new(),
+            inventory: Inventory::default(),
+        }
+    }
+
+    fn told_if_cut(&mut self, cut: bool, folder: &Path) {
+        if cut {
+            self.inventory.notices.push(format!(
+                "{} holds more than {MOST} files: only the first of them are listed. Add the folder with the models \
+                 in it instead.",
+                folder.display()
+            ));
+        }
+    }
+
+    fn keep(&mut self, kept: Kept, folder: &Path, keeper: Keeper) {
+        self.told_if_cut(kept.cut, folder);
+        self.inventory.folders.extend(kept.folders);
+        for (path, name) in kept.files {
+            self.add_file(path, name, keeper);
+        }
+    }
+
+    fn add(&mut self, files: Vec<PathBuf>, found_in: Keeper) {
+        for path in files {
+            let keeper = self.keeper(&path, found_in);
+            let name = file_name(&path);
+            self.add_file(path, name, keeper);
+        }
+    }
+
+    fn add_file(&mut self, path: PathBuf, name: String, keeper: Keeper) {
+        // It may be gone since its name was read. A pipe or a device is no model, whatever its name.
+        let metadata = fs::metadata(&path).ok();
+        let Some(metadata) = metadata.filter(fs::Metadata::is_file) else {
+            return;
+        };
+        if keeper != Keeper::Ollama && projector::is_named(&path) {
+            let version = vec![version_of(&metadata)];
+            self.inventory.projectors.push((path, version));
+            return;
+        }
+        self.files.push(File {
+            path,
+            name,
+            keeper,
+            metadata,
+        });
+    }
+
+    /// Who keeps the file: whoever's folder its name really is in. What we fetched is ours in any folder.
+    fn keeper(&mut self, path: &Path, found_in: Keeper) -> Keeper {
+        let Some(folder) = path.parent() else {
+            return found_in;
+        };
+        let keeper =
+            *self
+                .keepers
+                .entry(folder.to_owned())
+                .or_insert_with(|| match folder.canonicalize() {
+                    Ok(real) => match self.apps.iter().find(|(_, app)| real.starts_with(app)) {
+                        Some((app, _)) => *app,
+                        None if found_in == Keeper::Tierbar
+                            && !self.own.as_ref().is_some_and(|own| real.starts_with(own)) =>
+                        {
+                            Keeper::Folder
+                        }
+                        None => found_in,
+                    },
+                    Err(_) => found_in,
+                });
+        let fetched = || records::read(path).is_some_and(|record| record.fetched.is_some());
+        if found_in == Keeper::Tierbar && keeper != Keeper::Tierbar && fetched() {
+            return Keeper::Tierbar;
+        }
+        keeper
+    }
+
+    fn done(mut self) -> Inventory {
+        let mut models: Vec<Found> = Vec::new();
+        let mut seen: HashMap<(u64, u64), usize> = HashMap::new();
+        for group in together(std::mem::take(&mut self.files)) {
+            let Some(first) = group.first() else { continue };
+            let identity = (first.metadata.dev(), first.metadata.ino());
+            let found = found(group);
+            if let Some(known) = seen.get(&identity) {
+                let known = &mut models[*known];
+                known.also.extend([found.id.0, found.name]);
+            } else {
+                seen.insert(identity, models.len());
+                models.push(found);
+            }
+        }
+        name_apart(&mut models, &self.options.models_dir);
+        self.inventory.models = models;
+        self.inventory
+    }
+}
+
+/// Gives each model an id of its own: of two alike, the first keeps it.
+fn name_apart(models: &mut [Found], models_dir: &Path) {
+    let mut taken = HashSet::new();
+    for model in models {
+        let plain = model.id.0.clone();
+        if taken.insert(plain.clone()) {
+            continue;
+        }
+        model.also.push(plain.clone());
+        let place = match model.keeper {
+            Keeper::LmStudio => "lm-studio".to_owned(),
+            Keeper::Ollama => "ollama".to_owned(),
+            Keeper::HuggingFace => "hugging-face".to_owned(),
+            Keeper::Tierbar | Keeper::Folder => model
+                .path
+                .parent()
+                .filter(|folder| *folder != models_dir)
+                .map(file_name)
+                .unwrap_or_default(),
+        };
+        let named = format!("{plain}@{place}");
+        let mut id = named.clone();
+        let mut number = 2;
+        while !taken.insert(id.clone()) {
+            id = format!("{named}-{number}");
+            number += 1;
+        }
+        model.id = ModelId(id);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,253 @@
+use super::*;
+use crate::AppFolders;
+use std::{
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{PermissionsExt, symlink},
+        net::UnixListener,
+    },
+    process::Command,
+};
+
+fn folder(files: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for file in files {
+        let path = folder.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, file).unwrap();
+    }
+    folder
+}
+
+/// The models of a folder with `own` and `added` in it.
+fn places(root: &tempfile::TempDir) -> LibraryOptions {
+    LibraryOptions {
+        models_dir: root.path().join("own"),
+        folders: vec![root.path().join("added")],
+        ..LibraryOptions::default()
+    }
+}
+
+fn ids(options: &LibraryOptions) -> Vec<(String, Keeper)> {
+    let models = take(options).models;
+    models
+        .into_iter()
+        .map(|model| (model.id.0, model.keeper))
+        .collect()
+}
+
+fn own(root: &tempfile::TempDir) -> Vec<String> {
+    let ids = ids(&root.path().to_owned().into());
+    ids.into_iter().map(|(id, _)| id).collect()
+}
+
+#[test]
+fn the_models_folder_is_read_one_folder_deep_and_an_added_one_four() {
+    let root = folder(&[
+        "own/b.gguf",
+        "own/a.GGUF",
+        "own/sub/c.gguf",
+        "own/sub/deeper/d.gguf",
+        "added/publisher/repository/quant/more/e.gguf",
+        "added/1/2/3/4/5/f.gguf",
+    ]);
+    assert_eq!(
+        ids(&places(&root)),
+        [
+            ("a".to_owned(), Keeper::Tierbar),
+            ("b".to_owned(), Keeper::Tierbar),
+            ("c".to_owned(), Keeper::Tierbar),
+            ("e".to_owned(), Keeper::Folder),
+        ]
+    );
+}
+
+#[test]
+fn only_whole_regular_files_that_are_named_like_models_are_models() {
+    let root = folder(&[
+        "a.gguf",
+        "mmproj-BF16.gguf",
+        "sub/model-mmproj-f16.gguf",
+        ".hidden.gguf",
+        ".cache/e.gguf",
+        "f.gguf.part",
+        "g.gguf.download",
+        "h.gguf.crdownload",
+        "i.gguf.tmp",
+        "notes.txt",
+        ".gguf",
+    ]);
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir(at("folder.gguf")).unwrap();
+    symlink("nowhere", at("broken.gguf")).unwrap();
+    symlink("/dev/null", at("device.gguf")).unwrap();
+    let _socket = UnixListener::bind(at("socket.gguf")).unwrap();
+    let made = Command::new("mkfifo").arg(at("pipe.gguf")).status();
+    assert!(made.unwrap().success());
+    assert_eq!(own(&root), ["a"]);
+    assert_eq!(take(&root.path().to_owned().into()).projectors.len(), 2);
+}
+
+#[test]
+fn a_file_that_is_reached_in_several_ways_is_listed_once_under_its_first_place() {
+    let root = folder(&["own/real.gguf", "added/other.gguf"]);
+    let at = |name: &str| root.path().join(name);
+    symlink(at("added/other.gguf"), at("own/link.gguf")).unwrap();
+    fs::hard_link(at("own/real.gguf"), at("added/again.gguf")).unwrap();
+    symlink("..", at("added/up")).unwrap();
+    let options = places(&root);
+    assert_eq!(
+        ids(&options),
+        [
+            ("link".to_owned(), Keeper::Tierbar),
+            ("real".to_owned(), Keeper::Tierbar)
+        ]
+    );
+    // Its other names mean it still.
+    let inventory = take(&options);
+    for (spec, path) in [("again", "own/real.gguf"), ("other.gguf", "own/link.gguf")] {
+        assert_eq!(inventory.find(spec).unwrap().path, at(path), "{spec}");
+    }
+}
+
+#[test]
+fn different_files_of_one_name_have_ids_of_their_own() {
+    let root = folder(&[
+        "own/m.gguf",
+        "own/a/m.gguf",
+        "added/b/m.gguf",
+        "added/c/b/m.gguf",
+        "lm/m.gguf",
+    ]);
+    let mut options = places(&root);
+    options.other_apps = true;
+    options.apps.lm_studio = vec![root.path().join("lm")];
+    let ids: Vec<_> = ids(&options).into_iter().map(|(id, _)| id).collect();
+    assert_eq!(ids, ["m", "m@a", "m@b", "m@b-2", "m@lm-studio"]);
+    let found = take(&options).find("m").unwrap().path.clone();
+    assert_eq!(found, root.path().join("own/m.gguf"));
+}
+
+#[test]
+fn names_that_differ_in_case_or_are_not_utf8_or_very_long_are_names() {
+    let root = folder(&["Model.gguf", "model.gguf"]);
+    let long = format!("{}.gguf", "x".repeat(250));
+    fs::write(root.path().join(&long), "").unwrap();
+    let broken = OsStr::from_bytes(b"z\xff.gguf");
+    fs::write(root.path().join(broken), "").unwrap();
+    let ids = own(&root);
+    assert_eq!(ids[0], "Model");
+    assert_eq!(ids[1], "model");
+    assert_eq!(ids[2].len(), 250);
+    assert_eq!(ids[3], "z\u{fffd}");
+}
+
+#[test]
+fn the_parts_of_a_split_model_are_one_model() {
+    let root = folder(&[
+        "m-00002-of-00003.gguf",
+        "m-00001-of-00003.gguf",
+        "m-00003-of-00003.gguf",
+        "n-00002-of-00004.gguf",
+        "sub/m-00001-of-00003.gguf",
+    ]);
+    let models = take(&root.path().to_owned().into()).models;
+    let [whole, broken, other] = models.as_slice() else {
+        panic!("{models:?}");
+    };
+    assert_eq!(whole.id.as_str(), "m");
+    assert_eq!(whole.path, root.path().join("m-00001-of-00003.gguf"));
+    assert_eq!(whole.parts.len(), 3);
+    assert_eq!(whole.size_bytes(), 3 * 21);
+    assert_eq!(whole.incomplete, None);
+    let told = |model: &Found| model.incomplete.clone().unwrap().message;
+    assert_eq!(
+        told(broken),
+        "3 of the 4 parts of n are missing: n-00001-of-00004.gguf and 2 more"
+    );
+    assert_eq!(other.id.as_str(), "m@sub");
+    assert!(told(other).starts_with("2 of the 3 parts of m are missing"));
+}
+
+#[test]
+fn an_added_folder_that_is_gone_or_unreadable_costs_a_notice_and_nothing_else() {
+    let root = folder(&["own/a.gguf", "other/b.gguf"]);
+    let mut options = places(&root);
+    options.folders.push(root.path().join("other"));
+    let inventory = take(&options);
+    assert_eq!(inventory.models.len(), 2);
+    assert_eq!(inventory.notices.len(), 1);
+    let notice = &inventory.notices[0];
+    let gone = root.path().join("added");
+    assert!(notice.contains(gone.to_str().unwrap()), "{notice}");
+    assert!(notice.contains("Connect its volume"), "{notice}");
+}
+
+#[test]
+fn a_models_folder_that_is_gone_does_not_hide_the_rest() {
+    let root = folder(&["added/a.gguf"]);
+    let inventory = take(&places(&root));
+    assert_eq!(inventory.models.len(), 1);
+    assert_eq!(inventory.own.unwrap().code, Code::Storage);
+}
+
+#[test]
+fn a_folder_below_that_may_not_be_read_has_no_models() {
+    let root = folder(&["a.gguf", "locked/b.gguf"]);
+    let locked = root.path().join("locked");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o0)).unwrap();
+    let readable = fs::read_dir(&locked).is_ok();
+    let ids = own(&root);
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o700)).unwrap();
+    // Root may read everything.
+    let expected: &[&str] = if readable { &["a", "b"] } else { &["a"] };
+    assert_eq!(ids, expected);
+}
+
+#[test]
+fn a_place_with_more_files_than_are_read_is_told() {
+    let root = tempfile::tempdir().unwrap();
+    for number in 0..=MOST {
+        fs::write(root.path().join(number.to_string()), "").unwrap();
+    }
+    let notices = take(&root.path().to_owned().into()).notices;
+    assert_eq!(notices.len(), 1);
+    assert!(notices[0].contains("more than 20000 files"), "{notices:?}");
+}
+
+#[test]
+fn what_lies_in_another_apps_folder_is_the_apps_however_it_is_reached() {
+    let root = folder(&["lm/publisher/a.gguf", "own/b.gguf", "disk/c.gguf"]);
+    let at = |name: &str| root.path().join(name);
+    symlink(at("lm/publisher"), at("own/linked")).unwrap();
+    symlink(at("disk"), at("own/disk")).unwrap();
+    let apps = AppFolders {
+        lm_studio: vec![at("lm")],
+        ..AppFolders::default()
+    };
+    let mut options = places(&root);
+    options.folders.clear();
+    options.apps = apps.clone();
+    assert_eq!(
+        ids(&options),
+        [
+            ("b".to_owned(), Keeper::Tierbar),
+            ("c".to_owned(), Keeper::Folder),
+            ("a".to_owned(), Keeper::LmStudio),
+        ]
+    );
+    // A models folder inside of an app's: only what was fetched by us is ours.
+    let options = LibraryOptions {
+        models_dir: at("lm/publisher"),
+        apps,
+        ..LibraryOptions::default()
+    };
+    assert_eq!(ids(&options)[0].1, Keeper::LmStudio);
+    let origin = crate::Origin {
+        reference: "a".to_owned(),
+        url: "https://example.com/a.gguf".parse().unwrap(),
+        sha256: String::new(),
+    };
+    records::fetched(&at("lm/publisher/a.gguf"), origin).unwrap();
+    assert_eq!(ids(&options)[0].1, Keeper::Tierbar);
+}

@@ -1,0 +1,13 @@
+//! What differs between systems: sparing the file cache, the Trash, and how folders are watched.
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "macos")]
+mod macos;
+
+#[cfg(target_os = "linux")]
+use linux as os;
+#[cfg(target_os = "macos")]
+use macos as os;
+
+pub(crate) use os::{WATCHES_TREES, spare_cache, to_trash, uncached};

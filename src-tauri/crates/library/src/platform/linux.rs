@@ -1,0 +1,127 @@
+use rustix::fs::{Access, Advice, access, fadvise};
+use std::{
+    env,
+    fs::{self, File},
+    num::NonZeroU64,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+
+/// The system watches single folders.
+pub(crate) const WATCHES_TREES: bool = false;
+
+/// The cache is spared by [`spare_cache`], after each read.
+pub(crate) fn uncached(_file: &File) {}
+
+/// Drops what was read of the file from the file cache, but for what somebody has mapped.
+pub(crate) fn spare_cache(file: &File, offset: u64, length: u64) {
+    let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::DontNeed);
+}
+
+/// # Errors
+/// Why the file stays where it is, such as a volume without a Trash.
+pub(crate) fn to_trash(path: &Path) -> Result<(), String> {
+    // On a volume without one the library would copy the file, gigabytes, to the Trash in the home folder.
+    if !same_volume(path) && !has_trash(&top_of_volume(path)) {
+        return Err("its volume has no Trash and none can be made".to_owned());
+    }
+    trash::delete(path).map_err(|error| error.to_string())
+}
+
+/// Whether the user's own Trash, freedesktop's `$XDG_DATA_HOME/Trash`, is on the file's volume.
+fn same_volume(path: &Path) -> bool {
+    let set = |name| {
+        env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let data = set("XDG_DATA_HOME").or_else(|| Some(set("HOME")?.join(".local/share")));
+    let existing = |place: &Path| place.ancestors().find_map(device);
+    data.is_some_and(|data| existing(&data).is_some_and(|home| folder_device(path) == Some(home)))
+}
+
+fn device(path: &Path) -> Option<u64> {
+    fs::metadata(path).ok().map(|file| file.dev())
+}
+
+/// Of the folder that the name is in: a link is moved, not what it leads to.
+fn folder_device(path: &Path) -> Option<u64> {
+    path.parent().and_then(device)
+}
+
+/// The highest folder above the file that is on its volume.
+fn top_of_volume(path: &Path) -> PathBuf {
+    let volume = folder_device(path);
+    let folder = path.parent().unwrap_or(path);
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    folder
+        .ancestors()
+        .take_while(|above| device(above) == volume)
+        .last()
+        .unwrap_or(&folder)
+        .to_owned()
+}
+
+/// Freedesktop's Trash specification 1.0: `.Trash/$uid` or `.Trash-$uid`, which may be made.
+fn has_trash(top: &Path) -> bool {
+    let uid = rustix::process::getuid().as_raw();
+    let usable = |folder: &Path| folder.is_dir() && access(folder, Access::WRITE_OK).is_ok();
+    let own = top.join(format!(".Trash-{uid}"));
+    usable(&top.join(".Trash").join(uid.to_string()))
+        || usable(&own)
+        || (!own.exists() && usable(top))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{io::Write, process::Command};
+
+    fn cached_pages(path: &Path) -> u64 {
+        let output = Command::new("fincore")
+            .args(["--noheadings", "--output", "PAGES"])
+            .arg(path)
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_file_that_was_hashed_does_not_stay_in_the_cache() {
+        // Not below /tmp, which may be memory itself.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("large");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&vec![7; 20 << 20]).unwrap();
+        file.sync_all().unwrap();
+        fs::read(&path).unwrap();
+        assert!(cached_pages(&path) > 1000);
+        crate::verify::hash(&path, &mut |_| true).unwrap();
+        assert_eq!(cached_pages(&path), 0);
+    }
+
+    #[test]
+    fn a_volume_has_a_trash_if_one_is_there_or_can_be_made() {
+        let top = tempfile::tempdir().unwrap();
+        assert!(has_trash(top.path()));
+        let uid = rustix::process::getuid().as_raw();
+        let own = top.path().join(format!(".Trash-{uid}"));
+        fs::write(&own, "in its way").unwrap();
+        assert!(!has_trash(top.path()));
+        fs::create_dir_all(top.path().join(format!(".Trash/{uid}"))).unwrap();
+        assert!(has_trash(top.path()));
+    }
+
+    #[test]
+    fn the_top_of_a_volume_is_where_it_is_mounted() {
+        assert_eq!(
+            top_of_volume(Path::new("/proc/self/status")),
+            Path::new("/proc")
+        );
+        assert!(!same_volume(Path::new("/proc/self/status")));
+    }
+}

@@ -1,0 +1,101 @@
+use super::*;
+use std::{fs::File, time::Duration};
+
+fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.gguf");
+    fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+fn origin() -> Origin {
+    Origin {
+        reference: "owner/repo:Q4_K_M".to_owned(),
+        url: "https://user:pass@example.com/m.gguf?signature=secret#part"
+            .parse()
+            .unwrap(),
+        sha256: "aa".to_owned(),
+    }
+}
+
+#[test]
+fn a_record_says_where_a_file_came_from_without_secrets() {
+    let (folder, path) = file("four");
+    fetched(&path, origin()).unwrap();
+    let record = read(&path).unwrap();
+    assert_eq!(record.reference.as_deref(), Some("owner/repo:Q4_K_M"));
+    assert_eq!(record.url.as_deref(), Some("https://example.com/m.gguf"));
+    assert_eq!(record.size, 4);
+    assert_eq!(record.last_sha256(), Some("aa"));
+    assert!(record.fetched.is_some());
+    let names: Vec<_> = fs::read_dir(folder.path().join(".tierbar"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(names, ["m.gguf.json"]);
+}
+
+#[test]
+fn a_record_of_another_file_of_that_name_is_not_shown() {
+    let (_folder, path) = file("four");
+    fetched(&path, origin()).unwrap();
+    assert!(current(&path, 4).is_some());
+    assert_eq!(current(&path, 5), None);
+}
+
+#[test]
+fn garbage_is_no_record() {
+    let (_folder, path) = file("four");
+    assert_eq!(read(&path), None);
+    let place = place(&path).unwrap();
+    fs::create_dir_all(place.parent().unwrap()).unwrap();
+    for text in [
+        "",
+        "{",
+        "[]",
+        "{\"size\": -1}",
+        "\0\0\0\0",
+        "{\"sha256\": 5}",
+    ] {
+        fs::write(&place, text).unwrap();
+        assert_eq!(read(&path), None, "{text}");
+    }
+    fs::write(&place, " ".repeat(1 << 20) + "{}").unwrap();
+    assert_eq!(read(&path), None);
+    fs::remove_file(&place).unwrap();
+    fs::create_dir(&place).unwrap();
+    assert_eq!(read(&path), None);
+}
+
+#[test]
+fn a_file_of_the_longest_name_has_a_record_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(format!("{}.gguf", "x".repeat(250)));
+    fs::write(&path, "four").unwrap();
+    fetched(&path, origin()).unwrap();
+    assert_eq!(read(&path).unwrap().size, 4);
+}
+
+#[test]
+fn what_was_fetched_should_stay_what_it_was_and_what_was_not_may_be_replaced() {
+    let (_folder, path) = file("four");
+    let later = |seconds| {
+        let time = SystemTime::now() + Duration::from_secs(seconds);
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_modified(time).unwrap();
+    };
+    hashed(&path, "bb").unwrap();
+    assert_eq!(expected(&path).as_deref(), Some("bb"));
+    later(100);
+    assert_eq!(expected(&path), None);
+    hashed(&path, "cc").unwrap();
+    assert_eq!(expected(&path).as_deref(), Some("cc"));
+    fetched(&path, origin()).unwrap();
+    later(200);
+    assert_eq!(expected(&path).as_deref(), Some("aa"));
+    hashed(&path, "dd").unwrap();
+    let record = read(&path).unwrap();
+    assert_eq!(record.last_sha256(), Some("dd"));
+    assert_eq!(record.sha256.as_deref(), Some("aa"));
+    assert_eq!(record.reference.as_deref(), Some("owner/repo:Q4_K_M"));
+}

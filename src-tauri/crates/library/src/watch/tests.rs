@@ -1,0 +1,91 @@
+use super::*;
+use notify::{Config, EventHandler, RecursiveMode, Watcher, WatcherKind};
+use std::path::Path;
+use tokio::time::timeout;
+
+const SOON: Pace = Pace {
+    settling: Duration::from_millis(5),
+    longest: Duration::from_millis(50),
+    look: Duration::from_millis(20),
+    poll: Duration::from_millis(20),
+};
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_of_changes_is_over_when_nothing_changes_for_a_while() {
+    let bell = Arc::<Bell>::default();
+    let pace = Pace::default();
+    let start = Instant::now();
+    let ringing = Arc::clone(&bell);
+    tokio::spawn(async move {
+        for _ in 0..10 {
+            ringing.ring();
+            sleep(Duration::from_millis(100)).await;
+        }
+    });
+    settled(&bell, pace).await;
+    assert_eq!(start.elapsed(), Duration::from_millis(900) + pace.settling);
+}
+
+#[tokio::test(start_paused = true)]
+async fn changes_that_never_end_are_looked_at_all_the_same() {
+    let bell = Arc::<Bell>::default();
+    let pace = Pace::default();
+    let start = Instant::now();
+    let ringing = Arc::clone(&bell);
+    tokio::spawn(async move {
+        loop {
+            ringing.ring();
+            sleep(Duration::from_millis(100)).await;
+        }
+    });
+    settled(&bell, pace).await;
+    assert_eq!(start.elapsed(), pace.longest);
+}
+
+/// As inotify when its watches are used up.
+#[derive(Debug)]
+struct Full;
+
+impl Watcher for Full {
+    fn new<F: EventHandler>(_: F, _: Config) -> notify::Result<Self> {
+        Ok(Self)
+    }
+    fn watch(&mut self, _: &Path, _: RecursiveMode) -> notify::Result<()> {
+        Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch))
+    }
+    fn unwatch(&mut self, _: &Path) -> notify::Result<()> {
+        Ok(())
+    }
+    fn kind() -> WatcherKind {
+        WatcherKind::NullWatcher
+    }
+}
+
+fn full(_: Arc<Bell>) -> notify::Result<Box<dyn Watcher + Send>> {
+    Ok(Box::new(Full))
+}
+
+fn none(_: Arc<Bell>) -> notify::Result<Box<dyn Watcher + Send>> {
+    Err(notify::Error::generic("too many instances"))
+}
+
+#[tokio::test]
+async fn where_the_system_watches_no_more_folders_they_are_polled_and_it_is_said() {
+    for (make, why) in [
+        (full as attach::Make, "watch limit reached"),
+        (none, "too many instances"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let library = Arc::new(Library::new(folder.path().to_owned()));
+        let watch = LibraryWatch::start_with(library, SOON, make);
+        let first = watch.latest().await;
+        assert_eq!(first.notices.len(), 1);
+        assert!(first.notices[0].contains(why), "{:?}", first.notices);
+        fs::write(folder.path().join("a.gguf"), "").unwrap();
+        let mut snapshot = watch.snapshot();
+        let seen =
+            snapshot.wait_for(|scan| scan.as_ref().is_some_and(|scan| scan.entries.len() == 1));
+        let seen = timeout(Duration::from_secs(60), seen).await;
+        assert!(seen.unwrap().is_ok());
+    }
+}
