@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { constants, copyFileSync, existsSync, linkSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
-import { open, readFile, writeFile } from 'node:fs/promises';
+import { open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -10,9 +10,11 @@ import type { Status, TierStatus } from '../src/platform/api';
 
 export const STARTER = 'SmolLM2-135M-Instruct.Q4_1.gguf';
 const MODELS = process.env.TIERBAR_TEST_MODELS || join(homedir(), '.cache/tierbar/models');
-const PROGRAMS = resolve(process.env.TIERBAR_BIN_DIR || join(import.meta.dirname, '../../target/release'));
+export const PROGRAMS = resolve(
+  process.env.TIERBAR_BIN_DIR || join(import.meta.dirname, '../../target/release'),
+);
 /** A guard against hanging. */
-const END_MS = 60_000;
+export const END_MS = 60_000;
 
 /** A real `tierbar serve` with a data folder of its own. */
 export class Host {
@@ -21,7 +23,12 @@ export class Host {
   token = '';
   #process: ChildProcess | null = null;
 
-  constructor() {
+  /** What the host's environment has beside its own. */
+  readonly #env: Record<string, string>;
+
+  constructor(env: Record<string, string> = {}) {
+    // A home of its own: models of other apps, the Trash and keys of whoever runs the tests are none of its business.
+    this.#env = { HOME: this.home, HF_TOKEN: '', HF_HOME: join(this.home, 'huggingface'), ...env };
     mkdirSync(join(this.home, 'models'));
   }
 
@@ -39,15 +46,30 @@ export class Host {
 
   /** Puts the starter model into the models folder. */
   addModel(name = STARTER): void {
+    this.#place(this.model(name));
+  }
+
+  /** Puts the starter model into another folder. */
+  addModelTo(folder: string): void {
+    mkdirSync(folder, { recursive: true });
+    this.#place(join(folder, STARTER));
+  }
+
+  #place(path: string): void {
     const starter = join(MODELS, STARTER);
     if (!existsSync(starter)) throw new Error(`The model ${starter} is missing: run \`make setup\`.`);
-    rmSync(this.model(name), { force: true });
+    rmSync(path, { force: true });
     try {
-      linkSync(starter, this.model(name));
+      linkSync(starter, path);
     } catch {
       // Another file system.
-      copyFileSync(starter, this.model(name), constants.COPYFILE_FICLONE);
+      copyFileSync(starter, path, constants.COPYFILE_FICLONE);
     }
+  }
+
+  /** What is in the models folder, hidden or not. */
+  async modelFiles(): Promise<string[]> {
+    return await readdir(join(this.home, 'models'));
   }
 
   /** Puts the first `bytes` of the starter model into the models folder, as a download that broke off leaves it. */
@@ -74,7 +96,7 @@ export class Host {
     const listen = this.url === '' ? '127.0.0.1:0' : new URL(this.url).host;
     const child = spawn(program, ['serve', '--json', '--listen', listen], {
       // As much memory as the Mac that it is made for, so that exactly one model is loaded at a time.
-      env: { ...process.env, TIERBAR_HOME: this.home, TIERBAR_SIMULATE_RAM: '16GiB' },
+      env: { ...process.env, TIERBAR_HOME: this.home, TIERBAR_SIMULATE_RAM: '16GiB', ...this.#env },
       stdio: ['ignore', 'pipe', log.fd],
     });
     this.#process = child;

@@ -2,7 +2,11 @@ import { test as base, expect, type Page } from '@playwright/test';
 import { Host } from './host';
 
 interface Journey {
-  /** A host with the starter model as tiers `fast` and `primary`, ended after the test with all its processes. */
+  /** What the host's environment has beside its own. */
+  env: Record<string, string>;
+  /** Whether the host has the starter model and tiers that name it. */
+  furnished: boolean;
+  /** A host, with the starter model as tiers `fast` and `primary` if it is furnished; ended after the test with all its processes. */
   host: Host;
   /** What the browser complains of, in all its tabs. Whatever a test did not allow fails it. */
   complaints: Complaints;
@@ -46,12 +50,15 @@ context = 1024
 `;
 
 export const test = base.extend<Journey>({
-  // biome-ignore lint/correctness/noEmptyPattern: Playwright reads the names of what a fixture needs from it.
-  host: async ({}, use, info) => {
-    const host = new Host();
+  env: [{}, { option: true }],
+  furnished: [true, { option: true }],
+  host: async ({ env, furnished }, use, info) => {
+    const host = new Host(env);
     try {
-      host.addModel();
-      await host.configure(CONFIG);
+      if (furnished) {
+        host.addModel();
+        await host.configure(CONFIG);
+      }
       await host.start();
       await use(host);
       await host.stop();

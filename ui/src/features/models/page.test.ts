@@ -315,8 +315,8 @@ describe('models to get', () => {
     ];
     await open();
     await fireEvent.click(await screen.findByTestId('fit-chip'));
-    expect(screen.getByRole('row', { name: 'Weights on disk, not counted 3.00' })).toBeTruthy();
-    expect(screen.getByRole('row', { name: 'Together 11.00' })).toBeTruthy();
+    expect(screen.getByRole('row', { name: 'Weights on disk 3.00' })).toBeTruthy();
+    expect(screen.getByRole('row', { name: 'Together, without the disk 11.00' })).toBeTruthy();
     const [memory, disk] = screen.getByRole('img').children as unknown as HTMLElement[];
     expect([memory?.style.width, disk?.style.width].map((width) => Number.parseFloat(width ?? ''))).toEqual([
       expect.closeTo(78.57),

@@ -21,9 +21,9 @@ export const KEEPER: Record<Keeper, string> = {
 export const LINE: Record<LineKind, string> = {
   dense_weights: 'Weights',
   embeddings: 'Embeddings',
-  paged_weights: 'Weights on disk, not counted',
+  paged_weights: 'Weights on disk',
   resident_experts: 'Experts in memory',
-  paged_experts: 'Experts on disk, not counted',
+  paged_experts: 'Experts on disk',
   kv_cache: 'KV cache',
   compute_buffers: 'Compute buffers',
   embedder: 'Kept for an embedder',
