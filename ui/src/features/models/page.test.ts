@@ -167,7 +167,7 @@ describe('models on this machine', () => {
     ];
     await open();
     const row = local('smol');
-    expect(row.textContent).toMatch(/smol.*LM Studio.*fast.*98 MB · Q4_1 · up to 8,192 tokens/s);
+    expect(row.textContent).toMatch(/smol.*LM Studio.*fast.*98 MB · Q4_1 · 8K context/s);
     const chip = within(row).getByTestId('fit-chip');
     expect(chip.getAttribute('aria-label')).toBe('Estimated: Tight. How smol fits this machine');
     expect(chip.getAttribute('aria-expanded')).toBe('false');
@@ -184,7 +184,7 @@ describe('models on this machine', () => {
       ['KV cache', '0.75'],
       ['Tierbar itself', '0.25'],
       ['Together', '3.50'],
-      ['Models may take, of 16 GB', '12.00'],
+      ['For models, of 16 GB', '12.00'],
     ]);
     const text = within(row).getByTestId('fit-details').textContent;
     expect(text).toContain('20 of 30 layers, 2.00 of 10.50 GiB');

@@ -1,4 +1,4 @@
-import { fileSize, timeLeft } from '../../lib/format';
+import { count, fileSize, timeLeft } from '../../lib/format';
 import type {
   DownloadState,
   DownloadStatus,
@@ -26,7 +26,7 @@ export const LINE: Record<LineKind, string> = {
   paged_experts: 'Experts on disk',
   kv_cache: 'KV cache',
   compute_buffers: 'Compute buffers',
-  embedder: 'Kept for an embedder',
+  embedder: 'For an embedder',
   app: 'Tierbar itself',
 };
 
@@ -124,6 +124,12 @@ export function progressText(download: DownloadStatus): string {
 /** A file's name without folders and ending. */
 export function stem(file: string): string {
   return (file.split('/').at(-1) ?? file).replace(/\.gguf$/i, '');
+}
+
+/** A context as model cards write it, such as 128K. */
+export function contextLabel(tokens: number): string {
+  if (tokens % 1024 !== 0) return count(tokens);
+  return tokens % 2 ** 20 === 0 ? `${tokens / 2 ** 20}M` : `${tokens / 1024}K`;
 }
 
 /** A line of a list of quants. */
