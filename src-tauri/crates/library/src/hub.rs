@@ -1,1 +1,352 @@
 //! The hub's API: what a repository holds, how large it is, what it hashes to; and search.
+//!
+//! Shapes: `huggingface_hub`'s `hf_api.py` (model info, tree, search) and the answers of <https://huggingface.co/api>.
+//! Nothing in an answer is trusted: names are checked before they become paths, sizes before they are summed.
+
+mod endpoint;
+mod local;
+mod quants;
+mod resolve;
+mod tree;
+
+pub use endpoint::{endpoint, tokens};
+pub use quants::Quant;
+pub use resolve::{Pinned, Resolved, ResolvedFile, Resolver, Suit};
+pub use tree::HubFile;
+
+use crate::reference::Repository;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::Value;
+use tierbar_core::{Code, Error, catalog::HubModel};
+use tierbar_fetch::{Answer, Get, TokenFor, Url, Web};
+
+/// Model info carries the card's metadata and the names of all files.
+const MAX_INFO_BYTES: usize = 8 << 20;
+/// A page has up to 1000 entries of some hundred bytes.
+const MAX_PAGE_BYTES: usize = 4 << 20;
+/// Of a tree; the largest collections of quants have some hundred files.
+const MAX_PAGES: usize = 20;
+const FOUND: &str = "30";
+const MAX_QUERY: usize = 200;
+
+/// A hub: its address, and a client that may know its token. Cheap to clone.
+#[derive(Clone)]
+pub struct Hub {
+    web: Web,
+    tokens: TokenFor,
+    endpoint: Url,
+}
+
+impl std::fmt::Debug for Hub {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Hub")
+            .field("endpoint", &self.endpoint.as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A repository's models, at one commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubFiles {
+    pub repository: Repository,
+    /// The commit, in full.
+    pub commit: String,
+    pub licence: Option<String>,
+    /// A licence has to be accepted on the repository's page before files can be fetched.
+    pub gated: bool,
+    /// Whole quants, the smallest first.
+    pub quants: Vec<Quant>,
+    /// What reads images for its models; the smallest first.
+    pub projectors: Vec<HubFile>,
+}
+
+#[derive(Deserialize)]
+struct Info {
+    sha: Option<String>,
+    /// `false`, `"auto"` or `"manual"`.
+    #[serde(default)]
+    gated: Value,
+    #[serde(default, rename = "cardData")]
+    card: Value,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    id: String,
+    #[serde(default)]
+    downloads: u64,
+    #[serde(default)]
+    likes: u64,
+    #[serde(rename = "lastModified")]
+    updated: Option<String>,
+    #[serde(default)]
+    gated: Value,
+}
+
+impl Hub {
+    /// `endpoint`: as [`endpoint()`] gives it.
+    #[must_use]
+    pub fn new(web: Web, tokens: TokenFor, endpoint: Url) -> Self {
+        Self {
+            web,
+            tokens,
+            endpoint,
+        }
+    }
+
+    #[must_use]
+    pub fn web(&self) -> &Web {
+        &self.web
+    }
+
+    #[must_use]
+    pub fn tokens(&self) -> &TokenFor {
+        &self.tokens
+    }
+
+    /// What a repository holds, at a branch, tag or commit, or at its main branch.
+    ///
+    /// # Errors
+    /// [`Code::RepositoryUnknown`], [`Code::AccessDenied`], [`Code::Unreachable`]; [`Code::Corrupt`] for an answer
+    /// that makes no sense.
+    pub async fn repository(
+        &self,
+        repository: &Repository,
+        revision: Option<&str>,
+    ) -> Result<HubFiles, Error> {
+        let mut path = vec!["api", "models", repository.owner(), repository.name()];
+        if let Some(revision) = revision {
+            path.extend(["revision", revision]);
+        }
+        let told = |error| self.told(error, repository, revision);
+        let info: Info = self
+            .json(self.url(&path), MAX_INFO_BYTES)
+            .await
+            .map_err(told)?
+            .0;
+        let commit = info
+            .sha
+            .filter(|sha| sha.len() == 40 && sha.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .ok_or_else(|| senseless(repository, "does not name its commit"))?;
+        let entries = self.tree(repository, &commit).await?;
+        let (quants, projectors) = quants::group(repository, tree::models(entries));
+        Ok(HubFiles {
+            repository: repository.clone(),
+            commit,
+            licence: licence(&info.card),
+            gated: is_gated(&info.gated),
+            quants,
+            projectors,
+        })
+    }
+
+    /// Repositories with GGUF files, the most fetched first.
+    ///
+    /// # Errors
+    /// [`Code::BadRequest`] for a query that is too long, [`Code::Unreachable`].
+    pub async fn search(&self, query: &str) -> Result<Vec<HubModel>, Error> {
+        let query = query.trim();
+        if query.len() > MAX_QUERY || query.chars().any(char::is_control) {
+            return Err(Error::new(
+                Code::BadRequest,
+                format!("a search is at most {MAX_QUERY} characters of text"),
+            ));
+        }
+        let mut url = self.url(&["api", "models"]);
+        url.query_pairs_mut()
+            .extend_pairs([
+                ("search", query),
+                ("filter", "gguf"),
+                ("limit", FOUND),
+                ("sort", "downloads"),
+                ("direction", "-1"),
+            ])
+            .extend_pairs(
+                ["downloads", "likes", "lastModified", "gated"].map(|field| ("expand[]", field)),
+            );
+        let found: Vec<Value> = self.json(url, MAX_PAGE_BYTES).await?.0;
+        Ok(found
+            .into_iter()
+            .filter_map(|value| serde_json::from_value::<Found>(value).ok())
+            .filter(|found| Repository::new(&found.id).is_ok())
+            .map(|found| HubModel {
+                repository: found.id,
+                downloads: found.downloads,
+                likes: found.likes,
+                updated: found.updated.filter(|time| time.len() < 64),
+                gated: is_gated(&found.gated),
+            })
+            .collect())
+    }
+
+    /// Where a file can be fetched. A commit pins its content.
+    #[must_use]
+    pub fn file_url(&self, repository: &Repository, commit: &str, path: &str) -> Url {
+        let mut parts = vec![repository.owner(), repository.name(), "resolve", commit];
+        parts.extend(path.split('/'));
+        self.url(&parts)
+    }
+
+    /// Whether requests to the hub carry a token.
+    #[must_use]
+    pub fn has_token(&self) -> bool {
+        (self.tokens)(&self.endpoint).is_some()
+    }
+
+    /// For a gated repository without a token, or with one whose owner has not accepted the licence.
+    pub(crate) fn denied(&self, repository: &Repository) -> Error {
+        let page = self.url(&[repository.owner(), repository.name()]);
+        Error::new(
+            Code::AccessDenied,
+            format!("{repository} is given only to those who have accepted its licence"),
+        )
+        .hint(format!(
+            "accept it on {page}, make an access token there, and set it: HF_TOKEN, or the secret hugging-face in the \
+             settings"
+        ))
+    }
+
+    async fn tree(&self, repository: &Repository, commit: &str) -> Result<Vec<Value>, Error> {
+        let path = [
+            "api",
+            "models",
+            repository.owner(),
+            repository.name(),
+            "tree",
+            commit,
+        ];
+        let mut url = self.url(&path);
+        url.set_query(Some("recursive=true"));
+        let mut entries: Vec<Value> = Vec::new();
+        for _ in 0..MAX_PAGES {
+            let (page, link): (Vec<Value>, _) = self
+                .json(url.clone(), MAX_PAGE_BYTES)
+                .await
+                .map_err(|error| self.told(error, repository, Some(commit)))?;
+            entries.extend(page);
+            let Some(next) = link.as_deref().and_then(next_page) else {
+                return Ok(entries);
+            };
+            // Its query alone: a mirror passes on links to the hub itself, and a token is for one server.
+            url.set_query(url.join(next).ok().as_ref().and_then(Url::query));
+        }
+        let count = entries.len();
+        Err(senseless(
+            repository,
+            &format!("lists more than {count} files"),
+        ))
+    }
+
+    async fn json<T: DeserializeOwned>(
+        &self,
+        url: Url,
+        limit: usize,
+    ) -> Result<(T, Option<String>), Error> {
+        let mut get = Get::new(url);
+        get.token = (self.tokens)(&get.url);
+        let answer: Answer = self.web.get(get).await?;
+        let (link, url) = (answer.link.clone(), answer.url.clone());
+        let bytes = answer.bytes(limit).await?;
+        let value = serde_json::from_slice(&bytes).map_err(|error| {
+            let host = url.host_str().unwrap_or_default();
+            Error::new(
+                Code::Corrupt,
+                format!(
+                    "{host} does not answer {} as the hub does: {error}",
+                    url.path()
+                ),
+            )
+            .hint("is HF_ENDPOINT the address of a hub, and no sign-in page in between?")
+        })?;
+        Ok((value, link))
+    }
+
+    fn url(&self, parts: &[&str]) -> Url {
+        let mut url = self.endpoint.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.pop_if_empty().extend(parts);
+        }
+        url
+    }
+
+    /// What the refusal of a repository means. The hub answers 401 for one that does not exist, so as not to tell which
+    /// private ones do.
+    fn told(&self, error: Error, repository: &Repository, revision: Option<&str>) -> Error {
+        let status = error.details.get("status").and_then(Value::as_u64);
+        let restated = match status {
+            Some(401) if self.has_token() => Error::new(
+                Code::AccessDenied,
+                format!("the hub does not accept the access token for {repository} (401)"),
+            )
+            .hint("it may have expired: make a new one on the hub's page of access tokens and set it again"),
+            Some(403) => self.denied(repository),
+            Some(401 | 404 | 410) => {
+                let what = match revision {
+                    Some(revision) if status != Some(401) => format!("{repository} with the revision {revision}"),
+                    _ => repository.to_string(),
+                };
+                Error::new(Code::RepositoryUnknown, format!("the hub knows no repository {what}")).hint(
+                    "check the spelling; a private repository needs an access token (HF_TOKEN, or the secret \
+                     hugging-face in the settings)",
+                )
+            }
+            Some(429) => {
+                let wait = error.details.get("retry_after_seconds").and_then(Value::as_u64);
+                let wait = wait.map_or("later".to_owned(), |seconds| format!("in {seconds} s"));
+                Error::new(Code::Unreachable, "the hub has had too many requests from here (429)")
+                    .hint(format!("try again {wait}; with an access token the hub allows more"))
+            }
+            _ => return error,
+        };
+        Error {
+            details: error.details,
+            ..restated
+        }
+    }
+}
+
+/// A URL as messages tell it: without the query, which may hold a signature.
+pub(crate) fn told(url: &Url) -> String {
+    let mut shown = url.clone();
+    shown.set_query(None);
+    shown.to_string()
+}
+
+fn senseless(repository: &Repository, what: &str) -> Error {
+    Error::new(
+        Code::Corrupt,
+        format!("the hub's answer for {repository} {what}"),
+    )
+}
+
+/// The address of the next page in a `Link` header: `<address>; rel="next"`, possibly among others.
+fn next_page(link: &str) -> Option<&str> {
+    let mut rest = link;
+    while let Some((_, after)) = rest.split_once('<') {
+        let (address, after) = after.split_once('>')?;
+        let parameters = after.split('<').next().unwrap_or(after);
+        let is_next = parameters.split([';', ',']).any(|parameter| {
+            let relation = parameter.trim().strip_prefix("rel=").unwrap_or_default();
+            relation
+                .trim_matches('"')
+                .split(' ')
+                .any(|word| word.eq_ignore_ascii_case("next"))
+        });
+        if is_next {
+            return Some(address);
+        }
+        rest = after;
+    }
+    None
+}
+
+fn is_gated(gated: &Value) -> bool {
+    !matches!(gated, Value::Null | Value::Bool(false))
+}
+
+/// The card's `license`; a list's first.
+fn licence(card: &Value) -> Option<String> {
+    let licence = &card["license"];
+    let text = licence.as_str().or_else(|| licence.get(0)?.as_str())?;
+    (text.len() <= 100 && !text.chars().any(char::is_control)).then(|| text.to_owned())
+}

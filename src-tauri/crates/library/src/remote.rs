@@ -1,1 +1,278 @@
 //! The header of a model that is still on a server, read by byte ranges.
+//!
+//! One request is made for as much as a header may have, and left as soon as the header is whole. If the connection
+//! breaks, the next one goes on where it broke.
+
+use bytes::Bytes;
+use std::io::{self, Read};
+use tierbar_core::{Code, Error, ModelAccount};
+use tierbar_fetch::{Answer, ByteRange, Get, TokenFor, Url, Web};
+use tokio::sync::mpsc;
+
+/// The most that is read of any file. A tokenizer of 260,000 tokens with its merges takes 15 MB.
+pub const MAX_BYTES: u64 = 16 << 20;
+/// The hub answers each with a redirect, so these are twice as many requests.
+pub const MAX_TRIES: u32 = 4;
+/// Between the connection and the reader. Small, since what waits here may never be needed.
+const CHUNKS: usize = 2;
+const BUFFER_BYTES: usize = 64 << 10;
+
+/// What a server tells of a file, and what the file's header says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RemoteModel {
+    pub account: ModelAccount,
+    /// Of the file, in bytes.
+    pub size: u64,
+    /// The content's, if the server tells it.
+    pub sha256: Option<String>,
+}
+
+/// Reads the header of the model at `url`.
+///
+/// # Errors
+/// Those of [`Web::get`] and of [`tierbar_gguf::read_from`]; [`Code::ModelInvalid`] for a web page or a header of more
+/// than [`MAX_BYTES`]; [`Code::Corrupt`] if the file changes while it is read or the server does not tell its size.
+pub async fn header(web: &Web, tokens: &TokenFor, url: &Url) -> Result<RemoteModel, Error> {
+    let name = crate::hub::told(url);
+    let mut source = Source::new(web, tokens, url);
+    let first = source.open().await?;
+    let (size, sha256) = (source.size, first.sha256.clone());
+    let (sender, receiver) = mpsc::channel(CHUNKS);
+    let reading = tokio::task::spawn_blocking({
+        let name = name.clone();
+        move || {
+            let reader = io::BufReader::with_capacity(BUFFER_BYTES, Chunks::new(receiver));
+            tierbar_gguf::read_from(reader, size, &name)
+        }
+    });
+    source.send(first, &sender).await;
+    drop(sender);
+    let account = reading.await.map_err(|error| {
+        Error::new(
+            Code::Internal,
+            format!("the header of {name} was not read: {error}"),
+        )
+    })?;
+    // With the server's error inside, if it was the server that failed.
+    Ok(RemoteModel {
+        account: account?,
+        size,
+        sha256,
+    })
+}
+
+/// A file on a server, read front to back over as many connections as it takes.
+struct Source<'a> {
+    web: &'a Web,
+    tokens: &'a TokenFor,
+    url: &'a Url,
+    tries: u32,
+    /// Bytes that have been taken from any connection.
+    taken: u64,
+    /// Where the next byte for the reader lies in the file.
+    position: u64,
+    /// Of the file.
+    size: u64,
+    etag: Option<String>,
+}
+
+impl<'a> Source<'a> {
+    fn new(web: &'a Web, tokens: &'a TokenFor, url: &'a Url) -> Self {
+        Self {
+            web,
+            tokens,
+            url,
+            tries: 0,
+            taken: 0,
+            position: 0,
+            size: 0,
+            etag: None,
+        }
+    }
+
+    /// Connects, again if need be, and learns the file's size.
+    async fn open(&mut self) -> Result<Answer, Error> {
+        loop {
+            match self.ask().await {
+                Ok(answer) => return self.accept(answer),
+                Err(error) if self.may_retry(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn ask(&mut self) -> Result<Answer, Error> {
+        self.tries += 1;
+        let mut get = Get::new(self.url.clone());
+        get.token = (self.tokens)(self.url);
+        // Strong ones alone: a weak one does not promise the same bytes.
+        get.if_range = self.etag.clone().filter(|etag| etag.starts_with('"'));
+        get.range = Some(ByteRange {
+            start: self.position,
+            end: Some(MAX_BYTES),
+        });
+        self.web.get(get).await
+    }
+
+    /// Whether another try may help: only the network's troubles, and neither a refusal nor a server's wish for quiet.
+    fn may_retry(&self, error: &Error) -> bool {
+        let status = error
+            .details
+            .get("status")
+            .and_then(serde_json::Value::as_u64);
+        let passing = error.code == Code::Unreachable && status.is_none_or(|status| status >= 500);
+        passing && self.tries < MAX_TRIES
+    }
+
+    fn accept(&mut self, answer: Answer) -> Result<Answer, Error> {
+        let told = crate::hub::told(self.url);
+        if answer
+            .content_type
+            .as_deref()
+            .is_some_and(|kind| kind.trim_start().starts_with("text/html"))
+        {
+            return Err(web_page(&told));
+        }
+        let corrupt = |what: &str| Error::new(Code::Corrupt, format!("{told} {what}"));
+        if answer.content_encoding.is_some() {
+            return Err(corrupt("is sent compressed, which was not asked for"));
+        }
+        let (start, size) = if answer.status == 206 {
+            let range = answer
+                .content_range
+                .and_then(|range| Some((range.bytes?.0, range.total?)));
+            range.ok_or_else(|| corrupt("is sent in part without telling which, or of how much"))?
+        } else {
+            (
+                0,
+                answer
+                    .content_length
+                    .ok_or_else(|| corrupt("is sent without telling its size"))?,
+            )
+        };
+        if start != 0 && start != self.position {
+            return Err(corrupt("is sent from another place than was asked for"));
+        }
+        if self.position > 0
+            && (size != self.size || (self.etag.is_some() && answer.etag != self.etag))
+        {
+            return Err(corrupt("changed while it was read").hint("try again"));
+        }
+        self.size = size;
+        self.etag = answer.etag.clone();
+        Ok(answer)
+    }
+
+    /// Passes on what comes until nobody wants more, the file ends, or it cannot go on.
+    async fn send(&mut self, mut answer: Answer, sender: &mpsc::Sender<io::Result<Bytes>>) {
+        loop {
+            let failed = match self.send_one(&mut answer, sender).await {
+                Ok(()) => return,
+                Err(error) if self.may_retry(&error) => match self.open().await {
+                    Ok(next) => {
+                        answer = next;
+                        continue;
+                    }
+                    Err(error) => error,
+                },
+                Err(error) => error,
+            };
+            // Nobody listens any more if the header was whole already.
+            let _ = sender.send(Err(io::Error::other(failed))).await;
+            return;
+        }
+    }
+
+    async fn send_one(
+        &mut self,
+        answer: &mut Answer,
+        sender: &mpsc::Sender<io::Result<Bytes>>,
+    ) -> Result<(), Error> {
+        // A server that ignores ranges begins anew.
+        let mut skip = if answer.status == 206 {
+            0
+        } else {
+            self.position
+        };
+        let name = crate::hub::told(self.url);
+        while self.position < self.size {
+            let wanted = tokio::select! {
+                () = sender.closed() => return Ok(()),
+                chunk = answer.chunk() => chunk?,
+            };
+            let Some(mut chunk) = wanted else {
+                if self.position >= MAX_BYTES {
+                    return Err(too_long(&name));
+                }
+                return Err(Error::new(Code::Unreachable, format!("{name} ended early")));
+            };
+            self.taken += chunk.len() as u64;
+            if self.taken > MAX_BYTES {
+                return Err(too_long(&name));
+            }
+            let skipped =
+                chunk.split_to(usize::try_from(skip).unwrap_or(usize::MAX).min(chunk.len()));
+            skip -= skipped.len() as u64;
+            if chunk.is_empty() {
+                continue;
+            }
+            if self.position == 0 && looks_like_a_page(&chunk) {
+                return Err(web_page(&name));
+            }
+            self.position += chunk.len() as u64;
+            if sender.send(Ok(chunk)).await.is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn too_long(name: &str) -> Error {
+    Error::new(
+        Code::ModelInvalid,
+        format!("the header of {name} has more than {} MiB", MAX_BYTES >> 20),
+    )
+}
+
+fn web_page(name: &str) -> Error {
+    Error::new(Code::ModelInvalid, format!("{name} is a web page, not a model"))
+        .hint("copy the address of the .gguf file itself; a page that asks for a sign-in cannot be fetched")
+}
+
+fn looks_like_a_page(start: &[u8]) -> bool {
+    let text = start.trim_ascii_start();
+    text.starts_with(b"<!")
+        || text
+            .get(..5)
+            .is_some_and(|tag| tag.eq_ignore_ascii_case(b"<html"))
+}
+
+/// Chunks as one stream of bytes, for a thread that may block.
+struct Chunks {
+    receiver: mpsc::Receiver<io::Result<Bytes>>,
+    current: Bytes,
+}
+
+impl Chunks {
+    fn new(receiver: mpsc::Receiver<io::Result<Bytes>>) -> Self {
+        Self {
+            receiver,
+            current: Bytes::new(),
+        }
+    }
+}
+
+impl Read for Chunks {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.current.is_empty() {
+            match self.receiver.blocking_recv() {
+                Some(chunk) => self.current = chunk?,
+                None => return Ok(0),
+            }
+        }
+        let count = buffer.len().min(self.current.len());
+        buffer[..count].copy_from_slice(&self.current.split_to(count));
+        Ok(count)
+    }
+}

@@ -1,0 +1,59 @@
+//! Where the hub is, and which requests carry its token.
+
+use crate::reference::{HUB, is_near};
+use std::sync::Arc;
+use tierbar_core::{Code, Error};
+use tierbar_fetch::{TokenFor, Url};
+use tierbar_secrets::{Name, Secrets};
+
+/// The hub's address: `configured` (the value of `HF_ENDPOINT`), or the public hub's if that is empty.
+///
+/// # Errors
+/// [`Code::ConfigInvalid`] for what is no address of a hub.
+pub fn endpoint(configured: Option<&str>) -> Result<Url, Error> {
+    let text = configured
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .unwrap_or(HUB);
+    let wrong = |why: &str| {
+        // Without the value: it may hold a password.
+        Error::new(
+            Code::ConfigInvalid,
+            format!("HF_ENDPOINT is no address of a hub: {why}"),
+        )
+        .hint(format!(
+            "set it to an address such as {HUB}, or leave it unset"
+        ))
+    };
+    let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("it holds a name or a password"));
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return Err(wrong("it has more than a path"));
+    }
+    match url.scheme() {
+        "https" => Ok(url),
+        "http" if is_near(&url) => Ok(url),
+        "http" => Err(wrong(
+            "http:// is used on this computer and its network alone",
+        )),
+        _ => Err(wrong("only https:// is used")),
+    }
+}
+
+/// Gives the hub's token to requests to the hub's own server and to no other. It is looked up at each request, so that
+/// a changed one counts at once; blocking file work of some microseconds, or the Keychain's.
+#[must_use]
+pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
+    let origin = endpoint.origin();
+    Arc::new(move |url| {
+        if url.origin() != origin {
+            return None;
+        }
+        secrets.get(Name::HuggingFace).unwrap_or_else(|error| {
+            tracing::warn!("asked without a token: {error}");
+            None
+        })
+    })
+}

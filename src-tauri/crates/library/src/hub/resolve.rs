@@ -1,0 +1,444 @@
+//! From a reference to files: which ones, from where, how large, with which hash, and what they are called here.
+
+use super::{Hub, HubFiles, Quant, local};
+use crate::{
+    reference::{Pick, Reference, Repository},
+    remote,
+};
+use std::path::Path;
+use tierbar_core::{
+    Code, Error, ModelAccount,
+    catalog::{HubRepository, OfferedFile},
+    config::KvCache,
+    fit::{Machine, Offer, recommend, verdict},
+};
+use tierbar_fetch::{FileSpec, Url};
+
+/// Quants that a header is read of first: common, and neither the largest nor the smallest.
+const USUAL: [&str; 5] = ["Q4_K_M", "UD-Q4_K_XL", "Q4_0", "Q8_0", "UD-IQ2_M"];
+
+/// What a quant is to suit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Suit {
+    pub machine: Machine,
+    pub context: u32,
+    pub kv_cache: KvCache,
+}
+
+/// What the catalog knows of one of its quants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pinned {
+    pub repository: Repository,
+    /// The commit that the other facts are of; the main branch if `None`.
+    pub revision: Option<String>,
+    pub file: String,
+    /// Of all parts, in bytes.
+    pub size: Option<u64>,
+    /// Lower-case hex, of a model of one file.
+    pub sha256: Option<String>,
+}
+
+/// A file to fetch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedFile {
+    pub url: Url,
+    /// In the models folder.
+    pub name: String,
+    pub size: Option<u64>,
+    pub sha256: Option<String>,
+}
+
+/// A reference, resolved: what would be fetched.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// What was asked for, with the quant that was chosen.
+    pub reference: String,
+    /// `None` for a URL whose header could not be read.
+    pub quant: Option<String>,
+    pub repository: Option<String>,
+    /// The commit.
+    pub revision: Option<String>,
+    pub licence: Option<String>,
+    pub files: Vec<ResolvedFile>,
+    /// The model's header, scaled to all parts of a split model; the reason where it could not be read.
+    pub account: Result<ModelAccount, Error>,
+    /// The account stands on more than one header told.
+    pub estimated: bool,
+    /// The quants of the same repository.
+    pub offers: Vec<Offer>,
+}
+
+impl Resolved {
+    /// Of all files; `None` if a server does not tell.
+    #[must_use]
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.files.iter().map(|file| file.size).sum()
+    }
+
+    /// What to fetch, into that folder.
+    #[must_use]
+    pub fn specs(&self, models_dir: &Path) -> Vec<FileSpec> {
+        self.files
+            .iter()
+            .map(|file| FileSpec {
+                url: file.url.clone(),
+                dest: models_dir.join(&file.name),
+                size: file.size,
+                sha256: file.sha256.clone(),
+            })
+            .collect()
+    }
+}
+
+/// Resolves references against a hub. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Resolver {
+    hub: Hub,
+}
+
+impl Resolver {
+    #[must_use]
+    pub fn new(hub: Hub) -> Self {
+        Self { hub }
+    }
+
+    #[must_use]
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// Resolves a repository, a file of one, or a URL; a catalog's model through [`Resolver::pinned`].
+    ///
+    /// `taken`: whether a file of that name in the models folder, in any case, belongs to another model than the
+    /// reference and URL that it is asked with.
+    ///
+    /// # Errors
+    /// Those of [`Hub::repository`] and [`HubFiles::picked`]; for a URL those of [`remote::header`].
+    pub async fn resolve(
+        &self,
+        reference: &Reference,
+        suit: &Suit,
+        taken: &(dyn Fn(&str, &Url) -> bool + Sync),
+    ) -> Result<Resolved, Error> {
+        match reference {
+            Reference::Hub {
+                repository,
+                revision,
+                pick,
+            } => {
+                let files = self.hub.repository(repository, revision.as_deref()).await?;
+                let quant = files.picked(pick)?;
+                self.of_hub(&files, quant, suit, taken).await
+            }
+            Reference::Url(url) => self.of_url(url, taken).await,
+            Reference::Catalog { id, .. } => Err(Error::new(
+                Code::Internal,
+                format!("{id} of the catalog was not looked up there"),
+            )),
+        }
+    }
+
+    /// Resolves a quant of the catalog. What the catalog knows is a check on what the hub says.
+    ///
+    /// # Errors
+    /// As [`Resolver::resolve`]; [`Code::Corrupt`] if the hub names another hash or size for the pinned commit.
+    pub async fn pinned(
+        &self,
+        pinned: &Pinned,
+        suit: &Suit,
+        taken: &(dyn Fn(&str, &Url) -> bool + Sync),
+    ) -> Result<Resolved, Error> {
+        let repository = &pinned.repository;
+        let files = self
+            .hub
+            .repository(repository, pinned.revision.as_deref())
+            .await?;
+        let quant = files.picked(&Pick::File(pinned.file.clone()))?;
+        // Without a commit the file may rightly have changed since.
+        if let Some(quant) = quant.as_ref().filter(|_| pinned.revision.is_some()) {
+            check(pinned, quant)?;
+        }
+        self.of_hub(&files, quant, suit, taken).await
+    }
+
+    /// A repository's models with their verdicts, which stand on one header, scaled to each quant's size.
+    ///
+    /// # Errors
+    /// Those of [`Hub::repository`].
+    pub async fn offers(
+        &self,
+        repository: &Repository,
+        suit: &Suit,
+        installed: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<HubRepository, Error> {
+        let files = self.hub.repository(repository, None).await?;
+        let offers = offers(&files);
+        let read = usual(&files.quants);
+        let account = match read {
+            Some(quant) => self.account(&files, quant).await.ok(),
+            None => None,
+        };
+        let best = account
+            .as_ref()
+            .and_then(|(account, _)| suiting(account, suit, &offers));
+        let files_offered = files
+            .quants
+            .iter()
+            .map(|quant| {
+                let fit = account.as_ref().map(|(account, estimated)| {
+                    let scaled = account.scaled_to(quant.size());
+                    let mut fit =
+                        verdict(&scaled, suit.context, suit.kv_cache, &suit.machine, &offers);
+                    fit.estimated = *estimated || read != Some(quant);
+                    fit
+                });
+                offered(quant, fit, best.as_deref(), installed)
+            })
+            .collect();
+        Ok(HubRepository {
+            repository: repository.to_string(),
+            revision: files.commit,
+            licence: files.licence,
+            gated: files.gated,
+            files: files_offered,
+        })
+    }
+
+    async fn of_hub(
+        &self,
+        files: &HubFiles,
+        quant: Option<Quant>,
+        suit: &Suit,
+        taken: &(dyn Fn(&str, &Url) -> bool + Sync),
+    ) -> Result<Resolved, Error> {
+        if files.gated && !self.hub.has_token() {
+            return Err(self.hub.denied(&files.repository));
+        }
+        let offers = offers(files);
+        let (quant, account) = match quant {
+            Some(quant) => {
+                let account = self.account(files, &quant).await;
+                (quant, account)
+            }
+            None => self.suiting(files, suit, &offers).await?,
+        };
+        let (account, estimated) = match account {
+            Ok((account, estimated)) => (Ok(account), estimated),
+            // It can be fetched, for another version of the engine or to be looked at.
+            Err(error) if matches!(error.code, Code::ModelInvalid | Code::ModelUnsupported) => {
+                (Err(error), true)
+            }
+            // A server that refuses the header refuses the file.
+            Err(error) if error.code == Code::AccessDenied => {
+                return Err(self.hub.denied(&files.repository));
+            }
+            Err(error) => return Err(error),
+        };
+        let url = |path: &str| self.hub.file_url(&files.repository, &files.commit, path);
+        let first_url = url(&quant.files[0].path);
+        let names = local::names(
+            &files.repository,
+            &files.commit,
+            &quant.files,
+            &|name: &str| taken(name, &first_url),
+        );
+        Ok(Resolved {
+            reference: quant.reference.clone(),
+            quant: Some(quant.name),
+            repository: Some(files.repository.to_string()),
+            revision: Some(files.commit.clone()),
+            licence: files.licence.clone(),
+            files: quant
+                .files
+                .iter()
+                .zip(names)
+                .map(|(file, name)| ResolvedFile {
+                    url: url(&file.path),
+                    name,
+                    size: Some(file.size),
+                    sha256: file.sha256.clone(),
+                })
+                .collect(),
+            account,
+            estimated,
+            offers,
+        })
+    }
+
+    /// The quant that suits, and its account. If none does, the smallest: whoever asked is told that it does not run.
+    async fn suiting(
+        &self,
+        files: &HubFiles,
+        suit: &Suit,
+        offers: &[Offer],
+    ) -> Result<(Quant, Result<(ModelAccount, bool), Error>), Error> {
+        let usual = usual(&files.quants).ok_or_else(|| {
+            Error::new(
+                Code::RepositoryUnknown,
+                format!("{} has no GGUF files", files.repository),
+            )
+        })?;
+        let account = self.account(files, usual).await;
+        let Ok((read, _)) = &account else {
+            return Ok((usual.clone(), account));
+        };
+        let best = suiting(read, suit, offers);
+        let quant = files
+            .quants
+            .iter()
+            .find(|quant| Some(quant.reference.as_str()) == best.as_deref())
+            .unwrap_or(&files.quants[0]);
+        if quant == usual {
+            return Ok((quant.clone(), account));
+        }
+        // The chosen one's own header, since its sizes were scaled until now; what it cannot tell stays scaled.
+        let own = match self.account(files, quant).await {
+            Err(error) if error.code == Code::ModelUnsupported => {
+                Ok((read.scaled_to(quant.size()), true))
+            }
+            own => own,
+        };
+        Ok((quant.clone(), own))
+    }
+
+    /// The model's account from its first file, and whether that is an estimate: of a split model only the first part's
+    /// tensors are known, so all are scaled to the size of the whole.
+    async fn account(
+        &self,
+        files: &HubFiles,
+        quant: &Quant,
+    ) -> Result<(ModelAccount, bool), Error> {
+        let url = self
+            .hub
+            .file_url(&files.repository, &files.commit, &quant.files[0].path);
+        let read = remote::header(self.hub.web(), self.hub.tokens(), &url).await?;
+        if quant.files.len() == 1 {
+            return Ok((read.account, false));
+        }
+        if read.account.parameters == 0 {
+            return Err(Error::new(
+                Code::ModelUnsupported,
+                format!(
+                    "the first part of {} tells nothing of the model's tensors",
+                    quant.reference
+                ),
+            ));
+        }
+        Ok((read.account.scaled_to(quant.size()), true))
+    }
+
+    async fn of_url(
+        &self,
+        url: &Url,
+        taken: &(dyn Fn(&str, &Url) -> bool + Sync),
+    ) -> Result<Resolved, Error> {
+        let read = remote::header(self.hub.web(), self.hub.tokens(), url).await?;
+        if read.account.parts > 1 {
+            return Err(Error::new(
+                Code::ModelUnsupported,
+                format!(
+                    "{} is one of {} parts of a model",
+                    super::told(url),
+                    read.account.parts
+                ),
+            )
+            .hint("name the repository instead, so that all parts are found"));
+        }
+        Ok(Resolved {
+            reference: Reference::Url(url.clone()).to_string(),
+            quant: Some(read.account.quant.clone()),
+            repository: None,
+            revision: None,
+            licence: None,
+            files: vec![ResolvedFile {
+                url: url.clone(),
+                name: local::name_of_url(url, &|name: &str| taken(name, url)),
+                size: Some(read.size),
+                sha256: read.sha256,
+            }],
+            account: Ok(read.account),
+            estimated: false,
+            offers: Vec::new(),
+        })
+    }
+}
+
+/// Holds the catalog's facts against the hub's.
+fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
+    let differs = |what: &str, here: String, there: String| {
+        Err(Error::new(
+            Code::Corrupt,
+            format!(
+                "the hub names another {what} for {} of {} than the catalog: {there} instead of {here}",
+                pinned.file, pinned.repository
+            ),
+        )
+        .hint("nothing is fetched: either the hub or the catalog is wrong. Name the file by owner/repo/file to take the hub's"))
+    };
+    if let Some(size) = pinned.size.filter(|size| *size != quant.size()) {
+        return differs("size", size.to_string(), quant.size().to_string());
+    }
+    let told = quant.files[0]
+        .sha256
+        .as_deref()
+        .filter(|_| quant.files.len() == 1);
+    match (&pinned.sha256, told) {
+        (Some(known), Some(told)) if !known.eq_ignore_ascii_case(told) => {
+            differs("sha256", known.clone(), told.to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn offers(files: &HubFiles) -> Vec<Offer> {
+    files
+        .quants
+        .iter()
+        .map(|quant| Offer {
+            quant: quant.name.clone(),
+            reference: quant.reference.clone(),
+            size_bytes: quant.size(),
+        })
+        .collect()
+}
+
+/// The reference of the quant to take.
+fn suiting(account: &ModelAccount, suit: &Suit, offers: &[Offer]) -> Option<String> {
+    recommend(account, suit.context, suit.kv_cache, &suit.machine, offers)
+        .map(|best| best.reference)
+}
+
+/// The quant whose header stands for its repository's.
+fn usual(quants: &[Quant]) -> Option<&Quant> {
+    let whole = |quant: &&Quant| quant.files.len() == 1;
+    USUAL
+        .iter()
+        .find_map(|name| {
+            quants
+                .iter()
+                .filter(whole)
+                .find(|quant| quant.name == *name)
+        })
+        .or_else(|| quants.iter().find(whole))
+        .or_else(|| quants.first())
+}
+
+fn offered(
+    quant: &Quant,
+    fit: Option<tierbar_core::fit::Verdict>,
+    best: Option<&str>,
+    installed: &(dyn Fn(&str) -> bool + Sync),
+) -> OfferedFile {
+    let first = &quant.files[0];
+    OfferedFile {
+        quant: quant.name.clone(),
+        reference: quant.reference.clone(),
+        file: first.path.clone(),
+        parts: u32::try_from(quant.files.len()).unwrap_or(u32::MAX),
+        size_bytes: Some(quant.size()),
+        sha256: first.sha256.clone().filter(|_| quant.files.len() == 1),
+        recommended: best == Some(quant.reference.as_str()),
+        installed: installed(&quant.reference),
+        fit,
+    }
+}

@@ -1,0 +1,93 @@
+//! A repository's tree, as far as it can be believed.
+
+use crate::reference::{is_gguf, path_problem};
+use serde::Deserialize;
+use serde_json::{Number, Value};
+use std::collections::HashSet;
+
+/// No model of today has a file of more than 1 TiB; sums of such sizes do not overflow.
+const MAX_SIZE: u64 = 1 << 42;
+
+/// A file of a repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HubFile {
+    /// In the repository. Checked: relative, without `..`, empty parts or control characters.
+    pub path: String,
+    /// In bytes.
+    pub size: u64,
+    /// Lower-case hex; `None` for a small file that is not kept as a large one.
+    pub sha256: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    r#type: String,
+    path: String,
+    size: Option<Number>,
+    lfs: Option<Lfs>,
+}
+
+#[derive(Deserialize)]
+struct Lfs {
+    oid: Option<String>,
+    size: Option<Number>,
+}
+
+/// The GGUF files of a tree, sorted by path. Entries that make no sense are left out, which is told in the log.
+pub(super) fn models(entries: Vec<Value>) -> Vec<HubFile> {
+    let mut seen = HashSet::new();
+    let mut files: Vec<HubFile> = entries
+        .into_iter()
+        .filter_map(|entry| serde_json::from_value::<Entry>(entry).ok())
+        .filter(|entry| entry.r#type == "file" && is_gguf(&entry.path))
+        .filter_map(|entry| match checked(&entry) {
+            Ok(file) => Some(file),
+            Err(problem) => {
+                tracing::warn!(
+                    "a file of the repository is left out: {:?} {problem}",
+                    entry.path
+                );
+                None
+            }
+        })
+        .filter(|file| seen.insert(file.path.clone()))
+        .collect();
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    files
+}
+
+fn checked(entry: &Entry) -> Result<HubFile, &'static str> {
+    if let Some(problem) = path_problem(&entry.path) {
+        return Err(problem);
+    }
+    let lfs = entry.lfs.as_ref();
+    // Beside `lfs`, `size` may be the pointer's.
+    let size = lfs
+        .and_then(|lfs| lfs.size.as_ref())
+        .or(entry.size.as_ref());
+    let size = size
+        .and_then(Number::as_u64)
+        .filter(|size| (1..=MAX_SIZE).contains(size))
+        .ok_or("has no sensible size")?;
+    let sha256 = match lfs {
+        None => None,
+        Some(lfs) => Some(
+            lfs.oid
+                .as_deref()
+                .and_then(sha256_of)
+                .ok_or("has a hash that is none")?,
+        ),
+    };
+    Ok(HubFile {
+        path: entry.path.clone(),
+        size,
+        sha256,
+    })
+}
+
+/// An LFS object's id: 64 hex digits, which some servers prefix with the algorithm.
+fn sha256_of(oid: &str) -> Option<String> {
+    let hex = oid.strip_prefix("sha256:").unwrap_or(oid);
+    let is_hash = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then(|| hex.to_ascii_lowercase())
+}
