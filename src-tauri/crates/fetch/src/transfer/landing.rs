@@ -92,9 +92,9 @@ pub(super) fn check_room(folder: &Path, missing: u64, margin: Option<u64>) -> Re
         format!(
             "{} has {} free, and {} are missing of the file, with {} to be left",
             folder.display(),
-            gib(free),
-            gib(missing),
-            gib(margin)
+            told(free),
+            told(missing),
+            told(margin)
         ),
     )
     .hint("Make room, or choose a models folder on another volume.")
@@ -104,8 +104,11 @@ pub(super) fn check_room(folder: &Path, missing: u64, margin: Option<u64>) -> Re
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for the eye")]
-fn gib(bytes: u64) -> String {
-    format!("{:.2} GiB", bytes as f64 / (1u64 << 30) as f64)
+fn told(bytes: u64) -> String {
+    match bytes {
+        0..0x4000_0000 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    }
 }
 
 /// Gives the whole, verified file its name, which must be free, so that it is there after a power cut.

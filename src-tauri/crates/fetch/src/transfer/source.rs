@@ -34,6 +34,8 @@ pub(super) struct Source {
     url: Url,
     tokens: TokenFor,
     place: Mutex<Place>,
+    /// Held while the redirects are followed, so that one does it for all.
+    resolving: tokio::sync::Mutex<()>,
 }
 
 /// What the URL redirects to, which would cost a round trip more for each piece. It ends: signed URLs expire.
@@ -53,6 +55,7 @@ impl Source {
             url: url.clone(),
             tokens: tokens.clone(),
             place: Mutex::default(),
+            resolving: tokio::sync::Mutex::default(),
         }
     }
 
@@ -63,10 +66,11 @@ impl Source {
         known: &Known,
     ) -> Result<Answer, Trouble> {
         loop {
-            let (location, version) = {
-                let place = self.place.lock();
-                (place.location.clone(), place.version)
-            };
+            let mut resolving = None;
+            if self.place().0.is_none() {
+                resolving = Some(self.resolving.lock().await);
+            }
+            let (location, version) = self.place();
             let get = Get {
                 url: self.url.clone(),
                 token: (self.tokens)(&self.url),
@@ -98,8 +102,14 @@ impl Source {
                 401 | 403 | 404 | 410 if self.resolves_again(&answer, version) => continue,
                 _ => self.forget(version),
             }
+            drop(resolving);
             return self.judge(answer, part, known);
         }
+    }
+
+    fn place(&self) -> (Option<Location>, u64) {
+        let place = self.place.lock();
+        (place.location.clone(), place.version)
     }
 
     fn judge(

@@ -1,0 +1,185 @@
+//! Disks that are full, and names that are none.
+
+use crate::{
+    Wanted, claimed,
+    server::{Content, Server},
+};
+use std::{
+    path::PathBuf,
+    process::Stdio,
+    sync::atomic::{AtomicBool, Ordering::SeqCst},
+};
+use tierbar_core::Code;
+use tokio::process::Command;
+
+const MIB: usize = 1 << 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_without_room_is_refused_before_the_first_byte() {
+    let content = Content::new(MIB, 1);
+    for ranges in [true, false] {
+        let content = content.clone();
+        let server = Server::start(move |request| {
+            if ranges {
+                content.answer(request)
+            } else {
+                content.whole()
+            }
+        })
+        .await;
+        let mut wanted = Wanted::new(&server);
+        wanted.terms.margin = Some(1 << 60);
+        let error = wanted.fetch().await.unwrap_err();
+        assert_eq!(error.code, Code::Storage, "{error}");
+        assert_eq!(error.details["missing_bytes"], MIB as u64);
+        assert_eq!(error.details["margin_bytes"], 1u64 << 60);
+        assert!(
+            error.details["free_bytes"]
+                .as_u64()
+                .is_some_and(|free| free > 0)
+        );
+        assert_eq!(wanted.path("model.gguf.part").metadata().unwrap().len(), 0);
+    }
+}
+
+/// A process that may write no file longer than `blocks` of 512 bytes.
+async fn fetch_limited(wanted: &Wanted, blocks: usize) -> (bool, String) {
+    let script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
+    let output = Command::new("dash")
+        .args([
+            "-c",
+            script,
+            &blocks.to_string(),
+            env!("CARGO_BIN_EXE_fetch-file"),
+        ])
+        .args([wanted.spec.url.as_str(), wanted.spec.dest.to_str().unwrap()])
+        .args(["--margin", "0"])
+        .env("NO_PROXY", "*")
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .unwrap();
+    (
+        output.status.success(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_disk_that_is_full_in_the_middle_keeps_what_has_arrived() {
+    let content = Content::new(12 * MIB, 2);
+    for ranges in [true, false] {
+        let content = content.clone();
+        let sha256 = content.sha256();
+        let server = Server::start(move |request| {
+            if ranges {
+                content.answer(request)
+            } else {
+                content.whole()
+            }
+        })
+        .await;
+        let wanted = Wanted::new(&server);
+        let (fetched, said) = fetch_limited(&wanted, 8 * MIB / 512).await;
+        assert!(!fetched);
+        assert!(
+            said.contains("\"storage\"") && said.contains("the disk is full"),
+            "{said}"
+        );
+        let kept: u64 = wanted
+            .claimed()
+            .iter()
+            .map(|(start, end)| end - start)
+            .sum();
+        if ranges {
+            assert!(kept > 3 * MIB as u64, "{kept} bytes were kept");
+        }
+        server.forget_log();
+        assert_eq!(wanted.fetch().await.unwrap().sha256, sha256);
+        if ranges {
+            assert!(server.log().iter().all(|request| request.starts_at() > 0));
+        }
+    }
+}
+
+/// A volume of 8 MiB, where the process may mount one.
+struct SmallVolume(PathBuf);
+
+impl SmallVolume {
+    async fn mount(at: PathBuf) -> Option<Self> {
+        std::fs::create_dir(&at).unwrap();
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8m", "none"])
+            .arg(&at)
+            .stderr(Stdio::null())
+            .status()
+            .await;
+        mount
+            .is_ok_and(|status| status.success())
+            .then_some(Self(at))
+    }
+}
+
+impl Drop for SmallVolume {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()));
+    }
+}
+
+/// Beside the limit above, which works everywhere: a volume that is full has no room for the journal either.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_volume_that_is_full_to_the_last_byte_still_has_a_journal() {
+    let content = Content::new(7 * MIB, 3);
+    let server = Server::of(&content).await;
+    let mut wanted = Wanted::new(&server);
+    let folder = wanted.path("volume");
+    let Some(volume) = SmallVolume::mount(folder.clone()).await else {
+        return;
+    };
+    wanted.spec.dest = folder.join("model.gguf");
+    wanted.terms.journal_every = std::time::Duration::from_secs(3600);
+    // There was room when it was looked at.
+    let filler = folder.join("filler");
+    let server = Server::start({
+        let (content, filler) = (content.clone(), filler.clone());
+        let filled = AtomicBool::new(false);
+        move |request| {
+            if request.nth > 0 && !filled.swap(true, SeqCst) {
+                std::fs::write(&filler, vec![1; 4 * MIB]).unwrap();
+            }
+            content.answer(request)
+        }
+    })
+    .await;
+    wanted.spec.url = server.url("/model.gguf");
+    let error = wanted.fetch().await.unwrap_err();
+    assert_eq!(error.code, Code::Storage, "{error}");
+    let kept: u64 = claimed(&folder.join("model.gguf.part.json"))
+        .iter()
+        .map(|(start, end)| end - start)
+        .sum();
+    assert!(kept > MIB as u64, "{kept} bytes were kept");
+    std::fs::remove_file(filler).unwrap();
+    assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
+    drop(volume);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_none_and_a_folder_that_is_not_there_are_refused() {
+    let server = Server::of(&Content::new(10, 4)).await;
+    let mut wanted = Wanted::new(&server);
+    for (dest, code) in [
+        (PathBuf::from("model.gguf"), Code::BadRequest),
+        (PathBuf::from("/"), Code::BadRequest),
+        (PathBuf::new(), Code::BadRequest),
+        (wanted.path("gone").join("model.gguf"), Code::Storage),
+        (wanted.path(&"n".repeat(255)), Code::Storage),
+    ] {
+        wanted.spec.dest = dest.clone();
+        let error = wanted.fetch().await.unwrap_err();
+        assert_eq!(error.code, code, "{}: {error}", dest.display());
+    }
+    assert!(server.log().is_empty() && wanted.names().is_empty());
+}

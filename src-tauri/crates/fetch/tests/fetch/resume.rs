@@ -1,0 +1,358 @@
+//! Transfers that go on where an earlier one ended.
+
+use crate::{
+    Wanted,
+    server::{Content, Request, Server},
+};
+use std::{
+    fs,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::SeqCst},
+    },
+};
+use tierbar_core::Code;
+use tierbar_fetch::{Phase, RateLimit, discard};
+
+const MIB: usize = 1 << 20;
+
+/// Slow enough to be stopped on the way.
+async fn slow(content: &Content) -> Server {
+    let content = content.clone();
+    Server::start(move |request| content.answer(request).paced(8 << 20)).await
+}
+
+/// Whether no request asks for bytes that were there.
+fn spares(log: &[Request], claimed: &[(u64, u64)]) -> bool {
+    log.iter()
+        .filter_map(Request::range)
+        .all(|(start, end)| claimed.iter().all(|&(from, to)| end <= from || to <= start))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_has_arrived_is_not_asked_for_again() {
+    let content = Content::new(24 * MIB, 1);
+    let server = slow(&content).await;
+    let mut wanted = Wanted::new(&server);
+    let kept = wanted.fetch_until(6 * MIB as u64).await;
+    let claimed = wanted.claimed();
+    server.forget_log();
+    let mut progress = wanted.progress.subscribe();
+    let first = async {
+        progress
+            .wait_for(|progress| progress.received > 0)
+            .await
+            .unwrap()
+            .received
+    };
+    let (fetched, first) = tokio::join!(wanted.fetch(), first);
+    assert_eq!(fetched.unwrap().sha256, content.sha256());
+    assert!(wanted.arrived() == content.bytes);
+    assert!(first >= kept, "progress began at {first} of {kept}");
+    let log = server.log();
+    assert!(spares(&log, &claimed), "{claimed:?} {log:?}");
+    assert!(
+        log.iter()
+            .all(|request| request.headers["if-range"] == "\"one\"")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transfer_that_was_stopped_twice_and_at_its_end_is_verified_without_a_request() {
+    let content = Content::new(8 * MIB, 2);
+    let server = Server::of(&content).await;
+    let wanted = Wanted::new(&server);
+    // The journal of a transfer that was killed after its last byte.
+    let text = serde_json::json!({
+        "version": 1, "url": wanted.spec.url.as_str(), "sha256": null, "total": 8 * MIB,
+        "etag": "\"one\"", "last_modified": null, "ranges": [[0, 8 * MIB]],
+    });
+    fs::write(wanted.path("model.gguf.part"), &content.bytes).unwrap();
+    fs::write(wanted.path("model.gguf.part.json"), text.to_string()).unwrap();
+    assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
+    assert!(server.log().is_empty());
+    assert_eq!(wanted.names(), ["model.gguf"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_changed_meanwhile_starts_anew() {
+    let (old, new) = (
+        Content::new(20 * MIB, 3),
+        Content::new(18 * MIB, 4).etag("\"two\""),
+    );
+    for ignores_if_range in [false, true] {
+        let changed = Arc::new(AtomicBool::new(false));
+        let server = Server::start({
+            let (old, new, changed) = (old.clone(), new.clone(), changed.clone());
+            move |request| {
+                let content = if changed.load(SeqCst) { &new } else { &old };
+                let reply = match (ignores_if_range, request.range()) {
+                    (true, Some(range)) => content.part(range),
+                    _ => content.answer(request),
+                };
+                reply.paced(16 << 20)
+            }
+        })
+        .await;
+        let mut wanted = Wanted::new(&server);
+        wanted.fetch_until(5 * MIB as u64).await;
+        changed.store(true, SeqCst);
+        server.forget_log();
+        let fetched = wanted.fetch().await.unwrap();
+        assert_eq!(
+            fetched.sha256,
+            new.sha256(),
+            "ignores If-Range: {ignores_if_range}"
+        );
+        assert_eq!(fetched.etag.as_deref(), Some("\"two\""));
+        assert!(wanted.arrived() == new.bytes);
+        assert!(
+            server.log().len() > 2,
+            "one stream, though the server has ranges"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_changes_under_a_transfer_starts_anew_and_one_that_never_stays_is_an_error() {
+    let (old, new) = (
+        Content::new(16 * MIB, 5),
+        Content::new(16 * MIB, 6).etag("\"two\""),
+    );
+    let server = Server::start({
+        let (old, new) = (old.clone(), new.clone());
+        move |request| {
+            if request.nth < 3 {
+                old.answer(request)
+            } else {
+                new.answer(request)
+            }
+        }
+    })
+    .await;
+    let wanted = Wanted::new(&server);
+    assert_eq!(wanted.fetch().await.unwrap().sha256, new.sha256());
+
+    let server = Server::start(move |request| {
+        let content = if request.nth % 2 == 0 { &old } else { &new };
+        content.part(request.range().unwrap())
+    })
+    .await;
+    let wanted = Wanted::new(&server);
+    let error = wanted.fetch().await.unwrap_err();
+    assert_eq!(error.code, Code::Corrupt);
+    assert!(error.message.contains("changes"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_validator_that_may_stand_in_if_range_does() {
+    let date = "Sat, 21 Nov 2026 10:00:00 GMT";
+    for (etag, last_modified, sent) in [
+        (Some("\"strong\""), Some(date), Some("\"strong\"")),
+        (Some("W/\"weak\""), Some(date), Some(date)),
+        (Some("W/\"weak\""), None, None),
+        (None, Some(date), Some(date)),
+        (None, None, None),
+    ] {
+        let mut content = Content::new(12 * MIB, 7);
+        (content.etag, content.last_modified) = (etag, last_modified);
+        let server = slow(&content).await;
+        let mut wanted = Wanted::new(&server);
+        wanted.fetch_until(3 * MIB as u64).await;
+        let claimed = wanted.claimed();
+        server.forget_log();
+        assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
+        let log = server.log();
+        assert!(spares(&log, &claimed));
+        for request in &log {
+            assert_eq!(request.headers.get("if-range").map(String::as_str), sent);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_no_ranges_any_more_or_a_shorter_file_is_followed() {
+    let content = Content::new(16 * MIB, 8);
+    let short = Content::new(2 * MIB, 9);
+    let state = Arc::new(AtomicBool::new(false));
+    for becomes_short in [false, true] {
+        state.store(false, SeqCst);
+        let server = Server::start({
+            let (content, short, state) = (content.clone(), short.clone(), state.clone());
+            move |request| match (state.load(SeqCst), becomes_short) {
+                (false, _) => content.answer(request).paced(8 << 20),
+                (true, false) => content.whole(),
+                // Behind its end: 416.
+                (true, true) => match request.range() {
+                    Some(range) => short.part(range),
+                    None => short.whole(),
+                },
+            }
+        })
+        .await;
+        let mut wanted = Wanted::new(&server);
+        wanted.fetch_until(5 * MIB as u64).await;
+        state.store(true, SeqCst);
+        let now = if becomes_short { &short } else { &content };
+        assert_eq!(wanted.fetch().await.unwrap().sha256, now.sha256());
+        assert!(wanted.arrived() == now.bytes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_journal_that_cannot_be_true_starts_the_file_anew() {
+    let content = Content::new(3 * MIB, 10);
+    let server = Server::of(&content).await;
+    let whole = Wanted::new(&server).spec.url.to_string();
+    let journal = |change: &str, value: serde_json::Value| {
+        let mut journal = serde_json::json!({
+            "version": 1, "url": whole, "sha256": null, "total": 3 * MIB,
+            "etag": "\"one\"", "last_modified": null, "ranges": [[0, MIB]],
+        });
+        journal[change] = value;
+        journal.to_string()
+    };
+    let right = journal("version", 1.into());
+    for (text, resumes) in [
+        (right.clone(), true),
+        (String::new(), false),
+        ("{".to_owned(), false),
+        ("\u{0}".repeat(4096), false),
+        (right[..right.len() / 2].to_owned(), false),
+        (journal("version", 2.into()), false),
+        (journal("url", "http://elsewhere/model.gguf".into()), false),
+        (journal("sha256", "00".into()), false),
+        (journal("total", (MIB - 1).into()), false),
+        (journal("total", (-1).into()), false),
+        (
+            journal(
+                "ranges",
+                serde_json::json!([[0, 2 * MIB], [MIB, 2 * MIB + 1]]),
+            ),
+            false,
+        ),
+        (journal("ranges", serde_json::json!([[MIB, MIB]])), false),
+        (journal("ranges", serde_json::json!([[7, 3]])), false),
+        // More than the part has.
+        (
+            journal("ranges", serde_json::json!([[0, 2 * MIB + 8]])),
+            false,
+        ),
+        (journal("ranges", serde_json::json!([[0, u64::MAX]])), false),
+        (journal("ranges", " ".repeat(2 << 20).into()), false),
+    ] {
+        let wanted = Wanted::new(&server);
+        let mut part = vec![0xee; 2 * MIB];
+        if resumes {
+            part[..MIB].copy_from_slice(&content.bytes[..MIB]);
+        }
+        fs::write(wanted.path("model.gguf.part"), part).unwrap();
+        fs::write(wanted.path("model.gguf.part.json"), &text).unwrap();
+        server.forget_log();
+        let shown = &text[..text.len().min(200)];
+        assert_eq!(
+            wanted.fetch().await.unwrap().sha256,
+            content.sha256(),
+            "{shown}"
+        );
+        let from_zero = server.log().iter().any(|request| request.starts_at() == 0);
+        assert_eq!(from_zero, !resumes, "{shown}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_of_us_never_fetch_the_same_file_at_once() {
+    let content = Content::new(4 * MIB, 11);
+    let server = Server::start({
+        let content = content.clone();
+        move |request| {
+            content
+                .answer(request)
+                .then(1000, crate::server::Then::Stall)
+        }
+    })
+    .await;
+    let wanted = Wanted::new(&server);
+    let mut served = server.served();
+    let second = async {
+        served.wait_for(|served| *served > 0).await.unwrap();
+        let error = wanted.fetch().await.unwrap_err();
+        wanted.cancel.cancel();
+        error
+    };
+    let (first, second) = tokio::join!(wanted.fetch(), second);
+    assert_eq!(first.unwrap_err().code, Code::Cancelled);
+    assert_eq!(second.code, Code::AlreadyRunning);
+    assert!(
+        second.message.contains("another Tierbar fetches"),
+        "{second}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_there_is_verified_not_fetched_and_another_is_not_overwritten() {
+    let content = Content::new(MIB, 12);
+    let server = Server::of(&content).await;
+    let mut wanted = Wanted::new(&server);
+    wanted.spec.sha256 = Some(content.sha256());
+    fs::write(&wanted.spec.dest, &content.bytes).unwrap();
+    fs::write(wanted.path("model.gguf.part.json"), "left by a crash").unwrap();
+    assert_eq!(wanted.fetch().await.unwrap().size, MIB as u64);
+    assert_eq!(wanted.names(), ["model.gguf"]);
+
+    fs::write(&wanted.spec.dest, "mine").unwrap();
+    let error = wanted.fetch().await.unwrap_err();
+    assert_eq!(error.code, Code::Storage, "{error}");
+    wanted.spec.sha256 = None;
+    assert_eq!(wanted.fetch().await.unwrap_err().code, Code::Storage);
+    assert!(server.log().is_empty());
+
+    // One that comes while ours is on its way.
+    fs::remove_file(&wanted.spec.dest).unwrap();
+    let dest = wanted.spec.dest.clone();
+    let server = Server::start(move |request| {
+        fs::write(&dest, "mine").unwrap();
+        content.answer(request)
+    })
+    .await;
+    wanted.spec.url = server.url("/model.gguf");
+    let error = wanted.fetch().await.unwrap_err();
+    assert_eq!(error.code, Code::Storage, "{error}");
+    assert_eq!(wanted.arrived(), b"mine");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stopped_transfer_has_no_open_file_and_can_be_discarded() {
+    let content = Content::new(16 * MIB, 13);
+    let server = slow(&content).await;
+    let mut wanted = Wanted::new(&server);
+    for _ in 0..3 {
+        // Each needs the lock that the one before held.
+        wanted.fetch_until(MIB as u64).await;
+    }
+    assert_eq!(wanted.names(), ["model.gguf.part", "model.gguf.part.json"]);
+    discard(&wanted.spec.dest).unwrap();
+    assert!(wanted.names().is_empty());
+    discard(&wanted.spec.dest).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_finished_part_is_hashed_while_the_rest_arrives() {
+    let content = Content::new(8 * MIB, 14);
+    let server = slow(&content).await;
+    let mut wanted = Wanted::new(&server);
+    wanted.fetch_until(4 * MIB as u64).await;
+    // A byte that rots on the disk between two runs is found, though nobody fetched it again.
+    let part = wanted.path("model.gguf.part");
+    let mut bytes = fs::read(&part).unwrap();
+    bytes[5] ^= 1;
+    fs::write(&part, bytes).unwrap();
+    wanted.rate = RateLimit::new(None);
+    wanted.spec.sha256 = None;
+    let fetched = wanted.fetch().await.unwrap();
+    assert_ne!(fetched.sha256, content.sha256());
+    assert!(!matches!(
+        wanted.progress.borrow().phase,
+        Phase::Waiting { .. }
+    ));
+}
