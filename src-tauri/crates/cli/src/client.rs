@@ -1,10 +1,40 @@
 //! A host to talk to: the one that runs, or one of our own for as long as the command runs.
 
-use reqwest::{Method, Response};
+use reqwest::{Method, Response, StatusCode};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::PathBuf;
 use tierbar_core::{Code, Error};
 use tierbar_host::{Host, HostKind, HostOptions};
+use url::form_urlencoded;
+
+/// Names an admin call: a path of parts, each of which may hold anything.
+pub(crate) fn admin(parts: &[&str], query: &[(&str, &str)]) -> String {
+    let mut path = "/tierbar/v1".to_owned();
+    for part in parts {
+        path.push('/');
+        let encoded: String = form_urlencoded::byte_serialize(part.as_bytes()).collect();
+        // A form's way of writing a space means a plus in a path.
+        path.push_str(&encoded.replace('+', "%20"));
+    }
+    if query.is_empty() {
+        return path;
+    }
+    let query = form_urlencoded::Serializer::new(String::new())
+        .extend_pairs(query)
+        .finish();
+    format!("{path}?{query}")
+}
+
+/// What the host has answered, in our types.
+pub(crate) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Error> {
+    serde_json::from_value(body).map_err(|error| {
+        Error::new(
+            Code::Internal,
+            format!("the running host is of another version: {error}"),
+        )
+    })
+}
 
 /// A connection to a host's API.
 #[derive(Debug)]
@@ -74,8 +104,19 @@ impl Client {
         self.json(Method::POST, path, Some(body)).await
     }
 
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Result<Value, Error> {
+        self.json(Method::PATCH, path, Some(body)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value, Error> {
+        self.json(Method::DELETE, path, None).await
+    }
+
     async fn json(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, Error> {
         let response = self.send(method, path, body).await?;
+        if response.status() == StatusCode::NO_CONTENT {
+            return Ok(Value::Null);
+        }
         response.json().await.map_err(|error| self.silent(&error))
     }
 
@@ -113,5 +154,22 @@ impl Client {
             Code::Internal,
             format!("the host at {} does not answer: {error}", self.url),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::admin;
+
+    #[test]
+    fn a_call_names_a_model_whatever_its_name_has_in_it() {
+        assert_eq!(
+            admin(&["models", "a b/c+ü?.gguf", "verify"], &[]),
+            "/tierbar/v1/models/a%20b%2Fc%2B%C3%BC%3F.gguf/verify"
+        );
+        assert_eq!(
+            admin(&["models", "fit"], &[("model", "a/b:Q4&x=1")]),
+            "/tierbar/v1/models/fit?model=a%2Fb%3AQ4%26x%3D1"
+        );
     }
 }

@@ -2,8 +2,10 @@
 
 mod chat;
 mod client;
+mod downloads;
 mod models;
 mod output;
+mod secret;
 mod serve;
 mod status;
 mod tier;
@@ -32,8 +34,13 @@ enum Command {
     Serve(serve::Args),
     /// Memory, speed and tiers of the running host
     Status(status::Args),
-    /// The models in the models folder
+    /// Models: which are here, what fits, fetch, check, delete
     Models(models::Args),
+    /// Models on their way
+    Downloads(downloads::Args),
+    /// Tokens of other services, such as the model hub's
+    #[command(subcommand)]
+    Secret(secret::Command),
     /// Load or unload a tier
     #[command(subcommand)]
     Tier(tier::Command),
@@ -67,7 +74,9 @@ async fn run(args: Args) -> Result<(), Error> {
     match args.command {
         Command::Serve(args) => serve::run(home, args).await,
         Command::Status(args) => status::run(home, &args).await,
-        Command::Models(args) => models::run(home, &args).await,
+        Command::Models(args) => models::run(home, args).await,
+        Command::Downloads(args) => downloads::run(home, args).await,
+        Command::Secret(command) => secret::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,
         Command::Chat(args) => chat::run(home, args).await,
     }

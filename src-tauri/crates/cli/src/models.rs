@@ -1,53 +1,65 @@
-//! `tierbar models`: what lies in the models folder.
+//! `tierbar models`: the models that are here, and those that can be had.
 
-use crate::{client::Client, output};
-use serde_json::Value;
+mod fit;
+mod list;
+mod pull;
+mod remove;
+mod search;
+mod verify;
+
+use crate::client::Client;
 use std::path::PathBuf;
-use tierbar_core::{Error, budget::gib};
+use tierbar_core::Error;
 
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
-    /// Print the list as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    list: list::Args,
 }
 
-pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// The models that can be loaded, and where they are
+    List(list::Args),
+    /// Whether a model fits this machine, line by line
+    Fit(fit::Args),
+    /// Fetch a model; ends once it is verified. Ctrl-C pauses, and the same command goes on
+    Pull(pull::Args),
+    /// Use the models of a folder in place; without one, show what other apps have
+    Import {
+        /// A folder, or a file in it
+        path: Option<PathBuf>,
+    },
+    /// Move a model to the Trash
+    Rm(remove::Args),
+    /// Read models from end to end and compare them with what was fetched
+    Verify {
+        /// A model's id [default: all of them]
+        model: Option<String>,
+    },
+    /// Find models on the hub
+    Search {
+        #[arg(required = true)]
+        words: Vec<String>,
+    },
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = Client::running_or_own(home).await?;
-    let listed = client.get("/tierbar/v1/models").await;
+    let command = args.command.unwrap_or(Command::List(args.list));
+    let outcome = match command {
+        Command::List(args) => list::run(&client, &args).await,
+        Command::Fit(args) => fit::run(&client, &args).await,
+        Command::Pull(args) => pull::run(&client, &args).await,
+        Command::Import { path: Some(path) } => list::import(&client, &path).await,
+        Command::Import { path: None } => list::of_other_apps(&client).await,
+        Command::Rm(args) => remove::run(&client, &args).await,
+        Command::Verify { model } => verify::run(&client, model.as_deref()).await,
+        Command::Search { words } => search::run(&client, &words.join(" ")).await,
+    };
     client.close().await;
-    let body = listed?;
-    if args.json {
-        output::line(&body.to_string());
-    } else {
-        output::write(&text(&body));
-    }
-    Ok(())
-}
-
-fn text(body: &Value) -> String {
-    let folder = body["models_dir"].as_str().unwrap_or_default();
-    let models = body["models"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    if models.is_empty() {
-        return format!("There is no model in {folder}. Put a .gguf file there.\n");
-    }
-    let mut text = format!("{folder}\n");
-    for model in models {
-        let id = model["id"].as_str().unwrap_or_default();
-        let size = gib(model["size_bytes"].as_u64().unwrap_or(0));
-        let about = match (&model["account"], model["error"].as_str()) {
-            (_, Some(error)) => error.to_owned(),
-            (account, None) => format!(
-                "{} {}, trained for {} tokens",
-                account["architecture"].as_str().unwrap_or_default(),
-                account["quant"].as_str().unwrap_or_default(),
-                account["context_train"]
-            ),
-        };
-        text += &format!("  {id:<44} {size:>9}  {about}\n");
-    }
-    text
+    outcome
 }

@@ -30,3 +30,10 @@ pub(crate) fn error(error: &Error) {
         error_line(&format!("  {hint}"));
     }
 }
+
+/// A question, whose answer is typed behind it.
+pub(crate) fn prompt(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _nobody_reads = stderr.write_all(text.as_bytes());
+    let _nobody_reads = stderr.flush();
+}

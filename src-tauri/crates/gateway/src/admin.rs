@@ -2,6 +2,10 @@
 
 mod chats;
 mod config;
+mod downloads;
+mod hub;
+mod models;
+mod secrets;
 mod session;
 mod status;
 mod tiers;
@@ -9,7 +13,7 @@ mod tiers;
 use crate::Gateway;
 use axum::{
     Router,
-    routing::{get, post},
+    routing::{delete, get, patch, post, put},
 };
 use std::sync::Arc;
 
@@ -19,7 +23,21 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/events", get(status::events))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
-        .route("/models", get(config::models))
+        .route("/models", get(models::list))
+        .route("/models/fit", get(models::fit))
+        .route("/models/import", post(models::import))
+        .route("/models/{id}", delete(models::remove))
+        .route("/models/{id}/verify", post(models::verify))
+        .route("/catalog", get(hub::catalog))
+        .route("/hub/search", get(hub::search))
+        .route("/hub/repository", get(hub::repository))
+        .route("/downloads", get(downloads::list).post(downloads::add))
+        .route(
+            "/downloads/{id}",
+            patch(downloads::change).delete(downloads::remove),
+        )
+        .route("/secrets", get(secrets::list))
+        .route("/secrets/{name}", put(secrets::set).delete(secrets::remove))
         .route("/config", get(config::get).patch(config::patch))
         .route("/chats", get(chats::list).post(chats::create))
         .route(
@@ -31,3 +49,6 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/raise", post(session::raise));
     Router::new().nest("/tierbar/v1", routes)
 }
+
+#[cfg(test)]
+mod tests;

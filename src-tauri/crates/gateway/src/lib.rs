@@ -1,11 +1,12 @@
 //! The HTTP API: routing, who may call, and the dialects. It answers from the tiers, which it knows as
-//! [`Tiers`] alone, and from what the host offers it as [`Services`]. It owns no state but the speed of answers.
+//! [`Tiers`] alone, and from what the host offers it as [`Services`] and [`Models`]. It owns no state but the speed of answers.
 
 mod admin;
 mod body;
 mod error;
 mod events;
 mod guard;
+mod models;
 mod openai;
 mod path;
 mod speed;
@@ -15,7 +16,8 @@ mod token;
 mod ui;
 mod upstream;
 
-pub use speed::SpeedMeter;
+pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
+pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
 
 use axum::{Json, Router, middleware, routing::get};
@@ -26,7 +28,7 @@ use tierbar_core::{
     lease::{BoxFuture, Tiers},
     status::Status,
 };
-use tierbar_library::Library;
+use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -49,8 +51,6 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// `BadRequest` or `ConfigInvalid` naming the key; `Storage` if the file cannot be written.
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
 
-    fn library(&self) -> Arc<Library>;
-
     /// Asks the app for its chat window; `false` if no app with windows runs in this host.
     fn raise(&self) -> bool;
 }
@@ -60,6 +60,8 @@ pub trait Services: Send + Sync + fmt::Debug {
 pub struct Gateway {
     pub tiers: Arc<dyn Tiers>,
     pub services: Arc<dyn Services>,
+    pub models: Arc<dyn Models>,
+    pub secrets: Secrets,
     pub store: Store,
     pub speed: SpeedMeter,
     pub token: Token,

@@ -1,6 +1,9 @@
 //! What the tests of this crate share: a gateway over tiers whose one worker is a real HTTP server on a socket.
 
-use crate::{Gateway, Services, SpeedMeter, Token};
+use crate::{
+    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Models, Pull, Services,
+    SpeedMeter, Token, Verified,
+};
 use axum::{
     Router,
     body::{Body, to_bytes},
@@ -14,10 +17,13 @@ use std::{
 use tempfile::TempDir;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
+    catalog::{HubModel, HubRepository},
+    download::{DownloadState, DownloadStatus},
+    fit::{LibraryModel, Verdict},
     lease::{BoxFuture, Endpoint, Lease, Tiers},
     status::{BudgetStatus, Ram, Speed, Status, Swap, TierStatus},
 };
-use tierbar_library::Library;
+use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio::{net::UnixListener, sync::watch};
 use tokio_util::sync::CancellationToken;
@@ -150,11 +156,83 @@ impl Services for Home {
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>> {
         Box::pin(async move { Err(Error::new(Code::BadRequest, patch.to_string())) })
     }
-    fn library(&self) -> Arc<Library> {
-        Arc::new(Library::new(self.folder.path().to_owned()))
-    }
     fn raise(&self) -> bool {
         false
+    }
+}
+
+/// Writes down what it is asked, and refuses it; only a download is begun, and it is new once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Asked(Arc<Mutex<Vec<String>>>);
+
+impl Asked {
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.0.lock().unwrap())
+    }
+
+    fn refuse<T: Send + 'static>(&self, asked: String) -> BoxFuture<'static, Result<T, Error>> {
+        self.0.lock().unwrap().push(asked);
+        Box::pin(async { Err(Error::new(Code::ModelInUse, "fast has it loaded")) })
+    }
+}
+
+impl Models for Asked {
+    fn list(&self) -> BoxFuture<'_, Result<Listed, Error>> {
+        self.refuse("list".to_owned())
+    }
+    fn fit(&self, question: FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>> {
+        self.refuse(format!("{question:?}"))
+    }
+    fn remove(&self, model: String, permanently: bool) -> BoxFuture<'_, Result<bool, Error>> {
+        self.refuse(format!("remove {model} {permanently}"))
+    }
+    fn verify(&self, model: String) -> BoxFuture<'_, Result<Verified, Error>> {
+        self.refuse(format!("verify {model}"))
+    }
+    fn import(&self, path: String) -> BoxFuture<'_, Result<Vec<LibraryModel>, Error>> {
+        self.refuse(format!("import {path}"))
+    }
+    fn catalog(&self) -> BoxFuture<'_, Result<CatalogAnswer, Error>> {
+        self.refuse("catalog".to_owned())
+    }
+    fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {
+        self.refuse(format!("search {words}"))
+    }
+    fn repository(&self, id: String) -> BoxFuture<'_, Result<HubRepository, Error>> {
+        self.refuse(format!("repository {id}"))
+    }
+    fn downloads(&self) -> Vec<DownloadStatus> {
+        Vec::new()
+    }
+    fn download(&self, pull: Pull) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>> {
+        let mut asked = self.0.lock().unwrap();
+        let status = DownloadStatus {
+            id: "1".to_owned(),
+            reference: pull.reference.clone(),
+            file: "m.gguf".to_owned(),
+            state: DownloadState::Queued,
+            priority: pull.priority,
+            received_bytes: 0,
+            total_bytes: None,
+            bytes_per_second: 0,
+            eta_seconds: None,
+            reason: None,
+            warnings: Vec::new(),
+        };
+        let wish = format!("{pull:?}");
+        let new = !asked.contains(&wish);
+        asked.push(wish);
+        Box::pin(async move { Ok((status, new)) })
+    }
+    fn change_download(
+        &self,
+        id: String,
+        change: DownloadChange,
+    ) -> BoxFuture<'_, Result<DownloadStatus, Error>> {
+        self.refuse(format!("{id} {change:?}"))
+    }
+    fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>> {
+        self.refuse(format!("remove download {id}"))
     }
 }
 
@@ -169,6 +247,7 @@ pub(crate) struct Bench {
     /// Leases held now.
     pub(crate) leases: watch::Receiver<usize>,
     pub(crate) speed: SpeedMeter,
+    pub(crate) asked: Asked,
     sockets: TempDir,
 }
 
@@ -190,7 +269,15 @@ impl Bench {
         let (ended, ending) = watch::channel(None);
         let (leases, held) = watch::channel(0);
         let speed = SpeedMeter::default();
+        let asked = Asked::default();
+        let home = folder.path().to_owned();
         let gateway = Gateway {
+            models: Arc::new(asked.clone()),
+            // No environment: what this machine's user has is none of a test's business.
+            secrets: Secrets::with(
+                &home,
+                Arc::new(|name: &str| (name == "TIERBAR_SECRETS").then(|| "file".into())),
+            ),
             tiers: Arc::new(OneTier {
                 loaded: loading,
                 ended: ending,
@@ -215,6 +302,7 @@ impl Bench {
             ended,
             leases: held,
             speed,
+            asked,
             sockets,
         }
     }
@@ -239,12 +327,24 @@ impl Bench {
         self.send(request).await
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Response<Body> {
+    /// Asks with the token.
+    pub(crate) async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        body: impl Into<Body>,
+    ) -> Response<Body> {
         let token = format!("Bearer {}", self.token.as_str());
-        let request = Request::get(path)
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
             .header(header::HOST, "localhost")
             .header(header::AUTHORIZATION, token);
-        self.send(request.body(Body::empty()).unwrap()).await
+        self.send(request.body(body.into()).unwrap()).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response<Body> {
+        self.ask("GET", path, Body::empty()).await
     }
 
     /// Waits until no lease is held.

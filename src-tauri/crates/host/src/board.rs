@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
-use tierbar_core::{TierState, lease::Tiers, status::Status};
+use tierbar_core::{TierState, download::DownloadStatus, lease::Tiers, status::Status};
 use tierbar_gateway::SpeedMeter;
 use tierbar_supervisor::Handle;
 use tierbar_telemetry::{Reading, Sampler, footprint};
@@ -17,11 +17,14 @@ use tokio_util::sync::CancellationToken;
 const WATCHED: Duration = Duration::from_secs(1);
 const UNWATCHED: Duration = Duration::from_secs(5);
 
+type Downloads = watch::Receiver<Arc<Vec<DownloadStatus>>>;
+
 #[derive(Debug)]
 pub(crate) struct Board {
     url: String,
     supervisor: Handle,
     speed: SpeedMeter,
+    downloads: Downloads,
     reading: Mutex<Reading>,
     notices: Mutex<Vec<String>>,
     published: watch::Sender<Arc<Status>>,
@@ -34,14 +37,17 @@ impl Board {
         url: String,
         supervisor: Handle,
         speed: SpeedMeter,
+        downloads: Downloads,
         reading: Reading,
     ) -> Self {
         let (reading, notices) = (Mutex::new(reading), Mutex::new(Vec::new()));
-        let first = Arc::new(compose(&url, &supervisor, &speed, &reading, &notices));
+        let first = compose(&url, &supervisor, &speed, &downloads, &reading, &notices);
+        let first = Arc::new(first);
         Self {
             url,
             supervisor,
             speed,
+            downloads,
             reading,
             notices,
             published: watch::Sender::new(first),
@@ -55,6 +61,7 @@ impl Board {
             &self.url,
             &self.supervisor,
             &self.speed,
+            &self.downloads,
             &self.reading,
             &self.notices,
         );
@@ -83,6 +90,7 @@ impl Board {
     /// Keeps the status up to date until `closing`.
     pub(crate) async fn run(&self, mut sampler: Sampler, closing: CancellationToken) {
         let mut tiers = self.supervisor.watch();
+        let mut downloads = self.downloads.clone();
         let mut sampled = Instant::now();
         let mut read = Vec::new();
         loop {
@@ -95,6 +103,8 @@ impl Board {
                 () = closing.cancelled() => return,
                 () = sleep_until(sampled + period) => true,
                 () = self.watcher.notified() => sampled.elapsed() >= WATCHED,
+                // Ends with the host, as the tiers do, which tell it.
+                Ok(()) = downloads.changed() => false,
                 changed = tiers.changed() => {
                     if changed.is_err() {
                         return;
@@ -150,6 +160,7 @@ fn compose(
     url: &str,
     supervisor: &Handle,
     speed: &SpeedMeter,
+    downloads: &Downloads,
     reading: &Mutex<Reading>,
     notices: &Mutex<Vec<String>>,
 ) -> Status {
@@ -162,7 +173,7 @@ fn compose(
         speed: speed.speed(),
         budget: supervisor.budget(),
         tiers: supervisor.snapshot(),
-        downloads: Vec::new(),
+        downloads: downloads.borrow().to_vec(),
         notices: notices.lock().clone(),
     }
 }

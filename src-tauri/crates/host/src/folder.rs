@@ -72,6 +72,21 @@ impl Folder {
         self.0.join("tierbar.db")
     }
 
+    /// The speeds of models' last answers.
+    pub(crate) fn speeds(&self) -> PathBuf {
+        self.0.join("speeds.json")
+    }
+
+    /// How fast this machine's memory and disks are.
+    pub(crate) fn bandwidth(&self) -> PathBuf {
+        self.0.join("bandwidth.json")
+    }
+
+    /// The list of downloads.
+    pub(crate) fn downloads(&self) -> PathBuf {
+        self.0.join("downloads.json")
+    }
+
     pub(crate) fn token(&self) -> PathBuf {
         token_file(&self.0)
     }

@@ -6,12 +6,18 @@
 mod board;
 mod config;
 mod folder;
+mod kept;
 mod listen;
+mod local;
 mod log;
+mod machine;
 mod models;
+mod offers;
 mod ownership;
 mod platform;
+mod pulls;
 mod raise;
+mod room;
 mod services;
 mod start;
 mod worker;
@@ -124,6 +130,8 @@ impl Host {
     /// Stops accepting, lets answers finish briefly, ends the workers, gives the data folder back. Safe to call
     /// twice: both calls return once it is done.
     pub async fn shutdown(&self) {
-        self.server.shutdown(&self.shared.supervisor).await;
+        self.server
+            .shutdown(&self.shared.queue, &self.shared.supervisor)
+            .await;
     }
 }

@@ -1,6 +1,6 @@
 //! What each tier would load, for the supervisor.
 
-use crate::folder::Folder;
+use crate::folder::{Folder, set};
 use parking_lot::RwLock;
 use std::sync::Arc;
 use tierbar_core::{
@@ -9,7 +9,7 @@ use tierbar_core::{
     config::TierConfig,
     lease::BoxFuture,
 };
-use tierbar_library::{Library, model_id};
+use tierbar_library::{Library, LibraryOptions, model_id};
 use tierbar_supervisor::{LoadSpec, ModelSource, TierSpec};
 
 /// The configured models. The configuration in force and the library that belongs to it change together.
@@ -28,7 +28,7 @@ struct Current {
 
 impl Models {
     pub(crate) fn new(folder: Folder, ram_bytes: u64, config: Arc<Config>) -> Self {
-        let library = Arc::new(Library::new(folder.models_dir(&config.models_dir)));
+        let library = Arc::new(Library::new(options(&folder, &config)));
         Self {
             folder,
             ram_bytes,
@@ -38,16 +38,21 @@ impl Models {
 
     /// Takes a new configuration over.
     pub(crate) fn configure(&self, config: Arc<Config>) {
-        let folder = self.folder.models_dir(&config.models_dir);
+        let options = options(&self.folder, &config);
         let mut current = self.current.write();
-        if current.library.models_dir() != folder {
-            current.library = Arc::new(Library::new(folder));
+        if *current.library.options() != options {
+            current.library = Arc::new(current.library.with(options));
         }
         current.config = config;
     }
 
     pub(crate) fn library(&self) -> Arc<Library> {
         Arc::clone(&self.current.read().library)
+    }
+
+    /// The configuration that the library belongs to.
+    pub(crate) fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.current.read().config)
     }
 
     pub(crate) fn budget(&self) -> Budget {
@@ -76,6 +81,16 @@ impl Models {
         };
         config.tier_order().into_iter().filter_map(spec).collect()
     }
+}
+
+/// Where models are looked for.
+fn options(folder: &Folder, config: &Config) -> LibraryOptions {
+    let home = set("HOME").unwrap_or_default();
+    LibraryOptions::new(
+        folder.models_dir(&config.models_dir),
+        &config.library,
+        &home,
+    )
 }
 
 impl ModelSource for Models {

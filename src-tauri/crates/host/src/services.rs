@@ -1,16 +1,24 @@
 //! What the host offers to the gateway, and the one place where a configuration takes effect.
 
-use crate::{board::Board, config::ConfigFile, folder::Folder, models::Models};
+use crate::{
+    board::Board, config::ConfigFile, folder::Folder, machine::ThisMachine, models::Models,
+};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::{fmt, path::Path, sync::Arc};
 use tierbar_core::{
     Code, Config, Error,
+    catalog::{HubModel, HubRepository},
+    download::DownloadStatus,
+    fit::{LibraryModel, Verdict},
     lease::BoxFuture,
     status::{Status, TierStatus},
 };
-use tierbar_gateway::Services;
-use tierbar_library::Library;
+use tierbar_fetch::Queue;
+use tierbar_gateway::{
+    CatalogAnswer, DownloadChange, FitQuestion, Listed, Pull, Services, SpeedMeter, Verified,
+};
+use tierbar_library::{LibraryWatch, hub::Resolver};
 use tierbar_supervisor::{Handle, TierSpec};
 use tokio::{sync::watch, task::spawn_blocking};
 
@@ -22,6 +30,12 @@ pub(crate) struct Shared {
     /// Set last, once a configuration has reached everybody.
     pub(crate) in_force: watch::Sender<Arc<Config>>,
     pub(crate) models: Arc<Models>,
+    /// Follows the library of `models`.
+    pub(crate) watch: Arc<LibraryWatch>,
+    pub(crate) machine: Arc<ThisMachine>,
+    pub(crate) resolver: Resolver,
+    pub(crate) queue: Queue,
+    pub(crate) speed: SpeedMeter,
     pub(crate) supervisor: Handle,
     pub(crate) board: Board,
     /// Shows the app's window, in an app.
@@ -65,6 +79,9 @@ impl Shared {
         if **self.in_force.borrow() != *config {
             let before = self.models.budget();
             self.models.configure(Arc::clone(&config));
+            self.watch.follow(self.models.library());
+            let limits = &config.downloads;
+            self.queue.configure(limits.rate_limit, limits.at_once);
             let tiers = self.set_tiers().await;
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
@@ -79,6 +96,30 @@ impl Shared {
         }
         self.board.notice(self.notices(&config));
         self.in_force.send_replace(config);
+    }
+
+    /// Follows what appears and vanishes in the models' folders, until the host ends.
+    pub(crate) async fn follow_models(&self) {
+        let (mut scans, mut told) = (self.watch.snapshot(), self.queue.notices());
+        loop {
+            tokio::select! {
+                changed = scans.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    scans.mark_unchanged();
+                    // A name may mean another file now.
+                    let _turn = self.applying.lock().await;
+                    self.set_tiers().await;
+                }
+                changed = told.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+            }
+            self.board.notice(self.notices(&self.models.config()));
+        }
     }
 
     /// Tells the supervisor what each tier is, and which file its model's name means now.
@@ -105,6 +146,10 @@ impl Shared {
             ));
         }
         notices.extend(self.unwatched.clone());
+        notices.extend(self.queue.notices().borrow().iter().cloned());
+        if let Some(scan) = &*self.watch.snapshot().borrow() {
+            notices.extend(scan.notices.iter().cloned());
+        }
         notices
     }
 }
@@ -160,10 +205,6 @@ impl Services for Shared {
         })
     }
 
-    fn library(&self) -> Arc<Library> {
-        self.models.library()
-    }
-
     fn raise(&self) -> bool {
         // Called without the lock: what it shows may ask us something.
         let raise = self.raise.lock().clone();
@@ -171,5 +212,59 @@ impl Services for Shared {
             raise();
             true
         })
+    }
+}
+
+impl tierbar_gateway::Models for Shared {
+    fn list(&self) -> BoxFuture<'_, Result<Listed, Error>> {
+        Box::pin(self.listed())
+    }
+
+    fn fit(&self, question: FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>> {
+        Box::pin(self.judged(question))
+    }
+
+    fn remove(&self, model: String, permanently: bool) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(self.removed(model, permanently))
+    }
+
+    fn verify(&self, model: String) -> BoxFuture<'_, Result<Verified, Error>> {
+        Box::pin(self.verified(model))
+    }
+
+    fn import(&self, path: String) -> BoxFuture<'_, Result<Vec<LibraryModel>, Error>> {
+        Box::pin(self.imported(path))
+    }
+
+    fn catalog(&self) -> BoxFuture<'_, Result<CatalogAnswer, Error>> {
+        Box::pin(self.catalogued())
+    }
+
+    fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {
+        Box::pin(self.found(words))
+    }
+
+    fn repository(&self, id: String) -> BoxFuture<'_, Result<HubRepository, Error>> {
+        Box::pin(self.offered(id))
+    }
+
+    fn downloads(&self) -> Vec<DownloadStatus> {
+        self.queue.watch().borrow().to_vec()
+    }
+
+    fn download(&self, pull: Pull) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>> {
+        Box::pin(self.pulled(pull))
+    }
+
+    fn change_download(
+        &self,
+        id: String,
+        change: DownloadChange,
+    ) -> BoxFuture<'_, Result<DownloadStatus, Error>> {
+        Box::pin(self.changed(id, change))
+    }
+
+    fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(async move { self.queue.remove(&id).await })
     }
 }

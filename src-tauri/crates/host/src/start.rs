@@ -5,9 +5,11 @@ use crate::{
     board::Board,
     config::{self, ConfigFile, Watching},
     folder::Folder,
-    listen,
+    kept, listen,
+    machine::ThisMachine,
     models::Models,
     ownership::Ownership,
+    pulls,
     services::Shared,
     worker,
 };
@@ -15,10 +17,16 @@ use axum::serve::ListenerExt;
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{Code, Error};
+use tierbar_fetch::{Queue, QueueOptions, Web, WebOptions};
 use tierbar_gateway::{Gateway, SpeedMeter, Token};
+use tierbar_library::{
+    LibraryWatch, Pace,
+    hub::{self, Hub, Resolver},
+};
+use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tierbar_supervisor::{Handle, Options, Supervisor};
-use tierbar_telemetry::{Sampler, simulated_ram};
+use tierbar_telemetry::{Sampler, simulated_ram, simulated_working_set};
 use tokio::{
     net::TcpListener,
     sync::{Mutex as AsyncMutex, watch},
@@ -34,6 +42,8 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     simulated_ram()?;
+    simulated_working_set()?;
+    let endpoint = hub::endpoint(std::env::var("HF_ENDPOINT").ok().as_deref())?;
     let folder = {
         let home = options.home;
         blocking(move || Folder::open(home)).await?
@@ -86,6 +96,25 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             folder.logs(),
         )
     })?;
+    let machine = {
+        let (ram_bytes, file) = (reading.ram.total_bytes, folder.bandwidth());
+        blocking(move || Ok(Arc::new(ThisMachine::new(ram_bytes, file)))).await?
+    };
+    let watch = Arc::new(LibraryWatch::start(models.library(), Pace::default()));
+    let secrets = Secrets::open(folder.home());
+    let tokens = hub::tokens(secrets.clone(), &endpoint);
+    let web = Web::new(WebOptions::default())?;
+    let queue = Queue::start(QueueOptions {
+        state_file: folder.downloads(),
+        web: web.clone(),
+        tokens: tokens.clone(),
+        at_once: configured.downloads.at_once,
+        rate_limit: configured.downloads.rate_limit,
+        landed: {
+            let models = Arc::clone(&models);
+            pulls::landed(move || models.library(), Arc::clone(&watch))
+        },
+    });
     let (watching, unwatched) = match config::watch(&config) {
         Ok(watching) => (Some(watching), None),
         Err(error) => {
@@ -94,9 +123,19 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             (None, Some(notice))
         }
     };
-    let speed = SpeedMeter::default();
+    let speed = {
+        let path = folder.speeds();
+        SpeedMeter::new(blocking(move || Ok(kept::read(&path))).await?)
+    };
+    let speeds_file = folder.speeds();
     let shared = Arc::new(Shared {
-        board: Board::new(url.clone(), supervisor.clone(), speed.clone(), reading),
+        board: Board::new(
+            url.clone(),
+            supervisor.clone(),
+            speed.clone(),
+            queue.watch(),
+            reading,
+        ),
         started_with: configured.listen.clone(),
         in_force: watch::Sender::new(Arc::clone(&configured)),
         applying: AsyncMutex::default(),
@@ -104,6 +143,11 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         folder,
         config,
         models,
+        watch,
+        machine,
+        resolver: Resolver::new(Hub::new(web, tokens, endpoint)),
+        queue,
+        speed: speed.clone(),
         supervisor: supervisor.clone(),
         unwatched,
     });
@@ -114,8 +158,10 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     let gateway = Gateway {
         tiers: Arc::new(supervisor),
         services: Arc::clone(&shared) as _,
+        models: Arc::clone(&shared) as _,
+        secrets,
         store,
-        speed,
+        speed: speed.clone(),
         token: token.clone(),
         address,
         closing: closing.clone(),
@@ -125,6 +171,11 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         let (shared, closing) = (Arc::clone(&shared), closing.clone());
         async move { shared.board.run(sampler, closing).await }
     });
+    tokio::spawn({
+        let (shared, closing) = (Arc::clone(&shared), closing.clone());
+        async move { closing.run_until_cancelled(shared.follow_models()).await }
+    });
+    tokio::spawn(kept::keep_speeds(speeds_file, speed, closing.clone()));
     if let Some(watching) = watching {
         tokio::spawn(follow(watching, Arc::clone(&shared), closing.clone()));
     }
@@ -195,12 +246,14 @@ impl Server {
         &self.token
     }
 
-    pub(crate) async fn shutdown(&self, supervisor: &Handle) {
+    pub(crate) async fn shutdown(&self, queue: &Queue, supervisor: &Handle) {
         let mut running = self.running.lock().await;
         let Some((ownership, mut served)) = running.take() else {
             return;
         };
         self.closing.cancel();
+        // First, so that no more arrives than the list on the disk knows of.
+        queue.shutdown().await;
         let drained = timeout(DRAINING, &mut served).await.is_ok();
         // Answers that still stream end with an event that says so.
         supervisor.shutdown().await;

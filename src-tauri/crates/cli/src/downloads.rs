@@ -1,0 +1,174 @@
+//! `tierbar downloads`: models on their way.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use futures_util::{Stream, StreamExt};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+use sse_stream::{Sse, SseByteStream};
+use std::{path::PathBuf, pin::Pin};
+use tierbar_core::{
+    Code, Error,
+    budget::gib,
+    download::{DownloadState, DownloadStatus},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// Stop for now; what has arrived stays
+    Pause { id: String },
+    /// Go on with a paused or failed one
+    Resume { id: String },
+    /// Give up, and delete what has arrived
+    Cancel { id: String },
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let client = Client::running(home.as_ref())?;
+    let (id, state) = match args.command {
+        None => return list(&client).await,
+        Some(Command::Cancel { id }) => {
+            client.delete(&admin(&["downloads", &id], &[])).await?;
+            return Ok(());
+        }
+        Some(Command::Pause { id }) => (id, DownloadState::Paused),
+        Some(Command::Resume { id }) => (id, DownloadState::Queued),
+    };
+    let path = admin(&["downloads", &id], &[]);
+    let changed = client.patch(&path, &json!({"state": state})).await?;
+    output::line(&line(&read(changed)?));
+    Ok(())
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    downloads: Vec<DownloadStatus>,
+}
+
+async fn list(client: &Client) -> Result<(), Error> {
+    let Listed { downloads } = read(client.get("/tierbar/v1/downloads").await?)?;
+    if downloads.is_empty() {
+        output::line("Nothing is being fetched.");
+    }
+    for download in &downloads {
+        output::line(&line(download));
+    }
+    Ok(())
+}
+
+fn line(download: &DownloadStatus) -> String {
+    format!("{}  {}  {}", download.id, download.file, progress(download))
+}
+
+/// State and figures, such as `43 % of 4.6 GiB · 62.9 MB/s · 1 min 2 s left`.
+pub(crate) fn progress(download: &DownloadStatus) -> String {
+    let mut parts = Vec::new();
+    match download.total_bytes {
+        Some(total) if total > 0 => {
+            let percent = u128::from(download.received_bytes) * 100 / u128::from(total);
+            parts.push(format!("{percent} % of {}", gib(total)));
+        }
+        _ => parts.push(gib(download.received_bytes)),
+    }
+    let state = match download.state {
+        DownloadState::Downloading => None,
+        DownloadState::Queued => Some("queued"),
+        DownloadState::Waiting => Some("waiting"),
+        DownloadState::Verifying => Some("verifying"),
+        DownloadState::Paused => Some("paused"),
+        DownloadState::Failed => Some("failed"),
+        DownloadState::Done => Some("done"),
+    };
+    parts.extend(state.map(str::to_owned));
+    if download.bytes_per_second > 0 && download.state == DownloadState::Downloading {
+        let rate = download.bytes_per_second / 100_000;
+        parts.push(format!("{}.{} MB/s", rate / 10, rate % 10));
+        parts.extend(download.eta_seconds.map(left));
+    }
+    parts.extend(download.reason.clone());
+    parts.join(" · ")
+}
+
+fn left(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s left"),
+        60..3600 => format!("{} min {} s left", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min left", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// The downloads as they change.
+pub(crate) struct Follow {
+    events: Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>>>>,
+}
+
+impl Follow {
+    pub(crate) async fn begin(client: &Client) -> Result<Self, Error> {
+        let response = client.send(Method::GET, "/tierbar/v1/events", None).await?;
+        Ok(Self {
+            events: Box::pin(SseByteStream::new(response.bytes_stream())),
+        })
+    }
+
+    /// All downloads, once one of them has changed; the first time at once.
+    pub(crate) async fn next(&mut self) -> Result<Vec<DownloadStatus>, Error> {
+        #[derive(Deserialize)]
+        struct Changed {
+            downloads: Option<Vec<DownloadStatus>>,
+        }
+        while let Some(event) = self.events.next().await {
+            let event = event.map_err(|error| gone(&error.to_string()))?;
+            let Some(data) = event.data else { continue };
+            let changed: Changed =
+                serde_json::from_str(&data).map_err(|error| gone(&error.to_string()))?;
+            if let Some(downloads) = changed.downloads {
+                return Ok(downloads);
+            }
+        }
+        Err(gone("it has ended"))
+    }
+}
+
+fn gone(why: &str) -> Error {
+    Error::new(
+        Code::ShuttingDown,
+        format!("the host no longer tells how the download goes: {why}"),
+    )
+    .hint("what has arrived is kept: the same command goes on with it")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_tells_state_rate_and_what_is_left() {
+        let mut download: DownloadStatus = serde_json::from_value(json!({
+            "id": "1", "reference": "a/b", "file": "b.gguf", "state": "downloading", "priority": "normal",
+            "received_bytes": 536_870_912, "total_bytes": 1_073_741_824, "bytes_per_second": 62_914_560,
+            "eta_seconds": 62, "reason": null, "warnings": []
+        }))
+        .unwrap();
+        assert_eq!(
+            progress(&download),
+            "50 % of 1.0 GiB · 62.9 MB/s · 1 min 2 s left"
+        );
+        download.state = DownloadState::Waiting;
+        download.reason = Some("no network".to_owned());
+        assert_eq!(
+            progress(&download),
+            "50 % of 1.0 GiB · waiting · no network"
+        );
+        download.total_bytes = None;
+        assert_eq!(progress(&download), "512 MiB · waiting · no network");
+    }
+}

@@ -1,0 +1,163 @@
+//! The verdict, line by line.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use tierbar_core::{
+    Error,
+    budget::gib,
+    fit::{LineKind, Verdict},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A model's id, a path, owner/repo[:quant], a URL or a name of the catalog
+    #[arg(value_name = "MODEL")]
+    model: String,
+    /// Context in tokens
+    #[arg(long, value_name = "N")]
+    context: Option<u32>,
+    /// f16, q8_0 or q4_0
+    #[arg(long, value_name = "TYPE")]
+    kv_cache: Option<String>,
+    /// Another machine than this one, such as 16GiB
+    #[arg(long, value_name = "SIZE")]
+    ram: Option<String>,
+    /// Print the verdict as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
+    let context = args.context.map(|tokens| tokens.to_string());
+    let mut query = vec![("model", args.model.as_str())];
+    query.extend(context.as_deref().map(|context| ("context", context)));
+    query.extend(args.kv_cache.as_deref().map(|kv| ("kv_cache", kv)));
+    query.extend(args.ram.as_deref().map(|ram| ("ram", ram)));
+    let body = client.get(&admin(&["models", "fit"], &query)).await?;
+    if args.json {
+        output::line(&body.to_string());
+    } else {
+        output::write(&text(&read(body)?));
+    }
+    Ok(())
+}
+
+fn text(verdict: &Verdict) -> String {
+    let mut text = format!("{}\n", verdict.summary);
+    if let Some(warning) = &verdict.warning {
+        text += &format!("{warning}\n");
+    }
+    text.push('\n');
+    let mut row = |what: &str, figure: String| {
+        text += &format!("  {what:<32} {figure:>10}\n");
+    };
+    let (counted, paged): (Vec<_>, Vec<_>) =
+        verdict.lines.iter().partition(|line| !line.what.is_paged());
+    for line in counted {
+        row(name(line.what), gib(line.bytes));
+    }
+    row("Sum", gib(verdict.total_bytes));
+    row(
+        &format!("Budget of {} of RAM", gib(verdict.ram_bytes)),
+        gib(verdict.budget_bytes),
+    );
+    for line in paged {
+        row(name(line.what), gib(line.bytes));
+    }
+    let kv = verdict.kv_cache.as_str();
+    row(
+        &format!("Context, with a cache of {kv}"),
+        format!("{} tokens", verdict.context_tokens),
+    );
+    if let Some(tokens) = verdict.largest_context_tokens {
+        row("Largest context that fits", format!("{tokens} tokens"));
+    }
+    if let Some(gpu) = verdict.gpu {
+        row(
+            &format!("On the GPU, of {}", gib(gpu.limit_bytes)),
+            format!("{} of {} layers", gpu.layers, gpu.layers_all),
+        );
+    }
+    if let Some(speed) = verdict.speed {
+        row(
+            "Expected speed",
+            format!("{:.1}–{:.1} tok/s", speed.low, speed.high),
+        );
+        if let Some(measured) = speed.measured {
+            row("Measured speed", format!("{measured:.1} tok/s"));
+        }
+        if let Some(error) = speed.error {
+            row("Expectation's error", format!("{:+.0} %", error * 100.0));
+        }
+    }
+    if let Some(instead) = &verdict.instead {
+        text += &format!(
+            "\nBetter here: {} ({})\n  tierbar models pull {}\n",
+            instead.quant,
+            gib(instead.size_bytes),
+            instead.reference
+        );
+    }
+    if verdict.estimated {
+        text += "\nAn estimate from published facts: the model's header has not been read.\n";
+    }
+    text
+}
+
+fn name(line: LineKind) -> &'static str {
+    match line {
+        LineKind::DenseWeights => "Dense weights",
+        LineKind::Embeddings => "Embeddings",
+        LineKind::PagedWeights => "Weights read from the disk",
+        LineKind::ResidentExperts => "Experts in memory",
+        LineKind::PagedExperts => "Experts read from the disk",
+        LineKind::KvCache => "KV cache",
+        LineKind::ComputeBuffers => "Compute buffers",
+        LineKind::Embedder => "Slot for an embedding model",
+        LineKind::App => "Tierbar's windows",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_verdict_reads_as_a_sum() {
+        let verdict = serde_json::from_value(json!({
+            "placement": "mmap", "summary": "It runs.", "warning": "But slowly.",
+            "lines": [{"what": "dense_weights", "bytes": 2_147_483_648_u64},
+                      {"what": "resident_experts", "bytes": 8_589_934_592_u64},
+                      {"what": "paged_experts", "bytes": 1_073_741_824},
+                      {"what": "kv_cache", "bytes": 104_857_600}],
+            "total_bytes": 10_842_275_840_u64, "budget_bytes": 12_884_901_888_u64, "ram_bytes": 17_179_869_184_u64,
+            "context_tokens": 4096, "kv_cache": "q8_0", "largest_context_tokens": 8192,
+            "gpu": {"layers": 30, "layers_all": 41, "bytes": 1, "limit_bytes": 11_811_160_064_u64},
+            "speed": {"low": 4.0, "high": 9.25, "active_bytes": 1, "paged_bytes": 1, "measured": 3.6, "error": -0.1},
+            "instead": {"quant": "IQ2_M", "reference": "a/b:IQ2_M", "size_bytes": 1_073_741_824, "placement": "resident"},
+            "estimated": true
+        }))
+        .unwrap();
+        assert_eq!(
+            text(&verdict),
+            "It runs.\nBut slowly.\n\n\
+            \x20 Dense weights                       2.0 GiB\n\
+            \x20 Experts in memory                   8.0 GiB\n\
+            \x20 KV cache                            100 MiB\n\
+            \x20 Sum                                10.1 GiB\n\
+            \x20 Budget of 16.0 GiB of RAM          12.0 GiB\n\
+            \x20 Experts read from the disk          1.0 GiB\n\
+            \x20 Context, with a cache of q8_0    4096 tokens\n\
+            \x20 Largest context that fits        8192 tokens\n\
+            \x20 On the GPU, of 11.0 GiB          30 of 41 layers\n\
+            \x20 Expected speed                   4.0–9.2 tok/s\n\
+            \x20 Measured speed                    3.6 tok/s\n\
+            \x20 Expectation's error                   -10 %\n\n\
+            Better here: IQ2_M (1.0 GiB)\n  tierbar models pull a/b:IQ2_M\n\n\
+            An estimate from published facts: the model's header has not been read.\n"
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! The models that are here.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use serde::Deserialize;
+use serde_json::json;
+use std::path::Path;
+use tierbar_core::{
+    Code, Error,
+    budget::{Placement, gib},
+    fit::{Keeper, LibraryModel},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print the list as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Listed {
+    models_dir: String,
+    pub(super) models: Vec<LibraryModel>,
+}
+
+pub(super) async fn all(client: &Client) -> Result<Listed, Error> {
+    read(client.get("/tierbar/v1/models").await?)
+}
+
+pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
+    if args.json {
+        let body = client.get("/tierbar/v1/models").await?;
+        output::line(&body.to_string());
+        return Ok(());
+    }
+    let Listed { models_dir, models } = all(client).await?;
+    if models.is_empty() {
+        output::line(&format!("There is no model in {models_dir}."));
+        output::line("  `tierbar models pull gemma-4-e4b` fetches one, or put a .gguf file there.");
+        return Ok(());
+    }
+    output::write(&text(&models_dir, &models));
+    Ok(())
+}
+
+/// What other apps have on this machine.
+pub(super) async fn of_other_apps(client: &Client) -> Result<(), Error> {
+    let mut models = all(client).await?.models;
+    models.retain(|model| place(model.keeper).is_some());
+    if models.is_empty() {
+        output::line("LM Studio, Ollama and Hugging Face's cache have no models here.");
+        output::line("  `tierbar models import FOLDER` adds another folder.");
+        return Ok(());
+    }
+    output::write(&text("Used in place, never copied or changed:", &models));
+    Ok(())
+}
+
+pub(super) async fn import(client: &Client, path: &Path) -> Result<(), Error> {
+    let path = std::path::absolute(path)
+        .map_err(|error| Error::new(Code::BadRequest, format!("{}: {error}", path.display())))?;
+    let Some(path) = path.to_str() else {
+        let message = format!("{} is not a name in UTF-8", path.display());
+        return Err(Error::new(Code::BadRequest, message));
+    };
+    #[derive(Deserialize)]
+    struct Imported {
+        models: Vec<LibraryModel>,
+    }
+    let body = client
+        .post(&admin(&["models", "import"], &[]), &json!({"path": path}))
+        .await?;
+    let Imported { models } = read(body)?;
+    if models.is_empty() {
+        output::line("The folder is watched. It has no models yet.");
+        return Ok(());
+    }
+    output::write(&text("Used in place, never copied or changed:", &models));
+    Ok(())
+}
+
+fn text(head: &str, models: &[LibraryModel]) -> String {
+    let longest = models.iter().map(|model| model.id.as_str().chars().count());
+    let width = longest.max().unwrap_or(0).min(56);
+    let mut text = format!("{head}\n");
+    for model in models {
+        let size = gib(model.size_bytes);
+        let mut about = Vec::new();
+        if let Some(account) = &model.account {
+            about.push(format!(
+                "{} {}, trained for {} tokens",
+                account.architecture, account.quant, account.context_train
+            ));
+        }
+        if let Some(verdict) = &model.fit {
+            match verdict.placement {
+                Placement::Resident => {}
+                Placement::Mmap => about.push("partly read from the disk as it runs".to_owned()),
+                Placement::Refused => about.push("does not fit this machine".to_owned()),
+            }
+        }
+        about.extend(place(model.keeper).map(str::to_owned));
+        if !model.tiers.is_empty() {
+            let tiers: Vec<_> = model.tiers.iter().map(|tier| tier.as_str()).collect();
+            about.push(format!("for {}", tiers.join(", ")));
+        }
+        about.extend(model.error.clone());
+        let id = model.id.as_str();
+        text += &format!("  {id:<width$} {size:>9}  {}\n", about.join("; "));
+    }
+    text
+}
+
+/// The app that a model belongs to, if it is another's.
+fn place(keeper: Keeper) -> Option<&'static str> {
+    match keeper {
+        Keeper::Tierbar | Keeper::Folder => None,
+        Keeper::LmStudio => Some("LM Studio's"),
+        Keeper::Ollama => Some("Ollama's"),
+        Keeper::HuggingFace => Some("in Hugging Face's cache"),
+    }
+}

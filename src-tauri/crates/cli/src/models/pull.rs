@@ -1,0 +1,167 @@
+//! Fetching a model, told as it goes.
+
+use crate::{
+    client::{Client, admin, read},
+    downloads::{Follow, progress},
+    output,
+};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::json;
+use std::{
+    io::{IsTerminal, stderr},
+    time::{Duration, Instant},
+};
+use tierbar_core::{
+    Code, Error,
+    download::{DownloadState, DownloadStatus},
+    fit::Verdict,
+};
+
+/// How often a log gets a line.
+const PERIOD: Duration = Duration::from_secs(5);
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// owner/repo[:quant], owner/repo/file.gguf, a URL, or a name of the catalog such as gemma-4-e4b
+    #[arg(value_name = "MODEL")]
+    model: String,
+    /// low, normal or high
+    #[arg(long, value_name = "PRIORITY", default_value = "normal")]
+    priority: String,
+    /// Also if it cannot run on this machine
+    #[arg(long)]
+    anyway: bool,
+}
+
+pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
+    // Whatever is wrong with the model is told by the download itself.
+    let asked = admin(&["models", "fit"], &[("model", &args.model)]);
+    if let Ok(verdict) = client.get(&asked).await {
+        tell(&read(verdict)?);
+    }
+    let wish = json!({"reference": args.model, "priority": args.priority, "anyway": args.anyway});
+    // Before anything is begun: from here on Ctrl-C pauses.
+    let mut interrupted = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
+        .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))?;
+    let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &wish).await?)?;
+    for warning in &begun.warnings {
+        output::error_line(&format!("note: {warning}"));
+    }
+    let shown = Shown::new();
+    let id = begun.id.clone();
+    let outcome = tokio::select! {
+        outcome = watch(client, begun, &shown) => outcome,
+        _ = interrupted.recv() => pause(client, &id).await,
+    };
+    shown.clear();
+    outcome.map(|done| {
+        output::line(&format!("{} is here and verified.", done.file));
+    })
+}
+
+fn tell(verdict: &Verdict) {
+    output::error_line(&verdict.summary);
+    if let Some(warning) = &verdict.warning {
+        output::error_line(warning);
+    }
+    if let Some(speed) = verdict.speed {
+        output::error_line(&format!(
+            "Expected speed: {:.0} to {:.0} tok/s.",
+            speed.low, speed.high
+        ));
+    }
+    if let Some(instead) = &verdict.instead {
+        output::error_line(&format!("Better here: {}", instead.reference));
+    }
+}
+
+/// Until it is done, or will not go on by itself.
+async fn watch(
+    client: &Client,
+    mut download: DownloadStatus,
+    shown: &Shown,
+) -> Result<DownloadStatus, Error> {
+    let mut follow = Follow::begin(client).await?;
+    loop {
+        shown.show(&download);
+        match download.state {
+            DownloadState::Done => return Ok(download),
+            DownloadState::Failed => {
+                let reason = download.reason.unwrap_or_else(|| "it failed".to_owned());
+                return Err(Error::new(Code::Unreachable, reason)
+                    .hint("what has arrived is kept: the same command tries again"));
+            }
+            DownloadState::Paused => {
+                return Err(Error::new(Code::Cancelled, "the download was paused")
+                    .hint("the same command goes on with it"));
+            }
+            _ => {}
+        }
+        let id = download.id;
+        let downloads = follow.next().await?;
+        let Some(now) = downloads.into_iter().find(|download| download.id == id) else {
+            return Err(Error::new(Code::Cancelled, "the download was cancelled"));
+        };
+        download = now;
+    }
+}
+
+async fn pause(client: &Client, id: &str) -> Result<DownloadStatus, Error> {
+    let path = admin(&["downloads", id], &[]);
+    let paused: DownloadStatus = read(client.patch(&path, &json!({"state": "paused"})).await?)?;
+    if paused.state == DownloadState::Done {
+        return Ok(paused);
+    }
+    Err(
+        Error::new(Code::Cancelled, format!("paused: {}", progress(&paused)))
+            .hint("what has arrived is kept: the same command goes on with it"),
+    )
+}
+
+/// A bar on a terminal, lines in a log.
+struct Shown {
+    bar: Option<ProgressBar>,
+    told: std::cell::Cell<Option<(Instant, DownloadState)>>,
+}
+
+impl Shown {
+    fn new() -> Self {
+        let bar = stderr().is_terminal().then(|| {
+            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+            if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}") {
+                bar.set_style(style);
+            }
+            bar
+        });
+        Self {
+            bar,
+            told: std::cell::Cell::new(None),
+        }
+    }
+
+    fn show(&self, download: &DownloadStatus) {
+        let told = progress(download);
+        if let Some(bar) = &self.bar {
+            if let Some(total) = download.total_bytes {
+                bar.set_length(total);
+            }
+            bar.set_position(download.received_bytes);
+            bar.set_message(told);
+            return;
+        }
+        let due = self
+            .told
+            .get()
+            .is_none_or(|(at, state)| at.elapsed() >= PERIOD || state != download.state);
+        if due {
+            self.told.set(Some((Instant::now(), download.state)));
+            output::error_line(&told);
+        }
+    }
+
+    fn clear(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}

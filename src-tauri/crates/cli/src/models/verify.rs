@@ -1,0 +1,49 @@
+//! Reading models from end to end.
+
+use super::list;
+use crate::{
+    client::{Client, admin},
+    output,
+};
+use serde_json::json;
+use tierbar_core::{Code, Error};
+
+pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Error> {
+    let models = match model {
+        Some(model) => vec![model.to_owned()],
+        None => {
+            let listed = list::all(client).await?.models;
+            listed.into_iter().map(|model| model.id.0).collect()
+        }
+    };
+    let (mut wrong, mut failed) = (Vec::new(), None);
+    for model in models {
+        let path = admin(&["models", &model, "verify"], &[]);
+        match client.post(&path, &json!({})).await {
+            Ok(verified) => {
+                let sha256 = verified["sha256"].as_str().unwrap_or_default();
+                let outcome = match verified["matches"].as_bool() {
+                    Some(true) => "whole",
+                    Some(false) => "DAMAGED",
+                    None => "unknown",
+                };
+                output::line(&format!("{outcome:<8} {sha256}  {model}"));
+                if verified["matches"] == false {
+                    wrong.push(model);
+                }
+            }
+            Err(error) => {
+                output::error(&error);
+                failed = Some(error);
+            }
+        }
+    }
+    match (wrong.as_slice(), failed) {
+        ([], None) => Ok(()),
+        ([], Some(_)) => Err(Error::new(Code::Storage, "not all models could be read")),
+        (wrong, _) => {
+            let message = format!("{} is not what was fetched", wrong.join(", "));
+            Err(Error::new(Code::Corrupt, message).hint("delete it and pull it again"))
+        }
+    }
+}

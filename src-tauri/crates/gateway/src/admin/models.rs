@@ -1,0 +1,69 @@
+//! Models that are here: what fits, what is whole, what goes.
+
+use crate::{FitQuestion, Gateway, Listed, Verified, body, error::Failure, path::Id};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tierbar_core::{Code, Error, fit::Verdict};
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Removal {
+    #[serde(default)]
+    permanently: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Import {
+    path: String,
+}
+
+pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Listed>, Failure> {
+    Ok(Json(gateway.models.list().await?))
+}
+
+pub(crate) async fn fit(
+    State(gateway): State<Arc<Gateway>>,
+    question: Result<Query<FitQuestion>, QueryRejection>,
+) -> Result<Json<Verdict>, Failure> {
+    Ok(Json(gateway.models.fit(asked(question)?).await?))
+}
+
+pub(crate) async fn remove(
+    State(gateway): State<Arc<Gateway>>,
+    Id(id): Id,
+    removal: Result<Query<Removal>, QueryRejection>,
+) -> Result<Json<Value>, Failure> {
+    let permanently = asked(removal)?.permanently;
+    let trashed = gateway.models.remove(id, permanently).await?;
+    Ok(Json(json!({"trashed": trashed})))
+}
+
+pub(crate) async fn verify(
+    State(gateway): State<Arc<Gateway>>,
+    Id(id): Id,
+) -> Result<Json<Verified>, Failure> {
+    Ok(Json(gateway.models.verify(id).await?))
+}
+
+pub(crate) async fn import(
+    State(gateway): State<Arc<Gateway>>,
+    body: Body,
+) -> Result<Json<Value>, Failure> {
+    let Import { path } = body::object(body).await?;
+    Ok(Json(json!({"models": gateway.models.import(path).await?})))
+}
+
+/// What stands behind the `?`.
+pub(super) fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
+    query.map(|Query(asked)| asked).map_err(|rejection| {
+        Error::new(
+            Code::BadRequest,
+            format!("the query is not valid: {}", rejection.body_text()),
+        )
+    })
+}

@@ -1,0 +1,65 @@
+//! Keys and tokens: taken, never told.
+
+use crate::{Gateway, body, error::Failure, path::Id};
+use axum::{Json, body::Body, extract::State, http::StatusCode};
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tierbar_core::{Code, Error};
+use tierbar_secrets::{Name, Secrets};
+use tokio::task::spawn_blocking;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Given {
+    value: SecretString,
+}
+
+pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Value>, Failure> {
+    let listed = blocking(&gateway, |secrets| {
+        Name::ALL
+            .into_iter()
+            .map(|name| Ok(json!({"name": name.as_str(), "source": secrets.source(name)?})))
+            .collect::<Result<Vec<_>, Error>>()
+    });
+    Ok(Json(json!({"secrets": listed.await?})))
+}
+
+pub(crate) async fn set(
+    State(gateway): State<Arc<Gateway>>,
+    Id(name): Id,
+    body: Body,
+) -> Result<StatusCode, Failure> {
+    let name: Name = name.parse()?;
+    let bytes = body::read(body, body::ADMIN_LIMIT).await?;
+    // The parser's own message may quote the value.
+    let Given { value } = body::parse(&bytes)
+        .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
+    blocking(&gateway, move |secrets| secrets.set(name, &value)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+pub(crate) async fn remove(
+    State(gateway): State<Arc<Gateway>>,
+    Id(name): Id,
+) -> Result<StatusCode, Failure> {
+    let name: Name = name.parse()?;
+    blocking(&gateway, move |secrets| secrets.remove(name)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The system may ask the user before it opens its store.
+async fn blocking<T: Send + 'static>(
+    gateway: &Gateway,
+    work: impl FnOnce(&Secrets) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let secrets = gateway.secrets.clone();
+    spawn_blocking(move || work(&secrets))
+        .await
+        .unwrap_or_else(|ended| {
+            Err(Error::new(
+                Code::Internal,
+                format!("the secrets did not answer: {ended}"),
+            ))
+        })
+}

@@ -1,0 +1,117 @@
+use crate::testing::{Bench, json, text};
+use axum::body::Body;
+use serde_json::json;
+
+const ADDRESS: &str = "127.0.0.1:11435";
+
+#[tokio::test]
+async fn models_are_named_in_a_path_whatever_their_names_have_in_them() {
+    let bench = Bench::new(ADDRESS).await;
+    for (method, path, asked) in [
+        ("DELETE", "models/gemma%3A4b", "remove gemma:4b false"),
+        (
+            "DELETE",
+            "models/%2Fm%2Fa%20b.gguf?permanently=true",
+            "remove /m/a b.gguf true",
+        ),
+        ("DELETE", "models/%2E%2E%2Ftoken", "remove ../token false"),
+        ("POST", "models/M%C3%B6we/verify", "verify Möwe"),
+        ("GET", "hub/search?q=gemma%204+it", "search gemma 4 it"),
+        ("GET", "hub/repository?id=a%2Fb", "repository a/b"),
+        ("DELETE", "downloads/7", "remove download 7"),
+        ("GET", "catalog", "catalog"),
+        ("GET", "models", "list"),
+    ] {
+        let response = bench
+            .ask(method, &format!("/tierbar/v1/{path}"), Body::empty())
+            .await;
+        assert_eq!(response.status(), 409, "{path}");
+        assert_eq!(json(response).await["error"]["code"], "model_in_use");
+        assert_eq!(bench.asked.take(), [asked], "{path}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_meant_is_refused_before_anybody_is_asked() {
+    let bench = Bench::new(ADDRESS).await;
+    for (method, path, body, part) in [
+        ("GET", "models/fit", "", "missing field `model`"),
+        ("GET", "models/fit?model=m&context=many", "", "context"),
+        ("GET", "hub/search", "", "missing field `q`"),
+        ("DELETE", "models/m?permanently=perhaps", "", "permanently"),
+        ("DELETE", "models/%FF", "", "there is nothing at"),
+        ("POST", "models/import", "{}", "missing field `path`"),
+        ("POST", "downloads", "", "missing field `reference`"),
+        (
+            "POST",
+            "downloads",
+            r#"{"reference":"a/b","priority":"urgent"}"#,
+            "unknown variant `urgent`",
+        ),
+        (
+            "PATCH",
+            "downloads/1",
+            r#"{"state":"gone"}"#,
+            "unknown variant `gone`",
+        ),
+    ] {
+        let response = bench
+            .ask(method, &format!("/tierbar/v1/{path}"), body)
+            .await;
+        assert!(response.status().is_client_error(), "{path}");
+        let body = json(response).await;
+        let error = body["error"]["message"].as_str().unwrap();
+        assert!(error.contains(part), "{path}: {error}");
+        assert_eq!(bench.asked.take(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_new_download_is_created_and_one_under_way_is_told() {
+    let bench = Bench::new(ADDRESS).await;
+    let body = json!({"reference": "a/b:Q4", "priority": "high", "anyway": true}).to_string();
+    for status in [201, 200] {
+        let response = bench
+            .ask("POST", "/tierbar/v1/downloads", body.clone())
+            .await;
+        assert_eq!(response.status(), status);
+        assert_eq!(json(response).await["priority"], "high");
+    }
+    let asked = bench.asked.take();
+    assert!(asked[0].contains("anyway: true"), "{asked:?}");
+}
+
+#[tokio::test]
+async fn a_secret_is_taken_and_told_of_but_never_told() {
+    let bench = Bench::new(ADDRESS).await;
+    let path = "/tierbar/v1/secrets/hugging-face";
+    let value = "hf_not_to_be_seen";
+    let list = async |source: Option<&str>| {
+        let listed = json(bench.get("/tierbar/v1/secrets").await).await;
+        let expected = json!({"secrets": [{"name": "hugging-face", "source": source}]});
+        assert_eq!(listed, expected);
+    };
+    list(None).await;
+    let set = bench
+        .ask("PUT", path, json!({"value": value}).to_string())
+        .await;
+    assert_eq!(set.status(), 204);
+    list(Some("file")).await;
+    assert_eq!(bench.ask("DELETE", path, "").await.status(), 204);
+    list(None).await;
+
+    for (path, body, status) in [
+        (path, json!({"value": [value]}), 400),
+        (path, json!({"value": format!("two {value}")}), 400),
+        (path, json!(value), 400),
+        ("/tierbar/v1/secrets/open-ai", json!({"value": value}), 404),
+    ] {
+        let refused = bench.ask("PUT", path, body.to_string()).await;
+        assert_eq!(refused.status(), status, "{body}");
+        let told = text(refused).await;
+        assert!(!told.contains(value), "{told}");
+    }
+    // The token guards all of it.
+    let response = bench.post("/tierbar/v1/downloads", "{}").await;
+    assert_eq!(response.status(), 401);
+}

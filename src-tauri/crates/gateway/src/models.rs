@@ -1,0 +1,124 @@
+//! What the API asks the host about models: those that are here, those that can be had, and those on their way.
+
+use serde::{Deserialize, Serialize};
+use std::{fmt, path::PathBuf};
+use tierbar_core::{
+    Error,
+    catalog::{CatalogModel, HubModel, HubRepository},
+    download::{DownloadState, DownloadStatus, Priority},
+    fit::{LibraryModel, Verdict},
+    lease::BoxFuture,
+};
+
+/// The host's models. Owned by the host; no call blocks.
+pub trait Models: Send + Sync + fmt::Debug {
+    /// # Errors
+    /// `Storage` if the models folder cannot be read.
+    fn list(&self) -> BoxFuture<'_, Result<Listed, Error>>;
+
+    /// # Errors
+    /// `ModelMissing`, `RepositoryUnknown` and the like for a model that is neither here nor elsewhere; `BadRequest`
+    /// for a context, cache type or RAM that cannot be.
+    fn fit(&self, question: FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>>;
+
+    /// Whether it went to the Trash rather than away.
+    ///
+    /// # Errors
+    /// `ModelMissing`, `ModelInUse` with the tier, `NotOurs` with whose it is, `Storage`.
+    fn remove(&self, model: String, permanently: bool) -> BoxFuture<'_, Result<bool, Error>>;
+
+    /// Hashes the whole model.
+    ///
+    /// # Errors
+    /// `ModelMissing`, `Storage`.
+    fn verify(&self, model: String) -> BoxFuture<'_, Result<Verified, Error>>;
+
+    /// Adds a folder to the configuration, and tells what is in it.
+    ///
+    /// # Errors
+    /// `BadRequest` if there is no such folder; those of changing the configuration.
+    fn import(&self, path: String) -> BoxFuture<'_, Result<Vec<LibraryModel>, Error>>;
+
+    fn catalog(&self) -> BoxFuture<'_, Result<CatalogAnswer, Error>>;
+
+    /// # Errors
+    /// `Unreachable` and the like.
+    fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>>;
+
+    /// # Errors
+    /// `RepositoryUnknown`, `AccessDenied`, `Unreachable`.
+    fn repository(&self, id: String) -> BoxFuture<'_, Result<HubRepository, Error>>;
+
+    /// The downloads, in the order of the status.
+    fn downloads(&self) -> Vec<DownloadStatus>;
+
+    /// Whether the download is a new one.
+    ///
+    /// # Errors
+    /// `BadRequest` and those of the hub for the reference, `OverBudget` unless `anyway`, `Storage`.
+    fn download(&self, pull: Pull) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>>;
+
+    /// # Errors
+    /// `NotFound`; `BadRequest` for a state that cannot be asked for.
+    fn change_download(
+        &self,
+        id: String,
+        change: DownloadChange,
+    ) -> BoxFuture<'_, Result<DownloadStatus, Error>>;
+
+    /// # Errors
+    /// `NotFound`.
+    fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>>;
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Listed {
+    pub models_dir: PathBuf,
+    pub models: Vec<LibraryModel>,
+}
+
+/// Which model, and for which machine; what is left out is this machine's, or the tier's that loads the model.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+pub struct FitQuestion {
+    pub model: String,
+    #[serde(default)]
+    pub context: Option<u32>,
+    #[serde(default)]
+    pub kv_cache: Option<String>,
+    /// Such as `16GiB`.
+    #[serde(default)]
+    pub ram: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Verified {
+    pub sha256: String,
+    /// What was fetched, or hashed when it was.
+    pub expected: Option<String>,
+    pub matches: Option<bool>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CatalogAnswer {
+    pub version: String,
+    pub models: Vec<CatalogModel>,
+}
+
+/// A wish to fetch a model.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Pull {
+    pub reference: String,
+    #[serde(default)]
+    pub priority: Priority,
+    /// Also if it cannot run on this machine.
+    #[serde(default)]
+    pub anyway: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct DownloadChange {
+    #[serde(default)]
+    pub state: Option<DownloadState>,
+    #[serde(default)]
+    pub priority: Option<Priority>,
+}

@@ -1,0 +1,79 @@
+//! What is measured once and kept over restarts, in small JSON files of the data folder. Losing one costs a
+//! measurement, so a file that cannot be used counts as none.
+
+use serde::{Serialize, de::DeserializeOwned};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+use tierbar_gateway::SpeedMeter;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+/// Blocking.
+pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return T::default(),
+        Err(error) => {
+            tracing::warn!("{} cannot be read: {error}", path.display());
+            return T::default();
+        }
+    };
+    serde_json::from_slice(&text).unwrap_or_else(|error| {
+        tracing::warn!("{} is begun anew: {error}", path.display());
+        T::default()
+    })
+}
+
+/// All of it or nothing. Blocking.
+pub(crate) fn write<T: Serialize>(path: &Path, value: &T) {
+    let replace = || {
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let file = tempfile::NamedTempFile::new_in(folder)?;
+        serde_json::to_writer(file.as_file(), value)?;
+        file.persist(path)?;
+        io::Result::Ok(())
+    };
+    if let Err(error) = replace() {
+        tracing::warn!("{} cannot be written: {error}", path.display());
+    }
+}
+
+/// Writes the models' speeds down as they are measured, until `closing`.
+pub(crate) async fn keep_speeds(path: PathBuf, speed: SpeedMeter, closing: CancellationToken) {
+    let mut history = speed.history();
+    loop {
+        tokio::select! {
+            () = closing.cancelled() => return,
+            changed = history.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+            }
+        }
+        let (path, now) = (path.clone(), history.borrow_and_update().clone());
+        // A panic in it would only lose a measurement.
+        let _ = spawn_blocking(move || write(&path, &now)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+    use tierbar_core::ModelId;
+    use tierbar_gateway::SpeedHistory;
+
+    #[test]
+    fn what_was_written_is_read_and_a_damaged_file_counts_as_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("speeds.json");
+        assert_eq!(read::<SpeedHistory>(&path), SpeedHistory::new());
+        let speeds = BTreeMap::from([(ModelId("small".to_owned()), [41.5, 40.0].into())]);
+        write(&path, &speeds);
+        assert_eq!(read::<SpeedHistory>(&path), speeds);
+        fs::write(&path, "{\"small\": [41.5, ").unwrap();
+        assert_eq!(read::<SpeedHistory>(&path), SpeedHistory::new());
+    }
+}

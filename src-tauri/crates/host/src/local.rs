@@ -1,0 +1,267 @@
+//! Models on this machine, as the API tells them and changes them.
+
+use crate::{machine::Sample, services::Shared};
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tierbar_core::{
+    Code, Config, Error, TierId, TierState,
+    config::{KvCache, TierConfig},
+    fit::{LibraryModel, Machine, Verdict, verdict},
+    lease::Tiers,
+    status::TierStatus,
+};
+use tierbar_gateway::{Listed, Services, Verified};
+use tierbar_library::{Entry, Library, model_id};
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+
+impl Shared {
+    /// What is there now: the disk is asked, not the last scan, so that whoever has just changed something sees it.
+    pub(crate) async fn listed(&self) -> Result<Listed, Error> {
+        let (library, entries) = self.entries().await?;
+        let tiers = self.tiers_by_path().await;
+        let machine = self.machine_for(&entries, Measure::Later).await;
+        let config = self.models.config();
+        let model = |entry: &Entry| {
+            let tiers = tiers.get(&entry.path).cloned().unwrap_or_default();
+            let seat = tiers.first().and_then(|tier| config.tiers.get(tier));
+            let fit = entry.account.as_ref().ok().map(|account| {
+                let (context, kv) = seat
+                    .map_or((TierConfig::default().context, KvCache::F16), |seat| {
+                        (seat.context, seat.kv_cache)
+                    });
+                self.with_measured(verdict(account, context, kv, &machine, &[]), &entry.id)
+            });
+            wire(entry, tiers, fit)
+        };
+        Ok(Listed {
+            models_dir: library.models_dir().to_owned(),
+            models: entries.iter().map(model).collect(),
+        })
+    }
+
+    /// Whether it went to the Trash.
+    pub(crate) async fn removed(&self, model: String, permanently: bool) -> Result<bool, Error> {
+        // What runs on a file that is unlinked or moved goes on with it, so that a tier that starts meanwhile comes to
+        // no harm: a snapshot is enough to refuse.
+        let held: Vec<(TierId, PathBuf)> = {
+            let running = holding(&self.supervisor.snapshot());
+            let paths = self.tiers_by_path().await;
+            let of = |(path, tiers): (PathBuf, Vec<TierId>)| {
+                let held = tiers.into_iter().filter(|tier| running.contains(tier));
+                held.map(move |tier| (tier, path.clone()))
+                    .collect::<Vec<_>>()
+            };
+            paths.into_iter().flat_map(of).collect()
+        };
+        let library = self.models.library();
+        let removal = blocking(move || {
+            let in_use: Vec<_> = held.iter().map(|(_, path)| path.clone()).collect();
+            library
+                .remove(&model, permanently, &in_use)
+                .map_err(|error| naming_tiers(error, &library, &model, &held))
+        });
+        let removed = removal.await;
+        // Also after a failure: some parts may have gone.
+        self.watch.look();
+        Ok(removed?.trashed)
+    }
+
+    pub(crate) async fn verified(&self, model: String) -> Result<Verified, Error> {
+        let library = self.models.library();
+        // Ends the reading when nobody waits for it any more.
+        let cancel = CancellationToken::new();
+        let _waiting = cancel.clone().drop_guard();
+        let verification =
+            blocking(move || library.verify(&model, &mut |_, _| {}, &cancel)).await?;
+        Ok(Verified {
+            sha256: verification.sha256(),
+            expected: verification.expected(),
+            matches: verification.matches(),
+        })
+    }
+
+    pub(crate) async fn imported(&self, path: String) -> Result<Vec<LibraryModel>, Error> {
+        let library = self.models.library();
+        let folder = blocking(move || folder_of(&path)).await?;
+        let known = |known: &Path| folder.starts_with(known);
+        let options = library.options();
+        if !known(&options.models_dir) && !options.folders.iter().any(|folder| known(folder)) {
+            let Some(folder) = folder.to_str() else {
+                let message = format!("{} is not a name in UTF-8", folder.display());
+                return Err(Error::new(Code::BadRequest, message));
+            };
+            let mut folders = self.models.config().library.folders.clone();
+            folders.push(folder.to_owned());
+            let patch = serde_json::json!({"library": {"folders": folders}});
+            self.patch_config(patch).await?;
+        }
+        let mut models = self.listed().await?.models;
+        models.retain(|model| Path::new(&model.path).starts_with(&folder));
+        Ok(models)
+    }
+
+    pub(crate) async fn entries(&self) -> Result<(Arc<Library>, Vec<Entry>), Error> {
+        let library = self.models.library();
+        blocking(move || {
+            let entries = library.list()?;
+            Ok((library, entries))
+        })
+        .await
+    }
+
+    /// The tiers that mean each file, in reading order.
+    pub(crate) async fn tiers_by_path(&self) -> HashMap<PathBuf, Vec<TierId>> {
+        let models = Arc::clone(&self.models);
+        let tiers = blocking(move || Ok(models.tiers()))
+            .await
+            .unwrap_or_default();
+        let mut by_path: HashMap<PathBuf, Vec<TierId>> = HashMap::new();
+        for tier in tiers {
+            if let Some(path) = tier.path {
+                by_path.entry(path).or_default().push(tier.id);
+            }
+        }
+        by_path
+    }
+
+    /// This machine, for a verdict.
+    pub(crate) async fn machine_for(&self, entries: &[Entry], measure: Measure) -> Machine {
+        let config: Arc<Config> = self.models.config();
+        let folder = self.models.library().models_dir().to_owned();
+        let inside = entries
+            .iter()
+            .filter(|entry| entry.path.starts_with(&folder));
+        let largest = inside.max_by_key(|entry| entry.size_bytes);
+        let sample = Sample {
+            file: largest.map(|entry| (entry.path.clone(), entry.size_bytes)),
+            folder,
+        };
+        let computes =
+            |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Busy);
+        let busy = self.supervisor.snapshot().iter().any(computes);
+        let max_loaded = config.policy.max_loaded;
+        match measure {
+            Measure::First => self.machine.measured(max_loaded, sample, busy).await,
+            Measure::Later => {
+                let known = self.machine.known(max_loaded, &sample);
+                if known.memory_bandwidth.is_none() && !busy {
+                    let machine = Arc::clone(&self.machine);
+                    tokio::spawn(async move { machine.measured(max_loaded, sample, false).await });
+                }
+                known
+            }
+        }
+    }
+
+    /// The verdict with the speed that the model's last answers had.
+    pub(crate) fn with_measured(
+        &self,
+        mut verdict: Verdict,
+        model: &tierbar_core::ModelId,
+    ) -> Verdict {
+        if let (Some(speed), Some(measured)) = (verdict.speed, self.speed.usual(model)) {
+            verdict.speed = Some(speed.with_measured(measured));
+        }
+        verdict
+    }
+}
+
+/// Whether a verdict waits for what has not been measured yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// For one verdict that somebody asks for.
+    First,
+    /// For a list, which is not held up.
+    Later,
+}
+
+fn holding(tiers: &[TierStatus]) -> Vec<TierId> {
+    let held = tiers
+        .iter()
+        .filter(|tier| tier.pid.is_some() || tier.state.holds_memory());
+    held.map(|tier| tier.id.clone()).collect()
+}
+
+fn naming_tiers(error: Error, library: &Library, model: &str, held: &[(TierId, PathBuf)]) -> Error {
+    let Some(path) = library
+        .resolve(model)
+        .ok()
+        .filter(|_| error.code == Code::ModelInUse)
+    else {
+        return error;
+    };
+    let tiers: Vec<_> = held
+        .iter()
+        .filter(|(_, held)| *held == path)
+        .map(|(tier, _)| tier.as_str())
+        .collect();
+    if tiers.is_empty() {
+        return error;
+    }
+    let named = tiers.join(" and ");
+    Error::new(
+        Code::ModelInUse,
+        format!(
+            "{} is loaded by {named}: it cannot be deleted now",
+            model_id(model)
+        ),
+    )
+    .hint(format!("stop {named}, then delete it"))
+}
+
+fn folder_of(path: &str) -> Result<PathBuf, Error> {
+    let wrong = |why: &str| {
+        Error::new(Code::BadRequest, format!("{path} {why}"))
+            .hint("name a folder, or a file in it, by its whole path")
+    };
+    let full = match path.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => crate::folder::set("HOME")
+            .ok_or_else(|| wrong("cannot be found: there is no home folder"))?
+            .join(rest.trim_start_matches('/')),
+        _ => PathBuf::from(path),
+    };
+    if !full.is_absolute() {
+        return Err(wrong("is not a whole path"));
+    }
+    let found = full
+        .canonicalize()
+        .map_err(|error| wrong(&format!("cannot be used: {error}")))?;
+    if found.is_dir() {
+        return Ok(found);
+    }
+    found
+        .parent()
+        .map(Path::to_owned)
+        .ok_or_else(|| wrong("is in no folder"))
+}
+
+fn wire(entry: &Entry, tiers: Vec<TierId>, fit: Option<Verdict>) -> LibraryModel {
+    let record = entry.record.as_ref();
+    LibraryModel {
+        id: entry.id.clone(),
+        path: entry.path.display().to_string(),
+        size_bytes: entry.size_bytes,
+        keeper: entry.keeper,
+        account: entry.account.as_ref().ok().cloned(),
+        error: entry.account.as_ref().err().map(ToString::to_string),
+        reference: record.and_then(|record| record.reference.clone()),
+        sha256: record.and_then(|record| record.last_sha256().map(str::to_owned)),
+        tiers,
+        fit,
+    }
+}
+
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    spawn_blocking(work).await.unwrap_or_else(|ended| {
+        Err(Error::new(
+            Code::Internal,
+            format!("work with the models did not finish: {ended}"),
+        ))
+    })
+}

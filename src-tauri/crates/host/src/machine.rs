@@ -1,0 +1,170 @@
+//! What verdicts need to know of this machine: read once, and its bandwidths measured when a verdict first needs them.
+
+use crate::kept;
+use serde::{Deserialize, Serialize};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{config::MaxLoaded, fit::Machine};
+use tierbar_telemetry::{bandwidth, working_set};
+use tokio::{sync::Mutex, task::spawn_blocking};
+
+/// A smaller file is read in fewer requests than a measurement takes.
+const TELLING: u64 = 64 << 20;
+
+/// This machine. One measurement at a time.
+#[derive(Debug)]
+pub(crate) struct ThisMachine {
+    ram_bytes: u64,
+    working_set: Option<u64>,
+    file: PathBuf,
+    known: Mutex<Bandwidths>,
+}
+
+/// Bytes per second.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Bandwidths {
+    memory: Option<u64>,
+    /// Of the disk that a models folder lies on.
+    disks: BTreeMap<PathBuf, u64>,
+}
+
+/// A models folder, and a large file in it that shows how fast its disk is.
+#[derive(Debug, Clone)]
+pub(crate) struct Sample {
+    pub(crate) folder: PathBuf,
+    pub(crate) file: Option<(PathBuf, u64)>,
+}
+
+impl ThisMachine {
+    /// `file`: where the measurements are kept. Blocking.
+    pub(crate) fn new(ram_bytes: u64, file: PathBuf) -> Self {
+        Self {
+            ram_bytes,
+            working_set: working_set(),
+            known: Mutex::new(kept::read(&file)),
+            file,
+        }
+    }
+
+    /// The machine with what is known of its bandwidths. What is not is measured first, unless `busy`: beside a model
+    /// that computes the figure would be another. A measurement takes less than a second.
+    pub(crate) async fn measured(
+        &self,
+        max_loaded: MaxLoaded,
+        sample: Sample,
+        busy: bool,
+    ) -> Machine {
+        let mut known = self.known.lock().await;
+        let telling = sample.file.filter(|(_, size)| *size >= TELLING);
+        let lacking = known.memory.is_none()
+            || (telling.is_some() && !known.disks.contains_key(&sample.folder));
+        if lacking && !busy {
+            let (file, folder, before) = (
+                self.file.clone(),
+                sample.folder.clone(),
+                Bandwidths::clone(&known),
+            );
+            let telling = telling.map(|(path, _)| path);
+            let measuring =
+                spawn_blocking(move || measure(before, folder, telling.as_deref(), &file));
+            match measuring.await {
+                Ok(now) => *known = now,
+                Err(ended) => tracing::error!("the bandwidths were not measured: {ended}"),
+            }
+        }
+        self.with(&known, max_loaded, &sample.folder)
+    }
+
+    /// The machine with what is known of its bandwidths now. While they are being measured, nothing is.
+    pub(crate) fn known(&self, max_loaded: MaxLoaded, sample: &Sample) -> Machine {
+        match self.known.try_lock() {
+            Ok(known) => self.with(&known, max_loaded, &sample.folder),
+            Err(_) => self.with(&Bandwidths::default(), max_loaded, &sample.folder),
+        }
+    }
+
+    fn with(&self, known: &Bandwidths, max_loaded: MaxLoaded, folder: &Path) -> Machine {
+        Machine {
+            max_loaded,
+            memory_bandwidth: known.memory,
+            disk_bandwidth: known.disks.get(folder).copied(),
+            ..Machine::new(self.ram_bytes, self.working_set)
+        }
+    }
+}
+
+fn measure(
+    mut known: Bandwidths,
+    folder: PathBuf,
+    telling: Option<&Path>,
+    kept_in: &Path,
+) -> Bandwidths {
+    if known.memory.is_none() {
+        known.memory = Some(bandwidth::memory());
+    }
+    if let Some(path) = telling
+        && !known.disks.contains_key(&folder)
+    {
+        match bandwidth::disk(path) {
+            Ok(rate) => {
+                known.disks.insert(folder, rate);
+            }
+            Err(error) => {
+                tracing::warn!("{} does not tell its disk's speed: {error}", path.display())
+            }
+        }
+    }
+    kept::write(kept_in, &known);
+    known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_known_is_not_measured_again_and_nothing_is_while_a_model_computes() {
+        let home = tempfile::tempdir().unwrap();
+        let file = home.path().join("bandwidth.json");
+        let folder = home.path().join("models");
+        let sample = Sample {
+            folder: folder.clone(),
+            file: Some((folder.join("small.gguf"), TELLING - 1)),
+        };
+        let asked = async |busy| {
+            let machine = ThisMachine::new(16 << 30, file.clone());
+            machine
+                .measured(MaxLoaded::Auto, sample.clone(), busy)
+                .await
+        };
+        let busy = asked(true).await;
+        assert_eq!((busy.memory_bandwidth, busy.disk_bandwidth), (None, None));
+        assert!(!file.exists());
+
+        let known = Bandwidths {
+            memory: Some(7),
+            disks: BTreeMap::from([(folder.clone(), 5)]),
+        };
+        kept::write(&file, &known);
+        let machine = asked(false).await;
+        assert_eq!(
+            (machine.memory_bandwidth, machine.disk_bandwidth),
+            (Some(7), Some(5))
+        );
+
+        std::fs::remove_file(&file).unwrap();
+        let machine = asked(false).await;
+        assert!(machine.memory_bandwidth.is_some_and(|rate| rate > 0));
+        assert_eq!(
+            machine.disk_bandwidth, None,
+            "no file of the folder is large enough"
+        );
+        assert_eq!(
+            kept::read::<Bandwidths>(&file).memory,
+            machine.memory_bandwidth
+        );
+    }
+}

@@ -1,0 +1,374 @@
+//! Models that can be had, and the verdicts on them: from the catalog, from the hub, from any server.
+
+use crate::{
+    local::{Measure, blocking},
+    services::Shared,
+};
+use std::path::Path;
+use tierbar_core::{
+    Code, Error, ModelId,
+    catalog::{HubModel, HubRepository},
+    config::{KvCache, TierConfig},
+    fit::{Machine, Verdict, verdict},
+};
+use tierbar_fetch::Url;
+use tierbar_gateway::{CatalogAnswer, FitQuestion};
+use tierbar_library::{
+    Entry,
+    catalog::{self, catalog},
+    hub::{Pinned, Resolved, Suit},
+    model_id,
+    reference::{Pick, Reference, Repository},
+};
+use tierbar_telemetry::parse_size;
+
+impl Shared {
+    /// The verdict on a model that is here, or else on one that can be had.
+    pub(crate) async fn judged(&self, question: FitQuestion) -> Result<Verdict, Error> {
+        let FitQuestion {
+            model,
+            context,
+            kv_cache,
+            ram,
+        } = question;
+        let range = TierConfig::CONTEXT;
+        if let Some(tokens) = context.filter(|tokens| !range.contains(tokens)) {
+            let (least, most) = (range.start(), range.end());
+            return Err(Error::new(
+                Code::BadRequest,
+                format!("a context of {tokens} tokens; it must lie between {least} and {most}"),
+            ));
+        }
+        let kv_cache: Option<KvCache> = kv_cache
+            .map(|name| name.parse())
+            .transpose()
+            .map_err(|wrong: String| Error::new(Code::BadRequest, wrong))?;
+        let another = ram.as_deref().map(another_machine).transpose()?;
+        let entries = self.entries().await.map(|(_, entries)| entries);
+        let entries = entries.unwrap_or_default();
+        let machine = match another {
+            Some(machine) => machine,
+            None => self.machine_for(&entries, Measure::First).await,
+        };
+        let missing = match self.local(&model).await {
+            Ok(local) => {
+                let context = context.unwrap_or(local.context);
+                let kv = kv_cache.unwrap_or(local.kv_cache);
+                let verdict = verdict(&local.account, context, kv, &machine, &[]);
+                return Ok(match another {
+                    Some(_) => verdict,
+                    None => self.with_measured(verdict, &local.id),
+                });
+            }
+            Err(error) if error.code == Code::ModelMissing && !is_path(&model) => error,
+            Err(error) => return Err(error),
+        };
+        let reference = parse(&model, missing)?;
+        let suit = suit(&reference, machine, context, kv_cache);
+        let resolved = match self.resolved(&reference, &suit, &entries).await {
+            Ok(resolved) => resolved,
+            Err(error) => return of_catalog(&reference, &suit).ok_or(error),
+        };
+        let verdict = judge(&resolved, &suit)?;
+        Ok(match (another, resolved.files.first()) {
+            (None, Some(file)) => self.with_measured(verdict, &model_id(&file.name)),
+            _ => verdict,
+        })
+    }
+
+    pub(crate) async fn catalogued(&self) -> Result<CatalogAnswer, Error> {
+        let entries = self.entries().await.map(|(_, entries)| entries);
+        let entries = entries.unwrap_or_default();
+        let machine = self.machine_for(&entries, Measure::Later).await;
+        let mut models = catalog().wire(&machine);
+        for file in models.iter_mut().flat_map(|model| &mut model.quants) {
+            let id = model_id(&file.file);
+            file.installed = entries.iter().any(|entry| {
+                entry.id == id && file.size_bytes.is_none_or(|size| size == entry.size_bytes)
+            });
+            if let Some(fit) = file.fit.take() {
+                file.fit = Some(self.with_measured(fit, &id));
+            }
+        }
+        Ok(CatalogAnswer {
+            version: catalog().version.to_string(),
+            models,
+        })
+    }
+
+    pub(crate) async fn found(&self, words: String) -> Result<Vec<HubModel>, Error> {
+        self.resolver.hub().search(&words).await
+    }
+
+    pub(crate) async fn offered(&self, id: String) -> Result<HubRepository, Error> {
+        let repository = Repository::new(&id)?;
+        let entries = self.entries().await.map(|(_, entries)| entries);
+        let entries = entries.unwrap_or_default();
+        let suit = Suit {
+            machine: self.machine_for(&entries, Measure::First).await,
+            context: TierConfig::default().context,
+            kv_cache: KvCache::F16,
+        };
+        let installed = |reference: &str| {
+            entries
+                .iter()
+                .any(|entry| reference_of(entry) == Some(reference))
+        };
+        self.resolver.offers(&repository, &suit, &installed).await
+    }
+
+    /// What a reference means: files, sizes, hashes and the model's header.
+    pub(crate) async fn resolved(
+        &self,
+        reference: &Reference,
+        suit: &Suit,
+        entries: &[Entry],
+    ) -> Result<Resolved, Error> {
+        let models_dir = self.models.library().models_dir().to_owned();
+        let under_way = self.queue.watch().borrow().clone();
+        let taken = |name: &str, url: &Url| {
+            let here = entries.iter().any(|entry| {
+                let named = |path: &Path| {
+                    path.parent() == Some(&models_dir)
+                        && path
+                            .file_name()
+                            .and_then(|file| file.to_str())
+                            .is_some_and(|file| file.eq_ignore_ascii_case(name))
+                };
+                entry.parts.iter().any(|path| named(path)) && is_from_elsewhere(entry, url)
+            });
+            let coming = under_way.iter().any(|download| {
+                !matches!(download.state, tierbar_core::download::DownloadState::Done)
+                    && download.file.eq_ignore_ascii_case(name)
+                    && !is_of(&download.reference, url)
+            });
+            here || coming
+        };
+        match reference {
+            Reference::Catalog { id, quant } => {
+                let entry = catalog().find(id).ok_or_else(|| {
+                    Error::new(Code::ModelUnknown, format!("the catalog has no {id}"))
+                })?;
+                match chosen(entry, quant.as_deref(), &suit.machine) {
+                    Some(quant) => {
+                        let pinned = pinned(entry, quant)?;
+                        self.resolver.pinned(&pinned, suit, &taken).await
+                    }
+                    // The repository may have more than the catalog lists.
+                    None => {
+                        let reference = Reference::Hub {
+                            repository: Repository::new(&entry.repository)?,
+                            revision: None,
+                            pick: quant.clone().map_or(Pick::Suiting, Pick::Quant),
+                        };
+                        self.resolver.resolve(&reference, suit, &taken).await
+                    }
+                }
+            }
+            _ => self.resolver.resolve(reference, suit, &taken).await,
+        }
+    }
+
+    async fn local(&self, model: &str) -> Result<Local, Error> {
+        let (library, model) = (self.models.library(), model.to_owned());
+        let (path, account, id) = blocking(move || {
+            let path = library.resolve(&model)?;
+            Ok((path.clone(), library.account(&path)?, model_id(&model)))
+        })
+        .await?;
+        let tiers = self.tiers_by_path().await;
+        let config = self.models.config();
+        let seat = tiers
+            .get(&path)
+            .and_then(|tiers| config.tiers.get(tiers.first()?));
+        let usual = TierConfig::default();
+        let TierConfig {
+            context, kv_cache, ..
+        } = seat.unwrap_or(&usual);
+        Ok(Local {
+            id,
+            account,
+            context: *context,
+            kv_cache: *kv_cache,
+        })
+    }
+}
+
+struct Local {
+    id: ModelId,
+    account: tierbar_core::ModelAccount,
+    /// Of the tier that loads it.
+    context: u32,
+    kv_cache: KvCache,
+}
+
+/// Reads what somebody wants to have. `missing`: why a bare name means nothing here.
+pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
+    Reference::parse(text, |name| catalog().known(name)).map_err(|error| {
+        if error.code == Code::ModelUnknown {
+            missing
+        } else {
+            error
+        }
+    })
+}
+
+/// For what a reference is judged: what is given, else what the catalog says, else a chat of usual length.
+pub(crate) fn suit(
+    reference: &Reference,
+    machine: Machine,
+    context: Option<u32>,
+    kv_cache: Option<KvCache>,
+) -> Suit {
+    let entry = match reference {
+        Reference::Catalog { id, .. } => catalog().find(id),
+        _ => None,
+    };
+    let usual = TierConfig::default();
+    Suit {
+        machine,
+        context: context
+            .or(entry.map(|entry| entry.context_tokens))
+            .unwrap_or(usual.context),
+        kv_cache: kv_cache
+            .or(entry.map(|entry| entry.kv_cache))
+            .unwrap_or(usual.kv_cache),
+    }
+}
+
+/// # Errors
+/// Why the header could not be read.
+pub(crate) fn judge(resolved: &Resolved, suit: &Suit) -> Result<Verdict, Error> {
+    let account = resolved.account.as_ref().map_err(Error::clone)?;
+    let mut verdict = verdict(
+        account,
+        suit.context,
+        suit.kv_cache,
+        &suit.machine,
+        &resolved.offers,
+    );
+    verdict.estimated = resolved.estimated;
+    Ok(verdict)
+}
+
+/// The catalog's own estimate, for when the hub cannot be asked.
+fn of_catalog(reference: &Reference, suit: &Suit) -> Option<Verdict> {
+    let Reference::Catalog { id, quant } = reference else {
+        return None;
+    };
+    let entry = catalog().find(id)?;
+    let account = entry.account(chosen(entry, quant.as_deref(), &suit.machine)?)?;
+    let mut verdict = verdict(&account, suit.context, suit.kv_cache, &suit.machine, &[]);
+    verdict.estimated = true;
+    Some(verdict)
+}
+
+/// The quant that is asked for, else the one that suits, else the smallest; `None` if the catalog does not have it.
+fn chosen<'a>(
+    entry: &'a catalog::Entry,
+    quant: Option<&str>,
+    machine: &Machine,
+) -> Option<&'a catalog::Quant> {
+    match quant {
+        Some(name) => entry.quant(name),
+        None => entry.recommended(machine).or(entry.quants.first()),
+    }
+}
+
+fn pinned(entry: &catalog::Entry, quant: &catalog::Quant) -> Result<Pinned, Error> {
+    Ok(Pinned {
+        repository: Repository::new(&entry.repository)?,
+        revision: entry.revision.clone(),
+        file: quant.file.clone(),
+        size: quant.size_bytes,
+        sha256: quant.sha256.clone(),
+    })
+}
+
+fn another_machine(ram: &str) -> Result<Machine, Error> {
+    let bytes = parse_size(ram).map_err(|wrong| Error::new(Code::BadRequest, wrong))?;
+    Ok(Machine::mac(bytes))
+}
+
+fn is_path(model: &str) -> bool {
+    model.starts_with(['/', '~', '.'])
+}
+
+fn reference_of(entry: &Entry) -> Option<&str> {
+    entry.record.as_ref()?.reference.as_deref()
+}
+
+/// Whether a file is known to have come from another place. Of a file of unknown origin only its bytes can tell, and
+/// the transfer compares those.
+fn is_from_elsewhere(entry: &Entry, url: &Url) -> bool {
+    let recorded = entry.record.as_ref().and_then(|record| record.url.as_ref());
+    recorded
+        .and_then(|recorded| Url::parse(recorded).ok())
+        .is_some_and(|recorded| place(&recorded) != place(url))
+}
+
+/// A URL's server and path, less the commit that it is of.
+fn place(url: &Url) -> (String, Vec<&str>) {
+    let mut parts: Vec<_> = url.path_segments().into_iter().flatten().collect();
+    if parts.get(2) == Some(&"resolve") && parts.len() > 4 {
+        parts.drain(2..4);
+    }
+    (url.origin().ascii_serialization(), parts)
+}
+
+/// Whether a reference, as a download tells it, may mean what lies at the URL.
+fn is_of(reference: &str, url: &Url) -> bool {
+    if reference.contains("://") {
+        return Url::parse(reference).is_ok_and(|reference| place(&reference) == place(url));
+    }
+    let mut parts = reference.split(['/', ':']);
+    match (parts.next(), parts.next(), url.path_segments()) {
+        (Some(owner), Some(name), Some(mut path)) => {
+            path.next() == Some(owner) && path.next() == Some(name)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_another_commit_of_the_same_repository_is_the_same_file() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let same = |a: &str, b: &str| place(&url(a)) == place(&url(b));
+        assert!(same(
+            "https://hub/a/b/resolve/111/x/m.gguf",
+            "https://hub/a/b/resolve/222/x/m.gguf?download=true"
+        ));
+        for other in [
+            "https://hub/a/b/resolve/111/m.gguf",
+            "https://hub/c/b/resolve/111/x/m.gguf",
+            "https://other/a/b/resolve/111/x/m.gguf",
+        ] {
+            assert!(
+                !same("https://hub/a/b/resolve/111/x/m.gguf", other),
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_download_is_told_from_another_repositorys_by_its_reference() {
+        let url = Url::parse("https://hub/a/b/resolve/111/m-Q4_0.gguf").unwrap();
+        assert!(is_of("a/b:Q4_0", &url));
+        assert!(is_of("a/b/m-Q4_0.gguf", &url));
+        assert!(!is_of("c/b:Q4_0", &url));
+        assert!(is_of("https://hub/a/b/resolve/222/m-Q4_0.gguf", &url));
+        assert!(!is_of("https://elsewhere/m-Q4_0.gguf", &url));
+    }
+
+    #[test]
+    fn another_machine_is_a_mac_of_that_size() {
+        let machine = another_machine("16GiB").unwrap();
+        assert_eq!(machine.ram_bytes, 16 << 30);
+        assert!(machine.gpu_limit.is_some() && machine.memory_bandwidth.is_none());
+        assert_eq!(another_machine("lots").unwrap_err().code, Code::BadRequest);
+    }
+}

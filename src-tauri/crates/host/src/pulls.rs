@@ -1,0 +1,218 @@
+//! Fetching models: from a wish to a download, and from what was fetched to a model.
+
+use crate::{local::Measure, local::blocking, offers, room::Room, services::Shared};
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tierbar_core::{
+    Code, Error,
+    budget::Placement,
+    download::{DownloadState, DownloadStatus},
+    fit::Verdict,
+};
+use tierbar_fetch::{Fetched, FileSpec, Job, Landed};
+use tierbar_gateway::{DownloadChange, Pull};
+use tierbar_library::{Library, LibraryWatch, Origin};
+
+impl Shared {
+    /// Whether it is a new one.
+    pub(crate) async fn pulled(&self, pull: Pull) -> Result<(DownloadStatus, bool), Error> {
+        // One that is on its way already needs no network to be told.
+        if let Some(known) = self.unfinished(&pull.reference) {
+            return self.again(known, &pull).await;
+        }
+        let unknown = Error::new(
+            Code::ModelUnknown,
+            format!("\"{}\" is not in the catalog", shown(&pull.reference)),
+        )
+        .hint("name a model by owner/repo:quant, by the URL of a .gguf file, or as `tierbar models search` finds it");
+        let reference = offers::parse(&pull.reference, unknown)?;
+        let (library, entries) = self.entries().await?;
+        let machine = self.machine_for(&entries, Measure::First).await;
+        let suit = offers::suit(&reference, machine, None, None);
+        let resolved = self.resolved(&reference, &suit, &entries).await?;
+        if let Some(known) = self.unfinished(&resolved.reference) {
+            return self.again(known, &pull).await;
+        }
+        let mut warnings = Vec::new();
+        match offers::judge(&resolved, &suit) {
+            Ok(verdict) if verdict.placement == Placement::Refused => {
+                if !pull.anyway {
+                    return Err(over_budget(&verdict));
+                }
+                warnings.push(verdict.summary);
+            }
+            Ok(verdict) => warnings.extend(verdict.warning),
+            Err(error) if pull.anyway => warnings.push(error.message),
+            Err(error) => return Err(error),
+        }
+        let folder = library.models_dir().to_owned();
+        let files = resolved.specs(&folder);
+        let room = {
+            let files = files.clone();
+            blocking(move || match missing(&files) {
+                Some(bytes) if bytes > 0 => Room::of(&folder)?.take(&folder, bytes),
+                _ => Ok(None),
+            })
+        };
+        warnings.extend(room.await?);
+        let job = Job {
+            reference: resolved.reference,
+            files,
+            priority: pull.priority,
+            warnings,
+        };
+        self.queue.add(job).await
+    }
+
+    pub(crate) async fn changed(
+        &self,
+        id: String,
+        change: DownloadChange,
+    ) -> Result<DownloadStatus, Error> {
+        let mut changed = None;
+        if let Some(priority) = change.priority {
+            changed = Some(self.queue.prioritise(&id, priority).await?);
+        }
+        match change.state {
+            None => {}
+            Some(DownloadState::Paused) => changed = Some(self.queue.pause(&id).await?),
+            Some(DownloadState::Queued) => changed = Some(self.queue.resume(&id).await?),
+            Some(_) => {
+                return Err(Error::new(
+                    Code::BadRequest,
+                    "a download can be set to paused or queued; the other states come by themselves",
+                ));
+            }
+        }
+        changed.ok_or_else(|| {
+            Error::new(
+                Code::BadRequest,
+                "say what is to change: the state or the priority",
+            )
+        })
+    }
+
+    /// A download of the reference that has not come to its end.
+    fn unfinished(&self, reference: &str) -> Option<DownloadStatus> {
+        let downloads = self.queue.watch().borrow().clone();
+        let mut downloads = downloads.iter();
+        downloads
+            .find(|known| known.reference == reference && known.state != DownloadState::Done)
+            .cloned()
+    }
+
+    async fn again(
+        &self,
+        known: DownloadStatus,
+        pull: &Pull,
+    ) -> Result<(DownloadStatus, bool), Error> {
+        let mut now = known;
+        if now.priority < pull.priority {
+            now = self.queue.prioritise(&now.id, pull.priority).await?;
+        }
+        if !now.state.is_under_way() {
+            now = self.queue.resume(&now.id).await?;
+        }
+        Ok((now, false))
+    }
+}
+
+fn over_budget(verdict: &Verdict) -> Error {
+    let hint = match &verdict.instead {
+        Some(instead) => format!("take {} instead", instead.reference),
+        None => "take a smaller model or a smaller quant of this one".to_owned(),
+    };
+    Error::new(Code::OverBudget, verdict.summary.clone())
+        .hint(format!("{hint}; to fetch it all the same, say --anyway"))
+        .detail("needed_bytes", verdict.total_bytes)
+        .detail("budget_bytes", verdict.budget_bytes)
+}
+
+/// Bytes that are not here yet; `None` if a server does not tell.
+fn missing(files: &[FileSpec]) -> Option<u64> {
+    let of = |spec: &FileSpec| {
+        let size = spec.size?;
+        if spec.dest.exists() {
+            return Some(0);
+        }
+        let mut part = spec.dest.clone().into_os_string();
+        part.push(".part");
+        // It is sparse: what it occupies is what has arrived.
+        let here = fs::metadata(part).map_or(0, |file| file.blocks() * 512);
+        Some(size.saturating_sub(here))
+    };
+    files.iter().map(of).sum()
+}
+
+fn shown(reference: &str) -> String {
+    reference.chars().take(100).collect()
+}
+
+/// Makes a model of what was fetched: what is none is deleted, of what is one is written down where it came from.
+pub(crate) fn landed(
+    library: impl Fn() -> Arc<Library> + Send + Sync + 'static,
+    watch: Arc<LibraryWatch>,
+) -> Landed {
+    Arc::new(move |job, fetched| {
+        let library = library();
+        let origins: Vec<_> = job
+            .files
+            .iter()
+            .zip(fetched)
+            .map(|(spec, fetched)| (spec.dest.clone(), origin(job, spec, fetched)))
+            .collect();
+        let watch = Arc::clone(&watch);
+        Box::pin(async move {
+            let outcome = blocking(move || settle(&library, origins)).await;
+            watch.look();
+            outcome
+        })
+    })
+}
+
+fn origin(job: &Job, spec: &FileSpec, fetched: &Fetched) -> Origin {
+    Origin {
+        reference: job.reference.clone(),
+        url: spec.url.clone(),
+        sha256: fetched.sha256.clone(),
+    }
+}
+
+fn settle(library: &Library, origins: Vec<(PathBuf, Origin)>) -> Result<(), Error> {
+    let Some((first, _)) = origins.first() else {
+        return Ok(());
+    };
+    match library.account(first) {
+        Ok(_) => {}
+        // Whole, as its hash says, and no model: a web page, or a file that its publisher has broken.
+        Err(error) if error.code == Code::ModelInvalid => {
+            for (path, _) in &origins {
+                discard(path);
+            }
+            return Err(Error::new(
+                Code::Corrupt,
+                format!("what was fetched is no model, and was deleted: {error}"),
+            )
+            .hint("the file is broken where it was published: take another one"));
+        }
+        // A valid file that this engine does not run, such as a projector.
+        Err(error) => tracing::info!("{} was fetched: {error}", first.display()),
+    }
+    for (path, origin) in origins {
+        if let Err(error) = library.record(&path, origin) {
+            // The model is whole all the same; only where it came from is not known.
+            tracing::warn!("{error}");
+        }
+    }
+    Ok(())
+}
+
+fn discard(path: &Path) {
+    if let Err(error) = fs::remove_file(path) {
+        tracing::warn!("{} cannot be deleted: {error}", path.display());
+    }
+}

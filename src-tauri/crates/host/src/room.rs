@@ -1,0 +1,110 @@
+//! Whether a volume has room for a download.
+
+use std::path::Path;
+use tierbar_core::{Code, Error, budget::gib};
+
+/// Left free on the volume, for the system and for what else is being written; of small volumes a part.
+const MARGIN: u64 = 1 << 30;
+const MARGIN_SHARE: u64 = 20;
+/// Above this, a solid-state disk has few empty blocks to work with, and the paging of memory becomes slow.
+const FULL_PERCENT: u64 = 80;
+
+/// A volume, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) size: u64,
+    /// What this user may still take.
+    pub(crate) free: u64,
+}
+
+impl Room {
+    /// Of the volume that the folder lies on.
+    ///
+    /// # Errors
+    /// `Storage`.
+    pub(crate) fn of(folder: &Path) -> Result<Self, Error> {
+        let volume = rustix::fs::statvfs(folder).map_err(|error| {
+            Error::new(
+                Code::Storage,
+                format!(
+                    "the models folder {} cannot be used: {error}",
+                    folder.display()
+                ),
+            )
+            .hint("make the folder, or connect its volume")
+        })?;
+        Ok(Self {
+            size: volume.f_blocks.saturating_mul(volume.f_frsize),
+            free: volume.f_bavail.saturating_mul(volume.f_frsize),
+        })
+    }
+
+    /// What the user should know before `bytes` more are written to it.
+    ///
+    /// # Errors
+    /// `Storage` with the figures if they do not fit beside the margin.
+    pub(crate) fn take(self, folder: &Path, bytes: u64) -> Result<Option<String>, Error> {
+        let margin = MARGIN.min(self.size / MARGIN_SHARE);
+        let wanted = bytes.saturating_add(margin);
+        if self.free < wanted {
+            return Err(Error::new(
+                Code::Storage,
+                format!(
+                    "the download needs {} on the volume of {}, with {} to be left, and {} are free",
+                    gib(bytes),
+                    folder.display(),
+                    gib(margin),
+                    gib(self.free)
+                ),
+            )
+            .hint("make room, choose a smaller quant, or set `models_dir` to a folder on another volume")
+            .detail("needed_bytes", wanted)
+            .detail("free_bytes", self.free));
+        }
+        let used = u128::from(self.size - self.free.min(self.size)) + u128::from(bytes);
+        let percent = used * 100 / u128::from(self.size.max(1));
+        Ok((percent > u128::from(FULL_PERCENT)).then(|| {
+            format!(
+                "the volume will be {percent} % full: above {FULL_PERCENT} % it becomes slow when memory is paged to it"
+            )
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn what_leaves_no_margin_is_refused_and_what_fills_the_volume_is_warned_of() {
+        let folder = Path::new("/m");
+        let room = Room {
+            size: 100 * GIB,
+            free: 40 * GIB,
+        };
+        assert_eq!(room.take(folder, 20 * GIB), Ok(None));
+        let warning = room.take(folder, 21 * GIB).unwrap().unwrap();
+        assert!(warning.contains("81 % full"), "{warning}");
+        assert!(room.take(folder, 39 * GIB).unwrap().is_some());
+        let error = room.take(folder, 39 * GIB + 1).unwrap_err();
+        assert_eq!(error.code, Code::Storage);
+        assert!(error.message.contains("40.0 GiB are free"), "{error}");
+        let small = Room {
+            size: 10 * GIB,
+            free: GIB,
+        };
+        assert!(small.take(folder, GIB / 2).is_ok());
+        assert!(small.take(folder, GIB / 2 + 1).is_err());
+        assert!(room.take(folder, u64::MAX).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_told() {
+        let error = Room::of(Path::new("/nonexistent/models")).unwrap_err();
+        assert!(error.message.contains("/nonexistent/models"), "{error}");
+        let room = Room::of(&std::env::temp_dir()).unwrap();
+        assert!(room.free <= room.size && room.size > 0);
+    }
+}
