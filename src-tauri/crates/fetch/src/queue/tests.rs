@@ -184,6 +184,16 @@ impl Stage {
         call.expect("a transfer starts").unwrap()
     }
 
+    /// The next two, by name: which of them gets there first is nobody's business.
+    async fn two_calls(&mut self) -> (Call, Call) {
+        let (one, other) = (self.call().await, self.call().await);
+        if one.name() < other.name() {
+            (one, other)
+        } else {
+            (other, one)
+        }
+    }
+
     /// No transfer has started, and none will by itself.
     async fn no_call(&mut self) {
         // Whatever is ready to run runs before time moves on.

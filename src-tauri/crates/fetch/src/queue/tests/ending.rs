@@ -244,7 +244,7 @@ async fn the_end_of_the_program_waits_for_the_transfers_and_loses_nothing() {
     for name in ["a", "b", "c"] {
         stage.add(name, Normal).await;
     }
-    let (a, b) = (stage.call().await, stage.call().await);
+    let (a, b) = stage.two_calls().await;
     let queue = stage.queue.clone();
     let shutdown = tokio::spawn(async move { queue.shutdown().await });
     a.cancelled().await;

@@ -162,7 +162,7 @@ async fn until(queue: &Queue, is: impl Fn(&DownloadStatus) -> bool) -> DownloadS
 
 /// Enough that a run has something to keep.
 fn well_under_way(status: &DownloadStatus) -> bool {
-    status.received_bytes >= 4 << 20
+    status.received_bytes >= 8 << 20
 }
 
 fn is(state: DownloadState) -> impl Fn(&DownloadStatus) -> bool {
@@ -210,10 +210,9 @@ async fn a_real_pause_and_a_restart_keep_what_has_arrived() {
     queue.resume(&status.id).await.unwrap();
     until(&queue, is(DownloadState::Done)).await;
     let after = server.served() - before;
-    assert!(
-        after <= SIZE as u64 - paused.received_bytes + BLOCK as u64,
-        "{after} served, {paused:?}"
-    );
+    // The connections of before may take a little more before they see that nobody listens.
+    let most = SIZE as u64 - paused.received_bytes + (4 << 20);
+    assert!(after <= most, "{after} served, {paused:?}");
     assert!(std::fs::read(folder.path().join("model.gguf")).unwrap() == *server.content);
     queue.shutdown().await;
 }

@@ -114,7 +114,7 @@ async fn the_number_that_runs_at_once_changes_live() {
     }
     let a = stage.call().await;
     stage.queue.configure(0, 3);
-    let (b, c) = (stage.call().await, stage.call().await);
+    let (b, c) = stage.two_calls().await;
     assert_eq!((b.name(), c.name()), ("b", "c"));
     stage.queue.configure(0, 2);
     c.cancelled().await;
