@@ -60,7 +60,7 @@ test('a model is found, judged, fetched, verified, put to use, and thrown away',
   const smaller = offer.locator('option', { hasText: 'Q4_1' });
   await offer.getByTestId('offer-quant').selectOption((await smaller.getAttribute('value')) as string);
   await offer.getByTestId('fit-chip').click();
-  await expect(offer.getByTestId('fit-details')).toContainText(/Models may take, of 16 GB/);
+  await expect(offer.getByTestId('fit-details')).toContainText(/For models, of 16 GB/);
   await offer.getByTestId('offer-get').click();
 
   const download = models.getByTestId('download');

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { download, GIB, offered, refused, verdict } from '../../testing/models';
 import {
+  contextLabel,
   expectedSpeed,
   fitOf,
   percent,
@@ -59,6 +60,18 @@ describe('a download in words', () => {
 
   it('is named after its file', () => {
     expect(stem('sub/folder/model-Q4.GGUF')).toBe('model-Q4');
+  });
+});
+
+describe('a context', () => {
+  it('is written as on model cards where it is a round number', () => {
+    expect([8192, 131072, 1048576, 1536, 2000].map(contextLabel)).toEqual([
+      '8K',
+      '128K',
+      '1M',
+      '1.5K',
+      '2,000',
+    ]);
   });
 });
 

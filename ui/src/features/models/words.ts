@@ -128,7 +128,7 @@ export function stem(file: string): string {
 
 /** A context as model cards write it, such as 128K. */
 export function contextLabel(tokens: number): string {
-  if (tokens % 1024 !== 0) return count(tokens);
+  if (tokens % 512 !== 0) return count(tokens);
   return tokens % 2 ** 20 === 0 ? `${tokens / 2 ** 20}M` : `${tokens / 1024}K`;
 }
 
