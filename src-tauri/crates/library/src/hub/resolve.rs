@@ -138,7 +138,8 @@ impl Resolver {
         }
     }
 
-    /// Resolves a quant of the catalog. What the catalog knows is a check on what the hub says.
+    /// Resolves a quant of the catalog. What the catalog knows is a check on what the hub says of the pinned commit. A
+    /// hub that has that commit no more is believed for its main branch, as for any other repository.
     ///
     /// # Errors
     /// As [`Resolver::resolve`]; [`Code::Corrupt`] if the hub names another hash or size for the pinned commit.
@@ -148,14 +149,17 @@ impl Resolver {
         suit: &Suit,
         taken: &(dyn Fn(&str, &Url) -> bool + Sync),
     ) -> Result<Resolved, Error> {
-        let repository = &pinned.repository;
-        let files = self
-            .hub
-            .repository(repository, pinned.revision.as_deref())
-            .await?;
+        let at = |revision| self.hub.repository(&pinned.repository, revision);
+        let (files, is_pinned) = match pinned.revision.as_deref() {
+            None => (at(None).await?, false),
+            Some(commit) => match at(Some(commit)).await {
+                Ok(files) => (files, true),
+                Err(error) if error.code == Code::RepositoryUnknown => (at(None).await?, false),
+                Err(error) => return Err(error),
+            },
+        };
         let quant = files.picked(&Pick::File(pinned.file.clone()))?;
-        // Without a commit the file may rightly have changed since.
-        if let Some(quant) = quant.as_ref().filter(|_| pinned.revision.is_some()) {
+        if let Some(quant) = quant.as_ref().filter(|_| is_pinned) {
             check(pinned, quant)?;
         }
         self.of_hub(&files, quant, suit, taken).await

@@ -1,0 +1,47 @@
+//! The hub's stand-in as a program: `hub_stand_in --port N --rate BYTES_PER_SECOND` prints where it is, as one line of
+//! JSON, and serves until it is ended. Point `HF_ENDPOINT` at it.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "whoever started it reads the address there"
+)]
+
+use clap::Parser;
+use serde_json::json;
+use std::time::Duration;
+use tierbar_tests::hub::{HubStandIn, Options, TOKEN};
+
+#[derive(Parser)]
+struct Arguments {
+    /// 0 for any.
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+    /// Bytes per second of all answers together; 0 for as many as go.
+    #[arg(long, default_value_t = 0)]
+    rate: u64,
+    /// Milliseconds before each answer.
+    #[arg(long, default_value_t = 0)]
+    latency: u64,
+}
+
+#[tokio::main]
+async fn main() {
+    let arguments = Arguments::parse();
+    let options = Options {
+        port: arguments.port,
+        rate: arguments.rate,
+        latency: Duration::from_millis(arguments.latency),
+        ..Options::default()
+    };
+    let repositories: Vec<_> = options
+        .repositories
+        .iter()
+        .map(|repository| repository.id.clone())
+        .collect();
+    let hub = HubStandIn::start(options).await;
+    println!(
+        "{}",
+        json!({"url": hub.url(), "storage": hub.storage_url(), "token": TOKEN, "repositories": repositories})
+    );
+    std::future::pending::<()>().await;
+}
