@@ -81,3 +81,13 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Chat(args) => chat::run(home, args).await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_commands_do_not_contradict_each_other() {
+        super::Args::command().debug_assert();
+    }
+}

@@ -14,6 +14,7 @@ use tierbar_core::{
 };
 
 #[derive(Debug, clap::Args)]
+#[group(id = "list")]
 pub(crate) struct Args {
     /// Print the list as JSON
     #[arg(long)]
