@@ -80,6 +80,13 @@ async fn folders_that_are_made_removed_and_made_again_are_followed() {
         let two = format!("{round}2");
         fs::write(sub.join(format!("{two}.gguf")), "").unwrap();
         until_ids(&watch, &[&one, &two]).await;
+        // Another folder of the same name, before anybody has looked.
+        fs::remove_dir_all(&sub).unwrap();
+        fs::create_dir(&sub).unwrap();
+        fs::write(sub.join("x.gguf"), "").unwrap();
+        until_ids(&watch, &["x"]).await;
+        fs::write(sub.join("y.gguf"), "").unwrap();
+        until_ids(&watch, &["x", "y"]).await;
         fs::remove_dir_all(&sub).unwrap();
         until_ids(&watch, &[]).await;
     }

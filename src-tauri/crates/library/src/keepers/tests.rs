@@ -63,11 +63,13 @@ fn a_manifest_that_lies_names_no_file() {
     let models = tempfile::tempdir().unwrap();
     let root = models.path();
     write(root, "secret", "");
+    fs::create_dir_all(root.join("blobs/sha256-x")).unwrap();
     write(root, &format!("blobs/sha256-{HASH}"), "GGUF");
     let of = |digest: &str| manifest(OLLAMA_MODEL, digest);
     let good = format!("sha256:{HASH}");
     let cases = [
         of("sha256:../secret"),
+        of("sha256:x/../../secret"),
         of("../../secret"),
         of("/etc/passwd"),
         of(&format!("sha256:{}", "a".repeat(64))),
