@@ -81,8 +81,11 @@ class Server:
                 if size > 4 << 30:
                     self.hashes[path] = hashlib.sha256(f"{path.name} {size}".encode()).hexdigest()
                 else:
+                    hashed = hashlib.sha256()
                     with path.open("rb") as file:
-                        self.hashes[path] = hashlib.file_digest(file, "sha256").hexdigest()
+                        while block := file.read(1 << 20):
+                            hashed.update(block)
+                    self.hashes[path] = hashed.hexdigest()
             return self.hashes[path]
 
     def serve(self):
