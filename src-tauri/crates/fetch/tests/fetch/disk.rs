@@ -72,12 +72,11 @@ async fn a_disk_that_is_full_in_the_middle_keeps_what_has_arrived() {
     for ranges in [true, false] {
         let content = content.clone();
         let sha256 = content.sha256();
-        let server = Server::start(move |request| {
-            if ranges {
-                content.answer(request)
-            } else {
-                content.whole()
-            }
+        let server = Server::start(move |request| match request.starts_at() {
+            _ if !ranges => content.whole(),
+            // What does not fit comes last.
+            start if start > 4 * MIB as u64 => content.answer(request).paced(1 << 18),
+            _ => content.answer(request),
         })
         .await;
         let wanted = Wanted::new(&server);
@@ -93,7 +92,7 @@ async fn a_disk_that_is_full_in_the_middle_keeps_what_has_arrived() {
             .map(|(start, end)| end - start)
             .sum();
         if ranges {
-            assert!(kept > 3 * MIB as u64, "{kept} bytes were kept");
+            assert!(kept >= MIB as u64, "{kept} bytes were kept");
         }
         server.forget_log();
         assert_eq!(wanted.fetch().await.unwrap().sha256, sha256);

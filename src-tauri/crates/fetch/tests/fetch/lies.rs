@@ -313,3 +313,31 @@ async fn endless_headers_are_no_answer() {
         assert_eq!(error.code, Code::Unreachable, "{error}");
     }
 }
+
+/// The environment belongs to a whole process.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_proxy_of_the_environment_is_asked_for_all_but_what_is_excepted() {
+    let content = Content::new(MIB, 9);
+    let proxy = Server::of(&content).await;
+    let direct = Server::of(&content).await;
+    let wanted = Wanted::new(&direct);
+    let fetch = async |url: &str, name: &str| {
+        let status = tokio::process::Command::new(env!("CARGO_BIN_EXE_fetch-file"))
+            .arg(url)
+            .arg(wanted.path(name))
+            .args(["--margin", "0"])
+            .env("HTTP_PROXY", format!("http://{}", proxy.address))
+            .env("NO_PROXY", "127.0.0.1")
+            .env_remove("REQUEST_METHOD")
+            .stdout(std::process::Stdio::null())
+            .kill_on_drop(true)
+            .status();
+        assert!(status.await.unwrap().success(), "{url}");
+    };
+    fetch("http://hub.invalid/file", "one").await;
+    assert_eq!(proxy.log()[0].target, "http://hub.invalid/file");
+    let asked = proxy.log().len();
+    fetch(wanted.spec.url.as_str(), "two").await;
+    assert_eq!(direct.log()[0].target, "/model.gguf");
+    assert_eq!(proxy.log().len(), asked);
+}

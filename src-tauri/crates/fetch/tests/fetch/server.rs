@@ -22,6 +22,8 @@ use tokio::{
 
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
+    /// A path, or for a proxy the whole URL.
+    pub(crate) target: String,
     pub(crate) headers: HashMap<String, String>,
     /// How many came before it.
     pub(crate) nth: usize,
@@ -319,6 +321,7 @@ impl Shared {
         if stream.read_line(&mut line).await? == 0 {
             return Ok(None);
         }
+        let target = line.split(' ').nth(1).unwrap_or_default().to_owned();
         let mut headers = HashMap::new();
         loop {
             line.clear();
@@ -329,7 +332,11 @@ impl Shared {
             headers.insert(name.to_ascii_lowercase(), value.to_owned());
         }
         let nth = self.nth.fetch_add(1, SeqCst) as usize;
-        Ok(Some(Request { headers, nth }))
+        Ok(Some(Request {
+            target,
+            headers,
+            nth,
+        }))
     }
 
     /// Whether the connection goes on.
