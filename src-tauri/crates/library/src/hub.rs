@@ -5,6 +5,7 @@
 
 mod endpoint;
 mod local;
+mod offers;
 mod quants;
 mod resolve;
 mod tree;
@@ -350,3 +351,6 @@ fn licence(card: &Value) -> Option<String> {
     let text = licence.as_str().or_else(|| licence.get(0)?.as_str())?;
     (text.len() <= 100 && !text.chars().any(char::is_control)).then(|| text.to_owned())
 }
+
+#[cfg(test)]
+mod tests;

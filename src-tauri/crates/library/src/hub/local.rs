@@ -4,7 +4,7 @@ use super::{
     HubFile,
     quants::{file_name, quant_in, stem},
 };
-use crate::reference::Repository;
+use crate::reference::{Repository, is_unprintable};
 use sha2::{Digest, Sha256};
 
 /// File systems allow 255; what is written beside a file while it is fetched has a longer name.
@@ -97,7 +97,7 @@ fn plain(path: &str, prefix: &str) -> String {
     let clean: String = named
         .chars()
         .map(|c| {
-            if c.is_control() || "/\\:*?\"<>|".contains(c) {
+            if is_unprintable(c) || "/\\:*?\"<>|".contains(c) {
                 '_'
             } else {
                 c

@@ -8,9 +8,8 @@ use crate::{
 use std::path::Path;
 use tierbar_core::{
     Code, Error, ModelAccount,
-    catalog::{HubRepository, OfferedFile},
     config::KvCache,
-    fit::{Machine, Offer, recommend, verdict},
+    fit::{Machine, Offer, recommend},
 };
 use tierbar_fetch::{FileSpec, Url};
 
@@ -165,49 +164,6 @@ impl Resolver {
         self.of_hub(&files, quant, suit, taken).await
     }
 
-    /// A repository's models with their verdicts, which stand on one header, scaled to each quant's size.
-    ///
-    /// # Errors
-    /// Those of [`Hub::repository`].
-    pub async fn offers(
-        &self,
-        repository: &Repository,
-        suit: &Suit,
-        installed: &(dyn Fn(&str) -> bool + Sync),
-    ) -> Result<HubRepository, Error> {
-        let files = self.hub.repository(repository, None).await?;
-        let offers = offers(&files);
-        let read = usual(&files.quants);
-        let account = match read {
-            Some(quant) => self.account(&files, quant).await.ok(),
-            None => None,
-        };
-        let best = account
-            .as_ref()
-            .and_then(|(account, _)| suiting(account, suit, &offers));
-        let files_offered = files
-            .quants
-            .iter()
-            .map(|quant| {
-                let fit = account.as_ref().map(|(account, estimated)| {
-                    let scaled = account.scaled_to(quant.size());
-                    let mut fit =
-                        verdict(&scaled, suit.context, suit.kv_cache, &suit.machine, &offers);
-                    fit.estimated = *estimated || read != Some(quant);
-                    fit
-                });
-                offered(quant, fit, best.as_deref(), installed)
-            })
-            .collect();
-        Ok(HubRepository {
-            repository: repository.to_string(),
-            revision: files.commit,
-            licence: files.licence,
-            gated: files.gated,
-            files: files_offered,
-        })
-    }
-
     async fn of_hub(
         &self,
         files: &HubFiles,
@@ -307,7 +263,7 @@ impl Resolver {
 
     /// The model's account from its first file, and whether that is an estimate: of a split model only the first part's
     /// tensors are known, so all are scaled to the size of the whole.
-    async fn account(
+    pub(super) async fn account(
         &self,
         files: &HubFiles,
         quant: &Quant,
@@ -394,7 +350,7 @@ fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
     }
 }
 
-fn offers(files: &HubFiles) -> Vec<Offer> {
+pub(super) fn offers(files: &HubFiles) -> Vec<Offer> {
     files
         .quants
         .iter()
@@ -407,13 +363,13 @@ fn offers(files: &HubFiles) -> Vec<Offer> {
 }
 
 /// The reference of the quant to take.
-fn suiting(account: &ModelAccount, suit: &Suit, offers: &[Offer]) -> Option<String> {
+pub(super) fn suiting(account: &ModelAccount, suit: &Suit, offers: &[Offer]) -> Option<String> {
     recommend(account, suit.context, suit.kv_cache, &suit.machine, offers)
         .map(|best| best.reference)
 }
 
 /// The quant whose header stands for its repository's.
-fn usual(quants: &[Quant]) -> Option<&Quant> {
+pub(super) fn usual(quants: &[Quant]) -> Option<&Quant> {
     let whole = |quant: &&Quant| quant.files.len() == 1;
     USUAL
         .iter()
@@ -425,24 +381,4 @@ fn usual(quants: &[Quant]) -> Option<&Quant> {
         })
         .or_else(|| quants.iter().find(whole))
         .or_else(|| quants.first())
-}
-
-fn offered(
-    quant: &Quant,
-    fit: Option<tierbar_core::fit::Verdict>,
-    best: Option<&str>,
-    installed: &(dyn Fn(&str) -> bool + Sync),
-) -> OfferedFile {
-    let first = &quant.files[0];
-    OfferedFile {
-        quant: quant.name.clone(),
-        reference: quant.reference.clone(),
-        file: first.path.clone(),
-        parts: u32::try_from(quant.files.len()).unwrap_or(u32::MAX),
-        size_bytes: Some(quant.size()),
-        sha256: first.sha256.clone().filter(|_| quant.files.len() == 1),
-        recommended: best == Some(quant.reference.as_str()),
-        installed: installed(&quant.reference),
-        fit,
-    }
 }

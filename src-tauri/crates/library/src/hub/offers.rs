@@ -1,0 +1,77 @@
+//! A repository as it is offered: every quant with its verdict.
+
+use super::{
+    Quant, Resolver, Suit,
+    resolve::{offers, suiting, usual},
+};
+use crate::reference::Repository;
+use tierbar_core::{
+    Error,
+    catalog::{HubRepository, OfferedFile},
+    fit::{Verdict, verdict},
+};
+
+impl Resolver {
+    /// A repository's models with their verdicts, which stand on one header, scaled to each quant's size.
+    ///
+    /// # Errors
+    /// Those of [`Hub::repository`].
+    pub async fn offers(
+        &self,
+        repository: &Repository,
+        suit: &Suit,
+        installed: &(dyn Fn(&str) -> bool + Sync),
+    ) -> Result<HubRepository, Error> {
+        let files = self.hub().repository(repository, None).await?;
+        let offers = offers(&files);
+        let read = usual(&files.quants);
+        let account = match read {
+            Some(quant) => self.account(&files, quant).await.ok(),
+            None => None,
+        };
+        let best = account
+            .as_ref()
+            .and_then(|(account, _)| suiting(account, suit, &offers));
+        let files_offered = files
+            .quants
+            .iter()
+            .map(|quant| {
+                let fit = account.as_ref().map(|(account, estimated)| {
+                    let scaled = account.scaled_to(quant.size());
+                    let mut fit =
+                        verdict(&scaled, suit.context, suit.kv_cache, &suit.machine, &offers);
+                    fit.estimated = *estimated || read != Some(quant);
+                    fit
+                });
+                offered(quant, fit, best.as_deref(), installed)
+            })
+            .collect();
+        Ok(HubRepository {
+            repository: repository.to_string(),
+            revision: files.commit,
+            licence: files.licence,
+            gated: files.gated,
+            files: files_offered,
+        })
+    }
+}
+
+fn offered(
+    quant: &Quant,
+    fit: Option<Verdict>,
+    best: Option<&str>,
+    installed: &(dyn Fn(&str) -> bool + Sync),
+) -> OfferedFile {
+    let first = &quant.files[0];
+    OfferedFile {
+        quant: quant.name.clone(),
+        reference: quant.reference.clone(),
+        file: first.path.clone(),
+        parts: u32::try_from(quant.files.len()).unwrap_or(u32::MAX),
+        size_bytes: Some(quant.size()),
+        sha256: first.sha256.clone().filter(|_| quant.files.len() == 1),
+        recommended: best == Some(quant.reference.as_str()),
+        installed: installed(&quant.reference),
+        fit,
+    }
+}
