@@ -195,6 +195,10 @@ describe('models on this machine', () => {
 
   it('are put into a tier', async () => {
     models = [localModel('gemma', { tiers: ['primary'] })];
+    answer = ({ method }) => {
+      if (method === 'PATCH') models = [localModel('gemma', { tiers: ['fast', 'primary'] })];
+      return null;
+    };
     await open();
     await fireEvent.click(screen.getByRole('button', { name: 'Use gemma in a tier' }));
     expect(screen.getByTestId('use-primary').getAttribute('aria-checked')).toBe('true');
@@ -202,6 +206,7 @@ describe('models on this machine', () => {
     await until(() => bodies('PATCH', '/tierbar/v1/config').length === 1);
     expect(bodies('PATCH', '/tierbar/v1/config')).toEqual([{ tiers: { fast: { model: 'gemma' } } }]);
     expect(screen.queryByRole('menu')).toBeNull();
+    await until(() => local('gemma').textContent?.includes('fast'));
   });
 
   it('tell at the row why a tier does not take them', async () => {
