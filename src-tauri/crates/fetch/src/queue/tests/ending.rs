@@ -1,7 +1,7 @@
 //! How downloads end: done, failed, removed, or with the program.
 
 use super::*;
-use DownloadState::{Done, Downloading, Failed, Queued, Verifying};
+use DownloadState::{Done, Downloading, Failed, Paused, Queued, Verifying};
 use Priority::{High, Normal};
 
 #[tokio::test(start_paused = true)]
@@ -61,6 +61,37 @@ async fn a_landing_is_not_interrupted() {
     // It was too late to pause.
     stage.until("a", Done).await;
     assert_eq!(stage.call().await.name(), "high");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_paused_as_its_last_byte_came_lands_when_it_goes_on() {
+    let mut stage = Stage::new(1);
+    stage.cues.stubborn.store(true, Ordering::Relaxed);
+    let id = stage.add("a", Normal).await;
+    let call = stage.call().await;
+    stage.queue.pause(&id).await.unwrap();
+    call.finish();
+    stage.no_call().await;
+    assert_eq!(stage.status("a").state, Paused);
+    assert!(stage.cues.landed.lock().is_empty());
+    stage.queue.resume(&id).await.unwrap();
+    stage.until("a", Done).await;
+    stage.no_call().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_removed_as_its_last_byte_came_is_deleted() {
+    let mut stage = Stage::new(1);
+    stage.cues.stubborn.store(true, Ordering::Relaxed);
+    let id = stage.add("a", Normal).await;
+    let call = stage.call().await;
+    let queue = stage.queue.clone();
+    let removal = tokio::spawn(async move { queue.remove(&id).await });
+    call.cancelled().await;
+    call.finish();
+    removal.await.unwrap().unwrap();
+    assert!(stage.cues.landed.lock().is_empty());
+    assert!(!stage.dest("a").exists());
 }
 
 #[tokio::test(start_paused = true)]
