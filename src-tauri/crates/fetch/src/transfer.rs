@@ -10,6 +10,7 @@ mod landing;
 mod pieces;
 mod ranges;
 mod rate;
+mod run;
 mod segments;
 mod source;
 mod weather;
@@ -17,21 +18,11 @@ mod whole;
 
 pub use rate::RateLimit;
 
-use self::{
-    disk::Disk,
-    head::Known,
-    journal::{Identity, Paths},
-    pieces::Plan,
-    ranges::Ranges,
-    segments::{End, Fetch},
-    source::{Source, Trouble},
-    weather::Weather,
-};
-use crate::web::{Answer, Web};
+use self::{journal::Paths, run::Transfer, source::Source};
+use crate::web::Web;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{
-    fs::File,
     io,
     path::{Path, PathBuf},
     sync::Arc,
@@ -41,11 +32,6 @@ use tierbar_core::{Code, Error};
 use tokio::{sync::watch, task::spawn_blocking, time::Instant};
 use tokio_util::sync::CancellationToken;
 use url::Url;
-
-/// The first piece: its answer tells whether ranges work at all.
-const FIRST_PIECE: u64 = 2 << 20;
-/// How often a file may change under a transfer before that is what is told.
-const CHANGES: u32 = 3;
 
 /// A file to fetch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,7 +159,11 @@ pub async fn transfer_with(
         file,
         source: Arc::new(Source::new(web, &spec.url, tokens)),
     };
-    transfer.run().await
+    let fetched = transfer.run().await;
+    if fetched.is_err() {
+        transfer.leave_nothing_empty();
+    }
+    fetched
 }
 
 /// Removes what has arrived of a file that is no longer wanted.
@@ -242,341 +232,4 @@ async fn existing(
         sha256: sha256.to_ascii_lowercase(),
         etag: None,
     }))
-}
-
-struct Transfer<'a> {
-    terms: &'a Terms,
-    spec: &'a FileSpec,
-    rate: &'a RateLimit,
-    cancel: CancellationToken,
-    report: Report,
-    folder: &'a Path,
-    paths: Paths,
-    /// Locked for as long as it is open.
-    file: Arc<File>,
-    source: Arc<Source>,
-}
-
-/// How one try ended that was not an error.
-enum Try {
-    Fetched(Fetched),
-    Again(Again),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Again {
-    Changed,
-    /// A stream that broke off and cannot be resumed.
-    Broken,
-}
-
-impl Transfer<'_> {
-    async fn run(&self) -> Result<Fetched, Error> {
-        let mut weather = Weather::default();
-        let mut changes = 0;
-        loop {
-            match self.once(&mut weather).await? {
-                Try::Fetched(fetched) => return Ok(fetched),
-                Try::Again(again) => {
-                    self.start_anew()?;
-                    changes += u32::from(again == Again::Changed);
-                }
-            }
-            if changes > CHANGES {
-                return Err(Error::new(
-                    Code::Corrupt,
-                    format!(
-                        "{} changes on the server while it is fetched, {changes} times now",
-                        crate::web::told(&self.spec.url)
-                    ),
-                )
-                .hint("Try again later, or another source."));
-            }
-        }
-    }
-
-    fn failed(&self, error: &io::Error) -> Error {
-        disk::full_or_broken(error).detail("path", self.paths.part.display().to_string())
-    }
-
-    fn start_anew(&self) -> Result<(), Error> {
-        let emptied = self
-            .paths
-            .remove_journal()
-            .and_then(|()| self.file.set_len(0));
-        self.report.received(0);
-        emptied.map_err(|error| self.failed(&error))
-    }
-
-    /// What an earlier run left, if it is of the same file.
-    fn resumable(&self) -> Result<Option<(Known, Ranges)>, Error> {
-        let length = self
-            .file
-            .metadata()
-            .map_err(|error| self.failed(&error))?
-            .len();
-        let Some((identity, ranges)) = self.paths.read_journal(length) else {
-            return Ok(None);
-        };
-        let known = Known {
-            total: Some(identity.total),
-            etag: identity.etag.clone(),
-            last_modified: identity.last_modified.clone(),
-        };
-        let same = self.identity(&known, identity.total) == identity
-            && self.spec.size.is_none_or(|size| size == identity.total);
-        Ok(same.then_some((known, ranges)))
-    }
-
-    fn identity(&self, known: &Known, total: u64) -> Identity {
-        Identity {
-            url: crate::web::told(&self.spec.url),
-            sha256: self
-                .spec
-                .sha256
-                .as_ref()
-                .map(|hash| hash.to_ascii_lowercase()),
-            total,
-            etag: known.etag.clone(),
-            last_modified: known.last_modified.clone(),
-        }
-    }
-
-    async fn once(&self, weather: &mut Weather) -> Result<Try, Error> {
-        let left = self.resumable()?;
-        if left.is_none() {
-            self.start_anew()?;
-        }
-        let (known, ranges) = left.unwrap_or_default();
-        self.report.change(|progress| {
-            progress.received = ranges.bytes();
-            progress.total = known.total.or(self.spec.size);
-        });
-        let mut plan = match known.total {
-            Some(total) => Plan::new(ranges.gaps(total)),
-            None => Plan::new(vec![(0, self.spec.size.unwrap_or(u64::MAX).max(1))]),
-        };
-        let Some(piece) = plan.next(FIRST_PIECE) else {
-            let disk = self.disk(ranges, &known, known.total.unwrap_or(0));
-            return self.finish(disk, &known, known.total.unwrap_or(0)).await;
-        };
-        let answer = match self.first_answer(piece.rest(), &known, weather).await? {
-            Ok(answer) => answer,
-            Err(Trouble::Whole(answer)) => {
-                if known.total.is_none() {
-                    return self.whole(*answer, weather).await;
-                }
-                if known.differs(&answer) {
-                    return Ok(Try::Again(Again::Changed));
-                }
-                // Ranges have worked before and do not any more.
-                self.start_anew()?;
-                return self.whole(*answer, weather).await;
-            }
-            Err(Trouble::Beyond(Some(0))) if known.total.is_none() => {
-                self.check_size(0)?;
-                let known = Known {
-                    total: Some(0),
-                    ..known
-                };
-                let disk = self.disk(Ranges::default(), &known, 0);
-                return self.finish(disk, &known, 0).await;
-            }
-            Err(_) => return Ok(Try::Again(Again::Changed)),
-        };
-        let known = Known::of(&answer);
-        let total = known.total.unwrap_or(0);
-        self.check_size(total)?;
-        landing::check_room(self.folder, total - ranges.bytes(), self.terms.margin)?;
-        self.report.change(|progress| progress.total = Some(total));
-        // What is missing is known only now; the first piece has its answer already.
-        let mut plan = Plan::new(ranges.gaps(total));
-        let Some(piece) = plan.next_until(piece.rest().1) else {
-            return Ok(Try::Again(Again::Changed));
-        };
-        let disk = self.disk(ranges, &known, total);
-        let known = Arc::new(known);
-        let fetch = Fetch {
-            source: &self.source,
-            known: &known,
-            disk: &disk,
-            rate: self.rate,
-            terms: self.terms,
-            report: &self.report,
-        };
-        let end = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(cancelled()),
-            end = fetch.run(plan, (piece, answer), weather) => end,
-        };
-        self.report.received(disk.received());
-        match end {
-            Ok(End::Complete) => self.finish(disk, &known, total).await,
-            Ok(End::Changed) => disk.close().await.map(|()| Try::Again(Again::Changed)),
-            Err(error) => {
-                // The first error is the one to tell; a second one of the disk would be its echo.
-                if let Err(echo) = disk.close().await {
-                    tracing::debug!(%echo, "while a download ended");
-                }
-                Err(error)
-            }
-        }
-    }
-
-    /// A 200 for the whole file from a server without ranges: one connection, from the start.
-    async fn whole(&self, answer: Answer, weather: &mut Weather) -> Result<Try, Error> {
-        let known = Known::of(&answer);
-        let total = known.total.or(self.spec.size);
-        if let Some(total) = known.total {
-            self.check_size(total)?;
-        }
-        landing::check_room(self.folder, total.unwrap_or(0), self.terms.margin)?;
-        self.report.change(|progress| progress.total = total);
-        let journal_every = self.terms.journal_every;
-        let disk = Disk::start(
-            &self.file,
-            &self.paths,
-            Ranges::default(),
-            total,
-            None,
-            journal_every,
-        );
-        let end = tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(cancelled()),
-            end = whole::fetch(answer, self.spec, &disk, self.rate, &self.report) => end,
-        };
-        match end {
-            Ok(Ok(total)) => self.finish(disk, &known, total).await,
-            Ok(Err(trouble)) => {
-                disk.close().await?;
-                let wait = weather.note(trouble, self.terms)?;
-                self.wait(wait, weather).await?;
-                Ok(Try::Again(Again::Broken))
-            }
-            Err(error) => {
-                if let Err(echo) = disk.close().await {
-                    tracing::debug!(%echo, "while a download ended");
-                }
-                Err(error)
-            }
-        }
-    }
-
-    fn disk(&self, ranges: Ranges, known: &Known, total: u64) -> Disk {
-        let identity = self.identity(known, total);
-        let journal_every = self.terms.journal_every;
-        Disk::start(
-            &self.file,
-            &self.paths,
-            ranges,
-            Some(total),
-            Some(identity),
-            journal_every,
-        )
-    }
-
-    /// The first answer, however long it takes to get one.
-    async fn first_answer(
-        &self,
-        part: (u64, u64),
-        known: &Known,
-        weather: &mut Weather,
-    ) -> Result<Result<Answer, Trouble>, Error> {
-        loop {
-            let answer = tokio::select! {
-                biased;
-                () = self.cancel.cancelled() => return Err(cancelled()),
-                answer = self.source.open(Some(part), known) => answer,
-            };
-            let trouble = match answer {
-                Ok(answer) => return Ok(Ok(answer)),
-                Err(Trouble::Beyond(total)) if known.total.is_none() && total != Some(0) => {
-                    Trouble::Wrong(Error::new(
-                        Code::Corrupt,
-                        format!(
-                            "{} refuses the first bytes of a file (416)",
-                            crate::web::host_of(&self.spec.url)
-                        ),
-                    ))
-                }
-                Err(trouble @ (Trouble::Whole(_) | Trouble::Beyond(_) | Trouble::Changed)) => {
-                    return Ok(Err(trouble));
-                }
-                Err(trouble) => trouble,
-            };
-            let wait = weather.note(trouble, self.terms)?;
-            self.wait(wait, weather).await?;
-        }
-    }
-
-    async fn wait(&self, wait: Duration, weather: &Weather) -> Result<(), Error> {
-        let until = Instant::now() + wait;
-        self.report.phase(Phase::Waiting {
-            reason: weather.reason(),
-            until: Some(until),
-        });
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(cancelled()),
-            () = tokio::time::sleep_until(until) => Ok(()),
-        }
-    }
-
-    fn check_size(&self, total: u64) -> Result<(), Error> {
-        match self.spec.size {
-            Some(size) if size != total => Err(Error::new(
-                Code::Corrupt,
-                format!(
-                    "{} has {total} bytes on the server, and should have {size}",
-                    crate::web::told(&self.spec.url)
-                ),
-            )
-            .hint("The repository may have changed since it was looked up: look it up again.")),
-            _ => Ok(()),
-        }
-    }
-
-    /// All bytes have been handed over: waits for the hash, compares, and gives the file its name.
-    async fn finish(&self, disk: Disk, known: &Known, total: u64) -> Result<Try, Error> {
-        if !disk.is_hashed() {
-            self.report.change(|progress| {
-                progress.received = total;
-                progress.total = Some(total);
-                progress.phase = Phase::Verifying;
-            });
-        }
-        let sha256 = disk.finish(total, &self.cancel).await?;
-        if let Some(wanted) = &self.spec.sha256
-            && !wanted.eq_ignore_ascii_case(&sha256)
-        {
-            self.paths
-                .remove_all()
-                .map_err(|error| self.failed(&error))?;
-            return Err(Error::new(
-                Code::Corrupt,
-                format!("the sha256 is {sha256}, and should be {wanted}: what arrived is discarded"),
-            )
-            .hint("Try again. If it is wrong again, the server or a proxy on the way changes the file."));
-        }
-        let (file, paths) = (self.file.clone(), self.paths.clone());
-        let (dest, folder) = (self.spec.dest.clone(), self.folder.to_owned());
-        spawn_blocking(move || {
-            // Bytes behind the end are of an earlier, longer file.
-            file.set_len(total)
-                .map_err(|error| disk::full_or_broken(&error))?;
-            landing::land(&file, &paths, &dest, &folder)
-        })
-        .await
-        .map_err(|error| Error::new(Code::Internal, error.to_string()))??;
-        self.report.change(|progress| {
-            progress.received = total;
-            progress.total = Some(total);
-        });
-        Ok(Try::Fetched(Fetched {
-            size: total,
-            sha256,
-            etag: known.etag.clone(),
-        }))
-    }
 }
