@@ -27,6 +27,8 @@ pub(crate) struct Request {
     pub(crate) headers: HashMap<String, String>,
     /// How many came before it.
     pub(crate) nth: usize,
+    /// Answers under way with its own.
+    pub(crate) open: usize,
 }
 
 impl Request {
@@ -302,10 +304,10 @@ impl Shared {
     async fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
         stream.set_nodelay(true)?;
         let mut stream = BufReader::new(stream);
-        while let Some(request) = self.read(&mut stream).await? {
+        while let Some(mut request) = self.read(&mut stream).await? {
+            request.open = self.open.fetch_add(1, SeqCst) + 1;
+            self.most_open.fetch_max(request.open, SeqCst);
             self.log.lock().push(request.clone());
-            let open = self.open.fetch_add(1, SeqCst) + 1;
-            self.most_open.fetch_max(open, SeqCst);
             let reply = (self.behaviour)(&request);
             let goes_on = self.write(stream.get_mut(), &reply).await;
             self.open.fetch_sub(1, SeqCst);
@@ -336,6 +338,7 @@ impl Shared {
             target,
             headers,
             nth,
+            open: 0,
         }))
     }
 

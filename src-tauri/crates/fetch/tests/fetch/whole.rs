@@ -238,7 +238,7 @@ async fn a_server_that_takes_only_two_connections_is_left_with_two() {
             let reply = content.answer(request).paced(16 << 20);
             // The third and fourth connection of the beginning are refused, and every one later that were too many.
             match seen.fetch_add(1, std::sync::atomic::Ordering::SeqCst) {
-                2 | 3 => Reply::status(503).with("retry-after", "3600"),
+                2 | 3 => Reply::status(503),
                 _ => reply,
             }
         }
@@ -246,7 +246,10 @@ async fn a_server_that_takes_only_two_connections_is_left_with_two() {
     .await;
     let wanted = Wanted::new(&server);
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
-    assert!(server.most_at_once() <= 4, "{}", server.most_at_once());
+    let later = server.log().into_iter().filter(|request| request.nth >= 6);
+    // One answer may not have been seen to end when the next begins.
+    let most = later.map(|request| request.open).max().unwrap();
+    assert!(most <= 3, "{most} at once");
     let refused = working.load(std::sync::atomic::Ordering::SeqCst);
     assert!(refused > 4, "the refused connections held the others up");
 }
