@@ -76,11 +76,7 @@ impl Client {
     }
 
     fn new(url: String, token: String, own: Option<Host>) -> Self {
-        // A proxy that is configured for the web has no business between us and our own machine.
-        let http = reqwest::Client::builder()
-            .no_proxy()
-            .build()
-            .unwrap_or_default();
+        let http = tierbar_fetch::loopback().build().unwrap_or_default();
         Self {
             http,
             url,

@@ -19,11 +19,7 @@ impl Running {
                 ),
             )
         };
-        // A proxy that is configured for the web has no business between us and our own machine.
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .build()
-            .map_err(silent)?;
+        let client = tierbar_fetch::loopback().build().map_err(silent)?;
         let request = client
             .post(format!("{}/tierbar/v1/raise", self.url))
             .bearer_auth(&self.token);

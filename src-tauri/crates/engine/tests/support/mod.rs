@@ -69,7 +69,7 @@ impl Worker {
         read.await.expect("no handshake").unwrap();
         let handshake =
             serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
-        let client = reqwest::Client::builder()
+        let client = tierbar_fetch::loopback()
             .unix_socket(socket.clone())
             .build()
             .unwrap();
