@@ -17,6 +17,8 @@ use tierbar_core::{TierId, TierState, status::TierStatus};
 use tierbar_host::Host;
 
 const CHAT: &str = "chat";
+const MODELS: &str = "models";
+const DOWNLOAD: &str = "download";
 const SETTINGS: &str = "settings";
 const LOGIN: &str = "login";
 const RETRY: &str = "retry";
@@ -42,6 +44,7 @@ struct Shown {
 struct Items {
     lines: Vec<MenuItem<Wry>>,
     tiers: Vec<CheckMenuItem<Wry>>,
+    download: Option<MenuItem<Wry>>,
     login: Option<CheckMenuItem<Wry>>,
 }
 
@@ -141,6 +144,11 @@ impl Shown {
                 item.set_text(label(&new.text))?;
             }
         }
+        if let (Some(item), Some(text)) = (&self.items.download, &self.view.download)
+            && before.download.as_ref() != Some(text)
+        {
+            item.set_text(label(text))?;
+        }
         self.sync(app)
     }
 
@@ -171,6 +179,7 @@ fn menu(app: &AppHandle, view: &View) -> tauri::Result<(Menu<Wry>, Items)> {
     let mut items = Items {
         lines: Vec::new(),
         tiers: Vec::new(),
+        download: None,
         login: None,
     };
     for text in &view.lines {
@@ -199,11 +208,17 @@ fn menu(app: &AppHandle, view: &View) -> tauri::Result<(Menu<Wry>, Items)> {
             if !view.tiers.is_empty() {
                 menu.append(&separator()?)?;
             }
+            if let Some(text) = &view.download {
+                let download = item(DOWNLOAD, &label(text))?;
+                menu.append_items(&[&download, &separator()?])?;
+                items.download = Some(download);
+            }
             let on = login_item::is_on(app);
             let login =
                 CheckMenuItem::with_id(app, LOGIN, "Start at Login", true, on, None::<&str>)?;
             menu.append_items(&[
                 &item(CHAT, "Open Chat")?,
+                &item(MODELS, "Models…")?,
                 &item(SETTINGS, "Settings…")?,
                 &login,
                 &separator()?,
@@ -235,6 +250,7 @@ fn clicked(app: &AppHandle, event: MenuEvent) {
     refuse(app, None);
     match event.id().as_ref() {
         CHAT => windows::open(app, Page::Chat),
+        MODELS | DOWNLOAD => windows::open(app, Page::Models),
         SETTINGS => windows::open(app, Page::Settings),
         RETRY => startup::retry(app),
         FOLDER => startup::open_folder(),

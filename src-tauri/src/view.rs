@@ -1,5 +1,7 @@
 //! What the tray shows for a state of the host, as a value: the icon's mark, the lines of text, the tiers.
 
+mod download;
+
 use tierbar_core::{
     Error, TierId, TierState,
     budget::GIB,
@@ -39,6 +41,8 @@ pub(crate) struct View {
     /// Plain text at the top.
     pub(crate) lines: Vec<String>,
     pub(crate) tiers: Vec<Tier>,
+    /// What the download that goes first is doing.
+    pub(crate) download: Option<String>,
     pub(crate) phase: Phase,
 }
 
@@ -56,6 +60,7 @@ impl View {
             mark: Mark::Loading,
             lines: vec!["Starting…".to_owned()],
             tiers: Vec::new(),
+            download: None,
             phase: Phase::Starting,
         }
     }
@@ -67,6 +72,7 @@ impl View {
             mark: Mark::Failed,
             lines,
             tiers: Vec::new(),
+            download: None,
             phase: Phase::Failed,
         }
     }
@@ -76,6 +82,7 @@ impl View {
             mark: mark(status),
             lines: vec![status_line(status)],
             tiers: status.tiers.iter().map(tier).collect(),
+            download: download::line(&status.downloads),
             phase: Phase::Running,
         }
     }
@@ -90,6 +97,7 @@ impl View {
     pub(crate) fn same_items(&self, other: &Self) -> bool {
         self.phase == other.phase
             && self.lines.len() == other.lines.len()
+            && self.download.is_some() == other.download.is_some()
             && self
                 .tiers
                 .iter()
@@ -327,5 +335,11 @@ mod tests {
             ("heavy", TierState::Stopped)
         ])));
         assert!(!before.same_items(&View::starting()));
+        let downloading = |done| View {
+            download: Some(format!("Downloading m… {done} %")),
+            ..before.clone()
+        };
+        assert!(downloading(1).same_items(&downloading(2)));
+        assert!(!downloading(1).same_items(&before));
     }
 }

@@ -9,6 +9,8 @@ use tauri::{
 pub(crate) enum Page {
     Chat,
     Settings,
+    /// The part of the settings that holds the models and their downloads.
+    Models,
 }
 
 impl Page {
@@ -16,7 +18,7 @@ impl Page {
     fn label(self) -> &'static str {
         match self {
             Self::Chat => "chat",
-            Self::Settings => "settings",
+            Self::Settings | Self::Models => "settings",
         }
     }
 }
@@ -36,6 +38,9 @@ pub(crate) fn open(app: &AppHandle, page: Page) {
 
 fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
     if let Some(window) = app.get_webview_window(page.label()) {
+        if page == Page::Models {
+            window.eval("location.hash = 'models'")?;
+        }
         window.unminimize()?;
         window.show()?;
         return window.set_focus();
@@ -46,10 +51,17 @@ fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
             .title("Tierbar")
             .inner_size(960.0, 680.0)
             .min_inner_size(640.0, 480.0),
-        Page::Settings => WebviewWindowBuilder::new(app, page.label(), url("settings.html"))
-            .title("Tierbar Settings")
-            .inner_size(720.0, 560.0)
-            .min_inner_size(560.0, 420.0),
+        Page::Settings | Page::Models => {
+            let file = if page == Page::Models {
+                "settings.html#models"
+            } else {
+                "settings.html"
+            };
+            WebviewWindowBuilder::new(app, page.label(), url(file))
+                .title("Tierbar Settings")
+                .inner_size(720.0, 560.0)
+                .min_inner_size(560.0, 420.0)
+        }
     };
     window
         .on_navigation(|url| {
