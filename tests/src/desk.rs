@@ -36,6 +36,8 @@ pub struct Desk {
     pub display: Display,
     bus: SessionBus,
     theme: Option<&'static str>,
+    /// For `HF_ENDPOINT`.
+    hub: Option<String>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -70,6 +72,7 @@ impl Desk {
             bus,
             folder,
             theme,
+            hub: None,
             _turn: turn,
         };
         symlink(
@@ -80,6 +83,11 @@ impl Desk {
         desk.configure(CONFIG);
         desk.record_browser();
         desk
+    }
+
+    /// Has programs that are started from here on ask this hub.
+    pub fn use_hub(&mut self, url: &str) {
+        self.hub = Some(url.to_owned());
     }
 
     #[must_use]
@@ -144,6 +152,11 @@ impl Desk {
             .env("NO_AT_BRIDGE", "1")
             .stdin(Stdio::null())
             .kill_on_drop(true);
+        // Without one, nobody: the discard port.
+        let hub = self.hub.as_deref().unwrap_or("http://127.0.0.1:9");
+        command
+            .env("HF_ENDPOINT", hub)
+            .env("TIERBAR_SECRETS", "file");
         if let Some(theme) = self.theme {
             command.env("GTK_THEME", theme);
         }
@@ -187,10 +200,7 @@ impl Desk {
     /// If none runs.
     pub async fn status(&self) -> Status {
         let host = tierbar_host::running(Some(&self.data())).expect("a running host");
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .build()
-            .expect("an HTTP client");
+        let client = tierbar_fetch::loopback().build().expect("an HTTP client");
         let request = client
             .get(format!("{}/tierbar/v1/status", host.url))
             .bearer_auth(&host.token);
@@ -205,16 +215,29 @@ impl Desk {
             .expect("a status")
     }
 
+    /// Asks the host for something of its own.
+    ///
+    /// # Panics
+    /// If it refuses.
+    pub async fn ask(&self, path: &str, body: &serde_json::Value) -> serde_json::Value {
+        let host = tierbar_host::running(Some(&self.data())).expect("a running host");
+        let client = tierbar_fetch::loopback().build().expect("an HTTP client");
+        let request = client
+            .post(format!("{}{path}", host.url))
+            .bearer_auth(&host.token)
+            .json(body);
+        let response = within("an answer", request.send()).await.expect("the host");
+        let response = response.error_for_status().expect("what was asked for");
+        response.json().await.expect("JSON")
+    }
+
     /// Asks the host's API as any client does.
     ///
     /// # Panics
     /// If it does not begin to answer.
     pub async fn complete(&self, request: &serde_json::Value) -> reqwest::Response {
         let host = tierbar_host::running(Some(&self.data())).expect("a running host");
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .build()
-            .expect("an HTTP client");
+        let client = tierbar_fetch::loopback().build().expect("an HTTP client");
         let request = client
             .post(format!("{}/v1/chat/completions", host.url))
             .json(request);

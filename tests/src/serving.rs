@@ -18,29 +18,57 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// A data folder with the starter model in it.
+/// A data folder, and the environment of what runs on it: a home of its own, so that what this machine's user has is
+/// none of a test's business, and no hub unless a test brings one.
 #[derive(Debug)]
-pub struct Data(TempDir);
+pub struct Data {
+    folder: TempDir,
+    environment: Vec<(String, String)>,
+}
 
 impl Data {
+    /// With the starter model in it.
+    ///
     /// # Panics
     /// If it cannot be made, or the model has not been fetched.
     #[must_use]
     pub fn new(config: &str) -> Self {
+        let data = Self::empty(config);
+        symlink(binaries::model(STARTER), data.models().join(STARTER)).expect("the starter model");
+        data
+    }
+
+    /// Without models.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    #[must_use]
+    pub fn empty(config: &str) -> Self {
         let folder = tempfile::Builder::new()
             .prefix("tierbar-")
             .tempdir()
             .expect("a folder");
-        std::fs::create_dir(folder.path().join("models")).expect("a folder");
-        let data = Self(folder);
-        symlink(binaries::model(STARTER), data.models().join(STARTER)).expect("the starter model");
+        for name in ["models", "home"] {
+            std::fs::create_dir(folder.path().join(name)).expect("a folder");
+        }
+        let data = Self {
+            folder,
+            environment: Vec::new(),
+        };
         data.configure(config);
         data
     }
 
     #[must_use]
     pub fn path(&self) -> &Path {
-        self.0.path()
+        self.folder.path()
+    }
+
+    /// Sets a variable for all that is started from here on.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     #[must_use]
@@ -60,9 +88,22 @@ impl Data {
     #[must_use]
     pub fn tierbar(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(program("tierbar"));
+        for variable in [
+            "HF_TOKEN",
+            "HUGGING_FACE_HUB_TOKEN",
+            "HF_HOME",
+            "XDG_DATA_HOME",
+        ] {
+            command.env_remove(variable);
+        }
         command
             .args(arguments)
             .env("TIERBAR_HOME", self.path())
+            .env("HOME", self.path().join("home"))
+            .env("TIERBAR_SECRETS", "file")
+            // Nobody listens on the discard port.
+            .env("HF_ENDPOINT", "http://127.0.0.1:9")
+            .envs(self.environment.iter().cloned())
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())
             .kill_on_drop(true);
@@ -102,10 +143,7 @@ impl Data {
             child,
             url: ready["url"].as_str().expect("the address").to_owned(),
             token: token.trim().to_owned(),
-            http: reqwest::Client::builder()
-                .no_proxy()
-                .build()
-                .expect("a client"),
+            http: tierbar_fetch::loopback().build().expect("a client"),
         }
     }
 }

@@ -9,9 +9,11 @@ use std::{
     path::Path,
     process::{ExitStatus, Stdio},
 };
+use tierbar_core::download::DownloadState;
 use tierbar_tests::{
     binaries::{program, source},
     desk::{Desk, gone, is_alive},
+    hub::{self, HubStandIn},
     tray_host::TrayIcon,
     wait::{until, within},
     web_driver::{DrivenApp, SETTINGS},
@@ -71,6 +73,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
         fast.as_str(),
         "Heavy — no model chosen",
         "Open Chat",
+        "Models…",
         "Settings…",
         "Start at Login",
         "Quit Tierbar",
@@ -164,6 +167,49 @@ async fn a_tier_added_to_the_configuration_appears_in_the_menu() {
                 .map(|_| ())
         })
         .await;
+}
+
+#[tokio::test]
+async fn a_running_download_is_shown_in_the_menu_until_it_has_ended() {
+    let hub = HubStandIn::start(hub::Options {
+        rate: 4_000_000,
+        ..hub::Options::default()
+    })
+    .await;
+    let mut desk = Desk::new().await;
+    desk.use_hub(&hub.url());
+    let app = desk.start_app().await;
+    let wish = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
+    desk.ask("/tierbar/v1/downloads", &wish).await;
+    app.icon
+        .until("progress and rate", async |_, menu| {
+            let line = &menu.find("Downloading gemma-3-270m-q4_k_m…")?.label;
+            (line.contains(" % · ") && line.contains("B/s · ") && line.ends_with(" left"))
+                .then_some(())
+        })
+        .await;
+    // The rest of the menu is as it was.
+    let menu = app.icon.menu().await;
+    assert!(menu.find("Models…").is_some() && menu.find("Quit Tierbar").is_some());
+    app.icon.click("Downloading").await;
+    until("the settings window", async || {
+        let windows = desk.display.windows();
+        windows
+            .contains(&"Tierbar Settings".to_owned())
+            .then_some(())
+    })
+    .await;
+    hub.set_rate(0);
+    app.icon
+        .until("its end", async |_, menu| {
+            let gone = menu.find("Downloading").is_none() && menu.find("Verifying").is_none();
+            gone.then_some(())
+        })
+        .await;
+    let status = desk.status().await;
+    assert_eq!(status.downloads[0].state, DownloadState::Done);
+    let file = desk.data().join("models/gemma-3-270m-q4_k_m.gguf");
+    assert!(file.exists());
 }
 
 #[tokio::test]

@@ -104,6 +104,12 @@ fn only_the_store_sees_sqlite() {
     assert_eq!(users_of("rusqlite"), ["tierbar-store"]);
 }
 
+/// Whoever else has an HTTP client has one without TLS, for our own loopback.
+#[test]
+fn only_fetch_speaks_to_other_peoples_servers() {
+    assert_eq!(users_of("rustls"), ["tierbar-fetch"]);
+}
+
 #[test]
 fn only_the_tauri_platform_of_the_page_imports_tauri() {
     let files = sources("ui/src", &[".ts", ".svelte"]);

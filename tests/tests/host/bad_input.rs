@@ -53,7 +53,7 @@ async fn a_model_that_is_missing_cut_short_or_no_model_is_told_and_the_host_goes
     let models = listed["models"].as_array().unwrap();
     let errors: Vec<_> = models
         .iter()
-        .filter(|model| model.get("error").is_some())
+        .filter(|model| model["error"].is_string())
         .map(|model| &model["id"])
         .collect();
     assert_eq!(errors, ["cut", "text"]);

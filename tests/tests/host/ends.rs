@@ -39,8 +39,7 @@ async fn a_second_signal_ends_the_host_at_once_and_its_worker_with_it() {
     signal(host.pid(), "INT");
     // The first is under way once nobody is accepted any more.
     until("the end of accepting", async || {
-        let answer = reqwest::Client::builder()
-            .no_proxy()
+        let answer = tierbar_fetch::loopback()
             .build()
             .unwrap()
             .get(format!("{}/health", host.url))

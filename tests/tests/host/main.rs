@@ -7,6 +7,9 @@ mod bad_input;
 mod commands;
 mod configuration;
 mod ends;
+mod library;
+mod pulls;
+mod secrets;
 
 use futures_util::StreamExt;
 use reqwest::Response;

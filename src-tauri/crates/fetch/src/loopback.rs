@@ -2,7 +2,6 @@
 
 /// For clients of our own servers: no proxy stands between us and our own machine. To be used in place of reqwest's own
 /// builder, which panics where nobody has named the process's TLS library yet.
-#[must_use]
 pub fn loopback() -> reqwest::ClientBuilder {
     // Fails only if there is one already, which serves as well.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -14,7 +14,11 @@ async fn read(url: &str) -> Result<String, Error> {
 }
 
 #[tokio::main]
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "a program's output")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program's output"
+)]
 async fn main() -> ExitCode {
     let url = std::env::args().nth(1).unwrap_or_default();
     match read(&url).await {

@@ -1,0 +1,443 @@
+//! Real pulls from the hub's stand-in, with a host and without one.
+
+use crate::Events;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::fs;
+use tierbar_core::download::{DownloadState, DownloadStatus};
+use tierbar_tests::{
+    binaries,
+    hub::{GEMMA, HubFile, HubRepository, HubStandIn, Options, PUBLIC, SMOLLM2, Server},
+    serving::{Data, Serving},
+    wait::{until, within},
+};
+
+const Q4_1: &str = "tierbar-tests/tiny-GGUF:Q4_1";
+const SMOLLM2_ID: &str = "SmolLM2-135M-Instruct.Q4_1";
+const SMOLLM2_BYTES: u64 = 98_362_432;
+
+async fn hub() -> HubStandIn {
+    HubStandIn::start(Options::default()).await
+}
+
+fn of(hub: &HubStandIn) -> Data {
+    Data::empty("").with("HF_ENDPOINT", &hub.url())
+}
+
+/// Whether the file is in the models folder as it was published, and nothing unfinished beside it.
+fn is_whole(data: &Data, file: &str) -> bool {
+    let published = fs::read(binaries::model(file)).unwrap();
+    let whole = fs::read(data.models().join(file)).is_ok_and(|bytes| bytes == published);
+    whole && unfinished(data).is_empty()
+}
+
+fn unfinished(data: &Data) -> Vec<String> {
+    let entries = fs::read_dir(data.models()).unwrap().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.contains(".part")).collect()
+}
+
+async fn download(host: &Serving, body: Value) -> (u16, Value) {
+    host.ask(Method::POST, "/tierbar/v1/downloads", Some(body))
+        .await
+}
+
+async fn downloads(host: &Serving) -> Vec<DownloadStatus> {
+    host.status().await.downloads
+}
+
+async fn when(host: &Serving, what: &str, is: impl Fn(&DownloadStatus) -> bool) -> DownloadStatus {
+    until(what, async || {
+        let first = downloads(host).await.into_iter().next()?;
+        assert_ne!(first.state, DownloadState::Failed, "{:?}", first.reason);
+        is(&first).then_some(first)
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_pull_without_a_host_says_the_verdict_first_and_ends_when_the_file_is_verified() {
+    let hub = hub().await;
+    let data = of(&hub);
+    let (code, stdout, stderr) = data.run(&["models", "pull", Q4_1]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(stdout.contains("is here and verified"), "{stdout}");
+    let told: Vec<_> = stderr.lines().collect();
+    assert!(told[0].starts_with("Runs fully in memory: "), "{stderr}");
+    assert!(
+        told.iter().any(|line| line.contains(" % of 94 MiB")),
+        "{stderr}"
+    );
+    assert!(is_whole(&data, SMOLLM2));
+    // Nothing is left running.
+    assert_eq!(data.run(&["status"]).await.0, Some(1));
+
+    // What is here already is not fetched again.
+    let before = hub.sent();
+    let (code, _, stderr) = data.run(&["models", "pull", Q4_1]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(
+        hub.sent() - before < SMOLLM2_BYTES / 4,
+        "{} bytes",
+        hub.sent() - before
+    );
+
+    let (_, listed, _) = data.run(&["models", "list", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["models"][0]["reference"], Q4_1);
+    assert_eq!(listed["models"][0]["keeper"], "tierbar");
+    assert_eq!(listed["models"][0]["sha256"], hub_hash());
+}
+
+fn hub_hash() -> String {
+    HubFile::model(SMOLLM2, SMOLLM2).sha256
+}
+
+#[tokio::test]
+async fn with_a_host_the_pull_is_the_hosts_and_its_events_tell_how_it_goes() {
+    let hub = hub().await;
+    hub.set_rate(30_000_000);
+    let data = of(&hub);
+    let host = data.serve().await;
+    let mut events = Events::of(host.send(Method::GET, "/tierbar/v1/events", None).await);
+    let pull = data.tierbar(&["models", "pull", Q4_1]).output();
+    let follow = async {
+        let mut seen = Vec::new();
+        loop {
+            let event = events.next_json().await;
+            let Some(told) = event["downloads"].as_array().and_then(|all| all.first()) else {
+                continue;
+            };
+            let told: DownloadStatus = serde_json::from_value(told.clone()).unwrap();
+            seen.push((told.state, told.received_bytes, told.bytes_per_second));
+            if told.state == DownloadState::Done {
+                return seen;
+            }
+        }
+    };
+    let (output, seen) = within("a pull", async { tokio::join!(pull, follow) }).await;
+    let output = output.unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let between = seen.iter().any(|(state, received, rate)| {
+        *state == DownloadState::Downloading && *rate > 0 && (1..SMOLLM2_BYTES).contains(received)
+    });
+    assert!(between, "{seen:?}");
+    assert!(is_whole(&data, SMOLLM2));
+    // The model can be loaded by the name that the pull gave it.
+    let patch = json!({"tiers": {"fast": {"model": SMOLLM2_ID, "context": 512}}});
+    host.ask(Method::PATCH, "/tierbar/v1/config", Some(patch))
+        .await;
+    assert_eq!(
+        host.chat("fast", json!({"max_tokens": 1})).await.status(),
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_killed_hosts_download_goes_on_at_the_next_start_without_being_asked() {
+    let hub = hub().await;
+    hub.set_rate(20_000_000);
+    let data = of(&hub);
+    let mut host = data.serve().await;
+    let (status, begun) = download(&host, json!({"reference": Q4_1})).await;
+    assert_eq!(status, 201, "{begun}");
+    when(&host, "half of it", |told| {
+        told.received_bytes > SMOLLM2_BYTES / 2
+    })
+    .await;
+    host.child.kill().await.unwrap();
+    assert!(!is_whole(&data, SMOLLM2));
+    let before = hub.sent();
+
+    hub.set_rate(0);
+    let host = data.serve().await;
+    let done = when(&host, "its end", |told| told.state == DownloadState::Done).await;
+    assert_eq!(done.id, begun["id"].as_str().unwrap());
+    assert!(is_whole(&data, SMOLLM2));
+    // 2 s of work at most are lost: 40 MB.
+    let again = hub.sent() - before;
+    assert!(
+        again < SMOLLM2_BYTES / 2 + 40_000_000,
+        "{again} bytes were sent again"
+    );
+}
+
+#[tokio::test]
+async fn an_interrupted_pull_is_paused_and_the_same_command_goes_on_with_it() {
+    let hub = hub().await;
+    hub.set_rate(20_000_000);
+    let data = of(&hub);
+    let mut command = data.tierbar(&["models", "pull", Q4_1]);
+    let child = command
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let storage = async || {
+        let sent: u64 = hub
+            .seen()
+            .iter()
+            .filter(|seen| seen.server == Server::Storage)
+            .map(|seen| seen.sent())
+            .sum();
+        (sent > SMOLLM2_BYTES / 4).then_some(())
+    };
+    until("a part of it", storage).await;
+    let pid = child.id().unwrap().to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-INT", &pid])
+        .status();
+    assert!(sent.unwrap().success());
+    let output = within("the command's end", child.wait_with_output())
+        .await
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("paused") && stderr.contains("the same command"),
+        "{stderr}"
+    );
+    assert!(!unfinished(&data).is_empty());
+
+    // A host does not go on with what its user has paused.
+    let host = data.serve().await;
+    assert_eq!(downloads(&host).await[0].state, DownloadState::Paused);
+    drop(host);
+    hub.set_rate(0);
+    let (code, _, stderr) = data.run(&["models", "pull", Q4_1]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(is_whole(&data, SMOLLM2));
+}
+
+#[tokio::test]
+async fn downloads_are_paused_resumed_and_cancelled() {
+    let hub = hub().await;
+    hub.set_rate(4_000_000);
+    let data = of(&hub);
+    let host = data.serve().await;
+    let (_, begun) = download(&host, json!({"reference": Q4_1})).await;
+    let id = begun["id"].as_str().unwrap();
+    let (status, same) = download(&host, json!({"reference": Q4_1, "priority": "high"})).await;
+    assert_eq!(
+        (status, &same["id"], &same["priority"]),
+        (200, &json!(id), &json!("high"))
+    );
+
+    let (code, told, stderr) = data.run(&["downloads", "pause", id]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(told.contains("paused"), "{told}");
+    let (_, told, _) = data.run(&["downloads"]).await;
+    assert!(told.contains(id) && told.contains("paused"), "{told}");
+    let path = format!("/tierbar/v1/downloads/{id}");
+    for wrong in [json!({"state": "done"}), json!({})] {
+        let (status, body) = host.ask(Method::PATCH, &path, Some(wrong)).await;
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (400, &json!("bad_request"))
+        );
+    }
+    assert_eq!(data.run(&["downloads", "resume", id]).await.0, Some(0));
+    when(&host, "that it goes on", |told| told.state.is_under_way()).await;
+    assert_eq!(data.run(&["downloads", "cancel", id]).await.0, Some(0));
+    assert!(downloads(&host).await.is_empty());
+    assert!(unfinished(&data).is_empty());
+    let (status, _) = host
+        .ask(Method::PATCH, &path, Some(json!({"state": "queued"})))
+        .await;
+    assert_eq!(status, 404);
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_what_was_announced_never_get_the_files_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let wrong = folder.path().join("wrong.gguf");
+    let mut bytes = fs::read(binaries::model(SMOLLM2)).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&wrong, bytes).unwrap();
+    let mut file = HubFile::on_disk(SMOLLM2, wrong);
+    file.sha256 = hub_hash();
+    let repository = HubRepository::new("tierbar-tests/wrong-GGUF", vec![file]);
+    let options = Options {
+        repositories: vec![repository],
+        ..Options::default()
+    };
+    let hub = HubStandIn::start(options).await;
+    let data = of(&hub);
+    let (code, stdout, stderr) = data
+        .run(&["models", "pull", "tierbar-tests/wrong-GGUF"])
+        .await;
+    assert_eq!((code, &*stdout), (Some(1), ""), "{stderr}");
+    assert!(stderr.contains("sha256"), "{stderr}");
+    assert!(!data.models().join(SMOLLM2).exists());
+}
+
+#[tokio::test]
+async fn what_is_whole_but_no_model_is_refused_or_deleted() {
+    let page = "<html>".repeat(1 << 16);
+    let repository = HubRepository::new(
+        "tierbar-tests/page-GGUF",
+        vec![HubFile::new("page-Q4_0.gguf", page.as_bytes())],
+    );
+    let options = Options {
+        repositories: vec![repository],
+        ..Options::default()
+    };
+    let hub = HubStandIn::start(options).await;
+    let data = of(&hub);
+    let pull = ["models", "pull", "tierbar-tests/page-GGUF", "--anyway"];
+    for arguments in [&pull[..3], &pull] {
+        let (code, _, stderr) = data.run(arguments).await;
+        assert_eq!(code, Some(1), "{stderr}");
+        assert!(stderr.contains("GGUF"), "{stderr}");
+        assert!(!data.models().join("page-Q4_0.gguf").exists());
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_run_here_is_refused_with_the_figures_unless_it_is_wanted_anyway() {
+    let hub = hub().await;
+    let data = of(&hub).with("TIERBAR_SIMULATE_RAM", "3GiB");
+    let (code, _, stderr) = data.run(&["models", "pull", Q4_1]).await;
+    assert_eq!(code, Some(1), "{stderr}");
+    assert!(stderr.contains("--anyway"), "{stderr}");
+    assert!(!data.models().join(SMOLLM2).exists());
+    {
+        let host = data.serve().await;
+        let (status, body) = download(&host, json!({"reference": Q4_1})).await;
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (503, &json!("over_budget"))
+        );
+        assert!(body["error"]["needed_bytes"].as_u64() > body["error"]["budget_bytes"].as_u64());
+    }
+    let (code, _, stderr) = data.run(&["models", "pull", Q4_1, "--anyway"]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(is_whole(&data, SMOLLM2));
+}
+
+#[tokio::test]
+async fn what_the_volume_has_no_room_for_is_refused_before_the_first_byte() {
+    let hub = hub().await;
+    hub.change(PUBLIC, |repository| {
+        repository.entries.push(json!({
+            "type": "file", "path": "huge-Q8_0.gguf", "oid": "0".repeat(40), "size": 1_u64 << 50,
+            "lfs": {"oid": "0".repeat(64), "size": 1_u64 << 50, "pointerSize": 134},
+        }));
+    });
+    let data = of(&hub);
+    let host = data.serve().await;
+    let wish = json!({"reference": "tierbar-tests/tiny-GGUF/huge-Q8_0.gguf", "anyway": true});
+    let (status, body) = download(&host, wish).await;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (507, &json!("storage")),
+        "{body}"
+    );
+    assert!(body["error"]["free_bytes"].as_u64() < body["error"]["needed_bytes"].as_u64());
+    assert!(downloads(&host).await.is_empty());
+    assert_eq!(fs::read_dir(data.models()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn references_that_mean_nothing_are_answered_with_what_would() {
+    let hub = hub().await;
+    let data = of(&hub);
+    let host = data.serve().await;
+    for (reference, status, code) in [
+        ("", 400, "bad_request"),
+        ("../etc/passwd", 400, "bad_request"),
+        ("ftp://example.com/m.gguf", 400, "bad_request"),
+        ("no-such-model", 404, "model_unknown"),
+        ("tierbar-tests/nothing-GGUF", 404, "repository_unknown"),
+        ("tierbar-tests/tiny-GGUF:Q9_9", 404, "repository_unknown"),
+    ] {
+        let (got, body) = download(&host, json!({"reference": reference})).await;
+        assert_eq!(
+            (got, &body["error"]["code"]),
+            (status, &json!(code)),
+            "{reference}: {body}"
+        );
+        assert!(body["error"]["hint"].is_string(), "{reference}: {body}");
+    }
+    assert!(downloads(&host).await.is_empty());
+}
+
+#[tokio::test]
+async fn two_hosts_may_fetch_the_same_model_into_one_folder() {
+    let hub = hub().await;
+    hub.set_rate(60_000_000);
+    let (one, other) = (of(&hub), of(&hub));
+    let shared = format!("models_dir = \"{}\"\n", one.models().display());
+    other.configure(&shared);
+    let pull = ["models", "pull", Q4_1];
+    let (first, second) = tokio::join!(one.run(&pull), other.run(&pull));
+    let good = [&first, &second]
+        .iter()
+        .filter(|(code, ..)| *code == Some(0))
+        .count();
+    assert!(good >= 1, "{first:?} {second:?}");
+    for (code, _, stderr) in [first, second] {
+        assert!(
+            code == Some(0) || stderr.contains("another Tierbar"),
+            "{stderr}"
+        );
+    }
+    assert!(is_whole(&one, SMOLLM2));
+}
+
+#[tokio::test]
+async fn a_verdict_on_a_remote_model_costs_its_header_and_no_more() {
+    let hub = hub().await;
+    let data = of(&hub);
+    let host = data.serve().await;
+    let path =
+        "/tierbar/v1/models/fit?model=tierbar-tests/tiny-GGUF:Q4_K_M&context=2048&kv_cache=q8_0";
+    let (status, remote) = host.ask(Method::GET, path, None).await;
+    assert_eq!(status, 200, "{remote}");
+    assert_eq!(
+        (&remote["context_tokens"], &remote["kv_cache"]),
+        (&json!(2048), &json!("q8_0"))
+    );
+    assert_eq!(remote["estimated"], false);
+    let requests = hub.seen().len();
+    assert!(requests <= 8, "{requests} requests");
+    assert!(hub.sent() <= 16 << 20, "{} bytes", hub.sent());
+
+    // The file itself has the same sum.
+    std::os::unix::fs::symlink(binaries::model(GEMMA), data.models().join(GEMMA)).unwrap();
+    let path = "/tierbar/v1/models/fit?model=gemma-3-270m-q4_k_m&context=2048&kv_cache=q8_0";
+    let (_, local) = host.ask(Method::GET, path, None).await;
+    assert_eq!(local["lines"], remote["lines"]);
+    assert_eq!(hub.seen().len(), requests, "a local model needs no hub");
+
+    let (_, mac) = host
+        .ask(Method::GET, &format!("{path}&ram=8GiB"), None)
+        .await;
+    assert_eq!(
+        (&mac["ram_bytes"], &mac["budget_bytes"]),
+        (&json!(8_u64 << 30), &json!(5_u64 << 30))
+    );
+    for wrong in ["context=12", "kv_cache=q5", "ram=lots"] {
+        let path = format!("/tierbar/v1/models/fit?model={SMOLLM2_ID}&{wrong}");
+        let (status, body) = host.ask(Method::GET, &path, None).await;
+        assert_eq!(
+            (status, &body["error"]["code"]),
+            (400, &json!("bad_request")),
+            "{wrong}"
+        );
+    }
+    let (code, sum, _) = data.run(&["models", "fit", "gemma-3-270m-q4_k_m"]).await;
+    assert_eq!(code, Some(0));
+    for line in [
+        "KV cache",
+        "Compute buffers",
+        "Sum",
+        "Largest context that fits",
+    ] {
+        assert!(sum.contains(line), "{sum}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Tokens: used where they belong, and seen nowhere.
+
+use reqwest::Method;
+use serde_json::json;
+use std::{fs, path::Path, process::Stdio};
+use tierbar_tests::{
+    hub::{GATED, GEMMA, HubStandIn, Options, Server, TOKEN},
+    serving::Data,
+    wait::within,
+};
+use tokio::io::AsyncWriteExt;
+
+/// The files below a folder that hold the text.
+fn holding(folder: &Path, text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            found.extend(holding(&path, text));
+        } else if path.extension().is_none_or(|kind| kind != "gguf")
+            && fs::read(&path).is_ok_and(|bytes| {
+                bytes
+                    .windows(text.len())
+                    .any(|window| window == text.as_bytes())
+            })
+        {
+            found.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_gated_model_is_given_to_those_with_a_token_which_no_other_server_and_no_other_file_sees()
+{
+    let hub = HubStandIn::start(Options::default()).await;
+    let data = Data::empty("")
+        .with("HF_ENDPOINT", &hub.url())
+        .with("RUST_LOG", "trace");
+    let (code, _, stderr) = data.run(&["models", "pull", GATED]).await;
+    assert_eq!(code, Some(1));
+    assert!(
+        stderr.contains("licence") && stderr.contains("hugging-face"),
+        "{stderr}"
+    );
+    assert!(!data.models().join(GEMMA).exists());
+
+    let mut command = data.tierbar(&["secret", "set", "hugging-face"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin
+        .write_all(format!("{TOKEN}\n").as_bytes())
+        .await
+        .unwrap();
+    drop(stdin);
+    assert!(within("the command", child.wait()).await.unwrap().success());
+    let (_, listed, _) = data.run(&["secret", "list"]).await;
+    assert!(
+        listed.contains("in a file") && !listed.contains(TOKEN),
+        "{listed}"
+    );
+
+    let host = data.serve().await;
+    let (code, stdout, stderr) = data.run(&["models", "pull", GATED]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!stdout.contains(TOKEN) && !stderr.contains(TOKEN));
+    assert!(data.models().join(GEMMA).exists());
+    let bearer = format!("Bearer {TOKEN}");
+    let seen = hub.seen();
+    let told = |server| seen.iter().filter(move |seen| seen.server == server);
+    assert!(told(Server::Hub).any(|seen| seen.authorization.as_deref() == Some(&bearer)));
+    assert!(told(Server::Storage).count() > 0);
+    assert!(told(Server::Storage).all(|seen| seen.authorization.is_none()));
+
+    let (_, config) = host.ask(Method::GET, "/tierbar/v1/config", None).await;
+    assert!(!config.to_string().contains(TOKEN));
+    assert_eq!(holding(data.path(), TOKEN), ["secrets.json"]);
+    let arguments = std::process::Command::new("ps")
+        .args(["-eo", "args"])
+        .output()
+        .unwrap();
+    assert!(!String::from_utf8_lossy(&arguments.stdout).contains(TOKEN));
+
+    let (code, _, _) = data.run(&["secret", "rm", "hugging-face"]).await;
+    assert_eq!(code, Some(0));
+    assert_eq!(holding(data.path(), TOKEN), [""; 0]);
+    let (_, body) = host
+        .ask(
+            Method::POST,
+            "/tierbar/v1/downloads",
+            Some(json!({"reference": format!("{GATED}:Q4_K_M")})),
+        )
+        .await;
+    assert_eq!(body["error"]["code"], "access_denied", "{body}");
+}
+
+#[tokio::test]
+async fn a_token_of_the_environment_counts_first() {
+    let hub = HubStandIn::start(Options::default()).await;
+    let data = Data::empty("")
+        .with("HF_ENDPOINT", &hub.url())
+        .with("HF_TOKEN", TOKEN);
+    let (_, listed, _) = data.run(&["secret", "list"]).await;
+    assert!(listed.contains("in the environment"), "{listed}");
+    let (code, _, stderr) = data.run(&["models", "pull", GATED]).await;
+    assert_eq!(code, Some(0), "{stderr}");
+}
