@@ -2,7 +2,7 @@
 
 use crate::{
     folder::file_name,
-    headers::{self, Version, version_of},
+    headers::{self, Version, stamp},
     missing, name,
 };
 use std::{
@@ -33,7 +33,7 @@ pub(crate) struct Found {
 
 impl Found {
     pub(crate) fn size_bytes(&self) -> u64 {
-        self.version.iter().map(|(size, _)| size).sum()
+        self.version.iter().map(|file| file.size).sum()
     }
 
     pub(crate) fn is_named(&self, spec: &str) -> bool {
@@ -95,10 +95,7 @@ pub(crate) fn found(files: Vec<File>) -> Found {
         path: path.clone(),
         incomplete: split.and_then(|split| absent(&split, &files)),
         keeper: *keeper,
-        version: files
-            .iter()
-            .map(|file| version_of(&file.metadata))
-            .collect(),
+        version: files.iter().map(|file| stamp(&file.metadata)).collect(),
         parts: files.into_iter().map(|file| file.path).collect(),
     }
 }
@@ -146,11 +143,11 @@ pub(crate) fn parts_of(path: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// A model that is named by its path and lies where nobody looks: used, but not ours.
+/// A model that is not listed: its path was named, and nobody looks there, or it is there under another name.
 ///
 /// # Errors
 /// As [`parts_of`]; [`Code::ModelMissing`] if it is gone.
-pub(crate) fn elsewhere(path: &Path) -> Result<Found, Error> {
+pub(crate) fn unlisted(path: &Path, keeper: Keeper) -> Result<Found, Error> {
     let parts = parts_of(path)?;
     let version = headers::version(&parts)
         .ok_or_else(|| missing(format!("the model {} is gone", path.display())))?;
@@ -162,7 +159,7 @@ pub(crate) fn elsewhere(path: &Path) -> Result<Found, Error> {
         path: path.to_owned(),
         parts,
         incomplete: None,
-        keeper: Keeper::Folder,
+        keeper,
         version,
     })
 }

@@ -4,6 +4,7 @@ use parking_lot::Mutex;
 use std::{
     collections::{HashMap, HashSet},
     fs, iter,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicUsize, Ordering},
     thread,
@@ -15,8 +16,17 @@ use tierbar_gguf::ProjectorAccount;
 /// Readers at once. Headers lie on a disk: more of them do not make it faster.
 const READERS: usize = 4;
 
-/// Size and time of change of each file that a model lies in: the same means that it has not changed.
-pub(crate) type Version = Vec<(u64, Option<SystemTime>)>;
+/// Of each file that a model lies in.
+pub(crate) type Version = Vec<Stamp>;
+
+/// The same means that the file has not changed, nor given its name to another: those of one repository may well be
+/// of one size, and keep their times when they are moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    pub(crate) size: u64,
+    pub(crate) modified: Option<SystemTime>,
+    number: u64,
+}
 
 type Account = Result<ModelAccount, Error>;
 
@@ -99,10 +109,14 @@ impl Headers {
 
 /// The version of the files, unless one of them is gone.
 pub(crate) fn version(files: &[PathBuf]) -> Option<Version> {
-    let version = |path: &PathBuf| fs::metadata(path).ok().map(|file| version_of(&file));
+    let version = |path: &PathBuf| fs::metadata(path).ok().map(|file| stamp(&file));
     files.iter().map(version).collect()
 }
 
-pub(crate) fn version_of(file: &fs::Metadata) -> (u64, Option<SystemTime>) {
-    (file.len(), file.modified().ok())
+pub(crate) fn stamp(file: &fs::Metadata) -> Stamp {
+    Stamp {
+        size: file.len(),
+        modified: file.modified().ok(),
+        number: file.ino(),
+    }
 }

@@ -4,8 +4,8 @@
 use crate::{
     LibraryOptions,
     files::{File, Found, found, together},
-    folder::{file_name, walk},
-    headers::{Version, version_of},
+    folder::{file_name, is_hidden, walk},
+    headers::{Version, stamp},
     keepers::{self, Kept},
     name, projector, records,
 };
@@ -43,6 +43,26 @@ impl Inventory {
         let by_id = self.models.iter().find(|model| model.id.as_str() == spec);
         by_id.or_else(|| self.models.iter().find(|model| model.is_named(spec)))
     }
+}
+
+/// Who keeps a file that is not listed, such as one that has a second name, or that is named through a link.
+pub(crate) fn keeper_of(options: &LibraryOptions, path: &Path) -> Keeper {
+    let mut taking = Taking::new(options);
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    let own = taking.own.as_ref();
+    let below = own.and_then(|own| Some(folder.as_ref()?.strip_prefix(own).ok()?.to_owned()));
+    let is_own = below.is_some_and(|below| {
+        let name = path.file_name().unwrap_or_default();
+        is_model(name) && !below.iter().chain([name]).any(is_hidden)
+    });
+    taking.keeper(
+        path,
+        if is_own {
+            Keeper::Tierbar
+        } else {
+            Keeper::Folder
+        },
+    )
 }
 
 pub(crate) fn take(options: &LibraryOptions) -> Inventory {
@@ -162,7 +182,7 @@ impl<'a> Taking<'a> {
             return;
         };
         if keeper != Keeper::Ollama && projector::is_named(&path) {
-            let version = vec![version_of(&metadata)];
+            let version = vec![stamp(&metadata)];
             self.inventory.projectors.push((path, version));
             return;
         }
@@ -195,8 +215,7 @@ impl<'a> Taking<'a> {
                     },
                     Err(_) => found_in,
                 });
-        let fetched = || records::read(path).is_some_and(|record| record.fetched.is_some());
-        if found_in == Keeper::Tierbar && keeper != Keeper::Tierbar && fetched() {
+        if found_in == Keeper::Tierbar && keeper != Keeper::Tierbar && records::is_fetched(path) {
             return Keeper::Tierbar;
         }
         keeper

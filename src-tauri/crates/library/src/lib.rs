@@ -293,7 +293,7 @@ impl Library {
             .find(|model| model.parts.contains(&path));
         match listed {
             Some(model) => Ok(model),
-            None => files::elsewhere(&path),
+            None => files::unlisted(&path, inventory::keeper_of(&self.options, &path)),
         }
     }
 }
@@ -305,7 +305,6 @@ fn entry(model: &Found, account: Result<ModelAccount, Error>, projectors: &Proje
     };
     // Other apps' folders are not written to, so nothing of ours is there.
     let recorded = matches!(model.keeper, Keeper::Tierbar | Keeper::Folder);
-    let first_bytes = model.version.first().map_or(0, |(size, _)| *size);
     Entry {
         id: model.id.clone(),
         path: model.path.clone(),
@@ -316,9 +315,11 @@ fn entry(model: &Found, account: Result<ModelAccount, Error>, projectors: &Proje
             .as_ref()
             .ok()
             .and_then(|account| projectors.of(&model.path, account)),
-        record: recorded
-            .then(|| records::current(&model.path, first_bytes))
-            .flatten(),
+        record: model
+            .version
+            .first()
+            .filter(|_| recorded)
+            .and_then(|file| records::current(&model.path, file)),
         account,
     }
 }

@@ -1,7 +1,11 @@
 //! What was fetched, from where, with which hash: one small file beside each model file, `.tierbar/NAME.json`, so that
 //! it travels with the models on an external disk. A split model has one for each part.
 
-use crate::{folder::file_name, headers::version_of, keepers::read_small};
+use crate::{
+    folder::file_name,
+    headers::{Stamp, stamp},
+    keepers::read_small,
+};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::{
@@ -39,6 +43,8 @@ pub struct Record {
 pub struct Hashed {
     pub sha256: String,
     pub at: u64,
+    /// The file's time of change then.
+    pub modified: Option<u64>,
 }
 
 /// Where a file that was fetched came from.
@@ -59,13 +65,22 @@ impl Record {
     }
 
     /// Whether the file is the one that was recorded, as far as size and time tell.
-    fn is_of(&self, file: &fs::Metadata) -> bool {
-        let (size, modified) = version_of(file);
-        let same_time = match (self.modified, modified.and_then(seconds)) {
-            (Some(then), Some(now)) => then.abs_diff(now) <= SAME_TIME_SECONDS,
-            _ => true,
-        };
-        self.size == size && same_time
+    fn is_of(&self, file: &Stamp) -> bool {
+        self.size == file.size && is_same_time(self.modified, file)
+    }
+
+    /// Whether it is the one that was read last, which may have been changed since it was recorded.
+    fn was_read_of(&self, file: &Stamp) -> bool {
+        let hashed = self.hashed.as_ref();
+        self.size == file.size && hashed.is_some_and(|hashed| is_same_time(hashed.modified, file))
+    }
+}
+
+/// Also where one of the two is not known.
+fn is_same_time(then: Option<u64>, file: &Stamp) -> bool {
+    match (then, file.modified.and_then(seconds)) {
+        (Some(then), Some(now)) => then.abs_diff(now) <= SAME_TIME_SECONDS,
+        _ => true,
     }
 }
 
@@ -74,15 +89,25 @@ pub(crate) fn read(path: &Path) -> Option<Record> {
     serde_json::from_slice(&read_small(&place(path)?)?).ok()
 }
 
-/// The record of the file if it still is that file: of one that a user put in its place nothing is known.
-pub(crate) fn current(path: &Path, size: u64) -> Option<Record> {
-    read(path).filter(|record| record.size == size)
+/// The record of the file if it still is that file: of one that a user put in its place nothing is known, even if it is
+/// of the same size.
+pub(crate) fn current(path: &Path, file: &Stamp) -> Option<Record> {
+    read(path).filter(|record| record.is_of(file) || record.was_read_of(file))
+}
+
+/// Whether the file is one that we fetched, and no other was put in its place since.
+pub(crate) fn is_fetched(path: &Path) -> bool {
+    let Ok(file) = fs::metadata(path) else {
+        return false;
+    };
+    let unchanged = |record: &Record| record.fetched.is_some() && record.is_of(&stamp(&file));
+    read(path).is_some_and(|record| unchanged(&record))
 }
 
 /// Writes down where the file came from.
 pub(crate) fn fetched(path: &Path, origin: Origin) -> Result<(), Error> {
     let file = fs::metadata(path).map_err(|error| unwritten(path, &error))?;
-    let (size, modified) = version_of(&file);
+    let Stamp { size, modified, .. } = stamp(&file);
     let mut url = origin.url;
     url.set_query(None);
     url.set_fragment(None);
@@ -107,7 +132,7 @@ pub(crate) fn fetched(path: &Path, origin: Origin) -> Result<(), Error> {
 /// has been changed since.
 pub(crate) fn expected(path: &Path) -> Option<String> {
     let record = read(path)?;
-    let file = fs::metadata(path).ok()?;
+    let file = stamp(&fs::metadata(path).ok()?);
     (record.fetched.is_some() || record.is_of(&file))
         .then_some(record.sha256)
         .flatten()
@@ -116,17 +141,18 @@ pub(crate) fn expected(path: &Path) -> Option<String> {
 /// Writes down that the file was read from end to end.
 pub(crate) fn hashed(path: &Path, sha256: &str) -> Result<(), Error> {
     let file = fs::metadata(path).map_err(|error| unwritten(path, &error))?;
-    let (size, modified) = version_of(&file);
+    let file = stamp(&file);
     let known = read(path).filter(|record| record.fetched.is_some() || record.is_of(&file));
     let mut record = known.unwrap_or(Record {
-        size,
-        modified: modified.and_then(seconds),
+        size: file.size,
+        modified: file.modified.and_then(seconds),
         sha256: Some(sha256.to_owned()),
         ..Record::default()
     });
     record.hashed = Some(Hashed {
         sha256: sha256.to_owned(),
         at: seconds(SystemTime::now()).unwrap_or(0),
+        modified: file.modified.and_then(seconds),
     });
     write(path, &record)
 }

@@ -68,7 +68,7 @@ fn ours(model: &Found) -> Result<(), Error> {
     let (whose, how) = match model.keeper {
         Keeper::Tierbar => return Ok(()),
         Keeper::Folder => (
-            "is outside the models folder and only used from there",
+            "is no model of the models folder",
             "delete the file where it is, or remove its folder from `library.folders`".to_owned(),
         ),
         Keeper::LmStudio => (

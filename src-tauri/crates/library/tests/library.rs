@@ -94,6 +94,11 @@ fn a_header_is_read_again_only_when_the_file_has_changed() {
     shows("NEW2");
     write(&path, "LONGER", 30);
     shows("LONG");
+    // Another file in its place, of the same size and time.
+    let other = folder.path().join("other");
+    write(&other, "OTHERS", 30);
+    fs::rename(&other, &path).unwrap();
+    shows("OTHE");
 }
 
 #[test]

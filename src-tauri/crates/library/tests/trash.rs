@@ -141,13 +141,58 @@ fn a_model_that_is_loaded_is_not_deleted() {
     assert_eq!(library.list().unwrap()[0].parts.len(), 2);
 }
 
+#[cfg_attr(
+    target_vendor = "apple",
+    ignore = "the Trash of macOS is the user's own"
+)]
+#[test]
+fn what_is_ours_is_deleted_by_any_name_that_leads_to_it() {
+    let test = "what_is_ours_is_deleted_by_any_name_that_leads_to_it";
+    apart(test, "data", |room| {
+        let models = room.join("models");
+        let first = write(&models, "a.gguf");
+        fs::hard_link(&first, models.join("b.gguf")).unwrap();
+        write(&models, "one/two/deep.gguf");
+        write(&models, "mmproj-F16.gguf");
+        write(&models, "c.gguf");
+        symlink(&models, room.join("way")).unwrap();
+        let library = Library::new(models.clone());
+        let way = room.join("way/c.gguf");
+        let loaded = library.remove("b", true, &[first]).unwrap_err();
+        assert_eq!(loaded.code, Code::ModelInUse);
+        for spec in [
+            "b",
+            "one/two/deep",
+            "mmproj-F16.gguf",
+            way.to_str().unwrap(),
+        ] {
+            assert!(library.remove(spec, false, &[]).unwrap().trashed, "{spec}");
+        }
+        assert_eq!(names(&models), ["a.gguf", "one"]);
+        assert_eq!(names(&models.join("one/two")), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn what_is_no_model_is_not_deleted() {
+    let room = tempfile::tempdir().unwrap();
+    let models = room.path().join("models");
+    let library = Library::new(models.clone());
+    for name in ["notes.txt", "m.gguf.part", ".hidden.gguf", ".cache/m.gguf"] {
+        let path = write(&models, name);
+        let error = library.remove(name, true, &[]).unwrap_err();
+        assert_eq!(error.code, Code::NotOurs, "{name}");
+        assert!(path.is_file());
+    }
+}
+
 #[test]
 fn what_others_keep_is_never_deleted_and_it_is_said_how_they_do_it() {
     let room = tempfile::tempdir().unwrap();
     let at = |name: &str| room.path().join(name);
     fs::create_dir(at("models")).unwrap();
     let hash = "ab".repeat(32);
-    write(&at("ollama/blobs"), &format!("sha256-{hash}"));
+    let blob = write(&at("ollama/blobs"), &format!("sha256-{hash}"));
     let manifest = at("ollama/manifests/registry.ollama.ai/library/gemma3/1b");
     fs::create_dir_all(manifest.parent().unwrap()).unwrap();
     let layer = "application/vnd.ollama.image.model";
@@ -158,6 +203,7 @@ fn what_others_keep_is_never_deleted_and_it_is_said_how_they_do_it() {
     write(&at("hub/models--o--r/snapshots/1"), "hub.gguf");
     let outside = write(&at("outside"), "outside.gguf");
     symlink(at("lm/p"), at("models/linked")).unwrap();
+    let linked = at("models/linked/r/lm.gguf");
     let library = Library::new(LibraryOptions {
         models_dir: at("models"),
         folders: vec![at("added")],
@@ -177,6 +223,9 @@ fn what_others_keep_is_never_deleted_and_it_is_said_how_they_do_it() {
         ("lm", "LM Studio"),
         ("hub", "hf cache rm"),
         (outside.to_str().unwrap(), "where it is"),
+        // Also by another way to it.
+        (linked.to_str().unwrap(), "LM Studio"),
+        (blob.to_str().unwrap(), "ollama rm"),
     ] {
         let error = refused(spec);
         assert_eq!(error.code, Code::NotOurs, "{spec}: {error}");

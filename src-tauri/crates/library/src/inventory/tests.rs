@@ -250,4 +250,10 @@ fn what_lies_in_another_apps_folder_is_the_apps_however_it_is_reached() {
     };
     records::fetched(&at("lm/publisher/a.gguf"), origin).unwrap();
     assert_eq!(ids(&options)[0].1, Keeper::Tierbar);
+    // The app has fetched it again since, and so it is the app's.
+    let file = fs::File::create(at("lm/publisher/a.gguf")).unwrap();
+    file.set_len(18).unwrap();
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(60);
+    file.set_modified(later).unwrap();
+    assert_eq!(ids(&options)[0].1, Keeper::LmStudio);
 }

@@ -35,12 +35,42 @@ fn a_record_says_where_a_file_came_from_without_secrets() {
     assert_eq!(names, ["m.gguf.json"]);
 }
 
+/// The record that is shown of the file as it is now.
+fn shown(path: &Path) -> Option<Record> {
+    current(path, &stamp(&fs::metadata(path).unwrap()))
+}
+
+/// Sets the file's time of change, in seconds from now.
+fn set_time(path: &Path, seconds: u64) {
+    let time = SystemTime::now() + Duration::from_secs(seconds);
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_modified(time).unwrap();
+}
+
 #[test]
 fn a_record_of_another_file_of_that_name_is_not_shown() {
-    let (_folder, path) = file("four");
+    let (folder, path) = file("four");
     fetched(&path, origin()).unwrap();
-    assert!(current(&path, 4).is_some());
-    assert_eq!(current(&path, 5), None);
+    assert!(shown(&path).is_some() && is_fetched(&path));
+    // Another one of the same size, by its time.
+    let other = folder.path().join("other");
+    fs::write(&other, "five").unwrap();
+    set_time(&other, 100);
+    fs::rename(&other, &path).unwrap();
+    assert_eq!(shown(&path), None);
+    assert!(!is_fetched(&path));
+    // Once all of it was read, what is known of it is: also that it is not what was fetched.
+    hashed(&path, "bb").unwrap();
+    let record = shown(&path).unwrap();
+    assert_eq!(
+        (record.sha256.as_deref(), record.last_sha256()),
+        (Some("aa"), Some("bb"))
+    );
+    assert!(!is_fetched(&path));
+    set_time(&path, 50);
+    assert_eq!(shown(&path), None);
+    fs::write(&path, "longer").unwrap();
+    assert_eq!(shown(&path), None);
 }
 
 #[test]
@@ -79,19 +109,14 @@ fn a_file_of_the_longest_name_has_a_record_too() {
 #[test]
 fn what_was_fetched_should_stay_what_it_was_and_what_was_not_may_be_replaced() {
     let (_folder, path) = file("four");
-    let later = |seconds| {
-        let time = SystemTime::now() + Duration::from_secs(seconds);
-        let file = File::options().write(true).open(&path).unwrap();
-        file.set_modified(time).unwrap();
-    };
     hashed(&path, "bb").unwrap();
     assert_eq!(expected(&path).as_deref(), Some("bb"));
-    later(100);
+    set_time(&path, 100);
     assert_eq!(expected(&path), None);
     hashed(&path, "cc").unwrap();
     assert_eq!(expected(&path).as_deref(), Some("cc"));
     fetched(&path, origin()).unwrap();
-    later(200);
+    set_time(&path, 200);
     assert_eq!(expected(&path).as_deref(), Some("aa"));
     hashed(&path, "dd").unwrap();
     let record = read(&path).unwrap();
