@@ -67,6 +67,7 @@ impl ModelSource for Scripted {
                 context: CONTEXT,
                 kv_cache: KvCache::F16,
                 threads: 0,
+                gpu_layers: None,
                 plan: LoadPlan {
                     placement: Placement::Resident,
                     lines: vec![Line {

@@ -163,6 +163,14 @@ impl Serving {
         self.child.id().expect("a running host")
     }
 
+    /// Kills it with SIGKILL and waits until it is gone.
+    ///
+    /// # Panics
+    /// If it cannot be killed.
+    pub async fn kill(mut self) {
+        self.child.kill().await.expect("its end");
+    }
+
     /// Sends a request with the token.
     ///
     /// # Panics

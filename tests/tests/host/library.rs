@@ -68,7 +68,7 @@ async fn a_model_is_listed_with_its_tiers_and_the_verdict_for_their_context() {
         data.path().join("speeds.json").exists().then_some(())
     })
     .await;
-    drop(host);
+    host.kill().await;
     let host = data.serve().await;
     let (_, verdict) = host.ask(Method::GET, &fit, None).await;
     assert_eq!(verdict["speed"]["measured"], measured);

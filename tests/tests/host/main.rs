@@ -7,6 +7,7 @@ mod bad_input;
 mod commands;
 mod configuration;
 mod ends;
+mod gpu;
 mod library;
 mod pulls;
 mod secrets;

@@ -205,7 +205,7 @@ async fn an_interrupted_pull_is_paused_and_the_same_command_goes_on_with_it() {
     // A host does not go on with what its user has paused.
     let host = data.serve().await;
     assert_eq!(downloads(&host).await[0].state, DownloadState::Paused);
-    drop(host);
+    host.kill().await;
     hub.set_rate(0);
     let (code, _, stderr) = data.run(&["models", "pull", Q4_1]).await;
     assert_eq!(code, Some(0), "{stderr}");
@@ -305,15 +305,14 @@ async fn what_cannot_run_here_is_refused_with_the_figures_unless_it_is_wanted_an
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("--anyway"), "{stderr}");
     assert!(!data.models().join(SMOLLM2).exists());
-    {
-        let host = data.serve().await;
-        let (status, body) = download(&host, json!({"reference": Q4_1})).await;
-        assert_eq!(
-            (status, &body["error"]["code"]),
-            (503, &json!("over_budget"))
-        );
-        assert!(body["error"]["needed_bytes"].as_u64() > body["error"]["budget_bytes"].as_u64());
-    }
+    let host = data.serve().await;
+    let (status, body) = download(&host, json!({"reference": Q4_1})).await;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (503, &json!("over_budget"))
+    );
+    assert!(body["error"]["needed_bytes"].as_u64() > body["error"]["budget_bytes"].as_u64());
+    host.kill().await;
     let (code, _, stderr) = data.run(&["models", "pull", Q4_1, "--anyway"]).await;
     assert_eq!(code, Some(0), "{stderr}");
     assert!(is_whole(&data, SMOLLM2));
@@ -324,8 +323,8 @@ async fn what_the_volume_has_no_room_for_is_refused_before_the_first_byte() {
     let hub = hub().await;
     hub.change(PUBLIC, |repository| {
         repository.entries.push(json!({
-            "type": "file", "path": "huge-Q8_0.gguf", "oid": "0".repeat(40), "size": 1_u64 << 50,
-            "lfs": {"oid": "0".repeat(64), "size": 1_u64 << 50, "pointerSize": 134},
+            "type": "file", "path": "huge-Q8_0.gguf", "oid": "0".repeat(40), "size": 1_u64 << 42,
+            "lfs": {"oid": "0".repeat(64), "size": 1_u64 << 42, "pointerSize": 134},
         }));
     });
     let data = of(&hub);

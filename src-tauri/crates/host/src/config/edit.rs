@@ -17,8 +17,19 @@ pub(crate) fn merge(text: &str, patch: &Map<String, Value>) -> Result<String, Er
         )
         .hint("repair the file first")
     })?;
+    // The comments at the end would otherwise come to stand below what is added there, as if they spoke of it.
+    let comments = document.trailing().as_str().unwrap_or_default().to_owned();
+    document.set_trailing("");
+    let body = document.to_string();
     apply(document.as_table_mut(), patch, "")?;
-    Ok(document.to_string())
+    let edited = document.to_string();
+    Ok(match edited.strip_prefix(&body) {
+        Some(added) if !added.is_empty() && !comments.trim().is_empty() => {
+            let (comments, added) = (comments.trim_end(), added.trim_start_matches('\n'));
+            format!("{body}{comments}\n\n{added}")
+        }
+        _ => edited + &comments,
+    })
 }
 
 /// The error of a merged text, less the line that the sender of a patch has never seen.

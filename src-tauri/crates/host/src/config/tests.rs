@@ -258,3 +258,24 @@ fn a_linked_file_stays_a_link() {
     assert!(path.is_symlink());
     assert_eq!(fs::read_to_string(&real).unwrap(), "models_dir = \"/m\"\n");
 }
+
+#[test]
+fn comments_at_the_end_stay_above_what_is_added() {
+    let folders = json!({"library": {"folders": ["/models"]}});
+    let added = "[library]\nfolders = [\"/models\"]\n";
+    for (before, after) in [
+        ("# mine\n", format!("# mine\n\n{added}")),
+        (
+            "[tiers.fast]\nmodel = \"a\"\n\n# the end\n",
+            format!("[tiers.fast]\nmodel = \"a\"\n\n# the end\n\n{added}"),
+        ),
+        ("", added.to_owned()),
+    ] {
+        let (_home, file) = opened(before);
+        assert_eq!(patch(&file, &folders).unwrap(), after);
+    }
+    // What is changed before them leaves them where they are.
+    let (_home, file) = opened("[library]\nfolders = []\n# the end\n");
+    let changed = patch(&file, &folders).unwrap();
+    assert_eq!(changed, format!("{added}# the end\n"));
+}

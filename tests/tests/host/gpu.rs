@@ -1,0 +1,57 @@
+//! What of a model the GPU is given, on simulated Macs.
+
+use super::FAST;
+use serde_json::Value;
+use tierbar_core::TierState;
+use tierbar_tests::serving::Data;
+
+/// The share that the starter model's verdict tells, and the arguments of the worker that then loads it.
+async fn loaded_beside(working_set: &str) -> (Value, String) {
+    let data = Data::new(FAST).with("TIERBAR_SIMULATE_METAL", working_set);
+    let host = data.serve().await;
+    let (_, models) = host
+        .ask(reqwest::Method::GET, "/tierbar/v1/models", None)
+        .await;
+    let share = models[0]["fit"]["gpu"].clone();
+    let answer = host
+        .chat("fast", serde_json::json!({"max_tokens": 1}))
+        .await;
+    assert_eq!(answer.status(), 200);
+    let tier = host
+        .tier_when("fast", |tier| tier.state == TierState::Ready)
+        .await;
+    let ps = std::process::Command::new("ps")
+        .args(["-ww", "-o", "args=", "-p", &tier.pid.unwrap().to_string()])
+        .output()
+        .unwrap();
+    (share, String::from_utf8(ps.stdout).unwrap())
+}
+
+#[tokio::test]
+async fn a_working_set_too_small_for_the_model_gets_the_layers_that_the_verdict_tells() {
+    let (share, arguments) = loaded_beside("700MiB").await;
+    let layers = share["layers"].as_u64().unwrap();
+    assert!((1..30).contains(&layers), "{share}");
+    assert!(
+        arguments
+            .trim_end()
+            .ends_with(&format!(" --gpu-layers {layers}")),
+        "{arguments}"
+    );
+}
+
+#[tokio::test]
+async fn a_model_that_the_gpu_holds_whole_and_a_machine_without_one_need_no_argument() {
+    let (share, arguments) = loaded_beside("11.8GiB").await;
+    assert_eq!(share["layers"], share["layers_all"]);
+    assert!(
+        arguments.contains("--model ") && !arguments.contains("--gpu-layers"),
+        "{arguments}"
+    );
+    let (share, arguments) = loaded_beside("0").await;
+    assert!(share.is_null(), "{share}");
+    assert!(
+        arguments.contains("--model ") && !arguments.contains("--gpu-layers"),
+        "{arguments}"
+    );
+}
