@@ -218,9 +218,14 @@ impl Entry {
         }
     }
 
-    /// Takes over the files that an earlier try has fetched whole.
+    /// Takes over the files that an earlier try has fetched whole. Once it was done, they may have been damaged or
+    /// replaced: those that have a hash are read again.
     pub(super) fn inherit(&mut self, old: &Self) {
+        let done = matches!(old.standing, Standing::Done);
         for (file, part) in self.job.files.iter().zip(&mut self.parts) {
+            if done && file.sha256.is_some() {
+                continue;
+            }
             let mut files = old.job.files.iter().zip(&old.parts);
             if let Some((earlier, left)) = files.find(|(it, _)| it.dest == file.dest) {
                 // Of a file without a hash it counts where it came from.

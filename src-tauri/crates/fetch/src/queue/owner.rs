@@ -135,6 +135,10 @@ impl Owner {
                     task.phase = Phase::Connecting;
                 }
             }
+            What::Lost { file } => {
+                let part = &mut entry.parts[file];
+                (part.whole, part.received) = (None, 0);
+            }
             What::Landing => {
                 if let Some(task) = &mut entry.task {
                     task.landing = true;

@@ -51,6 +51,10 @@ pub(super) enum What {
         file: usize,
         whole: Whole,
     },
+    /// A file that was here is gone.
+    Lost {
+        file: usize,
+    },
     /// All files are here, and cancelling it has no effect any more.
     Landing,
     Ended(Result<(), Error>),
@@ -117,7 +121,12 @@ impl Run {
         for file in 0..self.job.files.len() {
             let whole = match self.parts[file].whole.take() {
                 Some(whole) if still_there(&self.job.files[file], &whole).await => whole,
-                _ => self.file(file).await?,
+                Some(_) => {
+                    self.parts[file].received = 0;
+                    self.tell(What::Lost { file });
+                    self.file(file).await?
+                }
+                None => self.file(file).await?,
             };
             fetched.push(whole.fetched());
         }

@@ -105,9 +105,27 @@ async fn a_failed_one_makes_way_for_another_try_which_goes_on_from_what_has_arri
     stage.until("a", Done).await;
     std::fs::remove_file(stage.dest("a")).unwrap();
     stage.queue.add(stage.job("a", &["a"])).await.unwrap();
-    stage.call().await.finish();
+    let call = stage.call().await;
+    call.tell(0, Phase::Receiving);
+    assert_eq!(stage.until("a", Downloading).await.received_bytes, 0);
+    call.finish();
     stage.until("a", Done).await;
     assert_eq!(stage.list().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_done_one_that_is_asked_for_again_is_compared_with_its_hash_again() {
+    let mut stage = Stage::new(1);
+    let mut job = stage.job("a", &["a"]);
+    job.files[0].sha256 = Some("00".repeat(32));
+    stage.queue.add(job.clone()).await.unwrap();
+    stage.call().await.finish();
+    stage.until("a", Done).await;
+    let (status, _) = stage.queue.add(job).await.unwrap();
+    assert_eq!(status.received_bytes, 0);
+    // The transfer reads what is there.
+    stage.call().await.finish();
+    stage.until("a", Done).await;
 }
 
 /// Whether another try fetches a file again that an earlier one had whole, after `change` to what is asked for.
