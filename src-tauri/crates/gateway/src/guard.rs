@@ -123,7 +123,7 @@ fn preflight(request: &Request<Body>) -> Response {
     let headers = response.headers_mut();
     headers.insert(
         header::ACCESS_CONTROL_ALLOW_METHODS,
-        HeaderValue::from_static("GET, POST, PATCH, DELETE"),
+        HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE"),
     );
     // Whatever it wants to send: clients add headers of their own, and none of them opens anything but the token.
     if let Some(wanted) = request
