@@ -36,8 +36,7 @@ pub struct Desk {
     pub display: Display,
     bus: SessionBus,
     theme: Option<&'static str>,
-    /// For `HF_ENDPOINT`.
-    hub: Option<String>,
+    environment: Vec<(&'static str, String)>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -72,7 +71,7 @@ impl Desk {
             bus,
             folder,
             theme,
-            hub: None,
+            environment: Vec::new(),
             _turn: turn,
         };
         symlink(
@@ -85,9 +84,9 @@ impl Desk {
         desk
     }
 
-    /// Has programs that are started from here on ask this hub.
-    pub fn use_hub(&mut self, url: &str) {
-        self.hub = Some(url.to_owned());
+    /// Sets a variable for programs that are started from here on.
+    pub fn set(&mut self, name: &'static str, value: impl Into<String>) {
+        self.environment.push((name, value.into()));
     }
 
     #[must_use]
@@ -150,13 +149,12 @@ impl Desk {
             .env("DISPLAY", &self.display.name)
             .env("DBUS_SESSION_BUS_ADDRESS", &self.bus.address)
             .env("NO_AT_BRIDGE", "1")
+            .env("TIERBAR_SECRETS", "file")
+            // Nobody listens on the discard port.
+            .env("HF_ENDPOINT", "http://127.0.0.1:9")
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .kill_on_drop(true);
-        // Without one, nobody: the discard port.
-        let hub = self.hub.as_deref().unwrap_or("http://127.0.0.1:9");
-        command
-            .env("HF_ENDPOINT", hub)
-            .env("TIERBAR_SECRETS", "file");
         if let Some(theme) = self.theme {
             command.env("GTK_THEME", theme);
         }

@@ -177,7 +177,7 @@ async fn a_running_download_is_shown_in_the_menu_until_it_has_ended() {
     })
     .await;
     let mut desk = Desk::new().await;
-    desk.use_hub(&hub.url());
+    desk.set("HF_ENDPOINT", hub.url());
     let app = desk.start_app().await;
     let wish = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
     desk.ask("/tierbar/v1/downloads", &wish).await;

@@ -6,6 +6,7 @@ use std::path::Path;
 use tierbar_tests::{
     binaries::{program, source},
     desk::Desk,
+    hub::{HubStandIn, Options},
     wait::until,
     web_driver::{DrivenApp, SETTINGS},
 };
@@ -60,7 +61,8 @@ async fn main() {
 
 /// The windows, light or in a dark theme.
 async fn windows(folder: &Path, theme: Option<&'static str>) {
-    let desk = Desk::with_theme(theme).await;
+    let mut desk = Desk::with_theme(theme).await;
+    desk.set("TIERBAR_SIMULATE_RAM", "16GiB");
     let look = if theme.is_some() { "dark" } else { "light" };
     let app = DrivenApp::start(&desk).await;
     for (asked, question) in QUESTIONS.iter().enumerate() {
@@ -78,11 +80,20 @@ async fn windows(folder: &Path, theme: Option<&'static str>) {
         app.click("settings-nav-tiers").await;
         app.element("settings-tier-fast-context").await;
         save(&folder.join("settings-light.png"), &app.picture().await);
+        app.click("settings-nav-models").await;
+        app.element("offer").await;
+        save(&folder.join("models-light.png"), &app.picture().await);
     }
 }
 
 async fn tray_menu(folder: &Path) {
-    let desk = Desk::with_theme(None).await;
+    let hub = HubStandIn::start(Options {
+        rate: 8_000_000,
+        ..Options::default()
+    })
+    .await;
+    let mut desk = Desk::with_theme(None).await;
+    desk.set("HF_ENDPOINT", hub.url());
     desk.tray.leave().await;
     desk.display.paint(0x5b_6b_8c);
     let settings = desk.home().join(".config/xfce4/xfconf/xfce-perchannel-xml");
@@ -113,6 +124,14 @@ async fn tray_menu(folder: &Path) {
     desk.complete(&json!({
         "model": "fast", "max_tokens": 64, "messages": [{"role": "user", "content": QUESTIONS[0]}],
     }))
+    .await;
+    // And a download.
+    let wish = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
+    desk.ask("/tierbar/v1/downloads", &wish).await;
+    until("a tenth of it", async || {
+        let download = desk.status().await.downloads.into_iter().next()?;
+        (download.received_bytes > download.total_bytes? / 10).then_some(())
+    })
     .await;
 
     let (width, panel) = (1440_u16, 28_u16);
