@@ -32,10 +32,16 @@ impl Name {
 
     /// The file in which the program that it belongs to keeps it. The rules of `huggingface_hub`'s `constants.py`.
     pub(crate) fn own_file(self, environment: &Environment) -> Option<PathBuf> {
+        let set = |variable: &str| {
+            let value = environment(variable).filter(|value| !value.is_empty());
+            value.map(PathBuf::from)
+        };
         let folder = |variable: &str| {
-            environment(variable)
-                .filter(|value| !value.is_empty())
-                .map(PathBuf::from)
+            let path = set(variable)?;
+            match path.strip_prefix("~") {
+                Ok(rest) => Some(set("HOME")?.join(rest)),
+                Err(_) => Some(path),
+            }
         };
         match self {
             Self::HuggingFace => folder("HF_TOKEN_PATH").or_else(|| {

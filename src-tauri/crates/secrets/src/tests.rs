@@ -146,6 +146,11 @@ fn hugging_faces_own_file_is_where_its_variables_say() {
             Some(expected)
         );
     }
+    let from_home = [("HF_HOME", "~/.cache/huggingface"), all[3]];
+    assert_eq!(
+        get(&secrets(home.path(), &from_home)).as_deref(),
+        Some("user/.cache/huggingface/token")
+    );
     assert_eq!(get(&secrets(home.path(), &[])), None);
 }
 

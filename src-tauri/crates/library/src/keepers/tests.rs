@@ -180,6 +180,7 @@ fn the_environment_says_where_apps_keep_their_models() {
     assert_eq!(hub(&all[1..]), "/b");
     assert_eq!(hub(&all[2..]), "/c/hub");
     assert_eq!(hub(&all[3..]), "/d/huggingface/hub");
+    assert_eq!(hub(&[("HF_HOME", "~/x")]), "/home/u/x/hub");
     // What is empty or relative says nothing.
     assert_eq!(with(&[("OLLAMA_MODELS", ""), ("HF_HOME", "hf")]), usual);
 }
