@@ -1,5 +1,6 @@
 //! Walking a folder: bounded, through links, never in a circle.
 
+use crate::headers::{Stamp, stamp};
 use std::{
     collections::{HashSet, VecDeque},
     ffi::{OsStr, OsString},
@@ -8,12 +9,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// A link to a folder, to a file that is wanted, or to nothing now; and what was there. The system does not tell of
+/// changes where it leads.
+pub(crate) type Link = (PathBuf, Option<Stamp>);
+
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
     /// A folder's files before those of the folders in it; within a folder by name. May hold what is no regular file.
     pub(crate) files: Vec<PathBuf>,
     /// The folder itself first.
     pub(crate) folders: Vec<PathBuf>,
+    pub(crate) links: Vec<Link>,
     /// There was more than `limit`.
     pub(crate) cut: bool,
 }
@@ -51,11 +57,17 @@ pub(crate) fn walk(
         for (name, kind) in names {
             let path = folder.join(&name);
             let is_folder = match kind {
-                kind if kind.is_symlink() => match fs::metadata(&path) {
-                    Ok(target) => target.is_dir(),
-                    // It leads nowhere.
-                    Err(_) => continue,
-                },
+                kind if kind.is_symlink() => {
+                    let target = fs::metadata(&path).ok();
+                    if target.as_ref().is_none_or(fs::Metadata::is_dir) || wanted(&name) {
+                        let there = target.as_ref().map(stamp);
+                        walked.links.push((path.clone(), there));
+                    }
+                    match target {
+                        Some(target) => target.is_dir(),
+                        None => continue,
+                    }
+                }
                 kind => kind.is_dir(),
             };
             if is_folder {

@@ -109,8 +109,12 @@ impl Headers {
 
 /// The version of the files, unless one of them is gone.
 pub(crate) fn version(files: &[PathBuf]) -> Option<Version> {
-    let version = |path: &PathBuf| fs::metadata(path).ok().map(|file| stamp(&file));
-    files.iter().map(version).collect()
+    files.iter().map(|path| stamp_at(path)).collect()
+}
+
+/// That of what is at the path, through links; `None` if nothing is.
+pub(crate) fn stamp_at(path: &Path) -> Option<Stamp> {
+    fs::metadata(path).ok().map(|file| stamp(&file))
 }
 
 pub(crate) fn stamp(file: &fs::Metadata) -> Stamp {

@@ -4,7 +4,7 @@
 use crate::{
     LibraryOptions,
     files::{File, Found, found, together},
-    folder::{file_name, is_hidden, walk},
+    folder::{Link, Walked, file_name, is_hidden, walk},
     headers::{Version, stamp},
     keepers::{self, Kept},
     name, projector, records,
@@ -32,6 +32,7 @@ pub(crate) struct Inventory {
     pub(crate) projectors: Vec<(PathBuf, Version)>,
     /// Every folder that was read.
     pub(crate) folders: Vec<PathBuf>,
+    pub(crate) links: Vec<Link>,
     pub(crate) notices: Vec<String>,
     /// Why the models folder could not be read.
     pub(crate) own: Option<Error>,
@@ -68,20 +69,12 @@ pub(crate) fn keeper_of(options: &LibraryOptions, path: &Path) -> Keeper {
 pub(crate) fn take(options: &LibraryOptions) -> Inventory {
     let mut taking = Taking::new(options);
     match walk(&options.models_dir, OWN_DEPTH, MOST, is_model) {
-        Ok(walked) => {
-            taking.told_if_cut(walked.cut, &options.models_dir);
-            taking.inventory.folders.extend(walked.folders);
-            taking.add(walked.files, Keeper::Tierbar);
-        }
+        Ok(walked) => taking.add(walked, &options.models_dir, Keeper::Tierbar),
         Err(error) => taking.inventory.own = Some(unreadable(&options.models_dir, &error)),
     }
     for folder in &options.folders {
         match walk(folder, ADDED_DEPTH, MOST, is_model) {
-            Ok(walked) => {
-                taking.told_if_cut(walked.cut, folder);
-                taking.inventory.folders.extend(walked.folders);
-                taking.add(walked.files, Keeper::Folder);
-            }
+            Ok(walked) => taking.add(walked, folder, Keeper::Folder),
             Err(error) => taking.inventory.notices.push(format!(
                 "The folder {} cannot be read, so its models are not listed: {error}. Connect its volume, or remove \
                  it from `library.folders`.",
@@ -92,9 +85,7 @@ pub(crate) fn take(options: &LibraryOptions) -> Inventory {
     if options.other_apps {
         for folder in &options.apps.lm_studio {
             if let Ok(walked) = walk(folder, ADDED_DEPTH, MOST, is_model) {
-                taking.told_if_cut(walked.cut, folder);
-                taking.inventory.folders.extend(walked.folders);
-                taking.add(walked.files, Keeper::LmStudio);
+                taking.add(walked, folder, Keeper::LmStudio);
             }
         }
         for folder in &options.apps.ollama {
@@ -162,13 +153,17 @@ impl<'a> Taking<'a> {
     fn keep(&mut self, kept: Kept, folder: &Path, keeper: Keeper) {
         self.told_if_cut(kept.cut, folder);
         self.inventory.folders.extend(kept.folders);
+        self.inventory.links.extend(kept.links);
         for (path, name) in kept.files {
             self.add_file(path, name, keeper);
         }
     }
 
-    fn add(&mut self, files: Vec<PathBuf>, found_in: Keeper) {
-        for path in files {
+    fn add(&mut self, walked: Walked, folder: &Path, found_in: Keeper) {
+        self.told_if_cut(walked.cut, folder);
+        self.inventory.folders.extend(walked.folders);
+        self.inventory.links.extend(walked.links);
+        for path in walked.files {
             let keeper = self.keeper(&path, found_in);
             let name = file_name(&path);
             self.add_file(path, name, keeper);

@@ -4,7 +4,7 @@
 //! whose layer of type `application/vnd.ollama.image.model` names the file in `blobs/` by its sha256. The cache of
 //! `huggingface_hub`: `models--OWNER--REPOSITORY/snapshots/REVISION/FILE`, links into `blobs/`.
 
-use crate::folder::{Walked, file_name, walk};
+use crate::folder::{Link, Walked, file_name, walk};
 use serde::Deserialize;
 use std::{
     ffi::OsString,
@@ -38,7 +38,9 @@ impl AppFolders {
     fn by(home: &Path, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let set = |name: &str| {
             let path = PathBuf::from(variable(name)?);
-            path.is_absolute().then_some(path)
+            // A `~` that no shell has seen, as `huggingface_hub` reads it.
+            let rest = path.strip_prefix("~").map(|rest| home.join(rest));
+            rest.ok().or_else(|| path.is_absolute().then_some(path))
         };
         let ollama = set("OLLAMA_MODELS").unwrap_or_else(|| home.join(".ollama/models"));
         let cache = || set("XDG_CACHE_HOME").unwrap_or_else(|| home.join(".cache"));
@@ -95,12 +97,14 @@ struct LmStudioSettings {
 pub(crate) struct Kept {
     pub(crate) files: Vec<(PathBuf, String)>,
     pub(crate) folders: Vec<PathBuf>,
+    pub(crate) links: Vec<Link>,
     pub(crate) cut: bool,
 }
 
 impl Kept {
     fn take(&mut self, walked: Walked) -> Vec<PathBuf> {
         self.folders.extend(walked.folders);
+        self.links.extend(walked.links);
         self.cut |= walked.cut;
         walked.files
     }

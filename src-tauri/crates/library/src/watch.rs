@@ -1,14 +1,15 @@
 //! The list of models, kept up to date: one task scans again when models appear, vanish or change.
 //!
 //! The system tells of changes in the folders that the last scan has read. Places that are not there now (a volume
-//! that is not connected) are looked for every few seconds, and where the system watches no more folders, all are.
+//! that is not connected) are looked for every few seconds, as is what links lead to; and where the system watches no
+//! more folders, all are.
 
 mod attach;
 
-use crate::{Library, Scan};
+use crate::{Library, Scan, folder::Link, headers::stamp_at};
 use attach::{Attached, Bell};
 use std::{
-    fs,
+    fs, mem,
     os::unix::fs::MetadataExt,
     path::PathBuf,
     sync::{
@@ -144,10 +145,10 @@ impl Owner {
             let library = self.library.borrow_and_update().clone();
             let places = places(&library);
             let work = spawn_blocking(move || {
-                let scan = scan(&library, &mut attached);
-                (scan, attached)
+                let (scan, links) = scan(&library, &mut attached);
+                (scan, links, attached)
             });
-            let Ok((scan, back)) = work.await else {
+            let Ok((scan, links, back)) = work.await else {
                 // A defect of ours: the list stays as it is, and another try follows.
                 tracing::error!("a scan of the models did not finish");
                 attached = Attached::new(self.make, &self.bell);
@@ -163,14 +164,15 @@ impl Owner {
                 }
                 changed
             });
-            if !self.wait(places, attached.is_blind()).await {
+            if !self.wait(places, links, attached.is_blind()).await {
                 return;
             }
         }
     }
 
     /// Until it is time for another scan; `false` if nobody wants one any more.
-    async fn wait(&mut self, scanned: Vec<Place>, blind: bool) -> bool {
+    async fn wait(&mut self, scanned: Vec<Place>, links: Vec<Link>, blind: bool) -> bool {
+        let links = Arc::new(links);
         let poll = Instant::now() + self.pace.poll;
         loop {
             let look = Instant::now() + self.pace.look;
@@ -182,9 +184,10 @@ impl Owner {
                 changed = self.library.changed() => return changed.is_ok(),
                 () = sleep_until(poll), if blind => return true,
                 () = sleep_until(look) => {
-                    let library = self.library.borrow().clone();
-                    let now = spawn_blocking(move || places(&library)).await;
-                    if now.is_ok_and(|now| now != scanned) {
+                    let (library, links) = (self.library.borrow().clone(), Arc::clone(&links));
+                    let look = move || (places(&library), links.iter().any(leads_elsewhere));
+                    let now = spawn_blocking(look).await;
+                    if now.is_ok_and(|(now, elsewhere)| elsewhere || now != scanned) {
                         return true;
                     }
                 }
@@ -215,7 +218,12 @@ fn places(library: &Library) -> Vec<Place> {
     library.places().into_iter().map(place).collect()
 }
 
-fn scan(library: &Library, attached: &mut Attached) -> Scan {
+/// Whether what a link leads to is not what it was.
+fn leads_elsewhere((link, was): &Link) -> bool {
+    stamp_at(link) != *was
+}
+
+fn scan(library: &Library, attached: &mut Attached) -> (Scan, Vec<Link>) {
     let mut inventory = library.inventory();
     // What came into a folder before it was watched is found by looking once more.
     if attached.to(&inventory.folders) {
@@ -225,7 +233,8 @@ fn scan(library: &Library, attached: &mut Attached) -> Scan {
         }
     }
     inventory.notices.extend(attached.notice());
-    library.read(inventory)
+    let links = mem::take(&mut inventory.links);
+    (library.read(inventory), links)
 }
 
 #[cfg(test)]

@@ -13,20 +13,22 @@ use tierbar_library::{AppFolders, Library, LibraryOptions, Origin};
 /// Set where a test's body shall run: the folder of this test alone.
 const ROOM: &str = "TIERBAR_TRASH_TEST";
 
-/// Runs `body` with a room whose `data` is `XDG_DATA_HOME`, and so holds the Trash.
-fn apart(test: &str, data: &str, body: fn(&Path)) {
+/// Runs `body` with a room whose `data` is `XDG_DATA_HOME`, and so holds the Trash; without, there is no home folder.
+fn apart(test: &str, data: Option<&str>, body: fn(&Path)) {
     if let Some(room) = env::var_os(ROOM) {
         return body(Path::new(&room));
     }
     let room = tempfile::tempdir().unwrap();
     fs::create_dir(room.path().join("models")).unwrap();
     fs::write(room.path().join("file"), "").unwrap();
-    let output = Command::new(env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
-        .env(ROOM, room.path())
-        .env("XDG_DATA_HOME", room.path().join(data))
-        .output()
-        .unwrap();
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--exact", test, "--nocapture"]);
+    command.env(ROOM, room.path()).env_remove("HOME");
+    match data {
+        Some(data) => command.env("XDG_DATA_HOME", room.path().join(data)),
+        None => command.env_remove("XDG_DATA_HOME"),
+    };
+    let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
 }
 
@@ -63,7 +65,7 @@ fn origin() -> Origin {
 #[test]
 fn a_model_goes_to_the_trash_with_all_its_parts_and_its_record() {
     let test = "a_model_goes_to_the_trash_with_all_its_parts_and_its_record";
-    apart(test, "data", |room| {
+    apart(test, Some("data"), |room| {
         let models = room.join("models");
         let parts = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
         for part in parts {
@@ -93,7 +95,7 @@ fn a_model_goes_to_the_trash_with_all_its_parts_and_its_record() {
 #[test]
 fn a_link_goes_to_the_trash_and_what_it_leads_to_stays() {
     let test = "a_link_goes_to_the_trash_and_what_it_leads_to_stays";
-    apart(test, "data", |room| {
+    apart(test, Some("data"), |room| {
         let real = write(room, "elsewhere/real.gguf");
         symlink(&real, room.join("models/link.gguf")).unwrap();
         let library = Library::new(room.join("models"));
@@ -111,19 +113,30 @@ fn a_link_goes_to_the_trash_and_what_it_leads_to_stays() {
 fn without_a_trash_a_model_is_deleted_only_if_that_was_said() {
     let test = "without_a_trash_a_model_is_deleted_only_if_that_was_said";
     // No folder can be made below a file.
-    apart(test, "file/data", |room| {
-        let model = write(room, "models/a.gguf");
-        let library = Library::new(room.join("models"));
-        library.record(&model, origin()).unwrap();
-        let error = library.remove("a", false, &[]).unwrap_err();
-        assert_eq!(error.code, Code::Storage);
-        assert!(error.message.contains("cannot be moved to the Trash"));
-        assert!(error.hint.unwrap().contains("for good"));
-        assert!(model.is_file());
-        assert!(!library.remove("a", true, &[]).unwrap().trashed);
-        assert_eq!(names(&room.join("models")), [".tierbar"]);
-        assert_eq!(names(&room.join("models/.tierbar")), Vec::<String>::new());
-    });
+    apart(test, Some("file/data"), no_trash);
+}
+
+#[cfg_attr(
+    target_vendor = "apple",
+    ignore = "the Trash of macOS is the user's own"
+)]
+#[test]
+fn a_user_without_a_home_folder_has_no_trash() {
+    apart("a_user_without_a_home_folder_has_no_trash", None, no_trash);
+}
+
+fn no_trash(room: &Path) {
+    let model = write(room, "models/a.gguf");
+    let library = Library::new(room.join("models"));
+    library.record(&model, origin()).unwrap();
+    let error = library.remove("a", false, &[]).unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert!(error.message.contains("cannot be moved to the Trash"));
+    assert!(error.hint.unwrap().contains("for good"));
+    assert!(model.is_file());
+    assert!(!library.remove("a", true, &[]).unwrap().trashed);
+    assert_eq!(names(&room.join("models")), [".tierbar"]);
+    assert_eq!(names(&room.join("models/.tierbar")), Vec::<String>::new());
 }
 
 #[test]
@@ -148,7 +161,7 @@ fn a_model_that_is_loaded_is_not_deleted() {
 #[test]
 fn what_is_ours_is_deleted_by_any_name_that_leads_to_it() {
     let test = "what_is_ours_is_deleted_by_any_name_that_leads_to_it";
-    apart(test, "data", |room| {
+    apart(test, Some("data"), |room| {
         let models = room.join("models");
         let first = write(&models, "a.gguf");
         fs::hard_link(&first, models.join("b.gguf")).unwrap();

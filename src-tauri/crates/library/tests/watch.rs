@@ -1,7 +1,7 @@
 //! The list of models as it follows the folders, told of changes by the real system.
 #![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
 
-use std::{fs, path::Path, sync::Arc, time::Duration};
+use std::{fs, os::unix::fs::symlink, path::Path, sync::Arc, time::Duration};
 use tierbar_library::{Library, LibraryOptions, LibraryWatch, Pace, Scan};
 use tokio::time::timeout;
 
@@ -116,6 +116,27 @@ async fn a_volume_that_goes_and_comes_back_takes_its_models_with_it() {
         let gone = until_ids(&watch, &["own"]).await;
         assert_eq!(gone.notices.len(), 1);
     }
+}
+
+#[tokio::test]
+async fn what_a_link_leads_to_may_come_change_and_go() {
+    let own = tempfile::tempdir().unwrap();
+    let disk = tempfile::tempdir().unwrap();
+    let (file, folder) = (disk.path().join("real"), disk.path().join("more"));
+    symlink(&file, own.path().join("link.gguf")).unwrap();
+    symlink(&folder, own.path().join("linked")).unwrap();
+    let watch = watch(own.path(), &[], PACE);
+    until_ids(&watch, &[]).await;
+    fs::write(&file, "four").unwrap();
+    until_ids(&watch, &["link"]).await;
+    fs::write(&file, "longer").unwrap();
+    until(&watch, |scan| scan.entries[0].size_bytes == 6).await;
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("more.gguf"), "").unwrap();
+    until_ids(&watch, &["link", "more"]).await;
+    fs::remove_dir_all(&folder).unwrap();
+    fs::remove_file(&file).unwrap();
+    until_ids(&watch, &[]).await;
 }
 
 #[tokio::test]
