@@ -90,6 +90,10 @@ describe('downloads', () => {
     expect(screen.getByTestId('download').textContent).toContain('The disk will be 83 % full.');
     now(download('gemma', { total_bytes: null }));
     await until(() => !bar.hasAttribute('aria-valuenow'));
+    // What was to be thought of before is of no use after.
+    now(download('gemma', { state: 'done', warnings: ['the disk will be 83 % full'] }));
+    await screen.findByText(/Done: verified/);
+    expect(screen.getByTestId('download').textContent).not.toContain('83 % full');
   });
 
   it('are paused, resumed, tried again and put first', async () => {

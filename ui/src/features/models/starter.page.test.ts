@@ -105,6 +105,22 @@ describe('somebody without a model', () => {
     expect((await screen.findByTestId('error-banner')).textContent).toContain('The disk has 1 GB left.');
   });
 
+  it('is told why a download has stopped, and can go on with it or take another', async () => {
+    const quick = { reference: 'o/quick:Q4_K_M' };
+    await open([download('quick', { ...quick, state: 'failed', reason: 'the hash differs' })]);
+    await screen.findByText('The hash differs.');
+    expect(screen.getByTestId('starter').textContent).toContain('Quick is not here yet.');
+    expect((await screen.findByTestId('starter-get')).textContent).toContain('Get Starter');
+    await fireEvent.click(screen.getByTestId('starter-resume'));
+    await until(() => network.sent('PATCH', '/tierbar/v1/downloads/quick').length === 1);
+    now(download('quick', { ...quick, state: 'waiting', reason: 'no network' }));
+    await screen.findByText('No network.');
+    expect(screen.queryByTestId('starter-resume')).toBeNull();
+    expect(screen.queryByTestId('starter-get')).toBeNull();
+    now(download('quick', { ...quick, state: 'paused' }));
+    expect((await screen.findByTestId('starter-resume')).textContent?.trim()).toBe('Resume');
+  });
+
   it('finds all models in the settings', async () => {
     await open();
     await fireEvent.click(screen.getByTestId('starter-models'));
