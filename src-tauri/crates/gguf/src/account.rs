@@ -30,8 +30,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
             .tensors
             .iter()
             .filter(|tensor| Class::of(tensor) == class);
-        // They lie one behind the other in their files: their sum is no larger than these.
-        of_class.map(|tensor| tensor.bytes).sum()
+        of_class.fold(0u64, |sum, tensor| sum.saturating_add(tensor.bytes))
     };
     let most = |key| {
         let by_layer = keys.per_layer(key, layers_all)?;

@@ -13,7 +13,7 @@ use std::{
 
 /// Far above any published model; a larger count is damage.
 const MAX_PAIRS: u64 = 1 << 16;
-pub(crate) const MAX_TENSORS: u64 = 1 << 20;
+pub(crate) const MAX_TENSORS: u64 = 1 << 16;
 /// The format's own limit of a key.
 const MAX_KEY_BYTES: u64 = u16::MAX as u64;
 /// ggml's `GGML_MAX_NAME`, less its closing zero.
@@ -23,6 +23,8 @@ const MAX_DIMENSIONS: u32 = 4;
 const KEPT_TEXT_BYTES: u64 = 4096;
 /// llama.cpp's `LLAMA_MAX_LAYERS`: values per layer are kept, tables of the tokenizer are not.
 pub(crate) const MAX_LAYERS: u32 = 512;
+/// Lists with a value per layer; models have a handful. A byte of a list takes sixteen of memory.
+const MAX_KEPT_LISTS: usize = 256;
 const DEFAULT_ALIGNMENT: u64 = 32;
 
 /// The least that a pair (key length, key, type, value) and a tensor (name length, dimensions, type, offset) take.
@@ -66,13 +68,19 @@ pub(crate) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, Fault> {
     let pair_count = count(source, MAX_PAIRS, "key-value pairs")?;
     source.expect(pair_count * PAIR_BYTES + tensor_count * TENSOR_BYTES)?;
 
-    let mut pairs = HashMap::new();
+    let (mut pairs, mut lists) = (HashMap::new(), 0);
     for _ in 0..pair_count {
         let key = source.name(MAX_KEY_BYTES, "key")?;
         if key.is_empty() {
             return invalid("a key in its header is empty");
         }
         let value = value(source, &key)?;
+        lists += usize::from(matches!(value, Value::Array(_, Some(_))));
+        if lists > MAX_KEPT_LISTS {
+            return invalid(format!(
+                "its header has more than {MAX_KEPT_LISTS} lists of numbers"
+            ));
+        }
         if pairs.insert(key.clone(), value).is_some() {
             return invalid(format!("its header has the key {key} twice"));
         }

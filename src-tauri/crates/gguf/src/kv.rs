@@ -12,6 +12,14 @@ use tierbar_core::model::KvAccount;
 /// `layers_all` counts the blocks of the file, of which the last, beyond `layers`, keep nothing unless the engine is
 /// asked to predict ahead with them.
 pub(crate) fn account(keys: &Keys, layers_all: u32, layers: u32) -> Result<KvAccount, Fault> {
+    if without_cache(keys.architecture) {
+        return Ok(KvAccount {
+            full_elements_per_token: 0,
+            sliding_elements_per_cell: 0,
+            window: 0,
+            state_bytes: 0,
+        });
+    }
     let heads = keys
         .per_layer("attention.head_count", layers_all)?
         .unwrap_or_else(|| vec![0; layers_all as usize]);
@@ -22,6 +30,8 @@ pub(crate) fn account(keys: &Keys, layers_all: u32, layers: u32) -> Result<KvAcc
     let (window, sliding) = sliding::layers(keys, layers, &recurrent)?;
     let head = HeadSize::read(keys, heads[0])?;
     let owners = owners(keys, layers_all)?.min(layers);
+    // Sparse attention finds its tokens by keys of its own, of one head; some layers may borrow another's.
+    let indexer = keys.number("attention.indexer.key_length")?.unwrap_or(0);
 
     let mut account = KvAccount {
         full_elements_per_token: 0,
@@ -34,6 +44,7 @@ pub(crate) fn account(keys: &Keys, layers_all: u32, layers: u32) -> Result<KvAcc
             continue;
         }
         let elements = u64::from(kv_heads[layer]).saturating_mul(head.elements(sliding[layer]));
+        let elements = elements.saturating_add(indexer.into());
         let sum = if sliding[layer] {
             account.window = window;
             &mut account.sliding_elements_per_cell
@@ -43,6 +54,28 @@ pub(crate) fn account(keys: &Keys, layers_all: u32, layers: u32) -> Result<KvAcc
         *sum = sum.saturating_add(elements);
     }
     Ok(account)
+}
+
+/// Encoders and diffusion models read a text whole, with nothing kept.
+fn without_cache(architecture: &str) -> bool {
+    matches!(
+        architecture,
+        "bert"
+            | "clef"
+            | "dream"
+            | "eurobert"
+            | "gemma-embedding"
+            | "jina-bert-v2"
+            | "jina-bert-v3"
+            | "llada"
+            | "llada-moe"
+            | "modern-bert"
+            | "neo-bert"
+            | "nomic-bert"
+            | "nomic-bert-moe"
+            | "rnd1"
+            | "wavtokenizer-dec"
+    )
 }
 
 /// Elements of one head's key and value, in full and in sliding layers.

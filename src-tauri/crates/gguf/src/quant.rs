@@ -62,7 +62,7 @@ fn dominant_type(header: &Header) -> &'static str {
         let (_, sum) = bytes
             .entry(tensor.kind.id)
             .or_insert((tensor.kind.name, 0u64));
-        *sum += tensor.bytes;
+        *sum = sum.saturating_add(tensor.bytes);
     }
     bytes
         .into_values()

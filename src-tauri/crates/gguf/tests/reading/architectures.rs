@@ -425,6 +425,26 @@ fn latent_attention_caches_no_values() {
 }
 
 #[test]
+fn sparse_attention_also_caches_what_it_searches_by() {
+    let kv = Shape::new("deepseek32", 3)
+        .number("attention.head_count", 16)
+        .number("attention.head_count_kv", 1)
+        .number("attention.key_length", 576)
+        .number("attention.key_length_mla", 192)
+        .number("attention.indexer.key_length", 128)
+        .kv();
+    assert_eq!(kv, full(3 * (576 + 128)));
+}
+
+#[test]
+fn what_reads_a_text_whole_caches_nothing() {
+    for architecture in ["nomic-bert", "gemma-embedding", "dream"] {
+        let kv = Shape::new(architecture, 4).heads(4, 4, 16).kv();
+        assert_eq!(kv, full(0), "{architecture}");
+    }
+}
+
+#[test]
 fn layers_without_kv_heads_are_recurrent_in_hybrids() {
     let kv = Shape::new("lfm2", 4)
         .number("attention.head_count", 4)

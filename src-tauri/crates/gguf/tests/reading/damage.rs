@@ -331,6 +331,21 @@ fn lengths_and_counts_beyond_the_file_allocate_nothing() {
 }
 
 #[test]
+fn lists_without_end_are_not_kept() {
+    let with = |lists: usize| {
+        (0..lists).fold(sound(), |file, list| {
+            file.array(&format!("list.{list}"), 0, 512, &[0; 512])
+        })
+    };
+    assert!(with(200).read().is_ok());
+    let error = with(300).read().unwrap_err();
+    assert!(
+        error.message.contains("more than 256 lists of numbers"),
+        "{error}"
+    );
+}
+
+#[test]
 fn a_place_that_is_no_file_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     for path in [
