@@ -27,7 +27,7 @@ const REDIRECTS: usize = 10;
 #[derive(Debug, Clone)]
 pub struct WebOptions {
     pub connect_timeout: Duration,
-    /// The longest silence of a server: before the head of its answer, and between two reads of its body.
+    /// The longest silence of a server: before the head of its answer, and in its body. Less than a kilobyte is silence.
     pub stall: Duration,
     /// Whether the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, …) and of the system are used.
     pub proxies: bool,
@@ -314,7 +314,9 @@ fn redirect(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
             format!("{} redirects {why}: refused", told(from)),
         ))
     };
-    let next = location.to_str().ok().and_then(|text| from.join(text).ok());
+    // UTF-8 as it is, as some servers write it, included.
+    let text = std::str::from_utf8(location.as_bytes()).ok();
+    let next = text.and_then(|text| from.join(text).ok());
     let next = next.ok_or_else(|| refused("to something that is no address"))?;
     if from.scheme() == "https" && next.scheme() == "http" {
         return Err(refused(

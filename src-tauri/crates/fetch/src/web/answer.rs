@@ -8,10 +8,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 use tierbar_core::{Code, Error};
+use tokio::time::Instant;
 use url::Url;
 
 /// The hub tells the content's sha256 beside a redirect, before the storage behind it says anything.
 const LINKED_ETAG: HeaderName = HeaderName::from_static("x-linked-etag");
+/// Fewer bytes than this in a stall's time are as good as none: of a server that only dribbles, a file takes days.
+const LEAST: usize = 1 << 10;
+/// How many stalls' time a document may take as a whole, which somebody waits for.
+const DOCUMENT_STALLS: u32 = 4;
 const LINKED_SIZE: HeaderName = HeaderName::from_static("x-linked-size");
 
 /// Bytes `start..end`; to the end of the document without `end`.
@@ -95,6 +100,8 @@ pub struct Answer {
     pub(crate) location: Location,
     response: reqwest::Response,
     stall: Duration,
+    /// How long the server has been waited for since it last sent [`LEAST`] bytes, and how many have come since.
+    waited: (Duration, usize),
 }
 
 impl fmt::Debug for Answer {
@@ -150,25 +157,49 @@ impl Answer {
             location,
             response,
             stall,
+            waited: (Duration::ZERO, 0),
         }
     }
 
     /// The next bytes of the body; `None` at its end.
     ///
     /// # Errors
-    /// [`Code::Unreachable`] if the connection breaks, the body is shorter than announced, or nothing comes for
-    /// as long as [`super::WebOptions::stall`].
+    /// [`Code::Unreachable`] if the connection breaks, the body is shorter than announced, or nothing to speak of comes
+    /// for as long as [`super::WebOptions::stall`].
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let host = host_of(&self.url);
-        match tokio::time::timeout(self.stall, self.response.chunk()).await {
-            Ok(Ok(chunk)) => Ok(chunk),
+        let (waited, got) = self.waited;
+        let asked = Instant::now();
+        match tokio::time::timeout_at(
+            asked + self.stall.saturating_sub(waited),
+            self.response.chunk(),
+        )
+        .await
+        {
+            Ok(Ok(chunk)) => {
+                let got = got + chunk.as_ref().map_or(0, Bytes::len);
+                self.waited = match got {
+                    LEAST.. => (Duration::ZERO, 0),
+                    // What we do with the bytes is not the server's time.
+                    _ => (waited + asked.elapsed(), got),
+                };
+                Ok(chunk)
+            }
             Ok(Err(error)) => Err(Error::new(
                 Code::Unreachable,
                 format!("the connection to {host} broke: {}", root_cause(&error)),
             )),
             Err(_) => Err(Error::new(
                 Code::Unreachable,
-                format!("{host} sent nothing for {} s", self.stall.as_secs_f32()),
+                format!(
+                    "{host} sent {} for {} s",
+                    if got == 0 {
+                        "nothing"
+                    } else {
+                        "next to nothing"
+                    },
+                    self.stall.as_secs_f32()
+                ),
             )),
         }
     }
@@ -176,19 +207,31 @@ impl Answer {
     /// The whole body.
     ///
     /// # Errors
-    /// As [`Answer::chunk`]; [`Code::Corrupt`] if it is longer than `limit` bytes.
+    /// As [`Answer::chunk`], also if it takes four times as long as a stall; [`Code::Corrupt`] if it is longer than
+    /// `limit` bytes.
     pub async fn bytes(mut self, limit: usize) -> Result<Bytes, Error> {
+        let from = told(&self.url);
+        let most = self.stall * DOCUMENT_STALLS;
+        let until = Instant::now() + most;
         let mut body = Vec::new();
-        while let Some(chunk) = self.chunk().await? {
+        loop {
+            let chunk = match tokio::time::timeout_at(until, self.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => return Ok(body.into()),
+                Ok(Err(error)) => return Err(error),
+                Err(_) => {
+                    let message = format!("{from} did not arrive within {} s", most.as_secs_f32());
+                    return Err(Error::new(Code::Unreachable, message));
+                }
+            };
             if chunk.len() > limit - body.len() {
                 return Err(Error::new(
                     Code::Corrupt,
-                    format!("{} sent more than {limit} bytes", told(&self.url)),
+                    format!("{from} sent more than {limit} bytes"),
                 ));
             }
             body.extend_from_slice(&chunk);
         }
-        Ok(body.into())
     }
 
     /// What a status that is no success means; `None` for a success.

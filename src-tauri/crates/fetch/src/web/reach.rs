@@ -158,29 +158,36 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
     let [a, b, ..] = ip.octets();
     let this_network = a == 0;
     let carrier_nat = a == 100 && (64..128).contains(&b);
+    // What providers of IPv6 put between us and IPv4, among others.
+    let protocols = ip.octets()[..3] == [192, 0, 0];
+    let reserved = a >= 240;
     !(this_network
         || carrier_nat
+        || protocols
+        || reserved
         || ip.is_loopback()
         || ip.is_private()
         || ip.is_link_local()
-        || ip.is_multicast()
-        || ip.is_broadcast())
+        || ip.is_multicast())
 }
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let segments = ip.segments();
-    // Addresses that carry one of IPv4 at their end: mapped, compatible, and NAT64.
-    let carries_v4 = matches!(
-        segments,
-        [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0x64, 0xff9b, 0, 0, 0, 0, ..]
-    );
-    if carries_v4 && !ip.is_loopback() {
-        let [.., a, b, c, d] = ip.octets();
-        return is_public_v4(Ipv4Addr::new(a, b, c, d));
+    // Addresses that carry one of IPv4: compatible, mapped, translated, NAT64, and 6to4.
+    let carried = match segments {
+        [0, 0, 0, 0, 0, 0 | 0xffff, a, b]
+        | [0, 0, 0, 0, 0xffff, 0, a, b]
+        | [0x64, 0xff9b, 0, 0, 0, 0, a, b]
+        | [0x2002, a, b, ..] => Some((a, b)),
+        _ => None,
+    };
+    if let Some((a, b)) = carried {
+        // `::` and `::1` end here too, as addresses of 0.0.0.0/8.
+        return is_public_v4(Ipv4Addr::from(u32::from(a) << 16 | u32::from(b)));
     }
     let site_local = segments[0] & 0xffc0 == 0xfec0;
-    !(ip.is_loopback()
-        || ip.is_unspecified()
+    let own_nat64 = matches!(segments, [0x64, 0xff9b, 1, ..]);
+    !(own_nat64
         || ip.is_unique_local()
         || ip.is_unicast_link_local()
         || ip.is_multicast()

@@ -181,6 +181,10 @@ fn addresses_are_public_or_not() {
         "198.18.0.5",
         "2606:4700::1",
         "::ffff:1.1.1.1",
+        "::ffff:0:1.1.1.1",
+        "64:ff9b::1.1.1.1",
+        "2002:101:101::1",
+        "192.0.1.1",
     ] {
         assert!(is_public(public.parse().unwrap()), "{public}");
     }
@@ -189,7 +193,16 @@ fn addresses_are_public_or_not() {
         "127.9.9.9",
         "224.0.0.1",
         "255.255.255.255",
+        "::",
+        "::1",
         "::127.0.0.1",
+        "::ffff:10.0.0.1",
+        "::ffff:0:10.0.0.1",
+        "64:ff9b::10.0.0.1",
+        "64:ff9b:1::8.8.8.8",
+        "2002:7f00:1::1",
+        "192.0.0.1",
+        "240.0.0.1",
         "fec0::1",
         "ff02::1",
     ] {
@@ -299,6 +312,10 @@ fn a_redirect_never_leaves_https() {
         "https://storage.test/b"
     );
     assert!(matches!(to("http://hub.test/a"), Err(Failure::Refused(_))));
+    let raw = HeaderValue::from_bytes("/模型.gguf?file=ü".as_bytes()).unwrap();
+    let raw = redirect(&from, &raw).unwrap();
+    assert_eq!(raw.path(), "/%E6%A8%A1%E5%9E%8B.gguf");
+    assert_eq!(raw.query(), Some("file=%C3%BC"));
     let plain = Url::parse("http://hub.test/a").unwrap();
     let up = redirect(&plain, &HeaderValue::from_static("https://hub.test/a"));
     assert_eq!(up.unwrap().scheme(), "https");
@@ -358,7 +375,60 @@ async fn a_silent_server_is_not_waited_for_for_ever() {
         .unwrap();
     assert_eq!(answer.chunk().await.unwrap().unwrap(), "half");
     let error = answer.chunk().await.unwrap_err();
-    assert!(error.message.contains("sent nothing"), "{error}");
+    assert!(
+        error.message.contains("sent next to nothing for"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_dribbles_is_not_waited_for_to_its_end() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serving = tokio::spawn(async move {
+        let mut streams = tokio::task::JoinSet::new();
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            streams.spawn(async move {
+                let mut stream = BufReader::new(stream);
+                let mut line = String::new();
+                stream.read_line(&mut line).await.unwrap();
+                // Enough bytes at a time to be no stall, or too few.
+                let size = if line.contains("/trickle") { 2048 } else { 1 };
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n";
+                stream.get_mut().write_all(head.as_bytes()).await?;
+                loop {
+                    stream.get_mut().write_all(&vec![b'x'; size]).await?;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                #[expect(unreachable_code, reason = "the type of the block")]
+                std::io::Result::Ok(())
+            });
+        }
+    });
+    let options = WebOptions {
+        stall: Duration::from_millis(500),
+        ..options()
+    };
+    let web = Web::new(options).unwrap();
+    let get = |path| Get::new(format!("http://127.0.0.1:{port}{path}").parse().unwrap());
+    let mut dribble = web.get(get("/dribble")).await.unwrap();
+    let error = loop {
+        match dribble.chunk().await {
+            Ok(chunk) => assert!(chunk.is_some()),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.message.contains("nothing for"), "{error}");
+
+    // A file may trickle; a document, which somebody waits for, may not.
+    let trickle = web.get(get("/trickle")).await.unwrap();
+    let error = trickle.bytes(usize::MAX).await.unwrap_err();
+    assert!(
+        error.code == Code::Unreachable && error.message.contains("did not arrive within"),
+        "{error}"
+    );
+    serving.abort();
 }
 
 #[tokio::test]
