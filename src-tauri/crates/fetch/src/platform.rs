@@ -1,4 +1,5 @@
-//! How a file is kept out of the page cache: gigabytes that are read once must not push out a loaded model.
+//! How a file gets onto the disk, and how it is kept out of the page cache: gigabytes that are read once must not push
+//! out a loaded model.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -6,6 +7,6 @@ mod linux;
 mod macos;
 
 #[cfg(target_os = "linux")]
-pub(crate) use linux::{drop_cached, spare_cache};
+pub(crate) use linux::{drop_cached, spare_cache, sync};
 #[cfg(target_os = "macos")]
-pub(crate) use macos::{drop_cached, spare_cache};
+pub(crate) use macos::{drop_cached, spare_cache, sync};

@@ -161,17 +161,17 @@ pub async fn transfer_with(
     };
     let fetched = transfer.run().await;
     if fetched.is_err() {
-        transfer.leave_nothing_empty();
+        transfer.leave_nothing_useless();
     }
     fetched
 }
 
-/// Removes what has arrived of a file that is no longer wanted.
+/// Removes what has arrived of a file that is no longer wanted. What another process fetches now is its own and stays.
 ///
 /// # Errors
 /// Those of the file system; what is not there is no error.
 pub fn discard(dest: &Path) -> io::Result<()> {
-    Paths::of(dest).remove_all()
+    landing::discard(&Paths::of(dest))
 }
 
 fn cancelled() -> Error {

@@ -1,7 +1,12 @@
 //! Linux: pages are dropped once they lie on the disk.
 
 use rustix::fs::{Advice, fadvise};
-use std::{fs::File, num::NonZeroU64};
+use std::{fs::File, io, num::NonZeroU64};
+
+/// Returns once a file's bytes and length, or a folder's names, outlive a power cut.
+pub(crate) fn sync(file: &File) -> io::Result<()> {
+    file.sync_data()
+}
 
 pub(crate) fn spare_cache(_file: &File) {}
 

@@ -1,7 +1,24 @@
 //! macOS: `F_NOCACHE` on the descriptor keeps its reads and writes out of the unified buffer cache.
 
-use rustix::fs::fcntl_nocache;
-use std::fs::File;
+use rustix::{
+    fs::{fcntl_nocache, fsync},
+    io::Errno,
+};
+use std::{fs::File, io};
+
+/// Returns once a file's bytes and length, or a folder's names, outlive a power cut.
+///
+/// The standard library asks for `F_FULLFSYNC`, which the volumes of a network and some of external disks do not have:
+/// they do what they can.
+pub(crate) fn sync(file: &File) -> io::Result<()> {
+    file.sync_all()
+        .or_else(|error| match Errno::from_io_error(&error) {
+            Some(Errno::NOTSUP | Errno::OPNOTSUPP | Errno::NOTTY | Errno::INVAL) => {
+                Ok(fsync(file)?)
+            }
+            _ => Err(error),
+        })
+}
 
 pub(crate) fn spare_cache(file: &File) {
     // Advice: a file system that takes none keeps its cache.

@@ -3,7 +3,9 @@
 //! there without a gap, reading what was just written, so that at the end only the tail is left to hash.
 
 use super::{
+    Terms,
     journal::{Identity, Paths},
+    landing,
     ranges::Ranges,
 };
 use crate::platform;
@@ -29,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 const WAITING: usize = 16;
 /// One read of the hasher: large enough that system calls do not count.
 const HASHED_AT_ONCE: usize = 1 << 20;
+/// The first journals follow faster upon one another: whoever is killed in its first second has something to resume, too.
+const FIRST_JOURNAL: Duration = Duration::from_millis(50);
 /// Given back by a full volume so that the journal has room; fetched again later.
 const SPARE: u64 = 256 << 10;
 
@@ -38,6 +42,8 @@ pub(super) type Block = (u64, Bytes);
 #[derive(Debug)]
 struct State {
     written: Ranges,
+    /// How far the file lies on the disk without a gap from its start.
+    synced: u64,
     hashed: u64,
     total: Option<u64>,
     trouble: Option<Error>,
@@ -96,10 +102,11 @@ impl Disk {
         written: Ranges,
         total: Option<u64>,
         identity: Option<Identity>,
-        journal_every: Duration,
+        terms: &Terms,
     ) -> Self {
         let shared = Arc::new(Shared {
             state: Mutex::new(State {
+                synced: written.prefix(),
                 written,
                 hashed: 0,
                 total,
@@ -117,23 +124,30 @@ impl Disk {
         });
         let hasher = spawn_blocking({
             let (shared, file) = (shared.clone(), file.clone());
-            move || hash(&shared, &file)
+            move || {
+                hash(&shared, &file, |from, to| {
+                    platform::drop_cached(&file, from, to)
+                })
+            }
         });
         let keeper = spawn_blocking({
             let (shared, file, paths) = (shared.clone(), file.clone(), paths.clone());
+            let Terms {
+                journal_every,
+                margin,
+                ..
+            } = *terms;
             move || {
-                let store = |ranges: &Ranges| match &identity {
-                    Some(identity) => paths.write_journal(identity, ranges),
-                    None => Ok(()),
+                let keeping = Keeping {
+                    sync: &|| platform::sync(&file),
+                    store: &|ranges| match &identity {
+                        Some(identity) => paths.write_journal(identity, ranges, &platform::sync),
+                        None => Ok(()),
+                    },
+                    give_back: &|end| file.set_len(end),
+                    room: &|| landing::check_left(&file, &paths.part, margin),
                 };
-                keep(
-                    &shared,
-                    &file,
-                    journal_every,
-                    || file.sync_data(),
-                    store,
-                    &paths.part,
-                );
+                keep(&shared, &paths.part, journal_every, &keeping);
             }
         });
         Self {
@@ -261,23 +275,26 @@ fn write(shared: &Shared, file: &File, mut blocks: mpsc::Receiver<Block>) {
     shared.change(|state| state.ended = true);
 }
 
+/// What the keeper does to the disk.
+struct Keeping<'a> {
+    sync: &'a dyn Fn() -> io::Result<()>,
+    store: &'a dyn Fn(&Ranges) -> io::Result<()>,
+    /// Cuts the file to a length.
+    give_back: &'a dyn Fn(u64) -> io::Result<()>,
+    /// Whether the volume still has room for everything else.
+    room: &'a dyn Fn() -> Result<(), Error>,
+}
+
 /// Syncs and journals every `every` until nothing more is written, and once more then.
 ///
 /// The order is what a power cut tests: first it is noted what has been written, then the data is synced, then
 /// the journal claims what was noted, and nothing that was written meanwhile.
-fn keep(
-    shared: &Shared,
-    file: &File,
-    every: Duration,
-    sync: impl Fn() -> io::Result<()>,
-    store: impl Fn(&Ranges) -> io::Result<()>,
-    part: &Path,
-) {
+fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
+    let begun = Instant::now();
     let mut stored = None;
-    let mut dropped = 0;
     loop {
-        let (noted, hashed, ended, full) = {
-            let due = Instant::now() + every;
+        let (mut noted, ended, troubled) = {
+            let due = Instant::now() + every.min(begun.elapsed().max(FIRST_JOURNAL));
             let mut state = shared.state.lock();
             // The first journal is written at once: it says whose bytes these are.
             while stored.is_some() && !state.ended {
@@ -285,45 +302,45 @@ fn keep(
                     break;
                 }
             }
-            let full = state.ended && state.trouble.is_some();
-            if full {
-                let end = state.written.end().saturating_sub(SPARE);
-                state.written.truncate(end);
-            }
-            (state.written.clone(), state.hashed, state.ended, full)
+            (state.written.clone(), state.ended, state.trouble.is_some())
         };
         if stored.as_ref() != Some(&noted) {
-            let given_back = if full {
-                file.set_len(noted.end())
-            } else {
-                Ok(())
-            };
-            if let Err(error) = given_back
-                .and_then(|()| sync())
-                .and_then(|()| store(&noted))
-            {
+            let kept = (keeping.sync)().and_then(|()| {
+                (keeping.store)(&noted).or_else(|error| {
+                    if !(ended && troubled) {
+                        return Err(error);
+                    }
+                    // A full volume has no room for the journal either.
+                    noted.truncate(noted.end().saturating_sub(SPARE));
+                    (keeping.give_back)(noted.end())?;
+                    (keeping.sync)()?;
+                    (keeping.store)(&noted)
+                })
+            });
+            if let Err(error) = kept {
                 shared.fail(full_or_broken(&error).detail("path", part.display().to_string()));
                 // After a failed sync nobody knows what lies on the disk: the older journal stays true.
                 break;
             }
-            let clean = noted.prefix().min(hashed);
-            if clean > dropped {
-                platform::drop_cached(file, dropped, clean);
-                dropped = clean;
-            }
+            shared.change(|state| state.synced = noted.prefix());
             stored = Some(noted);
         }
         if ended {
             break;
         }
+        if let Err(error) = (keeping.room)() {
+            shared.fail(error);
+        }
     }
 }
 
-fn hash(shared: &Shared, file: &File) -> Option<String> {
+/// `forget` is told of each part of the file that lies on the disk and need not be read again.
+fn hash(shared: &Shared, file: &File, forget: impl Fn(u64, u64)) -> Option<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; HASHED_AT_ONCE];
+    let mut forgotten = 0;
     loop {
-        let (from, to) = {
+        let (from, to, synced) = {
             let mut state = shared.state.lock();
             loop {
                 if state.abandoned {
@@ -337,8 +354,13 @@ fn hash(shared: &Shared, file: &File) -> Option<String> {
                 }
                 shared.changed.wait(&mut state);
             }
-            (state.hashed, state.written.prefix())
+            (state.hashed, state.written.prefix(), state.synced)
         };
+        let clean = synced.min(from);
+        if clean > forgotten {
+            forget(forgotten, clean);
+            forgotten = clean;
+        }
         let length =
             usize::try_from(to - from).map_or(HASHED_AT_ONCE, |left| left.min(HASHED_AT_ONCE));
         let block = &mut buffer[..length];

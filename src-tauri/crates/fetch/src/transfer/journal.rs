@@ -80,7 +80,13 @@ impl Paths {
         possible.then_some((document.identity, ranges))
     }
 
-    pub(super) fn write_journal(&self, identity: &Identity, ranges: &Ranges) -> io::Result<()> {
+    /// `sync` is [`crate::platform::sync`], but for tests.
+    pub(super) fn write_journal(
+        &self,
+        identity: &Identity,
+        ranges: &Ranges,
+        sync: &dyn Fn(&File) -> io::Result<()>,
+    ) -> io::Result<()> {
         let document = Document {
             version: VERSION,
             identity: identity.clone(),
@@ -89,8 +95,11 @@ impl Paths {
         let mut file = File::create(&self.new_journal)?;
         file.write_all(&serde_json::to_vec(&document)?)?;
         // Else a power cut could leave the new name with nothing behind it.
-        file.sync_all()?;
-        fs::rename(&self.new_journal, &self.journal)
+        sync(&file)?;
+        fs::rename(&self.new_journal, &self.journal)?;
+        // And the old journal, or none, where the new one should be.
+        let folder = self.journal.parent().unwrap_or(Path::new("/"));
+        sync(&File::open(folder)?)
     }
 }
 
@@ -98,5 +107,43 @@ fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn a_journal_is_synced_before_it_has_its_name_and_its_folder_after() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::of(&folder.path().join("model.gguf"));
+        let identity = Identity {
+            url: "https://hub.test/model.gguf".to_owned(),
+            sha256: None,
+            total: 100,
+            etag: None,
+            last_modified: None,
+        };
+        let read = || paths.read_journal(100).map(|(_, ranges)| ranges.bytes());
+        let steps = RefCell::new(Vec::new());
+        let sync = |file: &File| {
+            let step = (file.metadata()?.is_dir(), read());
+            steps.borrow_mut().push(step);
+            Ok(())
+        };
+        for end in [10, 20] {
+            let ranges = Ranges::from_list(&[(0, end)]).unwrap();
+            paths.write_journal(&identity, &ranges, &sync).unwrap();
+        }
+        let (file, folder) = (false, true);
+        let wanted = [
+            (file, None),
+            (folder, Some(10)),
+            (file, Some(10)),
+            (folder, Some(20)),
+        ];
+        assert_eq!(steps.into_inner(), wanted);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{disk, journal::Paths};
 use rustix::{
-    fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with, statvfs},
+    fs::{CWD, FlockOperation, RenameFlags, StatVfs, flock, fstatvfs, renameat_with, statvfs},
     io::Errno,
 };
 use std::{
@@ -16,6 +16,8 @@ use tierbar_core::{Code, Error};
 /// Left free for everything else on the volume: 1 GiB, or a twentieth of a volume smaller than 20 GiB.
 const MARGIN: u64 = 1 << 30;
 const MARGIN_SHARE: u64 = 20;
+/// Of the margin this share is left even to a download that has begun: it need not end for the others' first megabyte.
+const LEFT_SHARE: u64 = 4;
 
 fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(Code::Storage, format!("{what} {}: {error}", path.display()))
@@ -76,13 +78,24 @@ pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
     }
 }
 
+/// Removes the partial file and its journal, unless another process is at work on them.
+pub(super) fn discard(paths: &Paths) -> io::Result<()> {
+    // Kept open, and so locked, until all is gone.
+    let part = File::open(&paths.part);
+    let lock = part
+        .as_ref()
+        .map(|part| flock(part, FlockOperation::NonBlockingLockExclusive));
+    match lock {
+        Ok(Err(Errno::WOULDBLOCK)) => Ok(()),
+        _ => paths.remove_all(),
+    }
+}
+
 /// Refuses what the volume has no room for.
 pub(super) fn check_room(folder: &Path, missing: u64, margin: Option<u64>) -> Result<(), Error> {
     let volume =
         statvfs(folder).map_err(|error| storage("cannot look at", folder, &error.into()))?;
-    let free = volume.f_bavail * volume.f_frsize;
-    let size = volume.f_blocks * volume.f_frsize;
-    let margin = margin.unwrap_or_else(|| MARGIN.min(size / MARGIN_SHARE));
+    let (free, margin) = free_and_margin(&volume, margin);
     let wanted = missing.saturating_add(margin);
     if free >= wanted {
         return Ok(());
@@ -103,6 +116,33 @@ pub(super) fn check_room(folder: &Path, missing: u64, margin: Option<u64>) -> Re
     .detail("margin_bytes", margin))
 }
 
+/// Whether the volume is still far from full, whoever fills it: other programs, other downloads, or this one, of a file
+/// whose length nobody told.
+pub(super) fn check_left(file: &File, part: &Path, margin: Option<u64>) -> Result<(), Error> {
+    let volume = fstatvfs(file).map_err(|error| storage("cannot look at", part, &error.into()))?;
+    let (free, margin) = free_and_margin(&volume, margin);
+    let least = margin / LEFT_SHARE;
+    if free >= least {
+        return Ok(());
+    }
+    let message = format!(
+        "the volume of {} has only {} free, and {} are to be left",
+        part.display(),
+        told(free),
+        told(least)
+    );
+    Err(Error::new(Code::Storage, message)
+        .hint("What has arrived is kept. Make room, then resume the download.")
+        .detail("free_bytes", free)
+        .detail("margin_bytes", least))
+}
+
+fn free_and_margin(volume: &StatVfs, margin: Option<u64>) -> (u64, u64) {
+    let size = volume.f_blocks * volume.f_frsize;
+    let margin = margin.unwrap_or_else(|| MARGIN.min(size / MARGIN_SHARE));
+    (volume.f_bavail * volume.f_frsize, margin)
+}
+
 #[expect(clippy::cast_precision_loss, reason = "for the eye")]
 fn told(bytes: u64) -> String {
     match bytes {
@@ -111,10 +151,17 @@ fn told(bytes: u64) -> String {
     }
 }
 
-/// Gives the whole, verified file its name, which must be free, so that it is there after a power cut.
-pub(super) fn land(file: &File, paths: &Paths, dest: &Path, folder: &Path) -> Result<(), Error> {
+/// Gives the whole, verified file its name, which must be free, so that it is there after a power cut. `sync` is
+/// [`crate::platform::sync`], but for tests.
+pub(super) fn land(
+    file: &File,
+    paths: &Paths,
+    dest: &Path,
+    folder: &Path,
+    sync: &dyn Fn(&File) -> io::Result<()>,
+) -> Result<(), Error> {
     let failed = |error: io::Error| storage("cannot finish", dest, &error);
-    file.sync_all().map_err(failed)?;
+    sync(file).map_err(failed)?;
     match renameat_with(CWD, &paths.part, CWD, dest, RenameFlags::NOREPLACE) {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(taken(dest)),
@@ -127,10 +174,15 @@ pub(super) fn land(file: &File, paths: &Paths, dest: &Path, folder: &Path) -> Re
         }
         Err(error) => return Err(failed(error.into())),
     }
-    paths.remove_journal().map_err(failed)?;
-    File::open(folder)
-        .and_then(|folder| folder.sync_all())
-        .map_err(failed)
+    // The journal goes last: until the new name is on the disk, a power cut may bring the old one back. And the file is
+    // here now, whatever becomes of either.
+    let settled = File::open(folder)
+        .and_then(|folder| sync(&folder))
+        .and_then(|()| paths.remove_journal());
+    if let Err(error) = settled {
+        tracing::warn!(dest = %dest.display(), %error, "a finished download");
+    }
+    Ok(())
 }
 
 pub(super) fn taken(dest: &Path) -> Error {
@@ -159,14 +211,53 @@ pub(super) fn existing(
         return Err(taken(dest));
     };
     let failed = |error: io::Error| storage("cannot read", dest, &error);
-    let file = File::open(dest).map_err(failed)?;
-    let metadata = file.metadata().map_err(failed)?;
+    // Looked at before it is opened: a pipe would be waited for.
+    let metadata = fs::metadata(dest).map_err(failed)?;
     if !metadata.is_file() {
         return Err(taken(dest));
     }
+    let file = File::open(dest).map_err(failed)?;
     match disk::sha256_of(&file, wanted).map_err(failed)? {
         Some(found) if found.eq_ignore_ascii_case(sha256) => Ok(Some(metadata.len())),
         Some(_) => Err(taken(dest)),
         None => Err(super::cancelled()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::RefCell;
+
+    #[test]
+    fn a_file_is_synced_then_named_then_its_folder_is_synced_and_last_its_journal_goes() {
+        let folder = tempfile::tempdir().unwrap();
+        let dest = folder.path().join("model.gguf");
+        let paths = Paths::of(&dest);
+        let land = |refused: Option<bool>| {
+            let file = File::create(&paths.part).unwrap();
+            fs::write(&paths.journal, "{}").unwrap();
+            let steps = RefCell::new(Vec::new());
+            let sync = |file: &File| {
+                let is_folder = file.metadata()?.is_dir();
+                let step = (is_folder, dest.exists(), paths.journal.exists());
+                steps.borrow_mut().push(step);
+                match refused {
+                    Some(refused) if refused == is_folder => Err(io::ErrorKind::Unsupported.into()),
+                    _ => Ok(()),
+                }
+            };
+            let landed = land(&file, &paths, &dest, folder.path(), &sync).is_ok();
+            (landed, steps.into_inner())
+        };
+        let (before, after) = ((false, false, true), (true, true, true));
+        assert_eq!(land(None), (true, vec![before, after]));
+        assert!(!paths.journal.exists());
+        fs::remove_file(&dest).unwrap();
+
+        // What cannot be synced gets no name; but a file that has its name is there.
+        assert_eq!(land(Some(false)), (false, vec![before]));
+        assert!(!dest.exists() && paths.journal.exists());
+        assert_eq!(land(Some(true)), (true, vec![before, after]));
     }
 }

@@ -114,9 +114,11 @@ impl Plan {
 pub(super) struct Busy {
     pub(super) rest: u64,
     pub(super) bytes_per_second: f64,
+    /// How long that has been measured.
+    pub(super) working: Duration,
     /// How long it has been without a byte.
     pub(super) silent: Duration,
-    /// Taken over once already because it was silent.
+    /// Taken over once already.
     pub(super) retaken: bool,
 }
 
@@ -125,7 +127,7 @@ pub(super) struct Busy {
 pub(super) enum Relief {
     /// The later half is fetched by another.
     Half,
-    /// It says nothing at all: another fetches everything.
+    /// It says nothing at all, or takes very long over what is too little to share: another fetches everything.
     All,
 }
 
@@ -133,6 +135,8 @@ pub(super) enum Relief {
 const SILENCE: Duration = Duration::from_secs(3);
 /// A new connection takes a few round trips to be any good.
 const WORTH: Duration = Duration::from_secs(1);
+/// A connection that needs longer for the last of the file may have fallen behind by itself: another gets one try.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn relief(busy: Busy) -> Option<Relief> {
     if busy.silent >= SILENCE {
@@ -140,7 +144,11 @@ pub(super) fn relief(busy: Busy) -> Option<Relief> {
     }
     #[expect(clippy::cast_precision_loss, reason = "an estimate")]
     let seconds_left = busy.rest as f64 / busy.bytes_per_second.max(1.0);
-    (busy.rest >= 2 * SMALLEST && seconds_left > WORTH.as_secs_f64()).then_some(Relief::Half)
+    if busy.rest >= 2 * SMALLEST {
+        return (seconds_left > WORTH.as_secs_f64()).then_some(Relief::Half);
+    }
+    let slow = busy.working >= SILENCE && seconds_left > PATIENCE.as_secs_f64();
+    (slow && !busy.retaken).then_some(Relief::All)
 }
 
 pub(super) fn relieve(piece: &Piece, relief: Relief) -> Arc<Piece> {

@@ -27,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 const CHANGES: u32 = 3;
 /// The first piece: its answer tells whether ranges work at all.
 const FIRST_PIECE: u64 = 2 << 20;
+
 pub(super) struct Transfer<'a> {
     pub(super) terms: &'a Terms,
     pub(super) spec: &'a FileSpec,
@@ -78,11 +79,14 @@ impl Transfer<'_> {
         }
     }
 
-    /// A refused download leaves no empty file behind. Called while it is still locked.
-    pub(super) fn leave_nothing_empty(&self) {
+    /// What no later try can use takes no room: an empty file, or bytes without a journal. Called while it is still
+    /// locked.
+    pub(super) fn leave_nothing_useless(&self) {
         let empty = self.file.metadata().is_ok_and(|part| part.len() == 0);
-        if empty && let Err(error) = self.paths.remove_all() {
-            tracing::warn!(%error, "an empty partial file stays");
+        if (empty || !self.paths.journal.exists())
+            && let Err(error) = self.paths.remove_all()
+        {
+            tracing::warn!(%error, "a useless partial file stays");
         }
     }
 
@@ -99,7 +103,8 @@ impl Transfer<'_> {
         emptied.map_err(|error| self.failed(&error))
     }
 
-    /// What an earlier run left, if it is of the same file.
+    /// What an earlier run left, if it is of the same file. One of the same sha256 is, wherever it comes from: the hub's
+    /// addresses name a commit, and another commit may well have the same file.
     fn resumable(&self) -> Result<Option<(Known, Ranges)>, Error> {
         let length = self
             .file
@@ -109,24 +114,27 @@ impl Transfer<'_> {
         let Some((identity, ranges)) = self.paths.read_journal(length) else {
             return Ok(None);
         };
+        let same_place = identity.url == told(&self.spec.url);
+        let same = identity.sha256 == self.wanted()
+            && (same_place || identity.sha256.is_some())
+            && self.spec.size.is_none_or(|size| size == identity.total);
+        // Another place has validators of its own.
         let known = Known {
             total: Some(identity.total),
-            etag: identity.etag.clone(),
-            last_modified: identity.last_modified.clone(),
+            etag: identity.etag.filter(|_| same_place),
+            last_modified: identity.last_modified.filter(|_| same_place),
         };
-        let same = self.identity(&known, identity.total) == identity
-            && self.spec.size.is_none_or(|size| size == identity.total);
         Ok(same.then_some((known, ranges)))
+    }
+
+    fn wanted(&self) -> Option<String> {
+        self.spec.sha256.as_deref().map(str::to_ascii_lowercase)
     }
 
     fn identity(&self, known: &Known, total: u64) -> Identity {
         Identity {
             url: told(&self.spec.url),
-            sha256: self
-                .spec
-                .sha256
-                .as_ref()
-                .map(|hash| hash.to_ascii_lowercase()),
+            sha256: self.wanted(),
             total,
             etag: known.etag.clone(),
             last_modified: known.last_modified.clone(),
@@ -223,15 +231,8 @@ impl Transfer<'_> {
         }
         landing::check_room(self.folder, total.unwrap_or(0), self.terms.margin)?;
         self.report.change(|progress| progress.total = total);
-        let journal_every = self.terms.journal_every;
-        let disk = Disk::start(
-            &self.file,
-            &self.paths,
-            Ranges::default(),
-            total,
-            None,
-            journal_every,
-        );
+        let none = Ranges::default();
+        let disk = Disk::start(&self.file, &self.paths, none, total, None, self.terms);
         let end = tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled()),
@@ -255,15 +256,13 @@ impl Transfer<'_> {
     }
 
     fn disk(&self, ranges: Ranges, known: &Known, total: u64) -> Disk {
-        let identity = self.identity(known, total);
-        let journal_every = self.terms.journal_every;
         Disk::start(
             &self.file,
             &self.paths,
             ranges,
             Some(total),
-            Some(identity),
-            journal_every,
+            Some(self.identity(known, total)),
+            self.terms,
         )
     }
 
@@ -292,7 +291,16 @@ impl Transfer<'_> {
                     ))
                 }
                 Err(trouble @ (Trouble::Whole(_) | Trouble::Beyond(_) | Trouble::Changed)) => {
-                    return Ok(Err(trouble));
+                    let Some(contradiction) = trouble.contradiction(known) else {
+                        return Ok(Err(trouble));
+                    };
+                    let Some(wait) = weather.doubt(contradiction, self.terms) else {
+                        // It is believed, and what comes now is another matter.
+                        weather.cleared();
+                        return Ok(Err(trouble));
+                    };
+                    self.wait(wait, weather).await?;
+                    continue;
                 }
                 Err(trouble) => trouble,
             };
@@ -356,7 +364,7 @@ impl Transfer<'_> {
             // Bytes behind the end are of an earlier, longer file.
             file.set_len(total)
                 .map_err(|error| disk::full_or_broken(&error))?;
-            landing::land(&file, &paths, &dest, &folder)?;
+            landing::land(&file, &paths, &dest, &folder, &platform::sync)?;
             platform::drop_cached(&file, 0, total);
             Ok::<(), Error>(())
         })

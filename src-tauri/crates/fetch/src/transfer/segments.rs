@@ -113,16 +113,24 @@ impl Fetch<'_> {
                     if got >= PROGRESS || trouble.is_none() {
                         weather.cleared();
                     }
+                    let doubt = trouble.as_ref().and_then(|it| it.contradiction(self.known));
+                    if let Some(rest) = doubt.and_then(|doubt| weather.doubt(doubt, self.terms)) {
+                        resting.push(Instant::now() + rest);
+                        continue;
+                    }
                     match trouble {
                         None => size = pieces::size_at(rate_of(got, connection.begun)),
                         Some(Trouble::Changed | Trouble::Beyond(_) | Trouble::Whole(_)) => {
+                            weather.cleared();
                             return Ok(End::Changed);
                         }
                         Some(Trouble::Busy(error, after)) => {
-                            if busy.is_empty() {
-                                resting.push(now + weather.busy(error, after, self.terms));
-                            } else {
-                                crew.shrink(busy.len());
+                            let until = Instant::now() + weather.busy(error, after, self.terms);
+                            match after {
+                                // Told to all: what is under way ends, and nobody asks for more until then.
+                                Some(_) => resting.extend(std::iter::repeat_n(until, crew.size)),
+                                None if busy.is_empty() => resting.push(until),
+                                None => crew.shrink(busy.len()),
                             }
                         }
                         // One that broke off on the way goes on at once.
@@ -219,6 +227,7 @@ fn relieve(busy: &mut HashMap<Id, Connection>) -> Option<(Arc<Piece>, bool)> {
         let relief = pieces::relief(Busy {
             rest,
             bytes_per_second: rate_of(done, connection.begun),
+            working: connection.begun.elapsed(),
             silent: connection.moved.0.elapsed(),
             retaken: connection.retaken,
         })?;

@@ -29,6 +29,23 @@ pub(super) enum Trouble {
     Beyond(Option<u64>),
 }
 
+impl Trouble {
+    /// What a server says against its own earlier answers, if by all else that it tells the file is still the same.
+    pub(super) fn contradiction(&self, known: &Known) -> Option<&'static str> {
+        match self {
+            Self::Whole(answer) if known.total.is_some() && !known.differs(answer) => {
+                Some("the server sends the whole file where a part was asked for")
+            }
+            Self::Beyond(total)
+                if known.total.is_some() && (total.is_none() || *total == known.total) =>
+            {
+                Some("the server denies a part that its file has (416)")
+            }
+            _ => None,
+        }
+    }
+}
+
 pub(super) struct Source {
     web: Web,
     url: Url,
@@ -99,7 +116,9 @@ impl Source {
                         place.location = Some(answer.location.clone());
                     }
                 }
-                401 | 403 | 404 | 410 if self.resolves_again(&answer, version) => continue,
+                408 | 416 | 429 => self.forget(version),
+                // Servers differ in what they call a signature that has expired.
+                400..500 if self.resolves_again(&answer, version) => continue,
                 _ => self.forget(version),
             }
             drop(resolving);

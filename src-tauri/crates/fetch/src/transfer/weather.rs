@@ -3,19 +3,22 @@
 use super::{Terms, source::Trouble};
 use std::time::Duration;
 use tierbar_core::Error;
+use tokio::time::Instant;
 
-/// Wrong answers in a row, without a byte of progress, after which a server is taken at its word.
+/// Wrong answers, each after a wait and without a byte of progress, after which a server is taken at its word.
 const WRONG_ANSWERS: u32 = 5;
 /// A server may ask for patience, not for ever.
 const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(15 * 60);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Failures since the last progress.
+/// Failures since the last progress. The connections of a transfer fail together: what fails before the wait after a
+/// failure is over is part of it.
 #[derive(Debug, Default)]
 pub(super) struct Weather {
     failures: u32,
     wrong: u32,
     reason: String,
+    waits_until: Option<Instant>,
 }
 
 impl Weather {
@@ -27,6 +30,7 @@ impl Weather {
     pub(super) fn cleared(&mut self) {
         self.failures = 0;
         self.wrong = 0;
+        self.waits_until = None;
     }
 
     /// How long to leave a server alone that asked for it.
@@ -38,7 +42,14 @@ impl Weather {
     ) -> Duration {
         self.reason = error.message;
         let asked = after.unwrap_or_default().min(LONGEST_RETRY_AFTER);
-        self.backoff(terms).max(asked)
+        self.fail(false, terms).max(asked)
+    }
+
+    /// How long to wait after an answer that cannot be right; `None` once there were too many.
+    pub(super) fn doubt(&mut self, why: &str, terms: &Terms) -> Option<Duration> {
+        why.clone_into(&mut self.reason);
+        let wait = self.fail(true, terms);
+        (self.wrong < WRONG_ANSWERS).then_some(wait)
     }
 
     /// How long to wait before the next try.
@@ -51,27 +62,30 @@ impl Weather {
             Trouble::Busy(error, after) => Ok(self.busy(error, after, terms)),
             Trouble::Passing(error) => {
                 self.reason = error.message;
-                Ok(self.backoff(terms))
+                Ok(self.fail(false, terms))
             }
-            Trouble::Wrong(error) => {
-                self.wrong += 1;
-                if self.wrong >= WRONG_ANSWERS {
-                    return Err(error);
-                }
-                self.reason = error.message;
-                Ok(self.backoff(terms))
-            }
+            Trouble::Wrong(error) => self.doubt(&error.message, terms).ok_or(error),
             // The caller's: they do not mean another try of the same.
             Trouble::Changed | Trouble::Whole(_) | Trouble::Beyond(_) => Ok(Duration::ZERO),
         }
     }
 
-    /// Doubles from try to try; a random part, so that the connections of many do not come back at once.
-    fn backoff(&mut self, terms: &Terms) -> Duration {
-        let doubled = terms.first_wait * 2u32.saturating_pow(self.failures.min(16));
-        self.failures += 1;
-        let most = doubled.min(LONGEST_WAIT);
-        most / 2 + most.mul_f64(random() / 2.0)
+    /// The wait doubles from failure to failure; a random part, so that the connections of many do not come back at
+    /// once.
+    fn fail(&mut self, wrong: bool, terms: &Terms) -> Duration {
+        let now = Instant::now();
+        let another = self.waits_until.is_none_or(|until| now >= until);
+        if another {
+            self.failures += 1;
+            self.wrong += u32::from(wrong);
+        }
+        let doublings = self.failures.saturating_sub(1).min(16);
+        let most = (terms.first_wait * 2u32.pow(doublings)).min(LONGEST_WAIT);
+        let wait = most / 2 + most.mul_f64(random() / 2.0);
+        if another {
+            self.waits_until = Some(now + wait);
+        }
+        wait
     }
 }
 
@@ -93,32 +107,49 @@ mod tests {
         Trouble::Wrong(Error::new(Code::Corrupt, "wrong"))
     }
 
-    #[test]
-    fn waits_double_up_to_half_a_minute_and_never_become_an_error() {
+    /// Every wait is waited for.
+    async fn waited(weather: &mut Weather, trouble: Trouble) -> Duration {
+        let wait = weather.note(trouble, &Terms::default()).unwrap();
+        tokio::time::sleep(wait).await;
+        wait
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waits_double_up_to_half_a_minute_and_never_become_an_error() {
         let (mut weather, terms) = (Weather::default(), Terms::default());
-        let waits: Vec<_> = (0..100)
-            .map(|_| weather.note(passing(), &terms).unwrap())
-            .collect();
-        for (tries, wait) in waits.iter().enumerate() {
-            let most = (terms.first_wait * 2u32.pow(tries.min(16) as u32)).min(LONGEST_WAIT);
-            assert!((most / 2..=most).contains(wait), "{tries}: {wait:?}");
+        for tries in 0..100 {
+            let wait = waited(&mut weather, passing()).await;
+            let most = (terms.first_wait * 2u32.pow(tries.min(16))).min(LONGEST_WAIT);
+            assert!((most / 2..=most).contains(&wait), "{tries}: {wait:?}");
         }
-        assert!(waits[99] > waits[0]);
         weather.cleared();
         assert!(weather.note(passing(), &terms).unwrap() <= terms.first_wait);
     }
 
-    #[test]
-    fn a_server_that_only_answers_wrongly_is_given_up_unless_it_gets_on() {
+    #[tokio::test(start_paused = true)]
+    async fn what_fails_at_once_on_all_connections_is_one_failure() {
+        let (mut weather, terms) = (Weather::default(), Terms::default());
+        for failures in 0..3 {
+            let waits: Vec<_> = (0..2 * WRONG_ANSWERS)
+                .map(|_| weather.note(wrong(), &terms).unwrap())
+                .collect();
+            let most = terms.first_wait * 2u32.pow(failures);
+            assert!(waits.iter().all(|wait| *wait <= most), "{waits:?}");
+            tokio::time::sleep(most).await;
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_only_answers_wrongly_is_given_up_unless_it_gets_on() {
         let (mut weather, terms) = (Weather::default(), Terms::default());
         for _ in 0..3 {
             for _ in 1..WRONG_ANSWERS {
-                weather.note(wrong(), &terms).unwrap();
+                waited(&mut weather, wrong()).await;
             }
             weather.cleared();
         }
         for _ in 1..WRONG_ANSWERS {
-            weather.note(wrong(), &terms).unwrap();
+            waited(&mut weather, wrong()).await;
         }
         assert_eq!(weather.note(wrong(), &terms).unwrap_err().message, "wrong");
     }

@@ -272,19 +272,22 @@ async fn redirects_are_resolved_once_for_many_pieces_and_the_token_stays_with_th
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expired_redirect_is_resolved_again_and_a_refusal_is_believed_the_second_time() {
     let content = Content::new(16 * MIB, 8);
-    let storage = Server::start({
-        let content = content.clone();
-        // The third request finds its signature expired; what is asked after it has a new one.
-        move |request| match request.nth {
-            2 => Reply::status(403),
-            _ => content.answer(request),
-        }
-    })
-    .await;
-    let hub_server = hub(&storage).await;
-    let wanted = Wanted::new(&hub_server);
-    assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
-    assert_eq!(hub_server.log().len(), 2);
+    for expired in [400, 401, 403, 404, 410] {
+        let storage = Server::start({
+            let content = content.clone();
+            // The third request finds its signature expired; what is asked after it has a new one.
+            move |request| match request.nth {
+                2 => Reply::status(expired),
+                _ => content.answer(request),
+            }
+        })
+        .await;
+        let hub_server = hub(&storage).await;
+        let wanted = Wanted::new(&hub_server);
+        let fetched = wanted.fetch().await;
+        assert_eq!(fetched.unwrap().sha256, content.sha256(), "{expired}");
+        assert_eq!(hub_server.log().len(), 2);
+    }
 
     let storage = Server::start(|_| Reply::status(403)).await;
     let hub_server = hub(&storage).await;

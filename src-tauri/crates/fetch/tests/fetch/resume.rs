@@ -2,7 +2,7 @@
 
 use crate::{
     Wanted,
-    server::{Content, Request, Server},
+    server::{Content, Reply, Request, Server},
 };
 use std::{
     fs,
@@ -72,6 +72,45 @@ async fn a_transfer_that_was_stopped_twice_and_at_its_end_is_verified_without_a_
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert!(server.log().is_empty());
     assert_eq!(wanted.names(), ["model.gguf"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_of_the_same_hash_goes_on_from_another_address_and_one_without_a_hash_does_not() {
+    let content = Content::new(16 * MIB, 15);
+    let server = slow(&content).await;
+    let mirror = Server::of(&content.clone().etag("\"of the mirror\"")).await;
+    for hash in [Some(content.sha256()), None] {
+        let mut wanted = Wanted::new(&server);
+        wanted.spec.sha256 = hash.clone();
+        wanted.fetch_until(4 * MIB as u64).await;
+        let claimed = wanted.claimed();
+        wanted.spec.url = mirror.url("/another-commit/model.gguf");
+        mirror.forget_log();
+        assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
+        assert_eq!(spares(&mirror.log(), &claimed), hash.is_some());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_once_denies_its_ranges_does_not_cost_what_has_arrived() {
+    let content = Content::new(24 * MIB, 16);
+    for denied in ["whole", "416", "416 with the size"] {
+        let server = Server::start({
+            let content = content.clone();
+            move |request| match (request.nth % 3, denied) {
+                (0 | 1, _) => content.answer(request),
+                (_, "whole") => content.whole(),
+                (_, "416") => Reply::status(416),
+                _ => Reply::status(416).with("content-range", format!("bytes */{}", 24 * MIB)),
+            }
+        })
+        .await;
+        let wanted = Wanted::new(&server);
+        assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
+        let from_zero = server.log().into_iter().filter(|it| it.starts_at() == 0);
+        assert_eq!(from_zero.count(), 1, "{denied}");
+        assert!(server.log().len() > 3, "{denied}: it was never denied");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -277,7 +316,11 @@ async fn two_of_us_never_fetch_the_same_file_at_once() {
     let second = async {
         served.wait_for(|served| *served > 0).await.unwrap();
         let error = wanted.fetch().await.unwrap_err();
+        // Who was refused may be told to forget about it: what has arrived is the other's.
+        discard(&wanted.spec.dest).unwrap();
+        let kept = wanted.names();
         wanted.cancel.cancel();
+        assert!(kept.contains(&"model.gguf.part".to_owned()), "{kept:?}");
         error
     };
     let (first, second) = tokio::join!(wanted.fetch(), second);
@@ -305,6 +348,14 @@ async fn a_file_that_is_there_is_verified_not_fetched_and_another_is_not_overwri
     assert_eq!(error.code, Code::Storage, "{error}");
     wanted.spec.sha256 = None;
     assert_eq!(wanted.fetch().await.unwrap_err().code, Code::Storage);
+
+    // A pipe, which nobody writes to.
+    fs::remove_file(&wanted.spec.dest).unwrap();
+    let mut made = std::process::Command::new("mkfifo");
+    assert!(made.arg(&wanted.spec.dest).status().unwrap().success());
+    wanted.spec.sha256 = Some(content.sha256());
+    assert_eq!(wanted.fetch().await.unwrap_err().code, Code::Storage);
+    wanted.spec.sha256 = None;
     assert!(server.log().is_empty());
 
     // One that comes while ours is on its way.

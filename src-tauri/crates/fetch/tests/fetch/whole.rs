@@ -223,6 +223,29 @@ async fn a_server_that_asks_for_patience_gets_it() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn patience_that_is_asked_of_one_connection_is_had_by_all() {
+    let content = Content::new(24 * MIB, 10);
+    let server = Server::start(move |request| match request.nth {
+        2 => Reply::status(429).with("retry-after", "600"),
+        _ => content.answer(request),
+    })
+    .await;
+    let wanted = Wanted::new(&server);
+    let mut progress = wanted.progress.subscribe();
+    let look = async {
+        let waits = progress.wait_for(|progress| matches!(progress.phase, Phase::Waiting { .. }));
+        let Phase::Waiting { until, .. } = waits.await.unwrap().phase.clone() else {
+            unreachable!()
+        };
+        assert!(until.unwrap() - tokio::time::Instant::now() > Duration::from_secs(500));
+        wanted.cancel.cancel();
+    };
+    let (fetched, ()) = tokio::join!(wanted.fetch(), look);
+    assert_eq!(fetched.unwrap_err().code, Code::Cancelled);
+    assert!(server.log().len() < 8, "{} requests", server.log().len());
+}
+
 fn in_an_hour() -> String {
     httpdate::fmt_http_date(std::time::SystemTime::now() + Duration::from_secs(3600))
 }

@@ -1,10 +1,14 @@
 use super::*;
 use parking_lot::Mutex;
 
+/// Longer than any test.
+const NEVER: Duration = Duration::from_secs(3600);
+
 fn shared(written: &[(u64, u64)]) -> Shared {
     Shared {
         state: Mutex::new(State {
             written: Ranges::from_list(written).unwrap(),
+            synced: 0,
             hashed: 0,
             total: None,
             trouble: None,
@@ -16,10 +20,26 @@ fn shared(written: &[(u64, u64)]) -> Shared {
     }
 }
 
+/// Keeps with these effects; the rest do nothing.
+fn kept(
+    shared: &Shared,
+    every: Duration,
+    sync: &dyn Fn() -> io::Result<()>,
+    store: &dyn Fn(&Ranges) -> io::Result<()>,
+    room: &dyn Fn() -> Result<(), Error>,
+) {
+    let keeping = Keeping {
+        sync,
+        store,
+        give_back: &|_| Ok(()),
+        room,
+    };
+    keep(shared, Path::new("part"), every, &keeping);
+}
+
 #[test]
 fn the_journal_claims_nothing_that_was_written_after_the_sync_began() {
     let shared = shared(&[(0, 10)]);
-    let file = tempfile::tempfile().unwrap();
     let (synced, stored) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let sync = || {
         // A block that arrives while the disk is busy, as they do; the second sync is the last.
@@ -34,40 +54,109 @@ fn the_journal_claims_nothing_that_was_written_after_the_sync_began() {
         stored.lock().push(ranges.list());
         Ok(())
     };
-    keep(
-        &shared,
-        &file,
-        Duration::ZERO,
-        sync,
-        store,
-        Path::new("part"),
-    );
+    kept(&shared, Duration::ZERO, &sync, &store, &|| Ok(()));
     let stored = stored.into_inner();
     assert_eq!(stored[..2], synced.into_inner()[..2]);
     assert_eq!(stored[..2], [vec![(0, 10)], vec![(0, 20)]]);
+    let last = &stored[stored.len() - 1];
+    assert_eq!([(0, shared.state.lock().synced)], last[..]);
 }
 
 #[test]
 fn after_a_failed_sync_the_older_journal_stays() {
     let shared = shared(&[(0, 10)]);
-    let file = tempfile::tempfile().unwrap();
     let stored = Mutex::new(0);
     let sync = || Err(io::ErrorKind::StorageFull.into());
     let store = |_: &Ranges| {
         *stored.lock() += 1;
         Ok(())
     };
-    keep(
-        &shared,
-        &file,
-        Duration::ZERO,
-        sync,
-        store,
-        Path::new("part"),
-    );
+    kept(&shared, Duration::ZERO, &sync, &store, &|| Ok(()));
     assert_eq!(stored.into_inner(), 0);
-    assert_eq!(
-        shared.state.lock().trouble.as_ref().unwrap().code,
-        Code::Storage
-    );
+    let state = shared.state.lock();
+    assert_eq!(state.trouble.as_ref().unwrap().code, Code::Storage);
+    assert_eq!(state.synced, 0);
+}
+
+#[test]
+fn a_young_transfer_has_a_journal_before_it_is_due() {
+    let shared = shared(&[]);
+    let stored = Mutex::new(Vec::new());
+    let store = |ranges: &Ranges| {
+        let mut stored = stored.lock();
+        stored.push(ranges.bytes());
+        let mut state = shared.state.lock();
+        state.written.insert(0, 10);
+        state.ended = stored.len() == 2;
+        Ok(())
+    };
+    // Of a transfer that goes on, or this test would not end.
+    kept(&shared, NEVER, &|| Ok(()), &store, &|| Ok(()));
+    assert_eq!(stored.into_inner(), [0, 10]);
+}
+
+#[test]
+fn a_volume_that_fills_up_meanwhile_ends_the_transfer() {
+    let shared = shared(&[(0, 10)]);
+    let room = || {
+        shared.state.lock().ended = true;
+        Err(Error::new(Code::Storage, "nearly full"))
+    };
+    kept(&shared, NEVER, &|| Ok(()), &|_| Ok(()), &room);
+    let state = shared.state.lock();
+    assert_eq!(state.trouble.as_ref().unwrap().message, "nearly full");
+}
+
+#[test]
+fn only_a_full_volume_without_room_for_its_journal_is_given_something_back() {
+    for (refused, kept, cut) in [
+        (0, 1 << 20, None),
+        (1, (1 << 20) - SPARE, Some((1 << 20) - SPARE)),
+    ] {
+        let shared = shared(&[(0, 1 << 20)]);
+        shared.fail(Error::new(Code::Storage, "full"));
+        shared.state.lock().ended = true;
+        let (stored, given) = (Mutex::new(Vec::new()), Mutex::new(None));
+        let keeping = Keeping {
+            sync: &|| Ok(()),
+            store: &|ranges| {
+                let mut stored = stored.lock();
+                stored.push(ranges.bytes());
+                match stored.len() <= refused {
+                    true => Err(io::ErrorKind::StorageFull.into()),
+                    false => Ok(()),
+                }
+            },
+            give_back: &|end| {
+                *given.lock() = Some(end);
+                Ok(())
+            },
+            room: &|| Ok(()),
+        };
+        keep(&shared, Path::new("part"), NEVER, &keeping);
+        assert_eq!(stored.into_inner().last(), Some(&kept));
+        assert_eq!(given.into_inner(), cut);
+    }
+}
+
+#[test]
+fn what_was_hashed_and_lies_on_the_disk_leaves_the_page_cache_and_nothing_else_does() {
+    let length = 4 * HASHED_AT_ONCE as u64;
+    let file = tempfile::tempfile().unwrap();
+    file.set_len(length).unwrap();
+    let shared = shared(&[(0, length)]);
+    {
+        let mut state = shared.state.lock();
+        state.synced = 2 * HASHED_AT_ONCE as u64 + 7;
+        state.total = Some(length);
+    }
+    let forgotten = Mutex::new(Vec::new());
+    let forget = |from, to| {
+        assert!(to <= shared.state.lock().hashed, "not hashed yet");
+        forgotten.lock().push((from, to));
+    };
+    assert!(hash(&shared, &file, forget).is_some());
+    let block = HASHED_AT_ONCE as u64;
+    let parts = [(0, block), (block, 2 * block), (2 * block, 2 * block + 7)];
+    assert_eq!(forgotten.into_inner(), parts);
 }

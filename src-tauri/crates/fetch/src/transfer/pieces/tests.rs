@@ -57,6 +57,7 @@ fn busy() -> Busy {
     Busy {
         rest: 100 << 20,
         bytes_per_second: 1e6,
+        working: Duration::from_secs(60),
         silent: Duration::ZERO,
         retaken: false,
     }
@@ -91,6 +92,26 @@ fn only_what_would_be_waited_for_is_relieved() {
         ..busy()
     };
     assert_eq!(relief(small), None);
+    let slow = Busy {
+        bytes_per_second: 1e4,
+        ..small
+    };
+    assert_eq!(relief(slow), Some(Relief::All));
+    for spared in [
+        Busy {
+            retaken: true,
+            ..slow
+        },
+        // Nothing has been measured yet.
+        Busy {
+            working: Duration::ZERO,
+            bytes_per_second: 0.0,
+            ..slow
+        },
+        Busy { rest: 0, ..slow },
+    ] {
+        assert_eq!(relief(spared), None);
+    }
     let silent = Busy {
         silent: SILENCE,
         rest: 1,
