@@ -367,6 +367,14 @@ async fn a_server_that_lies_about_ranges_is_refused() {
             "{lie}"
         );
     }
+    // The beginning once more, after the connection broke, as if it were the rest.
+    let error = told_by(|_, _| {
+        let pairs = [("x-partial", "1"), ("content-range", "bytes 0-99/100")];
+        (headers(&pairs), cut())
+    })
+    .await
+    .unwrap_err();
+    assert!(error.message.contains("from another place"), "{error}");
     // Compressed, though that was ruled out.
     let error = told_by(|_, _| (headers(&[("content-encoding", "gzip")]), Body::from("x")))
         .await

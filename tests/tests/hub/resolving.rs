@@ -188,6 +188,12 @@ async fn what_the_catalog_knows_is_held_against_what_the_hub_says() {
         ..known.clone()
     };
     assert_eq!(resolve(&other_size).await.unwrap_err().code, Code::Corrupt);
+    // A size alone is what somebody has read somewhere: the hub's counts.
+    let only_size = Pinned {
+        sha256: None,
+        ..other_size.clone()
+    };
+    assert_eq!(resolve(&only_size).await.unwrap().files, resolved.files);
     // Of a branch, another content is no lie; nor where the commit is no more.
     for revision in [None, Some("0".repeat(40))] {
         let moved = Pinned {

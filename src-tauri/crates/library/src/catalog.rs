@@ -1,9 +1,9 @@
 //! The checked-in list of models: which ones, in which quants, from where, and what is known of their architecture.
 //!
-//! Sizes and hashes in `catalog.json` were read in public sources, a hash in two of them at least; nobody has downloaded
-//! the larger files to check, so what is not known is `null`, and a download goes by the hub's own metadata. Nor have
-//! their headers been read: an account made here stands on published facts of the architecture and the file's size, and
-//! its verdicts are marked as estimated.
+//! Sizes and hashes in `catalog.json` were read in public sources. Nobody has downloaded the larger files to check, so
+//! what is not known is `null`, and a download goes by the hub's own metadata: a size is only held against it where a
+//! hash is known too. Nor have their headers been read: an account made here stands on published facts of the
+//! architecture and the file's size, and its verdicts are marked as estimated.
 
 use crate::reference::Known;
 use serde::Deserialize;

@@ -137,22 +137,21 @@ impl<'a> Source<'a> {
         if answer.content_encoding.is_some() {
             return Err(corrupt("is sent compressed, which was not asked for"));
         }
-        let (start, size) = if answer.status == 206 {
+        let size = if answer.status == 206 {
             let range = answer
                 .content_range
                 .and_then(|range| Some((range.bytes?.0, range.total?)));
-            range.ok_or_else(|| corrupt("is sent in part without telling which, or of how much"))?
+            let (start, size) = range
+                .ok_or_else(|| corrupt("is sent in part without telling which, or of how much"))?;
+            if start != self.position {
+                return Err(corrupt("is sent from another place than was asked for"));
+            }
+            size
         } else {
-            (
-                0,
-                answer
-                    .content_length
-                    .ok_or_else(|| corrupt("is sent without telling its size"))?,
-            )
+            answer
+                .content_length
+                .ok_or_else(|| corrupt("is sent without telling its size"))?
         };
-        if start != 0 && start != self.position {
-            return Err(corrupt("is sent from another place than was asked for"));
-        }
         if self.position > 0
             && (size != self.size || (self.etag.is_some() && answer.etag != self.etag))
         {
