@@ -1,7 +1,7 @@
 //! A hub that does not say the truth.
 
 use crate::{Stand, client, repository};
-use axum::{Router, routing::get};
+use axum::{Router, body::Bytes, routing::get};
 use serde_json::{Value, json};
 use tierbar_core::Code;
 use tierbar_tests::hub::{HubFile, HubRepository, Options, PUBLIC};
@@ -109,6 +109,65 @@ async fn a_list_without_end_is_refused() {
         .unwrap_err();
     assert_eq!(error.code, Code::Corrupt);
     assert_eq!(stand.hub.seen().len(), 21);
+}
+
+/// The most memory that this process has ever had, in MiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let kib: u64 = line
+        .unwrap()
+        .split_whitespace()
+        .nth(1)
+        .unwrap()
+        .parse()
+        .unwrap();
+    kib >> 10
+}
+
+/// In a process of its own: other tests take memory too.
+#[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
+#[test]
+fn what_is_not_wanted_of_an_answer_takes_no_memory() {
+    const CHILD: &str = "TIERBAR_LIES_TEST";
+    if std::env::var_os(CHILD).is_some() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        return runtime.block_on(swamped());
+    }
+    let name = "lies::what_is_not_wanted_of_an_answer_takes_no_memory";
+    let output = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// Model info, and pages of a tree without end, that are long lists of nothing.
+async fn swamped() {
+    let list = format!("[{}0]", "[0],".repeat(1_000_000));
+    let info = format!(
+        r#"{{"sha": "{}", "gated": {list}, "cardData": {{"license": {list}}}}}"#,
+        "0".repeat(40),
+    );
+    let (info, list) = (Bytes::from(info), Bytes::from(list));
+    let routes = Router::new()
+        .route("/api/models/a/b", get(move || async move { info }))
+        .fallback(get(move || async move {
+            let next = [("link", r#"<http://hub/?cursor=1>; rel="next""#)];
+            (next, list)
+        }));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move { axum::serve(listener, routes).await });
+    let home = tempfile::tempdir().unwrap();
+    let hub = client(&address, home.path(), None);
+    let before = peak();
+    let error = hub.repository(&repository("a/b"), None).await.unwrap_err();
+    assert!(error.message.contains("lists more than"), "{error}");
+    let grown = peak() - before;
+    assert!(grown < 64, "{grown} MiB");
+    server.abort();
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 //! Nothing in an answer is trusted: names are checked before they become paths, sizes before they are summed.
 
 mod endpoint;
+mod lenient;
 mod local;
 mod offers;
 mod quants;
@@ -16,8 +17,9 @@ pub use resolve::{Pinned, Resolved, ResolvedFile, Resolver, Suit};
 pub use tree::HubFile;
 
 use crate::reference::Repository;
+use lenient::Lenient;
 use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 use tierbar_core::{Code, Error, catalog::HubModel};
 use tierbar_fetch::{Answer, Get, TokenFor, Url, Web};
 
@@ -65,10 +67,9 @@ pub struct HubFiles {
 struct Info {
     sha: Option<String>,
     /// `false`, `"auto"` or `"manual"`.
-    #[serde(default)]
-    gated: Value,
-    #[serde(default, rename = "cardData")]
-    card: Value,
+    gated: Option<Box<RawValue>>,
+    #[serde(rename = "cardData")]
+    card: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -80,8 +81,7 @@ struct Found {
     likes: u64,
     #[serde(rename = "lastModified")]
     updated: Option<String>,
-    #[serde(default)]
-    gated: Value,
+    gated: Option<Box<RawValue>>,
 }
 
 impl Hub {
@@ -129,13 +129,13 @@ impl Hub {
             .sha
             .filter(|sha| sha.len() == 40 && sha.bytes().all(|byte| byte.is_ascii_hexdigit()))
             .ok_or_else(|| senseless(repository, "does not name its commit"))?;
-        let entries = self.tree(repository, &commit).await?;
-        let (quants, projectors) = quants::group(repository, tree::models(entries));
+        let files = self.tree(repository, &commit).await?;
+        let (quants, projectors) = quants::group(repository, files);
         Ok(HubFiles {
             repository: repository.clone(),
             commit,
-            licence: licence(&info.card),
-            gated: is_gated(&info.gated),
+            licence: info.card.as_deref().and_then(licence),
+            gated: is_gated(info.gated.as_deref()),
             quants,
             projectors,
         })
@@ -165,17 +165,16 @@ impl Hub {
             .extend_pairs(
                 ["downloads", "likes", "lastModified", "gated"].map(|field| ("expand[]", field)),
             );
-        let found: Vec<Value> = self.json(url, MAX_PAGE_BYTES).await?.0;
+        let Lenient::<Found>(found) = self.json(url, MAX_PAGE_BYTES).await?.0;
         Ok(found
             .into_iter()
-            .filter_map(|value| serde_json::from_value::<Found>(value).ok())
             .filter(|found| Repository::new(&found.id).is_ok())
             .map(|found| HubModel {
                 repository: found.id,
                 downloads: found.downloads,
                 likes: found.likes,
                 updated: found.updated.filter(|time| time.len() < 64),
-                gated: is_gated(&found.gated),
+                gated: is_gated(found.gated.as_deref()),
             })
             .collect())
     }
@@ -207,7 +206,8 @@ impl Hub {
         ))
     }
 
-    async fn tree(&self, repository: &Repository, commit: &str) -> Result<Vec<Value>, Error> {
+    /// The GGUF files of a commit, sorted by path.
+    async fn tree(&self, repository: &Repository, commit: &str) -> Result<Vec<HubFile>, Error> {
         let path = [
             "api",
             "models",
@@ -218,20 +218,20 @@ impl Hub {
         ];
         let mut url = self.url(&path);
         url.set_query(Some("recursive=true"));
-        let mut entries: Vec<Value> = Vec::new();
+        let (mut files, mut count) = (Vec::new(), 0);
         for _ in 0..MAX_PAGES {
-            let (page, link): (Vec<Value>, _) = self
+            let (Lenient(page), link) = self
                 .json(url.clone(), MAX_PAGE_BYTES)
                 .await
                 .map_err(|error| self.told(error, repository, Some(commit)))?;
-            entries.extend(page);
+            count += page.len();
+            files.extend(tree::models(page));
             let Some(next) = link.as_deref().and_then(next_page) else {
-                return Ok(entries);
+                return Ok(tree::sorted(files));
             };
             // Its query alone: a mirror passes on links to the hub itself, and a token is for one server.
             url.set_query(url.join(next).ok().as_ref().and_then(Url::query));
         }
-        let count = entries.len();
         Err(senseless(
             repository,
             &format!("lists more than {count} files"),
@@ -341,15 +341,26 @@ fn next_page(link: &str) -> Option<&str> {
     None
 }
 
-fn is_gated(gated: &Value) -> bool {
-    !matches!(gated, Value::Null | Value::Bool(false))
+fn is_gated(gated: Option<&RawValue>) -> bool {
+    gated.is_some_and(|gated| gated.get() != "false")
 }
 
 /// The card's `license`; a list's first.
-fn licence(card: &Value) -> Option<String> {
-    let licence = &card["license"];
-    let text = licence.as_str().or_else(|| licence.get(0)?.as_str())?;
-    (text.len() <= 100 && !text.chars().any(char::is_control)).then(|| text.to_owned())
+fn licence(card: &RawValue) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Card {
+        license: Box<RawValue>,
+    }
+    let card: Card = serde_json::from_str(card.get()).ok()?;
+    let text = card.license.get();
+    let alone: Option<String> = serde_json::from_str(text).ok();
+    let first = || {
+        let Lenient::<String>(listed) = serde_json::from_str(text).ok()?;
+        listed.into_iter().next()
+    };
+    alone
+        .or_else(first)
+        .filter(|licence| licence.len() <= 100 && !licence.chars().any(char::is_control))
 }
 
 #[cfg(test)]

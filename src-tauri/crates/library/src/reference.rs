@@ -310,10 +310,10 @@ pub(crate) fn path_problem(path: &str) -> Option<&'static str> {
     })
 }
 
-/// Control characters, and those that turn the direction of the text around them.
+/// Control characters, those that end a line, and those that turn the direction of the text around them.
 pub(crate) fn is_unprintable(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 pub(crate) fn is_gguf(path: &str) -> bool {

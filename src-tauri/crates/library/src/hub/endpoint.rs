@@ -5,6 +5,10 @@ use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use tierbar_fetch::{TokenFor, Url};
 use tierbar_secrets::{Name, Secrets};
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::block_in_place,
+};
 
 /// The hub's address: `configured` (the value of `HF_ENDPOINT`), or the public hub's if that is empty.
 ///
@@ -43,7 +47,7 @@ pub fn endpoint(configured: Option<&str>) -> Result<Url, Error> {
 }
 
 /// Gives the hub's token to requests to the hub's own server and to no other. It is looked up at each request, so that
-/// a changed one counts at once; blocking file work of some microseconds, or the Keychain's.
+/// a changed one counts at once.
 #[must_use]
 pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
     let origin = endpoint.origin();
@@ -51,9 +55,18 @@ pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
         if url.origin() != origin {
             return None;
         }
-        secrets.get(Name::HuggingFace).unwrap_or_else(|error| {
+        let found = aside(|| secrets.get(Name::HuggingFace));
+        found.unwrap_or_else(|error| {
             tracing::warn!("asked without a token: {error}");
             None
         })
     })
+}
+
+/// Does what may block without holding up other tasks: the Keychain may ask the user, and wait for the answer.
+fn aside<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::try_current().map(|handle| handle.runtime_flavor()) {
+        Ok(RuntimeFlavor::MultiThread) => block_in_place(work),
+        _ => work(),
+    }
 }

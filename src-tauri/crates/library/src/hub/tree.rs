@@ -2,10 +2,9 @@
 
 use crate::reference::{is_gguf, path_problem};
 use serde::Deserialize;
-use serde_json::{Number, Value};
-use std::collections::HashSet;
+use serde_json::Number;
 
-/// No model of today has a file of more than 1 TiB; sums of such sizes do not overflow.
+/// 4 TiB, more than any model of today; sums of such sizes do not overflow.
 const MAX_SIZE: u64 = 1 << 42;
 
 /// A file of a repository.
@@ -20,7 +19,7 @@ pub struct HubFile {
 }
 
 #[derive(Deserialize)]
-struct Entry {
+pub(super) struct Entry {
     r#type: String,
     path: String,
     size: Option<Number>,
@@ -33,26 +32,33 @@ struct Lfs {
     size: Option<Number>,
 }
 
-/// The GGUF files of a tree, sorted by path. Entries that make no sense are left out, which is told in the log.
-pub(super) fn models(entries: Vec<Value>) -> Vec<HubFile> {
-    let mut seen = HashSet::new();
-    let mut files: Vec<HubFile> = entries
+/// The GGUF files of a page. Entries that make no sense are left out, which is told in the log.
+pub(super) fn models(page: Vec<Entry>) -> Vec<HubFile> {
+    let is_model = |entry: &Entry| entry.r#type == "file" && is_gguf(&entry.path);
+    let mut left_out = Vec::new();
+    let files = page
         .into_iter()
-        .filter_map(|entry| serde_json::from_value::<Entry>(entry).ok())
-        .filter(|entry| entry.r#type == "file" && is_gguf(&entry.path))
+        .filter(is_model)
         .filter_map(|entry| match checked(&entry) {
             Ok(file) => Some(file),
-            Err(problem) => {
-                tracing::warn!(
-                    "a file of the repository is left out: {:?} {problem}",
-                    entry.path
-                );
+            Err(why) => {
+                left_out.push((entry.path, why));
                 None
             }
         })
-        .filter(|file| seen.insert(file.path.clone()))
         .collect();
+    if let Some((path, why)) = left_out.first() {
+        let path: String = path.chars().take(100).collect();
+        let count = left_out.len();
+        tracing::warn!("{count} of a repository's files are left out, the first: {path:?} {why}");
+    }
+    files
+}
+
+/// By path. Of several files at one path the first counts.
+pub(super) fn sorted(mut files: Vec<HubFile>) -> Vec<HubFile> {
     files.sort_by(|a, b| a.path.cmp(&b.path));
+    files.dedup_by(|a, b| a.path == b.path);
     files
 }
 

@@ -209,6 +209,8 @@ fn hostile_names_are_refused_with_a_reason_that_can_be_shown() {
         "a/b\0",
         "a/b/c\0.gguf",
         "a/b/c\u{202e}fugg.gguf",
+        "a/b/c\u{61c}fugg.gguf",
+        "a/b/c\u{2028}d.gguf",
         "a\n/b",
         "a b/c",
         "ä/b",
