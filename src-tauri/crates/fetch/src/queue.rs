@@ -60,7 +60,8 @@ pub struct QueueOptions {
     pub state_file: PathBuf,
     pub web: Web,
     pub tokens: TokenFor,
-    /// Downloads that run at the same time; see [`tierbar_core::config::DownloadsConfig::AT_ONCE`].
+    /// Downloads that run at the same time, but for those whose servers let them wait for long; see
+    /// [`tierbar_core::config::DownloadsConfig::AT_ONCE`].
     pub at_once: u8,
     /// Bytes per second for all of them together; 0: no limit.
     pub rate_limit: u64,

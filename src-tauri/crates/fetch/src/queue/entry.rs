@@ -8,7 +8,7 @@ use super::{
     secret,
 };
 use crate::transfer::{Phase, discard};
-use std::{fs, io, path::Path};
+use std::{fs, io, path::Path, time::Duration};
 use tierbar_core::{
     Code, Error,
     download::{DownloadState, DownloadStatus},
@@ -19,6 +19,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 use url::Url;
+
+/// Who waits this long for a server lets another download go meanwhile; a server that only stumbles keeps its turn.
+const LONG_WAIT: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Entry {
@@ -60,6 +63,8 @@ pub(super) struct Task {
     pub(super) current: watch::Receiver<Current>,
     pub(super) phase: Phase,
     pub(super) landing: bool,
+    /// It has waited long for its server, and no byte has come since.
+    waits: bool,
     file: usize,
     meter: Meter,
 }
@@ -71,6 +76,7 @@ impl Task {
             current,
             phase: Phase::Connecting,
             landing: false,
+            waits: false,
             file: 0,
             meter: Meter::default(),
         }
@@ -108,6 +114,12 @@ impl Entry {
         }
         task.file = file;
         task.phase = progress.phase;
+        task.waits = match &task.phase {
+            Phase::Waiting { until, .. } => {
+                task.waits || until.is_some_and(|until| until.duration_since(now) >= LONG_WAIT)
+            }
+            _ => false,
+        };
         if matches!(task.phase, Phase::Receiving) {
             let received = self.parts.iter().map(Part::received).sum();
             task.meter.note(now, received);
@@ -127,6 +139,7 @@ impl Entry {
             Some(task) if task.landing || matches!(task.phase, Phase::Verifying) => {
                 Running::Finishing
             }
+            Some(task) if task.waits => Running::Waiting,
             Some(_) => Running::Yes,
             None => Running::No,
         };
@@ -135,6 +148,15 @@ impl Entry {
             running,
             blocked: blocked && self.task.is_none(),
         })
+    }
+
+    /// Its run takes a place of those that there are.
+    pub(super) fn takes_a_place(&self) -> bool {
+        self.task.is_some() && !self.waits()
+    }
+
+    pub(super) fn waits(&self) -> bool {
+        self.running().is_some_and(|task| task.waits)
     }
 
     pub(super) fn cancel(&self) {

@@ -2,6 +2,9 @@
 
 use tierbar_core::download::Priority;
 
+/// Downloads that only wait take nobody's place, but there may not be any number of them.
+pub(super) const MOST_WAITING: usize = 4;
+
 /// One download that means to go on, in the order of age.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
@@ -16,11 +19,13 @@ pub(super) enum Running {
     /// All its bytes are here: to interrupt it would only repeat its end.
     Finishing,
     Yes,
-    /// It waits, or its transfer has been told to end.
+    /// It will be a while before its server is asked again.
+    Waiting,
+    /// It is not its turn, or its transfer has been told to end.
     No,
 }
 
-/// The candidates in the order in which they go; the first `at_once` of them that are not blocked should run.
+/// The candidates in the order in which they go.
 ///
 /// Of two alike, one that runs keeps its place, so that an older one that comes back interrupts nobody.
 pub(super) fn order(candidates: &[Candidate]) -> Vec<usize> {
@@ -37,20 +42,29 @@ pub(super) fn order(candidates: &[Candidate]) -> Vec<usize> {
     order
 }
 
-/// Those of the candidates that should run.
+/// Those of the candidates that should run: the first `at_once` that are not blocked, and beside them those that wait
+/// for their servers, or one server that is away would hold up all downloads from others.
 pub(super) fn wanted(candidates: &[Candidate], at_once: usize) -> Vec<usize> {
-    order(candidates)
-        .into_iter()
-        .filter(|&index| !candidates[index].blocked)
-        .take(at_once)
-        .collect()
+    let (mut places, mut waiting) = (at_once, MOST_WAITING);
+    let mut order = order(candidates);
+    order.retain(|&index| {
+        let candidate = &candidates[index];
+        let left = match candidate.running {
+            Running::Waiting if waiting > 0 => &mut waiting,
+            _ => &mut places,
+        };
+        let runs = !candidate.blocked && *left > 0;
+        *left -= usize::from(runs);
+        runs
+    });
+    order
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use Priority::{High, Low, Normal};
-    use Running::{Finishing, No, Yes};
+    use Running::{Finishing, No, Waiting, Yes};
 
     fn wanted(candidates: &[(Priority, Running)], at_once: usize) -> Vec<usize> {
         let candidates: Vec<_> = candidates
@@ -85,6 +99,15 @@ mod tests {
     #[test]
     fn what_is_all_here_is_not_interrupted() {
         assert_eq!(wanted(&[(Low, Finishing), (High, No)], 1), [0]);
+    }
+
+    #[test]
+    fn those_that_wait_take_no_place_but_a_few_are_enough() {
+        let two = [(Normal, Waiting), (Normal, No), (Normal, No)];
+        assert_eq!(wanted(&two, 1), [0, 1]);
+        let many = [(Normal, Waiting); 6];
+        assert_eq!(wanted(&many, 1), [0, 1, 2, 3, 4]);
+        assert_eq!(wanted(&[(Normal, Waiting), (Normal, Yes)], 1), [1, 0]);
     }
 
     #[test]

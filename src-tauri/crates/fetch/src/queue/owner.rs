@@ -249,12 +249,10 @@ impl Owner {
                 entry.cancel();
             }
         }
-        let alive = self
-            .entries
-            .iter()
-            .filter(|entry| entry.task.is_some())
-            .count();
-        let free = self.at_once.saturating_sub(alive);
+        let count = |is: fn(&Entry) -> bool| self.entries.iter().filter(|&entry| is(entry)).count();
+        let surplus = count(Entry::waits).saturating_sub(order::MOST_WAITING);
+        let taken = count(Entry::takes_a_place) + surplus;
+        let free = self.at_once.saturating_sub(taken);
         let next = wanted
             .into_iter()
             .filter(|&at| self.entries[at].task.is_none());

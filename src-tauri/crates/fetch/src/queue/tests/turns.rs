@@ -187,6 +187,38 @@ async fn one_that_waits_tries_at_once_when_told() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_waits_for_long_holds_up_nobody_until_bytes_come_again() {
+    let mut stage = Stage::new(1);
+    stage.add("a", Normal).await;
+    let a = stage.call().await;
+    stage.add("b", Normal).await;
+    let waits = |seconds| Phase::Waiting {
+        reason: "the server is away".to_owned(),
+        until: Some(tokio::time::Instant::now() + Duration::from_secs(seconds)),
+    };
+    a.tell(10, waits(2));
+    stage.until("a", Waiting).await;
+    stage.no_call().await;
+    a.tell(10, waits(30));
+    let b = stage.call().await;
+    assert_eq!(b.name(), "b");
+    // Shorter again, but still without a byte.
+    a.tell(10, waits(2));
+    b.tell(10, Phase::Receiving);
+    stage.no_call().await;
+    assert!(!a.is_told_to_end() && !b.is_told_to_end());
+    assert_eq!(stage.status("a").state, Waiting);
+
+    a.tell(20, Phase::Receiving);
+    b.cancelled().await;
+    a.finish();
+    let b = stage.call().await;
+    assert_eq!(b.name(), "b");
+    b.finish();
+    stage.until("b", Done).await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_runs_is_not_disturbed_by_being_told_to_go_on() {
     let mut stage = Stage::new(1);
     let a = stage.add("a", Normal).await;
