@@ -145,7 +145,7 @@ fn what_is_not_wanted_of_an_answer_takes_no_memory() {
 
 /// Model info, and pages of a tree without end, that are long lists of nothing.
 async fn swamped() {
-    let list = format!("[{}0]", "[0],".repeat(1_000_000));
+    let list = format!("[{}0]", "[0],".repeat(150_000));
     let info = format!(
         r#"{{"sha": "{}", "gated": {list}, "cardData": {{"license": {list}}}}}"#,
         "0".repeat(40),
@@ -166,7 +166,7 @@ async fn swamped() {
     let error = hub.repository(&repository("a/b"), None).await.unwrap_err();
     assert!(error.message.contains("lists more than"), "{error}");
     let grown = peak() - before;
-    assert!(grown < 64, "{grown} MiB");
+    assert!(grown < 24, "{grown} MiB");
     server.abort();
 }
 
