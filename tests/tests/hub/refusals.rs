@@ -71,6 +71,8 @@ async fn a_token_that_the_hub_does_not_know_is_told_and_not_repeated() {
         "{error}"
     );
     assert!(!format!("{error:?}").contains("hf_expired"));
+    let of_search = stand.client().search("x").await.unwrap_err();
+    assert_eq!(of_search, error);
 }
 
 #[tokio::test]
@@ -86,6 +88,9 @@ async fn a_hub_that_wants_patience_says_for_how_long() {
     assert!(error.hint.unwrap().contains("in 42 s"));
     // It is left alone: one request, no more.
     assert_eq!(stand.hub.seen().len(), 1);
+    stand.hub.fail(Server::Hub, [patience]);
+    let error = stand.client().search("x").await.unwrap_err();
+    assert!(error.hint.unwrap().contains("in 42 s"));
 }
 
 #[tokio::test]

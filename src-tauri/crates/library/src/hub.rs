@@ -144,7 +144,8 @@ impl Hub {
     /// Repositories with GGUF files, the most fetched first.
     ///
     /// # Errors
-    /// [`Code::BadRequest`] for a query that is too long, [`Code::Unreachable`].
+    /// [`Code::BadRequest`] for a query that is too long, [`Code::AccessDenied`] for a token that is refused,
+    /// [`Code::Unreachable`].
     pub async fn search(&self, query: &str) -> Result<Vec<HubModel>, Error> {
         let query = query.trim();
         if query.len() > MAX_QUERY || query.chars().any(char::is_control) {
@@ -165,7 +166,8 @@ impl Hub {
             .extend_pairs(
                 ["downloads", "likes", "lastModified", "gated"].map(|field| ("expand[]", field)),
             );
-        let Lenient::<Found>(found) = self.json(url, MAX_PAGE_BYTES).await?.0;
+        let answer = self.json(url, MAX_PAGE_BYTES).await;
+        let (Lenient::<Found>(found), _) = answer.map_err(|error| self.refused(error))?;
         Ok(found
             .into_iter()
             .filter(|found| Repository::new(&found.id).is_ok())
@@ -275,15 +277,13 @@ impl Hub {
     fn told(&self, error: Error, repository: &Repository, revision: Option<&str>) -> Error {
         let status = error.details.get("status").and_then(Value::as_u64);
         let restated = match status {
-            Some(401) if self.has_token() => Error::new(
-                Code::AccessDenied,
-                format!("the hub does not accept the access token for {repository} (401)"),
-            )
-            .hint("it may have expired: make a new one on the hub's page of access tokens and set it again"),
+            Some(401) if self.has_token() => return self.refused(error),
             Some(403) => self.denied(repository),
             Some(401 | 404 | 410) => {
                 let what = match revision {
-                    Some(revision) if status != Some(401) => format!("{repository} with the revision {revision}"),
+                    Some(revision) if status != Some(401) => {
+                        format!("{repository} with the revision {revision}")
+                    }
                     _ => repository.to_string(),
                 };
                 Error::new(Code::RepositoryUnknown, format!("the hub knows no repository {what}")).hint(
@@ -291,8 +291,25 @@ impl Hub {
                      hugging-face in the settings)",
                 )
             }
+            _ => return self.refused(error),
+        };
+        Error {
+            details: error.details,
+            ..restated
+        }
+    }
+
+    /// What a refusal means, whatever was asked for.
+    fn refused(&self, error: Error) -> Error {
+        let detail = |name| error.details.get(name).and_then(Value::as_u64);
+        let restated = match detail("status") {
+            Some(401) if self.has_token() => Error::new(
+                Code::AccessDenied,
+                "the hub does not accept the access token (401)",
+            )
+            .hint("it may have expired: make a new one on the hub's page of access tokens and set it again"),
             Some(429) => {
-                let wait = error.details.get("retry_after_seconds").and_then(Value::as_u64);
+                let wait = detail("retry_after_seconds");
                 let wait = wait.map_or("later".to_owned(), |seconds| format!("in {seconds} s"));
                 Error::new(Code::Unreachable, "the hub has had too many requests from here (429)")
                     .hint(format!("try again {wait}; with an access token the hub allows more"))
