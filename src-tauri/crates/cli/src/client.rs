@@ -3,10 +3,16 @@
 use reqwest::{Method, Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 use tierbar_core::{Code, Error};
 use tierbar_host::{Host, HostKind, HostOptions};
 use url::form_urlencoded;
+
+/// A host that ends gives the answers that still run a few seconds, and its connections as many.
+const ENDING: Duration = Duration::from_secs(15);
 
 /// Names an admin call: a path of parts, each of which may hold anything.
 pub(crate) fn admin(parts: &[&str], query: &[(&str, &str)]) -> String {
@@ -42,6 +48,8 @@ pub(crate) struct Client {
     http: reqwest::Client,
     url: String,
     token: String,
+    /// The host's.
+    pid: u32,
     /// The host that was started for this command.
     own: Option<Host>,
 }
@@ -53,7 +61,7 @@ impl Client {
             Error::new(Code::NotFound, "no Tierbar is running")
                 .hint("open the app, or run `tierbar serve`")
         })?;
-        Ok(Self::new(running.url, running.token, None))
+        Ok(Self::new(running.url, running.token, running.pid, None))
     }
 
     /// Connects to the host that runs, or starts one on a free port.
@@ -71,18 +79,37 @@ impl Client {
         Ok(Self::new(
             host.url().to_owned(),
             host.token().to_owned(),
+            std::process::id(),
             Some(host),
         ))
     }
 
-    fn new(url: String, token: String, own: Option<Host>) -> Self {
+    fn new(url: String, token: String, pid: u32, own: Option<Host>) -> Self {
         let http = tierbar_fetch::loopback().build().unwrap_or_default();
         Self {
             http,
             url,
             token,
+            pid,
             own,
         }
+    }
+
+    /// Whether the host was started for this command, and ends with it.
+    pub(crate) fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// The next host, once the one that this client talked to has given the data folder back.
+    pub(crate) async fn next(self, home: Option<PathBuf>) -> Result<Self, Error> {
+        let begun = Instant::now();
+        while tierbar_host::running(home.as_deref()).is_some_and(|host| host.pid == self.pid) {
+            if begun.elapsed() > ENDING {
+                return Err(self.silent("it ends, and does not come to its end"));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        Self::running_or_own(home).await
     }
 
     /// Ends the host that was started for this command.
@@ -113,7 +140,8 @@ impl Client {
         if response.status() == StatusCode::NO_CONTENT {
             return Ok(Value::Null);
         }
-        response.json().await.map_err(|error| self.silent(&error))
+        let read = response.json().await;
+        read.map_err(|error: reqwest::Error| self.silent(&error.to_string()))
     }
 
     /// Sends a request; an error status becomes the error that its body tells.
@@ -130,7 +158,8 @@ impl Client {
         if let Some(body) = body {
             request = request.json(body);
         }
-        let response = request.send().await.map_err(|error| self.silent(&error))?;
+        let sent = request.send().await;
+        let response = sent.map_err(|error| self.silent(&error.to_string()))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -144,12 +173,13 @@ impl Client {
         }))
     }
 
-    /// The host's process lives, by its lock, and does not answer.
-    pub(crate) fn silent(&self, error: &reqwest::Error) -> Error {
+    /// The host has ended meanwhile, or lives, by its lock, and does not answer.
+    fn silent(&self, why: &str) -> Error {
         Error::new(
-            Code::Internal,
-            format!("the host at {} does not answer: {error}", self.url),
+            Code::ShuttingDown,
+            format!("the host at {} does not answer: {why}", self.url),
         )
+        .hint("end it and start it again if it still runs, then repeat the command")
     }
 }
 

@@ -33,17 +33,26 @@ enum Command {
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running(home.as_ref())?;
-    let (id, state) = match args.command {
-        None => return list(&client).await,
-        Some(Command::Cancel { id }) => {
-            client.delete(&admin(&["downloads", &id], &[])).await?;
-            return Ok(());
-        }
-        Some(Command::Pause { id }) => (id, DownloadState::Paused),
-        Some(Command::Resume { id }) => (id, DownloadState::Queued),
+    let client = match &args.command {
+        // A host of our own would end before it had got far.
+        Some(Command::Resume { .. }) => Client::running(home.as_ref())?,
+        _ => Client::running_or_own(home).await?,
     };
-    let path = admin(&["downloads", &id], &[]);
+    let outcome = match args.command {
+        None => list(&client).await,
+        Some(Command::Pause { id }) => set(&client, &id, DownloadState::Paused).await,
+        Some(Command::Resume { id }) => set(&client, &id, DownloadState::Queued).await,
+        Some(Command::Cancel { id }) => {
+            let cancelled = client.delete(&admin(&["downloads", &id], &[])).await;
+            cancelled.map(drop)
+        }
+    };
+    client.close().await;
+    outcome
+}
+
+async fn set(client: &Client, id: &str, state: DownloadState) -> Result<(), Error> {
+    let path = admin(&["downloads", id], &[]);
     let changed = client.patch(&path, &json!({"state": state})).await?;
     output::line(&line(&read(changed)?));
     Ok(())
@@ -61,6 +70,9 @@ async fn list(client: &Client) -> Result<(), Error> {
     }
     for download in &downloads {
         output::line(&line(download));
+    }
+    if client.is_own() && downloads.iter().any(|it| it.state.is_under_way()) {
+        output::error_line("They go on while Tierbar runs: open the app, or run `tierbar serve`.");
     }
     Ok(())
 }

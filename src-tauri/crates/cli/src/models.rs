@@ -8,7 +8,7 @@ mod search;
 mod verify;
 
 use crate::client::Client;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tierbar_core::Error;
 
 #[derive(Debug, clap::Args)]
@@ -47,13 +47,24 @@ enum Command {
     },
 }
 
+/// A model as the host is asked for it: of a path the whole, since the host runs in another folder.
+fn asked(model: &str) -> String {
+    let is_path = model.starts_with("./") || model.starts_with("../");
+    if !is_path && !Path::new(model).is_file() {
+        return model.to_owned();
+    }
+    let whole = std::path::absolute(model).ok();
+    let whole = whole.and_then(|path| path.to_str().map(str::to_owned));
+    whole.unwrap_or_else(|| model.to_owned())
+}
+
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let client = Client::running_or_own(home).await?;
     let command = args.command.unwrap_or(Command::List(args.list));
+    let client = Client::running_or_own(home.clone()).await?;
     let outcome = match command {
         Command::List(args) => list::run(&client, &args).await,
         Command::Fit(args) => fit::run(&client, &args).await,
-        Command::Pull(args) => pull::run(&client, &args).await,
+        Command::Pull(args) => return pull::run(client, home, &args).await,
         Command::Import { path: Some(path) } => list::import(&client, &path).await,
         Command::Import { path: None } => list::of_other_apps(&client).await,
         Command::Rm(args) => remove::run(&client, &args).await,
@@ -62,4 +73,28 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     };
     client.close().await;
     outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asked;
+
+    #[test]
+    fn a_path_is_made_whole_and_a_name_stays() {
+        let here = std::env::current_dir().unwrap();
+        let whole = |name: &str| here.join(name).to_str().unwrap().to_owned();
+        // Tests run in the crate's folder.
+        assert_eq!(asked("Cargo.toml"), whole("Cargo.toml"));
+        assert_eq!(asked("./gone.gguf"), whole("gone.gguf"));
+        for name in [
+            "gone.gguf",
+            "owner/repo:Q4_0",
+            "gemma-4-e4b",
+            "src",
+            "~/m.gguf",
+            "/m.gguf",
+        ] {
+            assert_eq!(asked(name), name);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Writing for people: results to stdout, everything else to stderr. A reader that has gone ends the program quietly.
 
 use std::io::{self, Write};
-use tierbar_core::Error;
+use tierbar_core::{Error, fit::SpeedEstimate};
 
 /// Writes to stdout and flushes, so that words appear as they come.
 pub(crate) fn write(text: &str) {
@@ -36,4 +36,16 @@ pub(crate) fn prompt(text: &str) {
     let mut stderr = io::stderr().lock();
     let _nobody_reads = stderr.write_all(text.as_bytes());
     let _nobody_reads = stderr.flush();
+}
+
+/// A range of speeds, with as many digits as it means.
+pub(crate) fn speeds(SpeedEstimate { low, high, .. }: SpeedEstimate) -> String {
+    let digits = |rate: f64| {
+        if rate < 10.0 {
+            format!("{rate:.1}")
+        } else {
+            format!("{rate:.0}")
+        }
+    };
+    format!("{}–{} tok/s", digits(low), digits(high))
 }

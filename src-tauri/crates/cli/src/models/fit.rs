@@ -31,7 +31,8 @@ pub(crate) struct Args {
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     let context = args.context.map(|tokens| tokens.to_string());
-    let mut query = vec![("model", args.model.as_str())];
+    let model = super::asked(&args.model);
+    let mut query = vec![("model", model.as_str())];
     query.extend(context.as_deref().map(|context| ("context", context)));
     query.extend(args.kv_cache.as_deref().map(|kv| ("kv_cache", kv)));
     query.extend(args.ram.as_deref().map(|ram| ("ram", ram)));
@@ -81,10 +82,7 @@ fn text(verdict: &Verdict) -> String {
         );
     }
     if let Some(speed) = verdict.speed {
-        row(
-            "Expected speed",
-            format!("{:.1}–{:.1} tok/s", speed.low, speed.high),
-        );
+        row("Expected speed", output::speeds(speed));
         if let Some(measured) = speed.measured {
             row("Measured speed", format!("{measured:.1} tok/s"));
         }
@@ -136,7 +134,7 @@ mod tests {
             "total_bytes": 10_842_275_840_u64, "budget_bytes": 12_884_901_888_u64, "ram_bytes": 17_179_869_184_u64,
             "context_tokens": 4096, "kv_cache": "q8_0", "largest_context_tokens": 8192,
             "gpu": {"layers": 30, "layers_all": 41, "bytes": 1, "limit_bytes": 11_811_160_064_u64},
-            "speed": {"low": 4.0, "high": 9.25, "active_bytes": 1, "paged_bytes": 1, "measured": 3.6, "error": -0.1},
+            "speed": {"low": 4.0, "high": 12.25, "active_bytes": 1, "paged_bytes": 1, "measured": 3.6, "error": -0.1},
             "instead": {"quant": "IQ2_M", "reference": "a/b:IQ2_M", "size_bytes": 1_073_741_824, "placement": "resident"},
             "estimated": true
         }))
@@ -153,7 +151,7 @@ mod tests {
             \x20 Context, with a cache of q8_0    4096 tokens\n\
             \x20 Largest context that fits        8192 tokens\n\
             \x20 On the GPU, of 11.0 GiB          30 of 41 layers\n\
-            \x20 Expected speed                   4.0–9.2 tok/s\n\
+            \x20 Expected speed                   4.0–12 tok/s\n\
             \x20 Measured speed                    3.6 tok/s\n\
             \x20 Expectation's error                   -10 %\n\n\
             Better here: IQ2_M (1.0 GiB)\n  tierbar models pull a/b:IQ2_M\n\n\

@@ -8,7 +8,9 @@ use crate::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::{
+    cell::RefCell,
     io::{IsTerminal, stderr},
+    path::PathBuf,
     time::{Duration, Instant},
 };
 use tierbar_core::{
@@ -25,38 +27,72 @@ pub(crate) struct Args {
     /// owner/repo[:quant], owner/repo/file.gguf, a URL, or a name of the catalog such as gemma-4-e4b
     #[arg(value_name = "MODEL")]
     model: String,
-    /// low, normal or high
-    #[arg(long, value_name = "PRIORITY", default_value = "normal")]
+    /// Which of several downloads goes first
+    #[arg(long, value_name = "PRIORITY", default_value = "normal", value_parser = ["low", "normal", "high"])]
     priority: String,
     /// Also if it cannot run on this machine
     #[arg(long)]
     anyway: bool,
 }
 
-pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    // Whatever is wrong with the model is told by the download itself.
-    let asked = admin(&["models", "fit"], &[("model", &args.model)]);
-    if let Ok(verdict) = client.get(&asked).await {
-        tell(&read(verdict)?);
-    }
-    let wish = json!({"reference": args.model, "priority": args.priority, "anyway": args.anyway});
+/// To the end, also when the host ends before it, such as one that another command had started for itself.
+pub(super) async fn run(
+    mut client: Client,
+    home: Option<PathBuf>,
+    args: &Args,
+) -> Result<(), Error> {
     // Before anything is begun: from here on Ctrl-C pauses.
     let mut interrupted = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
         .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))?;
-    let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &wish).await?)?;
-    for warning in &begun.warnings {
-        output::error_line(&format!("note: {warning}"));
-    }
-    let shown = Shown::new();
-    let id = begun.id.clone();
-    let outcome = tokio::select! {
-        outcome = watch(client, begun, &shown) => outcome,
-        _ = interrupted.recv() => pause(client, &id).await,
+    let mut told = false;
+    let outcome = loop {
+        let (id, shown) = (RefCell::new(None), Shown::new());
+        let outcome = tokio::select! {
+            outcome = fetch(&client, args, &mut told, &id, &shown) => outcome,
+            _ = interrupted.recv() => pause(&client, id.borrow().as_deref()).await,
+        };
+        shown.clear();
+        match outcome {
+            Err(error) if error.code == Code::ShuttingDown && !client.is_own() => {
+                client = tokio::select! {
+                    next = client.next(home.clone()) => next?,
+                    _ = interrupted.recv() => return Err(Error::new(Code::Cancelled, "stopped")
+                        .hint("what has arrived is kept: the same command goes on with it")),
+                };
+                output::error_line("The host has ended; going on with another.");
+            }
+            outcome => break outcome,
+        }
     };
-    shown.clear();
+    client.close().await;
     outcome.map(|done| {
         output::line(&format!("{} is here and verified.", done.file));
     })
+}
+
+async fn fetch(
+    client: &Client,
+    args: &Args,
+    told: &mut bool,
+    id: &RefCell<Option<String>>,
+    shown: &Shown,
+) -> Result<DownloadStatus, Error> {
+    if !*told {
+        // Whatever is wrong with the model is told by the download itself.
+        let asked = admin(&["models", "fit"], &[("model", &args.model)]);
+        if let Ok(verdict) = client.get(&asked).await {
+            tell(&read(verdict)?);
+        }
+    }
+    let wish = json!({"reference": args.model, "priority": args.priority, "anyway": args.anyway});
+    let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &wish).await?)?;
+    id.replace(Some(begun.id.clone()));
+    if !std::mem::replace(told, true) {
+        for warning in &begun.warnings {
+            output::error_line(&format!("note: {warning}"));
+        }
+    }
+    watch(client, begun, shown).await
 }
 
 fn tell(verdict: &Verdict) {
@@ -65,10 +101,7 @@ fn tell(verdict: &Verdict) {
         output::error_line(warning);
     }
     if let Some(speed) = verdict.speed {
-        output::error_line(&format!(
-            "Expected speed: {:.0} to {:.0} tok/s.",
-            speed.low, speed.high
-        ));
+        output::error_line(&format!("Expected speed: {}.", output::speeds(speed)));
     }
     if let Some(instead) = &verdict.instead {
         output::error_line(&format!("Better here: {}", instead.reference));
@@ -106,7 +139,13 @@ async fn watch(
     }
 }
 
-async fn pause(client: &Client, id: &str) -> Result<DownloadStatus, Error> {
+async fn pause(client: &Client, id: Option<&str>) -> Result<DownloadStatus, Error> {
+    let Some(id) = id else {
+        return Err(Error::new(
+            Code::Cancelled,
+            "stopped before anything was fetched",
+        ));
+    };
     let path = admin(&["downloads", id], &[]);
     let paused: DownloadStatus = read(client.patch(&path, &json!({"state": "paused"})).await?)?;
     if paused.state == DownloadState::Done {

@@ -22,7 +22,8 @@ pub(crate) struct Args {
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    if !args.yes && !confirmed(client, args).await? {
+    let model = super::asked(&args.model);
+    if !args.yes && !confirmed(client, &model).await? {
         return Err(Error::new(Code::Cancelled, "nothing was deleted"));
     }
     let query: &[_] = if args.permanently {
@@ -30,9 +31,7 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     } else {
         &[]
     };
-    let removed = client
-        .delete(&admin(&["models", &args.model], query))
-        .await?;
+    let removed = client.delete(&admin(&["models", &model], query)).await?;
     output::line(if removed["trashed"] == true {
         "It is in the Trash."
     } else {
@@ -41,7 +40,7 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-async fn confirmed(client: &Client, args: &Args) -> Result<bool, Error> {
+async fn confirmed(client: &Client, model: &str) -> Result<bool, Error> {
     if !stdin().is_terminal() {
         let message = "without a terminal nobody can be asked whether to delete it";
         return Err(Error::new(Code::BadRequest, message).hint("say --yes"));
@@ -49,9 +48,9 @@ async fn confirmed(client: &Client, args: &Args) -> Result<bool, Error> {
     let models = list::all(client).await?.models;
     let size = models
         .iter()
-        .find(|model| model.id.as_str() == args.model)
-        .map_or_else(String::new, |model| format!(" ({})", gib(model.size_bytes)));
-    output::prompt(&format!("Delete {}{size}? [y/N] ", args.model));
+        .find(|known| known.id.as_str() == model || known.path == model)
+        .map_or_else(String::new, |known| format!(" ({})", gib(known.size_bytes)));
+    output::prompt(&format!("Delete {model}{size}? [y/N] "));
     let answer = tokio::task::spawn_blocking(|| {
         let mut answer = String::new();
         stdin().read_line(&mut answer).map(|_| answer)

@@ -10,13 +10,14 @@ use tierbar_core::{Code, Error};
 
 pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Error> {
     let models = match model {
-        Some(model) => vec![model.to_owned()],
+        Some(model) => vec![super::asked(model)],
         None => {
             let listed = list::all(client).await?.models;
             listed.into_iter().map(|model| model.id.0).collect()
         }
     };
-    let (mut wrong, mut failed) = (Vec::new(), None);
+    let one = models.len() == 1;
+    let (mut wrong, mut failed) = (Vec::new(), false);
     for model in models {
         let path = admin(&["models", &model, "verify"], &[]);
         match client.post(&path, &json!({})).await {
@@ -32,15 +33,17 @@ pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Erro
                     wrong.push(model);
                 }
             }
+            // The only one says all that there is to say.
+            Err(error) if one => return Err(error),
             Err(error) => {
                 output::error(&error);
-                failed = Some(error);
+                failed = true;
             }
         }
     }
     match (wrong.as_slice(), failed) {
-        ([], None) => Ok(()),
-        ([], Some(_)) => Err(Error::new(Code::Storage, "not all models could be read")),
+        ([], false) => Ok(()),
+        ([], true) => Err(Error::new(Code::Storage, "not all models could be read")),
         (wrong, _) => {
             let message = format!("{} is not what was fetched", wrong.join(", "));
             Err(Error::new(Code::Corrupt, message).hint("delete it and pull it again"))
