@@ -17,3 +17,33 @@ pub(crate) fn drop_cached(file: &File, start: u64, end: u64) {
         let _ = fadvise(file, start, Some(length), Advice::DontNeed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::{Errno, ReadWriteFlags, preadv2};
+    use std::{io::IoSliceMut, os::unix::fs::FileExt as _};
+
+    /// A read that takes nothing but what is cached.
+    fn cached(file: &File, at: u64) -> rustix::io::Result<usize> {
+        let mut page = [0; 4096];
+        let pages = &mut [IoSliceMut::new(&mut page)];
+        preadv2(file, pages, at, ReadWriteFlags::NOWAIT)
+    }
+
+    #[test]
+    fn what_is_dropped_has_left_the_page_cache() {
+        // Beside the test itself, on a disk: a folder for temporary files is often in memory.
+        let test = std::env::current_exe().unwrap();
+        let file = tempfile::tempfile_in(test.parent().unwrap()).unwrap();
+        let last = (2 << 20) - 4096;
+        file.write_all_at(&[7; 2 << 20], 0).unwrap();
+        sync(&file).unwrap();
+        if cached(&file, last) == Err(Errno::OPNOTSUPP) {
+            return;
+        }
+        assert_eq!(cached(&file, last), Ok(4096));
+        drop_cached(&file, 0, 2 << 20);
+        assert_eq!(cached(&file, last), Err(Errno::AGAIN));
+    }
+}

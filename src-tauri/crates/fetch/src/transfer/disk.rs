@@ -31,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 const WAITING: usize = 16;
 /// One read of the hasher: large enough that system calls do not count.
 const HASHED_AT_ONCE: usize = 1 << 20;
+/// So much of the file may stay in the page cache before it is dropped from there.
+const FORGOTTEN_AT_ONCE: u64 = 8 << 20;
 /// The first journals follow faster upon one another: whoever is killed in its first second has something to resume, too.
 const FIRST_JOURNAL: Duration = Duration::from_millis(50);
 /// Given back by a full volume so that the journal has room; fetched again later.
@@ -124,11 +126,7 @@ impl Disk {
         });
         let hasher = spawn_blocking({
             let (shared, file) = (shared.clone(), file.clone());
-            move || {
-                hash(&shared, &file, |from, to| {
-                    platform::drop_cached(&file, from, to)
-                })
-            }
+            move || hash(&shared, &file, |end| platform::drop_cached(&file, 0, end))
         });
         let keeper = spawn_blocking({
             let (shared, file, paths) = (shared.clone(), file.clone(), paths.clone());
@@ -334,8 +332,9 @@ fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
     }
 }
 
-/// `forget` is told of each part of the file that lies on the disk and need not be read again.
-fn hash(shared: &Shared, file: &File, forget: impl Fn(u64, u64)) -> Option<String> {
+/// `forget` is told now and then how much of the file lies on the disk and need not be read again. From its start,
+/// because pages are cached in groups, and a group is dropped only as a whole.
+fn hash(shared: &Shared, file: &File, forget: impl Fn(u64)) -> Option<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; HASHED_AT_ONCE];
     let mut forgotten = 0;
@@ -357,8 +356,8 @@ fn hash(shared: &Shared, file: &File, forget: impl Fn(u64, u64)) -> Option<Strin
             (state.hashed, state.written.prefix(), state.synced)
         };
         let clean = synced.min(from);
-        if clean > forgotten {
-            forget(forgotten, clean);
+        if clean >= forgotten + FORGOTTEN_AT_ONCE {
+            forget(clean);
             forgotten = clean;
         }
         let length =
@@ -386,15 +385,19 @@ pub(super) fn sha256_of(file: &File, wanted: impl Fn() -> bool) -> io::Result<Op
     platform::spare_cache(file);
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; HASHED_AT_ONCE];
-    let mut at = 0;
+    let (mut at, mut forgotten) = (0, 0);
     while wanted() {
         let read = file.read_at(&mut buffer, at)?;
         if read == 0 {
+            platform::drop_cached(file, 0, at);
             return Ok(Some(format!("{:x}", Hex(&hasher.finalize()))));
         }
         hasher.update(&buffer[..read]);
-        platform::drop_cached(file, at, at + read as u64);
         at += read as u64;
+        if at >= forgotten + FORGOTTEN_AT_ONCE {
+            platform::drop_cached(file, 0, at);
+            forgotten = at;
+        }
     }
     Ok(None)
 }

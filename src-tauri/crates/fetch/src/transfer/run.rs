@@ -236,7 +236,7 @@ impl Transfer<'_> {
         let end = tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled()),
-            end = whole::fetch(answer, self.spec, &disk, self.rate, &self.report) => end,
+            end = whole::fetch(answer, self.spec, &disk, self.rate, &self.report, weather) => end,
         };
         match end {
             Ok(Ok(total)) => self.finish(disk, &known, total).await,

@@ -19,6 +19,8 @@ pub(super) struct Weather {
     wrong: u32,
     reason: String,
     waits_until: Option<Instant>,
+    /// How far streams came that cannot be resumed.
+    farthest: u64,
 }
 
 impl Weather {
@@ -50,6 +52,18 @@ impl Weather {
         why.clone_into(&mut self.reason);
         let wait = self.fail(true, terms);
         (self.wrong < WRONG_ANSWERS).then_some(wait)
+    }
+
+    /// What it means that a stream broke off which cannot be resumed: one that never comes further than the one before
+    /// would be fetched for ever.
+    pub(super) fn broke_off(&mut self, at: u64, error: Error) -> Trouble {
+        if at > self.farthest {
+            self.farthest = at;
+            self.cleared();
+            return Trouble::Passing(error);
+        }
+        let hint = "The server sends the file only from its beginning, and does not come to its end. Try another source.";
+        Trouble::Wrong(error.hint(hint))
     }
 
     /// How long to wait before the next try.

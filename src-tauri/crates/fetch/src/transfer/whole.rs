@@ -1,6 +1,8 @@
 //! A file over one connection from its start, for servers without ranges. It cannot be resumed.
 
-use super::{FileSpec, Phase, Report, disk::Disk, head, rate::RateLimit, source::Trouble};
+use super::{
+    FileSpec, Phase, Report, disk::Disk, head, rate::RateLimit, source::Trouble, weather::Weather,
+};
 use crate::web::{Answer, told};
 use std::time::Duration;
 use tierbar_core::{Code, Error};
@@ -18,6 +20,7 @@ pub(super) async fn fetch(
     disk: &Disk,
     rate: &RateLimit,
     report: &Report,
+    weather: &mut Weather,
 ) -> Result<Result<u64, Trouble>, Error> {
     if !answer.is_framed && spec.size.is_none() && spec.sha256.is_none() {
         return Ok(Err(Trouble::Fatal(
@@ -40,7 +43,7 @@ pub(super) async fn fetch(
         let bytes = match answer.chunk().await {
             Ok(Some(bytes)) => bytes,
             Ok(None) => break,
-            Err(error) => return Ok(Err(Trouble::Passing(error))),
+            Err(error) => return Ok(Err(weather.broke_off(at, error))),
         };
         if at == 0
             && let Err(trouble) = head::check_page(&answer, &bytes)

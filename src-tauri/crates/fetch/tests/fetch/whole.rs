@@ -93,18 +93,24 @@ async fn a_stream_that_breaks_off_begins_again_and_one_that_never_gets_further_i
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert_eq!(server.log().len(), 3);
 
-    let short = content.clone();
-    let server = Server::start(move |_| {
-        let mut reply = short.whole().framed(Framing::Chunked);
-        reply.body = reply.body.slice(..MIB);
-        reply
-    })
-    .await;
-    let mut wanted = Wanted::new(&server);
-    wanted.spec.size = Some(3 * MIB as u64);
-    let error = wanted.fetch().await.unwrap_err();
-    assert_eq!(error.code, Code::Corrupt, "{error}");
-    assert!(server.log().len() > 2 && server.log().len() < 10);
+    for (framing, code) in [
+        (Framing::Chunked, Code::Corrupt),
+        (Framing::Lie(3 * MIB as u64), Code::Unreachable),
+    ] {
+        let short = content.clone();
+        let server = Server::start(move |_| {
+            let mut reply = short.whole().framed(framing);
+            reply.body = reply.body.slice(..MIB);
+            reply
+        })
+        .await;
+        let mut wanted = Wanted::new(&server);
+        wanted.spec.size = Some(3 * MIB as u64);
+        let error = wanted.fetch().await.unwrap_err();
+        assert_eq!(error.code, code, "{error}");
+        assert!(error.hint.is_some());
+        assert!(server.log().len() > 2 && server.log().len() < 10);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

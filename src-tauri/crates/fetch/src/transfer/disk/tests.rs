@@ -141,22 +141,21 @@ fn only_a_full_volume_without_room_for_its_journal_is_given_something_back() {
 
 #[test]
 fn what_was_hashed_and_lies_on_the_disk_leaves_the_page_cache_and_nothing_else_does() {
-    let length = 4 * HASHED_AT_ONCE as u64;
+    let length = 3 * FORGOTTEN_AT_ONCE;
     let file = tempfile::tempfile().unwrap();
     file.set_len(length).unwrap();
     let shared = shared(&[(0, length)]);
     {
         let mut state = shared.state.lock();
-        state.synced = 2 * HASHED_AT_ONCE as u64 + 7;
+        state.synced = 2 * FORGOTTEN_AT_ONCE + 7;
         state.total = Some(length);
     }
     let forgotten = Mutex::new(Vec::new());
-    let forget = |from, to| {
-        assert!(to <= shared.state.lock().hashed, "not hashed yet");
-        forgotten.lock().push((from, to));
+    let forget = |end| {
+        assert!(end <= shared.state.lock().hashed, "not hashed yet");
+        forgotten.lock().push(end);
     };
     assert!(hash(&shared, &file, forget).is_some());
-    let block = HASHED_AT_ONCE as u64;
-    let parts = [(0, block), (block, 2 * block), (2 * block, 2 * block + 7)];
-    assert_eq!(forgotten.into_inner(), parts);
+    let ends = [FORGOTTEN_AT_ONCE, 2 * FORGOTTEN_AT_ONCE];
+    assert_eq!(forgotten.into_inner(), ends);
 }
