@@ -1,7 +1,9 @@
 //! What of a model the GPU is given, on simulated Macs.
 
-use super::FAST;
-use serde_json::Value;
+use crate::FAST;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::process::Command;
 use tierbar_core::TierState;
 use tierbar_tests::serving::Data;
 
@@ -9,18 +11,14 @@ use tierbar_tests::serving::Data;
 async fn loaded_beside(working_set: &str) -> (Value, String) {
     let data = Data::new(FAST).with("TIERBAR_SIMULATE_METAL", working_set);
     let host = data.serve().await;
-    let (_, models) = host
-        .ask(reqwest::Method::GET, "/tierbar/v1/models", None)
-        .await;
-    let share = models[0]["fit"]["gpu"].clone();
-    let answer = host
-        .chat("fast", serde_json::json!({"max_tokens": 1}))
-        .await;
+    let (_, listed) = host.ask(Method::GET, "/tierbar/v1/models", None).await;
+    let share = listed["models"][0]["fit"]["gpu"].clone();
+    let answer = host.chat("fast", json!({"max_tokens": 1})).await;
     assert_eq!(answer.status(), 200);
     let tier = host
         .tier_when("fast", |tier| tier.state == TierState::Ready)
         .await;
-    let ps = std::process::Command::new("ps")
+    let ps = Command::new("ps")
         .args(["-ww", "-o", "args=", "-p", &tier.pid.unwrap().to_string()])
         .output()
         .unwrap();

@@ -191,8 +191,8 @@ export type Line = { what: LineKind, bytes: number, };
 
 export type GpuShare = { 
 /**
- * Layers on the GPU, of [`GpuShare::layers_all`]; the others stay on the CPU and read the same mapping. Counted as
- * llama.cpp does, with the output as one: the worker's `--gpu-layers`.
+ * Layers on the GPU, of [`GpuShare::layers_all`], with the output as one, which is the last to go there; the others
+ * stay on the CPU and read the same mapping.
  */
 layers: number, layers_all: number, 
 /**
@@ -200,7 +200,7 @@ layers: number, layers_all: number,
  */
 bytes: number, 
 /**
- * Metal's recommended working set less its margin.
+ * Metal's recommended working set less its margin, and no more than models may take.
  */
 limit_bytes: number, };
 

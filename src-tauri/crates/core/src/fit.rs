@@ -92,14 +92,14 @@ impl LineKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct GpuShare {
-    /// Layers on the GPU, of [`GpuShare::layers_all`]; the others stay on the CPU and read the same mapping. Counted as
-    /// llama.cpp does, with the output as one: the worker's `--gpu-layers`.
+    /// Layers on the GPU, of [`GpuShare::layers_all`], with the output as one, which is the last to go there; the others
+    /// stay on the CPU and read the same mapping.
     pub layers: u32,
     pub layers_all: u32,
     /// What is placed on the GPU.
     #[cfg_attr(test, ts(type = "number"))]
     pub bytes: u64,
-    /// Metal's recommended working set less its margin.
+    /// Metal's recommended working set less its margin, and no more than models may take.
     #[cfg_attr(test, ts(type = "number"))]
     pub limit_bytes: u64,
 }

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tierbar_core::{config::MaxLoaded, fit::Machine};
-use tierbar_telemetry::{bandwidth, working_set};
+use tierbar_telemetry::bandwidth;
 use tokio::{sync::Mutex, task::spawn_blocking};
 
 /// A smaller file is read in fewer requests than a measurement takes.
@@ -16,8 +16,8 @@ const TELLING: u64 = 64 << 20;
 /// This machine. One measurement at a time.
 #[derive(Debug)]
 pub(crate) struct ThisMachine {
-    ram_bytes: u64,
-    working_set: Option<u64>,
+    /// Without bandwidths.
+    machine: Machine,
     file: PathBuf,
     known: Mutex<Bandwidths>,
 }
@@ -40,10 +40,9 @@ pub(crate) struct Sample {
 
 impl ThisMachine {
     /// `file`: where the measurements are kept. Blocking.
-    pub(crate) fn new(ram_bytes: u64, file: PathBuf) -> Self {
+    pub(crate) fn new(machine: Machine, file: PathBuf) -> Self {
         Self {
-            ram_bytes,
-            working_set: working_set(),
+            machine,
             known: Mutex::new(kept::read(&file)),
             file,
         }
@@ -91,7 +90,7 @@ impl ThisMachine {
             max_loaded,
             memory_bandwidth: known.memory,
             disk_bandwidth: known.disks.get(folder).copied(),
-            ..Machine::new(self.ram_bytes, self.working_set)
+            ..self.machine
         }
     }
 }
@@ -135,7 +134,7 @@ mod tests {
             file: Some((folder.join("small.gguf"), TELLING - 1)),
         };
         let asked = async |busy| {
-            let machine = ThisMachine::new(16 << 30, file.clone());
+            let machine = ThisMachine::new(Machine::new(16 << 30, None), file.clone());
             machine
                 .measured(MaxLoaded::Auto, sample.clone(), busy)
                 .await

@@ -7,6 +7,7 @@ use tierbar_core::{
     Code, Config, Error, TierId,
     budget::{Budget, plan_load},
     config::TierConfig,
+    fit::{Machine, gpu_share},
     lease::BoxFuture,
 };
 use tierbar_library::{Library, LibraryOptions, model_id};
@@ -16,7 +17,7 @@ use tierbar_supervisor::{LoadSpec, ModelSource, TierSpec};
 #[derive(Debug)]
 pub(crate) struct Models {
     folder: Folder,
-    ram_bytes: u64,
+    machine: Machine,
     current: RwLock<Current>,
 }
 
@@ -27,11 +28,11 @@ struct Current {
 }
 
 impl Models {
-    pub(crate) fn new(folder: Folder, ram_bytes: u64, config: Arc<Config>) -> Self {
+    pub(crate) fn new(folder: Folder, machine: Machine, config: Arc<Config>) -> Self {
         let library = Arc::new(Library::new(options(&folder, &config)));
         Self {
             folder,
-            ram_bytes,
+            machine,
             current: RwLock::new(Current { config, library }),
         }
     }
@@ -56,7 +57,15 @@ impl Models {
     }
 
     pub(crate) fn budget(&self) -> Budget {
-        Budget::of_machine(self.ram_bytes, self.current.read().config.policy.max_loaded)
+        self.machine().budget()
+    }
+
+    /// With the configured limit; its bandwidths are no concern of a load.
+    fn machine(&self) -> Machine {
+        Machine {
+            max_loaded: self.current.read().config.policy.max_loaded,
+            ..self.machine
+        }
     }
 
     /// The tiers in reading order. Blocking: it looks for their files.
@@ -96,7 +105,7 @@ fn options(folder: &Folder, config: &Config) -> LibraryOptions {
 impl ModelSource for Models {
     fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>> {
         let Current { config, library } = self.current.read().clone();
-        let (tier, budget) = (tier.clone(), self.budget());
+        let (tier, machine) = (tier.clone(), self.machine());
         let work = tokio::task::spawn_blocking(move || {
             let Some(config) = config.tiers.get(&tier) else {
                 return Err(Error::new(
@@ -104,7 +113,7 @@ impl ModelSource for Models {
                     format!("there is no tier \"{tier}\" any more"),
                 ));
             };
-            load(&tier, config, &library, &budget)
+            load(&tier, config, &library, &machine)
         });
         Box::pin(async move {
             work.await.unwrap_or_else(|ended| {
@@ -121,7 +130,7 @@ fn load(
     tier: &TierId,
     config: &TierConfig,
     library: &Library,
-    budget: &Budget,
+    machine: &Machine,
 ) -> Result<LoadSpec, Error> {
     if config.model.trim().is_empty() {
         return Err(Error::new(
@@ -134,13 +143,18 @@ fn load(
     }
     let path = library.resolve(&config.model)?;
     let account = library.account(&path)?;
-    let plan = plan_load(&account, config.context, config.kv_cache, budget)?;
+    let kv_cache = config.kv_cache;
+    let plan = plan_load(&account, config.context, kv_cache, &machine.budget())?;
+    let on_gpu = |limit| gpu_share(&account, plan.context_tokens, kv_cache, limit);
     Ok(LoadSpec {
         model: model_id(&config.model),
         path,
         context: plan.context_tokens,
-        kv_cache: config.kv_cache,
+        kv_cache,
         threads: config.threads,
+        gpu_layers: machine
+            .gpu_limit
+            .and_then(|limit| on_gpu(limit).fewer_layers()),
         plan,
     })
 }
@@ -153,7 +167,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(Some(home.path().to_owned())).unwrap();
         let config = Arc::new(toml::from_str(toml).unwrap());
-        (home, Models::new(folder, 16 << 30, config))
+        (
+            home,
+            Models::new(folder, Machine::new(16 << 30, None), config),
+        )
     }
 
     async fn refused(models: &Models, tier: &str) -> Error {

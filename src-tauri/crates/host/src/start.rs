@@ -16,7 +16,7 @@ use crate::{
 use axum::serve::ListenerExt;
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, fit::Machine};
 use tierbar_fetch::{Queue, QueueOptions, Web, WebOptions};
 use tierbar_gateway::{Gateway, SpeedMeter, Token};
 use tierbar_library::{
@@ -26,7 +26,7 @@ use tierbar_library::{
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tierbar_supervisor::{Handle, Options, Supervisor};
-use tierbar_telemetry::{Sampler, simulated_ram, simulated_working_set};
+use tierbar_telemetry::{Sampler, simulated_ram, simulated_working_set, working_set};
 use tokio::{
     net::TcpListener,
     sync::{Mutex as AsyncMutex, watch},
@@ -76,9 +76,11 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
 
     let mut sampler = Sampler::new();
     let reading = sampler.sample();
+    let working_set = blocking(|| Ok(working_set())).await?;
+    let machine = Machine::new(reading.ram.total_bytes, working_set);
     let models = Arc::new(Models::new(
         folder.clone(),
-        reading.ram.total_bytes,
+        machine,
         Arc::clone(&configured),
     ));
     let tiers = {
@@ -97,8 +99,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         )
     })?;
     let machine = {
-        let (ram_bytes, file) = (reading.ram.total_bytes, folder.bandwidth());
-        blocking(move || Ok(Arc::new(ThisMachine::new(ram_bytes, file)))).await?
+        let file = folder.bandwidth();
+        blocking(move || Ok(Arc::new(ThisMachine::new(machine, file)))).await?
     };
     let watch = Arc::new(LibraryWatch::start(models.library(), Pace::default()));
     let secrets = Secrets::open(folder.home());

@@ -44,6 +44,8 @@ pub struct LoadSpec {
     pub kv_cache: KvCache,
     /// CPU threads; 0 lets the worker choose.
     pub threads: u16,
+    /// How many of the last layers the GPU may have; `None`: the whole model, if there is a GPU.
+    pub gpu_layers: Option<u32>,
     pub plan: LoadPlan,
 }
 

@@ -19,7 +19,7 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tierbar_core::{Code, Error, TierId, worker::Ready};
+use tierbar_core::{Code, Error, TierId, budget::Placement, worker::Ready};
 use tokio::{
     io::{BufReader, copy, sink},
     process::{Child, ChildStdin, Command},
@@ -112,6 +112,12 @@ impl Launch {
             .args(["--kv-cache", spec.kv_cache.as_str()]);
         if spec.threads > 0 {
             command.args(["--threads", &spec.threads.to_string()]);
+        }
+        if let Some(layers) = spec.gpu_layers {
+            command.args(["--gpu-layers", &layers.to_string()]);
+        }
+        if spec.plan.placement == Placement::Mmap {
+            command.arg("--mapped");
         }
         command
             .env_clear()
@@ -342,4 +348,60 @@ fn passes(name: &OsString) -> bool {
             | "RUST_BACKTRACE"
             | "RUST_LOG"
     ) || name.starts_with("GGML_")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::{ModelId, budget::LoadPlan, config::KvCache};
+
+    fn arguments(change: impl FnOnce(&mut LoadSpec)) -> Vec<String> {
+        let mut spec = LoadSpec {
+            model: ModelId("m".to_owned()),
+            path: "/models/m.gguf".into(),
+            context: 4096,
+            kv_cache: KvCache::Q4_0,
+            threads: 0,
+            gpu_layers: None,
+            plan: LoadPlan {
+                placement: Placement::Resident,
+                lines: Vec::new(),
+                context_tokens: 4096,
+            },
+        };
+        change(&mut spec);
+        let second = Duration::from_secs(1);
+        let launch = Launch {
+            tier: TierId::new("fast").unwrap(),
+            program: "/tierbar-worker".into(),
+            spec,
+            socket: "/run/1".into(),
+            log: "/logs/fast".into(),
+            load_silence: second,
+            stop_deadline: second,
+            health_period: second,
+        };
+        let command = launch.command();
+        let arguments = command.as_std().get_args();
+        arguments
+            .map(|argument| argument.to_string_lossy().into_owned())
+            .collect()
+    }
+
+    #[test]
+    fn a_worker_is_told_what_the_plan_has_decided_and_nothing_else() {
+        let plain = arguments(|_| {});
+        assert_eq!(
+            plain.join(" "),
+            "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0"
+        );
+        let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
+        assert_eq!(behind(|spec| spec.threads = 3), "--threads 3");
+        assert_eq!(behind(|spec| spec.gpu_layers = Some(0)), "--gpu-layers 0");
+        assert_eq!(behind(|spec| spec.gpu_layers = Some(37)), "--gpu-layers 37");
+        assert_eq!(
+            behind(|spec| spec.plan.placement = Placement::Mmap),
+            "--mapped"
+        );
+    }
 }

@@ -45,14 +45,17 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache) -> Needs {
 
 impl Needs {
     pub(crate) fn total_bytes(&self) -> u64 {
+        self.engine_bytes().saturating_add(EMBEDDER + APP)
+    }
+
+    /// What the worker needs of it.
+    pub(crate) fn engine_bytes(&self) -> u64 {
         [
             self.dense,
             self.embeddings,
             self.experts,
             self.kv,
             self.compute,
-            EMBEDDER,
-            APP,
         ]
         .into_iter()
         .fold(0, u64::saturating_add)

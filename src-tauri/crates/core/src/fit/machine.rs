@@ -24,9 +24,11 @@ impl Machine {
     /// `working_set`: Metal's `recommendedMaxWorkingSetSize`.
     #[must_use]
     pub fn new(ram_bytes: u64, working_set: Option<u64>) -> Self {
+        // Users can raise the working set to nearly all of the memory, and what the GPU holds is never paged out.
+        let budget = Budget::of_machine(ram_bytes, MaxLoaded::Auto).total_bytes;
         Self {
             ram_bytes,
-            gpu_limit: working_set.map(|bytes| bytes.saturating_sub(GPU_MARGIN)),
+            gpu_limit: working_set.map(|bytes| bytes.saturating_sub(GPU_MARGIN).min(budget)),
             max_loaded: MaxLoaded::Auto,
             memory_bandwidth: None,
             disk_bandwidth: None,

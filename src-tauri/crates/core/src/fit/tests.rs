@@ -33,39 +33,53 @@ fn a_machine_without_a_shared_gpu_has_no_gpu_share() {
 }
 
 #[test]
-fn a_working_set_too_small_for_the_output_layer_holds_nothing() {
-    let model = accounts::qwen35_9b(5_680_522_464);
-    let share = |limit| gpu_share(&model, 4096, KvCache::F16, limit);
-    assert_eq!((share(GIB).layers, share(GIB).bytes), (0, 0));
-    let more = share(4 * GIB);
-    assert!(
-        (1..33).contains(&more.layers) && more.bytes > GIB,
-        "{more:?}"
-    );
-    assert_eq!(share(64 * GIB).layers, 33);
+fn the_whole_model_is_on_the_gpu_or_layers_alone() {
+    let (context, kv) = (4096, KvCache::F16);
+    for model in [
+        accounts::qwen35_9b(5_680_522_464),
+        accounts::smollm2_135m(),
+        ModelAccount {
+            per_layer_embedding_bytes: GIB,
+            ..accounts::smollm2_135m()
+        },
+    ] {
+        let compute = crate::budget::needs(&model, context, kv).compute;
+        let cache = model.kv.bytes(context, 512, kv);
+        let weights = model.dense_bytes + model.embedding_bytes + model.per_layer_embedding_bytes;
+        let whole = weights + cache + compute;
+        // Embeddings, and an output that is none of them, are no part of the layers.
+        let output = if model.tied_output {
+            0
+        } else {
+            model.embedding_bytes
+        };
+        let layers = model.dense_bytes - output + cache;
+        let share = |limit| {
+            let share = gpu_share(&model, context, kv, limit);
+            assert_eq!(share.layers_all, model.layers + 1);
+            (share.layers, share.bytes, share.fewer_layers())
+        };
+        let count = model.layers;
+        assert_eq!(share(whole), (count + 1, whole, None));
+        assert_eq!(share(whole - 1), (count, compute + layers, Some(count)));
+        let fewer = layers * u64::from(count - 1) / u64::from(count);
+        assert_eq!(
+            share(compute + layers - 1),
+            (count - 1, compute + fewer, Some(count - 1))
+        );
+        assert_eq!(share(compute), (0, 0, Some(0)));
+    }
 }
 
 #[test]
-fn the_output_layer_goes_first_and_the_input_embeddings_stay_on_the_cpu() {
-    let (context, kv) = (4096, KvCache::F16);
-    let untied = accounts::qwen35_9b(5_680_522_464);
-    let compute = crate::budget::needs(&untied, context, kv).compute;
-    let output = untied.embedding_bytes / 2 * 3;
-    let share = |model: &ModelAccount, limit| gpu_share(model, context, kv, limit);
-    assert_eq!(share(&untied, compute + output - 1).layers, 0);
-    let first = share(&untied, compute + output);
-    assert_eq!((first.layers, first.bytes), (1, compute + output));
-    let all = share(&untied, 64 * GIB).bytes;
-    let cache = untied.kv.bytes(context, 512, kv);
-    assert_eq!(all, untied.dense_bytes + cache + compute);
-    // A tied table is needed there as the output.
-    let tied = accounts::smollm2_135m();
-    let compute = crate::budget::needs(&tied, context, kv).compute;
-    let cache = tied.kv.bytes(context, 512, kv);
-    assert_eq!(
-        share(&tied, GIB).bytes,
-        tied.dense_bytes + tied.embedding_bytes + cache + compute
-    );
+fn a_working_set_that_the_user_has_raised_leaves_the_system_its_memory() {
+    let raised = Machine::new(16 * GIB, Some(15 * GIB));
+    assert_eq!(raised.gpu_limit, Some(12 * GIB));
+    let model = accounts::qwen35_35b(22_016_023_168);
+    let gpu = verdict(&model, 4096, KvCache::Q4_0, &raised, &[])
+        .gpu
+        .unwrap();
+    assert!(gpu.bytes <= 12 * GIB && gpu.layers > 0, "{gpu:?}");
 }
 
 #[test]

@@ -64,10 +64,9 @@ pub(super) fn warning(
             gib(needed_bytes(plan).saturating_sub(budget.total_bytes))
         ));
     }
-    if let Some(gpu) = gpu.filter(|gpu| gpu.layers < gpu.layers_all) {
+    if let Some((gpu, layers)) = gpu.and_then(|gpu| Some((gpu, gpu.fewer_layers()?))) {
         sentences.push(format!(
-            "{} of its {} layers fit the GPU's {}; the CPU computes the others, which is slower.",
-            gpu.layers,
+            "{layers} of its {} layers fit the GPU's {}; the CPU computes the others, which is slower.",
             gpu.layers_all,
             gib(gpu.limit_bytes)
         ));

@@ -13,6 +13,10 @@ fn qwen_35b_iq2_m_with_12288_tokens_and_a_q4_0_cache_runs_in_the_memory_of_16_gb
     );
     let gpu = verdict.gpu.unwrap();
     assert_eq!((gpu.layers, gpu.layers_all), (41, 41));
+    // Of the working set that a 16 GB M4 reports, 11.84 GiB, a little is left.
+    let smaller = Machine::new(16 * GIB, Some(GIB / 10 * 118));
+    let of_smaller = super::super::verdict(&model, 12_288, KvCache::Q4_0, &smaller, &[]);
+    assert_eq!(of_smaller.gpu.unwrap().fewer_layers(), None);
     assert!(verdict.largest_context_tokens.unwrap() > 12_288);
 }
 
