@@ -139,8 +139,12 @@ pub(super) fn check_left(file: &File, part: &Path, margin: Option<u64>) -> Resul
 
 fn free_and_margin(volume: &StatVfs, margin: Option<u64>) -> (u64, u64) {
     let size = volume.f_blocks * volume.f_frsize;
-    let margin = margin.unwrap_or_else(|| MARGIN.min(size / MARGIN_SHARE));
+    let margin = margin.unwrap_or_else(|| margin_of(size));
     (volume.f_bavail * volume.f_frsize, margin)
+}
+
+fn margin_of(size: u64) -> u64 {
+    MARGIN.min(size / MARGIN_SHARE)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for the eye")]
@@ -228,6 +232,17 @@ pub(super) fn existing(
 mod tests {
     use super::*;
     use std::cell::RefCell;
+
+    #[test]
+    fn a_gibibyte_or_a_twentieth_of_a_small_volume_is_left_free() {
+        assert_eq!(margin_of(500 << 30), 1 << 30);
+        assert_eq!(margin_of(20 << 30), 1 << 30);
+        assert_eq!(margin_of(10 << 30), 1 << 29);
+        let volume = statvfs("/").unwrap();
+        let size = volume.f_blocks * volume.f_frsize;
+        assert_eq!(free_and_margin(&volume, None).1, margin_of(size));
+        assert_eq!(free_and_margin(&volume, Some(7)).1, 7);
+    }
 
     #[test]
     fn a_file_is_synced_then_named_then_its_folder_is_synced_and_last_its_journal_goes() {

@@ -337,3 +337,40 @@ impl Segment {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One second in which so many bytes came, on all connections that there may be.
+    async fn second(crew: &mut Crew, received: &mut u64, bytes: u64) -> usize {
+        tokio::time::sleep(GROW_EVERY).await;
+        *received += bytes;
+        crew.look(*received, crew.size);
+        crew.size
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_become_more_while_that_brings_more_and_never_more_than_eight() {
+        let (mut crew, mut received) = (Crew::new(1 << 40), 0);
+        let mut sizes = Vec::new();
+        for seconds in 1..10 {
+            sizes.push(second(&mut crew, &mut received, seconds << 20).await);
+        }
+        assert_eq!(sizes, [4, 5, 6, 7, 8, 8, 8, 8, 8]);
+
+        let (mut crew, mut received) = (Crew::new(1 << 40), 0);
+        for _ in 0..10 {
+            second(&mut crew, &mut received, 1 << 20).await;
+        }
+        assert_eq!(crew.size, 5, "a fifth brought nothing");
+        crew.shrink(2);
+        assert_eq!(second(&mut crew, &mut received, 1 << 30).await, 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_small_file_has_no_more_connections_than_pieces() {
+        assert_eq!(Crew::new(pieces::SMALLEST / 2).size, 1);
+        assert_eq!(Crew::new(2 * pieces::SMALLEST).size, 2);
+    }
+}
