@@ -1,5 +1,5 @@
 use super::*;
-use std::os::unix::fs::symlink;
+use std::{os::unix::fs::symlink, process::Command, sync::mpsc, thread, time::Duration};
 
 const HASH: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -83,7 +83,7 @@ fn a_manifest_that_lies_names_no_file() {
         "{\"layers\":[{}]}".to_owned(),
         String::new(),
         "[".repeat(100_000),
-        format!("{}{}", " ".repeat(MAX_SMALL_FILE as usize), of(&good)),
+        format!("{}{}", of(&good), " ".repeat(MAX_SMALL_FILE as usize)),
     ];
     for (number, text) in cases.iter().enumerate() {
         let place = format!("manifests/registry.ollama.ai/library/bad/{number}");
@@ -94,7 +94,20 @@ fn a_manifest_that_lies_names_no_file() {
         root.join("manifests/registry.ollama.ai/library/bad/zero"),
     )
     .unwrap();
-    assert_eq!(names(&ollama(root, 100)), Vec::<&str>::new());
+    let pipe = root.join("manifests/registry.ollama.ai/library/bad/pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let (done, read) = mpsc::channel();
+    let root = root.to_owned();
+    thread::spawn(move || done.send(ollama(&root, 100)));
+    // A reader of the pipe would wait for ever.
+    let kept = read.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(names(&kept), Vec::<&str>::new());
 }
 
 #[test]
