@@ -291,7 +291,7 @@ fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
     let begun = Instant::now();
     let mut stored = None;
     loop {
-        let (mut noted, ended, troubled) = {
+        let (mut noted, whole, ended, troubled) = {
             let due = Instant::now() + every.min(begun.elapsed().max(FIRST_JOURNAL));
             let mut state = shared.state.lock();
             // The first journal is written at once: it says whose bytes these are.
@@ -300,7 +300,9 @@ fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
                     break;
                 }
             }
-            (state.written.clone(), state.ended, state.trouble.is_some())
+            let whole = state.total == Some(state.written.prefix());
+            let troubled = state.trouble.is_some();
+            (state.written.clone(), whole, state.ended, troubled)
         };
         if stored.as_ref() != Some(&noted) {
             let kept = (keeping.sync)().and_then(|()| {
@@ -326,7 +328,8 @@ fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
         if ended {
             break;
         }
-        if let Err(error) = (keeping.room)() {
+        // A whole file needs no more room to get its name.
+        if !whole && let Err(error) = (keeping.room)() {
             shared.fail(error);
         }
     }

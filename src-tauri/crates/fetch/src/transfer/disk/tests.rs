@@ -96,15 +96,24 @@ fn a_young_transfer_has_a_journal_before_it_is_due() {
 }
 
 #[test]
-fn a_volume_that_fills_up_meanwhile_ends_the_transfer() {
-    let shared = shared(&[(0, 10)]);
-    let room = || {
-        shared.state.lock().ended = true;
-        Err(Error::new(Code::Storage, "nearly full"))
-    };
-    kept(&shared, NEVER, &|| Ok(()), &|_| Ok(()), &room);
-    let state = shared.state.lock();
-    assert_eq!(state.trouble.as_ref().unwrap().message, "nearly full");
+fn a_volume_that_fills_up_meanwhile_ends_the_transfer_unless_the_file_is_whole() {
+    for (total, fails) in [(None, true), (Some(11), true), (Some(10), false)] {
+        let shared = shared(&[(0, 10)]);
+        shared.state.lock().total = total;
+        let stored = Mutex::new(0);
+        let store = |_: &Ranges| {
+            let mut stored = stored.lock();
+            *stored += 1;
+            // So that there is a second time, which is the last.
+            let mut state = shared.state.lock();
+            state.written.insert(20, 20 + *stored);
+            state.ended = *stored == 2;
+            Ok(())
+        };
+        let full = || Err(Error::new(Code::Storage, "nearly full"));
+        kept(&shared, Duration::ZERO, &|| Ok(()), &store, &full);
+        assert_eq!(shared.state.lock().trouble.is_some(), fails, "{total:?}");
+    }
 }
 
 #[test]
