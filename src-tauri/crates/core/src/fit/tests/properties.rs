@@ -102,4 +102,28 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn what_to_take_instead_runs_here_and_runs_better(
+        model in any_account(), sizes in prop::collection::vec(1..(48 * GIB), 1..6),
+        context in 1..300_000_u32, kv in any_kv(), ram in 1..(72 * GIB),
+    ) {
+        let machine = Machine::mac(ram);
+        let offers: Vec<_> = sizes.iter().map(|size| accounts::offer("Q", *size)).collect();
+        let placed = |size| verdict(&model.scaled_to(size), context, kv, &machine, &[]).placement;
+        match recommend(&model, context, kv, &machine, &offers) {
+            Some(chosen) => {
+                prop_assert_ne!(chosen.placement, Placement::Refused);
+                prop_assert_eq!(chosen.placement, placed(chosen.size_bytes));
+            }
+            None => {
+                let smallest = sizes.iter().min();
+                prop_assert_eq!(smallest.map(|size| placed(*size)), Some(Placement::Refused));
+            }
+        }
+        let verdict = verdict(&model, context, kv, &machine, &offers);
+        if let Some(instead) = verdict.instead {
+            prop_assert!(instead.placement.rank() < verdict.placement.rank());
+        }
+    }
 }
