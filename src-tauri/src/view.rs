@@ -243,6 +243,7 @@ mod tests {
             budget: status::BudgetStatus::default(),
             tiers: tiers.collect(),
             downloads: Vec::new(),
+            models_revision: 0,
             notices: Vec::new(),
         }
     }

@@ -141,6 +141,10 @@ tiers: Array<TierStatus>,
  */
 downloads: Array<DownloadStatus>, 
 /**
+ * Another one whenever models have appeared, vanished or changed: then the list of them is to be read again.
+ */
+models_revision: number, 
+/**
  * Things that the user should know and can act on, such as an unknown key in the configuration.
  */
 notices: Array<string>, };

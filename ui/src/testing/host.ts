@@ -195,5 +195,6 @@ export const STATUS: Status = {
     },
   ],
   downloads: [],
+  models_revision: 0,
   notices: [],
 };

@@ -18,6 +18,10 @@ pub struct Status {
     /// Under way first, in the order in which they go; then those that wait for somebody, and the last few done.
     #[serde(default)]
     pub downloads: Vec<DownloadStatus>,
+    /// Another one whenever models have appeared, vanished or changed: then the list of them is to be read again.
+    #[serde(default)]
+    #[cfg_attr(test, ts(type = "number"))]
+    pub models_revision: u64,
     /// Things that the user should know and can act on, such as an unknown key in the configuration.
     pub notices: Vec<String>,
 }

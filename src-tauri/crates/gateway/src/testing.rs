@@ -51,6 +51,7 @@ pub(crate) fn status() -> Status {
         budget: BudgetStatus::default(),
         tiers: vec![tier("fast", Some("small"), TierState::Ready)],
         downloads: Vec::new(),
+        models_revision: 0,
         notices: Vec::new(),
     }
 }

@@ -1,7 +1,13 @@
 //! The status: put together from readings, tiers and speed, and published when it has changed.
 
 use parking_lot::Mutex;
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 use tierbar_core::{TierState, download::DownloadStatus, lease::Tiers, status::Status};
 use tierbar_gateway::SpeedMeter;
 use tierbar_supervisor::Handle;
@@ -27,6 +33,7 @@ pub(crate) struct Board {
     downloads: Downloads,
     reading: Mutex<Reading>,
     notices: Mutex<Vec<String>>,
+    models: AtomicU64,
     published: watch::Sender<Arc<Status>>,
     /// Somebody has begun to watch.
     watcher: Notify,
@@ -41,7 +48,16 @@ impl Board {
         reading: Reading,
     ) -> Self {
         let (reading, notices) = (Mutex::new(reading), Mutex::new(Vec::new()));
-        let first = compose(&url, &supervisor, &speed, &downloads, &reading, &notices);
+        let models = AtomicU64::new(0);
+        let first = compose(
+            &url,
+            &supervisor,
+            &speed,
+            &downloads,
+            &models,
+            &reading,
+            &notices,
+        );
         let first = Arc::new(first);
         Self {
             url,
@@ -50,6 +66,7 @@ impl Board {
             downloads,
             reading,
             notices,
+            models,
             published: watch::Sender::new(first),
             watcher: Notify::new(),
         }
@@ -62,6 +79,7 @@ impl Board {
             &self.supervisor,
             &self.speed,
             &self.downloads,
+            &self.models,
             &self.reading,
             &self.notices,
         );
@@ -80,6 +98,11 @@ impl Board {
         let receiver = self.published.subscribe();
         self.watcher.notify_one();
         receiver
+    }
+
+    /// Another list of models would be told from now on. Those who watch are told with the next notices.
+    pub(crate) fn models_changed(&self) {
+        self.models.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn notice(&self, notices: Vec<String>) {
@@ -161,6 +184,7 @@ fn compose(
     supervisor: &Handle,
     speed: &SpeedMeter,
     downloads: &Downloads,
+    models: &AtomicU64,
     reading: &Mutex<Reading>,
     notices: &Mutex<Vec<String>>,
 ) -> Status {
@@ -174,6 +198,7 @@ fn compose(
         budget: supervisor.budget(),
         tiers: supervisor.snapshot(),
         downloads: downloads.borrow().to_vec(),
+        models_revision: models.load(Ordering::Relaxed),
         notices: notices.lock().clone(),
     }
 }

@@ -13,7 +13,7 @@ use tierbar_core::{
     lease::Tiers,
     status::TierStatus,
 };
-use tierbar_gateway::{Listed, Services, Verified};
+use tierbar_gateway::{Listed, Verified};
 use tierbar_library::{Entry, Library, model_id};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -94,10 +94,18 @@ impl Shared {
                 let message = format!("{} is not a name in UTF-8", folder.display());
                 return Err(Error::new(Code::BadRequest, message));
             };
-            let mut folders = self.models.config().library.folders.clone();
-            folders.push(folder.to_owned());
-            let patch = serde_json::json!({"library": {"folders": folders}});
-            self.patch_config(patch).await?;
+            // Another one may be added at the same time.
+            let add = |config: &Config| {
+                let mut folders = config.library.folders.clone();
+                if !folders.iter().any(|known| known == folder) {
+                    folders.push(folder.to_owned());
+                }
+                serde_json::Map::from_iter([(
+                    "library".to_owned(),
+                    serde_json::json!({"folders": folders}),
+                )])
+            };
+            self.change_config(add).await?;
         }
         let mut models = self.listed().await?.models;
         models.retain(|model| Path::new(&model.path).starts_with(&folder));
@@ -144,7 +152,7 @@ impl Shared {
             |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Busy);
         let busy = self.supervisor.snapshot().iter().any(computes);
         let max_loaded = config.policy.max_loaded;
-        match measure {
+        let machine = match measure {
             Measure::First => self.machine.measured(max_loaded, sample, busy).await,
             Measure::Later => {
                 let known = self.machine.known(max_loaded, &sample);
@@ -154,7 +162,12 @@ impl Shared {
                 }
                 known
             }
+        };
+        if machine.memory_bandwidth.is_some() && !busy {
+            let machine = Arc::clone(&self.machine);
+            tokio::spawn(async move { machine.look_again().await });
         }
+        machine
     }
 
     /// The verdict with the speed that the model's last answers had.
@@ -233,9 +246,15 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
     if found.is_dir() {
         return Ok(found);
     }
-    found
-        .parent()
-        .map(Path::to_owned)
+    // A link is taken by its name, as a folder's list has it.
+    let is_model = full
+        .extension()
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));
+    if !is_model {
+        return Err(wrong("is neither a folder nor a .gguf file"));
+    }
+    full.parent()
+        .and_then(|folder| folder.canonicalize().ok())
         .ok_or_else(|| wrong("is in no folder"))
 }
 
@@ -264,4 +283,38 @@ pub(crate) async fn blocking<T: Send + 'static>(
             format!("work with the models did not finish: {ended}"),
         ))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_named_by_itself_or_by_a_model_in_it_and_by_nothing_else() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let models = home.join("models");
+        std::fs::create_dir_all(home.join("blobs")).unwrap();
+        std::fs::create_dir(&models).unwrap();
+        std::fs::write(home.join("blobs/abc"), "").unwrap();
+        std::fs::write(models.join("notes.txt"), "").unwrap();
+        std::os::unix::fs::symlink("../blobs/abc", models.join("linked.GGUF")).unwrap();
+        let of = |name: &str| folder_of(home.join(name).to_str().unwrap());
+        assert_eq!(of("models").unwrap(), models);
+        assert_eq!(of("models/linked.GGUF").unwrap(), models);
+        for (name, why) in [
+            ("models/notes.txt", "neither a folder nor a .gguf file"),
+            ("models/gone.gguf", "cannot be used"),
+        ] {
+            let error = of(name).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest);
+            assert!(error.message.contains(why), "{error}");
+        }
+        assert!(
+            folder_of("models")
+                .unwrap_err()
+                .message
+                .contains("whole path")
+        );
+    }
 }

@@ -73,20 +73,23 @@ impl Shared {
         id: String,
         change: DownloadChange,
     ) -> Result<DownloadStatus, Error> {
+        // Before anything is changed.
+        if let Some(state) = change.state
+            && !matches!(state, DownloadState::Paused | DownloadState::Queued)
+        {
+            return Err(Error::new(
+                Code::BadRequest,
+                "a download can be set to paused or queued; the other states come by themselves",
+            ));
+        }
         let mut changed = None;
         if let Some(priority) = change.priority {
             changed = Some(self.queue.prioritise(&id, priority).await?);
         }
         match change.state {
-            None => {}
             Some(DownloadState::Paused) => changed = Some(self.queue.pause(&id).await?),
-            Some(DownloadState::Queued) => changed = Some(self.queue.resume(&id).await?),
-            Some(_) => {
-                return Err(Error::new(
-                    Code::BadRequest,
-                    "a download can be set to paused or queued; the other states come by themselves",
-                ));
-            }
+            Some(_) => changed = Some(self.queue.resume(&id).await?),
+            None => {}
         }
         changed.ok_or_else(|| {
             Error::new(

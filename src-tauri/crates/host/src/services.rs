@@ -4,7 +4,7 @@ use crate::{
     board::Board, config::ConfigFile, folder::Folder, machine::ThisMachine, models::Models,
 };
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::{fmt, path::Path, sync::Arc};
 use tierbar_core::{
     Code, Config, Error,
@@ -98,6 +98,25 @@ impl Shared {
         self.in_force.send_replace(config);
     }
 
+    /// Writes a change of the configuration, as it is at its turn, to the file, and applies it.
+    pub(crate) async fn change_config(
+        &self,
+        change: impl FnOnce(&Config) -> Map<String, Value>,
+    ) -> Result<Arc<Config>, Error> {
+        let _turn = self.applying.lock().await;
+        let config = Arc::clone(&self.config);
+        let patch = change(&config.config());
+        let written = spawn_blocking(move || config.patch(&patch)).await;
+        written.unwrap_or_else(|ended| {
+            Err(Error::new(
+                Code::Internal,
+                format!("writing config.toml: {ended}"),
+            ))
+        })?;
+        self.apply().await;
+        Ok(self.config.config())
+    }
+
     /// Follows what appears and vanishes in the models' folders, until the host ends.
     pub(crate) async fn follow_models(&self) {
         let (mut scans, mut told) = (self.watch.snapshot(), self.queue.notices());
@@ -111,6 +130,7 @@ impl Shared {
                     // A name may mean another file now.
                     let _turn = self.applying.lock().await;
                     self.set_tiers().await;
+                    self.board.models_changed();
                 }
                 changed = told.changed() => {
                     if changed.is_err() {
@@ -191,17 +211,7 @@ impl Services for Shared {
                     "a partial configuration is a JSON object",
                 ));
             };
-            let _turn = self.applying.lock().await;
-            let config = Arc::clone(&self.config);
-            let written = spawn_blocking(move || config.patch(&patch)).await;
-            written.unwrap_or_else(|ended| {
-                Err(Error::new(
-                    Code::Internal,
-                    format!("writing config.toml: {ended}"),
-                ))
-            })?;
-            self.apply().await;
-            Ok(self.config.config())
+            self.change_config(|_| patch).await
         })
     }
 

@@ -157,6 +157,16 @@ describe('downloads', () => {
 });
 
 describe('models on this machine', () => {
+  it('appear and vanish as the host sees them', async () => {
+    models = [localModel('gone')];
+    await open();
+    await until(() => screen.queryAllByTestId('local-model').length === 1);
+    models = [localModel('one'), localModel('two')];
+    network.eventStreams[0]?.event('change', { models_revision: 1 });
+    await until(() => screen.queryAllByTestId('local-model').length === 2);
+    expect(screen.queryByText('gone')).toBeNull();
+  });
+
   it('show size, quant, keeper and verdict, and the whole sum when asked', async () => {
     models = [
       localModel('smol', {
@@ -351,7 +361,7 @@ describe('models to get', () => {
     catalog = [catalogModel('Starter'), big()];
     await open();
     await until(() => screen.queryAllByTestId('offer').length === 2);
-    expect(screen.getAllByRole('heading', { level: 3 }).map((title) => title.textContent)).toEqual([
+    expect(screen.getAllByRole('heading', { level: 2 }).map((title) => title.textContent)).toEqual([
       'On this Mac',
       'Get a model',
       'To try things out',

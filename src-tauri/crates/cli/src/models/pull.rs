@@ -8,7 +8,7 @@ use crate::{
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::{
-    cell::RefCell,
+    cell::OnceCell,
     io::{IsTerminal, stderr},
     path::PathBuf,
     time::{Duration, Instant},
@@ -46,10 +46,10 @@ pub(super) async fn run(
         .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))?;
     let mut told = false;
     let outcome = loop {
-        let (id, shown) = (RefCell::new(None), Shown::new());
+        let (id, shown) = (OnceCell::new(), Shown::new());
         let outcome = tokio::select! {
             outcome = fetch(&client, args, &mut told, &id, &shown) => outcome,
-            _ = interrupted.recv() => pause(&client, id.borrow().as_deref()).await,
+            _ = interrupted.recv() => pause(&client, id.get()).await,
         };
         shown.clear();
         match outcome {
@@ -74,7 +74,7 @@ async fn fetch(
     client: &Client,
     args: &Args,
     told: &mut bool,
-    id: &RefCell<Option<String>>,
+    id: &OnceCell<String>,
     shown: &Shown,
 ) -> Result<DownloadStatus, Error> {
     if !*told {
@@ -86,7 +86,7 @@ async fn fetch(
     }
     let wish = json!({"reference": args.model, "priority": args.priority, "anyway": args.anyway});
     let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &wish).await?)?;
-    id.replace(Some(begun.id.clone()));
+    id.get_or_init(|| begun.id.clone());
     if !std::mem::replace(told, true) {
         for warning in &begun.warnings {
             output::error_line(&format!("note: {warning}"));
@@ -139,7 +139,7 @@ async fn watch(
     }
 }
 
-async fn pause(client: &Client, id: Option<&str>) -> Result<DownloadStatus, Error> {
+async fn pause(client: &Client, id: Option<&String>) -> Result<DownloadStatus, Error> {
     let Some(id) = id else {
         return Err(Error::new(
             Code::Cancelled,
