@@ -2,6 +2,10 @@
 //! keeper syncs what was written and only then lets the journal claim it; the hasher follows the part that is
 //! there without a gap, reading what was just written, so that at the end only the tail is left to hash.
 
+mod hasher;
+
+pub(super) use hasher::sha256_of;
+
 use super::{
     Terms,
     journal::{Identity, Paths},
@@ -11,7 +15,6 @@ use super::{
 use crate::platform;
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use sha2::{Digest, Sha256};
 use std::{
     fs::File,
     io,
@@ -29,10 +32,6 @@ use tokio_util::sync::CancellationToken;
 
 /// Blocks that wait for the writer; one is what a connection read at once, at most 408 KiB.
 const WAITING: usize = 16;
-/// One read of the hasher: large enough that system calls do not count.
-const HASHED_AT_ONCE: usize = 1 << 20;
-/// So much of the file may stay in the page cache before it is dropped from there.
-const FORGOTTEN_AT_ONCE: u64 = 8 << 20;
 /// The first journals follow faster upon one another: whoever is killed in its first second has something to resume, too.
 const FIRST_JOURNAL: Duration = Duration::from_millis(50);
 /// Given back by a full volume so that the journal has room; fetched again later.
@@ -126,7 +125,7 @@ impl Disk {
         });
         let hasher = spawn_blocking({
             let (shared, file) = (shared.clone(), file.clone());
-            move || hash(&shared, &file, |end| platform::drop_cached(&file, 0, end))
+            move || hasher::hash(&shared, &file, |end| platform::drop_cached(&file, 0, end))
         });
         let keeper = spawn_blocking({
             let (shared, file, paths) = (shared.clone(), file.clone(), paths.clone());
@@ -333,76 +332,6 @@ fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
             shared.fail(error);
         }
     }
-}
-
-/// `forget` is told now and then how much of the file lies on the disk and need not be read again. From its start,
-/// because pages are cached in groups, and a group is dropped only as a whole.
-fn hash(shared: &Shared, file: &File, forget: impl Fn(u64)) -> Option<String> {
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; HASHED_AT_ONCE];
-    let mut forgotten = 0;
-    loop {
-        let (from, to, synced) = {
-            let mut state = shared.state.lock();
-            loop {
-                if state.abandoned {
-                    return None;
-                }
-                if Some(state.hashed) == state.total {
-                    return Some(format!("{:x}", Hex(&hasher.finalize())));
-                }
-                if state.written.prefix() > state.hashed {
-                    break;
-                }
-                shared.changed.wait(&mut state);
-            }
-            (state.hashed, state.written.prefix(), state.synced)
-        };
-        let clean = synced.min(from);
-        if clean >= forgotten + FORGOTTEN_AT_ONCE {
-            forget(clean);
-            forgotten = clean;
-        }
-        let length =
-            usize::try_from(to - from).map_or(HASHED_AT_ONCE, |left| left.min(HASHED_AT_ONCE));
-        let block = &mut buffer[..length];
-        if let Err(error) = file.read_exact_at(block, from) {
-            shared.fail(full_or_broken(&error));
-            return None;
-        }
-        hasher.update(&*block);
-        shared.change(|state| state.hashed = from + length as u64);
-    }
-}
-
-struct Hex<'a>(&'a [u8]);
-
-impl std::fmt::LowerHex for Hex<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// The sha256 of a whole file, in lower-case hex; `None` if it is no longer wanted.
-pub(super) fn sha256_of(file: &File, wanted: impl Fn() -> bool) -> io::Result<Option<String>> {
-    platform::spare_cache(file);
-    let mut hasher = Sha256::new();
-    let mut buffer = vec![0; HASHED_AT_ONCE];
-    let (mut at, mut forgotten) = (0, 0);
-    while wanted() {
-        let read = file.read_at(&mut buffer, at)?;
-        if read == 0 {
-            platform::drop_cached(file, 0, at);
-            return Ok(Some(format!("{:x}", Hex(&hasher.finalize()))));
-        }
-        hasher.update(&buffer[..read]);
-        at += read as u64;
-        if at >= forgotten + FORGOTTEN_AT_ONCE {
-            platform::drop_cached(file, 0, at);
-            forgotten = at;
-        }
-    }
-    Ok(None)
 }
 
 /// What an error of the file system means for a download.

@@ -1,4 +1,7 @@
-use super::*;
+use super::{
+    hasher::{FORGOTTEN_AT_ONCE, hash},
+    *,
+};
 use parking_lot::Mutex;
 
 /// Longer than any test.

@@ -1,0 +1,84 @@
+//! The sha256 of a file: of one that still arrives, and of one that is there. Neither fills the page cache.
+
+use super::{Shared, full_or_broken};
+use crate::platform;
+use sha2::{Digest, Sha256};
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+/// One read of the hasher: large enough that system calls do not count.
+pub(super) const HASHED_AT_ONCE: usize = 1 << 20;
+/// So much of the file may stay in the page cache before it is dropped from there.
+pub(super) const FORGOTTEN_AT_ONCE: u64 = 8 << 20;
+
+/// `forget` is told now and then how much of the file lies on the disk and need not be read again. From its start,
+/// because pages are cached in groups, and a group is dropped only as a whole.
+pub(super) fn hash(shared: &Shared, file: &File, forget: impl Fn(u64)) -> Option<String> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; HASHED_AT_ONCE];
+    let mut forgotten = 0;
+    loop {
+        let (from, to, synced) = {
+            let mut state = shared.state.lock();
+            loop {
+                if state.abandoned {
+                    return None;
+                }
+                if Some(state.hashed) == state.total {
+                    return Some(format!("{:x}", Hex(&hasher.finalize())));
+                }
+                if state.written.prefix() > state.hashed {
+                    break;
+                }
+                shared.changed.wait(&mut state);
+            }
+            (state.hashed, state.written.prefix(), state.synced)
+        };
+        let clean = synced.min(from);
+        if clean >= forgotten + FORGOTTEN_AT_ONCE {
+            forget(clean);
+            forgotten = clean;
+        }
+        let length =
+            usize::try_from(to - from).map_or(HASHED_AT_ONCE, |left| left.min(HASHED_AT_ONCE));
+        let block = &mut buffer[..length];
+        if let Err(error) = file.read_exact_at(block, from) {
+            shared.fail(full_or_broken(&error));
+            return None;
+        }
+        hasher.update(&*block);
+        shared.change(|state| state.hashed = from + length as u64);
+    }
+}
+
+struct Hex<'a>(&'a [u8]);
+
+impl std::fmt::LowerHex for Hex<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The sha256 of a whole file, in lower-case hex; `None` if it is no longer wanted.
+pub(in crate::transfer) fn sha256_of(
+    file: &File,
+    wanted: impl Fn() -> bool,
+) -> io::Result<Option<String>> {
+    platform::spare_cache(file);
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; HASHED_AT_ONCE];
+    let (mut at, mut forgotten) = (0, 0);
+    while wanted() {
+        let read = file.read_at(&mut buffer, at)?;
+        if read == 0 {
+            platform::drop_cached(file, 0, at);
+            return Ok(Some(format!("{:x}", Hex(&hasher.finalize()))));
+        }
+        hasher.update(&buffer[..read]);
+        at += read as u64;
+        if at >= forgotten + FORGOTTEN_AT_ONCE {
+            platform::drop_cached(file, 0, at);
+            forgotten = at;
+        }
+    }
+    Ok(None)
+}
