@@ -75,6 +75,29 @@ async fn a_transfer_that_was_stopped_twice_and_at_its_end_is_verified_without_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn verifying_is_stopped_when_told_and_loses_nothing() {
+    let content = Content::new(48 * MIB, 17);
+    let server = Server::of(&content).await;
+    let mut wanted = Wanted::new(&server);
+    wanted.spec.sha256 = Some(content.sha256());
+    let text = serde_json::json!({
+        "version": 1, "url": wanted.spec.url.as_str(), "sha256": content.sha256(), "total": 48 * MIB,
+        "etag": null, "last_modified": null, "ranges": [[0, 48 * MIB]],
+    });
+    fs::write(wanted.path("model.gguf.part"), &content.bytes).unwrap();
+    fs::write(wanted.path("model.gguf.part.json"), text.to_string()).unwrap();
+    // Before it has its name, and after.
+    for name in ["model.gguf.part", "model.gguf"] {
+        wanted.cancel.cancel();
+        assert_eq!(wanted.fetch().await.unwrap_err().code, Code::Cancelled);
+        assert!(wanted.names().contains(&name.to_owned()));
+        wanted.cancel = tokio_util::sync::CancellationToken::new();
+        assert_eq!(wanted.fetch().await.unwrap().size, 48 * MIB as u64);
+    }
+    assert!(server.log().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_file_of_the_same_hash_goes_on_from_another_address_and_one_without_a_hash_does_not() {
     let content = Content::new(16 * MIB, 15);
     let server = slow(&content).await;
