@@ -9,7 +9,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::{
     cell::OnceCell,
-    io::{IsTerminal, stderr},
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -165,13 +164,12 @@ struct Shown {
 
 impl Shown {
     fn new() -> Self {
-        let bar = stderr().is_terminal().then(|| {
-            let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-            if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}") {
-                bar.set_style(style);
-            }
-            bar
-        });
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}") {
+            bar.set_style(style);
+        }
+        // Also a terminal may be one that draws nothing.
+        let bar = (!bar.is_hidden()).then_some(bar);
         Self {
             bar,
             told: std::cell::Cell::new(None),
