@@ -115,6 +115,13 @@ fn is_model(name: &OsStr) -> bool {
     name::without_extension(&name.to_string_lossy()).is_some()
 }
 
+/// aria2 gives a file its whole size at once, and keeps what is to come in another until all has.
+fn is_preallocated(path: &Path) -> bool {
+    let mut control = path.as_os_str().to_owned();
+    control.push(".aria2");
+    Path::new(&control).exists()
+}
+
 #[derive(Debug)]
 struct Taking<'a> {
     options: &'a LibraryOptions,
@@ -176,6 +183,9 @@ impl<'a> Taking<'a> {
         let Some(metadata) = metadata.filter(fs::Metadata::is_file) else {
             return;
         };
+        if is_preallocated(&path) {
+            return;
+        }
         if keeper != Keeper::Ollama && projector::is_named(&path) {
             let version = vec![stamp(&metadata)];
             self.inventory.projectors.push((path, version));

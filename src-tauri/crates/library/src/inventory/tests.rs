@@ -74,6 +74,8 @@ fn only_whole_regular_files_that_are_named_like_models_are_models() {
         "g.gguf.download",
         "h.gguf.crdownload",
         "i.gguf.tmp",
+        "j.gguf",
+        "j.gguf.aria2",
         "notes.txt",
         ".gguf",
     ]);
