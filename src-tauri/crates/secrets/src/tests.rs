@@ -155,6 +155,19 @@ fn hugging_faces_own_file_is_where_its_variables_say() {
 }
 
 #[test]
+fn a_pipe_in_place_of_hugging_faces_file_is_not_waited_for() {
+    let home = tempfile::tempdir().unwrap();
+    let pipe = home.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let secrets = secrets(home.path(), &[("HF_TOKEN_PATH", pipe.to_str().unwrap())]);
+    let (done, found) = std::sync::mpsc::channel();
+    std::thread::spawn(move || done.send(get(&secrets)));
+    let hang = std::time::Duration::from_secs(60);
+    assert_eq!(found.recv_timeout(hang), Ok(None));
+}
+
+#[test]
 fn what_no_header_can_carry_is_not_kept_and_not_repeated() {
     let home = tempfile::tempdir().unwrap();
     let secrets = secrets(home.path(), &[("HF_TOKEN", "hf_env with\nlines")]);
