@@ -8,7 +8,7 @@ use crate::{
 };
 use std::{
     collections::{HashMap, HashSet},
-    io::Read,
+    io::BufRead,
 };
 
 /// Far above any published model; a larger count is damage.
@@ -62,7 +62,7 @@ pub(crate) struct Tensor {
 }
 
 /// Fails, besides, if the file ends before its last tensor.
-pub(crate) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, Fault> {
+pub(crate) fn read<R: BufRead>(source: &mut Source<R>) -> Result<Header, Fault> {
     preamble(source)?;
     let tensor_count = count(source, MAX_TENSORS, "tensors")?;
     let pair_count = count(source, MAX_PAIRS, "key-value pairs")?;
@@ -97,7 +97,7 @@ pub(crate) fn read<R: Read>(source: &mut Source<R>) -> Result<Header, Fault> {
     }
 }
 
-fn preamble<R: Read>(source: &mut Source<R>) -> Result<(), Fault> {
+fn preamble<R: BufRead>(source: &mut Source<R>) -> Result<(), Fault> {
     if source.total() == 0 {
         return invalid("it is empty");
     }
@@ -129,7 +129,7 @@ fn preamble<R: Read>(source: &mut Source<R>) -> Result<(), Fault> {
     }
 }
 
-fn count<R: Read>(source: &mut Source<R>, most: u64, what: &str) -> Result<u64, Fault> {
+fn count<R: BufRead>(source: &mut Source<R>, most: u64, what: &str) -> Result<u64, Fault> {
     let count = source.u64()?;
     if count > most {
         return invalid(format!(
@@ -156,7 +156,7 @@ mod kind {
     pub(super) const F64: u32 = 12;
 }
 
-fn value<R: Read>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
+fn value<R: BufRead>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
     match source.u32()? {
         kind::ARRAY => array(source, key),
         kind::STRING => {
@@ -179,7 +179,7 @@ fn value<R: Read>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
     }
 }
 
-fn one<R: Read>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value, Fault> {
+fn one<R: BufRead>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value, Fault> {
     Ok(match kind {
         kind::U8 => Value::Integer(source.array().map(u8::from_le_bytes)?.into()),
         kind::I8 => Value::Integer(source.array().map(i8::from_le_bytes)?.into()),
@@ -202,7 +202,7 @@ fn one<R: Read>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value, F
     })
 }
 
-fn array<R: Read>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
+fn array<R: BufRead>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
     let element = source.u32()?;
     let length = source.u64()?;
     let element_bytes = match element {
@@ -225,10 +225,7 @@ fn array<R: Read>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
     }
     source.expect(length * element_bytes)?;
     if element == kind::STRING {
-        for _ in 0..length {
-            let bytes = source.string_length()?;
-            source.skip(bytes)?;
-        }
+        source.skip_strings(length)?;
         return Ok(Value::Array(length, None));
     }
     if length > u64::from(MAX_LAYERS) || matches!(element, kind::F32 | kind::F64) {
@@ -266,7 +263,7 @@ fn alignment(pairs: &HashMap<String, Value>) -> Result<u64, Fault> {
     )
 }
 
-fn tensor<R: Read>(source: &mut Source<R>) -> Result<Tensor, Fault> {
+fn tensor<R: BufRead>(source: &mut Source<R>) -> Result<Tensor, Fault> {
     let name = source.name(MAX_TENSOR_NAME_BYTES, "tensor's name")?;
     let dimensions = source.u32()?;
     if dimensions > MAX_DIMENSIONS {

@@ -2,8 +2,8 @@
 //!
 //! Format: ggml's `docs/gguf.md`, versions 2 and 3, little-endian. The checks are those of llama.cpp's
 //! `ggml/src/gguf.cpp`, so that a file accepted here is not refused or aborted on by the engine. A header is read
-//! strictly front to back from anything that reads, with the whole length known beforehand, and no byte behind it is
-//! asked for; nothing of it is trusted: no length is believed beyond the bytes that are left, no header is longer
+//! strictly front to back from anything that reads, with the whole length known beforehand, and no further than its
+//! buffer goes; nothing of it is trusted: no length is believed beyond the bytes that are left, no header is longer
 //! than 128 MiB, and only values that an account needs are kept.
 
 mod account;
@@ -27,7 +27,7 @@ use fault::Fault;
 use header::Header;
 use parts::Part;
 use source::Source;
-use std::{io::Read, path::Path};
+use std::{io::BufRead, path::Path};
 use tierbar_core::{Error, ModelAccount};
 
 /// Reads the header of a model file, and of the parts beside it if it is the first part of a split model. Blocking;
@@ -58,7 +58,7 @@ pub fn read(path: &Path) -> Result<ModelAccount, Error> {
 }
 
 /// Reads a header from its first byte on, where `total_bytes` is the length of the whole file. `name` is what
-/// errors call it. Reads in small pieces: give it a buffered source.
+/// errors call it.
 ///
 /// Of the first part of a split model, `parts` is the count of all parts, but bytes, parameters and `tied_output`
 /// are of this part alone.
@@ -66,7 +66,11 @@ pub fn read(path: &Path) -> Result<ModelAccount, Error> {
 /// # Errors
 /// As [`read`], less the missing file. If the source fails with an [`io::Error`](std::io::Error) that has an
 /// [`Error`] inside, then that error.
-pub fn read_from(source: impl Read, total_bytes: u64, name: &str) -> Result<ModelAccount, Error> {
+pub fn read_from(
+    source: impl BufRead,
+    total_bytes: u64,
+    name: &str,
+) -> Result<ModelAccount, Error> {
     header::read(&mut Source::new(source, total_bytes))
         .and_then(|header| {
             let parts = first_part(&header)?.map_or(1, |part| part.count);
@@ -93,7 +97,7 @@ pub fn projector(path: &Path) -> Result<ProjectorAccount, Error> {
 /// # Errors
 /// As [`projector`], less the missing file.
 pub fn projector_from(
-    source: impl Read,
+    source: impl BufRead,
     total_bytes: u64,
     name: &str,
 ) -> Result<ProjectorAccount, Error> {

@@ -1,7 +1,7 @@
 //! Bytes of known total length, read front to back.
 
 use crate::fault::{Fault, invalid};
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 /// Gemma 3's header, with a vocabulary of 262,144 tokens, has 6.2 MiB. A longer one than this is made to keep us
 /// reading.
@@ -16,7 +16,7 @@ pub(crate) struct Source<R> {
     total: u64,
 }
 
-impl<R: Read> Source<R> {
+impl<R: BufRead> Source<R> {
     pub(crate) fn new(inner: R, total: u64) -> Self {
         Self {
             inner,
@@ -104,14 +104,6 @@ impl<R: Read> Source<R> {
     }
 
     pub(crate) fn skip(&mut self, length: u64) -> Result<(), Fault> {
-        // Words of a vocabulary, of which there are many.
-        let mut word = [0; 256];
-        if let Some(word) = usize::try_from(length)
-            .ok()
-            .and_then(|length| word.get_mut(..length))
-        {
-            return self.fill(word);
-        }
         self.expect(length)?;
         let read =
             io::copy(&mut self.inner.by_ref().take(length), &mut io::sink()).map_err(Fault::Io)?;
@@ -122,6 +114,38 @@ impl<R: Read> Source<R> {
         } else {
             Ok(())
         }
+    }
+
+    /// Steps over strings, such as the words of a vocabulary, of which there are hundreds of thousands.
+    pub(crate) fn skip_strings(&mut self, mut count: u64) -> Result<(), Fault> {
+        while count > 0 {
+            let there = match self.inner.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                there => there.map_err(Fault::Io)?,
+            };
+            let most = usize::try_from(self.total - self.position).unwrap_or(usize::MAX);
+            let mut rest = &there[..there.len().min(most)];
+            let before = rest.len();
+            // Those that lie in the buffer in full.
+            while count > 0
+                && let Some((length, behind)) = rest.split_first_chunk()
+                && let Ok(length) = usize::try_from(u64::from_le_bytes(*length))
+                && let Some(next) = behind.get(length..)
+            {
+                rest = next;
+                count -= 1;
+            }
+            let passed = before - rest.len();
+            self.expect(passed as u64)?;
+            self.inner.consume(passed);
+            self.position += passed as u64;
+            if count > 0 {
+                let length = self.string_length()?;
+                self.skip(length)?;
+                count -= 1;
+            }
+        }
+        Ok(())
     }
 
     fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Fault> {

@@ -4,7 +4,7 @@ use crate::writer::{F32, Gguf, Q4_K};
 use proptest::prelude::*;
 use std::{
     fs,
-    io::{self, Read},
+    io::{self, BufReader, Read},
 };
 use tierbar_core::{Code, Error};
 
@@ -373,8 +373,9 @@ fn a_volume_that_fails_is_not_the_models_fault() {
             Err(io::Error::other("the volume was removed"))
         }
     }
-    let error =
-        tierbar_gguf::read_from(sound().header()[..100].chain(Failing), 10_000, "m").unwrap_err();
+    let header = sound().header();
+    let source = header[..100].chain(BufReader::new(Failing));
+    let error = tierbar_gguf::read_from(source, 10_000, "m").unwrap_err();
     assert_eq!(error.code, Code::Storage);
     assert!(error.message.contains("the volume was removed"), "{error}");
 }

@@ -1,8 +1,10 @@
 //! Headers from streams: what is read of them, and how much at most.
 
 use crate::writer::{F32, Gguf};
-use std::io::{self, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use tierbar_core::{Code, Error};
+
+const BUFFER: usize = 4096;
 
 /// Counts what is asked for and given.
 struct Counting<R> {
@@ -61,7 +63,8 @@ fn a_header_is_read_front_to_back_and_not_a_byte_beyond() {
         inner: Slow(header).chain(Beyond),
         given: 0,
     };
-    let account = tierbar_gguf::read_from(&mut source, file.file_bytes(), "m.gguf").unwrap();
+    let buffered = BufReader::with_capacity(1, &mut source);
+    let account = tierbar_gguf::read_from(buffered, file.file_bytes(), "m.gguf").unwrap();
     assert_eq!(source.given, end as u64);
     assert_eq!(account, file.read().unwrap());
 }
@@ -109,7 +112,8 @@ fn endless(text_bytes: u64) -> (Error, u64) {
         }),
         given: 0,
     };
-    let error = tierbar_gguf::read_from(&mut source, u64::MAX, "endless.gguf").unwrap_err();
+    let buffered = BufReader::with_capacity(BUFFER, &mut source);
+    let error = tierbar_gguf::read_from(buffered, u64::MAX, "endless.gguf").unwrap_err();
     (error, source.given)
 }
 
@@ -119,7 +123,7 @@ fn a_header_without_end_is_given_up() {
         let (error, read) = endless(text_bytes);
         assert_eq!(error.code, Code::ModelInvalid);
         assert!(error.message.contains("longer than 128 MiB"), "{error}");
-        assert!(read <= 128 << 20, "{read}");
+        assert!(read <= (128 << 20) + BUFFER as u64, "{read}");
     }
     let vocabulary = Gguf::model("llama", 1).array("tokenizer.ggml.tokens", 8, 1 << 30, &[]);
     let error = tierbar_gguf::read_from(&vocabulary.header()[..], u64::MAX, "m").unwrap_err();
@@ -136,7 +140,28 @@ fn an_error_that_the_source_puts_into_its_own_comes_out_as_it_was() {
     }
     let refused = Error::new(Code::AccessDenied, "the server wants a token").hint("set one");
     let header = model().header();
-    let source = header[..50].chain(Refusing(refused.clone()));
+    let source = header[..50].chain(BufReader::new(Refusing(refused.clone())));
     let error = tierbar_gguf::read_from(source, model().file_bytes(), "m.gguf").unwrap_err();
     assert_eq!(error, refused);
+}
+
+#[test]
+fn a_vocabulary_is_stepped_over_alike_however_it_is_cut_into_buffers() {
+    let words: Vec<String> = (0..200).map(|length| "w".repeat(length)).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let file = model().texts("tokenizer.ggml.merges", &words);
+    let expected = file.read().unwrap();
+    let header = file.header();
+    for capacity in [1, 2, 7, 8, 9, 64, 207, 208, 1000, 1 << 20] {
+        let source = BufReader::with_capacity(capacity, &header[..]);
+        let account = tierbar_gguf::read_from(source, file.file_bytes(), "m.gguf").unwrap();
+        assert_eq!(account, expected, "{capacity}");
+    }
+    // A buffer may have more than belongs to the file.
+    let total = header.len() as u64 / 2;
+    let error = tierbar_gguf::read_from(&header[..], total, "m.gguf").unwrap_err();
+    assert!(
+        error.message.contains("the download is incomplete"),
+        "{error}"
+    );
 }
