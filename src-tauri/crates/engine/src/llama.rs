@@ -15,7 +15,7 @@ mod sampler;
 pub(crate) use backend::{Backend, take_error};
 pub(crate) use chat::ChatTemplate;
 pub(crate) use context::{Context, ContextParams, Decoded};
-pub(crate) use model::Model;
+pub(crate) use model::{Model, Weights};
 pub(crate) use sampler::{Sampler, Sampling};
 
 /// A token's number in the model's vocabulary.

@@ -12,7 +12,7 @@ mod text;
 
 use clap::Parser;
 use generate::Generations;
-use llama::{Backend, ChatTemplate, Context, ContextParams, Model};
+use llama::{Backend, ChatTemplate, Context, ContextParams, Model, Weights};
 use serve::Engine;
 use std::{
     fs,
@@ -57,9 +57,12 @@ struct Args {
     /// Threads to compute with, at most one per core; 0 takes the fast cores and leaves one core free
     #[arg(long, default_value_t = 0)]
     threads: u16,
-    /// Layers to place on the GPU; below 0 places all
-    #[arg(long, default_value_t = -1, allow_hyphen_values = true)]
-    gpu_layers: i32,
+    /// How many of the last layers to place on the GPU, and nothing besides [default: the whole model, if there is a GPU]
+    #[arg(long)]
+    gpu_layers: Option<u32>,
+    /// Keep all weights that the CPU reads in the file's mapping: none in a faster layout, which would be a copy in memory
+    #[arg(long)]
+    mapped: bool,
 }
 
 fn main() -> ExitCode {
@@ -106,7 +109,11 @@ fn serve(args: &Args) -> Result<(), Error> {
             format!("there is no file {}", args.model.display()),
         ));
     }
-    let model = Arc::new(Model::load(&args.model, args.gpu_layers)?);
+    let weights = Weights {
+        gpu_layers: args.gpu_layers,
+        mapped: args.mapped,
+    };
+    let model = Arc::new(Model::load(&args.model, weights)?);
     let threads = platform::compute_threads(args.threads);
     let context = Context::new(
         Arc::clone(&model),
@@ -114,6 +121,7 @@ fn serve(args: &Args) -> Result<(), Error> {
             tokens: args.context.min(model.context_train()),
             kv_cache: args.kv_cache,
             threads,
+            gpu_takes_over: args.gpu_layers.is_none(),
         },
     )?;
     let template = ChatTemplate::of(Arc::clone(&model))?;

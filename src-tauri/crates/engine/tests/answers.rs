@@ -154,6 +154,32 @@ async fn the_shared_beginning_of_a_prompt_is_not_evaluated_again() {
     assert_eq!(uncached["cache_n"], 0);
 }
 
+/// Gemma's sliding layers keep 512 tokens and a micro-batch. A prompt that goes on from further back is evaluated anew.
+#[tokio::test]
+async fn what_a_sliding_window_has_forgotten_is_not_taken_for_kept() {
+    let words = |from: u32, to: u32| {
+        let words = (from..to).map(|word| format!("word{word} "));
+        words.collect::<String>()
+    };
+    let (begin, long) = (words(0, 100), words(0, 600));
+    let near = format!("{long} and then the end of the story was");
+    let far = format!("{begin} and then the end of the story was");
+    let ask = async |worker: &Worker, prompt: &str| {
+        let request = json!({"prompt": prompt, "max_tokens": 12, "temperature": 0});
+        let answer = worker.post("/v1/completions", &request).await.1;
+        let kept = answer["timings"]["cache_n"].as_u64().unwrap();
+        (kept, answer["choices"][0]["text"].clone())
+    };
+    let worker = Worker::start(&model(GEMMA), &["--context", "4096"]).await;
+    assert_eq!(ask(&worker, &long).await.0, 0);
+    let (kept, _) = ask(&worker, &near).await;
+    assert!(kept > 1024, "the window was kept: {kept}");
+    let (kept, after) = ask(&worker, &far).await;
+    assert_eq!(kept, 0);
+    let fresh = Worker::start(&model(GEMMA), &["--context", "4096"]).await;
+    assert_eq!(ask(&fresh, &far).await.1, after);
+}
+
 #[tokio::test]
 async fn a_json_schema_is_followed() {
     let worker = Worker::smollm().await;

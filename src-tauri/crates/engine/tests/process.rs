@@ -4,8 +4,8 @@ mod support;
 
 use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt};
-use support::{SMOLLM, Worker, first_chunk, model};
-use tierbar_core::Code;
+use support::{GEMMA, SMOLLM, Worker, first_chunk, model};
+use tierbar_core::{Code, budget::MICRO_BATCH, config::KvCache};
 
 const LONG: &str =
     r#"{"prompt": "Once upon a time", "stream": true, "ignore_eos": true, "max_tokens": 900}"#;
@@ -29,6 +29,68 @@ async fn the_handshake_reports_what_was_allocated() {
         worker.get("/props").await["memory"]["kv_bytes"],
         ready.memory.kv_bytes
     );
+}
+
+/// What loads are planned by, held against what the engine allocates: Gemma's sliding layers keep their window alone.
+#[tokio::test]
+async fn the_cache_is_what_the_models_header_announces_for_every_type_and_context() {
+    for (name, cells, context) in [
+        (SMOLLM, KvCache::F16, 300),
+        (SMOLLM, KvCache::Q4_0, 8192),
+        (GEMMA, KvCache::F16, 512),
+        (GEMMA, KvCache::F16, 8192),
+        (GEMMA, KvCache::Q8_0, 8192),
+        (GEMMA, KvCache::Q4_0, 32_768),
+    ] {
+        let file = model(name);
+        let account = tierbar_gguf::read(&file).unwrap();
+        let arguments = [
+            "--context",
+            &context.to_string(),
+            "--kv-cache",
+            cells.as_str(),
+        ];
+        let worker = Worker::start(&file, &arguments).await;
+        assert_eq!(
+            worker.ready().memory.kv_bytes,
+            account.kv.bytes(context, MICRO_BATCH, cells),
+            "{name} at {context} in {}",
+            cells.as_str()
+        );
+    }
+}
+
+#[tokio::test]
+async fn mapped_weights_have_no_copy_in_another_layout() {
+    let weights = async |arguments: &[&str]| {
+        let worker = Worker::start(&model(GEMMA), arguments).await;
+        worker.ready().memory
+    };
+    let mapped = weights(&["--mapped"]).await;
+    assert_eq!(mapped.weights_bytes, 0);
+    let all = mapped.weights_mapped_bytes;
+    // Whatever this CPU's own layouts are, nothing is lost.
+    let free = weights(&[]).await;
+    assert!(free.weights_mapped_bytes + free.weights_bytes >= all);
+}
+
+/// Without a GPU the arguments change nothing; the answer of a model whose output the CPU was told to hold shows that
+/// llama.cpp takes them.
+#[tokio::test]
+async fn some_layers_for_the_gpu_are_no_other_model() {
+    let prompt = r#"{"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}"#;
+    let answer = async |arguments: &[&str]| {
+        let worker = Worker::start(&model(GEMMA), arguments).await;
+        worker.ready();
+        let answer = worker.send("/v1/completions", prompt).await;
+        let answer: serde_json::Value = answer.json().await.unwrap();
+        answer["choices"][0]["text"].clone()
+    };
+    let whole = answer(&[]).await;
+    assert!(whole.as_str().is_some_and(|text| !text.is_empty()));
+    for layers in ["0", "5"] {
+        assert_eq!(answer(&["--gpu-layers", layers]).await, whole);
+    }
 }
 
 #[tokio::test]

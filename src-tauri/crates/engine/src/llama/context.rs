@@ -21,6 +21,9 @@ pub(crate) struct ContextParams {
     pub(crate) tokens: u32,
     pub(crate) kv_cache: KvCache,
     pub(crate) threads: u16,
+    /// Whether the GPU also computes large batches of layers that the CPU holds. It copies their weights for that, into
+    /// buffers that no plan counts.
+    pub(crate) gpu_takes_over: bool,
 }
 
 /// How an evaluation ended.
@@ -53,6 +56,9 @@ impl Context {
         raw_params.n_batch = MICRO_BATCH;
         raw_params.n_ubatch = MICRO_BATCH;
         raw_params.n_seq_max = 1;
+        // A sliding layer keeps its window, which is what a plan counts; `rewind` knows that the rest is forgotten.
+        raw_params.swa_full = false;
+        raw_params.op_offload = params.gpu_takes_over;
         raw_params.n_threads = i32::from(params.threads);
         raw_params.n_threads_batch = i32::from(params.threads);
         raw_params.type_k = cell_type(params.kv_cache);

@@ -2,8 +2,37 @@
 
 use super::{Token, backend::take_error};
 use llama_cpp_sys_2 as sys;
-use std::{ffi::CString, os::unix::ffi::OsStrExt, path::Path, ptr::NonNull};
+use std::{
+    ffi::CString,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    ptr::{self, NonNull},
+};
 use tierbar_core::{Code, Error};
+
+/// Whatever belongs to no layer, for the CPU.
+///
+/// llama.cpp maps for the GPU one range of the file, from the first of its tensors to the last, and Metal keeps all of it
+/// in memory. Quantised files begin with what belongs to no layer, the output among it: on the GPU it would take the
+/// layers between along.
+fn layers_alone() -> [sys::llama_model_tensor_buft_override; 2] {
+    let cpu = |pattern| sys::llama_model_tensor_buft_override {
+        pattern,
+        // SAFETY: answers a constant.
+        buft: unsafe { sys::ggml_backend_cpu_buffer_type() },
+    };
+    // The list ends with no pattern.
+    [cpu(c"^(?!blk\\.)".as_ptr()), cpu(ptr::null())]
+}
+
+/// Where a model's weights are put.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Weights {
+    /// How many of the last layers the GPU gets, and nothing besides; `None`: the whole model, if there is a GPU.
+    pub(crate) gpu_layers: Option<u32>,
+    /// The CPU computes some types faster from another layout, a copy that the system cannot drop; not with this.
+    pub(crate) mapped: bool,
+}
 
 /// Weights and vocabulary. Immutable once loaded, so it can be shared between threads.
 #[derive(Debug)]
@@ -18,8 +47,8 @@ unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
 impl Model {
-    /// Maps a GGUF file and loads its tensors. `gpu_layers` below zero places all layers on the GPU, if there is one.
-    pub(crate) fn load(path: &Path, gpu_layers: i32) -> Result<Self, Error> {
+    /// Maps a GGUF file and loads its tensors.
+    pub(crate) fn load(path: &Path, weights: Weights) -> Result<Self, Error> {
         let invalid = |reason: String| {
             Error::new(
                 Code::ModelInvalid,
@@ -30,10 +59,19 @@ impl Model {
             .map_err(|_| invalid("its path has a NUL byte".into()))?;
         // SAFETY: a plain struct of defaults.
         let mut params = unsafe { sys::llama_model_default_params() };
-        params.n_gpu_layers = gpu_layers;
+        params.use_extra_bufts = !weights.mapped;
+        if let Some(layers) = weights.gpu_layers {
+            // llama.cpp gives the GPU the output first.
+            params.n_gpu_layers = match layers {
+                0 => 0,
+                layers => i32::try_from(layers).map_or(i32::MAX, |layers| layers.saturating_add(1)),
+            };
+            // The model keeps the pointer for as long as it lives.
+            params.tensor_buft_overrides = Box::leak(Box::new(layers_alone())).as_ptr();
+        }
         // A mapping is clean page cache: the system may drop it without swapping, and loading is lazy.
         params.load_mode = sys::LLAMA_LOAD_MODE_MMAP;
-        // SAFETY: `name` is NUL-terminated and outlives the call; the params hold no pointers of ours.
+        // SAFETY: `name` is NUL-terminated and outlives the call; the overrides that the params point to are never freed.
         let raw = unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
         let Some(raw) = NonNull::new(raw) else {
             let reason = take_error();
