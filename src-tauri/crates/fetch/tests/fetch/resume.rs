@@ -67,9 +67,12 @@ async fn a_transfer_that_was_stopped_twice_and_at_its_end_is_verified_without_a_
         "version": 1, "url": wanted.spec.url.as_str(), "sha256": null, "total": 8 * MIB,
         "etag": "\"one\"", "last_modified": null, "ranges": [[0, 8 * MIB]],
     });
-    fs::write(wanted.path("model.gguf.part"), &content.bytes).unwrap();
+    // Behind its end lies what somebody else left there.
+    let part = [&content.bytes[..], b"rest"].concat();
+    fs::write(wanted.path("model.gguf.part"), part).unwrap();
     fs::write(wanted.path("model.gguf.part.json"), text.to_string()).unwrap();
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
+    assert!(wanted.arrived() == content.bytes);
     assert!(server.log().is_empty());
     assert_eq!(wanted.names(), ["model.gguf"]);
 }
