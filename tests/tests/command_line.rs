@@ -90,6 +90,16 @@ async fn a_pull_that_has_not_begun_ends_at_once_when_interrupted() {
 }
 
 #[tokio::test]
+async fn commands_that_need_a_host_at_the_same_time_share_one_or_wait_for_theirs() {
+    let data = Data::new("");
+    let commands = (0..6).map(|_| data.run(&["models", "list"]));
+    for (code, told, stderr) in futures_util::future::join_all(commands).await {
+        assert_eq!(code, Some(0), "{stderr}");
+        assert!(told.contains("SmolLM2"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn without_a_host_a_paused_download_is_listed_and_cancelled() {
     let (hub, data) = hub(8_000_000).await;
     let pull = begin(data.tierbar(&["models", "pull", Q4_1]));

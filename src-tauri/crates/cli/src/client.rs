@@ -13,6 +13,7 @@ use url::form_urlencoded;
 
 /// A host that ends gives the answers that still run a few seconds, and its connections as many.
 const ENDING: Duration = Duration::from_secs(15);
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Names an admin call: a path of parts, each of which may hold anything.
 pub(crate) fn admin(parts: &[&str], query: &[(&str, &str)]) -> String {
@@ -66,22 +67,33 @@ impl Client {
 
     /// Connects to the host that runs, or starts one on a free port.
     pub(crate) async fn running_or_own(home: Option<PathBuf>) -> Result<Self, Error> {
-        if let Ok(client) = Self::running(home.as_ref()) {
-            return Ok(client);
-        }
         let options = HostOptions {
             home,
             listen: Some("127.0.0.1:0".to_owned()),
             worker: None,
             kind: HostKind::Cli,
         };
-        let host = Host::start(options).await?;
-        Ok(Self::new(
-            host.url().to_owned(),
-            host.token().to_owned(),
-            std::process::id(),
-            Some(host),
-        ))
+        let begun = Instant::now();
+        loop {
+            if let Ok(client) = Self::running(options.home.as_ref()) {
+                return Ok(client);
+            }
+            match Host::start(options.clone()).await {
+                Ok(host) => {
+                    return Ok(Self::new(
+                        host.url().to_owned(),
+                        host.token().to_owned(),
+                        std::process::id(),
+                        Some(host),
+                    ));
+                }
+                // Another one begins at this moment, or ends.
+                Err(error) if error.code == Code::AlreadyRunning && begun.elapsed() < ENDING => {
+                    tokio::time::sleep(LOOK).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn new(url: String, token: String, pid: u32, own: Option<Host>) -> Self {
@@ -101,13 +113,13 @@ impl Client {
     }
 
     /// The next host, once the one that this client talked to has given the data folder back.
-    pub(crate) async fn next(self, home: Option<PathBuf>) -> Result<Self, Error> {
+    pub(crate) async fn next(&self, home: Option<PathBuf>) -> Result<Self, Error> {
         let begun = Instant::now();
         while tierbar_host::running(home.as_deref()).is_some_and(|host| host.pid == self.pid) {
             if begun.elapsed() > ENDING {
                 return Err(self.silent("it ends, and does not come to its end"));
             }
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(LOOK).await;
         }
         Self::running_or_own(home).await
     }

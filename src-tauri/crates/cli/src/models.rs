@@ -9,7 +9,7 @@ mod verify;
 
 use crate::client::Client;
 use std::path::{Path, PathBuf};
-use tierbar_core::Error;
+use tierbar_core::{Code, Error};
 
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -58,18 +58,37 @@ fn asked(model: &str) -> String {
     whole.unwrap_or_else(|| model.to_owned())
 }
 
+impl Command {
+    /// Whether it may be said twice: nothing has been told or changed before its answer is here.
+    fn only_asks(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Fit(_) | Self::Search { .. })
+    }
+
+    async fn run(&self, client: &mut Client, home: Option<&PathBuf>) -> Result<(), Error> {
+        match self {
+            Self::List(args) => list::run(client, args).await,
+            Self::Fit(args) => fit::run(client, args).await,
+            Self::Pull(args) => pull::run(client, home, args).await,
+            Self::Import { path: Some(path) } => list::import(client, path).await,
+            Self::Import { path: None } => list::of_other_apps(client).await,
+            Self::Rm(args) => remove::run(client, args).await,
+            Self::Verify { model } => verify::run(client, model.as_deref()).await,
+            Self::Search { words } => search::run(client, &words.join(" ")).await,
+        }
+    }
+}
+
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let mut client = Client::running_or_own(home.clone()).await?;
     let command = args.command.unwrap_or(Command::List(args.list));
-    let client = Client::running_or_own(home.clone()).await?;
-    let outcome = match command {
-        Command::List(args) => list::run(&client, &args).await,
-        Command::Fit(args) => fit::run(&client, &args).await,
-        Command::Pull(args) => return pull::run(client, home, &args).await,
-        Command::Import { path: Some(path) } => list::import(&client, &path).await,
-        Command::Import { path: None } => list::of_other_apps(&client).await,
-        Command::Rm(args) => remove::run(&client, &args).await,
-        Command::Verify { model } => verify::run(&client, model.as_deref()).await,
-        Command::Search { words } => search::run(&client, &words.join(" ")).await,
+    let outcome = loop {
+        let outcome = command.run(&mut client, home.as_ref()).await;
+        // The host was another command's, and has ended with that.
+        let over = matches!(&outcome, Err(error) if error.code == Code::ShuttingDown);
+        if !(over && command.only_asks() && !client.is_own()) {
+            break outcome;
+        }
+        client = client.next(home.clone()).await?;
     };
     client.close().await;
     outcome

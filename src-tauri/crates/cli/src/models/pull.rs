@@ -36,8 +36,8 @@ pub(crate) struct Args {
 
 /// To the end, also when the host ends before it, such as one that another command had started for itself.
 pub(super) async fn run(
-    mut client: Client,
-    home: Option<PathBuf>,
+    client: &mut Client,
+    home: Option<&PathBuf>,
     args: &Args,
 ) -> Result<(), Error> {
     // Before anything is begun: from here on Ctrl-C pauses.
@@ -47,14 +47,14 @@ pub(super) async fn run(
     let outcome = loop {
         let (id, shown) = (OnceCell::new(), Shown::new());
         let outcome = tokio::select! {
-            outcome = fetch(&client, args, &mut told, &id, &shown) => outcome,
-            _ = interrupted.recv() => pause(&client, id.get()).await,
+            outcome = fetch(client, args, &mut told, &id, &shown) => outcome,
+            _ = interrupted.recv() => pause(client, id.get()).await,
         };
         shown.clear();
         match outcome {
             Err(error) if error.code == Code::ShuttingDown && !client.is_own() => {
-                client = tokio::select! {
-                    next = client.next(home.clone()) => next?,
+                *client = tokio::select! {
+                    next = client.next(home.cloned()) => next?,
                     _ = interrupted.recv() => return Err(Error::new(Code::Cancelled, "stopped")
                         .hint("what has arrived is kept: the same command goes on with it")),
                 };
@@ -63,7 +63,6 @@ pub(super) async fn run(
             outcome => break outcome,
         }
     };
-    client.close().await;
     outcome.map(|done| {
         output::line(&format!("{} is here and verified.", done.file));
     })
