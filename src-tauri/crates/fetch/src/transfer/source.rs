@@ -63,6 +63,9 @@ struct Place {
     version: u64,
     /// Denied since the last bytes: the redirects have been resolved again for it.
     denied: bool,
+    /// Asked on a condition, the server sends the whole of a file that by its own word is the same: it does not know
+    /// `If-Range`. What a part tells of its file is compared all the same.
+    unconditional: bool,
 }
 
 impl Source {
@@ -95,7 +98,9 @@ impl Source {
                     start,
                     end: Some(end),
                 }),
-                if_range: part.and_then(|_| known.validator()),
+                if_range: part
+                    .filter(|_| !self.place.lock().unconditional)
+                    .and_then(|_| known.validator()),
             };
             let answer = match location {
                 Some(location) => self.web.fetch_at(&get, location).await,
@@ -143,7 +148,11 @@ impl Source {
                 (200, None) => head::check_whole(&answer).map(|()| answer),
                 (200, Some(_)) => {
                     head::check_whole(&answer)?;
-                    Err(Trouble::Whole(Box::new(answer)))
+                    let trouble = Trouble::Whole(Box::new(answer));
+                    if trouble.contradiction(known).is_some() {
+                        self.place.lock().unconditional = true;
+                    }
+                    Err(trouble)
                 }
                 _ => Err(head::wrong(
                     &answer,

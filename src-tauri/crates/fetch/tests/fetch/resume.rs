@@ -248,6 +248,25 @@ async fn only_a_validator_that_may_stand_in_if_range_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_ranges_but_no_if_range_is_resumed_from() {
+    let content = Content::new(16 * MIB, 18);
+    let server = Server::start({
+        let content = content.clone();
+        move |request| match request.headers.contains_key("if-range") {
+            true => content.whole(),
+            false => content.answer(request).paced(8 << 20),
+        }
+    })
+    .await;
+    let mut wanted = Wanted::new(&server);
+    wanted.fetch_until(5 * MIB as u64).await;
+    let claimed = wanted.claimed();
+    server.forget_log();
+    assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
+    assert!(spares(&server.log(), &claimed));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_has_no_ranges_any_more_or_a_shorter_file_is_followed() {
     let content = Content::new(16 * MIB, 8);
     let short = Content::new(2 * MIB, 9);
