@@ -4,7 +4,7 @@ use crate::{
     login_item, tray,
     windows::{self, Page},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tauri::{AppHandle, Manager, State};
 use tierbar_host::Host;
 
@@ -13,6 +13,13 @@ use tierbar_host::Host;
 pub(crate) struct Connection {
     url: String,
     token: String,
+}
+
+/// A part of the settings that can be asked for.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Section {
+    Models,
 }
 
 #[tauri::command]
@@ -29,8 +36,12 @@ pub(crate) fn open_chat(app: AppHandle) {
 }
 
 #[tauri::command]
-pub(crate) fn open_settings(app: AppHandle) {
-    windows::open(&app, Page::Settings);
+pub(crate) fn open_settings(app: AppHandle, section: Option<Section>) {
+    let page = match section {
+        Some(Section::Models) => Page::Models,
+        None => Page::Settings,
+    };
+    windows::open(&app, page);
 }
 
 #[tauri::command]
