@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+mod changes;
 mod disk;
 mod kill;
 mod lies;
@@ -9,7 +10,7 @@ mod resume;
 mod server;
 mod whole;
 
-use server::Server;
+use server::{Content, Request, Server};
 use std::{path::PathBuf, sync::Arc, time::Duration};
 use tempfile::TempDir;
 use tierbar_core::Error;
@@ -128,4 +129,17 @@ fn claimed(journal: &std::path::Path) -> Vec<(u64, u64)> {
     };
     let journal: serde_json::Value = serde_json::from_slice(&text).unwrap();
     serde_json::from_value(journal["ranges"].clone()).unwrap()
+}
+
+/// Slow enough to be stopped on the way.
+async fn slow(content: &Content) -> Server {
+    let content = content.clone();
+    Server::start(move |request| content.answer(request).paced(8 << 20)).await
+}
+
+/// Whether no request asks for bytes that were there.
+fn spares(log: &[Request], claimed: &[(u64, u64)]) -> bool {
+    log.iter()
+        .filter_map(Request::range)
+        .all(|(start, end)| claimed.iter().all(|&(from, to)| end <= from || to <= start))
 }
