@@ -131,7 +131,10 @@ impl Owner {
             What::Moved => entry.observe(Instant::now()),
             What::Whole { file, whole } => {
                 entry.parts[file].whole = Some(whole);
-                if let Some(task) = &mut entry.task {
+                // After the last one comes the landing.
+                if file + 1 < entry.parts.len()
+                    && let Some(task) = &mut entry.task
+                {
                     task.phase = Phase::Connecting;
                 }
             }

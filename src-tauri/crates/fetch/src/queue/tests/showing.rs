@@ -162,3 +162,25 @@ async fn warnings_are_shown() {
     assert_eq!(status.warnings, job.warnings);
     assert_eq!(status.priority, Normal);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_is_being_verified_is_not_shown_as_downloading_before_it_is_done() {
+    let (stage, call) = running(1000).await;
+    call.tell(1000, Phase::Verifying);
+    let name = stage.list()[0].reference.clone();
+    stage.until(&name, DownloadState::Verifying).await;
+    let mut seen = stage.queue.watch();
+    let states = tokio::spawn(async move {
+        let mut states = Vec::new();
+        while states.last() != Some(&DownloadState::Done) {
+            seen.changed().await.unwrap();
+            states.push(seen.borrow_and_update()[0].state);
+        }
+        states
+    });
+    tokio::task::yield_now().await;
+    call.finish();
+    stage.until(&name, DownloadState::Done).await;
+    let states = states.await.unwrap();
+    assert!(!states.contains(&DownloadState::Downloading), "{states:?}");
+}
