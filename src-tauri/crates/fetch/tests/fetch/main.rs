@@ -83,10 +83,9 @@ impl Wanted {
         let mut progress = self.progress.subscribe();
         let cancel = self.cancel.clone();
         let stop = async {
-            progress
-                .wait_for(|progress| progress.received >= enough)
-                .await
-                .unwrap();
+            let arrive = progress.wait_for(|progress| progress.received >= enough);
+            let arrived = tokio::time::timeout(HANG, arrive).await;
+            arrived.expect("a transfer does not get on").unwrap();
             cancel.cancel();
         };
         let (fetched, ()) = tokio::join!(self.fetch(), stop);
