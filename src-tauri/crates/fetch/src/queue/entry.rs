@@ -150,13 +150,9 @@ impl Entry {
         })
     }
 
-    /// Its run takes a place of those that there are.
+    /// Whether its run takes one of the places that there are.
     pub(super) fn takes_a_place(&self) -> bool {
-        self.task.is_some() && !self.waits()
-    }
-
-    pub(super) fn waits(&self) -> bool {
-        self.running().is_some_and(|task| task.waits)
+        self.task.is_some() && !self.running().is_some_and(|task| task.waits)
     }
 
     pub(super) fn cancel(&self) {

@@ -3,7 +3,7 @@
 use tierbar_core::download::Priority;
 
 /// Downloads that only wait take nobody's place, but there may not be any number of them.
-pub(super) const MOST_WAITING: usize = 4;
+const MOST_WAITING: usize = 4;
 
 /// One download that means to go on, in the order of age.
 #[derive(Debug, Clone, Copy)]

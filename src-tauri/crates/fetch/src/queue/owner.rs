@@ -252,9 +252,11 @@ impl Owner {
                 entry.cancel();
             }
         }
-        let count = |is: fn(&Entry) -> bool| self.entries.iter().filter(|&entry| is(entry)).count();
-        let surplus = count(Entry::waits).saturating_sub(order::MOST_WAITING);
-        let taken = count(Entry::takes_a_place) + surplus;
+        let taken = self
+            .entries
+            .iter()
+            .filter(|entry| entry.takes_a_place())
+            .count();
         let free = self.at_once.saturating_sub(taken);
         let next = wanted
             .into_iter()

@@ -153,7 +153,7 @@ fn only_a_full_volume_without_room_for_its_journal_is_given_something_back() {
 
 #[test]
 fn what_was_hashed_and_lies_on_the_disk_leaves_the_page_cache_and_nothing_else_does() {
-    let length = 3 * FORGOTTEN_AT_ONCE;
+    let length = 4 * FORGOTTEN_AT_ONCE;
     let file = tempfile::tempfile().unwrap();
     file.set_len(length).unwrap();
     let shared = shared(&[(0, length)]);
