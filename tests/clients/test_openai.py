@@ -49,7 +49,8 @@ class Host:
         (home / "config.toml").write_text(CONFIG)
         self.process = subprocess.Popen(
             [program(), "serve", "--json", "--listen", "127.0.0.1:0"],
-            env={**os.environ, "TIERBAR_HOME": str(home), "RUST_LOG": "error"},
+            # A home of its own: what this machine's user has is none of a test's business.
+            env={**os.environ, "HOME": str(home), "TIERBAR_HOME": str(home), "RUST_LOG": "error"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

@@ -108,7 +108,7 @@ async fn a_deleted_model_lies_in_the_trash_and_one_in_use_is_not_deleted() {
     let (status, body) = host.ask(Method::DELETE, &delete, None).await;
     assert_eq!(
         (status, &body["error"]["code"]),
-        (503, &json!("model_missing"))
+        (404, &json!("model_unknown"))
     );
 
     copied(&data.models());

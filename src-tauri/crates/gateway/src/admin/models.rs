@@ -39,7 +39,8 @@ pub(crate) async fn remove(
     removal: Result<Query<Removal>, QueryRejection>,
 ) -> Result<Json<Value>, Failure> {
     let permanently = asked(removal)?.permanently;
-    let trashed = gateway.models.remove(id, permanently).await?;
+    let removed = gateway.models.remove(id, permanently).await;
+    let trashed = removed.map_err(unknown)?;
     Ok(Json(json!({"trashed": trashed})))
 }
 
@@ -47,7 +48,7 @@ pub(crate) async fn verify(
     State(gateway): State<Arc<Gateway>>,
     Id(id): Id,
 ) -> Result<Json<Verified>, Failure> {
-    Ok(Json(gateway.models.verify(id).await?))
+    Ok(Json(gateway.models.verify(id).await.map_err(unknown)?))
 }
 
 pub(crate) async fn import(
@@ -56,6 +57,14 @@ pub(crate) async fn import(
 ) -> Result<Json<Value>, Failure> {
     let Import { path } = body::object(body).await?;
     Ok(Json(json!({"models": gateway.models.import(path).await?})))
+}
+
+/// A model that an address names and that is not here.
+fn unknown(mut error: Error) -> Error {
+    if error.code == Code::ModelMissing {
+        error.code = Code::ModelUnknown;
+    }
+    error
 }
 
 /// What stands behind the `?`.
