@@ -7,7 +7,7 @@ use std::fs;
 use tierbar_core::download::{DownloadState, DownloadStatus};
 use tierbar_tests::{
     binaries,
-    hub::{GEMMA, HubFile, HubRepository, HubStandIn, Options, PUBLIC, SMOLLM2, Server},
+    hub::{GEMMA, HubFile, HubRepository, HubStandIn, Options, SMOLLM2, Server},
     serving::{Data, Serving},
     wait::{until, within},
 };
@@ -320,16 +320,21 @@ async fn what_cannot_run_here_is_refused_with_the_figures_unless_it_is_wanted_an
 
 #[tokio::test]
 async fn what_the_volume_has_no_room_for_is_refused_before_the_first_byte() {
-    let hub = hub().await;
-    hub.change(PUBLIC, |repository| {
-        repository.entries.push(json!({
-            "type": "file", "path": "huge-Q8_0.gguf", "oid": "0".repeat(40), "size": 1_u64 << 42,
-            "lfs": {"oid": "0".repeat(64), "size": 1_u64 << 42, "pointerSize": 134},
-        }));
-    });
+    let folder = tempfile::tempdir().unwrap();
+    // A header, and 4 TiB of holes behind it.
+    let huge = folder.path().join(SMOLLM2);
+    fs::copy(binaries::model(SMOLLM2), &huge).unwrap();
+    let file = fs::File::options().write(true).open(&huge).unwrap();
+    file.set_len(1 << 42).unwrap();
+    let file = HubFile::on_disk("huge-Q8_0.gguf", huge);
+    let options = Options {
+        repositories: vec![HubRepository::new("tierbar-tests/huge-GGUF", vec![file])],
+        ..Options::default()
+    };
+    let hub = HubStandIn::start(options).await;
     let data = of(&hub);
     let host = data.serve().await;
-    let wish = json!({"reference": "tierbar-tests/tiny-GGUF/huge-Q8_0.gguf", "anyway": true});
+    let wish = json!({"reference": "tierbar-tests/huge-GGUF", "anyway": true});
     let (status, body) = download(&host, wish).await;
     assert_eq!(
         (status, &body["error"]["code"]),
