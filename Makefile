@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test build lint mac-check screenshots bench-downloads setup binaries all-targets ui clean
+.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine setup binaries all-targets ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -45,6 +45,11 @@ bench-downloads: ## Measure our downloads beside curl and the hub's own client
 	@bundle/setup run
 	@$(with) cargo build --release --locked -p tierbar-fetch -p tierbar-library --bin fetch-file --example remote_header
 	@$(with) tests/bench/downloads
+
+bench-engine: ## Measure our worker beside upstream's llama-server
+	@bundle/setup run
+	@$(with) cargo build --release --locked -p tierbar-engine
+	@$(with) tests/bench/engine
 
 setup: ## Install what building and testing need
 	@bundle/setup test

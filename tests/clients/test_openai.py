@@ -218,20 +218,39 @@ class OpenAI(unittest.TestCase):
         self.assertEqual(self.chat(max_tokens=3).usage.completion_tokens, 3)
 
     def test_answers_asked_for_at_the_same_time_do_not_mix(self):
-        alone = [self.chat(messages=messages, max_tokens=24).choices[0].message.content for messages in (QUESTION, STORY)]
+        # Far from a tie: that several are computed together rounds differently, and must not decide.
+        prompts = ("1, 2, 3, 4, 5, 6, 7, 8, 9,", "10, 20, 30, 40, 50, 60,")
+
+        def ask(prompt):
+            chunks = self.client.completions.create(
+                model="fast", prompt=prompt, max_tokens=24, temperature=0, stream=True
+            )
+            return "".join(chunk.choices[0].text for chunk in chunks if chunk.choices)
+
+        alone = [ask(prompt) for prompt in prompts]
         said = {}
-
-        def ask(index):
-            messages = (QUESTION, STORY)[index % 2]
-            chunks = self.chat(messages=messages, max_tokens=24, stream=True)
-            said[index] = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
-
-        threads = [threading.Thread(target=ask, args=(index,)) for index in range(4)]
+        threads = [
+            threading.Thread(target=lambda index=index: said.update({index: ask(prompts[index % 2])})) for index in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         self.assertEqual(said, {index: alone[index % 2] for index in range(4)})
+
+    def test_several_answers_and_their_probabilities(self):
+        answer = self.chat(max_tokens=6, n=2, logprobs=True, top_logprobs=3)
+        self.assertEqual([choice.index for choice in answer.choices], [0, 1])
+        for choice in answer.choices:
+            tokens = choice.logprobs.content
+            self.assertEqual("".join(token.token for token in tokens), choice.message.content)
+            self.assertTrue(all(len(token.top_logprobs) == 3 for token in tokens))
+
+    def test_tools_are_refused_by_a_model_that_knows_none(self):
+        tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
+        with self.assertRaises(openai.BadRequestError) as refusal:
+            self.chat(tools=[tool])
+        self.assertIn("knows no tools", refusal.exception.message)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ async fn loaded_beside(working_set: &str) -> (Value, String) {
 
 #[tokio::test]
 async fn a_working_set_too_small_for_the_model_gets_the_layers_that_the_verdict_tells() {
-    let (share, arguments) = loaded_beside("700MiB").await;
+    let (share, arguments) = loaded_beside("640MiB").await;
     let layers = share["layers"].as_u64().unwrap();
     assert!((1..30).contains(&layers), "{share}");
     assert!(

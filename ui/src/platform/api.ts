@@ -189,7 +189,7 @@ warnings: Array<string>, };
 
 export type Placement = "resident" | "mmap" | "refused";
 
-export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "embedder" | "app";
+export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "embedder" | "app";
 
 export type Line = { what: LineKind, bytes: number, };
 

@@ -1,7 +1,7 @@
 //! How much memory models may take on a machine, and what one load would take of it.
 //!
 //! There is one sum, [`LoadPlan`]: the supervisor loads by it, and [`crate::fit::verdict`] tells it. It has no line for a
-//! prompt cache or a media projector, because the engine keeps neither.
+//! media projector, because the engine loads none.
 
 mod sum;
 
@@ -19,6 +19,12 @@ const MIB: u64 = 1 << 20;
 
 /// Tokens that the engine evaluates in one graph; llama.cpp's `n_ubatch` default.
 pub const MICRO_BATCH: u32 = 512;
+
+/// Requests that a worker answers at the same time, sharing one context.
+pub const SLOTS: u16 = 2;
+
+/// Most that the engine keeps of the passing states of a model that forgets: the way back to earlier turns.
+pub const CHECKPOINT_BYTES: u64 = 64 * MIB;
 
 /// A context is planned in steps of as many tokens; llama.cpp pads the cache to them.
 pub const CONTEXT_STEP: u32 = 256;

@@ -74,6 +74,8 @@ pub enum LineKind {
     PagedExperts,
     KvCache,
     ComputeBuffers,
+    /// States of earlier positions, of a model that forgets them: what going back in a conversation takes.
+    Checkpoints,
     /// The slot that is kept free for a small embedding model.
     Embedder,
     /// Tierbar's own windows.

@@ -1,6 +1,6 @@
 //! What a model file is and what it costs, as read from its header.
 
-use crate::config::KvCache;
+use crate::{budget::SLOTS, config::KvCache};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -86,7 +86,7 @@ impl ModelAccount {
     }
 }
 
-/// What one sequence costs in the KV cache, in elements; [`KvCache`] turns elements into bytes.
+/// What a sequence costs in the KV cache, in elements; [`KvCache`] turns elements into bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct KvAccount {
@@ -104,22 +104,29 @@ pub struct KvAccount {
 }
 
 impl KvAccount {
-    /// Bytes of one sequence's cache for `context` tokens.
+    /// Whether a part of the past cannot be gone back to: what lies before a window, and any state of a recurrent layer.
+    #[must_use]
+    pub fn forgets(&self) -> bool {
+        self.window > 0 || self.state_bytes > 0
+    }
+
+    /// Bytes of a worker's cache for `context` tokens, which its [`SLOTS`] share.
     ///
-    /// Sliding layers hold `pad256(min(context, window + micro_batch))` cells, as llama.cpp's
-    /// `llama-kv-cache-iswa.cpp` allocates them; the context itself is padded to 256.
+    /// Sliding layers hold `pad256(min(context, SLOTS × window + micro_batch))` cells, as llama.cpp's
+    /// `llama-kv-cache-iswa.cpp` allocates them; the context itself is padded to 256. Each slot has a recurrent state.
     #[must_use]
     pub fn bytes(&self, context: u32, micro_batch: u32, kv: KvCache) -> u64 {
         let pad = |cells: u64| cells.div_ceil(256) * 256;
         let full = pad(u64::from(context));
-        let sliding = pad(u64::from(
-            context.min(self.window.saturating_add(micro_batch)),
-        ));
+        let sliding = pad(u64::from(context.min(
+            (self.window.saturating_mul(SLOTS.into())).saturating_add(micro_batch),
+        )));
         let elements = self
             .full_elements_per_token
             .saturating_mul(full)
             .saturating_add(self.sliding_elements_per_cell.saturating_mul(sliding));
-        kv.bytes(elements).saturating_add(self.state_bytes)
+        let states = self.state_bytes.saturating_mul(SLOTS.into());
+        kv.bytes(elements).saturating_add(states)
     }
 }
 
@@ -137,7 +144,8 @@ mod tests {
 
     #[test]
     fn a_sliding_window_stops_growing_with_the_context() {
-        let sliding = 15 * (1 << 20);
+        // Two slots' windows and a micro-batch.
+        let sliding = 1536 * 15 * 2 * 256 * 2;
         assert_eq!(
             GEMMA_270M.bytes(4096, 512, KvCache::F16),
             4096 * 3072 + sliding

@@ -1,14 +1,19 @@
-// What the engine needs of llama.cpp's C++: chat templates (common/chat) and the memory breakdown (llama-ext.h).
+// What the engine needs of llama.cpp's C++: chat templates and the parsing of answers (common/chat), the constraints of a
+// generation (common/reasoning-budget), and the memory breakdown (llama-ext.h).
 // No exception may cross into Rust: every entry point catches, and returns the message through `error`.
 
 #include "chat.h"
 #include "llama-ext.h"
 #include "llama.h"
+#include "reasoning-budget.h"
 
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -41,17 +46,161 @@ common_chat_templates_inputs read_inputs(const common_json & request) {
     inputs.use_jinja = true;
     inputs.messages = common_chat_msgs_parse_oaicompat(request.at("messages"));
     inputs.add_generation_prompt = request.value("add_generation_prompt", true);
+    inputs.reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
     inputs.enable_thinking = request.value("enable_thinking", false);
+    inputs.parallel_tool_calls = request.value("parallel_tool_calls", false);
+    if (given(request, "tools")) {
+        inputs.tools = common_chat_tools_parse_oaicompat(request.at("tools"));
+    }
+    if (given(request, "tool_choice")) {
+        inputs.tool_choice = common_chat_tool_choice_parse_oaicompat(request.at("tool_choice").get<std::string>());
+    }
+    if (given(request, "grammar")) {
+        inputs.grammar = request.at("grammar").get<std::string>();
+    }
+    if (given(request, "json_schema")) {
+        inputs.json_schema = request.at("json_schema").dump();
+    }
     if (given(request, "chat_template_kwargs")) {
         for (const auto & item : request.at("chat_template_kwargs").items()) {
             inputs.chat_template_kwargs[item.key()] = item.value().dump();
         }
     }
-    const auto thinking = inputs.chat_template_kwargs.find("enable_thinking");
-    if (thinking != inputs.chat_template_kwargs.end()) {
-        inputs.enable_thinking = thinking->second == "true";
-    }
     return inputs;
+}
+
+// Word triggers of one token become that token, as the parser of the answer gets its text too.
+void add_trigger(const llama_vocab * vocab, const common_grammar_trigger & trigger, common_json & patterns,
+                 common_json & tokens) {
+    switch (trigger.type) {
+        case COMMON_GRAMMAR_TRIGGER_TYPE_TOKEN:
+            tokens.push_back(trigger.token);
+            break;
+        case COMMON_GRAMMAR_TRIGGER_TYPE_WORD: {
+            const auto ids = common_tokenize(vocab, trigger.value, false, true);
+            if (ids.size() == 1) {
+                tokens.push_back(ids[0]);
+            } else {
+                patterns.push_back(regex_escape(trigger.value));
+            }
+            break;
+        }
+        case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN:
+            patterns.push_back(trigger.value);
+            break;
+        case COMMON_GRAMMAR_TRIGGER_TYPE_PATTERN_FULL:
+            patterns.push_back("^(?:" + trigger.value + ")$");
+            break;
+    }
+}
+
+common_json describe(const llama_vocab * vocab, const common_chat_params & params) {
+    common_json out = common_json::object();
+    out["prompt"] = params.prompt;
+    out["stops"] = params.additional_stops;
+    out["generation_prompt"] = params.generation_prompt;
+    out["grammar"] = params.grammar;
+    out["grammar_lazy"] = params.grammar_lazy;
+    common_json patterns = common_json::array();
+    common_json tokens = common_json::array();
+    for (const auto & trigger : params.grammar_triggers) {
+        add_trigger(vocab, trigger, patterns, tokens);
+    }
+    out["trigger_patterns"] = patterns;
+    out["trigger_tokens"] = tokens;
+    common_json preserved = common_json::array();
+    for (const auto & text : params.preserved_tokens) {
+        const auto ids = common_tokenize(vocab, text, false, true);
+        if (ids.size() == 1) {
+            preserved.push_back(ids[0]);
+        }
+    }
+    out["preserved_tokens"] = preserved;
+    out["thinking_start"] = params.thinking_start_tag;
+    out["thinking_ends"] = params.thinking_end_tags;
+    out["format"] = static_cast<int>(params.format);
+    out["parser"] = params.parser;
+    return out;
+}
+
+common_json message_json(const common_chat_msg & message) {
+    common_json out = common_json::object();
+    out["content"] = message.content;
+    out["reasoning_content"] = message.reasoning_content;
+    common_json calls = common_json::array();
+    for (const auto & call : message.tool_calls) {
+        common_json one = common_json::object();
+        one["id"] = call.id;
+        one["name"] = call.name;
+        one["arguments"] = call.arguments;
+        calls.push_back(one);
+    }
+    out["tool_calls"] = calls;
+    return out;
+}
+
+// What limits the choice of the next token beside the sampler chain: a grammar and a budget for thinking.
+struct constraint {
+    llama_sampler * grammar = nullptr;
+    llama_sampler * budget = nullptr;
+    bool lazy = false;
+
+    ~constraint() {
+        llama_sampler_free(grammar);
+        llama_sampler_free(budget);
+    }
+
+    // A lazy grammar waits until the model has thought.
+    bool grammar_applies() const {
+        if (grammar == nullptr || budget == nullptr || !lazy) {
+            return grammar != nullptr;
+        }
+        const auto state = common_reasoning_budget_get_state(budget);
+        return state == REASONING_BUDGET_IDLE || state == REASONING_BUDGET_DONE;
+    }
+
+    void accept(llama_token token) {
+        const bool applied = grammar_applies();
+        if (budget != nullptr) {
+            llama_sampler_accept(budget, token);
+            const bool done = common_reasoning_budget_get_state(budget) == REASONING_BUDGET_DONE;
+            if (grammar != nullptr && !applied && done) {
+                // The end of the thinking may hold what triggers the grammar.
+                if (const llama_tokens * end = common_reasoning_budget_get_end_match(budget)) {
+                    for (const llama_token one : *end) {
+                        llama_sampler_accept(grammar, one);
+                    }
+                }
+            }
+        }
+        if (applied) {
+            llama_sampler_accept(grammar, token);
+        }
+    }
+};
+
+llama_sampler * read_grammar(const llama_vocab * vocab, const common_json & spec) {
+    const auto text = spec.value("grammar", std::string());
+    if (text.empty()) {
+        return nullptr;
+    }
+    llama_sampler * grammar = nullptr;
+    if (spec.value("grammar_lazy", false)) {
+        const auto patterns = spec.at("trigger_patterns").get<std::vector<std::string>>();
+        const auto tokens = spec.at("trigger_tokens").get<std::vector<llama_token>>();
+        std::vector<const char *> pointers;
+        for (const auto & pattern : patterns) {
+            pointers.push_back(pattern.c_str());
+        }
+        grammar = llama_sampler_init_grammar_lazy_patterns(vocab, text.c_str(), "root", pointers.data(), pointers.size(),
+                                                           tokens.data(), tokens.size());
+    } else {
+        grammar = llama_sampler_init_grammar(vocab, text.c_str(), "root");
+    }
+    if (grammar == nullptr) {
+        throw std::runtime_error("the grammar does not parse");
+    }
+    return grammar;
 }
 
 }  // namespace
@@ -69,25 +218,110 @@ void tierbar_string_free(char * text) {
     std::free(text);
 }
 
-// The model's own Jinja template, parsed. NULL and `error` if it does not parse.
-common_chat_templates * tierbar_chat_new(const llama_model * model, char ** error) {
-    return guarded<common_chat_templates *>(error, [&] { return common_chat_templates_init(model, "").release(); });
+// The model's own Jinja template, or the given one if it is not empty, parsed. NULL and `error` if it does not parse.
+common_chat_templates * tierbar_chat_new(const llama_model * model, const char * given, char ** error) {
+    return guarded<common_chat_templates *>(error, [&] { return common_chat_templates_init(model, given).release(); });
 }
 
 void tierbar_chat_free(common_chat_templates * templates) {
     common_chat_templates_free(templates);
 }
 
-// Renders an OpenAI-style request, a JSON object with `messages`. Returns a JSON object with `prompt` and
-// `stops`; the caller frees it with tierbar_string_free.
-char * tierbar_chat_apply(const common_chat_templates * templates, const char * request, char ** error) {
+// Renders an OpenAI-style request, a JSON object with `messages`. Returns a JSON object with the prompt and with how the
+// answer is to be constrained and parsed; the caller frees it with tierbar_string_free.
+char * tierbar_chat_apply(const common_chat_templates * templates, const llama_model * model, const char * request,
+                          char ** error) {
     return guarded<char *>(error, [&] {
         const common_chat_params params =
             common_chat_templates_apply(templates, read_inputs(common_json::parse(request)));
-        common_json out = common_json::object();
-        out["prompt"] = params.prompt;
-        out["stops"] = params.additional_stops;
+        common_json out = describe(llama_model_get_vocab(model), params);
+        const auto caps = common_chat_templates_get_caps(templates);
+        const auto tools = caps.find("supports_tools");
+        out["supports_tools"] = tools != caps.end() && tools->second;
         return copy(out.dump_safe());
+    });
+}
+
+// Makes the parser of the answer to a rendered request. `spec` is what tierbar_chat_apply returned.
+common_chat_parser_params * tierbar_parser_new(const char * spec, char ** error) {
+    return guarded<common_chat_parser_params *>(error, [&] {
+        const common_json from = common_json::parse(spec);
+        auto params = std::make_unique<common_chat_parser_params>();
+        params->format = static_cast<common_chat_format>(from.at("format").get<int>());
+        params->reasoning_format = COMMON_REASONING_FORMAT_DEEPSEEK;
+        params->generation_prompt = from.at("generation_prompt").get<std::string>();
+        const auto parser = from.at("parser").get<std::string>();
+        if (!parser.empty()) {
+            params->parser.load(parser);
+        }
+        return params.release();
+    });
+}
+
+void tierbar_parser_free(common_chat_parser_params * parser) {
+    delete parser;
+}
+
+// Reads the answer so far. Returns a JSON object with `content`, `reasoning_content` and `tool_calls`.
+char * tierbar_parser_read(const common_chat_parser_params * parser, const char * text, bool partial, char ** error) {
+    return guarded<char *>(error, [&] { return copy(message_json(common_chat_parse(text, partial, *parser)).dump_safe()); });
+}
+
+// Makes a constraint of a JSON object with `grammar` and the like, as tierbar_chat_apply returns them, `prefill` (whether
+// the grammar begins with the generation prompt), and `thinking_budget` in tokens, below 0 for none.
+constraint * tierbar_constraint_new(const llama_model * model, const char * spec, char ** error) {
+    return guarded<constraint *>(error, [&] {
+        const llama_vocab * vocab = llama_model_get_vocab(model);
+        const common_json from = common_json::parse(spec);
+        auto made = std::make_unique<constraint>();
+        made->lazy = from.value("grammar_lazy", false);
+        made->grammar = read_grammar(vocab, from);
+        const auto begun = common_tokenize(vocab, from.value("generation_prompt", std::string()), false, true);
+        if (made->grammar != nullptr && !made->lazy && from.value("prefill", false)) {
+            for (const llama_token token : begun) {
+                llama_sampler_accept(made->grammar, token);
+            }
+        }
+        const auto start = from.value("thinking_start", std::string());
+        const auto ends = given(from, "thinking_ends") ? from.at("thinking_ends").get<std::vector<std::string>>()
+                                                       : std::vector<std::string>();
+        const int budget = from.value("thinking_budget", -1);
+        if (!start.empty() && !ends.empty() && (made->lazy || budget >= 0)) {
+            std::vector<llama_tokens> end_tokens;
+            for (const auto & end : ends) {
+                end_tokens.push_back(common_tokenize(vocab, end, false, true));
+            }
+            made->budget = common_reasoning_budget_init(vocab, {common_tokenize(vocab, start, false, true)}, end_tokens,
+                                                        end_tokens.front(), budget < 0 ? INT_MAX : budget);
+            for (const llama_token token : begun) {
+                llama_sampler_accept(made->budget, token);
+            }
+        }
+        return made.release();
+    });
+}
+
+void tierbar_constraint_free(constraint * made) {
+    delete made;
+}
+
+// Takes away what the budget does not allow; with `grammar`, also what the grammar does not.
+bool tierbar_constraint_apply(constraint * made, llama_token_data_array * candidates, bool grammar, char ** error) {
+    return guarded<bool>(error, [&] {
+        if (made->budget != nullptr) {
+            llama_sampler_apply(made->budget, candidates);
+        }
+        if (grammar && made->grammar_applies()) {
+            llama_sampler_apply(made->grammar, candidates);
+        }
+        return true;
+    });
+}
+
+bool tierbar_constraint_accept(constraint * made, llama_token token, char ** error) {
+    return guarded<bool>(error, [&] {
+        made->accept(token);
+        return true;
     });
 }
 

@@ -1,18 +1,25 @@
-//! The engine's thread: one context, one job after another, the prompt's common prefix kept between them.
+//! The engine's thread: it owns the context, and takes the generations that run forward together, step by step.
 
-use crate::{
-    llama::{Context, Decoded, Model, Sampler, Sampling, Token},
-    text::TextStream,
-};
+mod shares;
+mod slots;
+mod task;
+
+pub(crate) use task::{Candidate, TokenReport};
+
+use crate::llama::{Batch, Context, Decoded, Interrupt, Model, Sampling, Token};
 use serde::Serialize;
+use shares::{Pace, shares};
+use slots::Slots;
 use std::{
+    collections::VecDeque,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc,
     },
     time::{Duration, Instant},
 };
+use task::{Next, Task};
 use tierbar_core::{Code, Error, budget::MICRO_BATCH};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -22,6 +29,8 @@ pub(crate) struct Job {
     pub(crate) prompt: Vec<Token>,
     pub(crate) sampling: Sampling,
     pub(crate) stops: Vec<String>,
+    /// Control tokens whose text belongs to the answer.
+    pub(crate) shown: Vec<Token>,
     /// Tokens to generate at most; `None` for as many as the context holds.
     pub(crate) max_tokens: Option<usize>,
     /// Go on after an end-of-generation token.
@@ -30,12 +39,19 @@ pub(crate) struct Job {
     pub(crate) cache_prompt: bool,
     /// Set when the client has gone.
     pub(crate) cancel: Arc<AtomicBool>,
-    pub(crate) events: UnboundedSender<Event>,
+    /// How many alternatives each token is told with, by probability; `None`: no probabilities.
+    pub(crate) log_probabilities: Option<usize>,
+    /// Which of its request's answers this is.
+    pub(crate) index: usize,
+    pub(crate) events: UnboundedSender<(usize, Event)>,
 }
 
 #[derive(Debug)]
 pub(crate) enum Event {
-    Text(String),
+    Text {
+        text: String,
+        reports: Vec<TokenReport>,
+    },
     Done(Summary),
     Failed(Error),
 }
@@ -43,12 +59,10 @@ pub(crate) enum Event {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Summary {
     pub(crate) finish: FinishReason,
-    pub(crate) prompt_tokens: usize,
     pub(crate) timings: Timings,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FinishReason {
     Stop,
     Length,
@@ -110,164 +124,329 @@ impl Timings {
     }
 }
 
-/// Whether one runs, and how those before it ended. For `/props`.
+/// How many run, and how those before them ended. For `/props`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Generations {
-    running: AtomicBool,
+    running: AtomicUsize,
     done: AtomicU64,
     /// The client went away first.
     cancelled: AtomicU64,
     failed: AtomicU64,
 }
 
-/// Owns the context and does jobs until the senders are gone.
+/// Prompts are read at most this far before what is held is marked: a state that only the end has cannot be gone back to.
+const MARK_EVERY: usize = 2048;
+/// A generation is not begun where it could not write so much beside those that run.
+const HEADROOM: usize = 64;
+
+/// Does jobs until the senders are gone.
 pub(crate) fn run(
     model: &Arc<Model>,
-    mut context: Context,
+    context: Context,
     jobs: &mpsc::Receiver<Job>,
     generations: &Generations,
 ) {
-    let count = |counter: &AtomicU64| counter.fetch_add(1, Ordering::Relaxed);
-    let mut cached = Vec::new();
-    for job in jobs {
+    let mut batching = Batching {
+        model,
+        interrupt: context.interrupt(),
+        slots: Slots::new(model, context),
+        running: Vec::new(),
+        waiting: VecDeque::new(),
+        batch: Batch::default(),
+        pace: Pace::default(),
+        generations,
+    };
+    loop {
+        if batching.is_idle() {
+            match jobs.recv() {
+                Ok(job) => batching.take(job),
+                Err(_) => return,
+            }
+        }
+        // The rest waits in the channel, whose bound is the queue's.
+        while batching.waiting.is_empty()
+            && let Ok(job) = jobs.try_recv()
+        {
+            batching.take(job);
+            batching.admit();
+        }
+        batching.step();
+    }
+}
+
+/// A generation in its slot.
+#[derive(Debug)]
+struct Running {
+    slot: usize,
+    task: Task,
+}
+
+/// The generations and the context that they share.
+struct Batching<'a> {
+    model: &'a Arc<Model>,
+    interrupt: Arc<Interrupt>,
+    slots: Slots,
+    /// The oldest first.
+    running: Vec<Running>,
+    /// Those without a slot or without room, the next one first.
+    waiting: VecDeque<Task>,
+    batch: Batch,
+    pace: Pace,
+    generations: &'a Generations,
+}
+
+/// What a step evaluates for one of `running`.
+struct Share {
+    at: usize,
+    tokens: usize,
+    /// The row of the logits that its next token is chosen by, if all of its tokens are evaluated.
+    row: Option<usize>,
+}
+
+impl Batching<'_> {
+    fn is_idle(&self) -> bool {
+        self.running.is_empty() && self.waiting.is_empty()
+    }
+
+    fn take(&mut self, job: Job) {
         // Gone while it waited: what the cache holds is worth more to the next one.
         if job.cancel.load(Ordering::Relaxed) {
-            count(&generations.cancelled);
-            continue;
+            count(&self.generations.cancelled);
+            return;
         }
-        generations.running.store(true, Ordering::Relaxed);
-        let outcome = Generation {
-            model,
-            context: &mut context,
-            cached: &mut cached,
-            job: &job,
-        }
-        .run();
-        generations.running.store(false, Ordering::Relaxed);
-        let event = match outcome {
-            Ok(Some(summary)) => {
-                count(&generations.done);
-                Event::Done(summary)
+        let (events, index) = (job.events.clone(), job.index);
+        match Task::new(self.model, job) {
+            Ok(task) => self.waiting.push_back(task),
+            Err(error) => {
+                count(&self.generations.failed);
+                let _gone = events.send((index, Event::Failed(error)));
             }
-            // Nobody is left to tell.
-            Ok(None) => {
-                count(&generations.cancelled);
+        }
+    }
+
+    /// One evaluation, and the tokens that it gives.
+    fn step(&mut self) {
+        self.interrupt.arm(self.is_interruptible());
+        self.drop_cancelled();
+        self.admit();
+        self.make_room();
+        self.told();
+        let shares = self.fill();
+        if shares.is_empty() {
+            return;
+        }
+        let started = Instant::now();
+        let decoded = self.slots.decode(&mut self.batch);
+        match decoded {
+            Ok(Decoded::Done) => {
+                self.pace.observe(self.batch.len(), started.elapsed());
+                self.settle(&shares);
+            }
+            Ok(Decoded::Aborted) => self.recover(&shares),
+            Ok(Decoded::NoRoom) => {
+                self.recover(&shares);
+                if !self.slots.evict() && !self.put_back_the_youngest() {
+                    self.fail_all(&Error::new(
+                        Code::Internal,
+                        "the KV cache has no room for tokens that were counted to fit",
+                    ));
+                }
+            }
+            Err(error) => self.fail_all(&error),
+        }
+        self.told();
+    }
+
+    fn drop_cancelled(&mut self) {
+        let before = self.running.len() + self.waiting.len();
+        let cancelled = |one: &mut Running| one.task.is_cancelled();
+        for Running { slot, .. } in self.running.extract_if(.., cancelled) {
+            self.slots.leave(slot);
+        }
+        self.waiting.retain(|task| !task.is_cancelled());
+        self.told();
+        for _ in self.running.len() + self.waiting.len()..before {
+            count(&self.generations.cancelled);
+        }
+    }
+
+    fn told(&self) {
+        let running = self.running.len();
+        self.generations.running.store(running, Ordering::Relaxed);
+    }
+
+    /// Gives idle slots to those that wait, in their order.
+    fn admit(&mut self) {
+        while let Some(task) = self.waiting.front()
+            && self.slots.has_idle()
+        {
+            let promised: usize = self.running.iter().map(|one| one.task.tokens.len()).sum();
+            let wanted = promised + task.tokens.len() + HEADROOM;
+            if !self.running.is_empty() && wanted > self.slots.capacity() {
+                return;
+            }
+            let Some(slot) = self.slots.seat(&task.tokens, task.job.cache_prompt) else {
+                return;
+            };
+            if let Some(mut task) = self.waiting.pop_front() {
+                task.seated(self.slots.held(slot));
+                self.running.push(Running { slot, task });
+            }
+        }
+    }
+
+    /// Sees to it that what runs can take one more step: old conversations go first, then the youngest generation waits.
+    fn make_room(&mut self) {
+        while !self.slots.has_room(self.wanted().min(MICRO_BATCH as usize)) {
+            if !self.slots.evict() && !self.put_back_the_youngest() {
+                return;
+            }
+        }
+    }
+
+    fn wanted(&self) -> usize {
+        self.running.iter().map(|one| self.pending(one).len()).sum()
+    }
+
+    /// Takes the slot from the generation that began last, which goes on later. `false` if it is the only one.
+    fn put_back_the_youngest(&mut self) -> bool {
+        if self.running.len() < 2 {
+            return false;
+        }
+        if let Some(Running { slot, task }) = self.running.pop() {
+            self.slots.clear(slot);
+            self.slots.leave(slot);
+            self.waiting.push_front(task);
+        }
+        true
+    }
+
+    /// What of its tokens its slot does not hold yet.
+    fn pending<'t>(&self, running: &'t Running) -> &'t [Token] {
+        &running.task.tokens[self.slots.held(running.slot)..]
+    }
+
+    /// Whether a cancel may break the evaluation off. A recurrent state does not survive that, and would take the others'
+    /// whole past with it.
+    fn is_interruptible(&self) -> bool {
+        self.model.is_interruptible() && (self.running.len() < 2 || !self.model.is_recurrent())
+    }
+
+    /// Fills the batch for the next evaluation.
+    fn fill(&mut self) -> Vec<Share> {
+        self.batch.clear();
+        let room = MICRO_BATCH as usize;
+        let wants: Vec<_> = self
+            .running
+            .iter()
+            .map(|one| self.pending(one).len())
+            .collect();
+        let streams = self.running.iter().any(|one| !one.task.is_reading());
+        let prefill = if streams || !self.is_interruptible() {
+            self.pace.chunk(room)
+        } else {
+            room
+        };
+        let mut filled = Vec::new();
+        for (at, share) in shares(&wants, room, prefill).into_iter().enumerate() {
+            let running = &self.running[at];
+            let tokens = self.up_to_mark(running, share, wants[at]);
+            if tokens == 0 {
                 continue;
             }
-            Err(error) => {
-                count(&generations.failed);
-                context.rewind(0, 0);
-                cached.clear();
-                Event::Failed(error)
+            let last = tokens == wants[at];
+            let pending = &self.pending(running)[..tokens];
+            let row = self
+                .slots
+                .push(&mut self.batch, running.slot, pending, last);
+            filled.push(Share { at, tokens, row });
+        }
+        filled
+    }
+
+    /// As much of the share as may be read before the slot is marked.
+    fn up_to_mark(&self, running: &Running, share: usize, pending: usize) -> usize {
+        if !self.slots.forgets() || !running.task.is_reading() {
+            return share;
+        }
+        let held = self.slots.held(running.slot);
+        let mark = (held / MARK_EVERY + 1) * MARK_EVERY;
+        // The end of a prompt is where its next turn will part from this one's answer.
+        let end = held + pending - 1;
+        let next = if end > held { mark.min(end) } else { mark };
+        share.min(next - held)
+    }
+
+    /// What was evaluated is held, and who has all of its tokens evaluated gets the next one.
+    fn settle(&mut self, shares: &[Share]) {
+        let mut ended = Vec::new();
+        for share in shares {
+            let Running { slot, task } = &mut self.running[share.at];
+            let held = self.slots.held(*slot);
+            self.slots
+                .extend(*slot, &task.tokens[held..held + share.tokens]);
+            let Some(row) = share.row else {
+                let held = held + share.tokens;
+                if task.is_reading()
+                    && (held.is_multiple_of(MARK_EVERY) || held + 1 == task.tokens.len())
+                {
+                    self.slots.mark(*slot);
+                }
+                continue;
+            };
+            let capacity = self.slots.capacity();
+            let next = self
+                .slots
+                .logits(row)
+                .ok_or_else(|| Error::new(Code::Internal, "no logits to sample from"))
+                .and_then(|logits| task.choose(logits, capacity));
+            match next {
+                Ok(Next::Token) => {}
+                Ok(Next::End(reason)) => ended.push((share.at, Ok(reason))),
+                Err(error) => ended.push((share.at, Err(error))),
             }
-        };
-        let _gone = job.events.send(event);
+        }
+        let mut told = Vec::new();
+        for (at, end) in ended.into_iter().rev() {
+            let Running { slot, task } = self.running.remove(at);
+            self.slots.leave(slot);
+            told.push((task, end));
+        }
+        // Whoever hears of an end finds it counted.
+        self.told();
+        for (task, end) in told {
+            match end {
+                Ok(reason) => {
+                    count(&self.generations.done);
+                    task.finish(reason);
+                }
+                Err(error) => {
+                    count(&self.generations.failed);
+                    task.fail(error);
+                }
+            }
+        }
+    }
+
+    /// Nothing of the batch counts: the slots hold what they held before it.
+    fn recover(&mut self, shares: &[Share]) {
+        for share in shares {
+            self.slots.recover(self.running[share.at].slot);
+        }
+    }
+
+    fn fail_all(&mut self, error: &Error) {
+        for Running { slot, task } in self.running.drain(..) {
+            count(&self.generations.failed);
+            self.slots.clear(slot);
+            self.slots.leave(slot);
+            task.fail(error.clone());
+        }
     }
 }
 
-struct Generation<'a> {
-    model: &'a Arc<Model>,
-    context: &'a mut Context,
-    /// The tokens that the context holds, in order.
-    cached: &'a mut Vec<Token>,
-    job: &'a Job,
-}
-
-impl Generation<'_> {
-    /// `None` if the client has gone.
-    fn run(mut self) -> Result<Option<Summary>, Error> {
-        let job = self.job;
-        let capacity = self.context.capacity() as usize;
-        check_fits(job.prompt.len(), capacity)?;
-        let mut sampler = Sampler::new(Arc::clone(self.model), &job.sampling)?;
-        let mut text = TextStream::new(job.stops.clone());
-
-        let started = Instant::now();
-        let cache_n = self.reuse();
-        for chunk in job.prompt[cache_n..].chunks(MICRO_BATCH as usize) {
-            if !self.evaluate(chunk)? {
-                return Ok(None);
-            }
-        }
-        let prefilled = Instant::now();
-
-        let mut predicted_n = 0;
-        let finish = loop {
-            if job.max_tokens.is_some_and(|max| predicted_n >= max) {
-                break FinishReason::Length;
-            }
-            let token = sampler.sample(self.context)?;
-            predicted_n += 1;
-            if !job.ignore_eos && self.model.is_end(token) {
-                break FinishReason::Stop;
-            }
-            let mut bytes = Vec::new();
-            self.model.append_piece(token, false, &mut bytes);
-            let released = text.push(&bytes);
-            self.send(released.text);
-            if released.stopped {
-                text = TextStream::default();
-                break FinishReason::Stop;
-            }
-            if self.cached.len() >= capacity {
-                break FinishReason::Length;
-            }
-            if !self.evaluate(&[token])? {
-                return Ok(None);
-            }
-        };
-        self.send(text.finish());
-        let prompt_n = job.prompt.len() - cache_n;
-        let timings = Timings::new(
-            cache_n,
-            prompt_n,
-            prefilled - started,
-            predicted_n,
-            prefilled.elapsed(),
-        );
-        Ok(Some(Summary {
-            finish,
-            prompt_tokens: job.prompt.len(),
-            timings,
-        }))
-    }
-
-    /// Keeps what the cache shares with the prompt and returns how many tokens that is. At least the prompt's last
-    /// token is evaluated again: the cache holds no logits.
-    fn reuse(&mut self) -> usize {
-        let shared = if self.job.cache_prompt {
-            let same = self
-                .cached
-                .iter()
-                .zip(&self.job.prompt)
-                .take_while(|(held, asked)| held == asked)
-                .count();
-            same.min(self.job.prompt.len() - 1)
-        } else {
-            0
-        };
-        let kept = self.context.rewind(shared, self.cached.len());
-        self.cached.truncate(kept);
-        kept
-    }
-
-    /// Appends tokens to the context; `false` if the client has gone.
-    fn evaluate(&mut self, tokens: &[Token]) -> Result<bool, Error> {
-        let mut batch = tokens.to_vec();
-        let decoded = self.context.decode(&mut batch, &self.job.cancel)?;
-        if decoded == Decoded::Aborted {
-            self.cached.truncate(self.context.held());
-            return Ok(false);
-        }
-        self.cached.extend_from_slice(tokens);
-        Ok(true)
-    }
-
-    fn send(&self, text: String) {
-        if !text.is_empty() && self.job.events.send(Event::Text(text)).is_err() {
-            self.job.cancel.store(true, Ordering::Relaxed);
-        }
-    }
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
 }
 
 /// # Errors

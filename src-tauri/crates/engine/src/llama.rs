@@ -7,16 +7,22 @@
 #![expect(unsafe_code, reason = "the FFI boundary to llama.cpp")]
 
 mod backend;
+mod batch;
 mod chat;
+mod constraint;
 mod context;
 mod model;
+mod parser;
 mod sampler;
+mod shim;
 
 pub(crate) use backend::{Backend, take_error};
-pub(crate) use chat::ChatTemplate;
-pub(crate) use context::{Context, ContextParams, Decoded};
+pub(crate) use batch::Batch;
+pub(crate) use chat::{ChatTemplate, Prompt};
+pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Sequence};
 pub(crate) use model::{Model, Weights};
-pub(crate) use sampler::{Sampler, Sampling};
+pub(crate) use parser::{AnswerParser, Message, ToolCall};
+pub(crate) use sampler::{Dry, LogProbability, Mirostat, Sampler, Sampling, log_probabilities};
 
 /// A token's number in the model's vocabulary.
 pub(crate) type Token = llama_cpp_sys_2::llama_token;

@@ -24,6 +24,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error,
+    budget::SLOTS,
     config::KvCache,
     worker::{Handshake, PROTOCOL, Ready},
 };
@@ -51,12 +52,18 @@ struct Args {
     /// Context in tokens; capped by what the model was trained for
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     context: u32,
+    /// Requests that are answered at the same time; they share the context
+    #[arg(long, default_value_t = SLOTS, value_parser = clap::value_parser!(u16).range(1..=64))]
+    slots: u16,
     /// Cell type of the KV cache: f16, q8_0 or q4_0
     #[arg(long, default_value = "f16")]
     kv_cache: KvCache,
     /// Threads to compute with, at most one per core; 0 takes the fast cores and leaves one core free
     #[arg(long, default_value_t = 0)]
     threads: u16,
+    /// A Jinja chat template to use in place of the model's own
+    #[arg(long)]
+    chat_template: Option<PathBuf>,
     /// How many of the last layers to place on the GPU, and nothing besides [default: the whole model, if there is a GPU]
     #[arg(long)]
     gpu_layers: Option<u32>,
@@ -119,12 +126,18 @@ fn serve(args: &Args) -> Result<(), Error> {
         Arc::clone(&model),
         ContextParams {
             tokens: args.context.min(model.context_train()),
+            sequences: args.slots,
             kv_cache: args.kv_cache,
             threads,
             gpu_takes_over: args.gpu_layers.is_none(),
         },
     )?;
-    let template = ChatTemplate::of(Arc::clone(&model))?;
+    let given = args
+        .chat_template
+        .as_deref()
+        .map(read_template)
+        .transpose()?;
+    let template = ChatTemplate::new(Arc::clone(&model), given.as_deref())?;
     let stem = args.model.file_stem().map_or_else(
         || "model".into(),
         |stem| stem.to_string_lossy().into_owned(),
@@ -137,6 +150,8 @@ fn serve(args: &Args) -> Result<(), Error> {
         id: args.id.clone().unwrap_or(stem),
         path: args.model.display().to_string(),
         context_tokens: context.capacity(),
+        slots: args.slots,
+        interrupt: context.interrupt(),
         threads,
         memory: context.memory(),
         generations: Arc::clone(&generations),
@@ -160,6 +175,18 @@ fn serve(args: &Args) -> Result<(), Error> {
     runtime.block_on(listen(args, ready, Arc::new(engine)))?;
     drop(backend);
     Ok(())
+}
+
+fn read_template(path: &Path) -> Result<String, Error> {
+    fs::read_to_string(path).map_err(|error| {
+        Error::new(
+            Code::ConfigInvalid,
+            format!(
+                "the chat template {} cannot be read: {error}",
+                path.display()
+            ),
+        )
+    })
 }
 
 async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Error> {

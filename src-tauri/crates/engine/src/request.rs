@@ -1,10 +1,21 @@
 //! OpenAI's requests, with llama-server's additions. Unknown fields are ignored, wrong types are refused by name.
 
-use crate::llama::{Sampling, Token};
+use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tierbar_core::{Code, Error};
+
+const LONGEST_GRAMMAR: usize = 64 << 10;
+/// Coding agents send some tens of kilobytes.
+const LONGEST_TOOLS: usize = 1 << 20;
+const MOST_ANSWERS: u32 = 16;
+/// OpenAI allows 20, llama-server as many as there are tokens.
+const MOST_ALTERNATIVES: usize = 100;
+const MOST_STOPS: usize = 64;
+const LONGEST_STOPS: usize = 16 << 10;
+const MOST_BREAKERS: usize = 64;
+const LONGEST_BREAKER: usize = 64;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChatRequest {
@@ -12,7 +23,20 @@ pub(crate) struct ChatRequest {
     #[serde(default)]
     tools: Option<Vec<Value>>,
     #[serde(default)]
-    chat_template_kwargs: Option<Value>,
+    tool_choice: Option<Value>,
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
+    #[serde(default)]
+    chat_template_kwargs: Option<Map<String, Value>>,
+    /// OpenAI's: `none` is off, the others are on.
+    #[serde(default)]
+    reasoning_effort: Option<String>,
+    /// Ollama's: a flag, or an effort.
+    #[serde(default)]
+    think: Option<Value>,
+    /// Most tokens that the model may think; below 0 for any number.
+    #[serde(default)]
+    thinking_budget_tokens: Option<i32>,
     #[serde(flatten)]
     pub(crate) options: Options,
 }
@@ -30,6 +54,7 @@ enum CompletionPrompt {
     Text(String),
     Tokens(Vec<Token>),
     Texts(Vec<String>),
+    TokenLists(Vec<Vec<Token>>),
 }
 
 /// A prompt as the engine takes it.
@@ -49,11 +74,29 @@ pub(crate) struct Options {
     max_completion_tokens: Option<i64>,
     n_predict: Option<i64>,
     n: Option<u32>,
+    best_of: Option<u32>,
+    echo: Option<bool>,
+    logprobs: Option<LogProbabilities>,
+    top_logprobs: Option<usize>,
+    n_probs: Option<usize>,
     temperature: Option<f32>,
+    dynatemp_range: Option<f32>,
+    dynatemp_exponent: Option<f32>,
     top_k: Option<i32>,
     top_p: Option<f32>,
     min_p: Option<f32>,
     typical_p: Option<f32>,
+    top_n_sigma: Option<f32>,
+    xtc_probability: Option<f32>,
+    xtc_threshold: Option<f32>,
+    mirostat: Option<u8>,
+    mirostat_tau: Option<f32>,
+    mirostat_eta: Option<f32>,
+    dry_multiplier: Option<f32>,
+    dry_base: Option<f32>,
+    dry_allowed_length: Option<i32>,
+    dry_penalty_last_n: Option<i32>,
+    dry_sequence_breakers: Option<Vec<String>>,
     repeat_penalty: Option<f32>,
     repeat_last_n: Option<i32>,
     frequency_penalty: Option<f32>,
@@ -74,6 +117,14 @@ struct StreamOptions {
     include_usage: Option<bool>,
 }
 
+/// Chats ask with a flag and a number beside it, completions with the number.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum LogProbabilities {
+    Wanted(bool),
+    Top(usize),
+}
+
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Stop {
@@ -87,19 +138,118 @@ impl ChatRequest {
         if self.messages.is_empty() {
             return Err(bad("`messages` is empty: send at least one message"));
         }
-        if self.tools.as_ref().is_some_and(|tools| !tools.is_empty()) {
-            return Err(bad("`tools` are not supported by this engine")
-                .hint("send the request without `tools`"));
-        }
         if self.messages.iter().any(has_media) {
             return Err(bad(
                 "this model takes text only: an image or audio part was sent",
             ));
         }
+        let (tools, tool_choice) = self.tools()?;
+        let (grammar, schema) = self.options.rules()?;
+        if !tools.is_empty() && tool_choice != "none" && (grammar.is_some() || schema.is_some()) {
+            return Err(bad(
+                "`tools` and a prescribed form of the answer exclude each other",
+            ));
+        }
+        let mut kwargs = self.chat_template_kwargs.clone().unwrap_or_default();
+        if let Some(effort) = self.effort() {
+            kwargs
+                .entry("reasoning_effort")
+                .or_insert_with(|| effort.into());
+        }
         Ok(json!({
             "messages": self.messages,
-            "chat_template_kwargs": self.chat_template_kwargs,
+            "tools": tools,
+            "tool_choice": tool_choice,
+            "parallel_tool_calls": self.parallel_tool_calls.unwrap_or(true),
+            "json_schema": schema,
+            "enable_thinking": self.thinks(),
+            "chat_template_kwargs": kwargs,
         }))
+    }
+
+    /// # Errors
+    /// `BadRequest` if it has tools and the template no place for them.
+    pub(crate) fn check_offers(&self, prompt: &Prompt) -> Result<(), Error> {
+        if prompt.supports_tools || self.tools()?.0.is_empty() {
+            return Ok(());
+        }
+        Err(
+            bad("this model knows no tools: its chat template has no place for them")
+                .hint("send the request without `tools`, or to another model"),
+        )
+    }
+
+    /// How the answer is constrained, given its rendered prompt; empty for not at all.
+    pub(crate) fn constraint(&self, prompt: &Prompt) -> Result<String, Error> {
+        let budget = self.thinking_budget_tokens.unwrap_or(-1).max(-1);
+        let own = self.options.rules()?.0;
+        if prompt.grammar.is_empty() && own.is_none() && budget < 0 {
+            return Ok(String::new());
+        }
+        let mut spec = serde_json::to_value(prompt)
+            .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
+        // A grammar of the client's own describes what comes after the prompt, from its first token on.
+        spec["prefill"] = json!(own.is_none());
+        if let Some(grammar) = own {
+            spec["grammar"] = json!(grammar);
+            spec["grammar_lazy"] = json!(false);
+        }
+        spec["thinking_budget"] = json!(budget);
+        Ok(spec.to_string())
+    }
+
+    /// Whether the model is to think before it answers; not unless it is asked to.
+    fn thinks(&self) -> bool {
+        let named = self.chat_template_kwargs.as_ref();
+        let named = named.and_then(|kwargs| kwargs.get("enable_thinking")?.as_bool());
+        let flag = self.think.as_ref().and_then(Value::as_bool);
+        let effort = self.effort().map(|effort| effort != "none");
+        named.or(flag).or(effort).unwrap_or(false)
+    }
+
+    fn effort(&self) -> Option<&str> {
+        let ollamas = self.think.as_ref().and_then(Value::as_str);
+        self.reasoning_effort.as_deref().or(ollamas)
+    }
+
+    /// The tools to offer, and whether one must be called.
+    fn tools(&self) -> Result<(Vec<Value>, &'static str), Error> {
+        let tools = self.tools.clone().unwrap_or_default();
+        within(
+            "`tools`",
+            &Value::from(tools.clone()).to_string(),
+            LONGEST_TOOLS,
+        )?;
+        let (tools, choice) = match &self.tool_choice {
+            None | Some(Value::Null) => (tools, "auto"),
+            Some(Value::String(choice)) => match choice.as_str() {
+                "auto" => (tools, "auto"),
+                "none" => (tools, "none"),
+                "required" | "any" => (tools, "required"),
+                other => {
+                    return Err(bad(format!(
+                        "`tool_choice` is \"{other}\": use auto, none, required or a function"
+                    )));
+                }
+            },
+            Some(one) => {
+                let name = one.pointer("/function/name").and_then(Value::as_str);
+                let name = name.ok_or_else(|| bad("`tool_choice` names no function"))?;
+                let wanted =
+                    |tool: &Value| tool.pointer("/function/name").is_some_and(|n| n == name);
+                let chosen: Vec<_> = tools.into_iter().filter(wanted).collect();
+                if chosen.is_empty() {
+                    return Err(bad(format!(
+                        "`tool_choice` names \"{name}\", which is not among the `tools`"
+                    )));
+                }
+                (chosen, "required")
+            }
+        };
+        if tools.is_empty() && choice == "required" {
+            return Err(bad("`tool_choice` wants a tool and there are no `tools`"));
+        }
+        Ok((tools, choice))
     }
 }
 
@@ -113,21 +263,17 @@ fn has_media(message: &Value) -> bool {
 }
 
 impl CompletionRequest {
-    pub(crate) fn prompt(&mut self) -> Result<PromptInput, Error> {
-        Ok(
-            match std::mem::replace(&mut self.prompt, CompletionPrompt::Tokens(Vec::new())) {
-                CompletionPrompt::Text(text) => PromptInput::Text(text),
-                CompletionPrompt::Tokens(tokens) => PromptInput::Tokens(tokens),
-                CompletionPrompt::Texts(mut texts) if texts.len() == 1 => {
-                    PromptInput::Text(texts.remove(0))
-                }
-                CompletionPrompt::Texts(_) => {
-                    return Err(bad(
-                        "`prompt` holds several texts: send one request for each",
-                    ));
-                }
-            },
-        )
+    /// One or several.
+    pub(crate) fn prompts(&mut self) -> Vec<PromptInput> {
+        let none = CompletionPrompt::Tokens(Vec::new());
+        match std::mem::replace(&mut self.prompt, none) {
+            CompletionPrompt::Text(text) => vec![PromptInput::Text(text)],
+            CompletionPrompt::Tokens(tokens) => vec![PromptInput::Tokens(tokens)],
+            CompletionPrompt::Texts(texts) => texts.into_iter().map(PromptInput::Text).collect(),
+            CompletionPrompt::TokenLists(lists) => {
+                lists.into_iter().map(PromptInput::Tokens).collect()
+            }
+        }
     }
 }
 
@@ -151,6 +297,39 @@ impl Options {
         self.ignore_eos.unwrap_or(false)
     }
 
+    pub(crate) fn echo(&self) -> bool {
+        self.echo.unwrap_or(false)
+    }
+
+    /// Answers to each prompt.
+    pub(crate) fn answers(&self) -> Result<u32, Error> {
+        let n = self.n.unwrap_or(1);
+        if self.best_of.is_some_and(|best_of| best_of != n) {
+            return Err(bad("`best_of` must equal `n`: every answer is returned"));
+        }
+        if (1..=MOST_ANSWERS).contains(&n) {
+            Ok(n)
+        } else {
+            Err(bad(format!("`n` is {n}: send 1 to {MOST_ANSWERS}")))
+        }
+    }
+
+    /// How many alternatives each token is told with; `None`: no probabilities.
+    pub(crate) fn log_probabilities(&self) -> Result<Option<usize>, Error> {
+        let top = match (&self.logprobs, self.n_probs) {
+            (Some(LogProbabilities::Wanted(true)), _) => Some(self.top_logprobs.unwrap_or(0)),
+            (Some(LogProbabilities::Top(top)), _) => Some(*top),
+            (_, Some(top)) if top > 0 => Some(top),
+            _ => None,
+        };
+        match top {
+            Some(top) if top > MOST_ALTERNATIVES => Err(bad(format!(
+                "{top} alternatives for each token: ask for at most {MOST_ALTERNATIVES}"
+            ))),
+            top => Ok(top),
+        }
+    }
+
     /// Tokens to generate at most; `None`, or llama-server's -1, for as many as the context holds.
     pub(crate) fn max_tokens(&self) -> Result<Option<usize>, Error> {
         let asked = self.max_completion_tokens.or(self.max_tokens);
@@ -164,18 +343,24 @@ impl Options {
         }
     }
 
-    pub(crate) fn stops(&self) -> Vec<String> {
-        match &self.stop {
+    pub(crate) fn stops(&self) -> Result<Vec<String>, Error> {
+        let stops = match &self.stop {
             None => Vec::new(),
             Some(Stop::One(stop)) => vec![stop.clone()],
             Some(Stop::Many(stops)) => stops.clone(),
+        };
+        // Each token of the answer is held against all of them.
+        let bytes: usize = stops.iter().map(String::len).sum();
+        if stops.len() > MOST_STOPS || bytes > LONGEST_STOPS {
+            return Err(bad(format!(
+                "`stop` holds {} strings of {bytes} bytes: send at most {MOST_STOPS} of {LONGEST_STOPS} bytes together",
+                stops.len()
+            )));
         }
+        Ok(stops)
     }
 
     pub(crate) fn sampling(&self, vocabulary: usize) -> Result<Sampling, Error> {
-        if self.n.is_some_and(|n| n != 1) {
-            return Err(bad("`n` must be 1: send one request for each answer"));
-        }
         let base = Sampling::default();
         let sampling = Sampling {
             temperature: self.temperature.unwrap_or(base.temperature),
@@ -183,17 +368,28 @@ impl Options {
             top_p: self.top_p.unwrap_or(base.top_p),
             min_p: self.min_p.unwrap_or(base.min_p),
             typical_p: self.typical_p.unwrap_or(base.typical_p),
+            top_n_sigma: self.top_n_sigma.unwrap_or(base.top_n_sigma),
+            xtc_probability: self.xtc_probability.unwrap_or(base.xtc_probability),
+            xtc_threshold: self.xtc_threshold.unwrap_or(base.xtc_threshold),
+            dynatemp_range: self.dynatemp_range.unwrap_or(base.dynatemp_range),
+            dynatemp_exponent: self.dynatemp_exponent.unwrap_or(base.dynatemp_exponent),
             repeat_penalty: self.repeat_penalty.unwrap_or(base.repeat_penalty),
             repeat_last_n: self.repeat_last_n.unwrap_or(base.repeat_last_n),
             frequency_penalty: self.frequency_penalty.unwrap_or(base.frequency_penalty),
             presence_penalty: self.presence_penalty.unwrap_or(base.presence_penalty),
+            dry: self.dry()?,
+            mirostat: Mirostat {
+                version: self.mirostat.unwrap_or(base.mirostat.version),
+                tau: self.mirostat_tau.unwrap_or(base.mirostat.tau),
+                eta: self.mirostat_eta.unwrap_or(base.mirostat.eta),
+            },
             // OpenAI's seeds are any integers; the sampler's are 32 bits wide.
             seed: self
                 .seed
                 .filter(|&seed| seed >= 0)
                 .map_or(base.seed, |seed| (seed & 0xffff_ffff) as u32),
             logit_bias: self.biases(vocabulary)?,
-            grammar: self.grammar()?,
+            constraint: String::new(),
         };
         let finite = [
             ("temperature", sampling.temperature),
@@ -202,6 +398,15 @@ impl Options {
             ("typical_p", sampling.typical_p),
             ("frequency_penalty", sampling.frequency_penalty),
             ("presence_penalty", sampling.presence_penalty),
+            ("top_n_sigma", sampling.top_n_sigma),
+            ("xtc_probability", sampling.xtc_probability),
+            ("xtc_threshold", sampling.xtc_threshold),
+            ("dynatemp_range", sampling.dynatemp_range),
+            ("dynatemp_exponent", sampling.dynatemp_exponent),
+            ("mirostat_tau", sampling.mirostat.tau),
+            ("mirostat_eta", sampling.mirostat.eta),
+            ("dry_multiplier", sampling.dry.multiplier),
+            ("dry_base", sampling.dry.base),
         ];
         if let Some((name, value)) = finite.into_iter().find(|(_, value)| !value.is_finite()) {
             return Err(bad(format!("`{name}` is {value}: send a finite number")));
@@ -209,31 +414,74 @@ impl Options {
         if !(sampling.repeat_penalty.is_finite() && sampling.repeat_penalty > 0.0) {
             return Err(bad("`repeat_penalty` must be above 0; 1 switches it off"));
         }
-        // The penalty window is a ring that is allocated whole.
-        if !(0..=1 << 20).contains(&sampling.repeat_last_n) {
-            return Err(bad("`repeat_last_n` must be between 0 and 1048576"));
+        // Their windows are rings that are allocated whole.
+        for (name, window) in [
+            ("repeat_last_n", sampling.repeat_last_n),
+            ("dry_penalty_last_n", sampling.dry.penalty_last_n),
+            ("dry_allowed_length", sampling.dry.allowed_length),
+        ] {
+            if !(0..=1 << 20).contains(&window) {
+                return Err(bad(format!("`{name}` must be between 0 and 1048576")));
+            }
+        }
+        if sampling.mirostat.version > 2 {
+            return Err(bad("`mirostat` must be 0, 1 or 2"));
         }
         Ok(sampling)
     }
 
-    /// GBNF for the answer; empty for none.
-    fn grammar(&self) -> Result<String, Error> {
-        let schema = self.schema()?;
-        let grammar = match (&self.grammar, schema) {
-            (Some(grammar), None) => grammar.clone(),
+    fn dry(&self) -> Result<Dry, Error> {
+        let base = Dry::default();
+        let breakers = self.dry_sequence_breakers.clone();
+        let breakers = breakers.unwrap_or(base.sequence_breakers);
+        if breakers.len() > MOST_BREAKERS || breakers.iter().any(|one| one.len() > LONGEST_BREAKER)
+        {
+            return Err(bad(format!(
+                "`dry_sequence_breakers` may hold {MOST_BREAKERS} strings of {LONGEST_BREAKER} bytes"
+            )));
+        }
+        Ok(Dry {
+            multiplier: self.dry_multiplier.unwrap_or(base.multiplier),
+            base: self.dry_base.unwrap_or(base.base),
+            allowed_length: self.dry_allowed_length.unwrap_or(base.allowed_length),
+            // -1 is llama-server's word for the whole context.
+            penalty_last_n: match self.dry_penalty_last_n {
+                None | Some(-1) => base.penalty_last_n,
+                Some(last) => last,
+            },
+            sequence_breakers: breakers,
+        })
+    }
+
+    /// How a completion is constrained; empty for not at all.
+    pub(crate) fn constraint(&self) -> Result<String, Error> {
+        let grammar = match self.rules()? {
+            (None, None) => return Ok(String::new()),
+            (Some(grammar), _) => grammar,
             (None, Some(schema)) => {
-                let schema = schema.to_string();
-                within("the JSON schema", &schema)?;
-                llama_cpp_2::json_schema_to_grammar(&schema)
-                    .map_err(|error| bad(format!("the JSON schema cannot be followed: {error}")))?
-            }
-            (None, None) => String::new(),
-            (Some(_), Some(_)) => {
-                return Err(bad("`grammar` and a JSON schema exclude each other"));
+                let grammar = llama_cpp_2::json_schema_to_grammar(&schema.to_string())
+                    .map_err(|error| bad(format!("the JSON schema cannot be followed: {error}")))?;
+                within("the JSON schema's grammar", &grammar, LONGEST_GRAMMAR)?;
+                grammar
             }
         };
-        within("the grammar", &grammar)?;
-        Ok(grammar)
+        Ok(json!({"grammar": grammar}).to_string())
+    }
+
+    /// The grammar or the JSON schema that the answer must follow.
+    fn rules(&self) -> Result<(Option<String>, Option<Value>), Error> {
+        let schema = self.schema()?;
+        if let Some(schema) = &schema {
+            within("the JSON schema", &schema.to_string(), LONGEST_GRAMMAR)?;
+        }
+        let grammar = self.grammar.clone().filter(|grammar| !grammar.is_empty());
+        if let Some(grammar) = &grammar {
+            within("the grammar", grammar, LONGEST_GRAMMAR)?;
+        }
+        if grammar.is_some() && schema.is_some() {
+            return Err(bad("`grammar` and a JSON schema exclude each other"));
+        }
+        Ok((grammar, schema))
     }
 
     fn biases(&self, vocabulary: usize) -> Result<Vec<(Token, f32)>, Error> {
@@ -279,13 +527,12 @@ impl Options {
 }
 
 /// llama.cpp's grammar parser recurses with the nesting, and its stack ends the process.
-fn within(what: &str, text: &str) -> Result<(), Error> {
-    const LONGEST: usize = 64 << 10;
+fn within(what: &str, text: &str, longest: usize) -> Result<(), Error> {
     const DEEPEST: usize = 100;
-    if text.len() > LONGEST {
-        let length = text.len();
+    let length = text.len();
+    if length > longest {
         return Err(bad(format!(
-            "{what} has {length} bytes, and {LONGEST} are the limit"
+            "{what} has {length} bytes, and {longest} are the limit"
         )));
     }
     let mut depth = 0_usize;
@@ -349,11 +596,47 @@ mod tests {
             json!({"repeat_last_n": 2_000_000_000}),
             json!({"logit_bias": {"99": 1.0}}),
             json!({"logit_bias": {"x": 1.0}}),
-            json!({"n": 2}),
+            json!({"dry_penalty_last_n": 2_000_000_000}),
+            json!({"mirostat": 3}),
             json!({"temperature": 1e39}),
         ] {
             let error = options(value.clone()).sampling(10).unwrap_err();
             assert_eq!(error.code, Code::BadRequest, "{value}");
+        }
+    }
+
+    #[test]
+    fn what_would_cost_without_bound_is_refused() {
+        assert!(options(json!({"n": 17})).answers().is_err());
+        assert!(options(json!({"n": 0})).answers().is_err());
+        assert!(options(json!({"n": 1, "best_of": 3})).answers().is_err());
+        assert_eq!(options(json!({"n": 3})).answers().unwrap(), 3);
+        assert!(options(json!({"stop": vec!["x"; 10_000]})).stops().is_err());
+        assert!(
+            options(json!({"stop": ["x".repeat(20_000)]}))
+                .stops()
+                .is_err()
+        );
+        assert!(
+            options(json!({"top_logprobs": 101, "logprobs": true}))
+                .log_probabilities()
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn probabilities_are_asked_for_in_each_clients_way() {
+        for (value, expected) in [
+            (json!({}), None),
+            (json!({"logprobs": false, "top_logprobs": 5}), None),
+            (json!({"logprobs": true}), Some(0)),
+            (json!({"logprobs": true, "top_logprobs": 5}), Some(5)),
+            (json!({"logprobs": 3}), Some(3)),
+            (json!({"n_probs": 2}), Some(2)),
+            (json!({"n_probs": 0}), None),
+        ] {
+            let asked = options(value.clone()).log_probabilities().unwrap();
+            assert_eq!(asked, expected, "{value}");
         }
     }
 

@@ -1,10 +1,11 @@
 //! The worker's HTTP surface: OpenAI's inference calls and a few of llama-server's.
 
 mod answer;
+mod reader;
 
 use crate::{
     generate::{Event, Generations, Job, check_fits},
-    llama::{ChatTemplate, Model, Token},
+    llama::{AnswerParser, ChatTemplate, Interrupt, Model, Token},
     request::{ChatRequest, CompletionRequest, Options, PromptInput},
 };
 use answer::{Answer, Kind};
@@ -26,6 +27,8 @@ use std::sync::{
 use tierbar_core::{Code, Error, worker::Memory};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
+/// Of one request.
+const MOST_PROMPTS: usize = 64;
 /// A prompt of a million tokens is a few megabytes; a body beyond this is not a prompt.
 const MAX_BODY: usize = 32 << 20;
 
@@ -39,7 +42,9 @@ pub(crate) struct Engine {
     pub(crate) id: String,
     pub(crate) path: String,
     pub(crate) context_tokens: u32,
+    pub(crate) slots: u16,
     pub(crate) threads: u16,
+    pub(crate) interrupt: Arc<Interrupt>,
     pub(crate) memory: Memory,
     pub(crate) generations: Arc<Generations>,
 }
@@ -81,7 +86,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "model_alias": engine.id,
         "model_path": engine.path,
         "model_description": engine.model.description(),
-        "total_slots": 1,
+        "total_slots": engine.slots,
         "threads": engine.threads,
         "memory": engine.memory,
         "generations": *engine.generations,
@@ -129,125 +134,223 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
         Ok::<_, Error>((renderer.model.tokenize(&prompt.prompt, true, true)?, prompt))
     })
     .await??;
-    start(&engine, Kind::Chat, &request.options, tokens, prompt.stops).await
+    request.check_offers(&prompt)?;
+    let parser = (!prompt.is_plain())
+        .then(|| AnswerParser::of(&prompt).map(Arc::new))
+        .transpose()?;
+    let wanted = Wanted {
+        kind: Kind::Chat(parser),
+        prompts: vec![tokens],
+        echoes: Vec::new(),
+        constraint: request.constraint(&prompt)?,
+        shown: prompt.preserved_tokens,
+        stops: prompt.stops,
+    };
+    start(&engine, wanted, &request.options).await
 }
 
 async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let mut request: CompletionRequest = read(&body)?;
-    let prompt = request.prompt()?;
+    let prompts = request.prompts();
+    let echo = request.options.echo();
     let tokenizer = Arc::clone(&engine);
-    let tokens = off_the_reactor(move || tokenizer.tokens_of(prompt)).await??;
-    start(
-        &engine,
-        Kind::Completion,
-        &request.options,
-        tokens,
-        Vec::new(),
-    )
-    .await
+    let (prompts, echoes) =
+        off_the_reactor(move || tokenizer.read_prompts(prompts, echo)).await??;
+    let wanted = Wanted {
+        kind: Kind::Completion,
+        prompts,
+        echoes,
+        constraint: request.options.constraint()?,
+        shown: Vec::new(),
+        stops: Vec::new(),
+    };
+    start(&engine, wanted, &request.options).await
 }
 
 impl Engine {
-    fn tokens_of(&self, prompt: PromptInput) -> Result<Vec<Token>, Error> {
-        match prompt {
-            PromptInput::Text(text) => self.model.tokenize(&text, true, true),
-            PromptInput::Tokens(tokens) => {
-                let known = |&token: &Token| {
-                    usize::try_from(token).is_ok_and(|id| id < self.model.vocabulary())
-                };
-                match tokens.iter().find(|token| !known(token)) {
-                    None => Ok(tokens),
-                    Some(token) => Err(Error::new(
-                        Code::BadRequest,
-                        format!("`prompt` holds {token}, which is no token of this model"),
-                    )),
-                }
-            }
+    /// The prompts' tokens, and, to be echoed, their texts.
+    fn read_prompts(
+        &self,
+        prompts: Vec<PromptInput>,
+        echo: bool,
+    ) -> Result<(Vec<Vec<Token>>, Vec<String>), Error> {
+        if prompts.is_empty() || prompts.len() > MOST_PROMPTS {
+            return Err(Error::new(
+                Code::BadRequest,
+                format!(
+                    "`prompt` holds {} texts: send 1 to {MOST_PROMPTS}",
+                    prompts.len()
+                ),
+            ));
         }
+        let (mut lists, mut echoes) = (Vec::new(), Vec::new());
+        for prompt in prompts {
+            let (tokens, text) = match prompt {
+                PromptInput::Text(text) => (self.model.tokenize(&text, true, true)?, Some(text)),
+                PromptInput::Tokens(tokens) => {
+                    self.check_known(&tokens)?;
+                    (tokens, None)
+                }
+            };
+            if echo {
+                echoes.push(text.unwrap_or_else(|| self.text_of(&tokens)));
+            }
+            lists.push(tokens);
+        }
+        Ok((lists, echoes))
+    }
+
+    fn check_known(&self, tokens: &[Token]) -> Result<(), Error> {
+        let known =
+            |&token: &Token| usize::try_from(token).is_ok_and(|id| id < self.model.vocabulary());
+        match tokens.iter().find(|token| !known(token)) {
+            None => Ok(()),
+            Some(token) => Err(Error::new(
+                Code::BadRequest,
+                format!("`prompt` holds {token}, which is no token of this model"),
+            )),
+        }
+    }
+
+    fn text_of(&self, tokens: &[Token]) -> String {
+        let mut bytes = Vec::new();
+        for &token in tokens {
+            self.model.append_piece(token, true, &mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
     }
 }
 
-/// Queues the job and answers with its stream or its whole.
+/// What a request asks to be generated.
+struct Wanted {
+    kind: Kind,
+    prompts: Vec<Vec<Token>>,
+    /// What comes before the answer to each prompt; none at all, or one for each.
+    echoes: Vec<String>,
+    /// See [`Sampling::constraint`](crate::llama::Sampling).
+    constraint: String,
+    /// Control tokens whose text belongs to the answer.
+    shown: Vec<Token>,
+    /// The template's.
+    stops: Vec<String>,
+}
+
+/// Queues a job for each answer, and sends what comes of them as a stream or whole.
 async fn start(
     engine: &Arc<Engine>,
-    kind: Kind,
+    wanted: Wanted,
     options: &Options,
-    prompt: Vec<Token>,
-    template_stops: Vec<String>,
 ) -> Result<Response, Refusal> {
-    check_fits(prompt.len(), engine.context_tokens as usize)?;
+    let answers = options.answers()? as usize;
     let mut sampling = options.sampling(engine.model.vocabulary())?;
+    sampling.constraint = wanted.constraint;
+    let mut never = engine.model.suppressed();
     if options.ignore_eos() {
-        sampling.logit_bias.extend(
-            engine
-                .model
-                .end_tokens()
-                .into_iter()
-                .map(|token| (token, f32::NEG_INFINITY)),
-        );
+        never.extend(engine.model.end_tokens());
     }
-    let mut stops = options.stops();
-    stops.extend(template_stops);
+    let biases = never.into_iter().map(|token| (token, f32::NEG_INFINITY));
+    sampling.logit_bias.extend(biases);
+    let mut stops = options.stops()?;
+    stops.extend(wanted.stops);
+    let max_tokens = options.max_tokens()?;
+    let log_probabilities = options.log_probabilities()?;
+    for prompt in &wanted.prompts {
+        check_fits(prompt.len(), engine.context_tokens as usize)?;
+    }
     let (events, receiver) = unbounded_channel();
     let running = Running {
         events: receiver,
         cancel: Arc::new(AtomicBool::new(false)),
+        interrupt: Arc::clone(&engine.interrupt),
+        left: wanted.prompts.len() * answers,
     };
-    let job = Job {
-        prompt,
-        sampling,
-        stops,
-        max_tokens: options.max_tokens()?,
-        ignore_eos: options.ignore_eos(),
-        cache_prompt: options.cache_prompt(),
-        cancel: Arc::clone(&running.cancel),
-        events,
-    };
-    engine.jobs.try_send(job).map_err(|error| match error {
-        mpsc::TrySendError::Full(_) => {
-            Error::new(Code::Overloaded, "too many requests wait for this model")
-                .hint("try again when some of them are done")
-        }
-        mpsc::TrySendError::Disconnected(_) => {
-            Error::new(Code::WorkerCrashed, "the engine's thread has ended")
-        }
-    })?;
-    let answer = Answer::new(kind, engine.id.clone());
+    let prompt_tokens = wanted.prompts.iter().map(Vec::len).sum();
+    let each = wanted
+        .prompts
+        .iter()
+        .flat_map(|prompt| (0..answers).map(move |answer| (prompt, answer)));
+    for (index, (prompt, answer)) in each.enumerate() {
+        let job = Job {
+            prompt: prompt.clone(),
+            sampling: sampling.clone().of_answer(answer),
+            stops: stops.clone(),
+            shown: wanted.shown.clone(),
+            max_tokens,
+            ignore_eos: options.ignore_eos(),
+            cache_prompt: options.cache_prompt(),
+            cancel: Arc::clone(&running.cancel),
+            log_probabilities,
+            index,
+            events: events.clone(),
+        };
+        engine.queue(job)?;
+    }
+    let echoes = wanted.echoes.into_iter();
+    let echoes = echoes
+        .flat_map(|echo| std::iter::repeat_n(echo, answers))
+        .collect();
+    let answer = Answer::new(wanted.kind, engine.id.clone(), echoes, prompt_tokens);
     if options.stream() {
         answer
             .stream(running, options.include_usage())
             .await
             .map_err(Refusal)
     } else {
-        answer
-            .whole(running)
-            .await
-            .map(|body| Json(body).into_response())
-            .map_err(Refusal)
+        let body = answer.whole(running).await.map_err(Refusal)?;
+        Ok(Json(body).into_response())
     }
 }
 
-/// A job's events. Dropping it, as happens when the client goes away, ends the job.
+impl Engine {
+    fn queue(&self, job: Job) -> Result<(), Error> {
+        self.jobs.try_send(job).map_err(|error| match error {
+            mpsc::TrySendError::Full(_) => {
+                Error::new(Code::Overloaded, "too many requests wait for this model")
+                    .hint("try again when some of them are done")
+            }
+            mpsc::TrySendError::Disconnected(_) => {
+                Error::new(Code::WorkerCrashed, "the engine's thread has ended")
+            }
+        })
+    }
+}
+
+/// The events of a request's jobs. Dropping it, as happens when the client goes away, ends them.
 #[derive(Debug)]
 struct Running {
-    events: UnboundedReceiver<Event>,
+    events: UnboundedReceiver<(usize, Event)>,
     cancel: Arc<AtomicBool>,
+    interrupt: Arc<Interrupt>,
+    /// Jobs that have not ended.
+    left: usize,
 }
 
 impl Running {
-    async fn next(&mut self) -> Event {
-        self.events.recv().await.unwrap_or_else(|| {
-            Event::Failed(Error::new(
-                Code::WorkerCrashed,
-                "the engine's thread ended before the answer did",
-            ))
-        })
+    /// The next event, and of which answer; `None` when all have ended.
+    async fn next(&mut self) -> Option<(usize, Event)> {
+        if self.left == 0 {
+            return None;
+        }
+        let (index, event) = self.events.recv().await.unwrap_or_else(|| {
+            let ended = "the engine's thread ended before the answer did";
+            (0, Event::Failed(Error::new(Code::WorkerCrashed, ended)))
+        });
+        match event {
+            Event::Text { .. } => {}
+            Event::Done(_) => self.left -= 1,
+            // One that fails takes the others along.
+            Event::Failed(_) => self.left = 0,
+        }
+        Some((index, event))
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.cancel.store(true, Ordering::Relaxed);
+        self.cancel.store(true, Ordering::Release);
+        if self.left > 0 {
+            self.interrupt.ask();
+        }
     }
 }
 

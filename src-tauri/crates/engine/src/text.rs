@@ -58,6 +58,11 @@ impl TextStream {
         }
     }
 
+    /// Whether nothing is held back.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.partial.is_empty() && self.held.is_empty()
+    }
+
     /// What was held back, when the generation has ended otherwise.
     pub(crate) fn finish(mut self) -> String {
         self.held.push_str(&String::from_utf8_lossy(&self.partial));

@@ -26,6 +26,7 @@ export const LINE: Record<LineKind, string> = {
   paged_experts: 'Experts on disk',
   kv_cache: 'KV cache',
   compute_buffers: 'Compute buffers',
+  checkpoints: 'Context checkpoints',
   embedder: 'For an embedder',
   app: 'Tierbar itself',
 };
@@ -39,6 +40,7 @@ export const GROUP: Record<LineKind, 'weights' | 'cache' | 'buffers' | 'rest' | 
   paged_experts: 'paged',
   kv_cache: 'cache',
   compute_buffers: 'buffers',
+  checkpoints: 'cache',
   embedder: 'rest',
   app: 'rest',
 };

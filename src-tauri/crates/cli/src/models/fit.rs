@@ -113,6 +113,7 @@ fn name(line: LineKind) -> &'static str {
         LineKind::PagedExperts => "Experts read from the disk",
         LineKind::KvCache => "KV cache",
         LineKind::ComputeBuffers => "Compute buffers",
+        LineKind::Checkpoints => "Context checkpoints",
         LineKind::Embedder => "Slot for an embedding model",
         LineKind::App => "Tierbar's windows",
     }

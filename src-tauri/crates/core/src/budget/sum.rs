@@ -1,6 +1,6 @@
 //! The one sum of a load, line by line.
 
-use super::{Budget, LoadPlan, MIB, MICRO_BATCH, Placement};
+use super::{Budget, CHECKPOINT_BYTES, LoadPlan, MIB, MICRO_BATCH, Placement, SLOTS};
 use crate::{
     config::KvCache,
     fit::{Line, LineKind},
@@ -24,6 +24,7 @@ pub(crate) struct Needs {
     pub(crate) experts: u64,
     pub(crate) kv: u64,
     pub(crate) compute: u64,
+    pub(crate) checkpoints: u64,
     context: u32,
 }
 
@@ -39,16 +40,23 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache) -> Needs {
         experts: model.expert_bytes,
         kv: model.kv.bytes(context, MICRO_BATCH, kv),
         compute: compute_bytes(model, context),
+        checkpoints: if model.kv.forgets() {
+            CHECKPOINT_BYTES
+        } else {
+            0
+        },
         context,
     }
 }
 
 impl Needs {
     pub(crate) fn total_bytes(&self) -> u64 {
-        self.engine_bytes().saturating_add(EMBEDDER + APP)
+        self.engine_bytes()
+            .saturating_add(self.checkpoints)
+            .saturating_add(EMBEDDER + APP)
     }
 
-    /// What the worker needs of it.
+    /// What llama.cpp allocates of it, on the GPU if it can.
     pub(crate) fn engine_bytes(&self) -> u64 {
         [
             self.dense,
@@ -89,6 +97,7 @@ impl Needs {
             (LineKind::PagedExperts, experts),
             (LineKind::KvCache, self.kv),
             (LineKind::ComputeBuffers, self.compute),
+            (LineKind::Checkpoints, self.checkpoints),
             (LineKind::Embedder, EMBEDDER),
             (LineKind::App, APP),
         ];
@@ -103,18 +112,17 @@ impl Needs {
 
 /// An upper estimate of the compute graph's buffers.
 ///
-/// llama.cpp reserves them for a micro-batch of which every token is an output: its logits are `n_ubatch × vocabulary`
-/// floats, 485 MiB for a vocabulary of 248,320. While they are computed little else is alive; before that the widest
-/// layer is, here taken for 16 activations of the residual stream's width. The mask has a cell for each token of the
-/// context. Held against the worker's own figures for SmolLM2 135M and Gemma 3 270M by this module's test.
+/// llama.cpp reserves them for a micro-batch of which each slot has one output. The widest layer is taken for 16
+/// activations of the residual stream's width; a mask has 2 bytes for each token of the batch and cell of the cache, and
+/// is counted twice. Held against the worker's own figures for SmolLM2 135M and Gemma 3 270M by this module's test.
 fn compute_bytes(model: &ModelAccount, context: u32) -> u64 {
     let batch = u64::from(MICRO_BATCH);
-    let logits = batch * u64::from(model.vocabulary) * 4;
+    let logits = u64::from(SLOTS) * u64::from(model.vocabulary) * 4;
     let activation = batch * u64::from(model.embedding) * 4;
-    let mask = batch * u64::from(context) * 6;
-    let logits = logits.saturating_add(activation.saturating_mul(4));
-    logits
-        .max(activation.saturating_mul(16))
+    let mask = batch * u64::from(context) * 4;
+    activation
+        .saturating_mul(16)
+        .saturating_add(logits)
         .saturating_add(mask)
         .saturating_add(16 * MIB)
 }

@@ -28,12 +28,13 @@ fn only_small_machines_overcommit() {
 fn the_estimate_of_the_compute_buffers_is_an_upper_one() {
     let (smol, gemma) = (accounts::smollm2_135m(), accounts::gemma3_270m());
     for (model, context, measured) in [
-        (&smol, 512, 107_106_304),
-        (&smol, 4096, 111_955_968),
-        (&smol, 8192, 114_970_624),
-        (&gemma, 512, 544_503_808),
-        (&gemma, 4096, 550_008_832),
-        (&gemma, 16_384, 561_281_024),
+        (&smol, 512, 15_910_944),
+        (&smol, 4096, 19_580_960),
+        (&smol, 8192, 23_775_264),
+        (&gemma, 512, 20_770_848),
+        (&gemma, 4096, 25_489_440),
+        (&gemma, 16_384, 38_072_352),
+        (&gemma, 32_768, 54_849_568),
     ] {
         let planned = needs(model, context, KvCache::F16).compute;
         let name = &model.architecture;

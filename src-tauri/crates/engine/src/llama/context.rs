@@ -1,24 +1,29 @@
-//! A context: the KV cache of one sequence, the compute threads, and the evaluation of tokens.
+//! A context: the KV cache of several sequences, the compute threads, and the evaluation of tokens.
 
-use super::{Token, model::Model};
+use super::{batch::Batch, model::Model};
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::c_void,
-    ptr::{self, NonNull},
+    ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicPtr, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
 };
 use tierbar_core::{Code, Error, budget::MICRO_BATCH, config::KvCache, worker::Memory};
 
-/// The one sequence of the context.
-const SEQUENCE: sys::llama_seq_id = 0;
+/// A sequence's number in its context, from 0.
+pub(crate) type Sequence = u16;
+
+/// llama.h's `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, whose macro the bindings do not have.
+const PARTIAL_ONLY: sys::llama_state_seq_flags = 1;
 
 /// How a context is made.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContextParams {
+    /// Of all sequences together: they share one cache.
     pub(crate) tokens: u32,
+    pub(crate) sequences: Sequence,
     pub(crate) kv_cache: KvCache,
     pub(crate) threads: u16,
     /// Whether the GPU also computes large batches of layers that the CPU holds. It copies their weights for that, into
@@ -26,20 +31,46 @@ pub(crate) struct ContextParams {
     pub(crate) gpu_takes_over: bool,
 }
 
+/// Ends an evaluation that runs, from any thread.
+#[derive(Debug, Default)]
+pub(crate) struct Interrupt {
+    asked: AtomicBool,
+    allowed: AtomicBool,
+}
+
+impl Interrupt {
+    pub(crate) fn ask(&self) {
+        self.asked.store(true, Ordering::Release);
+    }
+
+    /// Forgets what was asked before, and says whether it may be asked of the next evaluation.
+    pub(crate) fn arm(&self, allowed: bool) {
+        self.allowed.store(allowed, Ordering::Relaxed);
+        self.asked.store(false, Ordering::Release);
+    }
+
+    fn is_due(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) && self.allowed.load(Ordering::Relaxed)
+    }
+}
+
 /// How an evaluation ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoded {
     Done,
-    /// The cancel flag was seen. What had been evaluated before it stays in the cache.
+    /// It was interrupted. Nothing of the batch is in the cache, or what [`Context::held`] tells.
     Aborted,
+    /// The cache has no cells left for the batch, of which nothing was evaluated.
+    NoRoom,
 }
 
 #[derive(Debug)]
 pub(crate) struct Context {
     raw: NonNull<sys::llama_context>,
     threadpool: NonNull<sys::ggml_threadpool>,
-    /// The flag that the abort callback reads: null, or the running job's.
-    abort: Box<AtomicPtr<AtomicBool>>,
+    /// What the abort callback reads, from the compute threads.
+    interrupt: Arc<Interrupt>,
+    sequences: Sequence,
     model: Arc<Model>,
 }
 
@@ -48,15 +79,19 @@ unsafe impl Send for Context {}
 
 impl Context {
     pub(crate) fn new(model: Arc<Model>, params: ContextParams) -> Result<Self, Error> {
-        let abort = Box::new(AtomicPtr::new(ptr::null_mut()));
+        let interrupt = Arc::new(Interrupt::default());
         // SAFETY: a plain struct of defaults.
         let mut raw_params = unsafe { sys::llama_context_default_params() };
         raw_params.n_ctx = params.tokens;
         // One micro-batch per evaluation: a cancel that only shows between evaluations (Metal) is seen soon.
         raw_params.n_batch = MICRO_BATCH;
         raw_params.n_ubatch = MICRO_BATCH;
-        raw_params.n_seq_max = 1;
-        // A sliding layer keeps its window, which is what a plan counts; `rewind` knows that the rest is forgotten.
+        raw_params.n_seq_max = u32::from(params.sequences);
+        // Any conversation may have the whole context, as long as the others leave it.
+        raw_params.kv_unified = true;
+        // A row of logits is as wide as the vocabulary: room for those that are sampled, not for a whole micro-batch.
+        raw_params.n_outputs_max = u32::from(params.sequences);
+        // A sliding layer keeps its window, which is what a plan counts; `can_truncate` knows that the rest is forgotten.
         raw_params.swa_full = false;
         raw_params.op_offload = params.gpu_takes_over;
         raw_params.n_threads = i32::from(params.threads);
@@ -64,10 +99,8 @@ impl Context {
         raw_params.type_k = cell_type(params.kv_cache);
         raw_params.type_v = cell_type(params.kv_cache);
         raw_params.abort_callback = Some(aborted);
-        raw_params.abort_callback_data = ptr::from_ref::<AtomicPtr<AtomicBool>>(&abort)
-            .cast_mut()
-            .cast();
-        // SAFETY: the model is live and held below; the callback's data is boxed and outlives the context.
+        raw_params.abort_callback_data = Arc::as_ptr(&interrupt).cast_mut().cast();
+        // SAFETY: the model and the callback's data are live, and held below for as long as the context is.
         let raw = unsafe { sys::llama_init_from_model(model.raw.as_ptr(), raw_params) };
         let raw = NonNull::new(raw).ok_or_else(|| {
             Error::new(
@@ -102,12 +135,21 @@ impl Context {
         Ok(Self {
             raw,
             threadpool,
-            abort,
+            interrupt,
+            sequences: params.sequences,
             model,
         })
     }
 
-    /// Tokens that the cache holds at most.
+    pub(crate) fn interrupt(&self) -> Arc<Interrupt> {
+        Arc::clone(&self.interrupt)
+    }
+
+    pub(crate) fn sequences(&self) -> Sequence {
+        self.sequences
+    }
+
+    /// Tokens that the cache holds at most, of all sequences together.
     pub(crate) fn capacity(&self) -> u32 {
         // SAFETY: the context is live.
         unsafe { sys::llama_n_ctx(self.raw.as_ptr()) }
@@ -125,37 +167,19 @@ impl Context {
         }
     }
 
-    /// Evaluates tokens at the end of the sequence; the last one's logits can be sampled afterwards.
-    ///
-    /// At most one micro-batch. `cancel` is read from the compute threads while it runs.
-    pub(crate) fn decode(
-        &mut self,
-        tokens: &mut [Token],
-        cancel: &AtomicBool,
-    ) -> Result<Decoded, Error> {
-        debug_assert!(!tokens.is_empty() && tokens.len() <= MICRO_BATCH as usize);
-        if cancel.load(Ordering::Relaxed) {
-            return Ok(Decoded::Aborted);
-        }
-        let count = i32::try_from(tokens.len()).unwrap_or(0);
-        self.abort
-            .store(ptr::from_ref(cancel).cast_mut(), Ordering::Release);
-        // SAFETY: the context is live; the batch borrows `tokens`, which live through the call. `cancel` is borrowed
-        // for longer than the pointer to it stands in `abort`.
+    /// Evaluates a batch of at most one micro-batch. Its outputs' logits can be sampled until the next one.
+    pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Decoded, Error> {
+        debug_assert!(!batch.is_empty() && batch.len() <= MICRO_BATCH as usize);
+        // SAFETY: the context is live; the batch's arrays live through the call and are of one length.
         let status = unsafe {
-            let batch = sys::llama_batch_get_one(tokens.as_mut_ptr(), count);
-            let status = sys::llama_decode(self.raw.as_ptr(), batch);
+            let status = sys::llama_decode(self.raw.as_ptr(), batch.raw());
             sys::llama_synchronize(self.raw.as_ptr());
             status
         };
-        self.abort.store(ptr::null_mut(), Ordering::Release);
         match status {
             0 => Ok(Decoded::Done),
+            1 => Ok(Decoded::NoRoom),
             2 => Ok(Decoded::Aborted),
-            1 => Err(Error::new(
-                Code::Internal,
-                "the KV cache has no room for tokens that were counted to fit",
-            )),
             other => Err(Error::new(
                 Code::Internal,
                 format!("llama.cpp's decode failed with status {other}"),
@@ -163,42 +187,110 @@ impl Context {
         }
     }
 
-    /// Keeps the first `keep` tokens of the cache, if the model allows that; else empties it. Returns what is kept.
-    ///
-    /// A recurrent state cannot be rewound, and a sliding layer has forgotten what lies before its window.
-    pub(crate) fn rewind(&mut self, keep: usize, held: usize) -> usize {
-        let position = i32::try_from(keep).unwrap_or(0);
-        let usable = keep == held || {
-            // SAFETY: the context is live.
-            let oldest = unsafe { sys::llama_memory_seq_pos_min(self.memory_handle(), SEQUENCE) };
-            !self.model.is_recurrent()
-                && (self.model.sliding_window() == 0
-                    || oldest <= (position - self.model.sliding_window()).max(0))
-        };
-        if usable && keep > 0 {
-            // SAFETY: the context is live; a range to the end of the sequence.
-            let removed =
-                unsafe { sys::llama_memory_seq_rm(self.memory_handle(), SEQUENCE, position, -1) };
-            if removed {
-                return keep;
-            }
+    /// Whether the sequence can go back to its first tokens: a recurrent state has no past, and a sliding layer no longer
+    /// has what comes before its window.
+    pub(crate) fn can_truncate(&self, sequence: Sequence, tokens: usize) -> bool {
+        let held = self.held(sequence);
+        if tokens == 0 || tokens >= held {
+            return tokens <= held;
         }
+        if self.model.is_recurrent() {
+            return false;
+        }
+        let position = i32::try_from(tokens).unwrap_or(i32::MAX);
         // SAFETY: the context is live.
-        unsafe { sys::llama_memory_clear(self.memory_handle(), false) };
-        0
+        let oldest =
+            unsafe { sys::llama_memory_seq_pos_min(self.memory_handle(), sequence.into()) };
+        match self.model.sliding_window() {
+            0 => true,
+            window => oldest <= (position - window).max(0),
+        }
     }
 
-    /// How many tokens the cache holds.
-    pub(crate) fn held(&self) -> usize {
+    /// Forgets the sequence's tokens from the position on. `false` if that cannot be.
+    pub(crate) fn truncate(&mut self, sequence: Sequence, tokens: usize) -> bool {
+        let position = i32::try_from(tokens).unwrap_or(i32::MAX);
+        self.can_truncate(sequence, tokens)
+            // SAFETY: the context is live; a range to the end of the sequence.
+            && unsafe {
+                sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), position, -1)
+            }
+    }
+
+    pub(crate) fn clear(&mut self, sequence: Sequence) {
+        // SAFETY: the context is live; a whole sequence can always be removed.
+        unsafe { sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), -1, -1) };
+    }
+
+    /// Makes the empty sequence `to` share the first tokens of `from`. For models whose cache has all of its past.
+    pub(crate) fn share(&mut self, from: Sequence, to: Sequence, tokens: usize) {
+        let end = i32::try_from(tokens).unwrap_or(i32::MAX);
+        // SAFETY: the context is live; both sequences are below its number of them.
+        unsafe {
+            sys::llama_memory_seq_cp(self.memory_handle(), from.into(), to.into(), 0, end);
+        }
+    }
+
+    /// How many tokens the cache holds of the sequence.
+    pub(crate) fn held(&self, sequence: Sequence) -> usize {
         // SAFETY: the context is live; -1 stands for an empty sequence.
-        let last = unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), SEQUENCE) };
+        let last = unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), sequence.into()) };
         usize::try_from(last + 1).unwrap_or(0)
     }
 
-    /// Logits of the last evaluated token, one per token of the vocabulary.
-    pub(crate) fn logits(&mut self) -> Option<&[f32]> {
-        // SAFETY: the context is live; -1 is the last output row, valid until the next decode, which needs `&mut`.
-        let logits = unsafe { sys::llama_get_logits_ith(self.raw.as_ptr(), -1) };
+    /// What the cache holds of the sequence and will forget as it goes on: sliding windows and recurrent states. Some
+    /// bytes to a few tens of MiB, by the model.
+    pub(crate) fn passing_state(&mut self, sequence: Sequence) -> Vec<u8> {
+        let flags = PARTIAL_ONLY;
+        // SAFETY: the context is live, and the buffer as long as is said.
+        unsafe {
+            let size = sys::llama_state_seq_get_size_ext(self.raw.as_ptr(), sequence.into(), flags);
+            let mut state = vec![0; size];
+            let written = sys::llama_state_seq_get_data_ext(
+                self.raw.as_ptr(),
+                state.as_mut_ptr(),
+                size,
+                sequence.into(),
+                flags,
+            );
+            state.truncate(written);
+            state
+        }
+    }
+
+    /// Puts back what [`Self::passing_state`] gave when the sequence held so many tokens, all of which it still has in its
+    /// other layers. `false`, and an empty sequence, if that fails.
+    pub(crate) fn restore_passing_state(
+        &mut self,
+        sequence: Sequence,
+        state: &[u8],
+        tokens: usize,
+    ) -> bool {
+        let position = i32::try_from(tokens).unwrap_or(i32::MAX);
+        // SAFETY: the context is live; the state is one of its own, of the length that is said.
+        let restored = unsafe {
+            let read = sys::llama_state_seq_set_data_ext(
+                self.raw.as_ptr(),
+                state.as_ptr(),
+                state.len(),
+                sequence.into(),
+                PARTIAL_ONLY,
+            );
+            read == state.len()
+                && sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), position, -1)
+        };
+        let whole = restored && self.held(sequence) == tokens;
+        if !whole {
+            self.clear(sequence);
+        }
+        whole
+    }
+
+    /// The logits of an output, one per token of the vocabulary; `row` is its place in the last batch.
+    pub(crate) fn logits(&mut self, row: usize) -> Option<&[f32]> {
+        let row = i32::try_from(row).ok()?;
+        // SAFETY: the context is live; the row is valid until the next decode, which needs `&mut`.
+        let logits = unsafe { sys::llama_get_logits_ith(self.raw.as_ptr(), row) };
         // SAFETY: a row has as many floats as the vocabulary has tokens.
         (!logits.is_null())
             .then(|| unsafe { std::slice::from_raw_parts(logits, self.model.vocabulary()) })
@@ -230,10 +322,8 @@ fn cell_type(kv: KvCache) -> sys::ggml_type {
 
 /// ggml asks this between the nodes of a graph.
 unsafe extern "C" fn aborted(data: *mut c_void) -> bool {
-    // SAFETY: `data` is the boxed pointer of `Context::new`, alive as long as the context.
-    let flag = unsafe { &*data.cast::<AtomicPtr<AtomicBool>>() }.load(Ordering::Acquire);
-    // SAFETY: null, or the flag that `decode` borrows while the graph runs.
-    !flag.is_null() && unsafe { &*flag }.load(Ordering::Relaxed)
+    // SAFETY: `data` is the interrupt of `Context::new`, which the context keeps alive.
+    unsafe { &*data.cast::<Interrupt>() }.is_due()
 }
 
 #[repr(C)]

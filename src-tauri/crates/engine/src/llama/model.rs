@@ -117,6 +117,12 @@ impl Model {
         }
     }
 
+    /// Whether an evaluation can be broken off in its middle: the CPU's can, a GPU's runs to its end.
+    pub(crate) fn is_interruptible(&self) -> bool {
+        // SAFETY: answers a constant of the build and the machine.
+        !unsafe { sys::llama_supports_gpu_offload() }
+    }
+
     /// llama.cpp's one-line description, such as `llama 135M Q4_1`.
     pub(crate) fn description(&self) -> String {
         let mut buffer = [0u8; 256];
@@ -144,6 +150,21 @@ impl Model {
         (0..Token::try_from(self.vocabulary()).unwrap_or(0))
             .filter(|&token| self.is_end(token))
             .collect()
+    }
+
+    /// Tokens that the model must never choose.
+    pub(crate) fn suppressed(&self) -> Vec<Token> {
+        let mut count = 0;
+        // SAFETY: the vocabulary lives as long as the model, and the list as long as the vocabulary.
+        unsafe {
+            let list = sys::llama_vocab_get_suppress_tokens(self.vocab(), &raw mut count);
+            match usize::try_from(count) {
+                Ok(count) if count > 0 && !list.is_null() => {
+                    std::slice::from_raw_parts(list, count).to_vec()
+                }
+                _ => Vec::new(),
+            }
+        }
     }
 
     /// Text to tokens. `special`: add the model's BOS and EOS as it is configured to, and read control tokens in the

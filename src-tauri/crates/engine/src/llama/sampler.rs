@@ -1,6 +1,6 @@
 //! Choosing the next token from logits.
 
-use super::{Token, context::Context, model::Model};
+use super::{Token, constraint::Constraint, model::Model};
 use llama_cpp_sys_2 as sys;
 use std::{ffi::CString, ptr::NonNull, sync::Arc};
 use tierbar_core::{Code, Error};
@@ -18,14 +18,67 @@ pub(crate) struct Sampling {
     pub(crate) top_p: f32,
     pub(crate) min_p: f32,
     pub(crate) typical_p: f32,
+    /// Below 0: off.
+    pub(crate) top_n_sigma: f32,
+    /// 0: off.
+    pub(crate) xtc_probability: f32,
+    pub(crate) xtc_threshold: f32,
+    /// The temperature's range by the entropy of the choice; 0: the temperature alone.
+    pub(crate) dynatemp_range: f32,
+    pub(crate) dynatemp_exponent: f32,
     pub(crate) repeat_penalty: f32,
+    /// How many of the last tokens, the prompt's too, the penalties look at.
     pub(crate) repeat_last_n: i32,
     pub(crate) frequency_penalty: f32,
     pub(crate) presence_penalty: f32,
+    pub(crate) dry: Dry,
+    pub(crate) mirostat: Mirostat,
     pub(crate) seed: u32,
     pub(crate) logit_bias: Vec<(Token, f32)>,
-    /// GBNF; empty for none.
-    pub(crate) grammar: String,
+    /// Grammar and thinking budget, as a JSON object that the shim reads; empty for none.
+    pub(crate) constraint: String,
+}
+
+/// Don't-repeat-yourself: <https://github.com/oobabooga/text-generation-webui/pull/5677>.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Dry {
+    /// 0: off.
+    pub(crate) multiplier: f32,
+    pub(crate) base: f32,
+    pub(crate) allowed_length: i32,
+    pub(crate) penalty_last_n: i32,
+    pub(crate) sequence_breakers: Vec<String>,
+}
+
+impl Default for Dry {
+    fn default() -> Self {
+        Self {
+            multiplier: 0.0,
+            base: 1.75,
+            allowed_length: 2,
+            penalty_last_n: 4096,
+            sequence_breakers: ["\n", ":", "\"", "*"].map(str::to_owned).into(),
+        }
+    }
+}
+
+/// <https://arxiv.org/abs/2007.14966>. It takes the place of all samplers that cut the choice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Mirostat {
+    /// 0: off.
+    pub(crate) version: u8,
+    pub(crate) tau: f32,
+    pub(crate) eta: f32,
+}
+
+impl Default for Mirostat {
+    fn default() -> Self {
+        Self {
+            version: 0,
+            tau: 5.0,
+            eta: 0.1,
+        }
+    }
 }
 
 impl Default for Sampling {
@@ -36,108 +89,270 @@ impl Default for Sampling {
             top_p: 0.95,
             min_p: 0.05,
             typical_p: 1.0,
+            top_n_sigma: -1.0,
+            xtc_probability: 0.0,
+            xtc_threshold: 0.1,
+            dynatemp_range: 0.0,
+            dynatemp_exponent: 1.0,
             repeat_penalty: 1.0,
             repeat_last_n: 64,
             frequency_penalty: 0.0,
             presence_penalty: 0.0,
+            dry: Dry::default(),
+            mirostat: Mirostat::default(),
             seed: RANDOM_SEED,
             logit_bias: Vec::new(),
-            grammar: String::new(),
+            constraint: String::new(),
         }
     }
 }
 
-/// A sampler chain of llama.cpp's, and a grammar beside it.
+impl Sampling {
+    /// Whether the choice is the likeliest token as the model gives it.
+    fn is_plain_greedy(&self) -> bool {
+        self.temperature <= 0.0
+            && self.mirostat.version == 0
+            && self.logit_bias.is_empty()
+            && self.constraint.is_empty()
+            && !self.penalizes()
+            && !self.dries()
+    }
+
+    /// For one of several answers to a prompt: of a fixed seed, each gets its own.
+    pub(crate) fn of_answer(mut self, answer: usize) -> Self {
+        if self.seed != RANDOM_SEED {
+            self.seed = self.seed.wrapping_add(u32::try_from(answer).unwrap_or(0));
+        }
+        self
+    }
+
+    fn penalizes(&self) -> bool {
+        let penalties = (
+            self.repeat_penalty,
+            self.frequency_penalty,
+            self.presence_penalty,
+        );
+        penalties != (1.0, 0.0, 0.0) && self.repeat_last_n > 0
+    }
+
+    fn dries(&self) -> bool {
+        self.dry.multiplier > 0.0 && self.dry.penalty_last_n > 0
+    }
+
+    /// How many of the last tokens before the answer bear on it.
+    fn looks_back(&self) -> usize {
+        let penalties = if self.penalizes() {
+            self.repeat_last_n
+        } else {
+            0
+        };
+        let dry = if self.dries() {
+            self.dry.penalty_last_n
+        } else {
+            0
+        };
+        usize::try_from(penalties.max(dry)).unwrap_or(0)
+    }
+}
+
+/// A sampler chain of llama.cpp's, and a constraint beside it.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     chain: NonNull<sys::llama_sampler>,
-    grammar: Option<NonNull<sys::llama_sampler>>,
+    constraint: Option<Constraint>,
+    greedy: bool,
     candidates: Vec<sys::llama_token_data>,
     _model: Arc<Model>,
 }
 
-impl Sampler {
-    pub(crate) fn new(model: Arc<Model>, sampling: &Sampling) -> Result<Self, Error> {
+// SAFETY: a sampler may be used from any thread, one at a time; `&mut self` guards what changes it.
+unsafe impl Send for Sampler {}
+
+/// The samplers that choose among what a token's logits offer, in llama-server's order.
+struct Chain(NonNull<sys::llama_sampler>);
+
+impl Chain {
+    fn new() -> Result<Self, Error> {
+        // SAFETY: a plain struct of defaults.
+        let chain =
+            unsafe { sys::llama_sampler_chain_init(sys::llama_sampler_chain_default_params()) };
+        NonNull::new(chain)
+            .map(Self)
+            .ok_or_else(|| Error::new(Code::Internal, "no sampler chain"))
+    }
+
+    /// # Safety
+    /// The sampler is live and nobody else's; the chain takes it over.
+    unsafe fn add(&self, sampler: *mut sys::llama_sampler) {
+        // SAFETY: the chain is live, and the caller's promise.
+        unsafe { sys::llama_sampler_chain_add(self.0.as_ptr(), sampler) }
+    }
+
+    fn build(&self, model: &Model, sampling: &Sampling) {
         let vocabulary = i32::try_from(model.vocabulary()).unwrap_or(i32::MAX);
-        // SAFETY: each init returns a sampler that the chain takes over; the bias array is copied.
-        let chain = unsafe {
-            let chain = sys::llama_sampler_chain_init(sys::llama_sampler_chain_default_params());
-            let add = |sampler| sys::llama_sampler_chain_add(chain, sampler);
+        // SAFETY: each init returns a sampler that the chain takes over; arrays and strings are copied.
+        unsafe {
             if !sampling.logit_bias.is_empty() {
-                let biases: Vec<_> = sampling
-                    .logit_bias
-                    .iter()
-                    .map(|&(token, bias)| sys::llama_logit_bias { token, bias })
-                    .collect();
+                let bias = |&(token, bias)| sys::llama_logit_bias { token, bias };
+                let biases: Vec<_> = sampling.logit_bias.iter().map(bias).collect();
                 let count = i32::try_from(biases.len()).unwrap_or(0);
-                add(sys::llama_sampler_init_logit_bias(
+                self.add(sys::llama_sampler_init_logit_bias(
                     vocabulary,
                     count,
                     biases.as_ptr(),
                 ));
             }
-            let penalties = (
-                sampling.repeat_penalty,
-                sampling.frequency_penalty,
-                sampling.presence_penalty,
-            );
-            if penalties != (1.0, 0.0, 0.0) && sampling.repeat_last_n > 0 {
-                let (repeat, frequency, presence) = penalties;
-                add(sys::llama_sampler_init_penalties(
+            if sampling.penalizes() {
+                self.add(sys::llama_sampler_init_penalties(
                     vocabulary,
                     sampling.repeat_last_n,
-                    repeat,
-                    frequency,
-                    presence,
+                    sampling.repeat_penalty,
+                    sampling.frequency_penalty,
+                    sampling.presence_penalty,
                 ));
             }
-            if sampling.temperature <= 0.0 {
-                add(sys::llama_sampler_init_greedy());
-            } else {
-                if sampling.top_k > 0 {
-                    add(sys::llama_sampler_init_top_k(sampling.top_k));
-                }
-                if sampling.typical_p < 1.0 {
-                    add(sys::llama_sampler_init_typical(sampling.typical_p, 1));
-                }
-                if sampling.top_p < 1.0 {
-                    add(sys::llama_sampler_init_top_p(sampling.top_p, 1));
-                }
-                if sampling.min_p > 0.0 {
-                    add(sys::llama_sampler_init_min_p(sampling.min_p, 1));
-                }
-                add(sys::llama_sampler_init_temp(sampling.temperature));
-                add(sys::llama_sampler_init_dist(sampling.seed));
+            if sampling.dries() {
+                self.dry(model, &sampling.dry);
             }
-            chain
-        };
-        let chain =
-            NonNull::new(chain).ok_or_else(|| Error::new(Code::Internal, "no sampler chain"))?;
+            match (sampling.temperature, sampling.mirostat) {
+                (..=0.0, _) => self.add(sys::llama_sampler_init_greedy()),
+                (
+                    temperature,
+                    Mirostat {
+                        version: 1,
+                        tau,
+                        eta,
+                    },
+                ) => {
+                    self.add(sys::llama_sampler_init_temp(temperature));
+                    self.add(sys::llama_sampler_init_mirostat(
+                        vocabulary,
+                        sampling.seed,
+                        tau,
+                        eta,
+                        100,
+                    ));
+                }
+                (
+                    temperature,
+                    Mirostat {
+                        version: 2,
+                        tau,
+                        eta,
+                    },
+                ) => {
+                    self.add(sys::llama_sampler_init_temp(temperature));
+                    self.add(sys::llama_sampler_init_mirostat_v2(sampling.seed, tau, eta));
+                }
+                _ => self.cut_and_choose(sampling),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::add`].
+    unsafe fn cut_and_choose(&self, sampling: &Sampling) {
+        // SAFETY: each init returns a sampler that the chain takes over.
+        unsafe {
+            if sampling.top_n_sigma >= 0.0 {
+                self.add(sys::llama_sampler_init_top_n_sigma(sampling.top_n_sigma));
+            }
+            if sampling.top_k > 0 {
+                self.add(sys::llama_sampler_init_top_k(sampling.top_k));
+            }
+            if sampling.typical_p < 1.0 {
+                self.add(sys::llama_sampler_init_typical(sampling.typical_p, 1));
+            }
+            if sampling.top_p < 1.0 {
+                self.add(sys::llama_sampler_init_top_p(sampling.top_p, 1));
+            }
+            if sampling.min_p > 0.0 {
+                self.add(sys::llama_sampler_init_min_p(sampling.min_p, 1));
+            }
+            if sampling.xtc_probability > 0.0 {
+                self.add(sys::llama_sampler_init_xtc(
+                    sampling.xtc_probability,
+                    sampling.xtc_threshold,
+                    1,
+                    sampling.seed,
+                ));
+            }
+            self.add(sys::llama_sampler_init_temp_ext(
+                sampling.temperature,
+                sampling.dynatemp_range,
+                sampling.dynatemp_exponent,
+            ));
+            self.add(sys::llama_sampler_init_dist(sampling.seed));
+        }
+    }
+
+    /// # Safety
+    /// As [`Self::add`].
+    unsafe fn dry(&self, model: &Model, dry: &Dry) {
+        let breakers: Vec<_> = dry
+            .sequence_breakers
+            .iter()
+            .filter_map(|text| CString::new(text.as_str()).ok())
+            .collect();
+        let mut pointers: Vec<_> = breakers.iter().map(|text| text.as_ptr()).collect();
+        // SAFETY: the strings are NUL-terminated, outlive the call and are copied; the chain takes the sampler over.
+        unsafe {
+            self.add(sys::llama_sampler_init_dry(
+                model.vocab(),
+                dry.multiplier,
+                dry.base,
+                dry.allowed_length,
+                dry.penalty_last_n,
+                pointers.as_mut_ptr(),
+                pointers.len(),
+            ));
+        }
+    }
+}
+
+impl Sampler {
+    /// `prompt`: what the answer continues, for the penalties.
+    pub(crate) fn new(
+        model: Arc<Model>,
+        sampling: &Sampling,
+        prompt: &[Token],
+    ) -> Result<Self, Error> {
+        let chain = Chain::new()?;
         let mut sampler = Self {
-            chain,
-            grammar: None,
+            chain: chain.0,
+            constraint: None,
+            greedy: sampling.is_plain_greedy(),
             candidates: Vec::new(),
             _model: Arc::clone(&model),
         };
-        if !sampling.grammar.is_empty() {
-            sampler.grammar = Some(grammar(&model, &sampling.grammar)?);
+        chain.build(&model, sampling);
+        if !sampling.constraint.is_empty() {
+            sampler.constraint = Some(Constraint::new(&model, &sampling.constraint)?);
+        }
+        for &token in &prompt[prompt.len().saturating_sub(sampling.looks_back())..] {
+            // SAFETY: the chain is live.
+            unsafe { sys::llama_sampler_accept(chain.0.as_ptr(), token) };
         }
         Ok(sampler)
     }
 
-    /// Samples from the last evaluated token's logits and accepts the choice.
-    pub(crate) fn sample(&mut self, context: &mut Context) -> Result<Token, Error> {
-        let logits = context
-            .logits()
-            .ok_or_else(|| Error::new(Code::Internal, "no logits to sample from"))?;
-        self.fill(logits);
-        let mut token = self.choose(false);
-        // The grammar looks at one candidate first: testing the whole vocabulary costs more than a decode step.
-        if !self.grammar_allows(token) {
-            self.fill(logits);
-            token = self.choose(true);
+    /// Chooses a token by its logits and accepts the choice.
+    pub(crate) fn sample(&mut self, logits: &[f32]) -> Result<Token, Error> {
+        if self.greedy {
+            return Ok(likeliest(logits));
         }
-        self.accept(token)?;
+        self.fill(logits);
+        let mut token = self.choose(false)?;
+        // The grammar looks at one candidate first: testing the whole vocabulary costs more than a decode step.
+        if !self.is_allowed(token)? {
+            self.fill(logits);
+            token = self.choose(true)?;
+        }
+        // SAFETY: the chain is live.
+        unsafe { sys::llama_sampler_accept(self.chain.as_ptr(), token) };
+        if let Some(constraint) = &mut self.constraint {
+            constraint.accept(token)?;
+        }
         Ok(token)
     }
 
@@ -151,33 +366,26 @@ impl Sampler {
         );
     }
 
-    fn choose(&mut self, with_grammar: bool) -> Token {
-        let mut array = self.candidate_array();
-        // SAFETY: the samplers are live; the array points at our candidates, which they reorder in place.
-        unsafe {
-            if let Some(grammar) = self.grammar.filter(|_| with_grammar) {
-                sys::llama_sampler_apply(grammar.as_ptr(), &raw mut array);
-            }
-            sys::llama_sampler_apply(self.chain.as_ptr(), &raw mut array);
-        }
-        let selected = usize::try_from(array.selected).unwrap_or(0);
-        self.candidates
-            .get(selected)
-            .map_or(0, |candidate| candidate.id)
-    }
-
-    fn candidate_array(&mut self) -> sys::llama_token_data_array {
-        sys::llama_token_data_array {
+    fn choose(&mut self, with_grammar: bool) -> Result<Token, Error> {
+        let mut array = sys::llama_token_data_array {
             data: self.candidates.as_mut_ptr(),
             size: self.candidates.len(),
             selected: -1,
             sorted: false,
+        };
+        if let Some(constraint) = &mut self.constraint {
+            constraint.apply(&mut array, with_grammar)?;
         }
+        // SAFETY: the chain is live; the array points at our candidates, which the samplers reorder in place.
+        unsafe { sys::llama_sampler_apply(self.chain.as_ptr(), &raw mut array) };
+        let selected = usize::try_from(array.selected).unwrap_or(0);
+        let chosen = self.candidates.get(selected);
+        Ok(chosen.map_or(0, |candidate| candidate.id))
     }
 
-    fn grammar_allows(&self, token: Token) -> bool {
-        let Some(grammar) = self.grammar else {
-            return true;
+    fn is_allowed(&mut self, token: Token) -> Result<bool, Error> {
+        let Some(constraint) = &mut self.constraint else {
+            return Ok(true);
         };
         let mut one = sys::llama_token_data {
             id: token,
@@ -190,49 +398,103 @@ impl Sampler {
             selected: -1,
             sorted: false,
         };
-        // SAFETY: the grammar is live; the array holds the one candidate.
-        unsafe { sys::llama_sampler_apply(grammar.as_ptr(), &raw mut array) };
-        one.logit.is_finite()
-    }
-
-    fn accept(&mut self, token: Token) -> Result<(), Error> {
-        // SAFETY: the chain is live.
-        unsafe { sys::llama_sampler_accept(self.chain.as_ptr(), token) };
-        if let Some(grammar) = self.grammar {
-            // SAFETY: the grammar is live; this entry point catches the exception of a grammar at its end.
-            let status = unsafe { sys::llama_rs_sampler_accept(grammar.as_ptr(), token) };
-            if status != sys::LLAMA_RS_STATUS_OK {
-                return Err(Error::new(
-                    Code::BadRequest,
-                    "the grammar allows no continuation of the answer",
-                ));
-            }
-        }
-        Ok(())
+        constraint.apply(&mut array, true)?;
+        Ok(one.logit.is_finite())
     }
 }
 
 impl Drop for Sampler {
     fn drop(&mut self) {
         // SAFETY: freed once; the chain frees what was added to it.
-        unsafe {
-            sys::llama_sampler_free(self.chain.as_ptr());
-            if let Some(grammar) = self.grammar {
-                sys::llama_sampler_free(grammar.as_ptr());
-            }
-        }
+        unsafe { sys::llama_sampler_free(self.chain.as_ptr()) };
     }
 }
 
-fn grammar(model: &Model, text: &str) -> Result<NonNull<sys::llama_sampler>, Error> {
-    let refused = || {
-        Error::new(Code::BadRequest, "the grammar does not parse")
-            .hint("its root rule must be `root`")
+/// The first of the greatest logits. In blocks, whose greatest the compiler finds with vector instructions.
+fn likeliest(logits: &[f32]) -> Token {
+    const BLOCK: usize = 256;
+    let mut best = (f32::NEG_INFINITY, 0);
+    for (number, block) in logits.chunks(BLOCK).enumerate() {
+        let greatest = block
+            .iter()
+            .fold(f32::NEG_INFINITY, |a, &b| if b > a { b } else { a });
+        if greatest > best.0 {
+            best = (greatest, number);
+        }
+    }
+    let start = best.1 * BLOCK;
+    let block = logits.get(start..).unwrap_or_default();
+    let within = block.iter().position(|&logit| logit == best.0).unwrap_or(0);
+    Token::try_from(start + within).unwrap_or(0)
+}
+
+/// A token with its logarithmic probability, before any sampler.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct LogProbability {
+    pub(crate) token: Token,
+    pub(crate) value: f32,
+}
+
+/// Of the token that was chosen, and of the `top` likeliest in falling order.
+pub(crate) fn log_probabilities(
+    logits: &[f32],
+    chosen: Token,
+    top: usize,
+) -> (LogProbability, Vec<LogProbability>) {
+    let greatest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits
+        .iter()
+        .map(|&logit| f64::from(logit - greatest).exp())
+        .sum();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a logarithm of at most the vocabulary's size"
+    )]
+    let whole = greatest + sum.ln() as f32;
+    let of = |token: Token| LogProbability {
+        token,
+        value: usize::try_from(token)
+            .ok()
+            .and_then(|at| logits.get(at))
+            .map_or(f32::NEG_INFINITY, |logit| logit - whole),
     };
-    let text = CString::new(text).map_err(|_| refused())?;
-    // SAFETY: both strings are NUL-terminated and copied; the entry point catches C++ exceptions.
-    let raw = unsafe {
-        sys::llama_rs_sampler_init_grammar(model.vocab(), text.as_ptr(), c"root".as_ptr())
-    };
-    NonNull::new(raw).ok_or_else(refused)
+    let mut order: Vec<Token> = (0..).take(logits.len()).collect();
+    let by_value = |a: &Token, b: &Token| of(*b).value.total_cmp(&of(*a).value).then(a.cmp(b));
+    let top = top.min(order.len());
+    if top > 0 && top < order.len() {
+        order.select_nth_unstable_by(top - 1, by_value);
+    }
+    order.truncate(top);
+    order.sort_unstable_by(by_value);
+    (of(chosen), order.into_iter().map(of).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_likeliest_is_the_first_of_the_greatest() {
+        let mut logits = vec![-1.0_f32; 1000];
+        assert_eq!(likeliest(&logits), 0);
+        logits[700] = 3.0;
+        logits[300] = 3.0;
+        logits[301] = f32::NAN;
+        assert_eq!(likeliest(&logits), 300);
+        logits[999] = 3.5;
+        assert_eq!(likeliest(&logits), 999);
+    }
+
+    #[test]
+    fn log_probabilities_are_those_of_the_softmax_in_falling_order() {
+        let (chosen, top) = log_probabilities(&[0.0, 2.0, 1.0, 2.0], 2, 3);
+        let whole = (1.0 + 2.0 * 2.0_f32.exp() + 1.0_f32.exp()).ln();
+        assert!((chosen.value - (1.0 - whole)).abs() < 1e-6);
+        assert_eq!(
+            top.iter().map(|one| one.token).collect::<Vec<_>>(),
+            [1, 3, 2]
+        );
+        assert!((top[0].value - (2.0 - whole)).abs() < 1e-6);
+        assert_eq!(log_probabilities(&[1.0], 0, 5).1.len(), 1);
+    }
 }

@@ -1,7 +1,10 @@
 //! OpenAI's response bodies: whole, and as server-sent events.
 
-use super::Running;
-use crate::generate::{Event, FinishReason, Summary};
+use super::{Running, reader::Reader};
+use crate::{
+    generate::{Candidate, Event, FinishReason, Summary, TokenReport},
+    llama::AnswerParser,
+};
 use axum::{
     body::{Body, Bytes},
     http::header,
@@ -11,29 +14,52 @@ use futures_util::stream;
 use serde_json::{Map, Value, json};
 use std::{
     convert::Infallible,
+    sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 use tierbar_core::Error;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(super) enum Kind {
-    Chat,
+    /// With a parser if the answer may be more than text.
+    Chat(Option<Arc<AnswerParser>>),
     Completion,
 }
 
-/// The fields that every chunk of one answer repeats.
+/// The fields that every chunk of one answer repeats, and what it counts.
 #[derive(Debug)]
 pub(super) struct Answer {
     kind: Kind,
     id: String,
     created: u64,
     model: String,
+    /// What comes before each choice's text; empty for nothing.
+    echoes: Vec<String>,
+    /// Of all prompts.
+    prompt_tokens: usize,
+    /// Of all choices that have ended.
+    completion_tokens: usize,
+    /// Of a streamed chat's choices.
+    readers: Vec<Reader>,
+}
+
+/// What has come of one choice.
+#[derive(Debug, Default)]
+struct Choice {
+    text: String,
+    reports: Vec<TokenReport>,
+    summary: Option<Summary>,
 }
 
 impl Answer {
-    pub(super) fn new(kind: Kind, model: String) -> Self {
-        let prefix = match kind {
-            Kind::Chat => "chatcmpl",
+    pub(super) fn new(
+        kind: Kind,
+        model: String,
+        echoes: Vec<String>,
+        prompt_tokens: usize,
+    ) -> Self {
+        let prefix = match &kind {
+            Kind::Chat(_) => "chatcmpl",
             Kind::Completion => "cmpl",
         };
         let created = SystemTime::now()
@@ -44,54 +70,90 @@ impl Answer {
             id: format!("{prefix}-{}", uuid::Uuid::new_v4().simple()),
             created,
             model,
+            echoes,
+            prompt_tokens,
+            completion_tokens: 0,
+            readers: Vec::new(),
         }
     }
 
     /// Waits for the end and returns the whole body.
-    pub(super) async fn whole(self, mut running: Running) -> Result<Value, Error> {
-        let mut text = String::new();
-        let summary = loop {
-            match running.next().await {
-                Event::Text(piece) => text.push_str(&piece),
-                Event::Done(summary) => break summary,
+    pub(super) async fn whole(mut self, mut running: Running) -> Result<Value, Error> {
+        let mut choices: Vec<Choice> = Vec::new();
+        while let Some((index, event)) = running.next().await {
+            if choices.len() <= index {
+                choices.resize_with(index + 1, Choice::default);
+            }
+            let choice = &mut choices[index];
+            match event {
+                Event::Text { text, reports } => {
+                    choice.text.push_str(&text);
+                    choice.reports.extend(reports);
+                }
+                Event::Done(summary) => {
+                    self.completion_tokens += summary.timings.predicted_n;
+                    choice.summary = Some(summary);
+                }
                 Event::Failed(error) => return Err(error),
             }
+        }
+        let timings = match &*choices {
+            [
+                Choice {
+                    summary: Some(summary),
+                    ..
+                },
+            ] => Some(summary.timings),
+            _ => None,
         };
-        let content = match self.kind {
-            Kind::Chat => ("message", json!({"role": "assistant", "content": text})),
-            Kind::Completion => ("text", json!(text)),
-        };
-        let mut body = self.body(
-            self.object(false),
-            vec![choice(content, Some(summary.finish))],
-        );
-        body.insert("usage".into(), usage(&summary));
-        body.insert("timings".into(), json!(summary.timings));
+        let choices = choices.into_iter().enumerate();
+        let choices = choices.map(|(index, choice)| self.finished(index, choice));
+        let mut body = self.body(self.object(false), choices.collect());
+        body.insert("usage".into(), self.usage());
+        if let Some(timings) = timings {
+            body.insert("timings".into(), json!(timings));
+        }
         Ok(Value::Object(body))
+    }
+
+    fn finished(&self, index: usize, choice: Choice) -> Value {
+        let logprobs = self.probabilities(&choice.reports);
+        let finish = choice.summary.map(|summary| summary.finish);
+        match &self.kind {
+            Kind::Chat(parser) => {
+                let mut reader = Reader::new(parser.clone());
+                reader.take(&choice.text, finish == Some(FinishReason::Length));
+                let finish = finish.map(|finish| reason(finish, reader.calls_tools()));
+                one(index, ("message", reader.message()), logprobs, finish)
+            }
+            Kind::Completion => {
+                let echo = self.echoes.get(index).map_or("", String::as_str);
+                let text = format!("{echo}{}", choice.text);
+                let finish = finish.map(|finish| reason(finish, false));
+                one(index, ("text", json!(text)), logprobs, finish)
+            }
+        }
     }
 
     /// Answers with a stream of events. A failure before the first text is an error with its own status.
     pub(super) async fn stream(
-        self,
+        mut self,
         mut running: Running,
         include_usage: bool,
     ) -> Result<Response, Error> {
+        let opening = self.opening(running.left);
+        if let Kind::Chat(parser) = &self.kind {
+            let reader = || Reader::new(parser.clone());
+            self.readers = (0..running.left).map(|_| reader()).collect();
+        }
         let first = match running.next().await {
-            Event::Failed(error) => return Err(error),
+            Some((_, Event::Failed(error))) => return Err(error),
             first => first,
-        };
-        let opening = match self.kind {
-            Kind::Chat => self.chunk(
-                ("delta", json!({"role": "assistant", "content": null})),
-                None,
-                None,
-            ),
-            Kind::Completion => String::new(),
         };
         let first = opening + &self.events(first, include_usage).0;
         let state = Some((self, running));
         let rest = stream::unfold(state, move |state| async move {
-            let (answer, mut running) = state?;
+            let (mut answer, mut running) = state?;
             let (events, ended) = answer.events(running.next().await, include_usage);
             Some((events, (!ended).then_some((answer, running))))
         });
@@ -106,40 +168,79 @@ impl Answer {
         Ok((headers, Body::from_stream(body)).into_response())
     }
 
-    /// The server-sent events of one engine event, and whether the stream ends with them.
-    fn events(&self, event: Event, include_usage: bool) -> (String, bool) {
-        match event {
-            Event::Text(text) => {
-                let content = match self.kind {
-                    Kind::Chat => ("delta", json!({"content": text})),
-                    Kind::Completion => ("text", json!(text)),
-                };
-                (self.chunk(content, None, None), false)
+    /// What each choice begins with.
+    fn opening(&self, choices: usize) -> String {
+        let begin = |index: usize| match &self.kind {
+            Kind::Chat(_) => {
+                let role = json!({"role": "assistant", "content": null});
+                self.chunk(one(index, ("delta", role), Value::Null, None), None)
             }
-            Event::Done(summary) => {
-                let content = match self.kind {
-                    Kind::Chat => ("delta", json!({})),
-                    Kind::Completion => ("text", json!("")),
-                };
-                let mut events = self.chunk(content, Some(summary.finish), Some(&summary));
-                if include_usage {
-                    let mut body = self.body(self.object(true), Vec::new());
-                    body.insert("usage".into(), usage(&summary));
-                    events += &data(&Value::Object(body));
+            Kind::Completion => match self.echoes.get(index) {
+                Some(echo) => {
+                    let text = ("text", json!(echo));
+                    self.chunk(one(index, text, Value::Null, None), None)
                 }
-                (events + "data: [DONE]\n\n", true)
+                None => String::new(),
+            },
+        };
+        (0..choices).map(begin).collect()
+    }
+
+    /// The server-sent events of one engine event, and whether the stream ends with them. `None`: all choices have ended.
+    fn events(&mut self, event: Option<(usize, Event)>, include_usage: bool) -> (String, bool) {
+        let Some((index, event)) = event else {
+            let mut events = String::new();
+            if include_usage {
+                let mut body = self.body(self.object(true), Vec::new());
+                body.insert("usage".into(), self.usage());
+                events += &data(&Value::Object(body));
+            }
+            return (events + "data: [DONE]\n\n", true);
+        };
+        match event {
+            Event::Text { text, reports } => (self.told(index, &text, &reports), false),
+            Event::Done(summary) => {
+                self.completion_tokens += summary.timings.predicted_n;
+                (self.last(index, &summary), false)
             }
             Event::Failed(error) => (data(&error.openai_body()), true),
         }
     }
 
-    fn chunk(
-        &self,
-        content: (&str, Value),
-        finish: Option<FinishReason>,
-        summary: Option<&Summary>,
-    ) -> String {
-        let mut body = self.body(self.object(true), vec![choice(content, finish)]);
+    fn told(&mut self, index: usize, text: &str, reports: &[TokenReport]) -> String {
+        let mut logprobs = self.probabilities(reports);
+        let Some(reader) = self.readers.get_mut(index) else {
+            let text = ("text", json!(text));
+            return self.chunk(one(index, text, logprobs, None), None);
+        };
+        let mut deltas = reader.push(text);
+        // Figures have to go out even where the text waits.
+        if deltas.is_empty() && !logprobs.is_null() {
+            deltas.push(json!({}));
+        }
+        let chunk = |delta| {
+            let choice = one(index, ("delta", delta), logprobs.take(), None);
+            self.chunk(choice, None)
+        };
+        deltas.into_iter().map(chunk).collect()
+    }
+
+    fn last(&mut self, index: usize, summary: &Summary) -> String {
+        let Some(reader) = self.readers.get_mut(index) else {
+            let finish = Some(reason(summary.finish, false));
+            let choice = one(index, ("text", json!("")), Value::Null, finish);
+            return self.chunk(choice, Some(summary));
+        };
+        let deltas = reader.finish(summary.finish == FinishReason::Length);
+        let finish = Some(reason(summary.finish, reader.calls_tools()));
+        let chunk = |delta| self.chunk(one(index, ("delta", delta), Value::Null, None), None);
+        let left: String = deltas.into_iter().map(chunk).collect();
+        let end = one(index, ("delta", json!({})), Value::Null, finish);
+        left + &self.chunk(end, Some(summary))
+    }
+
+    fn chunk(&self, choice: Value, summary: Option<&Summary>) -> String {
+        let mut body = self.body(self.object(true), vec![choice]);
         if let Some(summary) = summary {
             body.insert("timings".into(), json!(summary.timings));
         }
@@ -157,21 +258,72 @@ impl Answer {
     }
 
     fn object(&self, chunk: bool) -> &'static str {
-        match (self.kind, chunk) {
-            (Kind::Chat, true) => "chat.completion.chunk",
-            (Kind::Chat, false) => "chat.completion",
+        match (&self.kind, chunk) {
+            (Kind::Chat(_), true) => "chat.completion.chunk",
+            (Kind::Chat(_), false) => "chat.completion",
             (Kind::Completion, _) => "text_completion",
+        }
+    }
+
+    fn usage(&self) -> Value {
+        let (prompt, completion) = (self.prompt_tokens, self.completion_tokens);
+        json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
+    }
+
+    /// In the shape of OpenAI's chats, or of its completions.
+    fn probabilities(&self, reports: &[TokenReport]) -> Value {
+        if reports.is_empty() {
+            return Value::Null;
+        }
+        match &self.kind {
+            Kind::Chat(_) => {
+                let told = |report: &TokenReport| {
+                    let mut told = candidate(&report.chosen);
+                    let top: Vec<_> = report.top.iter().map(candidate).collect();
+                    told["top_logprobs"] = Value::Array(top);
+                    told
+                };
+                json!({"content": reports.iter().map(told).collect::<Vec<_>>()})
+            }
+            Kind::Completion => {
+                let top = |report: &TokenReport| {
+                    let of = |one: &Candidate| (text_of(one), json!(one.log_probability));
+                    Value::Object(report.top.iter().map(of).collect())
+                };
+                let chosen = || reports.iter().map(|report| &report.chosen);
+                json!({
+                    "tokens": chosen().map(text_of).collect::<Vec<_>>(),
+                    "token_logprobs": chosen().map(|one| one.log_probability).collect::<Vec<_>>(),
+                    "top_logprobs": reports.iter().map(top).collect::<Vec<_>>(),
+                })
+            }
         }
     }
 }
 
-fn choice((key, content): (&str, Value), finish: Option<FinishReason>) -> Value {
-    json!({"index": 0, key: content, "logprobs": null, "finish_reason": finish})
+fn candidate(one: &Candidate) -> Value {
+    json!({"token": text_of(one), "logprob": one.log_probability, "bytes": one.bytes})
 }
 
-fn usage(summary: &Summary) -> Value {
-    let (prompt, completion) = (summary.prompt_tokens, summary.timings.predicted_n);
-    json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
+fn text_of(one: &Candidate) -> String {
+    String::from_utf8_lossy(&one.bytes).into_owned()
+}
+
+fn one(
+    index: usize,
+    (key, content): (&str, Value),
+    logprobs: Value,
+    finish: Option<&str>,
+) -> Value {
+    json!({"index": index, key: content, "logprobs": logprobs, "finish_reason": finish})
+}
+
+fn reason(finish: FinishReason, calls_tools: bool) -> &'static str {
+    match finish {
+        FinishReason::Length => "length",
+        FinishReason::Stop if calls_tools => "tool_calls",
+        FinishReason::Stop => "stop",
+    }
 }
 
 fn data(body: &Value) -> String {

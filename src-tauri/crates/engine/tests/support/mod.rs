@@ -37,6 +37,16 @@ pub(crate) fn model(name: &str) -> PathBuf {
     path
 }
 
+/// What upstream's llama-server answered on the model.
+pub(crate) fn recorded(model: &str) -> Value {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../../tests/fixtures/llama-server.json"
+    );
+    let all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    all[model].clone()
+}
+
 pub(crate) struct Worker {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
@@ -160,7 +170,9 @@ impl Worker {
 }
 
 /// Reads a stream until its first text, and leaves the rest unread.
-pub(crate) async fn first_chunk(response: reqwest::Response) -> impl futures_util::Stream + Unpin {
+pub(crate) async fn first_chunk(
+    response: reqwest::Response,
+) -> impl futures_util::Stream<Item = reqwest::Result<axum::body::Bytes>> + Unpin {
     let mut body = response.bytes_stream();
     let first = tokio::time::timeout(HANG, body.next())
         .await

@@ -5,11 +5,11 @@ fn qwen_35b_iq2_m_with_12288_tokens_and_a_q4_0_cache_runs_in_the_memory_of_16_gb
     let model = accounts::qwen35_35b(11_391_613_568);
     let verdict = verdict(&model, 12_288, KvCache::Q4_0, &Machine::mac(16 * GIB), &[]);
     assert_eq!(verdict.placement, Placement::Resident);
-    assert_eq!(verdict.summary, "Runs fully in memory: 11.5 of 12.0 GiB.");
+    assert_eq!(verdict.summary, "Runs fully in memory: 11.2 of 12.0 GiB.");
     assert_eq!(verdict.warning, None);
     assert_eq!(
         line(&verdict, LineKind::KvCache),
-        5760 * 12_288 + 65_863_680
+        5760 * 12_288 + 2 * 65_863_680
     );
     let gpu = verdict.gpu.unwrap();
     assert_eq!((gpu.layers, gpu.layers_all), (41, 41));

@@ -1,0 +1,114 @@
+//! Who gets how many tokens of the next evaluation. Pure.
+
+use std::time::Duration;
+
+/// A step that streams wait for takes no longer, as far as the last steps tell: they go on while a long prompt is read.
+/// Also how soon a cancel is seen where an evaluation cannot be interrupted.
+const STEP: Duration = Duration::from_millis(50);
+/// Fewer tokens at once cost nearly as much as so many.
+const LEAST: usize = 32;
+
+/// Divides an evaluation: what comes back is for each in `wants`, at most as many tokens as it wants, and `room` together.
+///
+/// Who wants one token has a stream, and gets it. The others read prompts, and share evenly what is left of `prefill`, so
+/// that a short prompt is through before a long one.
+pub(super) fn shares(wants: &[usize], room: usize, prefill: usize) -> Vec<usize> {
+    let mut shares = vec![0; wants.len()];
+    let mut room = room;
+    for (share, _) in shares.iter_mut().zip(wants).filter(|(_, want)| **want == 1) {
+        *share = room.min(1);
+        room -= *share;
+    }
+    let mut left = room.min(prefill);
+    let mut readers: Vec<_> = (0..wants.len()).filter(|&at| wants[at] > 1).collect();
+    readers.sort_by_key(|&at| wants[at]);
+    for (served, &at) in readers.iter().enumerate() {
+        let even = left.div_ceil(readers.len() - served);
+        shares[at] = wants[at].min(even);
+        left -= shares[at];
+    }
+    shares
+}
+
+/// How fast prompts are read here, by the last steps.
+#[derive(Debug, Default)]
+pub(super) struct Pace {
+    seconds_per_token: f64,
+}
+
+impl Pace {
+    /// A step of so many tokens took so long. One of a few tokens says nothing about many.
+    pub(super) fn observe(&mut self, tokens: usize, took: Duration) {
+        if tokens < LEAST {
+            return;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "at most a micro-batch")]
+        let now = took.as_secs_f64() / tokens as f64;
+        self.seconds_per_token = if self.seconds_per_token > 0.0 {
+            self.seconds_per_token.mul_add(0.7, now * 0.3)
+        } else {
+            now
+        };
+    }
+
+    /// How many prompt tokens fit in a step: a power of two, since steps of the same size reuse their graph.
+    pub(super) fn chunk(&self, most: usize) -> usize {
+        let mut chunk = LEAST;
+        while chunk * 2 <= most {
+            #[expect(clippy::cast_precision_loss, reason = "at most a micro-batch")]
+            let seconds = self.seconds_per_token * (chunk * 2) as f64;
+            if seconds == 0.0 || seconds > STEP.as_secs_f64() {
+                break;
+            }
+            chunk *= 2;
+        }
+        chunk.min(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_get_their_token_whatever_prompts_there_are() {
+        assert_eq!(shares(&[1, 5000, 1], 512, 64), [1, 64, 1]);
+        assert_eq!(shares(&[1, 1, 1], 512, 64), [1, 1, 1]);
+        assert_eq!(shares(&[5000, 1], 512, 0), [0, 1]);
+    }
+
+    #[test]
+    fn prompts_share_evenly_and_what_one_leaves_the_others_take() {
+        assert_eq!(shares(&[5000, 4000], 512, 512), [256, 256]);
+        assert_eq!(shares(&[5000, 10, 4000], 512, 512), [251, 10, 251]);
+        assert_eq!(shares(&[300], 512, 512), [300]);
+        assert_eq!(shares(&[700, 2], 3, 512), [1, 2]);
+        assert_eq!(shares(&[], 512, 512), [0; 0]);
+    }
+
+    #[test]
+    fn no_evaluation_is_larger_than_its_room() {
+        for (wants, room) in [(vec![1; 9], 4), (vec![9, 1, 9], 3), (vec![600, 600], 512)] {
+            assert!(shares(&wants, room, 512).iter().sum::<usize>() <= room);
+        }
+    }
+
+    #[test]
+    fn a_chunk_is_what_a_step_holds_at_the_measured_pace() {
+        let mut pace = Pace::default();
+        assert_eq!(pace.chunk(512), LEAST);
+        pace.observe(128, Duration::from_millis(32));
+        assert_eq!(pace.chunk(512), 128);
+        pace.observe(1, Duration::from_secs(9));
+        assert_eq!(pace.chunk(512), 128);
+        assert_eq!(pace.chunk(20), 20);
+        for _ in 0..20 {
+            pace.observe(512, Duration::from_millis(5));
+        }
+        assert_eq!(pace.chunk(512), 512);
+        for _ in 0..20 {
+            pace.observe(64, Duration::from_secs(2));
+        }
+        assert_eq!(pace.chunk(512), LEAST);
+    }
+}

@@ -1,0 +1,252 @@
+//! The context's sequences: what each holds, and how much of it a new prompt can use.
+
+use crate::llama::{Batch, Context, Decoded, Model, Sequence, Token};
+use std::{cmp::Reverse, sync::Arc};
+use tierbar_core::{Error, budget::CHECKPOINT_BYTES};
+
+/// Less of a shared beginning is not worth another conversation's cache: one part in so many of the prompt.
+const WORTH: usize = 10;
+
+/// A sequence and the tokens that it holds.
+#[derive(Debug)]
+struct Slot {
+    held: Vec<Token>,
+    /// By position, the latest last.
+    checkpoints: Vec<Checkpoint>,
+    busy: bool,
+    /// When it was last used, counted in uses.
+    used: u64,
+}
+
+/// What a model has of its past at a position and forgets later: sliding windows and recurrent states.
+#[derive(Debug)]
+struct Checkpoint {
+    tokens: usize,
+    state: Vec<u8>,
+    made: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Slots {
+    context: Context,
+    slots: Vec<Slot>,
+    /// Whether the model keeps only a part of its past, so that going back takes a checkpoint.
+    forgets: bool,
+    uses: u64,
+}
+
+impl Slots {
+    pub(super) fn new(model: &Arc<Model>, context: Context) -> Self {
+        let empty = || Slot {
+            held: Vec::new(),
+            checkpoints: Vec::new(),
+            busy: false,
+            used: 0,
+        };
+        Self {
+            slots: (0..context.sequences()).map(|_| empty()).collect(),
+            forgets: model.is_recurrent() || model.sliding_window() > 0,
+            context,
+            uses: 0,
+        }
+    }
+
+    /// Tokens of all slots together, at most.
+    pub(super) fn capacity(&self) -> usize {
+        self.context.capacity() as usize
+    }
+
+    pub(super) fn held(&self, slot: usize) -> usize {
+        self.slots[slot].held.len()
+    }
+
+    pub(super) fn forgets(&self) -> bool {
+        self.forgets
+    }
+
+    pub(super) fn has_idle(&self) -> bool {
+        self.slots.iter().any(|slot| !slot.busy)
+    }
+
+    /// Whether this many more tokens fit beside all that is held.
+    pub(super) fn has_room(&self, tokens: usize) -> bool {
+        self.total() + tokens <= self.capacity()
+    }
+
+    fn total(&self) -> usize {
+        self.slots.iter().map(|slot| slot.held.len()).sum()
+    }
+
+    /// Takes an idle slot for the tokens. What it holds afterwards is a beginning of them, as long as can be, and without
+    /// their last: its logits are wanted. `reuse`: false for none of it.
+    pub(super) fn seat(&mut self, tokens: &[Token], reuse: bool) -> Option<usize> {
+        let usable = |at: usize| if reuse { self.usable(at, tokens) } else { 0 };
+        let idle = (0..self.slots.len()).filter(|&at| !self.slots[at].busy);
+        let rank = |at: usize| {
+            let usable = usable(at);
+            let worth = if usable * WORTH >= tokens.len() {
+                usable
+            } else {
+                0
+            };
+            let slot = &self.slots[at];
+            (worth, slot.held.is_empty(), Reverse(slot.used))
+        };
+        let chosen = idle.max_by_key(|&at| rank(at))?;
+        let own = usable(chosen);
+        let lender = (0..self.slots.len())
+            .filter(|&at| reuse && !self.forgets && at != chosen)
+            .map(|at| (self.usable(at, tokens), at))
+            .max()
+            .filter(|(shared, _)| *shared > own);
+        if let Some((shared, lender)) = lender {
+            self.clear(chosen);
+            self.context
+                .share(sequence(lender), sequence(chosen), shared);
+            self.slots[chosen].held = tokens[..shared].to_vec();
+        } else {
+            self.rewind(chosen, own);
+        }
+        self.uses += 1;
+        let slot = &mut self.slots[chosen];
+        (slot.busy, slot.used) = (true, self.uses);
+        Some(chosen)
+    }
+
+    /// The slot's work is done; what it holds stays for a prompt that begins so.
+    pub(super) fn leave(&mut self, slot: usize) {
+        self.uses += 1;
+        let slot = &mut self.slots[slot];
+        (slot.busy, slot.used) = (false, self.uses);
+    }
+
+    /// Forgets what the idle slot holds that was used the longest ago. `false` if there is none.
+    pub(super) fn evict(&mut self) -> bool {
+        let idle = |at: &usize| !self.slots[*at].busy && !self.slots[*at].held.is_empty();
+        let oldest = (0..self.slots.len())
+            .filter(idle)
+            .min_by_key(|&at| self.slots[at].used);
+        oldest.map(|at| self.clear(at)).is_some()
+    }
+
+    pub(super) fn clear(&mut self, slot: usize) {
+        self.context.clear(sequence(slot));
+        self.slots[slot].held.clear();
+        self.slots[slot].checkpoints.clear();
+    }
+
+    /// How many of the tokens the slot holds and can go on from.
+    fn usable(&self, at: usize, tokens: &[Token]) -> usize {
+        let slot = &self.slots[at];
+        let same = slot.held.iter().zip(tokens);
+        let shared = same.take_while(|(held, asked)| held == asked).count();
+        let shared = shared.min(tokens.len().saturating_sub(1));
+        if !self.forgets || self.context.can_truncate(sequence(at), shared) {
+            return shared;
+        }
+        let at_checkpoint = slot.checkpoints.iter().map(|checkpoint| checkpoint.tokens);
+        at_checkpoint.filter(|&at| at <= shared).max().unwrap_or(0)
+    }
+
+    /// Goes back to the first `keep` tokens, or to fewer.
+    fn rewind(&mut self, at: usize, keep: usize) {
+        let slot = &mut self.slots[at];
+        slot.checkpoints
+            .retain(|checkpoint| checkpoint.tokens <= keep);
+        if keep > 0 && self.context.truncate(sequence(at), keep) {
+            slot.held.truncate(keep);
+            return;
+        }
+        while let Some(checkpoint) = slot.checkpoints.last() {
+            if self.context.restore_passing_state(
+                sequence(at),
+                &checkpoint.state,
+                checkpoint.tokens,
+            ) {
+                slot.held.truncate(checkpoint.tokens);
+                return;
+            }
+            // The sequence is empty now: no other can be gone back to either.
+            slot.checkpoints.clear();
+        }
+        self.clear(at);
+    }
+
+    /// Keeps the way back to where the slot is now, if the model would lose it.
+    pub(super) fn mark(&mut self, at: usize) {
+        let tokens = self.slots[at].held.len();
+        let marked = |checkpoint: &Checkpoint| checkpoint.tokens == tokens;
+        if !self.forgets || tokens == 0 || self.slots[at].checkpoints.iter().any(marked) {
+            return;
+        }
+        let state = self.context.passing_state(sequence(at));
+        if state.is_empty() {
+            return;
+        }
+        self.uses += 1;
+        let made = self.uses;
+        self.slots[at].checkpoints.push(Checkpoint {
+            tokens,
+            state,
+            made,
+        });
+        while self.checkpoint_bytes() > CHECKPOINT_BYTES {
+            let all = self.slots.iter().flat_map(|slot| &slot.checkpoints);
+            let Some(oldest) = all.map(|checkpoint| checkpoint.made).min() else {
+                break;
+            };
+            for slot in &mut self.slots {
+                slot.checkpoints
+                    .retain(|checkpoint| checkpoint.made != oldest);
+            }
+        }
+    }
+
+    pub(super) fn checkpoint_bytes(&self) -> u64 {
+        let all = self.slots.iter().flat_map(|slot| &slot.checkpoints);
+        all.map(|checkpoint| checkpoint.state.len() as u64).sum()
+    }
+
+    /// Adds the slot's next tokens to a batch; with `output`, answers the row of the last one's logits.
+    pub(super) fn push(
+        &self,
+        batch: &mut Batch,
+        slot: usize,
+        tokens: &[Token],
+        output: bool,
+    ) -> Option<usize> {
+        let start = self.held(slot);
+        let mut row = None;
+        for (place, &token) in tokens.iter().enumerate() {
+            let last = place + 1 == tokens.len();
+            let added = batch.push(token, start + place, sequence(slot), output && last);
+            row = (output && last).then_some(added);
+        }
+        row
+    }
+
+    pub(super) fn decode(&mut self, batch: &mut Batch) -> Result<Decoded, Error> {
+        self.context.decode(batch)
+    }
+
+    /// The slot holds these tokens too, since the batch with them was evaluated.
+    pub(super) fn extend(&mut self, slot: usize, tokens: &[Token]) {
+        self.slots[slot].held.extend_from_slice(tokens);
+    }
+
+    /// Brings a slot back to what it held before an evaluation that was broken off.
+    pub(super) fn recover(&mut self, slot: usize) {
+        let tokens = self.slots[slot].held.len();
+        if self.context.held(sequence(slot)) != tokens {
+            self.rewind(slot, tokens);
+        }
+    }
+
+    pub(super) fn logits(&mut self, row: usize) -> Option<&[f32]> {
+        self.context.logits(row)
+    }
+}
+
+fn sequence(slot: usize) -> Sequence {
+    Sequence::try_from(slot).unwrap_or(Sequence::MAX)
+}

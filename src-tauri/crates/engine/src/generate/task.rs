@@ -1,0 +1,180 @@
+//! One generation: its tokens so far, how it chooses the next, and what its client is told.
+
+use super::{Event, FinishReason, Job, Summary, Timings};
+use crate::{
+    llama::{Model, Sampler, Token, log_probabilities},
+    text::TextStream,
+};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Instant,
+};
+use tierbar_core::Error;
+
+/// A token of an answer as `logprobs` tell it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct TokenReport {
+    pub(crate) chosen: Candidate,
+    pub(crate) top: Vec<Candidate>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Candidate {
+    /// Of the token; not always whole UTF-8.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) log_probability: f32,
+}
+
+/// What comes after a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    Token,
+    End(FinishReason),
+}
+
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) job: Job,
+    /// The prompt and the answer so far: what a slot must hold before the next token is chosen.
+    pub(super) tokens: Vec<Token>,
+    model: Arc<Model>,
+    sampler: Sampler,
+    text: TextStream,
+    /// Of tokens whose text is still held back.
+    reports: Vec<TokenReport>,
+    /// Prompt tokens that a slot held when this came to it first.
+    cached: usize,
+    predicted: usize,
+    started: Option<Instant>,
+    prefilled: Option<Instant>,
+}
+
+impl Task {
+    pub(super) fn new(model: &Arc<Model>, mut job: Job) -> Result<Self, Error> {
+        let sampler = Sampler::new(Arc::clone(model), &job.sampling, &job.prompt)?;
+        Ok(Self {
+            tokens: job.prompt.clone(),
+            text: TextStream::new(std::mem::take(&mut job.stops)),
+            job,
+            model: Arc::clone(model),
+            sampler,
+            reports: Vec::new(),
+            cached: 0,
+            predicted: 0,
+            started: None,
+            prefilled: None,
+        })
+    }
+
+    pub(super) fn is_cancelled(&self) -> bool {
+        self.job.cancel.load(Ordering::Acquire)
+    }
+
+    /// It has a slot that holds so many of its tokens.
+    pub(super) fn seated(&mut self, held: usize) {
+        if self.started.is_none() {
+            self.started = Some(Instant::now());
+            self.cached = held;
+        }
+    }
+
+    /// Whether its answer has not begun.
+    pub(super) fn is_reading(&self) -> bool {
+        self.predicted == 0
+    }
+
+    /// All its tokens are evaluated: chooses the next one by its logits.
+    pub(super) fn choose(&mut self, logits: &[f32], capacity: usize) -> Result<Next, Error> {
+        self.prefilled.get_or_insert_with(Instant::now);
+        if self.is_at_limit() {
+            return Ok(Next::End(FinishReason::Length));
+        }
+        let token = self.sampler.sample(logits)?;
+        self.predicted += 1;
+        if !self.job.ignore_eos && self.model.is_end(token) {
+            return Ok(Next::End(FinishReason::Stop));
+        }
+        if let Some(top) = self.job.log_probabilities {
+            self.report(logits, token, top);
+        }
+        let mut bytes = Vec::new();
+        let shown = self.job.shown.contains(&token);
+        self.model.append_piece(token, shown, &mut bytes);
+        let released = self.text.push(&bytes);
+        self.send(released.text);
+        if released.stopped {
+            self.text = TextStream::default();
+            return Ok(Next::End(FinishReason::Stop));
+        }
+        if self.is_at_limit() || self.tokens.len() >= capacity {
+            return Ok(Next::End(FinishReason::Length));
+        }
+        self.tokens.push(token);
+        Ok(Next::Token)
+    }
+
+    fn is_at_limit(&self) -> bool {
+        self.job.max_tokens.is_some_and(|max| self.predicted >= max)
+    }
+
+    fn report(&mut self, logits: &[f32], token: Token, top: usize) {
+        let (chosen, top) = log_probabilities(logits, token, top);
+        let candidate = |one: crate::llama::LogProbability| {
+            let mut bytes = Vec::new();
+            self.model.append_piece(one.token, true, &mut bytes);
+            Candidate {
+                bytes,
+                log_probability: one.value,
+            }
+        };
+        let report = TokenReport {
+            chosen: candidate(chosen),
+            top: top.into_iter().map(candidate).collect(),
+        };
+        self.reports.push(report);
+    }
+
+    fn send(&mut self, text: String) {
+        if text.is_empty() && self.reports.is_empty() {
+            return;
+        }
+        // A token's figures go with its text.
+        if text.is_empty() && !self.text.is_settled() {
+            return;
+        }
+        let reports = std::mem::take(&mut self.reports);
+        self.tell(Event::Text { text, reports });
+    }
+
+    /// The last words, and the figures.
+    pub(super) fn finish(mut self, finish: FinishReason) {
+        let text = std::mem::take(&mut self.text).finish();
+        let reports = std::mem::take(&mut self.reports);
+        if !text.is_empty() || !reports.is_empty() {
+            self.tell(Event::Text { text, reports });
+        }
+        let now = Instant::now();
+        let started = self.started.unwrap_or(now);
+        let prefilled = self.prefilled.unwrap_or(now);
+        let prompt = self.job.prompt.len();
+        self.tell(Event::Done(Summary {
+            finish,
+            timings: Timings::new(
+                self.cached,
+                prompt - self.cached,
+                prefilled - started,
+                self.predicted,
+                now - prefilled,
+            ),
+        }));
+    }
+
+    pub(super) fn fail(self, error: Error) {
+        self.tell(Event::Failed(error));
+    }
+
+    fn tell(&self, event: Event) {
+        // A client that has gone is seen by its flag.
+        let _gone = self.job.events.send((self.job.index, event));
+    }
+}

@@ -1,0 +1,70 @@
+//! The tokens of one evaluation, of several sequences.
+
+use super::{Token, context::Sequence};
+use llama_cpp_sys_2 as sys;
+
+/// Kept and refilled: its arrays are those that llama.cpp reads.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    tokens: Vec<Token>,
+    positions: Vec<sys::llama_pos>,
+    sequences: Vec<sys::llama_seq_id>,
+    outputs: Vec<i8>,
+    // What llama.cpp wants of the above: for each token a count of its sequences and a pointer to them.
+    counts: Vec<i32>,
+    pointers: Vec<*mut sys::llama_seq_id>,
+}
+
+// SAFETY: the pointers are set anew in each `raw`, and point into this batch.
+unsafe impl Send for Batch {}
+
+impl Batch {
+    pub(crate) fn clear(&mut self) {
+        self.tokens.clear();
+        self.positions.clear();
+        self.sequences.clear();
+        self.outputs.clear();
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// Adds a token at its position of the sequence, and answers its row. `output`: its logits are wanted.
+    pub(crate) fn push(
+        &mut self,
+        token: Token,
+        position: usize,
+        sequence: Sequence,
+        output: bool,
+    ) -> usize {
+        self.tokens.push(token);
+        self.positions
+            .push(i32::try_from(position).unwrap_or(i32::MAX));
+        self.sequences.push(sequence.into());
+        self.outputs.push(output.into());
+        self.tokens.len() - 1
+    }
+
+    /// Valid until the batch changes.
+    pub(super) fn raw(&mut self) -> sys::llama_batch {
+        self.counts.clear();
+        self.counts.resize(self.tokens.len(), 1);
+        self.pointers.clear();
+        self.pointers
+            .extend(self.sequences.iter_mut().map(std::ptr::from_mut));
+        sys::llama_batch {
+            n_tokens: i32::try_from(self.tokens.len()).unwrap_or(i32::MAX),
+            token: self.tokens.as_mut_ptr(),
+            embd: std::ptr::null_mut(),
+            pos: self.positions.as_mut_ptr(),
+            n_seq_id: self.counts.as_mut_ptr(),
+            seq_id: self.pointers.as_mut_ptr(),
+            logits: self.outputs.as_mut_ptr(),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! What limits the choice of the next token beside the samplers: a grammar, and a budget for thinking.
+
+use super::{
+    Token,
+    model::Model,
+    shim::{c_string, take},
+};
+use llama_cpp_sys_2 as sys;
+use std::{
+    ffi::c_char,
+    ptr::{self, NonNull},
+};
+use tierbar_core::{Code, Error};
+
+#[repr(C)]
+struct RawConstraint {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn tierbar_constraint_new(
+        model: *const sys::llama_model,
+        spec: *const c_char,
+        error: *mut *mut c_char,
+    ) -> *mut RawConstraint;
+    fn tierbar_constraint_free(constraint: *mut RawConstraint);
+    fn tierbar_constraint_apply(
+        constraint: *mut RawConstraint,
+        candidates: *mut sys::llama_token_data_array,
+        grammar: bool,
+        error: *mut *mut c_char,
+    ) -> bool;
+    fn tierbar_constraint_accept(
+        constraint: *mut RawConstraint,
+        token: Token,
+        error: *mut *mut c_char,
+    ) -> bool;
+}
+
+#[derive(Debug)]
+pub(super) struct Constraint(NonNull<RawConstraint>);
+
+impl Constraint {
+    /// Of a JSON object as the shim's `tierbar_constraint_new` reads it. It must not outlive the model.
+    ///
+    /// # Errors
+    /// `BadRequest` if its grammar does not parse.
+    pub(super) fn new(model: &Model, spec: &str) -> Result<Self, Error> {
+        let spec = c_string(spec)?;
+        let mut error = ptr::null_mut();
+        // SAFETY: the model is live; the spec is NUL-terminated; `error` receives a string that we own.
+        let raw =
+            unsafe { tierbar_constraint_new(model.raw.as_ptr(), spec.as_ptr(), &raw mut error) };
+        NonNull::new(raw).map(Self).ok_or_else(|| {
+            let reason = take(error).unwrap_or_default();
+            Error::new(
+                Code::BadRequest,
+                format!("the answer cannot be constrained: {reason}"),
+            )
+            .hint("a grammar is GBNF, and its root rule is `root`")
+        })
+    }
+
+    /// Sets the logits of what is not allowed to minus infinity. `grammar`: by the grammar too, not by the budget alone.
+    pub(super) fn apply(
+        &mut self,
+        candidates: &mut sys::llama_token_data_array,
+        grammar: bool,
+    ) -> Result<(), Error> {
+        let mut error = ptr::null_mut();
+        // SAFETY: both are live; `error` receives a string that we own.
+        let applied = unsafe {
+            tierbar_constraint_apply(self.0.as_ptr(), candidates, grammar, &raw mut error)
+        };
+        outcome(applied, error)
+    }
+
+    pub(super) fn accept(&mut self, token: Token) -> Result<(), Error> {
+        let mut error = ptr::null_mut();
+        // SAFETY: the constraint is live; `error` receives a string that we own.
+        let accepted = unsafe { tierbar_constraint_accept(self.0.as_ptr(), token, &raw mut error) };
+        outcome(accepted, error)
+    }
+}
+
+fn outcome(done: bool, error: *mut c_char) -> Result<(), Error> {
+    if done {
+        return Ok(());
+    }
+    let reason = take(error).unwrap_or_default();
+    let message = format!("the grammar allows no continuation of the answer: {reason}");
+    Err(Error::new(Code::BadRequest, message))
+}
+
+impl Drop for Constraint {
+    fn drop(&mut self) {
+        // SAFETY: created by tierbar_constraint_new, freed once.
+        unsafe { tierbar_constraint_free(self.0.as_ptr()) }
+    }
+}

@@ -1,0 +1,92 @@
+//! Reading an answer: its words, its thinking, and the tools that it calls.
+
+use super::{
+    chat::Prompt,
+    shim::{c_string, take, taken},
+};
+use serde::Deserialize;
+use std::{
+    ffi::c_char,
+    ptr::{self, NonNull},
+};
+use tierbar_core::{Code, Error};
+
+#[repr(C)]
+struct RawParser {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn tierbar_parser_new(spec: *const c_char, error: *mut *mut c_char) -> *mut RawParser;
+    fn tierbar_parser_free(parser: *mut RawParser);
+    fn tierbar_parser_read(
+        parser: *const RawParser,
+        text: *const c_char,
+        partial: bool,
+        error: *mut *mut c_char,
+    ) -> *mut c_char;
+}
+
+/// An answer in its parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Message {
+    pub(crate) content: String,
+    pub(crate) reasoning_content: String,
+    pub(crate) tool_calls: Vec<ToolCall>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct ToolCall {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    /// JSON, as the model wrote it.
+    pub(crate) arguments: String,
+}
+
+/// Reads the answers to one rendered conversation.
+#[derive(Debug)]
+pub(crate) struct AnswerParser(NonNull<RawParser>);
+
+// SAFETY: the C++ object is constant after it was made, and bound to no thread.
+unsafe impl Send for AnswerParser {}
+// SAFETY: as above; reading makes its own state.
+unsafe impl Sync for AnswerParser {}
+
+impl AnswerParser {
+    pub(crate) fn of(prompt: &Prompt) -> Result<Self, Error> {
+        let spec = serde_json::to_string(prompt)
+            .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
+        let spec = c_string(&spec)?;
+        let mut error = ptr::null_mut();
+        // SAFETY: the spec is NUL-terminated; `error` receives a string that we own.
+        let raw = unsafe { tierbar_parser_new(spec.as_ptr(), &raw mut error) };
+        NonNull::new(raw).map(Self).ok_or_else(|| {
+            let reason = take(error).unwrap_or_default();
+            Error::new(
+                Code::Internal,
+                format!("no parser for the answer: {reason}"),
+            )
+        })
+    }
+
+    /// Reads what there is of an answer. `partial`: more will come.
+    ///
+    /// # Errors
+    /// The text is not of the template's form.
+    pub(crate) fn read(&self, text: &str, partial: bool) -> Result<Message, String> {
+        let text = c_string(&text.replace('\0', "\u{fffd}")).map_err(|error| error.message)?;
+        let mut error = ptr::null_mut();
+        // SAFETY: the parser is live; the text is NUL-terminated; `error` receives a string that we own.
+        let read =
+            unsafe { tierbar_parser_read(self.0.as_ptr(), text.as_ptr(), partial, &raw mut error) };
+        let read = taken(read, error)?;
+        serde_json::from_str(&read).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for AnswerParser {
+    fn drop(&mut self) {
+        // SAFETY: created by tierbar_parser_new, freed once.
+        unsafe { tierbar_parser_free(self.0.as_ptr()) }
+    }
+}

@@ -1,0 +1,166 @@
+//! One choice of a chat answer as it comes: raw text in, the parts of a message out.
+
+use crate::llama::{AnswerParser, Message, ToolCall};
+use serde_json::{Map, Value, json};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// The whole text is read anew each time: not more often than this, and not for more than a tenth of the time.
+const READ_EVERY: Duration = Duration::from_millis(50);
+/// So short a text is read at once.
+const SHORT: usize = 512;
+
+#[derive(Debug)]
+pub(super) struct Reader {
+    /// `None`: all of the text is content.
+    parser: Option<Arc<AnswerParser>>,
+    text: String,
+    /// What has been told.
+    message: Message,
+    read: Option<Instant>,
+    rest: Duration,
+}
+
+impl Reader {
+    pub(super) fn new(parser: Option<Arc<AnswerParser>>) -> Self {
+        Self {
+            parser,
+            text: String::new(),
+            message: Message::default(),
+            read: None,
+            rest: READ_EVERY,
+        }
+    }
+
+    /// Takes more text, and answers the deltas that it gives.
+    pub(super) fn push(&mut self, text: &str) -> Vec<Value> {
+        self.text.push_str(text);
+        let Some(parser) = self.parser.clone() else {
+            self.message.content.push_str(text);
+            return vec![json!({"content": text})];
+        };
+        let now = Instant::now();
+        let resting = self.read.is_some_and(|read| now - read < self.rest);
+        if resting && self.text.len() > SHORT {
+            return Vec::new();
+        }
+        let read = parser.read(&self.text, true);
+        self.rest = READ_EVERY.max(now.elapsed() * 10);
+        self.read = Some(Instant::now());
+        // A text whose end is still missing may not be of any form yet.
+        read.map_or_else(|_| Vec::new(), |message| self.tell(message))
+    }
+
+    /// Takes a whole answer.
+    pub(super) fn take(&mut self, text: &str, cut: bool) {
+        if self.parser.is_none() {
+            self.push(text);
+        } else {
+            text.clone_into(&mut self.text);
+            self.finish(cut);
+        }
+    }
+
+    /// The deltas that are left when nothing follows. `cut`: the answer was not at its end.
+    pub(super) fn finish(&mut self, cut: bool) -> Vec<Value> {
+        let Some(parser) = self.parser.take() else {
+            return Vec::new();
+        };
+        let read = parser
+            .read(&self.text, cut)
+            .or_else(|_| parser.read(&self.text, true));
+        match read {
+            Ok(message) => self.tell(message),
+            // Of no form that the template knows: what the model said is shown as it is.
+            Err(_) if self.message == Message::default() => self.tell(Message {
+                content: self.text.clone(),
+                ..Message::default()
+            }),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    pub(super) fn calls_tools(&self) -> bool {
+        !self.message.tool_calls.is_empty()
+    }
+
+    /// The whole message, in OpenAI's shape.
+    pub(super) fn message(&self) -> Value {
+        let Message {
+            content,
+            reasoning_content,
+            tool_calls,
+        } = &self.message;
+        let mut message = json!({"role": "assistant", "content": content});
+        if content.is_empty() && !tool_calls.is_empty() {
+            message["content"] = Value::Null;
+        }
+        if !reasoning_content.is_empty() {
+            message["reasoning_content"] = json!(reasoning_content);
+        }
+        if !tool_calls.is_empty() {
+            let calls = tool_calls.iter().map(|call| {
+                let function = json!({"name": call.name, "arguments": call.arguments});
+                json!({"id": call.id, "type": "function", "function": function})
+            });
+            message["tool_calls"] = calls.collect();
+        }
+        message
+    }
+
+    fn tell(&mut self, mut now: Message) -> Vec<Value> {
+        let told = &self.message;
+        if now.tool_calls.len() < told.tool_calls.len() {
+            return Vec::new();
+        }
+        for (index, call) in now.tool_calls.iter_mut().enumerate() {
+            match told.tool_calls.get(index) {
+                Some(before) => call.id.clone_from(&before.id),
+                None if call.id.is_empty() => {
+                    call.id = format!("call_{}", uuid::Uuid::new_v4().simple());
+                }
+                None => {}
+            }
+        }
+        let mut deltas = Vec::new();
+        for (key, before, after) in [
+            (
+                "reasoning_content",
+                &told.reasoning_content,
+                &now.reasoning_content,
+            ),
+            ("content", &told.content, &now.content),
+        ] {
+            if let Some(more) = added(before, after) {
+                deltas.push(Value::Object(Map::from_iter([(key.into(), json!(more))])));
+            }
+        }
+        for (index, call) in now.tool_calls.iter().enumerate() {
+            deltas.extend(call_delta(index, told.tool_calls.get(index), call));
+        }
+        self.message = now;
+        deltas
+    }
+}
+
+fn call_delta(index: usize, before: Option<&ToolCall>, call: &ToolCall) -> Option<Value> {
+    let nothing = ToolCall::default();
+    let known = before.unwrap_or(&nothing);
+    let more = added(&known.arguments, &call.arguments);
+    let mut delta = json!({"index": index, "function": {"arguments": more.unwrap_or_default()}});
+    if known.name != call.name {
+        delta["id"] = json!(call.id);
+        delta["type"] = json!("function");
+        delta["function"]["name"] = json!(call.name);
+    } else if more.is_none() {
+        return None;
+    }
+    Some(json!({"tool_calls": [delta]}))
+}
+
+/// What `after` has beyond `before`; `None` for nothing, or if it is no continuation.
+fn added<'a>(before: &str, after: &'a str) -> Option<&'a str> {
+    after.strip_prefix(before).filter(|more| !more.is_empty())
+}
