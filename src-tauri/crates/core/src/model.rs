@@ -1,6 +1,9 @@
 //! What a model file is and what it costs, as read from its header.
 
-use crate::{budget::SLOTS, config::KvCache};
+use crate::{
+    budget::{MICRO_BATCH, SLOTS},
+    config::KvCache,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -112,15 +115,19 @@ impl KvAccount {
 
     /// Bytes of a worker's cache for `context` tokens, which its [`SLOTS`] share.
     ///
-    /// Sliding layers hold `pad256(min(context, SLOTS × window + micro_batch))` cells, as llama.cpp's
+    /// Sliding layers hold `pad256(min(context, SLOTS × window + MICRO_BATCH))` cells, as llama.cpp's
     /// `llama-kv-cache-iswa.cpp` allocates them; the context itself is padded to 256. Each slot has a recurrent state.
     #[must_use]
-    pub fn bytes(&self, context: u32, micro_batch: u32, kv: KvCache) -> u64 {
+    pub fn bytes(&self, context: u32, kv: KvCache) -> u64 {
         let pad = |cells: u64| cells.div_ceil(256) * 256;
         let full = pad(u64::from(context));
-        let sliding = pad(u64::from(context.min(
-            (self.window.saturating_mul(SLOTS.into())).saturating_add(micro_batch),
-        )));
+        let sliding = pad(u64::from(
+            context.min(
+                self.window
+                    .saturating_mul(SLOTS.into())
+                    .saturating_add(MICRO_BATCH),
+            ),
+        ));
         let elements = self
             .full_elements_per_token
             .saturating_mul(full)
@@ -146,12 +153,9 @@ mod tests {
     fn a_sliding_window_stops_growing_with_the_context() {
         // Two slots' windows and a micro-batch.
         let sliding = 1536 * 15 * 2 * 256 * 2;
+        assert_eq!(GEMMA_270M.bytes(4096, KvCache::F16), 4096 * 3072 + sliding);
         assert_eq!(
-            GEMMA_270M.bytes(4096, 512, KvCache::F16),
-            4096 * 3072 + sliding
-        );
-        assert_eq!(
-            GEMMA_270M.bytes(32768, 512, KvCache::F16),
+            GEMMA_270M.bytes(32768, KvCache::F16),
             32768 * 3072 + sliding
         );
     }

@@ -6,7 +6,7 @@ mod task;
 
 pub(crate) use task::{Candidate, TokenReport};
 
-use crate::llama::{Batch, Context, Decoded, Interrupt, Model, Sampling, Token};
+use crate::llama::{Batch, Context, Decoded, Interrupt, Model, Sampler, Token};
 use serde::Serialize;
 use shares::{Pace, shares};
 use slots::Slots;
@@ -27,7 +27,8 @@ use tokio::sync::mpsc::UnboundedSender;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prompt: Vec<Token>,
-    pub(crate) sampling: Sampling,
+    /// Made by whoever asks: reading a grammar would hold up those that run.
+    pub(crate) sampler: Sampler,
     pub(crate) stops: Vec<String>,
     /// Control tokens whose text belongs to the answer.
     pub(crate) shown: Vec<Token>,
@@ -201,6 +202,8 @@ struct Share {
     tokens: usize,
     /// The row of the logits that its next token is chosen by, if all of its tokens are evaluated.
     row: Option<usize>,
+    /// The slot is marked behind it.
+    mark: bool,
 }
 
 impl Batching<'_> {
@@ -214,14 +217,7 @@ impl Batching<'_> {
             count(&self.generations.cancelled);
             return;
         }
-        let (events, index) = (job.events.clone(), job.index);
-        match Task::new(self.model, job) {
-            Ok(task) => self.waiting.push_back(task),
-            Err(error) => {
-                count(&self.generations.failed);
-                let _gone = events.send((index, Event::Failed(error)));
-            }
-        }
+        self.waiting.push_back(Task::new(self.model, job));
     }
 
     /// One evaluation, and the tokens that it gives.
@@ -230,7 +226,7 @@ impl Batching<'_> {
         self.drop_cancelled();
         self.admit();
         self.make_room();
-        self.told();
+        self.count_running();
         let shares = self.fill();
         if shares.is_empty() {
             return;
@@ -254,7 +250,7 @@ impl Batching<'_> {
             }
             Err(error) => self.fail_all(&error),
         }
-        self.told();
+        self.count_running();
     }
 
     fn drop_cancelled(&mut self) {
@@ -264,13 +260,13 @@ impl Batching<'_> {
             self.slots.leave(slot);
         }
         self.waiting.retain(|task| !task.is_cancelled());
-        self.told();
+        self.count_running();
         for _ in self.running.len() + self.waiting.len()..before {
             count(&self.generations.cancelled);
         }
     }
 
-    fn told(&self) {
+    fn count_running(&self) {
         let running = self.running.len();
         self.generations.running.store(running, Ordering::Relaxed);
     }
@@ -350,7 +346,9 @@ impl Batching<'_> {
         let mut filled = Vec::new();
         for (at, share) in shares(&wants, room, prefill).into_iter().enumerate() {
             let running = &self.running[at];
-            let tokens = self.up_to_mark(running, share, wants[at]);
+            let held = self.slots.held(running.slot);
+            let mark = self.next_mark(running);
+            let tokens = mark.map_or(share, |mark| share.min(mark - held));
             if tokens == 0 {
                 continue;
             }
@@ -359,22 +357,31 @@ impl Batching<'_> {
             let row = self
                 .slots
                 .push(&mut self.batch, running.slot, pending, last);
-            filled.push(Share { at, tokens, row });
+            let mark = !last && mark == Some(held + tokens);
+            filled.push(Share {
+                at,
+                tokens,
+                row,
+                mark,
+            });
         }
         filled
     }
 
-    /// As much of the share as may be read before the slot is marked.
-    fn up_to_mark(&self, running: &Running, share: usize, pending: usize) -> usize {
+    /// Where the slot is to be marked next while its prompt is read: every so many tokens, and before the prompt's last,
+    /// where its next turn will part from this one's answer.
+    fn next_mark(&self, running: &Running) -> Option<usize> {
         if !self.slots.forgets() || !running.task.is_reading() {
-            return share;
+            return None;
         }
         let held = self.slots.held(running.slot);
-        let mark = (held / MARK_EVERY + 1) * MARK_EVERY;
-        // The end of a prompt is where its next turn will part from this one's answer.
-        let end = held + pending - 1;
-        let next = if end > held { mark.min(end) } else { mark };
-        share.min(next - held)
+        let regular = (held / MARK_EVERY + 1) * MARK_EVERY;
+        let end = running.task.tokens.len() - 1;
+        Some(if end > held {
+            regular.min(end)
+        } else {
+            regular
+        })
     }
 
     /// What was evaluated is held, and who has all of its tokens evaluated gets the next one.
@@ -385,15 +392,10 @@ impl Batching<'_> {
             let held = self.slots.held(*slot);
             self.slots
                 .extend(*slot, &task.tokens[held..held + share.tokens]);
-            let Some(row) = share.row else {
-                let held = held + share.tokens;
-                if task.is_reading()
-                    && (held.is_multiple_of(MARK_EVERY) || held + 1 == task.tokens.len())
-                {
-                    self.slots.mark(*slot);
-                }
-                continue;
-            };
+            if share.mark {
+                self.slots.mark(*slot);
+            }
+            let Some(row) = share.row else { continue };
             let capacity = self.slots.capacity();
             let next = self
                 .slots
@@ -413,7 +415,7 @@ impl Batching<'_> {
             told.push((task, end));
         }
         // Whoever hears of an end finds it counted.
-        self.told();
+        self.count_running();
         for (task, end) in told {
             match end {
                 Ok(reason) => {

@@ -170,7 +170,7 @@ impl ChatRequest {
     /// # Errors
     /// `BadRequest` if it has tools and the template no place for them.
     pub(crate) fn check_offers(&self, prompt: &Prompt) -> Result<(), Error> {
-        if prompt.supports_tools || self.tools()?.0.is_empty() {
+        if prompt.supports_tools || self.tools.as_ref().is_none_or(Vec::is_empty) {
             return Ok(());
         }
         Err(
@@ -182,7 +182,7 @@ impl ChatRequest {
     /// How the answer is constrained, given its rendered prompt; empty for not at all.
     pub(crate) fn constraint(&self, prompt: &Prompt) -> Result<String, Error> {
         let budget = self.thinking_budget_tokens.unwrap_or(-1).max(-1);
-        let own = self.options.rules()?.0;
+        let own = self.options.grammar();
         if prompt.grammar.is_empty() && own.is_none() && budget < 0 {
             return Ok(String::new());
         }
@@ -389,7 +389,6 @@ impl Options {
                 .filter(|&seed| seed >= 0)
                 .map_or(base.seed, |seed| (seed & 0xffff_ffff) as u32),
             logit_bias: self.biases(vocabulary)?,
-            constraint: String::new(),
         };
         let finite = [
             ("temperature", sampling.temperature),
@@ -457,7 +456,7 @@ impl Options {
     pub(crate) fn constraint(&self) -> Result<String, Error> {
         let grammar = match self.rules()? {
             (None, None) => return Ok(String::new()),
-            (Some(grammar), _) => grammar,
+            (Some(grammar), _) => grammar.to_owned(),
             (None, Some(schema)) => {
                 let grammar = llama_cpp_2::json_schema_to_grammar(&schema.to_string())
                     .map_err(|error| bad(format!("the JSON schema cannot be followed: {error}")))?;
@@ -468,14 +467,21 @@ impl Options {
         Ok(json!({"grammar": grammar}).to_string())
     }
 
+    /// The client's own GBNF.
+    fn grammar(&self) -> Option<&str> {
+        self.grammar
+            .as_deref()
+            .filter(|grammar| !grammar.is_empty())
+    }
+
     /// The grammar or the JSON schema that the answer must follow.
-    fn rules(&self) -> Result<(Option<String>, Option<Value>), Error> {
+    fn rules(&self) -> Result<(Option<&str>, Option<Value>), Error> {
         let schema = self.schema()?;
         if let Some(schema) = &schema {
             within("the JSON schema", &schema.to_string(), LONGEST_GRAMMAR)?;
         }
-        let grammar = self.grammar.clone().filter(|grammar| !grammar.is_empty());
-        if let Some(grammar) = &grammar {
+        let grammar = self.grammar();
+        if let Some(grammar) = grammar {
             within("the grammar", grammar, LONGEST_GRAMMAR)?;
         }
         if grammar.is_some() && schema.is_some() {

@@ -5,7 +5,7 @@ mod reader;
 
 use crate::{
     generate::{Event, Generations, Job, check_fits},
-    llama::{AnswerParser, ChatTemplate, Interrupt, Model, Token},
+    llama::{AnswerParser, ChatTemplate, Interrupt, Model, Sampler, Token},
     request::{ChatRequest, CompletionRequest, Options, PromptInput},
 };
 use answer::{Answer, Kind};
@@ -129,17 +129,16 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let request: ChatRequest = read(&body)?;
     let input = request.template_input()?;
     let renderer = Arc::clone(&engine);
-    let (tokens, prompt) = off_the_reactor(move || {
+    let (tokens, prompt, parser) = off_the_reactor(move || {
         let prompt = renderer.template.apply(&input)?;
-        Ok::<_, Error>((renderer.model.tokenize(&prompt.prompt, true, true)?, prompt))
+        let tokens = renderer.model.tokenize(&prompt.prompt, true, true)?;
+        let parser = AnswerParser::of(&prompt)?;
+        Ok::<_, Error>((tokens, prompt, parser))
     })
     .await??;
     request.check_offers(&prompt)?;
-    let parser = (!prompt.is_plain())
-        .then(|| AnswerParser::of(&prompt).map(Arc::new))
-        .transpose()?;
     let wanted = Wanted {
-        kind: Kind::Chat(parser),
+        kind: Kind::Chat(parser.map(Arc::new)),
         prompts: vec![tokens],
         echoes: Vec::new(),
         constraint: request.constraint(&prompt)?,
@@ -227,7 +226,7 @@ struct Wanted {
     prompts: Vec<Vec<Token>>,
     /// What comes before the answer to each prompt; none at all, or one for each.
     echoes: Vec<String>,
-    /// See [`Sampling::constraint`](crate::llama::Sampling).
+    /// As [`Sampler::new`] takes it.
     constraint: String,
     /// Control tokens whose text belongs to the answer.
     shown: Vec<Token>,
@@ -243,7 +242,6 @@ async fn start(
 ) -> Result<Response, Refusal> {
     let answers = options.answers()? as usize;
     let mut sampling = options.sampling(engine.model.vocabulary())?;
-    sampling.constraint = wanted.constraint;
     let mut never = engine.model.suppressed();
     if options.ignore_eos() {
         never.extend(engine.model.end_tokens());
@@ -265,31 +263,40 @@ async fn start(
         left: wanted.prompts.len() * answers,
     };
     let prompt_tokens = wanted.prompts.iter().map(Vec::len).sum();
-    let each = wanted
-        .prompts
-        .iter()
-        .flat_map(|prompt| (0..answers).map(move |answer| (prompt, answer)));
-    for (index, (prompt, answer)) in each.enumerate() {
-        let job = Job {
-            prompt: prompt.clone(),
-            sampling: sampling.clone().of_answer(answer),
-            stops: stops.clone(),
-            shown: wanted.shown.clone(),
-            max_tokens,
-            ignore_eos: options.ignore_eos(),
-            cache_prompt: options.cache_prompt(),
-            cancel: Arc::clone(&running.cancel),
-            log_probabilities,
-            index,
-            events: events.clone(),
-        };
-        engine.queue(job)?;
-    }
-    let echoes = wanted.echoes.into_iter();
+    let (kind, echoes) = (wanted.kind, wanted.echoes);
+    let cancel = Arc::clone(&running.cancel);
+    let (ignore_eos, cache_prompt) = (options.ignore_eos(), options.cache_prompt());
+    let queue = Arc::clone(engine);
+    off_the_reactor(move || {
+        let each = wanted
+            .prompts
+            .iter()
+            .flat_map(|prompt| (0..answers).map(move |answer| (prompt, answer)));
+        for (index, (prompt, answer)) in each.enumerate() {
+            let sampling = sampling.clone().of_answer(answer);
+            let model = Arc::clone(&queue.model);
+            queue.queue(Job {
+                prompt: prompt.clone(),
+                sampler: Sampler::new(model, &sampling, &wanted.constraint, prompt)?,
+                stops: stops.clone(),
+                shown: wanted.shown.clone(),
+                max_tokens,
+                ignore_eos,
+                cache_prompt,
+                cancel: Arc::clone(&cancel),
+                log_probabilities,
+                index,
+                events: events.clone(),
+            })?;
+        }
+        Ok::<_, Error>(())
+    })
+    .await??;
     let echoes = echoes
+        .into_iter()
         .flat_map(|echo| std::iter::repeat_n(echo, answers))
         .collect();
-    let answer = Answer::new(wanted.kind, engine.id.clone(), echoes, prompt_tokens);
+    let answer = Answer::new(kind, engine.id.clone(), echoes, prompt_tokens);
     if options.stream() {
         answer
             .stream(running, options.include_usage())

@@ -5,7 +5,7 @@ mod support;
 use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt};
 use support::{GEMMA, SMOLLM, Worker, first_chunk, model};
-use tierbar_core::{Code, budget::MICRO_BATCH, config::KvCache};
+use tierbar_core::{Code, config::KvCache};
 
 const LONG: &str =
     r#"{"prompt": "Once upon a time", "stream": true, "ignore_eos": true, "max_tokens": 900}"#;
@@ -53,7 +53,7 @@ async fn the_cache_is_what_the_models_header_announces_for_every_type_and_contex
         let worker = Worker::start(&file, &arguments).await;
         assert_eq!(
             worker.ready().memory.kv_bytes,
-            account.kv.bytes(context, MICRO_BATCH, cells),
+            account.kv.bytes(context, cells),
             "{name} at {context} in {}",
             cells.as_str()
         );

@@ -38,7 +38,7 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache) -> Needs {
             .saturating_add(model.per_layer_embedding_bytes),
         row_read: model.row_read_bytes(),
         experts: model.expert_bytes,
-        kv: model.kv.bytes(context, MICRO_BATCH, kv),
+        kv: model.kv.bytes(context, kv),
         compute: compute_bytes(model, context),
         checkpoints: if model.kv.forgets() {
             CHECKPOINT_BYTES

@@ -2,7 +2,7 @@
 
 use super::{LineKind, SpeedEstimate};
 use crate::{
-    budget::{LoadPlan, MICRO_BATCH},
+    budget::LoadPlan,
     config::KvCache,
     fit::Machine,
     model::ModelAccount,
@@ -84,7 +84,7 @@ impl Read {
             u64::from(model.experts_used.min(model.experts)),
             u64::from(model.experts),
         );
-        let cache = model.kv.bytes(plan.context_tokens / 2, MICRO_BATCH, kv);
+        let cache = model.kv.bytes(plan.context_tokens / 2, kv);
         Self {
             active: [model.dense_bytes, output, row(rows), experts, cache]
                 .into_iter()

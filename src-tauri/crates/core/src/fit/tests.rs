@@ -44,7 +44,7 @@ fn the_whole_model_is_on_the_gpu_or_layers_alone() {
         },
     ] {
         let compute = crate::budget::needs(&model, context, kv).compute;
-        let cache = model.kv.bytes(context, 512, kv);
+        let cache = model.kv.bytes(context, kv);
         let weights = model.dense_bytes + model.embedding_bytes + model.per_layer_embedding_bytes;
         let whole = weights + cache + compute;
         // Embeddings, and an output that is none of them, are no part of the layers.

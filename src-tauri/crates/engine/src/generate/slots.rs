@@ -172,11 +172,11 @@ impl Slots {
         self.clear(at);
     }
 
-    /// Keeps the way back to where the slot is now, if the model would lose it.
+    /// Keeps the way back to where the slot is now, which the model would lose.
     pub(super) fn mark(&mut self, at: usize) {
         let tokens = self.slots[at].held.len();
         let marked = |checkpoint: &Checkpoint| checkpoint.tokens == tokens;
-        if !self.forgets || tokens == 0 || self.slots[at].checkpoints.iter().any(marked) {
+        if self.slots[at].checkpoints.iter().any(marked) {
             return;
         }
         let state = self.context.passing_state(sequence(at));
@@ -202,7 +202,7 @@ impl Slots {
         }
     }
 
-    pub(super) fn checkpoint_bytes(&self) -> u64 {
+    fn checkpoint_bytes(&self) -> u64 {
         let all = self.slots.iter().flat_map(|slot| &slot.checkpoints);
         all.map(|checkpoint| checkpoint.state.len() as u64).sum()
     }

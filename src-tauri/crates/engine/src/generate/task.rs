@@ -2,7 +2,7 @@
 
 use super::{Event, FinishReason, Job, Summary, Timings};
 use crate::{
-    llama::{Model, Sampler, Token, log_probabilities},
+    llama::{LogProbability, Model, Token, log_probabilities},
     text::TextStream,
 };
 use std::{
@@ -38,7 +38,6 @@ pub(super) struct Task {
     /// The prompt and the answer so far: what a slot must hold before the next token is chosen.
     pub(super) tokens: Vec<Token>,
     model: Arc<Model>,
-    sampler: Sampler,
     text: TextStream,
     /// Of tokens whose text is still held back.
     reports: Vec<TokenReport>,
@@ -50,20 +49,18 @@ pub(super) struct Task {
 }
 
 impl Task {
-    pub(super) fn new(model: &Arc<Model>, mut job: Job) -> Result<Self, Error> {
-        let sampler = Sampler::new(Arc::clone(model), &job.sampling, &job.prompt)?;
-        Ok(Self {
+    pub(super) fn new(model: &Arc<Model>, mut job: Job) -> Self {
+        Self {
             tokens: job.prompt.clone(),
             text: TextStream::new(std::mem::take(&mut job.stops)),
             job,
             model: Arc::clone(model),
-            sampler,
             reports: Vec::new(),
             cached: 0,
             predicted: 0,
             started: None,
             prefilled: None,
-        })
+        }
     }
 
     pub(super) fn is_cancelled(&self) -> bool {
@@ -89,7 +86,7 @@ impl Task {
         if self.is_at_limit() {
             return Ok(Next::End(FinishReason::Length));
         }
-        let token = self.sampler.sample(logits)?;
+        let token = self.job.sampler.sample(logits)?;
         self.predicted += 1;
         if !self.job.ignore_eos && self.model.is_end(token) {
             return Ok(Next::End(FinishReason::Stop));
@@ -119,7 +116,7 @@ impl Task {
 
     fn report(&mut self, logits: &[f32], token: Token, top: usize) {
         let (chosen, top) = log_probabilities(logits, token, top);
-        let candidate = |one: crate::llama::LogProbability| {
+        let candidate = |one: LogProbability| {
             let mut bytes = Vec::new();
             self.model.append_piece(one.token, true, &mut bytes);
             Candidate {

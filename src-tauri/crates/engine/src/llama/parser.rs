@@ -53,14 +53,19 @@ unsafe impl Send for AnswerParser {}
 unsafe impl Sync for AnswerParser {}
 
 impl AnswerParser {
-    pub(crate) fn of(prompt: &Prompt) -> Result<Self, Error> {
+    /// `None` if all of the answer is text.
+    pub(crate) fn of(prompt: &Prompt) -> Result<Option<Self>, Error> {
+        if prompt.is_plain() {
+            return Ok(None);
+        }
         let spec = serde_json::to_string(prompt)
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
         let spec = c_string(&spec)?;
         let mut error = ptr::null_mut();
         // SAFETY: the spec is NUL-terminated; `error` receives a string that we own.
         let raw = unsafe { tierbar_parser_new(spec.as_ptr(), &raw mut error) };
-        NonNull::new(raw).map(Self).ok_or_else(|| {
+        let made = NonNull::new(raw).map(Self);
+        made.map(Some).ok_or_else(|| {
             let reason = take(error).unwrap_or_default();
             Error::new(
                 Code::Internal,

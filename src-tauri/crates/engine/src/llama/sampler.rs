@@ -35,8 +35,6 @@ pub(crate) struct Sampling {
     pub(crate) mirostat: Mirostat,
     pub(crate) seed: u32,
     pub(crate) logit_bias: Vec<(Token, f32)>,
-    /// Grammar and thinking budget, as a JSON object that the shim reads; empty for none.
-    pub(crate) constraint: String,
 }
 
 /// Don't-repeat-yourself: <https://github.com/oobabooga/text-generation-webui/pull/5677>.
@@ -102,7 +100,6 @@ impl Default for Sampling {
             mirostat: Mirostat::default(),
             seed: RANDOM_SEED,
             logit_bias: Vec::new(),
-            constraint: String::new(),
         }
     }
 }
@@ -113,7 +110,6 @@ impl Sampling {
         self.temperature <= 0.0
             && self.mirostat.version == 0
             && self.logit_bias.is_empty()
-            && self.constraint.is_empty()
             && !self.penalizes()
             && !self.dries()
     }
@@ -311,23 +307,25 @@ impl Chain {
 }
 
 impl Sampler {
-    /// `prompt`: what the answer continues, for the penalties.
+    /// `constraint`: grammar and thinking budget, as a JSON object that the shim reads; empty for none. `prompt`: what the
+    /// answer continues, for the penalties.
     pub(crate) fn new(
         model: Arc<Model>,
         sampling: &Sampling,
+        constraint: &str,
         prompt: &[Token],
     ) -> Result<Self, Error> {
         let chain = Chain::new()?;
         let mut sampler = Self {
             chain: chain.0,
             constraint: None,
-            greedy: sampling.is_plain_greedy(),
+            greedy: constraint.is_empty() && sampling.is_plain_greedy(),
             candidates: Vec::new(),
             _model: Arc::clone(&model),
         };
         chain.build(&model, sampling);
-        if !sampling.constraint.is_empty() {
-            sampler.constraint = Some(Constraint::new(&model, &sampling.constraint)?);
+        if !constraint.is_empty() {
+            sampler.constraint = Some(Constraint::new(&model, constraint)?);
         }
         for &token in &prompt[prompt.len().saturating_sub(sampling.looks_back())..] {
             // SAFETY: the chain is live.
@@ -451,21 +449,24 @@ pub(crate) fn log_probabilities(
         reason = "a logarithm of at most the vocabulary's size"
     )]
     let whole = greatest + sum.ln() as f32;
+    let logit = |token: Token| {
+        let at = usize::try_from(token).ok();
+        let known = at.and_then(|at| logits.get(at));
+        known.copied().unwrap_or(f32::NEG_INFINITY)
+    };
     let of = |token: Token| LogProbability {
         token,
-        value: usize::try_from(token)
-            .ok()
-            .and_then(|at| logits.get(at))
-            .map_or(f32::NEG_INFINITY, |logit| logit - whole),
+        value: logit(token) - whole,
     };
-    let mut order: Vec<Token> = (0..).take(logits.len()).collect();
-    let by_value = |a: &Token, b: &Token| of(*b).value.total_cmp(&of(*a).value).then(a.cmp(b));
-    let top = top.min(order.len());
-    if top > 0 && top < order.len() {
-        order.select_nth_unstable_by(top - 1, by_value);
+    let top = top.min(logits.len());
+    if top == 0 {
+        return (of(chosen), Vec::new());
     }
+    let mut order: Vec<Token> = (0..).take(logits.len()).collect();
+    let falling = |a: &Token, b: &Token| logit(*b).total_cmp(&logit(*a)).then(a.cmp(b));
+    order.select_nth_unstable_by(top - 1, falling);
     order.truncate(top);
-    order.sort_unstable_by(by_value);
+    order.sort_unstable_by(falling);
     (of(chosen), order.into_iter().map(of).collect())
 }
 

@@ -93,7 +93,7 @@ fn gemma_4_e2b_keeps_caches_only_in_the_layers_that_own_one() {
         [12_288, 6_528, 3_456]
     );
     assert_eq!((kv.window, kv.state_bytes), (512, 0));
-    assert_eq!(kv.bytes(4096, 512, KvCache::F16) - 4096 * 6_144, 18 << 20);
+    assert_eq!(kv.bytes(4096, KvCache::F16) - 4096 * 6_144, 18 << 20);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn gemma_4_26b_has_kv_heads_by_layer() {
         [204_800, 108_800, 57_600]
     );
     // Two slots' windows of 1024, and 512 cells.
-    assert_eq!(kv.bytes(8192, 512, KvCache::F16) - 8192 * 20_480, 500 << 20);
+    assert_eq!(kv.bytes(8192, KvCache::F16) - 8192 * 20_480, 500 << 20);
 }
 
 fn qwen35(architecture: &'static str, layers: u32, kv_heads: u32) -> Shape {
@@ -238,7 +238,7 @@ fn a_state_costs_the_same_whatever_the_cache_and_the_context() {
     ] {
         for context in [256, 4096, 32_768] {
             assert_eq!(
-                kv.bytes(context, 512, cache),
+                kv.bytes(context, cache),
                 row * u64::from(context) + u64::from(SLOTS) * 65_863_680
             );
         }

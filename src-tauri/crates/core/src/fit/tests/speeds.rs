@@ -18,7 +18,7 @@ fn estimate(model: &ModelAccount, machine: &Machine) -> Option<SpeedEstimate> {
 fn a_dense_model_reads_its_weights_and_half_a_context_for_each_token() {
     let model = accounts::qwen35_9b(5_680_522_464);
     let speed = estimate(&model, &machine(16, None)).unwrap();
-    let cache = model.kv.bytes(2048, 512, KvCache::F16);
+    let cache = model.kv.bytes(2048, KvCache::F16);
     let row = model.embedding_bytes / 248_320;
     assert_eq!(speed.active_bytes, model.dense_bytes + row + cache);
     assert_eq!(speed.paged_bytes, 0);
@@ -35,7 +35,7 @@ fn a_dense_model_reads_its_weights_and_half_a_context_for_each_token() {
 fn a_tied_output_is_read_whole_and_embeddings_per_layer_by_the_row() {
     let tied = accounts::smollm2_135m();
     let speed = estimate(&tied, &machine(16, None)).unwrap();
-    let cache = tied.kv.bytes(2048, 512, KvCache::F16);
+    let cache = tied.kv.bytes(2048, KvCache::F16);
     assert_eq!(
         speed.active_bytes,
         tied.dense_bytes + tied.embedding_bytes + cache
@@ -52,9 +52,8 @@ fn a_tied_output_is_read_whole_and_embeddings_per_layer_by_the_row() {
 fn a_mixture_reads_the_experts_that_a_token_uses() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let speed = estimate(&model, &machine(16, None)).unwrap();
-    let rest = model.dense_bytes
-        + model.embedding_bytes / 248_320
-        + model.kv.bytes(2048, 512, KvCache::F16);
+    let rest =
+        model.dense_bytes + model.embedding_bytes / 248_320 + model.kv.bytes(2048, KvCache::F16);
     assert_eq!(
         speed.active_bytes - rest,
         model.expert_bytes / 256 * 8 + model.expert_bytes % 256 * 8 / 256
