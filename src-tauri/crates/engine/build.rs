@@ -10,6 +10,7 @@ fn main() {
     println!("cargo:rerun-if-env-changed=TIERBAR_SKIP_SHIM");
     // A type check for a Mac from elsewhere has no C++ headers of that system.
     if env::var_os("TIERBAR_SKIP_SHIM").is_some() {
+        println!("cargo:rustc-env=TIERBAR_LLAMA_CPP=unbuilt");
         return;
     }
     let Some(llama_cpp) = vendored_llama_cpp() else {
@@ -18,6 +19,10 @@ fn main() {
              is its pinned version still the one that this build script was written for?"
         );
     };
+    // llama.cpp does not know its own build when it is built from a crate; the crate's folder has its version.
+    let version = llama_cpp.parent().and_then(Path::file_name);
+    let version = version.map_or_else(|| "unknown".into(), |name| name.to_string_lossy());
+    println!("cargo:rustc-env=TIERBAR_LLAMA_CPP={version}");
     cc::Build::new()
         .cpp(true)
         .std("c++17")

@@ -33,6 +33,10 @@ pub enum Code {
     ModelUnsupported,
     /// A tier has the model loaded: it cannot be deleted now.
     ModelInUse,
+    /// No context is saved under this name.
+    ContextUnknown,
+    /// A saved context belongs to another model, template, KV type or version than the one that is to load it.
+    ContextMismatch,
     /// Another program keeps the file: it is used in place and never changed.
     NotOurs,
     /// No such repository, quant or file on the hub.
@@ -89,6 +93,8 @@ impl Code {
             Self::ModelInvalid => "model_invalid",
             Self::ModelUnsupported => "model_unsupported",
             Self::ModelInUse => "model_in_use",
+            Self::ContextUnknown => "context_unknown",
+            Self::ContextMismatch => "context_mismatch",
             Self::NotOurs => "not_ours",
             Self::RepositoryUnknown => "repository_unknown",
             Self::AccessDenied => "access_denied",
@@ -117,14 +123,17 @@ impl Code {
             Self::BadRequest | Self::ContextExceeded | Self::ConfigInvalid => 400,
             Self::Unauthorized => 401,
             Self::Forbidden | Self::AccessDenied => 403,
-            Self::NotFound | Self::ModelUnknown | Self::TierUnknown | Self::RepositoryUnknown => {
-                404
-            }
+            Self::NotFound
+            | Self::ModelUnknown
+            | Self::TierUnknown
+            | Self::RepositoryUnknown
+            | Self::ContextUnknown => 404,
             Self::MethodNotAllowed => 405,
             Self::AlreadyRunning
             | Self::PortTaken
             | Self::Cancelled
             | Self::ModelInUse
+            | Self::ContextMismatch
             | Self::NotOurs => 409,
             Self::PayloadTooLarge => 413,
             Self::Overloaded => 429,

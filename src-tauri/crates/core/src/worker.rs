@@ -1,7 +1,7 @@
 //! The worker's side of the contract: its arguments are the supervisor's, its first line of stdout is this.
 //!
 //! `tierbar-worker --model PATH --socket PATH [--id ID] [--context N] [--slots N] [--kv-cache TYPE] [--threads N]
-//! [--chat-template PATH] [--gpu-layers N] [--mapped]`.
+//! [--contexts DIR] [--chat-template PATH] [--gpu-layers N] [--mapped]`.
 //! It prints exactly one line, ends when its stdin closes and on SIGTERM, and logs to stderr.
 
 use crate::Error;

@@ -12,6 +12,7 @@ use shares::{Pace, shares};
 use slots::Slots;
 use std::{
     collections::VecDeque,
+    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -20,13 +21,41 @@ use std::{
     time::{Duration, Instant},
 };
 use task::{Next, Task};
+use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error, budget::MICRO_BATCH};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// One generation to do.
+/// One thing to do with the context.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prompt: Vec<Token>,
+    /// Reuse what the cache already holds of this prompt.
+    pub(crate) cache_prompt: bool,
+    /// A state on disk that holds more or less of this prompt.
+    pub(crate) saved: Option<SavedState>,
+    pub(crate) goal: Goal,
+    /// Set when the client has gone.
+    pub(crate) cancel: Arc<AtomicBool>,
+    /// Which of its request's answers this is.
+    pub(crate) index: usize,
+    pub(crate) events: UnboundedSender<(usize, Event)>,
+}
+
+/// What a prompt is evaluated for.
+#[derive(Debug)]
+pub(crate) enum Goal {
+    Answer(Box<Answering>),
+    /// To have it in the cache.
+    Hold,
+    /// To have its state written to a file.
+    Save(Draft),
+    /// There is no prompt: what was used last is written to a file.
+    SaveLatest(Draft),
+}
+
+/// How an answer is made.
+#[derive(Debug)]
+pub(crate) struct Answering {
     /// Made by whoever asks: reading a grammar would hold up those that run.
     pub(crate) sampler: Sampler,
     pub(crate) stops: Vec<String>,
@@ -36,15 +65,17 @@ pub(crate) struct Job {
     pub(crate) max_tokens: Option<usize>,
     /// Go on after an end-of-generation token.
     pub(crate) ignore_eos: bool,
-    /// Reuse what the cache already holds of this prompt.
-    pub(crate) cache_prompt: bool,
-    /// Set when the client has gone.
-    pub(crate) cancel: Arc<AtomicBool>,
     /// How many alternatives each token is told with, by probability; `None`: no probabilities.
     pub(crate) log_probabilities: Option<usize>,
-    /// Which of its request's answers this is.
-    pub(crate) index: usize,
-    pub(crate) events: UnboundedSender<(usize, Event)>,
+}
+
+/// A state in a file.
+#[derive(Debug, Clone)]
+pub(crate) struct SavedState {
+    pub(crate) path: PathBuf,
+    pub(crate) tokens: Arc<[Token]>,
+    /// It has been found whole.
+    pub(crate) checked: bool,
 }
 
 #[derive(Debug)]
@@ -54,7 +85,17 @@ pub(crate) enum Event {
         reports: Vec<TokenReport>,
     },
     Done(Summary),
+    /// A state was written.
+    Saved(Written),
     Failed(Error),
+}
+
+/// A state in a file that has no name yet.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) draft: Draft,
+    pub(crate) tokens: usize,
+    pub(crate) bytes: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -204,6 +245,8 @@ struct Share {
     row: Option<usize>,
     /// The slot is marked behind it.
     mark: bool,
+    /// All of its tokens are evaluated then.
+    last: bool,
 }
 
 impl Batching<'_> {
@@ -215,6 +258,12 @@ impl Batching<'_> {
         // Gone while it waited: what the cache holds is worth more to the next one.
         if job.cancel.load(Ordering::Relaxed) {
             count(&self.generations.cancelled);
+            return;
+        }
+        if let Goal::SaveLatest(draft) = job.goal {
+            let written = self.slots.save_latest(draft);
+            let event = written.map_or_else(Event::Failed, Event::Saved);
+            let _gone = job.events.send((job.index, event));
             return;
         }
         self.waiting.push_back(Task::new(self.model, job));
@@ -281,12 +330,20 @@ impl Batching<'_> {
             if !self.running.is_empty() && wanted > self.slots.capacity() {
                 return;
             }
-            let Some(slot) = self.slots.seat(&task.tokens, task.job.cache_prompt) else {
+            let began = Instant::now();
+            let Some(slot) = self.slots.seat(&task.wanted()) else {
                 return;
             };
-            if let Some(mut task) = self.waiting.pop_front() {
-                task.seated(self.slots.held(slot));
-                self.running.push(Running { slot, task });
+            let Some(mut task) = self.waiting.pop_front() else {
+                return;
+            };
+            let held = self.slots.held(slot);
+            task.seated(held, began);
+            let is_held = held == task.tokens.len();
+            self.running.push(Running { slot, task });
+            if is_held {
+                let ended = (self.running.len() - 1, Ok(Next::Held));
+                self.end(vec![ended]);
             }
         }
     }
@@ -354,15 +411,17 @@ impl Batching<'_> {
             }
             let last = tokens == wants[at];
             let pending = &self.pending(running)[..tokens];
+            let output = last && running.task.answers();
             let row = self
                 .slots
-                .push(&mut self.batch, running.slot, pending, last);
+                .push(&mut self.batch, running.slot, pending, output);
             let mark = !last && mark == Some(held + tokens);
             filled.push(Share {
                 at,
                 tokens,
                 row,
                 mark,
+                last,
             });
         }
         filled
@@ -395,7 +454,13 @@ impl Batching<'_> {
             if share.mark {
                 self.slots.mark(*slot);
             }
-            let Some(row) = share.row else { continue };
+            if !share.last {
+                continue;
+            }
+            let Some(row) = share.row else {
+                ended.push((share.at, Ok(Next::Held)));
+                continue;
+            };
             let capacity = self.slots.capacity();
             let next = self
                 .slots
@@ -404,23 +469,32 @@ impl Batching<'_> {
                 .and_then(|logits| task.choose(logits, capacity));
             match next {
                 Ok(Next::Token) => {}
-                Ok(Next::End(reason)) => ended.push((share.at, Ok(reason))),
-                Err(error) => ended.push((share.at, Err(error))),
+                end => ended.push((share.at, end)),
             }
         }
+        self.end(ended);
+    }
+
+    /// Takes those out that have ended, by their places in order.
+    fn end(&mut self, ended: Vec<(usize, Result<Next, Error>)>) {
         let mut told = Vec::new();
         for (at, end) in ended.into_iter().rev() {
-            let Running { slot, task } = self.running.remove(at);
+            let Running { slot, mut task } = self.running.remove(at);
+            let saved = task.draft().map(|draft| self.slots.save(slot, draft));
             self.slots.leave(slot);
-            told.push((task, end));
+            told.push((task, end, saved));
         }
         // Whoever hears of an end finds it counted.
         self.count_running();
-        for (task, end) in told {
-            match end {
-                Ok(reason) => {
+        for (task, end, saved) in told {
+            let ended = match (end, saved) {
+                (Err(error), _) | (_, Some(Err(error))) => Err(error),
+                (Ok(end), saved) => Ok((end, saved.and_then(Result::ok))),
+            };
+            match ended {
+                Ok((end, written)) => {
                     count(&self.generations.done);
-                    task.finish(reason);
+                    task.finish(end.reason(), written);
                 }
                 Err(error) => {
                     count(&self.generations.failed);

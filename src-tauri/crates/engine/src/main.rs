@@ -7,12 +7,14 @@ mod generate;
 mod llama;
 mod platform;
 mod request;
+mod saves;
 mod serve;
 mod text;
 
 use clap::Parser;
 use generate::Generations;
 use llama::{Backend, ChatTemplate, Context, ContextParams, Model, Weights};
+use saves::Saves;
 use serve::Engine;
 use std::{
     fs,
@@ -22,12 +24,14 @@ use std::{
     process::ExitCode,
     sync::{Arc, mpsc},
 };
+use tierbar_contexts::{Contexts, Key, fingerprint, text_hash};
 use tierbar_core::{
-    Code, Error,
+    Code, Error, ModelId,
     budget::SLOTS,
     config::KvCache,
     worker::{Handshake, PROTOCOL, Ready},
 };
+use tierbar_gguf::split_of;
 use tokio::net::UnixListener;
 
 /// Requests that may wait for the one that runs.
@@ -61,6 +65,9 @@ struct Args {
     /// Threads to compute with, at most one per core; 0 takes the fast cores and leaves one core free
     #[arg(long, default_value_t = 0)]
     threads: u16,
+    /// The folder of saved contexts, made when one is saved; none are kept without it
+    #[arg(long)]
+    contexts: Option<PathBuf>,
     /// A Jinja chat template to use in place of the model's own
     #[arg(long)]
     chat_template: Option<PathBuf>,
@@ -142,12 +149,18 @@ fn serve(args: &Args) -> Result<(), Error> {
         || "model".into(),
         |stem| stem.to_string_lossy().into_owned(),
     );
+    let id = args.id.clone().unwrap_or(stem);
+    let saves = args
+        .contexts
+        .as_ref()
+        .map(|folder| saves(args, folder, &model, given.as_deref(), &id))
+        .transpose()?;
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let generations = Arc::new(Generations::default());
     let engine = Engine {
         template,
         jobs,
-        id: args.id.clone().unwrap_or(stem),
+        id,
         path: args.model.display().to_string(),
         context_tokens: context.capacity(),
         slots: args.slots,
@@ -156,6 +169,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         memory: context.memory(),
         generations: Arc::clone(&generations),
         model: Arc::clone(&model),
+        saves,
     };
     let ready = Ready {
         protocol: PROTOCOL,
@@ -175,6 +189,30 @@ fn serve(args: &Args) -> Result<(), Error> {
     runtime.block_on(listen(args, ready, Arc::new(engine)))?;
     drop(backend);
     Ok(())
+}
+
+fn saves(
+    args: &Args,
+    folder: &Path,
+    model: &Model,
+    template: Option<&str>,
+    id: &str,
+) -> Result<Arc<Saves>, Error> {
+    let name = args.model.to_string_lossy();
+    let parts = split_of(&name).map_or_else(
+        || vec![args.model.clone()],
+        |split| split.parts().map(PathBuf::from).collect(),
+    );
+    let fingerprint = fingerprint(parts.iter().map(PathBuf::as_path))
+        .map_err(|error| internal("the model could not be read again", &error))?;
+    let key = Key {
+        model: fingerprint,
+        template: text_hash(template.unwrap_or(&model.chat_template())),
+        kv_cache: args.kv_cache,
+        engine: env!("TIERBAR_LLAMA_CPP").to_owned(),
+    };
+    let contexts = Contexts::new(folder.to_owned());
+    Ok(Arc::new(Saves::new(contexts, key, ModelId(id.to_owned()))))
 }
 
 fn read_template(path: &Path) -> Result<String, Error> {

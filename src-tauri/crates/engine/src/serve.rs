@@ -1,12 +1,14 @@
 //! The worker's HTTP surface: OpenAI's inference calls and a few of llama-server's.
 
 mod answer;
+mod contexts;
 mod reader;
 
 use crate::{
-    generate::{Event, Generations, Job, check_fits},
+    generate::{Answering, Event, Generations, Goal, Job, check_fits},
     llama::{AnswerParser, ChatTemplate, Interrupt, Model, Sampler, Token},
     request::{ChatRequest, CompletionRequest, Options, PromptInput},
+    saves::Saves,
 };
 use answer::{Answer, Kind};
 use axum::{
@@ -47,6 +49,8 @@ pub(crate) struct Engine {
     pub(crate) interrupt: Arc<Interrupt>,
     pub(crate) memory: Memory,
     pub(crate) generations: Arc<Generations>,
+    /// If there is a folder for them.
+    pub(crate) saves: Option<Arc<Saves>>,
 }
 
 pub(crate) fn router(engine: Arc<Engine>) -> Router {
@@ -57,6 +61,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
         .route("/apply-template", post(apply_template))
         .route("/v1/chat/completions", post(chat))
         .route("/v1/completions", post(completion))
+        .merge(contexts::routes())
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(engine)
 }
@@ -275,16 +280,20 @@ async fn start(
         for (index, (prompt, answer)) in each.enumerate() {
             let sampling = sampling.clone().of_answer(answer);
             let model = Arc::clone(&queue.model);
-            queue.queue(Job {
-                prompt: prompt.clone(),
+            let answering = Answering {
                 sampler: Sampler::new(model, &sampling, &wanted.constraint, prompt)?,
                 stops: stops.clone(),
                 shown: wanted.shown.clone(),
                 max_tokens,
                 ignore_eos,
-                cache_prompt,
-                cancel: Arc::clone(&cancel),
                 log_probabilities,
+            };
+            queue.queue(Job {
+                prompt: prompt.clone(),
+                cache_prompt,
+                saved: queue.saves.as_ref().and_then(|saves| saves.find(prompt)),
+                goal: Goal::Answer(Box::new(answering)),
+                cancel: Arc::clone(&cancel),
                 index,
                 events: events.clone(),
             })?;
@@ -343,7 +352,7 @@ impl Running {
             (0, Event::Failed(Error::new(Code::WorkerCrashed, ended)))
         });
         match event {
-            Event::Text { .. } => {}
+            Event::Text { .. } | Event::Saved(_) => {}
             Event::Done(_) => self.left -= 1,
             // One that fails takes the others along.
             Event::Failed(_) => self.left = 0,

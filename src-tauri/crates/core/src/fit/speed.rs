@@ -1,12 +1,7 @@
 //! How fast a model should decode, from what one token reads.
 
 use super::{LineKind, SpeedEstimate};
-use crate::{
-    budget::LoadPlan,
-    config::KvCache,
-    fit::Machine,
-    model::ModelAccount,
-};
+use crate::{budget::LoadPlan, config::KvCache, fit::Machine, model::ModelAccount};
 
 /// Of the memory's bandwidth, as all cores but one read it, decoding uses from a part to nearly all. Published runs of
 /// llama.cpp on Apple's chips, in parts of the nominal bandwidth: Llama 3.1 8B in Q4_K_M 0.57 (M1 Max, 46.2 tokens/s) and

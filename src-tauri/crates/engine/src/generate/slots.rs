@@ -1,11 +1,35 @@
 //! The context's sequences: what each holds, and how much of it a new prompt can use.
 
+use super::{SavedState, Written};
 use crate::llama::{Batch, Context, Decoded, Model, Sequence, Token};
 use std::{cmp::Reverse, sync::Arc};
-use tierbar_core::{Error, budget::CHECKPOINT_BYTES};
+use tierbar_contexts::{Draft, is_whole};
+use tierbar_core::{Code, Error, budget::CHECKPOINT_BYTES};
 
 /// Less of a shared beginning is not worth another conversation's cache: one part in so many of the prompt.
 const WORTH: usize = 10;
+/// A file is not read for fewer tokens than these.
+const LEAST_RESTORED: usize = 32;
+
+/// What a slot is looked for.
+#[derive(Debug)]
+pub(super) struct Wanted<'a> {
+    pub(super) tokens: &'a [Token],
+    /// Whether what is held may be used.
+    pub(super) reuse: bool,
+    pub(super) saved: Option<&'a SavedState>,
+    /// The logits of the last token are wanted: it has to be evaluated.
+    pub(super) answers: bool,
+}
+
+impl Wanted<'_> {
+    /// How many of the tokens can be taken from these.
+    fn shared(&self, held: &[Token]) -> usize {
+        let same = held.iter().zip(self.tokens);
+        let shared = same.take_while(|(held, asked)| held == asked).count();
+        shared.min(self.tokens.len().saturating_sub(self.answers.into()))
+    }
+}
 
 /// A sequence and the tokens that it holds.
 #[derive(Debug)]
@@ -78,9 +102,10 @@ impl Slots {
     }
 
     /// Takes an idle slot for the tokens. What it holds afterwards is a beginning of them, as long as can be, and without
-    /// their last: its logits are wanted. `reuse`: false for none of it.
-    pub(super) fn seat(&mut self, tokens: &[Token], reuse: bool) -> Option<usize> {
-        let usable = |at: usize| if reuse { self.usable(at, tokens) } else { 0 };
+    /// their last if that is wanted so.
+    pub(super) fn seat(&mut self, wanted: &Wanted<'_>) -> Option<usize> {
+        let Wanted { tokens, reuse, .. } = *wanted;
+        let usable = |at: usize| if reuse { self.usable(at, wanted) } else { 0 };
         let idle = (0..self.slots.len()).filter(|&at| !self.slots[at].busy);
         let rank = |at: usize| {
             let usable = usable(at);
@@ -96,10 +121,13 @@ impl Slots {
         let own = usable(chosen);
         let lender = (0..self.slots.len())
             .filter(|&at| reuse && !self.forgets && at != chosen)
-            .map(|at| (self.usable(at, tokens), at))
+            .map(|at| (self.usable(at, wanted), at))
             .max()
             .filter(|(shared, _)| *shared > own);
-        if let Some((shared, lender)) = lender {
+        let live = lender.map_or(own, |(shared, _)| shared);
+        if self.restore(chosen, wanted, live) {
+            // All that can be had is there.
+        } else if let Some((shared, lender)) = lender {
             self.clear(chosen);
             self.context
                 .share(sequence(lender), sequence(chosen), shared);
@@ -136,16 +164,71 @@ impl Slots {
     }
 
     /// How many of the tokens the slot holds and can go on from.
-    fn usable(&self, at: usize, tokens: &[Token]) -> usize {
+    fn usable(&self, at: usize, wanted: &Wanted<'_>) -> usize {
         let slot = &self.slots[at];
-        let same = slot.held.iter().zip(tokens);
-        let shared = same.take_while(|(held, asked)| held == asked).count();
-        let shared = shared.min(tokens.len().saturating_sub(1));
+        let shared = wanted.shared(&slot.held);
         if !self.forgets || self.context.can_truncate(sequence(at), shared) {
             return shared;
         }
         let at_checkpoint = slot.checkpoints.iter().map(|checkpoint| checkpoint.tokens);
         at_checkpoint.filter(|&at| at <= shared).max().unwrap_or(0)
+    }
+
+    /// Fills the slot from a file, if that gives more than the `live` tokens that are in memory. A file that cannot be read
+    /// costs no more than the time: the prompt is evaluated then.
+    fn restore(&mut self, at: usize, wanted: &Wanted<'_>, live: usize) -> bool {
+        let Some(saved) = wanted.saved.filter(|_| wanted.reuse) else {
+            return false;
+        };
+        let shared = wanted.shared(&saved.tokens);
+        let whole = shared == saved.tokens.len();
+        if shared < live + LEAST_RESTORED || (self.forgets && !whole) {
+            return false;
+        }
+        self.clear(at);
+        while !self.has_room(saved.tokens.len()) {
+            if !self.evict() {
+                return false;
+            }
+        }
+        let whole = saved.checked || is_whole(&saved.path).unwrap_or(false);
+        if !whole
+            || !self
+                .context
+                .restore(sequence(at), &saved.path, &saved.tokens)
+        {
+            tracing::warn!("{} could not be restored", saved.path.display());
+            self.clear(at);
+            return false;
+        }
+        self.slots[at].held = saved.tokens.to_vec();
+        self.rewind(at, shared);
+        !self.slots[at].held.is_empty()
+    }
+
+    /// Writes what the slot holds.
+    pub(super) fn save(&mut self, at: usize, draft: Draft) -> Result<Written, Error> {
+        draft.check_room(self.context.state_bytes(sequence(at)))?;
+        let tokens = &self.slots[at].held;
+        let bytes = self.context.save(sequence(at), draft.path(), tokens)?;
+        Ok(Written {
+            tokens: tokens.len(),
+            bytes,
+            draft,
+        })
+    }
+
+    /// Writes what the idle slot holds that was used last.
+    pub(super) fn save_latest(&mut self, draft: Draft) -> Result<Written, Error> {
+        let idle = |at: &usize| !self.slots[*at].busy && !self.slots[*at].held.is_empty();
+        let latest = (0..self.slots.len())
+            .filter(idle)
+            .max_by_key(|&at| self.slots[at].used);
+        let latest = latest.ok_or_else(|| {
+            Error::new(Code::BadRequest, "there is no conversation to save")
+                .hint("send `messages` or a `prompt`, or save after an answer")
+        })?;
+        self.save(latest, draft)
     }
 
     /// Goes back to the first `keep` tokens, or to fewer.

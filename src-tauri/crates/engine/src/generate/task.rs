@@ -1,6 +1,6 @@
 //! One generation: its tokens so far, how it chooses the next, and what its client is told.
 
-use super::{Event, FinishReason, Job, Summary, Timings};
+use super::{Answering, Event, FinishReason, Goal, Job, Summary, Timings, Written, slots::Wanted};
 use crate::{
     llama::{LogProbability, Model, Token, log_probabilities},
     text::TextStream,
@@ -9,6 +9,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
     time::Instant,
 };
+use tierbar_contexts::Draft;
 use tierbar_core::Error;
 
 /// A token of an answer as `logprobs` tell it.
@@ -30,6 +31,17 @@ pub(crate) struct Candidate {
 pub(super) enum Next {
     Token,
     End(FinishReason),
+    /// No token is wanted: the prompt is evaluated.
+    Held,
+}
+
+impl Next {
+    pub(super) fn reason(self) -> FinishReason {
+        match self {
+            Self::End(reason) => reason,
+            Self::Token | Self::Held => FinishReason::Length,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -50,9 +62,13 @@ pub(super) struct Task {
 
 impl Task {
     pub(super) fn new(model: &Arc<Model>, mut job: Job) -> Self {
+        let stops = match &mut job.goal {
+            Goal::Answer(answering) => std::mem::take(&mut answering.stops),
+            _ => Vec::new(),
+        };
         Self {
             tokens: job.prompt.clone(),
-            text: TextStream::new(std::mem::take(&mut job.stops)),
+            text: TextStream::new(stops),
             job,
             model: Arc::clone(model),
             reports: Vec::new(),
@@ -67,10 +83,36 @@ impl Task {
         self.job.cancel.load(Ordering::Acquire)
     }
 
-    /// It has a slot that holds so many of its tokens.
-    pub(super) fn seated(&mut self, held: usize) {
+    /// What it wants a slot to hold.
+    pub(super) fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            tokens: &self.tokens,
+            reuse: self.job.cache_prompt,
+            saved: self.job.saved.as_ref(),
+            answers: self.answers(),
+        }
+    }
+
+    /// Whether it wants more than to have its prompt evaluated.
+    pub(super) fn answers(&self) -> bool {
+        matches!(self.job.goal, Goal::Answer(_))
+    }
+
+    /// Where the state goes, if it is to be saved.
+    pub(super) fn draft(&mut self) -> Option<Draft> {
+        match std::mem::replace(&mut self.job.goal, Goal::Hold) {
+            Goal::Save(draft) => Some(draft),
+            goal => {
+                self.job.goal = goal;
+                None
+            }
+        }
+    }
+
+    /// It has a slot that holds so many of its tokens; looking for them began at that time.
+    pub(super) fn seated(&mut self, held: usize, began: Instant) {
         if self.started.is_none() {
-            self.started = Some(Instant::now());
+            self.started = Some(began);
             self.cached = held;
         }
     }
@@ -86,16 +128,27 @@ impl Task {
         if self.is_at_limit() {
             return Ok(Next::End(FinishReason::Length));
         }
-        let token = self.job.sampler.sample(logits)?;
+        let Goal::Answer(answering) = &mut self.job.goal else {
+            return Ok(Next::Held);
+        };
+        let Answering {
+            sampler,
+            shown,
+            ignore_eos,
+            log_probabilities,
+            ..
+        } = &mut **answering;
+        let token = sampler.sample(logits)?;
+        let shown = shown.contains(&token);
+        let (ignore_eos, top) = (*ignore_eos, *log_probabilities);
         self.predicted += 1;
-        if !self.job.ignore_eos && self.model.is_end(token) {
+        if !ignore_eos && self.model.is_end(token) {
             return Ok(Next::End(FinishReason::Stop));
         }
-        if let Some(top) = self.job.log_probabilities {
+        if let Some(top) = top {
             self.report(logits, token, top);
         }
         let mut bytes = Vec::new();
-        let shown = self.job.shown.contains(&token);
         self.model.append_piece(token, shown, &mut bytes);
         let released = self.text.push(&bytes);
         self.send(released.text);
@@ -111,7 +164,13 @@ impl Task {
     }
 
     fn is_at_limit(&self) -> bool {
-        self.job.max_tokens.is_some_and(|max| self.predicted >= max)
+        match &self.job.goal {
+            Goal::Answer(answering) => {
+                let max = answering.max_tokens;
+                max.is_some_and(|max| self.predicted >= max)
+            }
+            _ => true,
+        }
     }
 
     fn report(&mut self, logits: &[f32], token: Token, top: usize) {
@@ -144,11 +203,14 @@ impl Task {
     }
 
     /// The last words, and the figures.
-    pub(super) fn finish(mut self, finish: FinishReason) {
+    pub(super) fn finish(mut self, finish: FinishReason, written: Option<Written>) {
         let text = std::mem::take(&mut self.text).finish();
         let reports = std::mem::take(&mut self.reports);
         if !text.is_empty() || !reports.is_empty() {
             self.tell(Event::Text { text, reports });
+        }
+        if let Some(written) = written {
+            self.tell(Event::Saved(written));
         }
         let now = Instant::now();
         let started = self.started.unwrap_or(now);

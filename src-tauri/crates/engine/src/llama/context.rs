@@ -1,9 +1,11 @@
 //! A context: the KV cache of several sequences, the compute threads, and the evaluation of tokens.
 
-use super::{batch::Batch, model::Model};
+use super::{Token, batch::Batch, model::Model};
 use llama_cpp_sys_2 as sys;
 use std::{
-    ffi::c_void,
+    ffi::{CString, c_void},
+    os::unix::ffi::OsStrExt,
+    path::Path,
     ptr::NonNull,
     sync::{
         Arc,
@@ -286,6 +288,67 @@ impl Context {
         whole
     }
 
+    /// What [`Self::save`] writes, in bytes.
+    pub(crate) fn state_bytes(&mut self, sequence: Sequence) -> u64 {
+        // SAFETY: the context is live.
+        let bytes = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence.into()) };
+        bytes as u64
+    }
+
+    /// Writes the sequence, which holds these tokens, over a file, layer by layer. Answers the file's length.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if it could not be written.
+    pub(crate) fn save(
+        &mut self,
+        sequence: Sequence,
+        path: &Path,
+        tokens: &[Token],
+    ) -> Result<u64, Error> {
+        let written = c_path(path).map_or(0, |name| {
+            // SAFETY: the context is live, the path NUL-terminated, the tokens as many as is said.
+            unsafe {
+                sys::llama_state_seq_save_file(
+                    self.raw.as_ptr(),
+                    name.as_ptr(),
+                    sequence.into(),
+                    tokens.as_ptr(),
+                    tokens.len(),
+                )
+            }
+        });
+        if written > 0 {
+            return Ok(written as u64);
+        }
+        let reason = super::take_error();
+        Err(Error::new(
+            Code::Storage,
+            format!("{} could not be written: {reason}", path.display()),
+        )
+        .hint("is the disk full?"))
+    }
+
+    /// Fills a sequence from a file that [`Self::save`] wrote of these tokens, and that is whole. After `false` the
+    /// sequence holds anything.
+    pub(crate) fn restore(&mut self, sequence: Sequence, path: &Path, tokens: &[Token]) -> bool {
+        let mut found = vec![0; tokens.len()];
+        let mut count = 0;
+        let read = c_path(path).map_or(0, |name| {
+            // SAFETY: the context is live, the path NUL-terminated, the output as long as is said.
+            unsafe {
+                sys::llama_state_seq_load_file(
+                    self.raw.as_ptr(),
+                    name.as_ptr(),
+                    sequence.into(),
+                    found.as_mut_ptr(),
+                    found.len(),
+                    &raw mut count,
+                )
+            }
+        });
+        read > 0 && found == tokens && self.held(sequence) == tokens.len()
+    }
+
     /// The logits of an output, one per token of the vocabulary; `row` is its place in the last batch.
     pub(crate) fn logits(&mut self, row: usize) -> Option<&[f32]> {
         let row = i32::try_from(row).ok()?;
@@ -310,6 +373,10 @@ impl Drop for Context {
             sys::ggml_threadpool_free(self.threadpool.as_ptr());
         }
     }
+}
+
+fn c_path(path: &Path) -> Option<CString> {
+    CString::new(path.as_os_str().as_bytes()).ok()
 }
 
 fn cell_type(kv: KvCache) -> sys::ggml_type {

@@ -3,7 +3,7 @@
 use super::{Token, backend::take_error};
 use llama_cpp_sys_2 as sys;
 use std::{
-    ffi::CString,
+    ffi::{CStr, CString},
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr::{self, NonNull},
@@ -132,6 +132,18 @@ impl Model {
         };
         let written = usize::try_from(written).unwrap_or(0).min(buffer.len() - 1);
         String::from_utf8_lossy(&buffer[..written]).into_owned()
+    }
+
+    /// The template that the model brings; empty if it has none.
+    pub(crate) fn chat_template(&self) -> String {
+        // SAFETY: `raw` is a live model; the text lives as long, and is NUL-terminated.
+        unsafe {
+            let text = sys::llama_model_chat_template(self.raw.as_ptr(), ptr::null());
+            if text.is_null() {
+                return String::new();
+            }
+            CStr::from_ptr(text).to_string_lossy().into_owned()
+        }
     }
 
     pub(crate) fn vocabulary(&self) -> usize {

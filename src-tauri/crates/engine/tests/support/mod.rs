@@ -47,6 +47,8 @@ pub(crate) fn recorded(model: &str) -> Value {
     all[model].clone()
 }
 
+pub(crate) const WORKER: &str = env!("CARGO_BIN_EXE_tierbar-worker");
+
 pub(crate) struct Worker {
     pub(crate) child: Child,
     pub(crate) stdin: Option<ChildStdin>,
@@ -58,9 +60,18 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) async fn start(model: &std::path::Path, extra: &[&str]) -> Self {
+        Self::start_as(Command::new(WORKER), model, extra).await
+    }
+
+    /// The command ends in the worker's program, or runs it with its arguments.
+    pub(crate) async fn start_as(
+        mut command: Command,
+        model: &std::path::Path,
+        extra: &[&str],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("w.sock");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-worker"))
+        let mut child = command
             .arg("--model")
             .arg(model)
             .arg("--socket")

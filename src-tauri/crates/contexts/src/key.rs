@@ -1,0 +1,97 @@
+//! What a state is a state of: it may only be loaded where all of this is the same.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+};
+use tierbar_core::config::KvCache;
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Key {
+    /// [`fingerprint`] of the model's file.
+    pub model: String,
+    /// SHA-256 of the chat template, in hex: with another one the same messages are other tokens.
+    pub template: String,
+    pub kv_cache: KvCache,
+    /// The engine's version: the form of a state may change with it.
+    pub engine: String,
+}
+
+/// In what a state differs from what it is to be loaded into; the first of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Difference {
+    Model,
+    Template,
+    KvCache,
+    Engine,
+}
+
+impl Key {
+    #[must_use]
+    pub fn difference(&self, other: &Self) -> Option<Difference> {
+        [
+            (self.model != other.model, Difference::Model),
+            (self.template != other.template, Difference::Template),
+            (self.kv_cache != other.kv_cache, Difference::KvCache),
+            (self.engine != other.engine, Difference::Engine),
+        ]
+        .into_iter()
+        .find_map(|(differs, what)| differs.then_some(what))
+    }
+}
+
+/// Samples taken of a file.
+const SAMPLES: u64 = 64;
+const SAMPLE_BYTES: usize = 64 << 10;
+
+/// Tells models apart without reading gigabytes: SHA-256, in hex, of each file's length and of 64 pieces of 64 KiB spread
+/// over it, its first and last bytes among them. A finetune differs in all its tensors, and so in nearly all the pieces.
+///
+/// # Errors
+/// What reading them gives.
+pub fn fingerprint<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<String> {
+    let mut digest = Sha256::new();
+    let mut piece = vec![0; SAMPLE_BYTES];
+    for path in files {
+        let mut file = File::open(path)?;
+        let length = file.metadata()?.len();
+        digest.update(length.to_le_bytes());
+        let last = length.saturating_sub(SAMPLE_BYTES as u64);
+        let mut read = None;
+        for sample in 0..SAMPLES {
+            let at = u64::try_from(u128::from(last) * u128::from(sample) / u128::from(SAMPLES - 1))
+                .unwrap_or(last);
+            if read.replace(at) == Some(at) {
+                continue;
+            }
+            file.seek(SeekFrom::Start(at))?;
+            let mut reader = (&mut file).take(SAMPLE_BYTES as u64);
+            let mut filled = 0;
+            loop {
+                match reader.read(&mut piece[filled..])? {
+                    0 => break,
+                    more => filled += more,
+                }
+            }
+            digest.update(&piece[..filled]);
+        }
+    }
+    Ok(hex(&digest.finalize()))
+}
+
+/// SHA-256 of a text, in hex.
+#[must_use]
+pub fn text_hash(text: &str) -> String {
+    hex(&Sha256::digest(text.as_bytes()))
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::new(), |mut hex, byte| {
+        let _infallible = write!(hex, "{byte:02x}");
+        hex
+    })
+}

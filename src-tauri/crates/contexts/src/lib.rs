@@ -1,0 +1,211 @@
+//! Saved contexts: conversations whose KV state lies on disk, so that they go on without being read again.
+//!
+//! One file each, in one folder. The worker writes the state, in llama.cpp's form of a sequence
+//! (`llama_state_seq_save_file`); [`Draft::seal`] adds what it is a state of and a checksum, and only then gives the file
+//! its name: what has a name is whole. The host lists and deletes, the worker reads. No lock is needed: files appear and
+//! go by renaming and unlinking, and whoever has one open keeps it.
+
+mod file;
+mod key;
+
+pub use file::{Draft, is_whole};
+pub use key::{Difference, Key, fingerprint, text_hash};
+
+use serde::{Deserialize, Serialize};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+use tierbar_core::{Code, Error, ModelId};
+
+/// Of a name, in bytes.
+const LONGEST_NAME: usize = 200;
+const ENDING: &str = "context";
+
+/// What is known of a saved context without reading its state.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    pub name: String,
+    /// The model's id when it was saved.
+    pub model: ModelId,
+    /// How many tokens need not be read again.
+    pub tokens: usize,
+    /// Of the whole file.
+    #[serde(default)]
+    pub bytes: u64,
+    /// Seconds since 1970.
+    pub created: u64,
+    pub key: Key,
+}
+
+/// The folder of saved contexts.
+#[derive(Debug, Clone)]
+pub struct Contexts(PathBuf);
+
+impl Contexts {
+    /// The folder need not exist yet.
+    #[must_use]
+    pub fn new(folder: PathBuf) -> Self {
+        Self(folder)
+    }
+
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.0
+    }
+
+    /// Where a context of this name lies, if there is one.
+    #[must_use]
+    pub fn path(&self, name: &str) -> PathBuf {
+        // Any name can be a file's in this way, on any file system.
+        self.0.join(text_hash(name)).with_extension(ENDING)
+    }
+
+    /// All of them, the newest first. A file that is none, or damaged at its end, is passed over.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<Saved>, Error> {
+        let entries = match fs::read_dir(&self.0) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.map_err(|error| storage("cannot read", &self.0, &error))?,
+        };
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let named = paths.filter(|path| path.extension().is_some_and(|end| end == ENDING));
+        // A copy under another file name would be there twice.
+        let mut all: Vec<_> = named
+            .filter_map(|path| file::about(&path).ok().map(|saved| (path, saved)))
+            .filter(|(path, saved)| self.path(&saved.name) == *path)
+            .map(|(_, saved)| saved)
+            .collect();
+        all.sort_by(|a, b| (b.created, &a.name).cmp(&(a.created, &b.name)));
+        Ok(all)
+    }
+
+    /// # Errors
+    /// [`Code::ContextUnknown`] if there is none of this name, [`Code::Corrupt`] if its end is damaged.
+    pub fn get(&self, name: &str) -> Result<Saved, Error> {
+        file::about(&self.path(name)).map_err(|error| self.unread(name, &error))
+    }
+
+    /// The tokens that a context's state holds.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub fn tokens(&self, name: &str) -> Result<Vec<i32>, Error> {
+        file::tokens(&self.path(name)).map_err(|error| self.unread(name, &error))
+    }
+
+    /// Reads the whole file against its checksum.
+    ///
+    /// # Errors
+    /// As [`Self::get`]; [`Code::Corrupt`] for damage anywhere.
+    pub fn check(&self, name: &str) -> Result<(), Error> {
+        match file::is_whole(&self.path(name)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(damaged(name)),
+            Err(error) => Err(self.unread(name, &error)),
+        }
+    }
+
+    /// # Errors
+    /// [`Code::ContextUnknown`] if there is none of this name, [`Code::Storage`] if it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.path(name);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(self.unknown(name)),
+            removed => removed.map_err(|error| storage("cannot remove", &path, &error)),
+        }
+    }
+
+    /// Begins a context: a file without a name to write the state to. It is removed unless it is sealed.
+    ///
+    /// # Errors
+    /// [`Code::BadRequest`] for a name that cannot be, [`Code::Storage`] if the folder cannot be written.
+    pub fn draft(&self, name: &str) -> Result<Draft, Error> {
+        check_name(name)?;
+        file::private(&self.0)
+            .and_then(|()| Draft::new(&self.0, name, self.path(name)))
+            .map_err(|error| storage("cannot write to", &self.0, &error))
+    }
+
+    /// Removes drafts that nobody finishes any more. Nobody may be writing one.
+    pub fn sweep(&self) {
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            if file::is_draft(&entry.file_name()) {
+                let _gone = fs::remove_file(entry.path());
+            }
+        }
+    }
+
+    /// When the folder's list last changed.
+    #[must_use]
+    pub fn changed(&self) -> Option<SystemTime> {
+        fs::metadata(&self.0)
+            .and_then(|folder| folder.modified())
+            .ok()
+    }
+
+    fn unread(&self, name: &str, error: &io::Error) -> Error {
+        match error.kind() {
+            io::ErrorKind::NotFound => self.unknown(name),
+            io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => damaged(name),
+            _ => storage("cannot read", &self.path(name), error),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let names: Vec<_> = self.list().unwrap_or_default();
+        let names: Vec<_> = names.into_iter().take(20).map(|saved| saved.name).collect();
+        let shown: String = name.chars().take(LONGEST_NAME).collect();
+        let error = Error::new(
+            Code::ContextUnknown,
+            format!("there is no saved context \"{shown}\""),
+        );
+        if names.is_empty() {
+            return error.hint("none is saved yet");
+        }
+        error.hint(format!("saved are: {}", names.join(", ")))
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or(Duration::ZERO)
+        .as_secs()
+}
+
+fn check_name(name: &str) -> Result<(), Error> {
+    let wrong = |why: String| Err(Error::new(Code::BadRequest, why));
+    if name.trim().is_empty() {
+        return wrong("`name` is empty: name the context".into());
+    }
+    if name.len() > LONGEST_NAME {
+        return wrong(format!(
+            "`name` has {} bytes: use at most {LONGEST_NAME}",
+            name.len()
+        ));
+    }
+    if name.chars().any(char::is_control) {
+        return wrong("`name` has control characters: use plain text".into());
+    }
+    Ok(())
+}
+
+fn damaged(name: &str) -> Error {
+    Error::new(
+        Code::Corrupt,
+        format!("the saved context \"{name}\" is damaged"),
+    )
+    .hint("delete it, and save it again")
+}
+
+fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
+    Error::new(Code::Storage, format!("{what} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,174 @@
+use super::*;
+use std::os::unix::fs::PermissionsExt;
+use tierbar_core::config::KvCache;
+
+fn key() -> Key {
+    Key {
+        model: "m".into(),
+        template: "t".into(),
+        kv_cache: KvCache::F16,
+        engine: "e".into(),
+    }
+}
+
+/// A state of three tokens, as llama.cpp begins one.
+fn state() -> Vec<u8> {
+    let words: [u32; 6] = [0x6767_7371, 2, 3, 7, 8, 9];
+    let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    bytes.extend([0xab; 5000]);
+    bytes
+}
+
+fn save(contexts: &Contexts, name: &str) -> Saved {
+    let draft = contexts.draft(name).unwrap();
+    fs::write(draft.path(), state()).unwrap();
+    let written = state().len() as u64;
+    draft
+        .seal(ModelId("small".into()), 3, key(), written)
+        .unwrap()
+}
+
+fn folder() -> (tempfile::TempDir, Contexts) {
+    let home = tempfile::tempdir().unwrap();
+    let contexts = Contexts::new(home.path().join("contexts"));
+    (home, contexts)
+}
+
+#[test]
+fn what_is_saved_is_listed_read_and_removed_by_its_name() {
+    let (_home, contexts) = folder();
+    assert_eq!(contexts.list().unwrap(), []);
+    let name = "Übersicht / notes: 2 🦙";
+    let saved = save(&contexts, name);
+    assert_eq!(contexts.list().unwrap(), std::slice::from_ref(&saved));
+    assert_eq!(contexts.get(name).unwrap(), saved);
+    assert_eq!(contexts.tokens(name).unwrap(), [7, 8, 9]);
+    contexts.check(name).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&contexts.path(name)), 0o600);
+    assert_eq!(mode(contexts.folder()), 0o700);
+    contexts.remove(name).unwrap();
+    let error = contexts.remove(name).unwrap_err();
+    assert_eq!(error.code, Code::ContextUnknown);
+    assert_eq!(contexts.list().unwrap(), []);
+}
+
+#[test]
+fn an_unknown_name_is_answered_with_those_that_exist() {
+    let (_home, contexts) = folder();
+    save(&contexts, "one");
+    let error = contexts.get("two").unwrap_err();
+    assert_eq!(error.code, Code::ContextUnknown);
+    assert_eq!(error.hint.unwrap(), "saved are: one");
+}
+
+#[test]
+fn saving_again_replaces_and_a_draft_that_is_given_up_leaves_nothing() {
+    let (_home, contexts) = folder();
+    save(&contexts, "one");
+    let before = fs::read(contexts.path("one")).unwrap();
+    let draft = contexts.draft("one").unwrap();
+    fs::write(draft.path(), b"half").unwrap();
+    let short = draft.seal(ModelId("small".into()), 3, key(), 5024);
+    assert_eq!(short.unwrap_err().code, Code::Storage);
+    assert_eq!(fs::read(contexts.path("one")).unwrap(), before);
+    save(&contexts, "one");
+    assert_eq!(fs::read_dir(contexts.folder()).unwrap().count(), 1);
+}
+
+#[test]
+fn damage_anywhere_is_seen() {
+    let (_home, contexts) = folder();
+    save(&contexts, "one");
+    let path = contexts.path("one");
+    let whole = fs::read(&path).unwrap();
+    for at in (0..whole.len())
+        .step_by(97)
+        .chain(whole.len() - 60..whole.len())
+    {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x10;
+        fs::write(&path, &damaged).unwrap();
+        assert_eq!(
+            contexts.check("one").unwrap_err().code,
+            Code::Corrupt,
+            "{at}"
+        );
+    }
+    for length in [0, 1, 15, 16, 100, whole.len() - 1] {
+        fs::write(&path, &whole[..length]).unwrap();
+        assert_eq!(
+            contexts.check("one").unwrap_err().code,
+            Code::Corrupt,
+            "{length}"
+        );
+        assert_eq!(contexts.get("one").unwrap_err().code, Code::Corrupt);
+        assert_eq!(contexts.list().unwrap(), []);
+    }
+}
+
+#[test]
+fn drafts_of_a_process_that_was_killed_are_swept() {
+    let (_home, contexts) = folder();
+    save(&contexts, "one");
+    std::mem::forget(contexts.draft("two").unwrap());
+    contexts.sweep();
+    assert_eq!(fs::read_dir(contexts.folder()).unwrap().count(), 1);
+    contexts.get("one").unwrap();
+}
+
+#[test]
+fn names_that_say_nothing_are_refused() {
+    let (_home, contexts) = folder();
+    for name in ["", "  ", "a\nb", &"x".repeat(201)] {
+        assert_eq!(contexts.draft(name).unwrap_err().code, Code::BadRequest);
+    }
+}
+
+#[test]
+fn what_no_volume_has_room_for_is_refused_with_the_figures() {
+    let (home, _) = folder();
+    let draft = Contexts::new(home.path().to_owned()).draft("one").unwrap();
+    draft.check_room(1).unwrap();
+    let error = draft.check_room(1 << 60).unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert_eq!(error.details["needed_bytes"], 1_u64 << 60);
+}
+
+#[test]
+fn a_key_says_what_differs() {
+    assert_eq!(key().difference(&key()), None);
+    let other = |change: fn(&mut Key)| {
+        let mut other = key();
+        change(&mut other);
+        key().difference(&other)
+    };
+    let change = |key: &mut Key| key.model = "x".into();
+    assert_eq!(other(change), Some(Difference::Model));
+    assert_eq!(
+        other(|key| key.template.clear()),
+        Some(Difference::Template)
+    );
+    let change = |key: &mut Key| key.kv_cache = KvCache::Q4_0;
+    assert_eq!(other(change), Some(Difference::KvCache));
+    assert_eq!(other(|key| key.engine.clear()), Some(Difference::Engine));
+}
+
+#[test]
+fn a_fingerprint_tells_files_apart_that_differ_in_length_or_in_a_tensor() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("model");
+    let print = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        fingerprint([path.as_path()]).unwrap()
+    };
+    let mut bytes = vec![1; 10 << 20];
+    let first = print(&bytes);
+    assert_eq!(print(&bytes), first);
+    bytes[5 << 20..6 << 20].fill(2);
+    assert_ne!(print(&bytes), first);
+    bytes[5 << 20..6 << 20].fill(1);
+    bytes.push(1);
+    assert_ne!(print(&bytes), first);
+    assert_ne!(print(&[]), print(&[1]));
+}
