@@ -6,6 +6,7 @@ mod answers;
 mod bad_input;
 mod commands;
 mod configuration;
+mod contexts;
 mod ends;
 mod gpu;
 mod library;

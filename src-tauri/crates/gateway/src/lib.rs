@@ -3,6 +3,7 @@
 
 mod admin;
 mod body;
+mod contexts;
 mod error;
 mod events;
 mod guard;
@@ -23,6 +24,7 @@ pub use token::Token;
 use axum::{Json, Router, middleware, routing::get};
 use serde_json::{Value, json};
 use std::{fmt, net::SocketAddr, path::Path, sync::Arc};
+use tierbar_contexts::Contexts;
 use tierbar_core::{
     Config, Error,
     lease::{BoxFuture, Tiers},
@@ -63,6 +65,7 @@ pub struct Gateway {
     pub models: Arc<dyn Models>,
     pub secrets: Secrets,
     pub store: Store,
+    pub contexts: Contexts,
     pub speed: SpeedMeter,
     pub token: Token,
     /// The address that is listened on.
@@ -76,7 +79,7 @@ impl Gateway {
     pub fn router(self) -> Router {
         let gateway = Arc::new(self);
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
-        let mut inference = openai::routes();
+        let mut inference = openai::routes().merge(contexts::routes());
         if !gateway.address.ip().is_loopback() {
             inference = inference.layer(token());
         }

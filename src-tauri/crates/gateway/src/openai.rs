@@ -1,8 +1,8 @@
 //! The OpenAI dialect: the list of models, and completions relayed to the worker that answers.
 
 mod models;
-mod relay;
-mod route;
+pub(crate) mod relay;
+pub(crate) mod route;
 mod tap;
 
 use crate::Gateway;

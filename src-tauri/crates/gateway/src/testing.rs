@@ -15,6 +15,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 use tempfile::TempDir;
+use tierbar_contexts::Contexts;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
     catalog::{HubModel, HubRepository},
@@ -249,6 +250,7 @@ pub(crate) struct Bench {
     pub(crate) leases: watch::Receiver<usize>,
     pub(crate) speed: SpeedMeter,
     pub(crate) asked: Asked,
+    pub(crate) contexts: Contexts,
     sockets: TempDir,
 }
 
@@ -272,6 +274,7 @@ impl Bench {
         let speed = SpeedMeter::default();
         let asked = Asked::default();
         let home = folder.path().to_owned();
+        let contexts = Contexts::new(home.join("contexts"));
         let gateway = Gateway {
             models: Arc::new(asked.clone()),
             // No environment: what this machine's user has is none of a test's business.
@@ -290,6 +293,7 @@ impl Bench {
                 config: Mutex::new(config),
             }),
             store,
+            contexts: contexts.clone(),
             speed: speed.clone(),
             token: token.clone(),
             address: address.parse().unwrap(),
@@ -304,6 +308,7 @@ impl Bench {
             leases: held,
             speed,
             asked,
+            contexts,
             sockets,
         }
     }

@@ -72,6 +72,11 @@ impl Folder {
         self.0.join("tierbar.db")
     }
 
+    /// Saved contexts.
+    pub(crate) fn contexts(&self) -> PathBuf {
+        self.0.join("contexts")
+    }
+
     /// The speeds of models' last answers.
     pub(crate) fn speeds(&self) -> PathBuf {
         self.0.join("speeds.json")

@@ -16,6 +16,7 @@ use crate::{
 use axum::serve::ListenerExt;
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
+use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine};
 use tierbar_fetch::{Queue, QueueOptions, Web, WebOptions};
 use tierbar_gateway::{Gateway, SpeedMeter, Token};
@@ -88,8 +89,19 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         blocking(move || Ok(models.tiers())).await?
     };
     let source = Arc::clone(&models) as _;
+    let contexts = Contexts::new(folder.contexts());
+    {
+        // No worker runs yet.
+        let contexts = contexts.clone();
+        blocking(move || {
+            contexts.sweep();
+            Ok(())
+        })
+        .await?;
+    }
     let supervisor = Supervisor::start(Options {
         tiers,
+        contexts_dir: Some(folder.contexts()),
         ..Options::new(
             models.budget(),
             source,
@@ -163,6 +175,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         models: Arc::clone(&shared) as _,
         secrets,
         store,
+        contexts,
         speed: speed.clone(),
         token: token.clone(),
         address,

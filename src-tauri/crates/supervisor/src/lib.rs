@@ -79,6 +79,8 @@ pub struct Options {
     pub run_dir: PathBuf,
     /// Folder of `worker-<tier>.log`.
     pub log_dir: PathBuf,
+    /// Folder of saved contexts, for the worker; `None`: it keeps none.
+    pub contexts_dir: Option<PathBuf>,
     /// How long a loading worker may be silent before it is taken for hung.
     pub load_silence: Duration,
     /// How long a worker may take to end after SIGTERM before it is killed.
@@ -111,6 +113,7 @@ impl Options {
             worker,
             run_dir,
             log_dir,
+            contexts_dir: None,
             load_silence: Self::LOAD_SILENCE,
             stop_deadline: Self::STOP_DEADLINE,
             health_period: Self::HEALTH_PERIOD,

@@ -39,6 +39,7 @@ pub(crate) struct Launch {
     pub(crate) spec: LoadSpec,
     pub(crate) socket: PathBuf,
     pub(crate) log: PathBuf,
+    pub(crate) contexts: Option<PathBuf>,
     pub(crate) load_silence: Duration,
     pub(crate) stop_deadline: Duration,
     pub(crate) health_period: Duration,
@@ -110,6 +111,9 @@ impl Launch {
             .args(["--id", spec.model.as_str()])
             .args(["--context", &spec.context.to_string()])
             .args(["--kv-cache", spec.kv_cache.as_str()]);
+        if let Some(contexts) = &self.contexts {
+            command.arg("--contexts").arg(contexts);
+        }
         if spec.threads > 0 {
             command.args(["--threads", &spec.threads.to_string()]);
         }
@@ -377,6 +381,7 @@ mod tests {
             spec,
             socket: "/run/1".into(),
             log: "/logs/fast".into(),
+            contexts: Some("/contexts".into()),
             load_silence: second,
             stop_deadline: second,
             health_period: second,
@@ -393,7 +398,7 @@ mod tests {
         let plain = arguments(|_| {});
         assert_eq!(
             plain.join(" "),
-            "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0"
+            "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0 --contexts /contexts"
         );
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
         assert_eq!(behind(|spec| spec.threads = 3), "--threads 3");

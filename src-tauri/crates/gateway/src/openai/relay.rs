@@ -57,8 +57,18 @@ pub(crate) async fn relay(
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     let wanted: Wanted = body::parse(&body)?;
-    let tiers = gateway.tiers.snapshot();
-    let tier = route::resolve(wanted.model.as_deref(), &tiers)?;
+    let tier = route::resolve(wanted.model.as_deref(), &gateway.tiers.snapshot())?;
+    relay_to(gateway, tier, path, body, wanted.stream == Some(true)).await
+}
+
+/// As [`relay`], to a tier that has been found. `stream`: the answer is to come as events.
+pub(crate) async fn relay_to(
+    gateway: Arc<Gateway>,
+    tier: TierId,
+    path: &'static str,
+    body: Vec<u8>,
+    stream: bool,
+) -> Result<Response, Failure> {
     let job = Job {
         gateway: Arc::clone(&gateway),
         path,
@@ -71,9 +81,9 @@ pub(crate) async fn relay(
     };
     let lease = match timeout(FAST_FAILURE, &mut leasing).await {
         Ok(lease) => lease?,
-        Err(_) if wanted.stream == Some(true) => {
+        Err(_) if stream => {
+            let mut tiers = job.gateway.tiers.snapshot().into_iter();
             let model = tiers
-                .into_iter()
                 .find(|status| status.id == tier)
                 .and_then(|status| status.model);
             return Ok(events(

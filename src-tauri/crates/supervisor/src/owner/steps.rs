@@ -118,6 +118,7 @@ impl Supervisor {
             spec: spec.clone(),
             socket: socket.clone(),
             log: options.log_dir.join(format!("worker-{id}.log")),
+            contexts: options.contexts_dir,
             load_silence: options.load_silence,
             stop_deadline: options.stop_deadline,
             health_period: options.health_period,
