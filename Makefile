@@ -48,7 +48,7 @@ bench-downloads: ## Measure our downloads beside curl and the hub's own client
 
 bench-engine: ## Measure our worker beside upstream's llama-server
 	@bundle/setup run
-	@$(with) cargo build --release --locked -p tierbar-engine
+	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
 	@$(with) tests/bench/engine
 
 setup: ## Install what building and testing need

@@ -225,6 +225,7 @@ mod tests {
             pid: None,
             footprint_bytes: None,
             context_tokens: 4096,
+            loaded_percent: None,
             reason: None,
         });
         Status {

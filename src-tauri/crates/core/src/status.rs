@@ -89,6 +89,8 @@ pub struct TierStatus {
     #[cfg_attr(test, ts(type = "number | null"))]
     pub footprint_bytes: Option<u64>,
     pub context_tokens: u32,
+    /// While the tier starts: percent of its model's weights that are loaded.
+    pub loaded_percent: Option<u8>,
     /// One plain sentence: why the tier failed, was stopped, or is waiting.
     pub reason: Option<String>,
 }

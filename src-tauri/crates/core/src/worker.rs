@@ -1,8 +1,10 @@
 //! The worker's side of the contract: its arguments are the supervisor's, its first line of stdout is this.
 //!
 //! `tierbar-worker --model PATH --socket PATH [--id ID] [--context N] [--slots N] [--kv-cache TYPE] [--threads N]
-//! [--contexts DIR] [--chat-template PATH] [--gpu-layers N] [--mapped]`.
-//! It prints exactly one line, ends when its stdin closes and on SIGTERM, and logs to stderr.
+//! [--contexts DIR] [--chat-template PATH] [--gpu-layers N] [--mapped]
+//! [--lookup] [--draft-model PATH] [--nice N]`.
+//! It prints `loading` lines while it loads and exactly one line of the others, ends when its stdin closes and on
+//! SIGTERM, at any moment, and logs to stderr.
 
 use crate::Error;
 use serde::{Deserialize, Serialize};
@@ -10,10 +12,12 @@ use serde::{Deserialize, Serialize};
 /// Version of the handshake; a worker of another version is refused.
 pub const PROTOCOL: u32 = 1;
 
-/// The first and only line on the worker's stdout. Serving has begun when it says `ready`.
+/// A line on the worker's stdout. Serving has begun when it says `ready`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Handshake {
+    /// Percent of the weights that are loaded.
+    Loading(u8),
     Ready(Ready),
     /// The load failed; the worker exits with status 1 after it.
     Failed(Error),
@@ -33,8 +37,11 @@ pub struct Ready {
 pub struct Memory {
     /// Weights read through the file mapping.
     pub weights_mapped_bytes: u64,
-    /// Weights in memory of the process or of the device.
+    /// Weights in memory of the process: a copy, such as one in a layout that the CPU computes faster with.
     pub weights_bytes: u64,
+    /// Weights in memory of the GPU's.
+    #[serde(default)]
+    pub weights_device_bytes: u64,
     pub kv_bytes: u64,
     pub compute_bytes: u64,
 }

@@ -210,6 +210,7 @@ extern "C" {
 struct tierbar_memory {
     size_t weights_mapped;
     size_t weights;
+    size_t weights_device;
     size_t kv;
     size_t compute;
 };
@@ -331,7 +332,11 @@ void tierbar_memory_breakdown(const llama_context * ctx, tierbar_memory * out) {
     try {
         for (const auto & [type, bytes] : llama_get_memory_breakdown(ctx)) {
             const bool mapped = std::strstr(ggml_backend_buft_name(type), "Mapped") != nullptr;
-            (mapped ? out->weights_mapped : out->weights) += bytes.model;
+            // A layout of the CPU's own is not `host` to ggml, but lies in the process all the same.
+            const ggml_backend_dev_t device = ggml_backend_buft_get_device(type);
+            const bool host = device == nullptr || ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
+            (mapped ? out->weights_mapped : host ? out->weights : out->weights_device) +=
+                bytes.model;
             out->kv += bytes.context;
             out->compute += bytes.compute;
         }

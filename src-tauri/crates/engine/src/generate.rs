@@ -2,14 +2,20 @@
 
 mod shares;
 mod slots;
+mod speculation;
 mod task;
 
+pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
 pub(crate) use task::{Candidate, TokenReport};
 
-use crate::llama::{Batch, Context, Decoded, Interrupt, Model, Sampler, Token};
+use crate::{
+    llama::{Batch, Context, Decoded, Interrupt, Model, Sampler, Token},
+    pause::Pause,
+};
 use serde::Serialize;
 use shares::{Pace, shares};
 use slots::Slots;
+use speculation::Gain;
 use std::{
     collections::VecDeque,
     path::PathBuf,
@@ -125,6 +131,15 @@ pub(crate) struct Timings {
     predicted_ms: f64,
     predicted_per_token_ms: f64,
     predicted_per_second: f64,
+    #[serde(flatten)]
+    drafts: Option<Drafts>,
+}
+
+/// Guessed tokens of one generation.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct Drafts {
+    draft_n: usize,
+    draft_n_accepted: usize,
 }
 
 impl Timings {
@@ -162,6 +177,7 @@ impl Timings {
             predicted_ms,
             predicted_per_token_ms: each(predicted_n, predicted_ms),
             predicted_per_second: rate(predicted_n, predicted_ms),
+            drafts: None,
         }
     }
 }
@@ -174,10 +190,17 @@ pub(crate) struct Generations {
     /// The client went away first.
     cancelled: AtomicU64,
     failed: AtomicU64,
+    /// Tokens that were guessed, and those of them that the model chose too.
+    drafted: AtomicU64,
+    accepted: AtomicU64,
+    /// Guessing rests, since it did not pay.
+    drafting_rests: AtomicBool,
 }
 
 /// Prompts are read at most this far before what is held is marked: a state that only the end has cannot be gone back to.
 const MARK_EVERY: usize = 2048;
+/// How often those are looked for that were cancelled while the engine stands still.
+const CANCEL_PERIOD: Duration = Duration::from_millis(20);
 /// A generation is not begun where it could not write so much beside those that run.
 const HEADROOM: usize = 64;
 
@@ -185,6 +208,8 @@ const HEADROOM: usize = 64;
 pub(crate) fn run(
     model: &Arc<Model>,
     context: Context,
+    drafter: Option<Drafter>,
+    pause: &Pause,
     jobs: &mpsc::Receiver<Job>,
     generations: &Generations,
 ) {
@@ -196,6 +221,9 @@ pub(crate) fn run(
         waiting: VecDeque::new(),
         batch: Batch::default(),
         pace: Pace::default(),
+        pause,
+        drafter,
+        gain: Gain::default(),
         generations,
     };
     loop {
@@ -234,6 +262,9 @@ struct Batching<'a> {
     waiting: VecDeque<Task>,
     batch: Batch,
     pace: Pace,
+    pause: &'a Pause,
+    drafter: Option<Drafter>,
+    gain: Gain,
     generations: &'a Generations,
 }
 
@@ -247,6 +278,8 @@ struct Share {
     mark: bool,
     /// All of its tokens are evaluated then.
     last: bool,
+    /// Guessed tokens that are evaluated behind them, each with a row of its own.
+    draft: Vec<Token>,
 }
 
 impl Batching<'_> {
@@ -272,20 +305,29 @@ impl Batching<'_> {
     /// One evaluation, and the tokens that it gives.
     fn step(&mut self) {
         self.interrupt.arm(self.is_interruptible());
+        while !self.pause.left().is_zero() {
+            self.pause.wait(CANCEL_PERIOD);
+            self.drop_cancelled();
+            if self.is_idle() {
+                return;
+            }
+        }
         self.drop_cancelled();
         self.admit();
         self.make_room();
         self.count_running();
+        let started = Instant::now();
         let shares = self.fill();
         if shares.is_empty() {
             return;
         }
-        let started = Instant::now();
         let decoded = self.slots.decode(&mut self.batch);
         match decoded {
             Ok(Decoded::Done) => {
-                self.pace.observe(self.batch.len(), started.elapsed());
-                self.settle(&shares);
+                let took = started.elapsed();
+                self.pace.observe(self.batch.len(), took);
+                let given = self.settle(&shares);
+                self.judge(&shares, given, took);
             }
             Ok(Decoded::Aborted) => self.recover(&shares),
             Ok(Decoded::NoRoom) => {
@@ -422,9 +464,58 @@ impl Batching<'_> {
                 row,
                 mark,
                 last,
+                draft: Vec::new(),
             });
         }
+        if let [share] = &mut *filled {
+            share.draft = self.draft(share.at);
+            let running = &self.running[share.at];
+            let behind = self.slots.held(running.slot) + share.tokens;
+            let draft = &share.draft;
+            self.slots
+                .push_draft(&mut self.batch, running.slot, behind, draft);
+        }
         filled
+    }
+
+    /// Guesses what follows the only stream's last token.
+    fn draft(&mut self, at: usize) -> Vec<Token> {
+        let Running { slot, task } = &self.running[at];
+        let Some(drafter) = &mut self.drafter else {
+            return Vec::new();
+        };
+        // What a model cannot take back must not be evaluated.
+        if task.is_reading() || self.model.is_recurrent() || !self.gain.pays() {
+            return Vec::new();
+        }
+        let total = self.slots.held(*slot) + 2;
+        let most = (speculation::MOST as usize)
+            .min(self.slots.capacity().saturating_sub(total))
+            .min(task.left().saturating_sub(1));
+        if most == 0 || !self.slots.has_room(most + 1) {
+            return Vec::new();
+        }
+        drafter.draft(&task.tokens, most)
+    }
+
+    /// Learns from a step of one stream whether guessing pays.
+    fn judge(&mut self, shares: &[Share], given: usize, took: Duration) {
+        let [share] = shares else { return };
+        if self.drafter.is_none() || share.tokens > 1 {
+            return;
+        }
+        if share.draft.is_empty() {
+            self.gain.plain(took);
+            return;
+        }
+        self.gain.drafted(given, took);
+        let resting = self.gain.rests();
+        let of = self.generations;
+        of.drafting_rests.store(resting, Ordering::Relaxed);
+        of.drafted
+            .fetch_add(share.draft.len() as u64, Ordering::Relaxed);
+        of.accepted
+            .fetch_add(given.saturating_sub(1) as u64, Ordering::Relaxed);
     }
 
     /// Where the slot is to be marked next while its prompt is read: every so many tokens, and before the prompt's last,
@@ -443,8 +534,10 @@ impl Batching<'_> {
         })
     }
 
-    /// What was evaluated is held, and who has all of its tokens evaluated gets the next one.
-    fn settle(&mut self, shares: &[Share]) {
+    /// What was evaluated is held, and who has all of its tokens evaluated gets the next one, or several if they were
+    /// guessed. Answers how many were chosen.
+    fn settle(&mut self, shares: &[Share]) -> usize {
+        let mut given = 0;
         let mut ended = Vec::new();
         for share in shares {
             let Running { slot, task } = &mut self.running[share.at];
@@ -462,17 +555,33 @@ impl Batching<'_> {
                 continue;
             };
             let capacity = self.slots.capacity();
-            let next = self
-                .slots
-                .logits(row)
-                .ok_or_else(|| Error::new(Code::Internal, "no logits to sample from"))
-                .and_then(|logits| task.choose(logits, capacity));
-            match next {
-                Ok(Next::Token) => {}
-                end => ended.push((share.at, end)),
+            for place in 0..=share.draft.len() {
+                let next = self
+                    .slots
+                    .logits(row + place)
+                    .ok_or_else(|| Error::new(Code::Internal, "no logits to sample from"))
+                    .and_then(|logits| task.choose(logits, capacity));
+                given += 1;
+                let guessed = share.draft.get(place);
+                match next {
+                    Ok(Next::Token) if guessed.is_some() && guessed == task.tokens.last() => {
+                        self.slots.extend(*slot, &share.draft[place..=place]);
+                    }
+                    Ok(Next::Token) => break,
+                    end => {
+                        ended.push((share.at, end));
+                        break;
+                    }
+                }
+            }
+            if !share.draft.is_empty() {
+                task.drafted(share.draft.len(), given - 1);
+                // The guesses that were wrong are taken back.
+                self.slots.recover(*slot);
             }
         }
         self.end(ended);
+        given
     }
 
     /// Takes those out that have ended, by their places in order.

@@ -1,10 +1,11 @@
 //! `tierbar-worker`: one model, one process. Loads a GGUF with llama.cpp and serves it over a Unix socket.
 //!
-//! It prints one handshake line (`core::worker::Handshake`) and lives no longer than its parent: the end of stdin
+//! It prints how far the load is and how it ended (`core::worker::Handshake`), and lives no longer than its parent: the end of stdin
 //! ends it, at any moment, and so does SIGTERM.
 
 mod generate;
 mod llama;
+mod pause;
 mod platform;
 mod request;
 mod saves;
@@ -12,8 +13,9 @@ mod serve;
 mod text;
 
 use clap::Parser;
-use generate::Generations;
-use llama::{Backend, ChatTemplate, Context, ContextParams, Model, Weights};
+use generate::{Drafter, Generations, MOST_DRAFTED};
+use llama::{Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Weights};
+use pause::Pause;
 use saves::Saves;
 use serve::Engine;
 use std::{
@@ -36,6 +38,8 @@ use tokio::net::UnixListener;
 
 /// Requests that may wait for the one that runs.
 const QUEUE: usize = 64;
+/// What a person does comes first; what nobody else wants is ours.
+const NICE: u8 = 5;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -65,9 +69,18 @@ struct Args {
     /// Threads to compute with, at most one per core; 0 takes the fast cores and leaves one core free
     #[arg(long, default_value_t = 0)]
     threads: u16,
+    /// Guess tokens: by what followed the same words before
+    #[arg(long, conflicts_with = "draft_model")]
+    lookup: bool,
+    /// Guess tokens: by a smaller GGUF model of the same vocabulary
+    #[arg(long)]
+    draft_model: Option<PathBuf>,
     /// The folder of saved contexts, made when one is saved; none are kept without it
     #[arg(long)]
     contexts: Option<PathBuf>,
+    /// How far it gives way to other programs, from 0 for not at all to 19
+    #[arg(long, default_value_t = NICE, value_parser = clap::value_parser!(u8).range(..=19))]
+    nice: u8,
     /// A Jinja chat template to use in place of the model's own
     #[arg(long)]
     chat_template: Option<PathBuf>,
@@ -81,6 +94,8 @@ struct Args {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    // Before there are threads, which take over what they are begun with.
+    platform::give_way(args.nice);
     end_with_parent(args.socket.clone());
     match serve(&args) {
         Ok(()) => ExitCode::SUCCESS,
@@ -106,7 +121,7 @@ fn leave(socket: &Path) -> ! {
     platform::exit_now(0)
 }
 
-/// Prints the one line that the parent waits for. A parent that has gone is seen on stdin.
+/// Prints a line that the parent waits for. A parent that has gone is seen on stdin.
 fn announce(handshake: &Handshake) {
     if let Ok(line) = serde_json::to_string(handshake) {
         let mut stdout = std::io::stdout().lock();
@@ -127,18 +142,24 @@ fn serve(args: &Args) -> Result<(), Error> {
         gpu_layers: args.gpu_layers,
         mapped: args.mapped,
     };
-    let model = Arc::new(Model::load(&args.model, weights)?);
+    let model = Arc::new(Model::load(&args.model, weights, &|percent| {
+        announce(&Handshake::Loading(percent));
+    })?);
     let threads = platform::compute_threads(args.threads);
-    let context = Context::new(
-        Arc::clone(&model),
-        ContextParams {
-            tokens: args.context.min(model.context_train()),
-            sequences: args.slots,
-            kv_cache: args.kv_cache,
-            threads,
-            gpu_takes_over: args.gpu_layers.is_none(),
-        },
-    )?;
+    let guesses = args.lookup || args.draft_model.is_some();
+    let params = ContextParams {
+        tokens: args.context.min(model.context_train()),
+        sequences: args.slots,
+        outputs: u32::from(args.slots) + if guesses { MOST_DRAFTED } else { 0 },
+        kv_cache: args.kv_cache,
+        threads,
+        gpu_takes_over: args.gpu_layers.is_none(),
+    };
+    let context = Context::new(Arc::clone(&model), params)?;
+    let drafter = match &args.draft_model {
+        Some(path) => Some(draft_model(path, weights, params, &model)?),
+        None => args.lookup.then_some(Drafter::Lookup),
+    };
     let given = args
         .chat_template
         .as_deref()
@@ -157,6 +178,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         .transpose()?;
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let generations = Arc::new(Generations::default());
+    let pause = Arc::new(Pause::default());
     let engine = Engine {
         template,
         jobs,
@@ -170,6 +192,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         generations: Arc::clone(&generations),
         model: Arc::clone(&model),
         saves,
+        pause: Arc::clone(&pause),
     };
     let ready = Ready {
         protocol: PROTOCOL,
@@ -179,7 +202,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     };
     std::thread::Builder::new()
         .name("engine".into())
-        .spawn(move || generate::run(&model, context, &queue, &generations))
+        .spawn(move || generate::run(&model, context, drafter, &pause, &queue, &generations))
         .map_err(|error| internal("the engine's thread did not start", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -189,6 +212,23 @@ fn serve(args: &Args) -> Result<(), Error> {
     runtime.block_on(listen(args, ready, Arc::new(engine)))?;
     drop(backend);
     Ok(())
+}
+
+fn draft_model(
+    path: &Path,
+    weights: Weights,
+    params: ContextParams,
+    large: &Model,
+) -> Result<Drafter, Error> {
+    let small = Arc::new(Model::load(path, weights, &|_| ())?);
+    let params = ContextParams {
+        sequences: 1,
+        outputs: 1,
+        ..params
+    };
+    let context = Context::new(Arc::clone(&small), params)?;
+    let model = DraftModel::new(context, &small, large)?;
+    Ok(Drafter::Model(Box::new(model)))
 }
 
 fn saves(

@@ -1,4 +1,4 @@
-//! What differs between systems: which cores compute, and how to end at once.
+//! What differs between systems: which cores compute, how to give way, and how to end at once.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -10,17 +10,23 @@ use linux as system;
 #[cfg(target_os = "macos")]
 use macos as system;
 
-/// Threads to compute with: what was asked for, as far as there are cores. For 0 the fast cores, and never all of them,
-/// so that the desktop keeps one.
+/// Threads to compute with: what was asked for, or the fast cores for 0, and never all, so that the desktop keeps one.
 pub(crate) fn compute_threads(asked: u16) -> u16 {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = match usize::from(asked) {
-        0 => system::fast_cores()
-            .unwrap_or(available)
-            .min(available.saturating_sub(1)),
-        asked => asked.min(available),
+    let wanted = match usize::from(asked) {
+        0 => system::fast_cores().unwrap_or(available),
+        asked => asked,
     };
+    let threads = wanted.min(available.saturating_sub(1));
     u16::try_from(threads.max(1)).unwrap_or(1)
+}
+
+/// Has the system prefer other programs, so far as that many steps of `nice` do. For the calling thread and those that it
+/// begins.
+pub(crate) fn give_way(steps: u8) {
+    // What keeps it from that, such as a limit, is no reason not to run.
+    let _refused = rustix::process::nice(steps.into());
+    system::give_way();
 }
 
 /// Ends the process without running C++ destructors, which would pull llama.cpp's globals from under its threads.

@@ -7,6 +7,7 @@ mod reader;
 use crate::{
     generate::{Answering, Event, Generations, Goal, Job, check_fits},
     llama::{AnswerParser, ChatTemplate, Interrupt, Model, Sampler, Token},
+    pause::Pause,
     request::{ChatRequest, CompletionRequest, Options, PromptInput},
     saves::Saves,
 };
@@ -21,16 +22,21 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-    mpsc,
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
 };
 use tierbar_core::{Code, Error, worker::Memory};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 /// Of one request.
 const MOST_PROMPTS: usize = 64;
+/// Whoever asks for more asks again: a host that has died must not leave its worker still.
+const LONGEST_YIELD: Duration = Duration::from_secs(60);
 /// A prompt of a million tokens is a few megabytes; a body beyond this is not a prompt.
 const MAX_BODY: usize = 32 << 20;
 
@@ -51,12 +57,14 @@ pub(crate) struct Engine {
     pub(crate) generations: Arc<Generations>,
     /// If there is a folder for them.
     pub(crate) saves: Option<Arc<Saves>>,
+    pub(crate) pause: Arc<Pause>,
 }
 
 pub(crate) fn router(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/health", get(async || Json(json!({"status": "ok"}))))
         .route("/props", get(props))
+        .route("/yield", post(stand_still))
         .route("/tokenize", post(tokenize))
         .route("/apply-template", post(apply_template))
         .route("/v1/chat/completions", post(chat))
@@ -94,9 +102,34 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "total_slots": engine.slots,
         "threads": engine.threads,
         "memory": engine.memory,
+        "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
         "default_generation_settings": {"n_ctx": engine.context_tokens},
     }))
+}
+
+#[derive(Deserialize)]
+struct YieldRequest {
+    seconds: f64,
+}
+
+/// Stands still for so long, from the next moment on, and goes on then where it was. A new call counts from its own
+/// moment; 0 ends it.
+async fn stand_still(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+    let YieldRequest { seconds } = read(&body)?;
+    let length = Duration::try_from_secs_f64(seconds)
+        .ok()
+        .filter(|length| *length <= LONGEST_YIELD)
+        .ok_or_else(|| {
+            let longest = LONGEST_YIELD.as_secs();
+            let message = format!("`seconds` is {seconds}: send 0 to {longest}");
+            Error::new(Code::BadRequest, message)
+        })?;
+    engine.pause.set(length);
+    if !length.is_zero() {
+        engine.interrupt.ask();
+    }
+    Ok(Json(json!({"seconds": seconds})))
 }
 
 #[derive(Deserialize)]

@@ -38,6 +38,7 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
         pid: None,
         footprint_bytes: None,
         context_tokens: 4096,
+        loaded_percent: None,
         reason: None,
     }
 }

@@ -305,6 +305,7 @@ impl Supervisor {
         };
         match report {
             Report::Spawned(pid) => running.pid = Some(pid),
+            Report::Loading(percent) => running.loaded_percent = Some(percent),
             Report::Ready(_) if running.phase != Phase::Starting => {}
             Report::Ready(ready) => {
                 running.phase = Phase::Ready;

@@ -1,11 +1,13 @@
 //! One worker process, from its spawn to its end. The task here owns the child and reports; it decides nothing.
 
+mod cause;
 mod exit;
 mod handshake;
 mod health;
 mod log;
 
 use crate::LoadSpec;
+use cause::Cause;
 use handshake::Unready;
 use log::LastWords;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -49,6 +51,8 @@ pub(crate) struct Launch {
 #[derive(Debug)]
 pub(crate) enum Report {
     Spawned(u32),
+    /// Percent of the weights that are loaded.
+    Loading(u8),
     Ready(Ready),
     /// The process is gone. Without a failure it ended because it was told to.
     Ended(Option<Failure>),
@@ -83,7 +87,7 @@ impl Launch {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
-            unready = process.start(self) => match unready {
+            unready = process.start(self, report) => match unready {
                 Ok(ready) => {
                     report(Report::Ready(ready));
                     tokio::select! {
@@ -169,7 +173,7 @@ impl Launch {
                 Ok(Ok(status)) => {
                     process.hear_out().await;
                     let what = format!("its worker {} while loading", exit::words(status));
-                    self.failed(&process.quoting(what)).hint(exit::hint(status))
+                    process.explain(self.failed(&process.quoting(what)), status)
                 }
                 _ => {
                     process.kill().await;
@@ -217,21 +221,23 @@ impl Launch {
 
     async fn crashed(&self, status: io::Result<ExitStatus>, process: &mut Process) -> Failure {
         process.hear_out().await;
-        let (words, hint) = match &status {
-            Ok(status) => (exit::words(*status), exit::hint(*status)),
+        let error = match status {
+            Ok(status) => {
+                let what = format!("the worker of {} {}", self.tier, exit::words(status));
+                // Whoever is killed from outside has not said why.
+                let killed = exit::from_outside(status);
+                let what = if killed { what } else { process.quoting(what) };
+                process.explain(Error::new(Code::WorkerCrashed, what), status)
+            }
             Err(error) => {
                 process.kill().await;
-                (
-                    format!("could not be waited for: {error}"),
-                    "please report this",
-                )
+                let what = format!(
+                    "the worker of {} could not be waited for: {error}",
+                    self.tier
+                );
+                Error::new(Code::WorkerCrashed, what).hint("please report this")
             }
         };
-        let what = format!("the worker of {} {words}", self.tier);
-        // Whoever is killed from outside has not said why.
-        let killed = status.is_ok_and(exit::from_outside);
-        let what = if killed { what } else { process.quoting(what) };
-        let error = Error::new(Code::WorkerCrashed, what).hint(hint);
         Failure {
             error,
             crashed: true,
@@ -271,7 +277,7 @@ impl Process {
     }
 
     /// Waits for the handshake, and reads on behind it.
-    async fn start(&mut self, launch: &Launch) -> Result<Ready, Unready> {
+    async fn start(&mut self, launch: &Launch, report: &impl Fn(Report)) -> Result<Ready, Unready> {
         let Some(stdout) = self.child.stdout.take() else {
             return Err(Unready::Closed);
         };
@@ -282,6 +288,7 @@ impl Process {
             launch.load_silence,
             self.pid,
             &launch.socket,
+            |percent| report(Report::Loading(percent)),
         )
         .await?;
         // The folder keeps others out; this is for a worker that was given another one.
@@ -326,6 +333,16 @@ impl Process {
     async fn hear_out(&mut self) {
         let all = async { while self.drains.join_next().await.is_some() {} };
         let _ = timeout(LAST_READ, all).await;
+    }
+
+    /// With the cause, what to do about it, and the last lines.
+    fn explain(&self, error: Error, status: ExitStatus) -> Error {
+        let lines = self.words.lines();
+        let cause = Cause::of(status, &lines);
+        error
+            .hint(cause.hint())
+            .detail("cause", cause.name())
+            .detail("last_lines", lines)
     }
 
     fn quoting(&self, sentence: String) -> String {

@@ -308,6 +308,19 @@ impl Slots {
         row
     }
 
+    /// Adds guessed tokens from a position on, each with its logits.
+    pub(super) fn push_draft(
+        &self,
+        batch: &mut Batch,
+        slot: usize,
+        position: usize,
+        draft: &[Token],
+    ) {
+        for (place, &token) in draft.iter().enumerate() {
+            batch.push(token, position + place, sequence(slot), true);
+        }
+    }
+
     pub(super) fn decode(&mut self, batch: &mut Batch) -> Result<Decoded, Error> {
         self.context.decode(batch)
     }

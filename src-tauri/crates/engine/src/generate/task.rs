@@ -1,6 +1,8 @@
 //! One generation: its tokens so far, how it chooses the next, and what its client is told.
 
-use super::{Answering, Event, FinishReason, Goal, Job, Summary, Timings, Written, slots::Wanted};
+use super::{
+    Answering, Drafts, Event, FinishReason, Goal, Job, Summary, Timings, Written, slots::Wanted,
+};
 use crate::{
     llama::{LogProbability, Model, Token, log_probabilities},
     text::TextStream,
@@ -56,6 +58,7 @@ pub(super) struct Task {
     /// Prompt tokens that a slot held when this came to it first.
     cached: usize,
     predicted: usize,
+    drafts: Option<Drafts>,
     started: Option<Instant>,
     prefilled: Option<Instant>,
 }
@@ -74,6 +77,7 @@ impl Task {
             reports: Vec::new(),
             cached: 0,
             predicted: 0,
+            drafts: None,
             started: None,
             prefilled: None,
         }
@@ -115,6 +119,23 @@ impl Task {
             self.started = Some(began);
             self.cached = held;
         }
+    }
+
+    /// Tokens that may still be chosen.
+    pub(super) fn left(&self) -> usize {
+        match &self.job.goal {
+            Goal::Answer(answering) => answering
+                .max_tokens
+                .map_or(usize::MAX, |max| max.saturating_sub(self.predicted)),
+            _ => 0,
+        }
+    }
+
+    /// So many tokens were guessed for it, and so many of them were right.
+    pub(super) fn drafted(&mut self, tokens: usize, right: usize) {
+        let drafts = self.drafts.get_or_insert_default();
+        drafts.draft_n += tokens;
+        drafts.draft_n_accepted += right;
     }
 
     /// Whether its answer has not begun.
@@ -164,13 +185,7 @@ impl Task {
     }
 
     fn is_at_limit(&self) -> bool {
-        match &self.job.goal {
-            Goal::Answer(answering) => {
-                let max = answering.max_tokens;
-                max.is_some_and(|max| self.predicted >= max)
-            }
-            _ => true,
-        }
+        self.left() == 0
     }
 
     fn report(&mut self, logits: &[f32], token: Token, top: usize) {
@@ -216,16 +231,15 @@ impl Task {
         let started = self.started.unwrap_or(now);
         let prefilled = self.prefilled.unwrap_or(now);
         let prompt = self.job.prompt.len();
-        self.tell(Event::Done(Summary {
-            finish,
-            timings: Timings::new(
-                self.cached,
-                prompt - self.cached,
-                prefilled - started,
-                self.predicted,
-                now - prefilled,
-            ),
-        }));
+        let mut timings = Timings::new(
+            self.cached,
+            prompt - self.cached,
+            prefilled - started,
+            self.predicted,
+            now - prefilled,
+        );
+        timings.drafts = self.drafts;
+        self.tell(Event::Done(Summary { finish, timings }));
     }
 
     pub(super) fn fail(self, error: Error) {

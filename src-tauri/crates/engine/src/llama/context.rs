@@ -26,6 +26,8 @@ pub(crate) struct ContextParams {
     /// Of all sequences together: they share one cache.
     pub(crate) tokens: u32,
     pub(crate) sequences: Sequence,
+    /// Tokens of one evaluation whose logits are wanted, at most.
+    pub(crate) outputs: u32,
     pub(crate) kv_cache: KvCache,
     pub(crate) threads: u16,
     /// Whether the GPU also computes large batches of layers that the CPU holds. It copies their weights for that, into
@@ -92,7 +94,7 @@ impl Context {
         // Any conversation may have the whole context, as long as the others leave it.
         raw_params.kv_unified = true;
         // A row of logits is as wide as the vocabulary: room for those that are sampled, not for a whole micro-batch.
-        raw_params.n_outputs_max = u32::from(params.sequences);
+        raw_params.n_outputs_max = params.outputs;
         // A sliding layer keeps its window, which is what a plan counts; `can_truncate` knows that the rest is forgotten.
         raw_params.swa_full = false;
         raw_params.op_offload = params.gpu_takes_over;
@@ -164,6 +166,7 @@ impl Context {
         Memory {
             weights_mapped_bytes: out.weights_mapped as u64,
             weights_bytes: out.weights as u64,
+            weights_device_bytes: out.weights_device as u64,
             kv_bytes: out.kv as u64,
             compute_bytes: out.compute as u64,
         }
@@ -398,6 +401,7 @@ unsafe extern "C" fn aborted(data: *mut c_void) -> bool {
 struct RawMemory {
     weights_mapped: usize,
     weights: usize,
+    weights_device: usize,
     kv: usize,
     compute: usize,
 }

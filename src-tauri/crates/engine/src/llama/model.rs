@@ -3,7 +3,7 @@
 use super::{Token, backend::take_error};
 use llama_cpp_sys_2 as sys;
 use std::{
-    ffi::{CStr, CString},
+    ffi::{CStr, CString, c_void},
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr::{self, NonNull},
@@ -34,6 +34,27 @@ pub(crate) struct Weights {
     pub(crate) mapped: bool,
 }
 
+struct Progress<'a> {
+    told: Option<u8>,
+    loading: &'a dyn Fn(u8),
+}
+
+/// llama.cpp says with this what share is loaded, and would stop for `false`.
+unsafe extern "C" fn advanced(share: f32, data: *mut c_void) -> bool {
+    // SAFETY: `data` is the progress of `Model::load`, which waits for the load.
+    let progress = unsafe { &mut *data.cast::<Progress<'_>>() };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "from 0 to 100"
+    )]
+    let percent = (share.clamp(0.0, 1.0) * 100.0) as u8;
+    if progress.told.replace(percent) != Some(percent) {
+        (progress.loading)(percent);
+    }
+    true
+}
+
 /// Weights and vocabulary. Immutable once loaded, so it can be shared between threads.
 #[derive(Debug)]
 pub(crate) struct Model {
@@ -47,8 +68,8 @@ unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
 impl Model {
-    /// Maps a GGUF file and loads its tensors.
-    pub(crate) fn load(path: &Path, weights: Weights) -> Result<Self, Error> {
+    /// Maps a GGUF file and loads its tensors. `loading` hears the percent that are loaded, each once.
+    pub(crate) fn load(path: &Path, weights: Weights, loading: &dyn Fn(u8)) -> Result<Self, Error> {
         let invalid = |reason: String| {
             Error::new(
                 Code::ModelInvalid,
@@ -71,7 +92,14 @@ impl Model {
         }
         // A mapping is clean page cache: the system may drop it without swapping, and loading is lazy.
         params.load_mode = sys::LLAMA_LOAD_MODE_MMAP;
-        // SAFETY: `name` is NUL-terminated and outlives the call; the overrides that the params point to are never freed.
+        let mut progress = Progress {
+            told: None,
+            loading,
+        };
+        params.progress_callback = Some(advanced);
+        params.progress_callback_user_data = (&raw mut progress).cast();
+        // SAFETY: `name` is NUL-terminated and outlives the call, as the progress does; the overrides that the params
+        // point to are never freed.
         let raw = unsafe { sys::llama_model_load_from_file(name.as_ptr(), params) };
         let Some(raw) = NonNull::new(raw) else {
             let reason = take_error();
@@ -81,6 +109,12 @@ impl Model {
                     format!("{} cannot be run: {reason}", path.display()),
                 )
                 .hint("update Tierbar, or choose a model of another architecture")
+            } else if reason.contains("alloc") {
+                Error::new(
+                    Code::OverBudget,
+                    format!("there is no memory for {}: {reason}", path.display()),
+                )
+                .hint("close other programs, or choose a smaller model")
             } else {
                 invalid(reason).hint("the file may be damaged: download it again")
             });

@@ -2,6 +2,9 @@
 
 use std::{collections::BTreeSet, fs};
 
+/// `nice` says it all.
+pub(super) fn give_way() {}
+
 /// Physical cores: hyper-threads of one core share its arithmetic units, so a second thread there gains nothing.
 pub(super) fn fast_cores() -> Option<usize> {
     let cores: BTreeSet<String> = fs::read_dir("/sys/devices/system/cpu")

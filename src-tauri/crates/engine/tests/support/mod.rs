@@ -54,6 +54,8 @@ pub(crate) struct Worker {
     pub(crate) stdin: Option<ChildStdin>,
     pub(crate) socket: PathBuf,
     pub(crate) handshake: Handshake,
+    /// The percents that were told while it loaded.
+    pub(crate) loaded: Vec<u8>,
     client: reqwest::Client,
     _folder: TempDir,
 }
@@ -85,11 +87,17 @@ impl Worker {
             .unwrap();
         let stdin = child.stdin.take();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
-        let mut line = String::new();
-        let read = tokio::time::timeout(HANG, stdout.read_line(&mut line));
-        read.await.expect("no handshake").unwrap();
-        let handshake =
-            serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
+        let mut loaded = Vec::new();
+        let handshake = loop {
+            let mut line = String::new();
+            let read = tokio::time::timeout(HANG, stdout.read_line(&mut line));
+            read.await.expect("no handshake").unwrap();
+            match serde_json::from_str(&line) {
+                Ok(Handshake::Loading(percent)) => loaded.push(percent),
+                Ok(handshake) => break handshake,
+                Err(error) => panic!("{error}: {line:?}"),
+            }
+        };
         let client = tierbar_fetch::loopback()
             .unix_socket(socket.clone())
             .build()
@@ -99,6 +107,7 @@ impl Worker {
             stdin,
             socket,
             handshake,
+            loaded,
             client,
             _folder: folder,
         }
@@ -114,14 +123,14 @@ impl Worker {
     pub(crate) fn ready(&self) -> &Ready {
         match &self.handshake {
             Handshake::Ready(ready) => ready,
-            Handshake::Failed(error) => panic!("{error:?}"),
+            failed => panic!("{failed:?}"),
         }
     }
 
     pub(crate) fn failure(&self) -> &tierbar_core::Error {
         match &self.handshake {
             Handshake::Failed(error) => error,
-            Handshake::Ready(ready) => panic!("it started: {ready:?}"),
+            started => panic!("{started:?}"),
         }
     }
 

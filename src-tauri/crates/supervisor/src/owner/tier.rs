@@ -61,6 +61,7 @@ pub(super) struct Worker {
     pub(super) leases: u32,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
+    pub(super) loaded_percent: Option<u8>,
     /// The tier as it was configured when this was started.
     seat: TierSpec,
     load: LoadSpec,
@@ -88,6 +89,7 @@ impl Worker {
             leases: 0,
             context_tokens: load.plan.context_tokens,
             footprint_bytes: None,
+            loaded_percent: None,
             seat,
             load,
             stop,
@@ -273,6 +275,9 @@ impl Tier {
             pid: worker.and_then(|worker| worker.pid),
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
             context_tokens: worker.map_or(self.spec.context, |worker| worker.context_tokens),
+            loaded_percent: worker
+                .filter(|worker| worker.phase == Phase::Starting)
+                .and_then(|worker| worker.loaded_percent),
             reason: failure
                 .or_else(|| drains.then(|| "stops when its answers have ended".to_owned()))
                 .or_else(|| waiting.clone())

@@ -15,20 +15,6 @@ pub(crate) fn words(status: ExitStatus) -> String {
     }
 }
 
-/// What a person can do about it.
-pub(crate) fn hint(status: ExitStatus) -> &'static str {
-    match status.signal() {
-        // The kernel's choice when memory runs out, and nearly always the reason when nobody has killed it.
-        Some(signal) if signal == Signal::KILL.as_raw() => {
-            "the system may have ended it for want of memory: choose a smaller model or a smaller context"
-        }
-        Some(signal) if signal == Signal::ILL.as_raw() => {
-            "this processor lacks an instruction that the worker was built for: build it on this machine"
-        }
-        _ => "the worker's log has its last words; the next request starts it again",
-    }
-}
-
 /// Whether somebody else has ended it, so that its own last words tell nothing of why.
 pub(crate) fn from_outside(status: ExitStatus) -> bool {
     let outside = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
@@ -69,7 +55,6 @@ mod tests {
     fn an_end_is_told_by_signal_or_code() {
         let killed = ExitStatus::from_raw(9);
         assert_eq!(words(killed), "was killed by signal 9 (SIGKILL)");
-        assert!(hint(killed).contains("memory"));
         let code = ExitStatus::from_raw(3 << 8);
         assert_eq!(words(code), "exited with code 3");
     }

@@ -1,4 +1,4 @@
-//! The worker's first line, read with suspicion.
+//! The worker's first lines, read with suspicion.
 
 use super::log::LastWords;
 use std::{path::Path, time::Duration};
@@ -29,26 +29,33 @@ pub(crate) enum Unready {
     Silent,
 }
 
-/// Waits for the line for as long as the worker says anything at all, and believes it only if its socket answers.
+/// Waits for the worker to be ready for as long as it says anything at all, and believes it only if its socket answers.
+/// `loading` hears the percent that are loaded.
 pub(crate) async fn shake(
-    stdout: impl AsyncBufRead + Unpin,
+    mut stdout: impl AsyncBufRead + Unpin,
     words: &LastWords,
     silence: Duration,
     pid: u32,
     socket: &Path,
+    loading: impl Fn(u8),
 ) -> Result<Ready, Unready> {
-    let line = first_line(stdout);
-    tokio::pin!(line);
     let end = Instant::now() + silence * SILENCES;
-    let mut patience = end.min(Instant::now() + silence);
-    let line = loop {
-        tokio::select! {
-            line = &mut line => break line?,
-            () = words.heard.notified() => patience = end.min(Instant::now() + silence),
-            () = sleep_until(patience) => return Err(Unready::Silent),
+    let ready = loop {
+        let line = next_line(&mut stdout);
+        tokio::pin!(line);
+        let mut patience = end.min(Instant::now() + silence);
+        let line = loop {
+            tokio::select! {
+                line = &mut line => break line?,
+                () = words.heard.notified() => patience = end.min(Instant::now() + silence),
+                () = sleep_until(patience) => return Err(Unready::Silent),
+            }
+        };
+        match parse(&line, pid)? {
+            Said::Loading(percent) => loading(percent.min(100)),
+            Said::Ready(ready) => break ready,
         }
     };
-    let ready = parse(&line, pid)?;
     match UnixStream::connect(socket).await {
         Ok(_) => Ok(ready),
         Err(error) => Err(Unready::Lied(format!(
@@ -57,12 +64,9 @@ pub(crate) async fn shake(
     }
 }
 
-async fn first_line(mut stdout: impl AsyncBufRead + Unpin) -> Result<Vec<u8>, Unready> {
+async fn next_line(stdout: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>, Unready> {
     let mut line = Vec::new();
-    let read = (&mut stdout)
-        .take(LONGEST)
-        .read_until(b'\n', &mut line)
-        .await;
+    let read = stdout.take(LONGEST).read_until(b'\n', &mut line).await;
     match (read, line.last()) {
         (Ok(_), Some(b'\n')) => Ok(line),
         (Ok(_), _) if line.len() as u64 == LONGEST => Err(Unready::Lied(format!(
@@ -73,8 +77,14 @@ async fn first_line(mut stdout: impl AsyncBufRead + Unpin) -> Result<Vec<u8>, Un
     }
 }
 
-fn parse(line: &[u8], pid: u32) -> Result<Ready, Unready> {
+enum Said {
+    Loading(u8),
+    Ready(Ready),
+}
+
+fn parse(line: &[u8], pid: u32) -> Result<Said, Unready> {
     match serde_json::from_slice(line) {
+        Ok(Handshake::Loading(percent)) => Ok(Said::Loading(percent)),
         Ok(Handshake::Ready(ready)) if ready.protocol != PROTOCOL => Err(Unready::Lied(format!(
             "speaks protocol {}, and this host speaks {PROTOCOL}",
             ready.protocol
@@ -83,7 +93,7 @@ fn parse(line: &[u8], pid: u32) -> Result<Ready, Unready> {
             "says that it is process {}, and it is {pid}",
             ready.pid
         ))),
-        Ok(Handshake::Ready(ready)) => Ok(ready),
+        Ok(Handshake::Ready(ready)) => Ok(Said::Ready(ready)),
         Ok(Handshake::Failed(error)) => Err(Unready::Told(error)),
         Err(_) => {
             let start: String = String::from_utf8_lossy(line)
@@ -116,13 +126,32 @@ mod tests {
     fn lie(line: &[u8]) -> String {
         match parse(line, 7) {
             Err(Unready::Lied(lie)) => lie,
-            other => panic!("{other:?}"),
+            Err(other) => panic!("{other:?}"),
+            Ok(_) => panic!("it is believed"),
         }
     }
 
     #[test]
     fn an_honest_handshake_is_believed() {
-        assert_eq!(parse(&ready(PROTOCOL, 7), 7).unwrap().context_tokens, 256);
+        let said = parse(&ready(PROTOCOL, 7), 7);
+        assert!(matches!(said, Ok(Said::Ready(ready)) if ready.context_tokens == 256));
+    }
+
+    #[tokio::test]
+    async fn a_load_is_told_as_it_advances() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("w.sock");
+        let _listener = tokio::net::UnixListener::bind(&socket).unwrap();
+        let mut lines = b"{\"loading\":0}\n{\"loading\":50}\n{\"loading\":255}\n".to_vec();
+        lines.extend(ready(PROTOCOL, 7));
+        lines.push(b'\n');
+        let told = std::sync::Mutex::new(Vec::new());
+        let words = LastWords::default();
+        let silence = Duration::from_secs(60);
+        let loading = |percent| told.lock().unwrap().push(percent);
+        let ready = shake(&lines[..], &words, silence, 7, &socket, loading);
+        assert_eq!(ready.await.unwrap().context_tokens, 256);
+        assert_eq!(*told.lock().unwrap(), [0, 50, 100]);
     }
 
     #[test]
@@ -143,10 +172,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_line_without_an_end_is_not_waited_for() {
-        let endless = tokio::io::BufReader::new(tokio::io::repeat(b'x'));
-        assert!(matches!(first_line(endless).await, Err(Unready::Lied(_))));
+        let mut endless = tokio::io::BufReader::new(tokio::io::repeat(b'x'));
         assert!(matches!(
-            first_line(&b"{\"ready\""[..]).await,
+            next_line(&mut endless).await,
+            Err(Unready::Lied(_))
+        ));
+        assert!(matches!(
+            next_line(&mut &b"{\"ready\""[..]).await,
             Err(Unready::Closed)
         ));
     }
@@ -165,7 +197,7 @@ mod tests {
         };
         let stdout = tokio::io::BufReader::new(stdout);
         let shaken = tokio::select! {
-            shaken = shake(stdout, &words, silence, 7, Path::new("/nowhere")) => shaken,
+            shaken = shake(stdout, &words, silence, 7, Path::new("/nowhere"), |_| ()) => shaken,
             () = chatter => unreachable!(),
         };
         assert!(matches!(shaken, Err(Unready::Silent)));

@@ -46,6 +46,13 @@ impl LastWords {
         self.heard.notify_one();
     }
 
+    /// The last lines, the latest last.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        lines.close();
+        lines.whole.iter().cloned().collect()
+    }
+
     /// The line that says most about a failure: the last that speaks of one, else the last.
     pub(crate) fn telling(&self) -> Option<String> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,0 +1,192 @@
+//! Guessed tokens, checked in one evaluation: worth it where several tokens cost little more than one.
+//!
+//! A guess never changes what is said: each token is chosen by the sampler from the model's own logits, and a guess that
+//! differs is taken back. It only decides how many tokens one evaluation gives, so it measures that, and rests where it
+//! loses.
+
+use crate::llama::{DraftModel, Token};
+use std::time::Duration;
+
+/// Tokens guessed at once, at most.
+pub(crate) const MOST: u32 = 8;
+/// So many tokens must have stood in this order before, for what followed them to be a guess.
+const KEY: usize = 3;
+/// Steps that say how long one without a guess takes.
+const PLAIN: u32 = 4;
+/// Steps with a guess before they are judged.
+const TRIAL: u32 = 8;
+/// Tokens without a guess after a trial that lost; doubled with each.
+const REST: u32 = 64;
+const LONGEST_REST: u32 = 4096;
+
+/// Where guesses come from.
+#[derive(Debug)]
+pub(crate) enum Drafter {
+    /// What followed the last tokens when they stood in the text before (prompt lookup decoding).
+    Lookup,
+    /// A smaller model of the same vocabulary.
+    Model(Box<DraftModel>),
+}
+
+impl Drafter {
+    /// Guesses what follows the tokens; at most so many, or none.
+    pub(super) fn draft(&mut self, tokens: &[Token], most: usize) -> Vec<Token> {
+        match self {
+            Self::Lookup => lookup(tokens, most),
+            Self::Model(model) => model.draft(tokens, most),
+        }
+    }
+}
+
+fn lookup(tokens: &[Token], most: usize) -> Vec<Token> {
+    let Some(start) = tokens.len().checked_sub(KEY) else {
+        return Vec::new();
+    };
+    let key = &tokens[start..];
+    // The latest place says most about what comes now.
+    let found = tokens[..tokens.len() - 1]
+        .windows(KEY)
+        .rposition(|window| window == key);
+    found.map_or_else(Vec::new, |at| {
+        let next = at + KEY;
+        tokens[next..tokens.len().min(next + most)].to_vec()
+    })
+}
+
+/// Whether guessing pays, by the time that a token takes with and without.
+#[derive(Debug)]
+pub(super) struct Gain {
+    plain_seconds: Mean,
+    drafted_seconds: f64,
+    drafted_tokens: usize,
+    trials: u32,
+    rest: u32,
+    next_rest: u32,
+}
+
+impl Default for Gain {
+    fn default() -> Self {
+        Self {
+            plain_seconds: Mean::default(),
+            drafted_seconds: 0.0,
+            drafted_tokens: 0,
+            trials: 0,
+            rest: 0,
+            next_rest: REST,
+        }
+    }
+}
+
+/// Of the last steps.
+#[derive(Debug, Default)]
+struct Mean {
+    value: f64,
+    count: u32,
+}
+
+impl Mean {
+    fn add(&mut self, value: f64) {
+        self.count = self.count.saturating_add(1);
+        // The first ones count alike, and later the last sixteen or so.
+        let weight = 1.0 / f64::from(self.count.min(16));
+        self.value += (value - self.value) * weight;
+    }
+}
+
+impl Gain {
+    /// Whether the next step may be guessed for.
+    pub(super) fn pays(&mut self) -> bool {
+        if self.rest > 0 {
+            self.rest -= 1;
+            return false;
+        }
+        self.plain_seconds.count >= PLAIN
+    }
+
+    pub(super) fn rests(&self) -> bool {
+        self.rest > 0
+    }
+
+    /// A step that gave one token.
+    pub(super) fn plain(&mut self, took: Duration) {
+        self.plain_seconds.add(took.as_secs_f64());
+    }
+
+    /// A step that gave so many tokens, the time for the guess included.
+    pub(super) fn drafted(&mut self, tokens: usize, took: Duration) {
+        self.drafted_seconds += took.as_secs_f64();
+        self.drafted_tokens += tokens;
+        self.trials += 1;
+        if self.trials < TRIAL {
+            return;
+        }
+        #[expect(clippy::cast_precision_loss, reason = "some tens of tokens")]
+        let each = self.drafted_seconds / self.drafted_tokens.max(1) as f64;
+        if each < self.plain_seconds.value {
+            self.next_rest = REST;
+        } else {
+            self.rest = self.next_rest;
+            self.next_rest = (self.next_rest * 2).min(LONGEST_REST);
+        }
+        (self.drafted_seconds, self.drafted_tokens, self.trials) = (0.0, 0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_followed_the_last_tokens_before_is_the_guess() {
+        let text = [1, 2, 3, 4, 5, 9, 2, 3, 4];
+        assert_eq!(lookup(&text, 8), [5, 9, 2, 3, 4]);
+        assert_eq!(lookup(&text, 2), [5, 9]);
+        assert_eq!(lookup(&[1, 2, 3, 7, 1, 2, 3, 8, 1, 2, 3], 1), [8]);
+        assert_eq!(lookup(&[1, 1, 1, 1], 3), [1]);
+        for none in [&[][..], &[1, 2], &[1, 2, 3], &[1, 2, 3, 4]] {
+            assert!(lookup(none, 8).is_empty(), "{none:?}");
+        }
+    }
+
+    fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn measured() -> Gain {
+        let mut gain = Gain::default();
+        for _ in 0..PLAIN {
+            assert!(!gain.pays());
+            gain.plain(ms(10));
+        }
+        gain
+    }
+
+    #[test]
+    fn guesses_that_win_go_on_and_guesses_that_lose_rest_longer_each_time() {
+        let mut gain = measured();
+        for _ in 0..10 * TRIAL {
+            assert!(gain.pays());
+            gain.drafted(3, ms(20));
+        }
+        let mut rests = Vec::new();
+        for _ in 0..8 {
+            while gain.pays() {
+                gain.drafted(1, ms(20));
+            }
+            let mut rest = 1;
+            while gain.rests() {
+                gain.pays();
+                rest += 1;
+            }
+            rests.push(rest);
+        }
+        assert_eq!(rests, [64, 128, 256, 512, 1024, 2048, 4096, 4096]);
+        while gain.pays() && !gain.rests() {
+            gain.drafted(4, ms(10));
+            if gain.trials == 0 {
+                break;
+            }
+        }
+        assert_eq!(gain.next_rest, REST);
+    }
+}

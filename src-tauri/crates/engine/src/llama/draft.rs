@@ -1,0 +1,104 @@
+//! A small model that guesses what a larger one of the same vocabulary will say.
+
+use super::{Batch, Context, Decoded, Model, Token};
+use std::sync::Arc;
+use tierbar_core::{Code, Error};
+
+/// Read at a step of the large model, which waits for it.
+const CATCH_UP: usize = 128;
+/// A guess goes on while the small model is so sure of the next token.
+const SURE: f32 = 0.6;
+/// Of tokens that one vocabulary may have beyond the other, and of those at its start that may differ: paddings and
+/// control tokens (llama.cpp's `common/speculative.cpp` allows the same).
+const MORE_TOKENS: usize = 128;
+const FIRST_TOKENS: usize = 5;
+
+#[derive(Debug)]
+pub(crate) struct DraftModel {
+    context: Context,
+    batch: Batch,
+    held: Vec<Token>,
+}
+
+impl DraftModel {
+    /// Of a context of one sequence, as long as the large model's.
+    ///
+    /// # Errors
+    /// [`Code::ConfigInvalid`] if their vocabularies differ.
+    pub(crate) fn new(context: Context, small: &Arc<Model>, large: &Model) -> Result<Self, Error> {
+        let (a, b) = (small.vocabulary(), large.vocabulary());
+        let piece = |model: &Model, token: usize| {
+            let mut bytes = Vec::new();
+            model.append_piece(Token::try_from(token).unwrap_or(0), true, &mut bytes);
+            bytes
+        };
+        let same = a.abs_diff(b) <= MORE_TOKENS
+            && (FIRST_TOKENS..a.min(b)).all(|token| piece(small, token) == piece(large, token));
+        if !same {
+            return Err(Error::new(
+                Code::ConfigInvalid,
+                "the draft model has another vocabulary than the model",
+            )
+            .hint("choose a smaller model of the same family, or none"));
+        }
+        Ok(Self {
+            context,
+            batch: Batch::default(),
+            held: Vec::new(),
+        })
+    }
+
+    /// Guesses what follows; nothing while it has not read all of the tokens.
+    pub(crate) fn draft(&mut self, tokens: &[Token], most: usize) -> Vec<Token> {
+        let same = self.held.iter().zip(tokens);
+        let shared = same.take_while(|(held, token)| held == token).count();
+        // The last one is evaluated anew: its logits are wanted.
+        let keep = shared.min(tokens.len().saturating_sub(1));
+        if keep < self.held.len() {
+            if !self.context.truncate(0, keep) {
+                self.context.clear(0);
+                self.held.clear();
+            }
+            self.held.truncate(keep);
+        }
+        let behind = tokens.len() - self.held.len();
+        let next = &tokens[self.held.len()..][..behind.min(CATCH_UP)];
+        let mut guess = self.read(next);
+        if behind > CATCH_UP {
+            return Vec::new();
+        }
+        let mut drafted = Vec::new();
+        while let Some(token) = guess {
+            drafted.push(token);
+            if drafted.len() >= most {
+                break;
+            }
+            guess = self.read(&[token]);
+        }
+        drafted
+    }
+
+    /// Reads more tokens, and answers what it is sure comes next.
+    fn read(&mut self, tokens: &[Token]) -> Option<Token> {
+        self.batch.clear();
+        let mut row = 0;
+        for (place, &token) in tokens.iter().enumerate() {
+            let last = place + 1 == tokens.len();
+            row = self.batch.push(token, self.held.len() + place, 0, last);
+        }
+        let decoded = self.context.decode(&mut self.batch);
+        if !matches!(decoded, Ok(Decoded::Done)) {
+            self.context.clear(0);
+            self.held.clear();
+            return None;
+        }
+        self.held.extend_from_slice(tokens);
+        let logits = self.context.logits(row)?;
+        let (best, most) = logits
+            .iter()
+            .enumerate()
+            .max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        let sum: f32 = logits.iter().map(|logit| (logit - most).exp()).sum();
+        (1.0 / sum >= SURE).then(|| Token::try_from(best).ok())?
+    }
+}

@@ -1,0 +1,105 @@
+//! Guessed tokens change how fast an answer comes, and nothing that it says.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{GEMMA, SMOLLM, Worker, model, recorded};
+
+async fn answers(worker: &Worker, prompts: &[(String, Value)]) -> Vec<Value> {
+    let mut answers = Vec::new();
+    for (prompt, tokens) in prompts {
+        let request = json!({"prompt": prompt, "max_tokens": tokens, "temperature": 0});
+        let (status, answer) = worker.post("/v1/completions", &request).await;
+        assert_eq!(status, 200, "{answer}");
+        answers.push(answer);
+    }
+    answers
+}
+
+fn texts(answers: &[Value]) -> Vec<&Value> {
+    answers
+        .iter()
+        .map(|answer| &answer["choices"][0]["text"])
+        .collect()
+}
+
+/// Prompts whose answers are far from a tie: rounding differs between one token and several.
+fn prompts(name: &str) -> Vec<(String, Value)> {
+    let recorded = recorded(name);
+    let recorded = recorded["completions"].as_object().unwrap();
+    recorded
+        .iter()
+        .map(|(prompt, expected)| (prompt.clone(), expected["tokens"].clone()))
+        .collect()
+}
+
+fn total(answers: &[Value], key: &str) -> u64 {
+    let of = |answer: &Value| answer["timings"][key].as_u64().unwrap_or(0);
+    answers.iter().map(of).sum()
+}
+
+async fn says_the_same(name: &str, guessing: &[&str]) {
+    let prompts = prompts(name);
+    let arguments = [&["--context", "2048"], guessing].concat();
+    let plain = Worker::start(&model(name), &["--context", "2048"]).await;
+    plain.ready();
+    let expected = answers(&plain, &prompts).await;
+    drop(plain);
+    let guesses = Worker::start(&model(name), &arguments).await;
+    guesses.ready();
+    let found = answers(&guesses, &prompts).await;
+    assert_eq!(texts(&found), texts(&expected));
+    let (guessed, right) = (total(&found, "draft_n"), total(&found, "draft_n_accepted"));
+    assert!(
+        guessed > 0 && right > 0 && right <= guessed,
+        "{right} of {guessed}"
+    );
+    assert_eq!(total(&expected, "draft_n"), 0);
+    let generations = guesses.get("/props").await["generations"].clone();
+    assert_eq!(generations["drafted"], guessed);
+    assert_eq!(generations["accepted"], right);
+}
+
+#[tokio::test]
+async fn smollm2_says_the_same_with_words_that_stood_before() {
+    says_the_same(SMOLLM, &["--lookup"]).await;
+}
+
+#[tokio::test]
+async fn gemma_3_says_the_same_with_words_that_stood_before() {
+    says_the_same(GEMMA, &["--lookup"]).await;
+}
+
+#[tokio::test]
+async fn a_draft_model_guesses_and_the_model_decides() {
+    let draft = model(SMOLLM);
+    says_the_same(SMOLLM, &["--draft-model", draft.to_str().unwrap()]).await;
+}
+
+#[tokio::test]
+async fn a_draft_model_of_another_vocabulary_is_refused() {
+    let draft = model(GEMMA);
+    let arguments = ["--draft-model", draft.to_str().unwrap()];
+    let worker = Worker::start(&model(SMOLLM), &arguments).await;
+    assert!(worker.failure().message.contains("vocabulary"));
+}
+
+#[tokio::test]
+async fn a_stop_and_a_limit_end_an_answer_within_a_guess() {
+    let worker = Worker::start(&model(SMOLLM), &["--context", "1024", "--lookup"]).await;
+    worker.ready();
+    let prompt = "a b c d e f g, a b c d e f g, a b c d e f g, a b c d";
+    for limit in 1..20 {
+        let request =
+            json!({"prompt": prompt, "max_tokens": limit, "temperature": 0, "ignore_eos": true});
+        let (_, answer) = worker.post("/v1/completions", &request).await;
+        assert_eq!(answer["usage"]["completion_tokens"], limit, "{answer}");
+    }
+    let request =
+        json!({"prompt": prompt, "max_tokens": 30, "temperature": 0, "stop": ["f g, a b c"]});
+    let (_, answer) = worker.post("/v1/completions", &request).await;
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
+    assert_eq!(answer["choices"][0]["text"], " e ");
+}

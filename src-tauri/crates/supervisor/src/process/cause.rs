@@ -1,0 +1,161 @@
+//! Why a worker fell over, as far as its end and its last words tell.
+
+use rustix::process::Signal;
+use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    OutOfMemory,
+    /// The GPU or its driver.
+    DeviceFault,
+    /// The model is none that this engine runs.
+    Unsupported,
+    /// The model's file is damaged, or has gone while it was mapped.
+    BadFile,
+    /// This processor lacks an instruction.
+    WrongProcessor,
+    Unknown,
+}
+
+/// What llama.cpp and the systems' drivers say, in lower case; the first that matches counts.
+const SAYINGS: &[(Cause, &[&str])] = &[
+    (
+        Cause::OutOfMemory,
+        &[
+            "out of memory",
+            "outofmemory",
+            "bad_alloc",
+            "failed to allocate",
+            "unable to allocate",
+            "cannot allocate memory",
+            "insufficient memory",
+        ],
+    ),
+    (
+        Cause::DeviceFault,
+        &[
+            "command buffer",
+            "kiogpucommandbuffercallbackerror",
+            "device lost",
+            "cuda error",
+            "metal_graph_compute",
+        ],
+    ),
+    (
+        Cause::Unsupported,
+        &[
+            "unknown model architecture",
+            "unsupported model",
+            "not supported",
+        ],
+    ),
+    (
+        Cause::BadFile,
+        &[
+            "is not within the file bounds",
+            "invalid magic",
+            "corrupted or incomplete",
+            "missing tensor",
+            "wrong shape",
+            "failed to read",
+        ],
+    ),
+];
+
+impl Cause {
+    /// `words`: the last lines, the latest last.
+    pub(crate) fn of(status: ExitStatus, words: &[String]) -> Self {
+        let ended = |signal: Signal| status.signal() == Some(signal.as_raw());
+        // The kernel's choice when memory runs out, and nearly always the reason when nobody has killed it.
+        if ended(Signal::KILL) {
+            return Self::OutOfMemory;
+        }
+        if ended(Signal::ILL) {
+            return Self::WrongProcessor;
+        }
+        let said = words.iter().rev().map(|line| line.to_ascii_lowercase());
+        let mut told = said.filter_map(|line| {
+            let says = |sayings: &&[&str]| sayings.iter().any(|saying| line.contains(saying));
+            let mut known = SAYINGS.iter();
+            known
+                .find(|(_, sayings)| says(sayings))
+                .map(|(cause, _)| *cause)
+        });
+        match told.next() {
+            Some(cause) => cause,
+            // A page of the mapped file that cannot be read.
+            None if ended(Signal::BUS) => Self::BadFile,
+            None => Self::Unknown,
+        }
+    }
+
+    /// For programs.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "out_of_memory",
+            Self::DeviceFault => "device_fault",
+            Self::Unsupported => "unsupported",
+            Self::BadFile => "bad_file",
+            Self::WrongProcessor => "wrong_processor",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What a person can do about it.
+    pub(crate) fn hint(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => {
+                "the system may have ended it for want of memory: choose a smaller model or a smaller context"
+            }
+            Self::DeviceFault => {
+                "the GPU or its driver failed: try again, and with `gpu_layers = 0` for this tier if it happens again"
+            }
+            Self::Unsupported => {
+                "this engine cannot run the model: update Tierbar, or choose another model"
+            }
+            Self::BadFile => {
+                "the model's file cannot be read or is damaged: check its disk, and download it again"
+            }
+            Self::WrongProcessor => {
+                "this processor lacks an instruction that the worker was built for: build it on this machine"
+            }
+            Self::Unknown => {
+                "the worker's log has its last words; the next request starts it again"
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cause(status: i32, words: &[&str]) -> Cause {
+        let words: Vec<_> = words.iter().map(|&line| line.to_owned()).collect();
+        Cause::of(ExitStatus::from_raw(status), &words)
+    }
+
+    #[test]
+    fn a_crash_is_classed_by_its_signal_and_by_what_was_said_last() {
+        assert_eq!(cause(9, &["invalid magic"]), Cause::OutOfMemory);
+        assert_eq!(cause(4, &[]), Cause::WrongProcessor);
+        assert_eq!(cause(7, &[]), Cause::BadFile);
+        assert_eq!(cause(11, &["loading"]), Cause::Unknown);
+        let ggml =
+            "ggml_backend_cpu_buffer_type_alloc_buffer: failed to allocate buffer of size 99";
+        assert_eq!(cause(6, &["missing tensor", ggml]), Cause::OutOfMemory);
+        let metal = "ggml_metal_synchronize: error: command buffer 0 failed with status 5";
+        assert_eq!(cause(6, &[metal, "0: backtrace"]), Cause::DeviceFault);
+        let thrown = "terminate called after throwing an instance of 'std::bad_alloc'";
+        assert_eq!(cause(6, &[thrown]), Cause::OutOfMemory);
+        let old = "unknown model architecture: 'x'";
+        assert_eq!(cause(256, &[old]), Cause::Unsupported);
+    }
+
+    #[test]
+    fn a_gpu_that_ran_out_of_memory_did_not_break() {
+        let line =
+            "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)";
+        assert_eq!(cause(6, &[line]), Cause::OutOfMemory);
+    }
+}
