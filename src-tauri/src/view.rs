@@ -163,7 +163,10 @@ fn tier(tier: &TierStatus) -> Tier {
         .map_or("no model chosen", |model| model.as_str());
     let state = match tier.state {
         TierState::Stopped | TierState::Ready => model.to_owned(),
-        TierState::Starting => format!("loading {model}…"),
+        TierState::Starting => match tier.loaded_percent {
+            Some(percent) => format!("loading {model}, {percent} %"),
+            None => format!("loading {model}…"),
+        },
         TierState::Busy => format!("{model}, answering"),
         TierState::Stopping => "finishing, click to end now".to_owned(),
         TierState::Failed => format!(

@@ -123,6 +123,10 @@ model: ModelId | null, pid: number | null,
  */
 footprint_bytes: number | null, context_tokens: number, 
 /**
+ * While the tier starts: percent of its model's weights that are loaded.
+ */
+loaded_percent: number | null, 
+/**
  * One plain sentence: why the tier failed, was stopped, or is waiting.
  */
 reason: string | null, };

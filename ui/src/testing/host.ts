@@ -182,6 +182,7 @@ export const STATUS: Status = {
       pid: null,
       footprint_bytes: null,
       context_tokens: 4096,
+      loaded_percent: null,
       reason: null,
     },
     {
@@ -191,6 +192,7 @@ export const STATUS: Status = {
       pid: 7,
       footprint_bytes: 2 ** 30,
       context_tokens: 8192,
+      loaded_percent: null,
       reason: null,
     },
   ],

@@ -521,7 +521,8 @@ impl Batching<'_> {
     /// Where the slot is to be marked next while its prompt is read: every so many tokens, and before the prompt's last,
     /// where its next turn will part from this one's answer.
     fn next_mark(&self, running: &Running) -> Option<usize> {
-        if !self.slots.forgets() || !running.task.is_reading() {
+        let kept = running.task.job.cache_prompt;
+        if !kept || !self.slots.forgets() || !running.task.is_reading() {
             return None;
         }
         let held = self.slots.held(running.slot);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { TierState } from '../../platform/api';
 import { STATUS } from '../../testing/host';
 import { Loads } from './loads';
-import { whoAnswers } from './tiers';
+import { stateLabel, whoAnswers } from './tiers';
 
 const [fast, primary] = STATUS.tiers as [(typeof STATUS.tiers)[0], (typeof STATUS.tiers)[0]];
 const inState = (state: TierState) => [{ ...fast, state }];
@@ -25,6 +25,13 @@ describe('who answers', () => {
     expect(whoAnswers('gone', STATUS.tiers)).toContain('no longer exists');
     expect(whoAnswers('fast', [{ ...fast, model: null }, primary])).toContain('has no model yet');
   });
+});
+
+it('tells of a load how far it is', () => {
+  const starting = { ...fast, state: 'starting' as const };
+  expect(stateLabel(starting)).toBe('Loading…');
+  expect(stateLabel({ ...starting, loaded_percent: 42 })).toBe('Loading, 42 %');
+  expect(stateLabel({ ...fast, state: 'ready', loaded_percent: 100 })).toBe('Ready');
 });
 
 describe('the part of a wait that was loading', () => {

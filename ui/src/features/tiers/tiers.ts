@@ -3,7 +3,7 @@ import type { TierState, TierStatus } from '../../platform/api';
 /** The name under which a request lets the router choose. */
 export const AUTO = 'auto';
 
-export const STATE_LABEL: Record<TierState, string> = {
+const STATE_LABEL: Record<TierState, string> = {
   stopped: 'Not loaded',
   starting: 'Loading…',
   ready: 'Ready',
@@ -11,6 +11,11 @@ export const STATE_LABEL: Record<TierState, string> = {
   stopping: 'Stopping…',
   failed: 'Failed',
 };
+
+/** The state in words; of a load, how far it is. */
+export function stateLabel({ state, loaded_percent: percent }: TierStatus): string {
+  return state === 'starting' && percent !== null ? `Loading, ${percent} %` : STATE_LABEL[state];
+}
 
 export function holdsModel(state: TierState): boolean {
   return state === 'ready' || state === 'busy';

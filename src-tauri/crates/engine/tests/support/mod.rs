@@ -20,7 +20,7 @@ pub(crate) const SMOLLM: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 pub(crate) const GEMMA: &str = "gemma-3-270m-q4_k_m.gguf";
 
 /// Only to turn a hang into a failure.
-pub(crate) const HANG: Duration = Duration::from_secs(120);
+pub(crate) const HANG: Duration = Duration::from_secs(300);
 
 pub(crate) fn model(name: &str) -> PathBuf {
     let folder = std::env::var_os("TIERBAR_TEST_MODELS")
