@@ -131,13 +131,9 @@ fn announce(handshake: &Handshake) {
 
 /// Loads, listens, announces, and serves until a signal.
 fn serve(args: &Args) -> Result<(), Error> {
+    // llama.cpp aborts on some headers; so it sees none that our own reader refuses, of no part of a split model.
+    tierbar_gguf::read(&args.model)?;
     let backend = Backend::init().map_err(|error| internal("llama.cpp did not start", &error))?;
-    if !args.model.is_file() {
-        return Err(Error::new(
-            Code::ModelMissing,
-            format!("there is no file {}", args.model.display()),
-        ));
-    }
     let weights = Weights {
         gpu_layers: args.gpu_layers,
         mapped: args.mapped,
@@ -148,7 +144,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     let threads = platform::compute_threads(args.threads);
     let guesses = args.lookup || args.draft_model.is_some();
     let params = ContextParams {
-        tokens: args.context.min(model.context_train()),
+        tokens: padded(args.context.min(model.context_train())),
         sequences: args.slots,
         outputs: u32::from(args.slots) + if guesses { MOST_DRAFTED } else { 0 },
         kv_cache: args.kv_cache,
@@ -220,6 +216,7 @@ fn draft_model(
     params: ContextParams,
     large: &Model,
 ) -> Result<Drafter, Error> {
+    tierbar_gguf::read(path)?;
     let small = Arc::new(Model::load(path, weights, &|_| ())?);
     let params = ContextParams {
         sequences: 1,
@@ -253,6 +250,11 @@ fn saves(
     };
     let contexts = Contexts::new(folder.to_owned());
     Ok(Arc::new(Saves::new(contexts, key, ModelId(id.to_owned()))))
+}
+
+/// llama.cpp pads a context's cells by itself, but not its batches, which then were smaller than what the cells take.
+fn padded(context: u32) -> u32 {
+    context.checked_next_multiple_of(256).unwrap_or(context)
 }
 
 fn read_template(path: &Path) -> Result<String, Error> {

@@ -4,7 +4,7 @@ use crate::{
     fault::{Fault, invalid},
     header::{Header, MAX_LAYERS, Tensor, Value},
     keys::Keys,
-    kv, quant,
+    kv, limits, quant, vocabulary,
 };
 use tierbar_core::ModelAccount;
 
@@ -25,6 +25,9 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
     if layers == 0 {
         return invalid("it has no layers besides those that predict further tokens");
     }
+    limits::check(&keys, layers_all)?;
+    limits::tensors(&keys, header)?;
+    header.vocabulary.check(&keys)?;
     let bytes = |class| {
         let of_class = header
             .tensors
@@ -125,9 +128,9 @@ fn loadable(keys: &Keys) -> Result<(), Fault> {
 }
 
 fn vocabulary(keys: &Keys) -> Result<u32, Fault> {
-    match keys.get("tokenizer.ggml.tokens") {
-        Some(Value::Array(length, _)) => u32::try_from(*length)
-            .or_else(|_| invalid(format!("it claims a vocabulary of {length} tokens"))),
-        _ => Ok(keys.number("vocab_size")?.unwrap_or(0)),
+    match keys.get(vocabulary::TOKENS) {
+        Some(Value::Array(list)) => u32::try_from(list.length)
+            .or_else(|_| invalid(format!("it claims a vocabulary of {} tokens", list.length))),
+        _ => Ok(0),
     }
 }

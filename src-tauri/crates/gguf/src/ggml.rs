@@ -8,6 +8,8 @@ pub(crate) struct TensorType {
     pub(crate) name: &'static str,
     pub(crate) block_elements: u64,
     pub(crate) block_bytes: u64,
+    /// Whether ggml multiplies matrices of it with activations.
+    pub(crate) of_weights: bool,
 }
 
 /// The type of this number; `None` for removed types and those newer than the engine.
@@ -55,6 +57,8 @@ pub(crate) fn tensor_type(id: u32) -> Option<TensorType> {
         name,
         block_elements,
         block_bytes,
+        // Integers, doubles, and what activations alone are quantised to.
+        of_weights: !matches!(id, 9 | 15 | 24..=28),
     })
 }
 

@@ -5,6 +5,7 @@ use crate::{
     ggml::{self, TensorType},
     source::Source,
     template::{self, Template},
+    vocabulary::{self, Vocabulary},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -34,6 +35,7 @@ const TENSOR_BYTES: u64 = 8 + 4 + 4 + 8;
 #[derive(Debug)]
 pub(crate) struct Header {
     pub(crate) pairs: HashMap<String, Value>,
+    pub(crate) vocabulary: Vocabulary,
     pub(crate) tensors: Vec<Tensor>,
 }
 
@@ -47,15 +49,25 @@ pub(crate) enum Value {
     LongText,
     /// A chat template, by what was found in it.
     Template(Template),
-    Float,
-    /// How many elements, and those of a short array of integers or booleans.
-    Array(u64, Option<Vec<i128>>),
+    Float(f64),
+    Array(Array),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Array {
+    /// The type of its elements, one of [`kind`].
+    pub(crate) element: u32,
+    pub(crate) length: u64,
+    /// Those of a short array of integers or booleans.
+    pub(crate) elements: Option<Vec<i128>>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Tensor {
     pub(crate) name: String,
     pub(crate) kind: TensorType,
+    /// Elements of a row: the size of its first dimension.
+    pub(crate) width: u64,
     pub(crate) elements: u64,
     pub(crate) bytes: u64,
     offset: u64,
@@ -69,13 +81,14 @@ pub(crate) fn read<R: BufRead>(source: &mut Source<R>) -> Result<Header, Fault> 
     source.expect(pair_count * PAIR_BYTES + tensor_count * TENSOR_BYTES)?;
 
     let (mut pairs, mut lists) = (HashMap::new(), 0);
+    let mut vocabulary = Vocabulary::default();
     for _ in 0..pair_count {
         let key = source.name(MAX_KEY_BYTES, "key")?;
         if key.is_empty() {
             return invalid("a key in its header is empty");
         }
-        let value = value(source, &key)?;
-        lists += usize::from(matches!(value, Value::Array(_, Some(_))));
+        let value = value(source, &key, &mut vocabulary)?;
+        lists += usize::from(matches!(&value, Value::Array(array) if array.elements.is_some()));
         if lists > MAX_KEPT_LISTS {
             return invalid(format!(
                 "its header has more than {MAX_KEPT_LISTS} lists of numbers"
@@ -93,7 +106,11 @@ pub(crate) fn read<R: BufRead>(source: &mut Source<R>) -> Result<Header, Fault> 
     let end = place(&tensors, padded(source.position(), alignment)?, alignment)?;
     match end.saturating_sub(source.total()) {
         missing @ 1.. => Err(Fault::Truncated { missing, of: end }),
-        0 => Ok(Header { pairs, tensors }),
+        0 => Ok(Header {
+            pairs,
+            vocabulary,
+            tensors,
+        }),
     }
 }
 
@@ -140,33 +157,40 @@ fn count<R: BufRead>(source: &mut Source<R>, most: u64, what: &str) -> Result<u6
 }
 
 /// The numbers of the format's value types.
-mod kind {
-    pub(super) const U8: u32 = 0;
-    pub(super) const I8: u32 = 1;
-    pub(super) const U16: u32 = 2;
-    pub(super) const I16: u32 = 3;
-    pub(super) const U32: u32 = 4;
-    pub(super) const I32: u32 = 5;
-    pub(super) const F32: u32 = 6;
-    pub(super) const BOOL: u32 = 7;
-    pub(super) const STRING: u32 = 8;
-    pub(super) const ARRAY: u32 = 9;
-    pub(super) const U64: u32 = 10;
-    pub(super) const I64: u32 = 11;
-    pub(super) const F64: u32 = 12;
+pub(crate) mod kind {
+    pub(crate) const U8: u32 = 0;
+    pub(crate) const I8: u32 = 1;
+    pub(crate) const U16: u32 = 2;
+    pub(crate) const I16: u32 = 3;
+    pub(crate) const U32: u32 = 4;
+    pub(crate) const I32: u32 = 5;
+    pub(crate) const F32: u32 = 6;
+    pub(crate) const BOOL: u32 = 7;
+    pub(crate) const STRING: u32 = 8;
+    pub(crate) const ARRAY: u32 = 9;
+    pub(crate) const U64: u32 = 10;
+    pub(crate) const I64: u32 = 11;
+    pub(crate) const F64: u32 = 12;
 }
 
-fn value<R: BufRead>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
+fn value<R: BufRead>(
+    source: &mut Source<R>,
+    key: &str,
+    vocabulary: &mut Vocabulary,
+) -> Result<Value, Fault> {
     match source.u32()? {
-        kind::ARRAY => array(source, key),
+        kind::ARRAY => array(source, key, vocabulary).map(Value::Array),
         kind::STRING => {
             let length = source.string_length()?;
             if template::is_key(key) {
-                let text = source.bytes(length.min(template::SEARCHED_BYTES))?;
-                source.skip(length - text.len() as u64)?;
-                return Ok(Value::Template(template::search(&String::from_utf8_lossy(
-                    &text,
-                ))));
+                if length > template::MAX_BYTES {
+                    return invalid(format!(
+                        "its chat template has {length} bytes, more than {}",
+                        template::MAX_BYTES
+                    ));
+                }
+                let text = source.bytes(length)?;
+                return template::search(&String::from_utf8_lossy(&text)).map(Value::Template);
             }
             if length > KEPT_TEXT_BYTES {
                 source.skip(length)?;
@@ -190,10 +214,8 @@ fn one<R: BufRead>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value
         kind::U64 => Value::Integer(source.u64()?.into()),
         kind::I64 => Value::Integer(source.array().map(i64::from_le_bytes)?.into()),
         kind::BOOL => Value::Bool(source.array::<1>()? != [0]),
-        kind::F32 | kind::F64 => {
-            source.skip(if kind == kind::F32 { 4 } else { 8 })?;
-            Value::Float
-        }
+        kind::F32 => Value::Float(source.array().map(f32::from_le_bytes)?.into()),
+        kind::F64 => Value::Float(source.array().map(f64::from_le_bytes)?),
         other => {
             return invalid(format!(
                 "the key {key} in its header has a value of no known type ({other})"
@@ -202,7 +224,11 @@ fn one<R: BufRead>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value
     })
 }
 
-fn array<R: BufRead>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> {
+fn array<R: BufRead>(
+    source: &mut Source<R>,
+    key: &str,
+    vocabulary: &mut Vocabulary,
+) -> Result<Array, Fault> {
     let element = source.u32()?;
     let length = source.u64()?;
     let element_bytes = match element {
@@ -224,27 +250,34 @@ fn array<R: BufRead>(source: &mut Source<R>, key: &str) -> Result<Value, Fault> 
         ));
     }
     source.expect(length * element_bytes)?;
-    if element == kind::STRING {
-        source.skip_strings(length)?;
-        return Ok(Value::Array(length, None));
-    }
-    if length > u64::from(MAX_LAYERS) || matches!(element, kind::F32 | kind::F64) {
-        source.skip(length * element_bytes)?;
-        return Ok(Value::Array(length, None));
-    }
-    let mut elements = Vec::new();
-    for _ in 0..length {
-        elements.push(match one(source, element, key)? {
-            Value::Integer(integer) => integer,
-            Value::Bool(set) => set.into(),
-            _ => {
-                return invalid(format!(
-                    "the key {key} in its header is no array of integers"
-                ));
+    let array = |elements| Array {
+        element,
+        length,
+        elements,
+    };
+    match (key, element) {
+        (vocabulary::TOKENS, kind::STRING) => vocabulary.read_tokens(source, length)?,
+        (vocabulary::TYPES, kind::I32) => vocabulary.read_types(source, length)?,
+        (_, kind::STRING) => source.strings(length, |_| {})?,
+        (_, kind::F32 | kind::F64) => source.skip(length * element_bytes)?,
+        _ if length > u64::from(MAX_LAYERS) => source.skip(length * element_bytes)?,
+        _ => {
+            let mut elements = Vec::new();
+            for _ in 0..length {
+                elements.push(match one(source, element, key)? {
+                    Value::Bool(set) => set.into(),
+                    Value::Integer(integer) => integer,
+                    _ => {
+                        return invalid(format!(
+                            "the key {key} in its header is no list of numbers"
+                        ));
+                    }
+                });
             }
-        });
+            return Ok(array(Some(elements)));
+        }
     }
-    Ok(Value::Array(length, Some(elements)))
+    Ok(array(None))
 }
 
 fn alignment(pairs: &HashMap<String, Value>) -> Result<u64, Fault> {
@@ -301,6 +334,7 @@ fn tensor<R: BufRead>(source: &mut Source<R>) -> Result<Tensor, Fault> {
         .ok_or_else(too_large)?;
     Ok(Tensor {
         kind,
+        width: shape[0],
         elements,
         bytes,
         offset: source.u64()?,

@@ -2,7 +2,7 @@
 
 use crate::{
     fault::{Fault, invalid},
-    header::Value,
+    header::{Array, Value},
     template::{self, Template},
 };
 use std::collections::HashMap;
@@ -67,6 +67,21 @@ impl<'a> Keys<'a> {
         }
     }
 
+    pub(crate) fn own_text(&self, key: &str) -> Option<&'a str> {
+        match self.own(key) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// A number with a fraction; an integer is none to llama.cpp.
+    pub(crate) fn float(&self, key: &str) -> Option<f64> {
+        match self.own(key) {
+            Some(Value::Float(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
     pub(crate) fn required(&self, key: &str) -> Result<u32, Fault> {
         match self.number(key)? {
             Some(number) => Ok(number),
@@ -76,7 +91,10 @@ impl<'a> Keys<'a> {
 
     /// One number for all layers, or an array with one for each.
     pub(crate) fn per_layer(&self, key: &str, layers: u32) -> Result<Option<Vec<u32>>, Fault> {
-        let Some(Value::Array(length, elements)) = self.own(key) else {
+        let Some(Value::Array(Array {
+            length, elements, ..
+        })) = self.own(key)
+        else {
             return Ok(self
                 .number(key)?
                 .map(|number| vec![number; layers as usize]));

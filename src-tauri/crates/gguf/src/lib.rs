@@ -12,6 +12,7 @@ mod ggml;
 mod header;
 mod keys;
 mod kv;
+mod limits;
 mod open;
 mod parts;
 mod projector;
@@ -19,6 +20,7 @@ mod quant;
 mod source;
 mod split;
 mod template;
+mod vocabulary;
 
 pub use projector::ProjectorAccount;
 pub use split::{Split, split_of};

@@ -8,6 +8,8 @@ use std::io::{self, BufRead, Read};
 const MAX_HEADER_BYTES: u64 = 128 << 20;
 /// llama.cpp reads no longer string. A longer one is damage, not a download that stopped.
 const MAX_STRING_BYTES: u64 = 1 << 30;
+/// The words of a vocabulary and their merges are far shorter.
+const MAX_LISTED_BYTES: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Source<R> {
@@ -116,8 +118,12 @@ impl<R: BufRead> Source<R> {
         }
     }
 
-    /// Steps over strings, such as the words of a vocabulary, of which there are hundreds of thousands.
-    pub(crate) fn skip_strings(&mut self, mut count: u64) -> Result<(), Fault> {
+    /// Shows each of `count` strings, such as the words of a vocabulary, of which there are hundreds of thousands.
+    pub(crate) fn strings(
+        &mut self,
+        mut count: u64,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<(), Fault> {
         while count > 0 {
             let there = match self.inner.fill_buf() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -130,8 +136,9 @@ impl<R: BufRead> Source<R> {
             while count > 0
                 && let Some((length, behind)) = rest.split_first_chunk()
                 && let Ok(length) = usize::try_from(u64::from_le_bytes(*length))
-                && let Some(next) = behind.get(length..)
+                && let Some((string, next)) = behind.split_at_checked(length)
             {
+                each(string);
                 rest = next;
                 count -= 1;
             }
@@ -141,7 +148,12 @@ impl<R: BufRead> Source<R> {
             self.position += passed as u64;
             if count > 0 {
                 let length = self.string_length()?;
-                self.skip(length)?;
+                if length > MAX_LISTED_BYTES {
+                    return invalid(format!(
+                        "a string in a list of its header has {length} bytes, more than {MAX_LISTED_BYTES}"
+                    ));
+                }
+                each(&self.bytes(length)?);
                 count -= 1;
             }
         }

@@ -3,6 +3,8 @@
 //! Nothing is rendered. Templates name what they support: a switch (`enable_thinking`), a place in a message
 //! (`reasoning_content`) or the tags around thoughts, and the variable `tools`.
 
+use crate::fault::{Fault, invalid};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Template {
     pub(crate) empty: bool,
@@ -10,8 +12,14 @@ pub(crate) struct Template {
     pub(crate) tools: bool,
 }
 
-/// A template of any length counts; this much of it is searched. Published ones are below 20 KiB.
-pub(crate) const SEARCHED_BYTES: u64 = 1 << 20;
+/// Published templates are below 20 KiB. All of a template becomes prompt, in the worst case.
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
+
+/// The engine reads and renders templates by recursion, one step down for each statement and each operator that one
+/// stands in, and a thread's stack of 2 MiB holds some 1,000 of the former and 2,000 of the latter (measured). Published
+/// templates have up to 300 statements, of up to 100 names and signs.
+const MAX_STATEMENTS: usize = 1000;
+const MAX_TOKENS_OF_ONE: usize = 1000;
 
 const KEY: &str = "tokenizer.chat_template";
 
@@ -33,25 +41,32 @@ pub(crate) fn is_key(key: &str) -> bool {
         .is_some_and(|purpose| purpose.is_empty() || purpose.starts_with('.'))
 }
 
-pub(crate) fn search(template: &str) -> Template {
-    Template {
+pub(crate) fn search(template: &str) -> Result<Template, Fault> {
+    Ok(Template {
         empty: template.is_empty(),
         thinking: THINKING.iter().any(|marker| template.contains(marker)),
-        tools: uses_tools(template),
-    }
+        tools: read_code(template)?,
+    })
 }
 
 /// Whether `tools`, or a variable made of it such as `xml_tools`, stands in the template's code. The word in a
-/// prompt that the template carries says nothing.
-fn uses_tools(template: &str) -> bool {
+/// prompt that the template carries says nothing. Fails for code that the engine's stack may not hold.
+fn read_code(template: &str) -> Result<bool, Fault> {
     let bytes = template.as_bytes();
     let part_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let (mut at, mut code) = (0, false);
+    let (mut at, mut code, mut tools) = (0, false, false);
+    let (mut statements, mut tokens) = (0, 0);
     while at < bytes.len() {
         let rest = &bytes[at..];
         at += match rest {
-            [b'{', b'%' | b'{', ..] if !code => {
+            [b'{', b'#', ..] if !code => {
+                let end = rest.windows(2).position(|two| two == b"#}");
+                end.map_or(rest.len(), |end| end + 2)
+            }
+            [b'{', kind @ (b'%' | b'{'), ..] if !code => {
                 code = true;
+                tokens = 0;
+                statements += usize::from(*kind == b'%');
                 2
             }
             [b'%' | b'}', b'}', ..] if code => {
@@ -62,15 +77,24 @@ fn uses_tools(template: &str) -> bool {
             [first, ..] if code && part_of_name(first) => {
                 let length = rest.iter().take_while(|byte| part_of_name(byte)).count();
                 let name = &rest[..length];
-                if name == b"tools" || name.ends_with(b"_tools") {
-                    return true;
-                }
+                tools |= name == b"tools" || name.ends_with(b"_tools");
+                tokens += 1;
                 length
             }
-            _ => 1,
+            [first, ..] => {
+                tokens += usize::from(code && !first.is_ascii_whitespace());
+                1
+            }
+            [] => break,
         };
+        if tokens > MAX_TOKENS_OF_ONE || statements > MAX_STATEMENTS {
+            return invalid(format!(
+                "its chat template is too deep: it has more than {MAX_STATEMENTS} statements, or one of more than \
+                 {MAX_TOKENS_OF_ONE} names and signs"
+            ));
+        }
     }
-    false
+    Ok(tools)
 }
 
 /// How many bytes stand before the closing quote.
@@ -98,7 +122,7 @@ mod tests {
             "{{ 'it\\'s' + tools }}",
             "{{ \"'\" }}{% for tool in tools %}",
         ] {
-            assert!(uses_tools(template), "{template}");
+            assert!(read_code(template).unwrap(), "{template}");
         }
         for template in [
             "",
@@ -106,10 +130,11 @@ mod tests {
             "{{ 'You may use tools' }}",
             "{{ \"it's tools\" }} and tools",
             "{{ 'a \\' tools' }}",
-            "{# tools #}{% if toolset or tools_in_user_message %}",
+            "{# {{ tools #}{% if toolset or tools_in_user_message %}",
             "{{ unclosed 'tools",
+            "{# unclosed {{ tools",
         ] {
-            assert!(!uses_tools(template), "{template}");
+            assert!(!read_code(template).unwrap(), "{template}");
         }
     }
 
@@ -126,10 +151,10 @@ mod tests {
             "<thinking>",
             "[THINK]",
         ] {
-            assert!(search(template).thinking, "{template}");
+            assert!(search(template).unwrap().thinking, "{template}");
         }
         for template in ["", "I think, therefore > I am", "thinking of reasons"] {
-            assert!(!search(template).thinking, "{template}");
+            assert!(!search(template).unwrap().thinking, "{template}");
         }
     }
 

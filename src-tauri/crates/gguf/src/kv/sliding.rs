@@ -3,7 +3,7 @@
 use super::recurrent::Layer;
 use crate::{
     fault::{Fault, invalid},
-    header::Value,
+    header::{Array, Value},
     keys::Keys,
 };
 
@@ -39,7 +39,13 @@ pub(super) fn layers(
     }
     let sliding = match (keys.own("attention.sliding_window_pattern"), rhythm) {
         // As llama.cpp reads a list that is too short: the rest does not slide.
-        (Some(Value::Array(_, Some(listed))), _) => {
+        (
+            Some(Value::Array(Array {
+                elements: Some(listed),
+                ..
+            })),
+            _,
+        ) => {
             let listed = listed
                 .iter()
                 .map(|&slides| slides != 0)

@@ -549,15 +549,3 @@ fn extreme_numbers_do_not_overflow() {
     .number("wkv.head_size", u32::MAX);
     assert!(kv.kv().state_bytes > 0);
 }
-
-#[test]
-fn a_vocabulary_may_be_given_as_a_number() {
-    assert_eq!(
-        Gguf::model("llama", 1)
-            .number("llama.vocab_size", 32_000)
-            .read()
-            .unwrap()
-            .vocabulary,
-        32_000
-    );
-}

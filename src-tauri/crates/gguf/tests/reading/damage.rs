@@ -18,7 +18,6 @@ fn sound() -> Gguf {
             "gemma3.attention.sliding_window_pattern",
             &[true, true, true, true, true, false],
         )
-        .texts("tokenizer.ggml.tokens", &["<s>", "the", "cat"])
         .text("tokenizer.chat_template", "{{ messages }}")
         .tensor("blk.0.ffn_up.weight", &[256, 4], Q4_K, 4 * 144)
         .tensor("output_norm.weight", &[5], F32, 20)

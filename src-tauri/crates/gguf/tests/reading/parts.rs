@@ -92,6 +92,8 @@ fn the_first_part_may_have_no_tensors() {
         .number("llama.block_count", 1)
         .number("llama.context_length", 4096)
         .number("llama.embedding_length", 64)
+        .text("tokenizer.ggml.model", "gpt2")
+        .texts("tokenizer.ggml.tokens", &["a", "b", "", "ü"])
         .part(0, 3, 4);
     let renumbered = |part: &Gguf, number| {
         let mut tensors = Gguf::empty().part(number, 3, 4);

@@ -21,8 +21,7 @@ impl<R: Read> Read for Counting<R> {
 }
 
 fn model() -> Gguf {
-    Gguf::model("llama", 2)
-        .texts("tokenizer.ggml.tokens", &["a", "longer", &"z".repeat(1000)])
+    Gguf::with_vocabulary("llama", 2, "gpt2", &["a", "longer", &"z".repeat(1000)])
         .text("tokenizer.chat_template", &"{{ messages }}".repeat(10_000))
         .text("general.license", &"words ".repeat(10_000))
         .tensor("blk.0.ffn_up.weight", &[5, 4], F32, 80)
@@ -149,7 +148,8 @@ fn an_error_that_the_source_puts_into_its_own_comes_out_as_it_was() {
 fn a_vocabulary_is_stepped_over_alike_however_it_is_cut_into_buffers() {
     let words: Vec<String> = (0..200).map(|length| "w".repeat(length)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let file = model().texts("tokenizer.ggml.merges", &words);
+    let file =
+        Gguf::with_vocabulary("llama", 2, "gpt2", &words).texts("tokenizer.ggml.merges", &words);
     let expected = file.read().unwrap();
     let header = file.header();
     for capacity in [1, 2, 7, 8, 9, 64, 207, 208, 1000, 1 << 20] {

@@ -54,21 +54,53 @@ fn templates_for_a_purpose_count() {
 }
 
 #[test]
-fn a_template_is_searched_to_a_mebibyte_and_counts_at_any_length() {
-    let mebibyte = 1 << 20;
+fn a_template_may_be_a_mebibyte_long() {
     let marker = "{{ enable_thinking }}";
-    let padded =
-        |padding: usize| format!("{}{marker}{}", "x".repeat(padding), "x".repeat(mebibyte));
-    assert_eq!(told(&padded(100_000)), (true, true, false));
-    assert_eq!(told(&padded(mebibyte - marker.len())), (true, true, false));
-    assert_eq!(told(&padded(mebibyte)), (true, false, false));
-    // What follows it is still read in its place.
-    let account = Gguf::model("llama", 1)
-        .text("tokenizer.chat_template", &padded(mebibyte))
-        .text("general.name", "Behind")
+    let padded = |length: usize| format!("{}{marker}", "x".repeat(length - marker.len()));
+    assert_eq!(told(&padded(1 << 20)), (true, true, false));
+    let error = Gguf::model("llama", 1)
+        .text("tokenizer.chat_template", &padded((1 << 20) + 1))
         .read()
-        .unwrap();
-    assert_eq!(account.name.as_deref(), Some("Behind"));
+        .unwrap_err();
+    assert!(error.message.contains("1048577 bytes"), "{error}");
+}
+
+#[test]
+fn a_template_that_no_stack_holds_is_refused() {
+    let read = |template: &str| {
+        Gguf::model("llama", 1)
+            .text("tokenizer.chat_template", template)
+            .read()
+    };
+    let nested = |depth: usize| {
+        format!(
+            "{}x{}",
+            "{% if a %}".repeat(depth),
+            "{% endif %}".repeat(depth)
+        )
+    };
+    let of_one = |signs: usize| format!("{{{{ {} }}}} and {{{{ b }}}}", "(".repeat(signs));
+    for sound in [
+        nested(500),
+        of_one(1000),
+        // No code: text, a comment, a string.
+        "(".repeat(5000),
+        format!("{{# {} #}}", "{% if a %}".repeat(5000)),
+        format!("{{{{ '{}' }}}}", "(".repeat(5000)),
+    ] {
+        read(&sound).unwrap();
+    }
+    for deep in [
+        nested(501),
+        of_one(1001),
+        format!("{{% set a = {} %}}", "not ".repeat(1001)),
+    ] {
+        let error = read(&deep).unwrap_err();
+        assert!(
+            error.message.contains("its chat template is too deep"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -35,12 +35,25 @@ impl Gguf {
 
     /// A small model of this architecture with what every account needs.
     pub(crate) fn model(architecture: &str, layers: u32) -> Self {
+        Self::with_vocabulary(architecture, layers, "gpt2", &["<s>", "the", "cat", "sat"])
+    }
+
+    /// Of these tokens, for this tokenizer, with as many embeddings.
+    pub(crate) fn with_vocabulary(
+        architecture: &str,
+        layers: u32,
+        tokenizer: &str,
+        tokens: &[&str],
+    ) -> Self {
+        let count = tokens.len() as u64;
         Self::empty()
             .text("general.architecture", architecture)
             .number(&format!("{architecture}.block_count"), layers)
             .number(&format!("{architecture}.context_length"), 4096)
             .number(&format!("{architecture}.embedding_length"), 64)
-            .tensor("token_embd.weight", &[64, 4], F32, 64 * 4 * 4)
+            .text("tokenizer.ggml.model", tokenizer)
+            .texts("tokenizer.ggml.tokens", tokens)
+            .tensor("token_embd.weight", &[64, count], F32, 64 * count * 4)
     }
 
     pub(crate) fn number(self, key: &str, number: u32) -> Self {

@@ -1,0 +1,149 @@
+//! What llama.cpp demands of a model's numbers, and ends the whole process over: `GGML_ASSERT` in `load_hparams` of
+//! `llama-model.cpp`, in `load_arch_hparams` and `load_arch_tensors` of the architectures under `models/`, and in the
+//! operations of ggml.
+
+use crate::{
+    fault::{Fault, invalid},
+    header::{Header, Tensor, Value},
+    keys::Keys,
+    vocabulary,
+};
+
+/// llama.cpp's `LLAMA_MAX_EXPERTS`.
+const MAX_EXPERTS: u32 = 1024;
+
+pub(crate) fn check(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+    for key in ["context_length", "embedding_length"] {
+        if keys.required(key)? == 0 {
+            return invalid(format!("its {}.{key} is 0", keys.architecture));
+        }
+    }
+    experts(keys, layers_all)?;
+    rope(keys)?;
+    epsilons(keys)
+}
+
+/// Types of tensors that llama.cpp loads, and then computes with what it has not.
+pub(crate) fn tensors(keys: &Keys, header: &Header) -> Result<(), Fault> {
+    for tensor in &header.tensors {
+        let Tensor { name, kind, .. } = tensor;
+        if kind.name != "F32" && added_or_multiplied(name) {
+            return invalid(format!(
+                "its tensor {name} is of type {}, not F32",
+                kind.name
+            ));
+        }
+        // Of a mixture whose tokens choose their experts by a table.
+        let table = kind.name == "I32" && name.contains("tid2eid");
+        if !kind.of_weights && !table {
+            return invalid(format!(
+                "its tensor {name} is of type {}, which weights cannot be of",
+                kind.name
+            ));
+        }
+    }
+    embeddings(keys, header)
+}
+
+/// Whether it is put to activations element by element, which ggml does in 32-bit floats alone.
+fn added_or_multiplied(name: &str) -> bool {
+    [
+        ".bias",
+        ".scale",
+        "norm.weight",
+        "ssm_conv1d.weight",
+        ".ssm_a",
+        ".ssm_d",
+    ]
+    .iter()
+    .any(|ending| name.ends_with(ending))
+        || name.contains("rope_freqs")
+        || name.contains("rope_factors")
+}
+
+fn embeddings(keys: &Keys, header: &Header) -> Result<(), Fault> {
+    // Draft models have the vocabulary of the model that they serve.
+    if matches!(keys.architecture, "eagle3" | "dflash") {
+        return Ok(());
+    }
+    let width = u64::from(keys.required("embedding_length")?);
+    let tokens = match keys.get(vocabulary::TOKENS) {
+        Some(Value::Array(list)) => list.length,
+        _ => return Ok(()),
+    };
+    match header
+        .tensors
+        .iter()
+        .find(|tensor| tensor.name == "token_embd.weight")
+    {
+        Some(table) if table.width != width || table.elements / width != tokens => {
+            invalid(format!(
+                "its embeddings are {} values of rows of {}, for {tokens} tokens of {width}",
+                table.elements, table.width
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn experts(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+    let number = |key| Ok(keys.number(key)?.unwrap_or(0));
+    let experts = number("expert_count")?;
+    let used = keys
+        .per_layer("expert_used_count", layers_all)?
+        .and_then(|used| used.into_iter().max())
+        .unwrap_or(0);
+    let (groups, groups_used) = (
+        number("expert_group_count")?,
+        number("expert_group_used_count")?,
+    );
+    // These take one expert for none.
+    if experts <= 1 && keys.architecture.starts_with("hunyuan-") {
+        return Ok(());
+    }
+    if experts > MAX_EXPERTS {
+        return invalid(format!(
+            "it claims {experts} experts, more than {MAX_EXPERTS}"
+        ));
+    }
+    if used > experts || (experts > 0) != (used > 0) {
+        return invalid(format!("it claims to use {used} of {experts} experts"));
+    }
+    let grouped = experts > 0
+        && groups < experts
+        && (groups <= 1 || experts.is_multiple_of(groups) && (1..groups).contains(&groups_used));
+    if groups > 0 && !grouped {
+        return invalid(format!(
+            "it claims to use {groups_used} of {groups} groups of its {experts} experts"
+        ));
+    }
+    Ok(())
+}
+
+fn rope(keys: &Keys) -> Result<(), Fault> {
+    match keys.own("rope.scaling.type") {
+        None => Ok(()),
+        Some(_) => match keys.own_text("rope.scaling.type") {
+            Some("none" | "linear" | "yarn" | "longrope") => Ok(()),
+            _ => invalid(format!(
+                "its {}.rope.scaling.type is none that is known",
+                keys.architecture
+            )),
+        },
+    }
+}
+
+fn epsilons(keys: &Keys) -> Result<(), Fault> {
+    for key in [
+        "attention.layer_norm_epsilon",
+        "attention.layer_norm_rms_epsilon",
+        "attention.group_norm_epsilon",
+    ] {
+        if let Some(epsilon) = keys.float(key)
+            && !(epsilon.is_finite() && epsilon >= 0.0)
+        {
+            return invalid(format!("its {}.{key} is {epsilon}", keys.architecture));
+        }
+    }
+    Ok(())
+}
