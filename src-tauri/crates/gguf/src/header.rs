@@ -12,9 +12,9 @@ use std::{
     io::BufRead,
 };
 
-/// Far above any published model; a larger count is damage.
-const MAX_PAIRS: u64 = 1 << 16;
-pub(crate) const MAX_TENSORS: u64 = 1 << 16;
+/// Far above any published model; a larger count is damage, and llama.cpp compares each with each.
+const MAX_PAIRS: u64 = 1 << 12;
+pub(crate) const MAX_TENSORS: u64 = 1 << 14;
 /// The format's own limit of a key.
 const MAX_KEY_BYTES: u64 = u16::MAX as u64;
 /// ggml's `GGML_MAX_NAME`, less its closing zero.

@@ -19,6 +19,8 @@ pub(crate) fn check(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
         }
     }
     experts(keys, layers_all)?;
+    heads(keys, layers_all)?;
+    states(keys)?;
     rope(keys)?;
     epsilons(keys)
 }
@@ -118,6 +120,49 @@ fn experts(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
         ));
     }
     Ok(())
+}
+
+/// Heads of queries share heads of keys and values in equal numbers, and no more of a head is turned than it has.
+fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
+    let by_layer = |key| keys.per_layer(key, layers_all);
+    let Some(heads) = by_layer("attention.head_count")? else {
+        return Ok(());
+    };
+    let kv_heads = by_layer("attention.head_count_kv")?.unwrap_or_else(|| heads.clone());
+    let uneven = (heads.iter().zip(&kv_heads))
+        .find(|&(&heads, &kv_heads)| heads > 0 && kv_heads > 0 && !heads.is_multiple_of(kv_heads));
+    if let Some((heads, kv_heads)) = uneven {
+        return invalid(format!(
+            "it claims {kv_heads} heads of keys for {heads} of queries in one layer"
+        ));
+    }
+    let turned = keys.number("rope.dimension_count")?.unwrap_or(0);
+    let even = keys.required("embedding_length")?.checked_div(heads[0]);
+    if let Some(even) = even {
+        let head = keys.number("attention.key_length")?.unwrap_or(even);
+        if turned > head || turned % 2 != 0 {
+            return invalid(format!(
+                "its {}.rope.dimension_count is {turned}, for heads of {head}",
+                keys.architecture
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is divided by, in architectures with a recurrent state.
+fn states(keys: &Keys) -> Result<(), Fault> {
+    let key = match keys.architecture {
+        "falcon-h1" | "granitehybrid" | "mamba2" | "nemotron_h" | "nemotron_h_moe" => {
+            "ssm.group_count"
+        }
+        "arwkv7" | "rwkv6" | "rwkv6qwen2" | "rwkv7" => "wkv.head_size",
+        _ => return Ok(()),
+    };
+    match keys.number(key)? {
+        Some(0) => invalid(format!("its {}.{key} is 0", keys.architecture)),
+        _ => Ok(()),
+    }
 }
 
 fn rope(keys: &Keys) -> Result<(), Fault> {
