@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine setup binaries all-targets ui clean
+.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine fuzz setup binaries all-targets ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -50,6 +50,10 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@bundle/setup run
 	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
 	@$(with) tests/bench/engine
+
+fuzz: ## Run the fuzzers over GGUF headers, ten minutes each (FUZZ_SECONDS)
+	@bundle/setup run
+	@$(with) tests/fuzz/run
 
 setup: ## Install what building and testing need
 	@bundle/setup test

@@ -2,6 +2,8 @@
 //! `llama-model.cpp`, in `load_arch_hparams` and `load_arch_tensors` of the architectures under `models/`, and in the
 //! operations of ggml.
 
+mod architectures;
+
 use crate::{
     fault::{Fault, invalid},
     header::{Header, Tensor, Value},
@@ -20,7 +22,7 @@ pub(crate) fn check(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
     }
     experts(keys, layers_all)?;
     heads(keys, layers_all)?;
-    states(keys)?;
+    architectures::check(keys, layers_all)?;
     rope(keys)?;
     epsilons(keys)
 }
@@ -148,21 +150,6 @@ fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
         }
     }
     Ok(())
-}
-
-/// What is divided by, in architectures with a recurrent state.
-fn states(keys: &Keys) -> Result<(), Fault> {
-    let key = match keys.architecture {
-        "falcon-h1" | "granitehybrid" | "mamba2" | "nemotron_h" | "nemotron_h_moe" => {
-            "ssm.group_count"
-        }
-        "arwkv7" | "rwkv6" | "rwkv6qwen2" | "rwkv7" => "wkv.head_size",
-        _ => return Ok(()),
-    };
-    match keys.number(key)? {
-        Some(0) => invalid(format!("its {}.{key} is 0", keys.architecture)),
-        _ => Ok(()),
-    }
 }
 
 fn rope(keys: &Keys) -> Result<(), Fault> {

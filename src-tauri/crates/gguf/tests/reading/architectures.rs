@@ -268,6 +268,8 @@ fn heads_are_those_of_the_layer_that_has_most() {
     // A block that predicts ahead is none of the engine's layers.
     let shape = Shape::new("glm4moe", 2)
         .number("nextn_predict_layers", 1)
+        .number("expert_count", 8)
+        .number("expert_used_count", 2)
         .numbers("attention.head_count", &[4, 9]);
     assert_eq!(heads(shape), (4, 4));
     assert_eq!(heads(Shape::new("rwkv7", 1)), (0, 0));
