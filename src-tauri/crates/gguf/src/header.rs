@@ -314,7 +314,7 @@ fn tensor<R: BufRead>(source: &mut Source<R>) -> Result<Tensor, Fault> {
     let elements = shape
         .iter()
         .try_fold(1u64, |product, &size| product.checked_mul(size))
-        .filter(|&elements| i64::try_from(elements).is_ok())
+        .filter(|&elements| elements > 0 && i64::try_from(elements).is_ok())
         .ok_or_else(too_large)?;
     let id = source.u32()?;
     let kind = ggml::tensor_type(id).ok_or_else(|| {

@@ -131,6 +131,15 @@ fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
         return Ok(());
     };
     let kv_heads = by_layer("attention.head_count_kv")?.unwrap_or_else(|| heads.clone());
+    let stateful = ["mamba", "rwkv", "arwkv"]
+        .iter()
+        .any(|family| keys.architecture.starts_with(family));
+    if !stateful && heads.iter().all(|&heads| heads == 0) {
+        return invalid(format!(
+            "its {}.attention.head_count is 0",
+            keys.architecture
+        ));
+    }
     let uneven = (heads.iter().zip(&kv_heads))
         .find(|&(&heads, &kv_heads)| heads > 0 && kv_heads > 0 && !heads.is_multiple_of(kv_heads));
     if let Some((heads, kv_heads)) = uneven {
