@@ -90,8 +90,10 @@ impl<R: BufRead> Source<R> {
                 "a {what} in its header has {length} bytes, more than {most}"
             ));
         }
-        String::from_utf8(self.bytes(length)?)
-            .or_else(|_| invalid(format!("a {what} in its header is not text (UTF-8)")))
+        match String::from_utf8(self.bytes(length)?) {
+            Ok(name) if !name.contains(char::is_control) => Ok(name),
+            _ => invalid(format!("a {what} in its header is not text (UTF-8)")),
+        }
     }
 
     /// Exactly `length` bytes; the caller bounds the length.
@@ -135,7 +137,8 @@ impl<R: BufRead> Source<R> {
             // Those that lie in the buffer in full.
             while count > 0
                 && let Some((length, behind)) = rest.split_first_chunk()
-                && let Ok(length) = usize::try_from(u64::from_le_bytes(*length))
+                && let length @ ..=MAX_LISTED_BYTES = u64::from_le_bytes(*length)
+                && let Ok(length) = usize::try_from(length)
                 && let Some((string, next)) = behind.split_at_checked(length)
             {
                 each(string);

@@ -18,7 +18,7 @@ pub(crate) const TOKENS: &str = "tokenizer.ggml.tokens";
 pub(crate) const TYPES: &str = "tokenizer.ggml.token_type";
 
 /// The largest vocabularies have 262,144; a larger number than this is damage.
-const MAX_TOKENS: u64 = 1 << 21;
+const MAX_TOKENS: u64 = 1 << 20;
 /// `LLAMA_TOKEN_TYPE_BYTE`
 const BYTE: i32 = 6;
 /// What `<0x` takes, behind which llama.cpp reads a byte token's number.

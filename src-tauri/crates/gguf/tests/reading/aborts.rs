@@ -1,0 +1,431 @@
+//! Sound headers of models that llama.cpp ends the whole process over, or never ends with: each was fed to it.
+
+use crate::writer::{F32, Gguf, Q8_0};
+use tierbar_core::{Code, Error};
+
+const F16: u32 = 1;
+const I32: u32 = 26;
+
+fn refused(name: &str, file: &Gguf, part: &str) {
+    let Err(error) = file.read() else {
+        panic!("{name} is accepted");
+    };
+    assert_eq!(error.code, Code::ModelInvalid, "{name}: {error}");
+    assert!(error.message.contains(part), "{name}: {error}");
+    assert!(error.hint.is_some(), "{name}: {error}");
+}
+
+fn llama() -> Gguf {
+    Gguf::model("llama", 2)
+}
+
+fn float(key: &str, number: f32) -> Gguf {
+    llama().pair(key, 6, &number.to_le_bytes())
+}
+
+#[test]
+fn numbers_that_llama_cpp_asserts_on_are_refused() {
+    let bare = |layers, context, width| {
+        Gguf::empty()
+            .text("general.architecture", "llama")
+            .number("llama.block_count", layers)
+            .number("llama.context_length", context)
+            .number("llama.embedding_length", width)
+            .tensor("output_norm.weight", &[64], F32, 256)
+    };
+    refused("no context", &bare(1, 0, 64), "llama.context_length is 0");
+    refused("no width", &bare(1, 4096, 0), "llama.embedding_length is 0");
+    refused(
+        "layers",
+        &bare(u32::MAX, 4096, 64),
+        "claims 4294967295 layers",
+    );
+    for epsilon in [-1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        refused(
+            "epsilon",
+            &float("llama.attention.layer_norm_rms_epsilon", epsilon),
+            "layer_norm_rms_epsilon is",
+        );
+    }
+    for epsilon in [0.0, 1e-6] {
+        float("llama.attention.layer_norm_rms_epsilon", epsilon)
+            .read()
+            .unwrap();
+    }
+    for kind in ["", "x", "Linear"] {
+        let file = llama().text("llama.rope.scaling.type", kind);
+        refused(
+            "rope scaling",
+            &file,
+            "rope.scaling.type is none that is known",
+        );
+    }
+    for kind in ["none", "linear", "yarn", "longrope"] {
+        llama()
+            .text("llama.rope.scaling.type", kind)
+            .read()
+            .unwrap();
+    }
+}
+
+#[test]
+fn heads_that_do_not_fit_each_other_are_refused() {
+    let heads = |heads: &[u32], kv_heads: &[u32], turned: u32| {
+        llama()
+            .numbers("llama.attention.head_count", heads)
+            .numbers("llama.attention.head_count_kv", kv_heads)
+            .number("llama.rope.dimension_count", turned)
+    };
+    // Heads of 64 / 8.
+    heads(&[8, 8], &[2, 0], 8).read().unwrap();
+    heads(&[8, 0], &[8, 0], 4).read().unwrap();
+    refused("none", &heads(&[0, 0], &[0, 0], 0), "head_count is 0");
+    refused(
+        "more",
+        &heads(&[8, 8], &[8, 16], 8),
+        "16 heads of keys for 8",
+    );
+    refused(
+        "uneven",
+        &heads(&[8, 8], &[3, 8], 8),
+        "3 heads of keys for 8",
+    );
+    refused(
+        "odd",
+        &heads(&[8, 8], &[8, 8], 7),
+        "rope.dimension_count is 7",
+    );
+    refused(
+        "wide",
+        &heads(&[8, 8], &[8, 8], 10),
+        "rope.dimension_count is 10, for heads of 8",
+    );
+    let named = heads(&[8, 8], &[8, 8], 10).number("llama.attention.key_length", 16);
+    named.read().unwrap();
+    // These have none, and say so.
+    Gguf::model("mamba", 1)
+        .number("mamba.attention.head_count", 0)
+        .read()
+        .unwrap();
+}
+
+#[test]
+fn experts_that_cannot_be_used_are_refused() {
+    let experts = |all: u32, used: u32, groups: u32, groups_used: u32| {
+        llama()
+            .number("llama.expert_count", all)
+            .number("llama.expert_used_count", used)
+            .number("llama.expert_group_count", groups)
+            .number("llama.expert_group_used_count", groups_used)
+    };
+    for (all, used, groups, groups_used) in [(8, 8, 0, 0), (0, 0, 0, 0), (8, 1, 1, 0), (8, 2, 4, 2)]
+    {
+        experts(all, used, groups, groups_used).read().unwrap();
+    }
+    for (all, used) in [(8, 9), (8, 0), (0, 1)] {
+        refused(
+            "used",
+            &experts(all, used, 0, 0),
+            &format!("to use {used} of {all} experts"),
+        );
+    }
+    refused(
+        "many",
+        &experts(1025, 1, 0, 0),
+        "1025 experts, more than 1024",
+    );
+    for (groups, groups_used) in [(3, 1), (4, 0), (4, 4), (8, 1), (u32::MAX, 1)] {
+        refused(
+            "groups",
+            &experts(8, 2, groups, groups_used),
+            "groups of its 8 experts",
+        );
+    }
+    refused(
+        "groups of none",
+        &experts(0, 0, 1, 1),
+        "groups of its 0 experts",
+    );
+    // One expert is none to these.
+    Gguf::model("hunyuan-dense", 1)
+        .number("hunyuan-dense.expert_count", 1)
+        .read()
+        .unwrap();
+}
+
+#[test]
+fn numbers_that_an_architecture_divides_by_are_refused() {
+    let with = |architecture: &str, key: &str, number: u32| {
+        Gguf::model(architecture, 4).number(&format!("{architecture}.{key}"), number)
+    };
+    for (architecture, key) in [
+        ("mamba2", "ssm.group_count"),
+        ("nemotron_h", "ssm.group_count"),
+        ("rwkv6", "wkv.head_size"),
+        ("hrm_text", "hrm.l_cycles"),
+        ("minimax-m3", "attention.indexer.block_size"),
+        ("nanbeige", "num_loops"),
+    ] {
+        refused(architecture, &with(architecture, key, 0), key);
+        with(architecture, key, 2).read().unwrap();
+    }
+    for (architecture, key, wrong, right) in [
+        ("nanbeige", "num_loops", 129, 128),
+        ("gemma-embedding", "dense_2_feat_in", 65, 64),
+        ("gemma-embedding", "dense_3_feat_out", 1, 0),
+    ] {
+        refused(architecture, &with(architecture, key, wrong), key);
+        with(architecture, key, right).read().unwrap();
+    }
+    // The groups of plamo2 are none.
+    let states = |inner| {
+        with("jamba", "ssm.inner_size", inner)
+            .number("jamba.ssm.conv_kernel", 4)
+            .numbers("jamba.attention.head_count_kv", &[0; 4])
+    };
+    refused("jamba", &states(64), "ssm.inner_size");
+    states(128).read().unwrap();
+    for architecture in ["smallthinker", "glm4moe", "llada-moe"] {
+        refused(architecture, &Gguf::model(architecture, 4), "expert_count");
+    }
+    let scale = |layers, scale: f32| {
+        Gguf::model("llama4", layers).pair(
+            "llama4.attention.temperature_scale",
+            6,
+            &scale.to_le_bytes(),
+        )
+    };
+    refused("llama4", &scale(4, 0.0), "attention.temperature_scale");
+    refused("short llama4", &scale(3, 0.1), "block_count");
+    scale(4, 0.1).read().unwrap();
+}
+
+#[test]
+fn tensors_of_types_that_cannot_be_computed_with_are_refused() {
+    for name in [
+        "blk.0.attn_norm.weight",
+        "output_norm.weight",
+        "blk.0.attn_q.bias",
+        "blk.0.ffn_down.scale",
+        "rope_freqs.weight",
+        "blk.0.ssm_conv1d.weight",
+    ] {
+        for (kind, bytes) in [(F16, 64), (I32, 128), (Q8_0, 34)] {
+            refused(name, &llama().tensor(name, &[32], kind, bytes), "not F32");
+        }
+        llama().tensor(name, &[32], F32, 128).read().unwrap();
+    }
+    // Q8_1, Q8_K, and the integers and doubles.
+    for (kind, elements, bytes) in [
+        (9, 32, 36),
+        (15, 256, 292),
+        (24, 1, 1),
+        (25, 1, 2),
+        (I32, 1, 4),
+        (27, 1, 8),
+        (28, 1, 8),
+    ] {
+        let file = llama().tensor("blk.0.attn_q.weight", &[elements], kind, bytes);
+        refused("weights", &file, "which weights cannot be of");
+    }
+    let table = llama().tensor("blk.0.ffn_gate_tid2eid.weight", &[1], I32, 4);
+    table.read().unwrap();
+}
+
+fn with_words(tokenizer: &str, words: &[&str]) -> Gguf {
+    Gguf::with_vocabulary("llama", 1, tokenizer, words)
+}
+
+#[test]
+fn embeddings_for_another_vocabulary_are_refused() {
+    let with = |shape: &[u64]| {
+        let bytes = shape.iter().product::<u64>() * 4;
+        Gguf::empty()
+            .text("general.architecture", "llama")
+            .number("llama.block_count", 1)
+            .number("llama.context_length", 4096)
+            .number("llama.embedding_length", 64)
+            .text("tokenizer.ggml.model", "gpt2")
+            .texts("tokenizer.ggml.tokens", &["a", "b", "c"])
+            .tensor("token_embd.weight", shape, F32, bytes)
+    };
+    with(&[64, 3]).read().unwrap();
+    for shape in [&[64, 2][..], &[64, 4], &[32, 6], &[192], &[64, 3, 2]] {
+        refused("embeddings", &with(shape), "for 3 tokens of 64");
+    }
+}
+
+#[test]
+fn a_vocabulary_with_a_token_twice_is_refused() {
+    refused("twice", &with_words("gpt2", &["a", "b", "a"]), "two tokens");
+    // llama.cpp gives names to those without.
+    with_words("gpt2", &["", "", "a"]).read().unwrap();
+    refused(
+        "named",
+        &with_words("gpt2", &["", "[EMPTY_0]"]),
+        "two tokens",
+    );
+}
+
+#[test]
+fn lists_that_disagree_with_the_vocabulary_are_refused() {
+    let zeros = [0; 16];
+    for (key, element) in [
+        ("tokenizer.ggml.token_type", 5),
+        ("tokenizer.ggml.scores", 6),
+    ] {
+        llama().array(key, element, 4, &zeros).read().unwrap();
+        let short = llama().array(key, element, 3, &zeros[..12]);
+        refused(key, &short, "has 3 values for 4 tokens");
+        refused(
+            key,
+            &llama().array(key, 0, 4, &zeros[..4]),
+            "is not the list",
+        );
+        refused(key, &llama().number(key, 4), "is not the list");
+    }
+    refused(
+        "merges",
+        &llama().numbers("tokenizer.ggml.merges", &[1]),
+        "is not the list",
+    );
+    let many = llama().array("tokenizer.ggml.token_type", 5, 1 << 22, &[]);
+    let error = tierbar_gguf::read_from(&many.header()[..], 1 << 40, "m").unwrap_err();
+    assert!(
+        error.message.contains("a vocabulary of 4194304 tokens"),
+        "{error}"
+    );
+    for tokens in [
+        Gguf::empty(),
+        Gguf::empty().texts("tokenizer.ggml.tokens", &[]),
+    ] {
+        let file = tokens
+            .text("general.architecture", "llama")
+            .number("llama.block_count", 1)
+            .number("llama.context_length", 4096)
+            .number("llama.embedding_length", 64)
+            .text("tokenizer.ggml.model", "gpt2")
+            .tensor("output_norm.weight", &[64], F32, 256);
+        refused("no tokens", &file, "no vocabulary");
+    }
+}
+
+#[test]
+fn a_tokenizer_that_does_not_know_every_byte_is_refused() {
+    let named: Vec<String> = (0..=255)
+        .map(|byte: u8| format!("<0x{byte:02X}>"))
+        .collect();
+    let escaped: Vec<String> = (0..=255).map(|byte: u8| format!("\\x{byte:02x}")).collect();
+    for (tokenizer, words) in [("llama", named), ("rwkv", escaped)] {
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        with_words(tokenizer, &words).read().unwrap();
+        // Bytes that stand in no text.
+        (words[0xC0], words[0xFF]) = ("x", "y");
+        with_words(tokenizer, &words).read().unwrap();
+        let without = std::mem::replace(&mut words[usize::from(b'\n')], "no newline");
+        refused(
+            tokenizer,
+            &with_words(tokenizer, &words),
+            "no token for the byte 0x0A",
+        );
+        words[usize::from(b'\n')] = "\n";
+        with_words(tokenizer, &words).read().unwrap();
+        words[usize::from(b'\n')] = without;
+        words[0xE2] = "z";
+        refused(
+            tokenizer,
+            &with_words(tokenizer, &words),
+            "no token for the byte 0xE2",
+        );
+    }
+}
+
+#[test]
+fn a_byte_token_that_names_no_byte_is_refused() {
+    let types = |of_second: u8| {
+        with_words("gpt2", &["<0x41>", "B"]).array(
+            "tokenizer.ggml.token_type",
+            5,
+            2,
+            &[6, 0, 0, 0, of_second, 0, 0, 0],
+        )
+    };
+    types(1).read().unwrap();
+    refused("short", &types(6), "its token 1 stands for a byte");
+}
+
+#[test]
+fn tokens_that_are_put_around_a_text_must_be_there() {
+    let many: Vec<String> = (0..120).map(|number| format!("w{number}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    let adding = |tokenizer: &str, words: &[&str], switch: &str| {
+        with_words(tokenizer, words).pair(&format!("tokenizer.ggml.{switch}"), 7, &[1])
+    };
+    // The 12th, unless the file names others.
+    adding("gpt2", &many, "add_bos_token").read().unwrap();
+    let few = adding("gpt2", &many[..11], "add_bos_token");
+    refused("bos", &few, "puts a token (bos)");
+    few.clone()
+        .number("tokenizer.ggml.bos_token_id", 10)
+        .read()
+        .unwrap();
+    refused(
+        "bos",
+        &few.number("tokenizer.ggml.bos_token_id", 11),
+        "puts a token (bos)",
+    );
+    refused(
+        "eos",
+        &adding("gpt2", &many[..11], "add_eos_token"),
+        "puts a token (eos)",
+    );
+    refused(
+        "t5",
+        &adding("t5", &many, "add_bos_token"),
+        "puts a token (bos)",
+    );
+    with_words("bert", &many).read().unwrap();
+    refused(
+        "bert",
+        &with_words("bert", &many[..102]),
+        "puts a token (seperator)",
+    );
+    refused(
+        "bert",
+        &with_words("bert", &many[..101]),
+        "puts a token (bos)",
+    );
+    let bytes = with_words("bert", &many).array(
+        "tokenizer.ggml.token_type",
+        5,
+        120,
+        &[6, 0, 0, 0].repeat(120),
+    );
+    refused("bert's bytes", &bytes, "stand for bytes");
+}
+
+#[test]
+fn tokenizers_that_are_none_or_not_known_are_unsupported() {
+    for (tokenizer, part) in [
+        ("none", "it has no tokenizer"),
+        ("no_vocab", "it has no tokenizer"),
+        ("test", "its tokenizer is \"test\""),
+        ("x\u{1b}[", "its tokenizer is \"x\\u{1b}[\""),
+    ] {
+        let error: Error = with_words(tokenizer, &["a"]).read().unwrap_err();
+        assert_eq!(error.code, Code::ModelUnsupported, "{error}");
+        assert!(error.message.contains(part), "{error}");
+    }
+    let spaces = |tokenizer| with_words(tokenizer, &["a"]).text("tokenizer.ggml.pre", "whitespace");
+    spaces("whitespace").read().unwrap();
+    refused(
+        "spaces",
+        &spaces("gpt2"),
+        "tokenizer.ggml.pre is not for its tokenizer",
+    );
+    refused(
+        "no spaces",
+        &with_words("whitespace", &["a"]),
+        "tokenizer.ggml.pre",
+    );
+}
