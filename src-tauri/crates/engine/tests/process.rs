@@ -313,3 +313,68 @@ async fn a_file_that_is_no_whole_model_fails_with_a_reason() {
     let worker = Worker::start(&folder.path().join("absent.gguf"), &[]).await;
     assert_eq!(worker.failure().code, Code::ModelMissing);
 }
+
+/// The starter model's header with the first `mark` and what follows it written over, before a file as long as the whole.
+fn damaged(
+    folder: &std::path::Path,
+    mark: &[u8],
+    offset: usize,
+    bytes: &[u8],
+) -> std::path::PathBuf {
+    let whole = fs::read(model(SMOLLM)).unwrap();
+    let mut header = whole[..2 << 20].to_vec();
+    let found = header.windows(mark.len()).position(|window| window == mark);
+    let at = found.unwrap() + mark.len() + offset;
+    header[at..at + bytes.len()].copy_from_slice(bytes);
+    let path = folder.join("damaged.gguf");
+    fs::write(&path, header).unwrap();
+    let file = fs::File::options().write(true).open(&path).unwrap();
+    file.set_len(whole.len() as u64).unwrap();
+    path
+}
+
+/// llama.cpp ends the process over each of these.
+#[tokio::test]
+async fn a_file_that_llama_cpp_aborts_on_is_refused_before_it_sees_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for (mark, offset, bytes, part) in [
+        (
+            &b"llama.attention.layer_norm_rms_epsilon"[..],
+            4,
+            &(-1f32).to_le_bytes()[..],
+            "layer_norm_rms_epsilon is -1",
+        ),
+        (
+            b"llama.attention.head_count_kv",
+            4,
+            &[2],
+            "2 heads of keys for 9",
+        ),
+        // The token behind is as long as another.
+        (b"<repo_name>", 8, b"<|im_end|>", "two tokens"),
+        // Its type: 32-bit integers are as long as floats.
+        (b"blk.0.attn_norm.weight", 4 + 8, &[26], "is of type I32"),
+    ] {
+        let path = damaged(folder.path(), mark, offset, bytes);
+        let mut worker = Worker::start(&path, &[]).await;
+        let failure = worker.failure();
+        assert_eq!(failure.code, Code::ModelInvalid, "{failure:?}");
+        assert!(failure.message.contains(part), "{failure:?}");
+        assert_eq!(worker.exit().await.code(), Some(1), "{part}");
+    }
+}
+
+#[tokio::test]
+async fn a_context_smaller_than_a_batch_takes_a_prompt_as_long_as_itself() {
+    let worker = Worker::start(&model(SMOLLM), &["--context", "100"]).await;
+    assert_eq!(worker.ready().context_tokens, 256);
+    let prompt = vec![1000; 250];
+    let (status, answer) = worker
+        .post(
+            "/v1/completions",
+            &json!({"prompt": prompt, "max_tokens": 1}),
+        )
+        .await;
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(answer["usage"]["prompt_tokens"], 250);
+}
