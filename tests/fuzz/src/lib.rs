@@ -32,6 +32,9 @@ pub fn header(bytes: &[u8]) {
     let _ = tierbar_gguf::split_of(&String::from_utf8_lossy(bytes));
 }
 
+/// The same in files, where what is not there is read as zeros.
+const HOLE_BYTES: u64 = 1 << 20;
+
 /// Two parts of a model in two files: the first two bytes say where the second header begins.
 pub fn parts(bytes: &[u8]) {
     thread_local! {
@@ -50,7 +53,7 @@ pub fn parts(bytes: &[u8]) {
             let path = folder.join(format!("fuzzed-{number:05}-of-00002.gguf"));
             let mut file = File::create(&path).unwrap();
             file.write_all(header).unwrap();
-            let length = header.len() as u64 + DATA_BYTES;
+            let length = header.len() as u64 + HOLE_BYTES;
             file.set_len(length).unwrap();
             total += length;
             path

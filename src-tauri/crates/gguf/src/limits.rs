@@ -6,7 +6,7 @@ mod architectures;
 
 use crate::{
     fault::{Fault, invalid},
-    header::{Header, Tensor, Value},
+    header::{Array, Header, Tensor, Value},
     keys::Keys,
     vocabulary,
 };
@@ -102,7 +102,7 @@ fn experts(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
         number("expert_group_used_count")?,
     );
     // These take one expert for none.
-    if experts <= 1 && keys.architecture.starts_with("hunyuan-") {
+    if experts <= 1 && matches!(keys.architecture, "hunyuan-dense" | "hunyuan_vl") {
         return Ok(());
     }
     if experts > MAX_EXPERTS {
@@ -162,15 +162,35 @@ fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
 }
 
 fn rope(keys: &Keys) -> Result<(), Fault> {
-    match keys.own("rope.scaling.type") {
-        None => Ok(()),
-        Some(_) => match keys.own_text("rope.scaling.type") {
-            Some("none" | "linear" | "yarn" | "longrope") => Ok(()),
-            _ => invalid(format!(
-                "its {}.rope.scaling.type is none that is known",
-                keys.architecture
-            )),
-        },
+    let wrong = |key: &str, why: &str| invalid(format!("its {}.{key} {why}", keys.architecture));
+    let known = ["none", "linear", "yarn", "longrope"];
+    if keys.own("rope.scaling.type").is_some()
+        && !keys
+            .own_text("rope.scaling.type")
+            .is_some_and(|kind| known.contains(&kind))
+    {
+        return wrong("rope.scaling.type", "is none that is known");
+    }
+    // Of these each head is turned by several positions, each of which has a section; to others zeros mean none.
+    let sectioned = matches!(
+        keys.architecture,
+        "clef"
+            | "paddleocr"
+            | "qwen2vl"
+            | "qwen35"
+            | "qwen35moe"
+            | "qwen3vl"
+            | "qwen3vlmoe"
+            | "qwen4exp"
+    );
+    match keys.own("rope.dimension_sections") {
+        Some(Value::Array(Array {
+            elements: Some(sections),
+            ..
+        })) if sectioned && sections.iter().take(3).all(|&section| section <= 0) => {
+            wrong("rope.dimension_sections", "has none")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -69,6 +69,24 @@ fn numbers_that_llama_cpp_asserts_on_are_refused() {
 }
 
 #[test]
+fn turns_by_no_position_are_refused() {
+    let sections = |architecture: &str, sections: &[u32]| {
+        let key = format!("{architecture}.rope.dimension_sections");
+        Gguf::model(architecture, 1).numbers(&key, sections)
+    };
+    for none in [&[][..], &[0, 0, 0], &[0, 0, 0, 8]] {
+        refused(
+            "sections",
+            &sections("qwen2vl", none),
+            "rope.dimension_sections has none",
+        );
+        // Which means there that a head is turned by one position alone.
+        sections("glm4", none).read().unwrap();
+    }
+    sections("qwen2vl", &[0, 8, 0, 0]).read().unwrap();
+}
+
+#[test]
 fn heads_that_do_not_fit_each_other_are_refused() {
     let heads = |heads: &[u32], kv_heads: &[u32], turned: u32| {
         llama()
