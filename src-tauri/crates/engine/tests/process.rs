@@ -1,4 +1,5 @@
 //! How the worker lives and ends, and what it says of bad input.
+#![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
 
 mod support;
 

@@ -1,10 +1,10 @@
 //! GGUF headers: read, checked against the file's size, and turned into what a model costs.
 //!
 //! Format: ggml's `docs/gguf.md`, versions 2 and 3, little-endian. The checks are those of llama.cpp's
-//! `ggml/src/gguf.cpp`, so that a file accepted here is not refused or aborted on by the engine. A header is read
-//! strictly front to back from anything that reads, with the whole length known beforehand, and no further than its
-//! buffer goes; nothing of it is trusted: no length is believed beyond the bytes that are left, no header is longer
-//! than 128 MiB, and only values that an account needs are kept.
+//! `ggml/src/gguf.cpp`, and those that it ends the whole process over further on (`limits`, `vocabulary`), so that the
+//! engine need not meet such a file. A header is read strictly front to back from anything that reads, with the whole
+//! length known beforehand, and no further than its buffer goes; nothing of it is trusted: no length is believed beyond
+//! the bytes that are left, no header is longer than 128 MiB, and only values that an account needs are kept.
 
 mod account;
 mod fault;
