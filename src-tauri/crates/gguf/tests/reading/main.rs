@@ -11,4 +11,5 @@ mod projector;
 mod real;
 mod streaming;
 mod templates;
+mod vocabularies;
 mod writer;
