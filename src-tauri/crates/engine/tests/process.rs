@@ -7,7 +7,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
 use support::{GEMMA, HANG, SMOLLM, Worker, first_chunk, model};
-use tierbar_core::{Code, config::KvCache};
+use tierbar_core::Code;
 
 const LONG: &str =
     r#"{"prompt": "Once upon a time", "stream": true, "ignore_eos": true, "max_tokens": 900}"#;
