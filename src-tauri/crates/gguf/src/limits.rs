@@ -151,6 +151,20 @@ fn heads(keys: &Keys, layers_all: u32) -> Result<(), Fault> {
     let even = keys.required("embedding_length")?.checked_div(heads[0]);
     if let Some(even) = even {
         let head = keys.number("attention.key_length")?.unwrap_or(even);
+        if let Some(Value::Array(Array {
+            elements: Some(sections),
+            ..
+        })) = keys.own("rope.dimension_sections")
+            && sections
+                .iter()
+                .fold(0, |sum: i128, size| sum.saturating_add(*size))
+                > head.into()
+        {
+            return invalid(format!(
+                "its {}.rope.dimension_sections are more than a head's {head}",
+                keys.architecture
+            ));
+        }
         if turned > head || turned % 2 != 0 {
             return invalid(format!(
                 "its {}.rope.dimension_count is {turned}, for heads of {head}",

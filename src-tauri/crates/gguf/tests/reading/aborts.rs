@@ -84,6 +84,10 @@ fn turns_by_no_position_are_refused() {
         sections("glm4", none).read().unwrap();
     }
     sections("qwen2vl", &[0, 8, 0, 0]).read().unwrap();
+    // Heads of 64 / 4.
+    let headed = |of: &[u32]| sections("qwen2vl", of).number("qwen2vl.attention.head_count", 4);
+    headed(&[8, 4, 4, 0]).read().unwrap();
+    refused("sections", &headed(&[8, 4, 5, 0]), "more than a head's 16");
 }
 
 #[test]
