@@ -117,14 +117,19 @@ async fn a_bench_tells_each_depth_that_fits_and_is_kept() {
     for row in &report.rows[..2] {
         assert_eq!(row.skipped, None);
         let (prefill, decode) = (row.prefill.unwrap(), row.decode.unwrap());
-        assert!(prefill.low > 0.0 && prefill.low <= prefill.median && prefill.median <= prefill.high);
+        assert!(
+            prefill.low > 0.0 && prefill.low <= prefill.median && prefill.median <= prefill.high
+        );
         assert!(decode.low > 0.0);
         // 128 tokens take as long as the reading rate says, and the answer's way back.
         let first = row.first_token_ms.unwrap();
         assert!(first.high >= 128.0 / prefill.high * 1e3, "{row:?}");
     }
     let skipped = report.rows[2].skipped.as_deref().unwrap();
-    assert_eq!(skipped, "needs a context of 2180 tokens, and the tier has 2048");
+    assert_eq!(
+        skipped,
+        "needs a context of 2180 tokens, and the tier has 2048"
+    );
 
     // The next one finds the tier loaded, also after the host's end.
     let (report, _) = ended(begin(&host, BENCH, quick(json!({"depths": [0]}))).await).await;
@@ -160,7 +165,11 @@ async fn one_measurement_runs_at_a_time_and_ends_with_its_client() {
     ended(Events::of(response)).await;
 
     let (status, body) = host
-        .ask(Method::POST, "/tierbar/v1/tiers/slow/bench", Some(json!({})))
+        .ask(
+            Method::POST,
+            "/tierbar/v1/tiers/slow/bench",
+            Some(json!({})),
+        )
         .await;
     assert_eq!(status, 404);
     assert_eq!(body["error"]["hint"], "the tiers are fast");
@@ -197,11 +206,22 @@ async fn what_is_faster_goes_into_the_configuration_with_the_table_that_decided(
     let outcomes: Vec<_> = rows
         .iter()
         .map(|row| {
-            let setting = format!("{} {}", row["settings"]["batch"], row["settings"]["kv_cache"].as_str().unwrap());
-            (row["knob"].as_str().unwrap(), setting, row["outcome"].as_str().unwrap())
+            let setting = format!(
+                "{} {}",
+                row["settings"]["batch"],
+                row["settings"]["kv_cache"].as_str().unwrap()
+            );
+            (
+                row["knob"].as_str().unwrap(),
+                setting,
+                row["outcome"].as_str().unwrap(),
+            )
         })
         .collect();
-    let outcomes: Vec<_> = outcomes.iter().map(|(a, b, c)| (*a, b.as_str(), *c)).collect();
+    let outcomes: Vec<_> = outcomes
+        .iter()
+        .map(|(a, b, c)| (*a, b.as_str(), *c))
+        .collect();
     assert_eq!(
         outcomes,
         [
@@ -228,7 +248,10 @@ async fn what_is_faster_goes_into_the_configuration_with_the_table_that_decided(
         200
     );
     let loaded = arguments(&host).await;
-    assert!(loaded.trim_end().ends_with("--threads 1 --batch 64"), "{loaded}");
+    assert!(
+        loaded.trim_end().ends_with("--threads 1 --batch 64"),
+        "{loaded}"
+    );
     assert_eq!(last(&host, TUNE).await, json!(report));
 }
 
@@ -276,9 +299,7 @@ async fn a_tune_that_is_called_off_or_killed_leaves_the_tier_as_it_was() {
     .await;
 
     let mut events = until("the end of the first", async || {
-        let response = host
-            .send(Method::POST, TUNE, Some(batches(&[64])))
-            .await;
+        let response = host.send(Method::POST, TUNE, Some(batches(&[64]))).await;
         (response.status() == 200).then(|| Events::of(response))
     })
     .await;
@@ -287,9 +308,13 @@ async fn a_tune_that_is_called_off_or_killed_leaves_the_tier_as_it_was() {
     let config = fs::read_to_string(data.path().join("config.toml")).unwrap();
     assert_eq!(config, FAST);
     let host = data.serve().await;
-    host.ask(Method::POST, "/tierbar/v1/tiers/fast/start", None).await;
+    host.ask(Method::POST, "/tierbar/v1/tiers/fast/start", None)
+        .await;
     let loaded = arguments(&host).await;
-    assert!(loaded.contains("--model") && !loaded.contains("--batch"), "{loaded}");
+    assert!(
+        loaded.contains("--model") && !loaded.contains("--batch"),
+        "{loaded}"
+    );
     assert!(last(&host, TUNE).await.is_null());
 }
 
@@ -322,7 +347,11 @@ async fn who_changes_or_stops_the_tier_meanwhile_has_the_last_word() {
     while !events.next().await.unwrap().contains("batch 64") {}
     host.tier_when("fast", |tier| tier.state == TierState::Busy)
         .await;
-    let stopped = host.ask(Method::POST, "/tierbar/v1/tiers/fast/stop", Some(json!({"force": true})));
+    let stopped = host.ask(
+        Method::POST,
+        "/tierbar/v1/tiers/fast/stop",
+        Some(json!({"force": true})),
+    );
     assert_eq!(stopped.await.0, 200);
     assert_eq!(refusal(events).await["code"], "tier_stopped");
 }
@@ -331,9 +360,8 @@ async fn who_changes_or_stops_the_tier_meanwhile_has_the_last_word() {
 async fn the_commands_measure_without_a_host_and_with_one_and_can_be_called_off() {
     let data = Data::new(FAST);
     let small = ["--prompt", "16", "--answer", "2"];
-    let command = |name: &'static str, more: &[&'static str]| {
-        [&[name][..], more, &small[..]].concat()
-    };
+    let command =
+        |name: &'static str, more: &[&'static str]| [&[name][..], more, &small[..]].concat();
     let (code, json, stderr) = data
         .run(&command("bench", &["--depths", "0,4096", "--json"]))
         .await;
@@ -345,12 +373,29 @@ async fn the_commands_measure_without_a_host_and_with_one_and_can_be_called_off(
     let host = data.serve().await;
     let (code, shown, _) = data.run(&["bench", "--tier", "fast", "--show"]).await;
     assert_eq!(code, Some(0));
-    assert!(shown.contains("first token") && shown.contains("Depth 4096 was not measured"), "{shown}");
+    assert!(
+        shown.contains("first token") && shown.contains("Depth 4096 was not measured"),
+        "{shown}"
+    );
     let (code, shown, stderr) = data
-        .run(&command("tune", &["--dry-run", "--batch", "64", "--threads", "1", "--depth", "0"]))
+        .run(&command(
+            "tune",
+            &[
+                "--dry-run",
+                "--batch",
+                "64",
+                "--threads",
+                "1",
+                "--depth",
+                "0",
+            ],
+        ))
         .await;
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(shown.contains("as configured") && shown.contains("batch 64"), "{shown}");
+    assert!(
+        shown.contains("as configured") && shown.contains("batch 64"),
+        "{shown}"
+    );
     let (code, _, stderr) = data.run(&["tune", "--runs", "1"]).await;
     assert_eq!(code, Some(1));
     assert!(stderr.contains("`runs` is 1"), "{stderr}");
@@ -365,7 +410,13 @@ async fn the_commands_measure_without_a_host_and_with_one_and_can_be_called_off(
     host.tier_when("fast", |tier| tier.state == TierState::Busy)
         .await;
     let pid = child.id().unwrap().to_string();
-    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
     let code = within("its end", child.wait()).await.unwrap().code();
     assert_eq!(code, Some(1));
     host.tier_when("fast", |tier| tier.state == TierState::Ready)

@@ -158,6 +158,7 @@ pub struct TierConfig {
     pub batch: u32,
     /// How many of the last layers the GPU holds at most; none given: as many as fit.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional = nullable))]
     pub gpu_layers: Option<u32>,
 }
 
