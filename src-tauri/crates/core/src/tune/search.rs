@@ -238,7 +238,9 @@ impl Search {
     /// Around what computes now. Never all cores: the desktop keeps one.
     fn threads(&self) -> Vec<u16> {
         if let Some(asked) = &self.ask.threads {
-            return asked.clone();
+            let now = self.best.as_ref().map(|best| best.measured.threads_used);
+            let others = asked.iter().filter(|threads| Some(**threads) != now);
+            return others.copied().collect();
         }
         // What the GPU holds, the CPU's threads do not speed up.
         let on_gpu = self.limits.gpu_holds_all && self.found().gpu_layers.is_none();
