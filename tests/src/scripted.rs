@@ -11,7 +11,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, ModelId, TierId,
-    budget::{Budget, LoadPlan, Placement},
+    budget::{Budget, LoadPlan, MICRO_BATCH, Placement},
     config::KvCache,
     fit::{Line, LineKind},
     lease::BoxFuture,
@@ -67,6 +67,7 @@ impl ModelSource for Scripted {
                 context: CONTEXT,
                 kv_cache: KvCache::F16,
                 threads: 0,
+                batch: MICRO_BATCH,
                 gpu_layers: None,
                 plan: LoadPlan {
                     placement: Placement::Resident,
@@ -94,6 +95,8 @@ pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
         context: CONTEXT,
         kv_cache: KvCache::F16,
         threads: 0,
+        batch: MICRO_BATCH,
+        gpu_layers: None,
     }
 }
 

@@ -10,6 +10,7 @@ mod contexts;
 mod ends;
 mod gpu;
 mod library;
+mod measures;
 mod pulls;
 mod secrets;
 

@@ -422,7 +422,16 @@ context: number, kv_cache: KvCache,
 /**
  * CPU threads; 0 chooses, and never takes all cores.
  */
-threads: number, };
+threads: number, 
+/**
+ * Tokens that are evaluated at once. More read a prompt faster up to a point; they take larger compute buffers, and
+ * on a GPU a request that is called off runs on until so many are done.
+ */
+batch: number, 
+/**
+ * How many of the last layers the GPU holds at most; none given: as many as fit.
+ */
+gpu_layers?: number | null, };
 
 export type Config = { 
 /**
@@ -437,6 +446,126 @@ models_dir: string, library: LibraryConfig, downloads: DownloadsConfig,
  * Origins of web pages, besides our own, that may call the API from a browser.
  */
 allowed_origins: Array<string>, policy: PolicyConfig, tiers: { [key in TierId]: TierConfig }, };
+
+export type Settings = { 
+/**
+ * 0: the worker chooses.
+ */
+threads: number, batch: number, 
+/**
+ * Most layers on the GPU; `null`: as many as fit.
+ */
+gpu_layers: number | null, kv_cache: KvCache, };
+
+export type Figure = { median: number, low: number, high: number, };
+
+export type BenchRow = { 
+/**
+ * Tokens that the cache held before.
+ */
+depth: number, 
+/**
+ * Tokens per second that a prompt is read with.
+ */
+prefill: Figure | null, 
+/**
+ * Tokens per second that an answer is written with, the first one not counted: its time is the prompt's.
+ */
+decode: Figure | null, 
+/**
+ * From a request with the prompt until its first token was there.
+ */
+first_token_ms: Figure | null, 
+/**
+ * Why there are no figures.
+ */
+skipped: string | null, };
+
+export type BenchMemory = { weights_mapped_bytes: number, weights_bytes: number, kv_bytes: number, compute_bytes: number, footprint_bytes: number | null, };
+
+export type BenchReport = { 
+/**
+ * Tierbar's.
+ */
+version: string, 
+/**
+ * RFC 3339, in UTC.
+ */
+taken_at: string, tier: TierId, model: ModelId, context_tokens: number, settings: Settings, 
+/**
+ * Those that computed, also where the settings let the worker choose.
+ */
+threads_used: number, prompt_tokens: number, answer_tokens: number, runs: number, rows: Array<BenchRow>, 
+/**
+ * From the worker's start until it could answer; `null` if it was loaded already.
+ */
+load_ms: number | null, memory: BenchMemory, 
+/**
+ * Runs that were made again, because the tier did other work beside them.
+ */
+disturbed: number, };
+
+export type Progress = { done: number, 
+/**
+ * May grow while a measurement finds more to try.
+ */
+of: number, 
+/**
+ * What is being done, such as `reading 512 tokens at depth 4096`.
+ */
+doing: string, };
+
+export type Knob = "start" | "gpu_layers" | "threads" | "batch" | "kv_cache" | "check";
+
+export type Outcome = "base" | "faster" | "not_faster" | "told" | "failed";
+
+export type TuneRow = { knob: Knob, settings: Settings, outcome: Outcome, 
+/**
+ * Why, as a sentence.
+ */
+reason: string, 
+/**
+ * The time of the request, in milliseconds.
+ */
+request_ms: Figure | null, 
+/**
+ * Tokens per second, read and written.
+ */
+prefill: number | null, decode: number | null, load_ms: number | null, memory: BenchMemory | null, };
+
+export type TuneReport = { 
+/**
+ * Tierbar's.
+ */
+version: string, 
+/**
+ * RFC 3339, in UTC.
+ */
+taken_at: string, tier: TierId, model: ModelId, context_tokens: number, 
+/**
+ * The request that was measured.
+ */
+depth: number, prompt_tokens: number, answer_tokens: number, runs: number, rows: Array<TuneRow>, 
+/**
+ * What the tier had, and what is best.
+ */
+before: Settings, after: Settings, 
+/**
+ * The part of the time that is saved, such as 0.12; 0 if nothing better was found.
+ */
+gain: number, 
+/**
+ * Whether the configuration was changed.
+ */
+written: boolean, 
+/**
+ * The outcome in a sentence.
+ */
+summary: string, 
+/**
+ * Runs that were made again, because the tier did other work beside them.
+ */
+disturbed: number, };
 
 export type Role = "system" | "user" | "assistant";
 

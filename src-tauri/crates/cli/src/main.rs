@@ -1,14 +1,17 @@
 //! `tierbar`: the host without a screen, and a client of a host that runs.
 
+mod bench;
 mod chat;
 mod client;
 mod downloads;
+mod measure;
 mod models;
 mod output;
 mod secret;
 mod serve;
 mod status;
 mod tier;
+mod tune;
 
 use clap::{Parser, Subcommand};
 use std::{path::PathBuf, process::ExitCode};
@@ -46,6 +49,10 @@ enum Command {
     Tier(tier::Command),
     /// Talk to a tier here in the terminal
     Chat(chat::Args),
+    /// Measure how fast a tier reads and writes
+    Bench(bench::Args),
+    /// Find the settings that a tier is fastest with, and keep them
+    Tune(tune::Args),
 }
 
 fn main() -> ExitCode {
@@ -79,6 +86,8 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Secret(command) => secret::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,
         Command::Chat(args) => chat::run(home, args).await,
+        Command::Bench(args) => bench::run(home, args).await,
+        Command::Tune(args) => tune::run(home, args).await,
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) use sum::needs;
 pub const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 
-/// Tokens that the engine evaluates in one graph; llama.cpp's `n_ubatch` default.
+/// Tokens that the engine evaluates in one graph unless a tier has another `batch`; llama.cpp's `n_ubatch` default.
 pub const MICRO_BATCH: u32 = 512;
 
 /// Requests that a worker answers at the same time, sharing one context.
@@ -134,8 +134,14 @@ impl LoadPlan {
 /// What exceeds the budget may stay on the disk as far as it is embeddings of which a token reads one row, experts, or in
 /// a dense model as much as [`Budget::overcommit_bytes`].
 #[must_use]
-pub(crate) fn place(model: &ModelAccount, context: u32, kv: KvCache, budget: &Budget) -> LoadPlan {
-    let needs = needs(model, context, kv);
+pub(crate) fn place(
+    model: &ModelAccount,
+    context: u32,
+    kv: KvCache,
+    batch: u32,
+    budget: &Budget,
+) -> LoadPlan {
+    let needs = needs(model, context, kv, batch);
     let over = needs.total_bytes().saturating_sub(budget.total_bytes);
     let placement = if over == 0 {
         Placement::Resident
@@ -160,9 +166,10 @@ pub fn plan_load(
     model: &ModelAccount,
     context: u32,
     kv: KvCache,
+    batch: u32,
     budget: &Budget,
 ) -> Result<LoadPlan, Error> {
-    let plan = place(model, context, kv, budget);
+    let plan = place(model, context, kv, batch, budget);
     if plan.placement != Placement::Refused {
         return Ok(plan);
     }
@@ -178,12 +185,14 @@ pub fn plan_load(
     )
     .detail("needed_bytes", plan.total_bytes())
     .detail("budget_bytes", budget.total_bytes);
-    Err(match largest_context(model, kv, budget, Placement::Mmap) {
-        Some(tokens) => error
-            .hint(format!("set the tier's context to {tokens} tokens or less"))
-            .detail("largest_context_tokens", tokens),
-        None => error.hint("choose a smaller model or a smaller quant of this one"),
-    })
+    Err(
+        match largest_context(model, kv, batch, budget, Placement::Mmap) {
+            Some(tokens) => error
+                .hint(format!("set the tier's context to {tokens} tokens or less"))
+                .detail("largest_context_tokens", tokens),
+            None => error.hint("choose a smaller model or a smaller quant of this one"),
+        },
+    )
 }
 
 /// The largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least`;
@@ -191,12 +200,16 @@ pub fn plan_load(
 pub(crate) fn largest_context(
     model: &ModelAccount,
     kv: KvCache,
+    batch: u32,
     budget: &Budget,
     at_least: Placement,
 ) -> Option<u32> {
     let trained = model.context_train.max(1);
     let context = |steps: u32| steps.saturating_mul(CONTEXT_STEP).min(trained);
-    let fits = |steps| place(model, context(steps), kv, budget).placement.rank() <= at_least.rank();
+    let fits = |steps| {
+        let plan = place(model, context(steps), kv, batch, budget);
+        plan.placement.rank() <= at_least.rank()
+    };
     let (mut low, mut high) = (0, trained.div_ceil(CONTEXT_STEP) + 1);
     while high - low > 1 {
         let middle = low + (high - low) / 2;

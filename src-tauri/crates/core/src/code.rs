@@ -61,6 +61,8 @@ pub enum Code {
     Overloaded,
     /// Another program listens on the address.
     PortTaken,
+    /// A tier is being measured, and one measurement would spoil the other.
+    Measuring,
     /// Another Tierbar host owns the data folder.
     AlreadyRunning,
     /// The configuration has a wrong value.
@@ -107,6 +109,7 @@ impl Code {
             Self::WorkerTimeout => "worker_timeout",
             Self::Overloaded => "overloaded",
             Self::PortTaken => "port_taken",
+            Self::Measuring => "measuring",
             Self::AlreadyRunning => "already_running",
             Self::ConfigInvalid => "config_invalid",
             Self::Storage => "storage",
@@ -130,6 +133,7 @@ impl Code {
             | Self::ContextUnknown => 404,
             Self::MethodNotAllowed => 405,
             Self::AlreadyRunning
+            | Self::Measuring
             | Self::PortTaken
             | Self::Cancelled
             | Self::ModelInUse

@@ -1,6 +1,6 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
-use crate::tier::TierId;
+use crate::{budget::MICRO_BATCH, tier::TierId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -153,11 +153,20 @@ pub struct TierConfig {
     pub kv_cache: KvCache,
     /// CPU threads; 0 chooses, and never takes all cores.
     pub threads: u16,
+    /// Tokens that are evaluated at once. More read a prompt faster up to a point; they take larger compute buffers, and
+    /// on a GPU a request that is called off runs on until so many are done.
+    pub batch: u32,
+    /// How many of the last layers the GPU holds at most; none given: as many as fit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional = nullable))]
+    pub gpu_layers: Option<u32>,
 }
 
 impl TierConfig {
     /// The smallest context that a chat can be held in, and the largest that any current model is trained for.
     pub const CONTEXT: std::ops::RangeInclusive<u32> = 256..=1_048_576;
+    /// A step has a token for each of the streams that a worker may have; beyond the upper end nothing gets faster.
+    pub const BATCH: std::ops::RangeInclusive<u32> = 64..=8192;
 }
 
 impl Default for TierConfig {
@@ -167,6 +176,8 @@ impl Default for TierConfig {
             context: 4096,
             kv_cache: KvCache::F16,
             threads: 0,
+            batch: MICRO_BATCH,
+            gpu_layers: None,
         }
     }
 }

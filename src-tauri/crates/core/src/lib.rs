@@ -4,6 +4,7 @@
 //! every decision can be tested as a function. The traits in [`lease`] are the one seam between the gateway,
 //! which answers requests, and the supervisor, which owns the worker processes.
 
+pub mod bench;
 pub mod budget;
 pub mod catalog;
 pub mod chat;
@@ -16,6 +17,7 @@ pub mod model;
 pub mod policy;
 pub mod status;
 pub mod tier;
+pub mod tune;
 pub mod worker;
 
 pub use code::{Code, Error};

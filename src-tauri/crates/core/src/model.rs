@@ -115,17 +115,23 @@ impl KvAccount {
 
     /// Bytes of a worker's cache for `context` tokens, which its [`SLOTS`] share.
     ///
-    /// Sliding layers hold `pad256(min(context, SLOTS × window + MICRO_BATCH))` cells, as llama.cpp's
+    /// Sliding layers hold `pad256(min(context, SLOTS × window + batch))` cells, with batches of [`MICRO_BATCH`], as llama.cpp's
     /// `llama-kv-cache-iswa.cpp` allocates them; the context itself is padded to 256. Each slot has a recurrent state.
     #[must_use]
     pub fn bytes(&self, context: u32, kv: KvCache) -> u64 {
+        self.bytes_in_batches(context, kv, MICRO_BATCH)
+    }
+
+    /// The same where the worker evaluates `batch` tokens at a time.
+    #[must_use]
+    pub fn bytes_in_batches(&self, context: u32, kv: KvCache, batch: u32) -> u64 {
         let pad = |cells: u64| cells.div_ceil(256) * 256;
         let full = pad(u64::from(context));
         let sliding = pad(u64::from(
             context.min(
                 self.window
                     .saturating_mul(SLOTS.into())
-                    .saturating_add(MICRO_BATCH),
+                    .saturating_add(batch),
             ),
         ));
         let elements = self

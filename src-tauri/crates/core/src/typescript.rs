@@ -1,6 +1,6 @@
 //! The wire types' TypeScript twins: `ui/src/platform/api.ts` is what this writes, and the test fails when it differs.
 
-use crate::{budget, catalog, chat, config, download, fit, model, status, tier};
+use crate::{bench, budget, catalog, chat, config, download, fit, model, status, tier, tune};
 use ts_rs::{Config, TS};
 
 #[test]
@@ -43,6 +43,16 @@ fn the_typescript_types_are_those_of_the_wire() {
         config::DownloadsConfig::decl(&cfg),
         config::TierConfig::decl(&cfg),
         config::Config::decl(&cfg),
+        bench::Settings::decl(&cfg),
+        bench::Figure::decl(&cfg),
+        bench::BenchRow::decl(&cfg),
+        bench::BenchMemory::decl(&cfg),
+        bench::BenchReport::decl(&cfg),
+        bench::Progress::decl(&cfg),
+        tune::Knob::decl(&cfg),
+        tune::Outcome::decl(&cfg),
+        tune::TuneRow::decl(&cfg),
+        tune::TuneReport::decl(&cfg),
         chat::Role::decl(&cfg),
         chat::Finish::decl(&cfg),
         chat::ChatMessage::decl(&cfg),

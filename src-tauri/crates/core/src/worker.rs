@@ -1,6 +1,6 @@
 //! The worker's side of the contract: its arguments are the supervisor's, its first line of stdout is this.
 //!
-//! `tierbar-worker --model PATH --socket PATH [--id ID] [--context N] [--slots N] [--kv-cache TYPE] [--threads N]
+//! `tierbar-worker --model PATH --socket PATH [--id ID] [--context N] [--slots N] [--kv-cache TYPE] [--threads N] [--batch N]
 //! [--contexts DIR] [--chat-template PATH] [--gpu-layers N] [--mapped]
 //! [--lookup] [--draft-model PATH] [--nice N]`.
 //! It prints `loading` lines while it loads and exactly one line of the others, ends when its stdin closes and on

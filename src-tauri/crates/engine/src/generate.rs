@@ -28,7 +28,7 @@ use std::{
 };
 use task::{Next, Task};
 use tierbar_contexts::Draft;
-use tierbar_core::{Code, Error, budget::MICRO_BATCH};
+use tierbar_core::{Code, Error};
 use tokio::sync::mpsc::UnboundedSender;
 
 /// One thing to do with the context.
@@ -392,7 +392,7 @@ impl Batching<'_> {
 
     /// Sees to it that what runs can take one more step: old conversations go first, then the youngest generation waits.
     fn make_room(&mut self) {
-        while !self.slots.has_room(self.wanted().min(MICRO_BATCH as usize)) {
+        while !self.slots.has_room(self.wanted().min(self.slots.batch())) {
             if !self.slots.evict() && !self.put_back_the_youngest() {
                 return;
             }
@@ -430,7 +430,7 @@ impl Batching<'_> {
     /// Fills the batch for the next evaluation.
     fn fill(&mut self) -> Vec<Share> {
         self.batch.clear();
-        let room = MICRO_BATCH as usize;
+        let room = self.slots.batch();
         let wants: Vec<_> = self
             .running
             .iter()

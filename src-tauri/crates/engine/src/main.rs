@@ -29,7 +29,7 @@ use std::{
 use tierbar_contexts::{Contexts, Key, fingerprint, text_hash};
 use tierbar_core::{
     Code, Error, ModelId,
-    budget::SLOTS,
+    budget::{MICRO_BATCH, SLOTS},
     config::KvCache,
     worker::{Handshake, PROTOCOL, Ready},
 };
@@ -69,6 +69,9 @@ struct Args {
     /// Threads to compute with, at most one per core; 0 takes the fast cores and leaves one core free
     #[arg(long, default_value_t = 0)]
     threads: u16,
+    /// Tokens to evaluate at once, of all requests together
+    #[arg(long, default_value_t = MICRO_BATCH, value_parser = clap::value_parser!(u32).range(64..=8192))]
+    batch: u32,
     /// Guess tokens: by what followed the same words before
     #[arg(long, conflicts_with = "draft_model")]
     lookup: bool,
@@ -148,6 +151,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         sequences: args.slots,
         outputs: u32::from(args.slots) + if guesses { MOST_DRAFTED } else { 0 },
         kv_cache: args.kv_cache,
+        batch: args.batch,
         threads,
         gpu_takes_over: args.gpu_layers.is_none(),
     };
@@ -182,6 +186,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         path: args.model.display().to_string(),
         context_tokens: context.capacity(),
         slots: args.slots,
+        batch: args.batch,
         interrupt: context.interrupt(),
         threads,
         memory: context.memory(),

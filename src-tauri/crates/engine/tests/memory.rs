@@ -10,7 +10,7 @@ use serde_json::json;
 use std::fmt::Write;
 use support::{GEMMA, SMOLLM, Worker, model};
 use tierbar_core::{
-    budget::{Budget, LoadPlan, plan_load},
+    budget::{Budget, LoadPlan, MICRO_BATCH, plan_load},
     config::KvCache,
     fit::LineKind,
 };
@@ -70,7 +70,7 @@ async fn plans_tell_weights_and_cache_within_two_percent_and_no_less_compute_tha
             let all = [KvCache::F16, KvCache::Q8_0, KvCache::Q4_0];
             all.map(|cells| (context, cells))
         }) {
-            let plan = plan_load(&account, context, cells, &budget).unwrap();
+            let plan = plan_load(&account, context, cells, MICRO_BATCH, &budget).unwrap();
             let context = context.to_string();
             let arguments = ["--context", &context, "--kv-cache", cells.as_str()];
             let worker = Worker::start(&file, &arguments).await;
@@ -105,5 +105,37 @@ async fn plans_tell_weights_and_cache_within_two_percent_and_no_less_compute_tha
     if std::env::var_os("TIERBAR_WRITE_MEMORY").is_some() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/memory.md");
         std::fs::write(path, table).unwrap();
+    }
+}
+
+/// A larger batch takes more of a sliding layer's cells, and larger buffers.
+#[tokio::test]
+async fn a_tiers_own_batch_takes_no_more_than_is_planned_for_it() {
+    let budget = Budget {
+        total_bytes: 64 << 30,
+        max_loaded: 1,
+    };
+    let prompt = "The sea is wide and the harbour lies quiet. ".repeat(60);
+    for name in [SMOLLM, GEMMA] {
+        let file = model(name);
+        let account = tierbar_gguf::read(&file).unwrap();
+        let mut caches = Vec::new();
+        for batch in [64, 2048] {
+            let plan = plan_load(&account, 4096, KvCache::F16, batch, &budget).unwrap();
+            let text = batch.to_string();
+            let worker = Worker::start(&file, &["--context", "4096", "--batch", &text]).await;
+            let memory = worker.ready().memory;
+            assert_eq!(memory.kv_bytes, plan.bytes(LineKind::KvCache), "{name}");
+            let compute = plan.bytes(LineKind::ComputeBuffers);
+            assert!(memory.compute_bytes <= compute, "{name} {batch}: {memory:?}");
+            caches.push(memory.kv_bytes);
+            let props = worker.get("/props").await;
+            assert_eq!(props["batch"], batch);
+            // Longer than the small batch, and read in as many parts as it takes.
+            let body = json!({"prompt": prompt, "max_tokens": 4, "ignore_eos": true});
+            let (status, answer) = worker.post("/v1/completions", &body).await;
+            assert_eq!((status, &answer["usage"]["completion_tokens"]), (200, &json!(4)));
+        }
+        assert_eq!(caches[0] < caches[1], account.kv.window > 0, "{caches:?}");
     }
 }

@@ -4,6 +4,7 @@ mod chats;
 mod config;
 mod downloads;
 mod hub;
+mod measures;
 mod models;
 mod secrets;
 mod session;
@@ -23,6 +24,14 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/events", get(status::events))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
+        .route(
+            "/tiers/{id}/bench",
+            get(measures::last_bench).post(measures::bench),
+        )
+        .route(
+            "/tiers/{id}/tune",
+            get(measures::last_tune).post(measures::tune),
+        )
         .route("/models", get(models::list))
         .route("/models/fit", get(models::fit))
         .route("/models/import", post(models::import))

@@ -1,5 +1,5 @@
 //! The HTTP API: routing, who may call, and the dialects. It answers from the tiers, which it knows as
-//! [`Tiers`] alone, and from what the host offers it as [`Services`] and [`Models`]. It owns no state but the speed of answers.
+//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers.
 
 mod admin;
 mod body;
@@ -7,6 +7,7 @@ mod contexts;
 mod error;
 mod events;
 mod guard;
+mod measures;
 mod models;
 mod openai;
 mod path;
@@ -17,6 +18,7 @@ mod token;
 mod ui;
 mod upstream;
 
+pub use measures::{MeasureEvent, Measurement, Measures};
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
@@ -63,6 +65,7 @@ pub struct Gateway {
     pub tiers: Arc<dyn Tiers>,
     pub services: Arc<dyn Services>,
     pub models: Arc<dyn Models>,
+    pub measures: Arc<dyn Measures>,
     pub secrets: Secrets,
     pub store: Store,
     pub contexts: Contexts,

@@ -1,5 +1,7 @@
 //! What the tests of this crate share: a gateway over tiers whose one worker is a real HTTP server on a socket.
 
+mod endless;
+
 use crate::{
     CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Models, Pull, Services,
     SpeedMeter, Token, Verified,
@@ -9,6 +11,7 @@ use axum::{
     body::{Body, to_bytes},
     http::{Request, Response, header},
 };
+use endless::Endless;
 use serde_json::Value;
 use std::{
     path::Path,
@@ -278,6 +281,7 @@ impl Bench {
         let contexts = Contexts::new(home.join("contexts"));
         let gateway = Gateway {
             models: Arc::new(asked.clone()),
+            measures: Arc::new(Endless::default()),
             // No environment: what this machine's user has is none of a test's business.
             secrets: Secrets::with(
                 &home,

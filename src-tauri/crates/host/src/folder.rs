@@ -6,7 +6,7 @@ use std::{
     os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, TierId};
 
 /// The usual data folder: `TIERBAR_HOME`, else the system's place for a program's data.
 #[must_use]
@@ -90,6 +90,11 @@ impl Folder {
     /// The list of downloads.
     pub(crate) fn downloads(&self) -> PathBuf {
         self.0.join("downloads.json")
+    }
+
+    /// What the last measurement of a kind told of a tier.
+    pub(crate) fn measured(&self, kind: &str, tier: &TierId) -> PathBuf {
+        self.0.join("measured").join(format!("{kind}-{tier}.json"))
     }
 
     pub(crate) fn token(&self) -> PathBuf {

@@ -11,6 +11,7 @@ mod listen;
 mod local;
 mod log;
 mod machine;
+mod measure;
 mod models;
 mod offers;
 mod ownership;

@@ -5,10 +5,12 @@ use parking_lot::RwLock;
 use std::sync::Arc;
 use tierbar_core::{
     Code, Config, Error, TierId,
+    bench::Settings,
     budget::{Budget, plan_load},
     config::TierConfig,
     fit::{Machine, gpu_share},
     lease::BoxFuture,
+    tune::Limits,
 };
 use tierbar_library::{Library, LibraryOptions, model_id};
 use tierbar_supervisor::{LoadSpec, ModelSource, TierSpec};
@@ -25,6 +27,19 @@ pub(crate) struct Models {
 struct Current {
     config: Arc<Config>,
     library: Arc<Library>,
+    /// Settings that a tier has for as long as they are tried, whatever its configuration says.
+    trial: Option<(TierId, Settings)>,
+}
+
+impl Current {
+    /// The tier as it is to be loaded.
+    fn tier(&self, id: &TierId) -> Option<TierConfig> {
+        let tier = self.config.tiers.get(id)?.clone();
+        Some(match &self.trial {
+            Some((tried, settings)) if tried == id => settings.on(tier),
+            _ => tier,
+        })
+    }
 }
 
 impl Models {
@@ -33,7 +48,11 @@ impl Models {
         Self {
             folder,
             machine,
-            current: RwLock::new(Current { config, library }),
+            current: RwLock::new(Current {
+                config,
+                library,
+                trial: None,
+            }),
         }
     }
 
@@ -45,6 +64,11 @@ impl Models {
             current.library = Arc::new(current.library.with(options));
         }
         current.config = config;
+    }
+
+    /// Lets a tier have settings that its configuration does not have, or no longer. Whether one had.
+    pub(crate) fn try_settings(&self, trial: Option<(TierId, Settings)>) -> bool {
+        std::mem::replace(&mut self.current.write().trial, trial).is_some()
     }
 
     pub(crate) fn library(&self) -> Arc<Library> {
@@ -70,25 +94,56 @@ impl Models {
 
     /// The tiers in reading order. Blocking: it looks for their files.
     pub(crate) fn tiers(&self) -> Vec<TierSpec> {
-        let Current { config, library } = self.current.read().clone();
+        let current = self.current.read().clone();
         let spec = |id: &TierId| {
             let TierConfig {
                 model,
                 context,
                 kv_cache,
                 threads,
-            } = config.tiers.get(id)?.clone();
+                batch,
+                gpu_layers,
+            } = current.tier(id)?;
             let model = model.trim();
             Some(TierSpec {
                 id: id.clone(),
                 model: (!model.is_empty()).then(|| model_id(model)),
-                path: library.resolve(model).ok(),
+                path: current.library.resolve(model).ok(),
                 context,
                 kv_cache,
                 threads,
+                batch,
+                gpu_layers,
             })
         };
-        config.tier_order().into_iter().filter_map(spec).collect()
+        let order = current.config.tier_order();
+        order.into_iter().filter_map(spec).collect()
+    }
+
+    /// What could be tried with the tier's model on this machine, and the context that it gets. Blocking: it reads the model.
+    ///
+    /// # Errors
+    /// Those of loading it.
+    pub(crate) fn limits(&self, tier: &TierId) -> Result<(Limits, u32), Error> {
+        let current = self.current.read().clone();
+        let config = current.tier(tier).ok_or_else(|| no_longer(tier))?;
+        let free = TierConfig {
+            gpu_layers: None,
+            ..config
+        };
+        let machine = self.machine();
+        let load = load(tier, &free, &current.library, &machine)?;
+        let account = current.library.account(&load.path)?;
+        let share = machine
+            .gpu_limit
+            .map(|limit| gpu_share(&account, load.context, load.kv_cache, load.batch, limit));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let limits = Limits {
+            cores: u16::try_from(cores).unwrap_or(u16::MAX),
+            gpu_layers: share.map(|share| share.layers),
+            gpu_holds_all: share.is_some_and(|share| share.fewer_layers().is_none()),
+        };
+        Ok((limits, load.context))
     }
 }
 
@@ -104,16 +159,11 @@ fn options(folder: &Folder, config: &Config) -> LibraryOptions {
 
 impl ModelSource for Models {
     fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>> {
-        let Current { config, library } = self.current.read().clone();
+        let current = self.current.read().clone();
         let (tier, machine) = (tier.clone(), self.machine());
         let work = tokio::task::spawn_blocking(move || {
-            let Some(config) = config.tiers.get(&tier) else {
-                return Err(Error::new(
-                    Code::TierUnknown,
-                    format!("there is no tier \"{tier}\" any more"),
-                ));
-            };
-            load(&tier, config, &library, &machine)
+            let config = current.tier(&tier).ok_or_else(|| no_longer(&tier))?;
+            load(&tier, &config, &current.library, &machine)
         });
         Box::pin(async move {
             work.await.unwrap_or_else(|ended| {
@@ -124,6 +174,13 @@ impl ModelSource for Models {
             })
         })
     }
+}
+
+fn no_longer(tier: &TierId) -> Error {
+    Error::new(
+        Code::TierUnknown,
+        format!("there is no tier \"{tier}\" any more"),
+    )
 }
 
 fn load(
@@ -144,17 +201,28 @@ fn load(
     let path = library.resolve(&config.model)?;
     let account = library.account(&path)?;
     let kv_cache = config.kv_cache;
-    let plan = plan_load(&account, config.context, kv_cache, &machine.budget())?;
-    let on_gpu = |limit| gpu_share(&account, plan.context_tokens, kv_cache, limit);
+    let plan = plan_load(
+        &account,
+        config.context,
+        kv_cache,
+        config.batch,
+        &machine.budget(),
+    )?;
+    let on_gpu = |limit| {
+        let share = gpu_share(&account, plan.context_tokens, kv_cache, config.batch, limit);
+        match config.gpu_layers {
+            Some(most) if most < share.layers => Some(most),
+            _ => share.fewer_layers(),
+        }
+    };
     Ok(LoadSpec {
         model: model_id(&config.model),
         path,
         context: plan.context_tokens,
         kv_cache,
         threads: config.threads,
-        gpu_layers: machine
-            .gpu_limit
-            .and_then(|limit| on_gpu(limit).fewer_layers()),
+        batch: config.batch,
+        gpu_layers: machine.gpu_limit.and_then(on_gpu),
         plan,
     })
 }

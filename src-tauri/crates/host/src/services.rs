@@ -143,7 +143,7 @@ impl Shared {
     }
 
     /// Tells the supervisor what each tier is, and which file its model's name means now.
-    async fn set_tiers(&self) -> Vec<TierSpec> {
+    pub(crate) async fn set_tiers(&self) -> Vec<TierSpec> {
         let models = Arc::clone(&self.models);
         match spawn_blocking(move || models.tiers()).await {
             Ok(tiers) => {

@@ -44,6 +44,8 @@ pub struct LoadSpec {
     pub kv_cache: KvCache,
     /// CPU threads; 0 lets the worker choose.
     pub threads: u16,
+    /// Tokens that are evaluated at once.
+    pub batch: u32,
     /// How many of the last layers the GPU may have; `None`: the whole model, if there is a GPU.
     pub gpu_layers: Option<u32>,
     pub plan: LoadPlan,
@@ -64,6 +66,10 @@ pub struct TierSpec {
     pub kv_cache: KvCache,
     /// CPU threads; 0 lets the worker choose.
     pub threads: u16,
+    /// Tokens that are evaluated at once.
+    pub batch: u32,
+    /// Most layers that the GPU may have; `None`: as many as fit.
+    pub gpu_layers: Option<u32>,
 }
 
 /// What [`Supervisor::start`] needs.

@@ -21,7 +21,11 @@ use std::{
     sync::Arc,
     time::Duration,
 };
-use tierbar_core::{Code, Error, TierId, budget::Placement, worker::Ready};
+use tierbar_core::{
+    Code, Error, TierId,
+    budget::{MICRO_BATCH, Placement},
+    worker::Ready,
+};
 use tokio::{
     io::{BufReader, copy, sink},
     process::{Child, ChildStdin, Command},
@@ -120,6 +124,9 @@ impl Launch {
         }
         if spec.threads > 0 {
             command.args(["--threads", &spec.threads.to_string()]);
+        }
+        if spec.batch != MICRO_BATCH {
+            command.args(["--batch", &spec.batch.to_string()]);
         }
         if let Some(layers) = spec.gpu_layers {
             command.args(["--gpu-layers", &layers.to_string()]);
@@ -383,6 +390,7 @@ mod tests {
             context: 4096,
             kv_cache: KvCache::Q4_0,
             threads: 0,
+            batch: MICRO_BATCH,
             gpu_layers: None,
             plan: LoadPlan {
                 placement: Placement::Resident,
@@ -419,6 +427,7 @@ mod tests {
         );
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
         assert_eq!(behind(|spec| spec.threads = 3), "--threads 3");
+        assert_eq!(behind(|spec| spec.batch = 64), "--batch 64");
         assert_eq!(behind(|spec| spec.gpu_layers = Some(0)), "--gpu-layers 0");
         assert_eq!(behind(|spec| spec.gpu_layers = Some(37)), "--gpu-layers 37");
         assert_eq!(

@@ -44,6 +44,7 @@ function answer({ method, path, body }: Sent): Response | null {
     source = method === 'PUT' ? 'keychain' : null;
     return new Response(null, { status: 204 });
   }
+  if (/\/(bench|tune)$/.test(path)) return Response.json({ report: null });
   if (path !== '/tierbar/v1/config') return null;
   if (method === 'PATCH') {
     if (refuse) return refusal(400, 'config_invalid', refuse);
@@ -59,7 +60,7 @@ function answer({ method, path, body }: Sent): Response | null {
       if (tier === null) delete config.tiers[id];
       else
         config.tiers[id] = {
-          ...(config.tiers[id] ?? { model: '', context: 4096, kv_cache: 'f16', threads: 0 }),
+          ...(config.tiers[id] ?? { model: '', context: 4096, kv_cache: 'f16', threads: 0, batch: 512 }),
           ...tier,
         };
     }
@@ -80,7 +81,7 @@ beforeEach(() => {
     downloads: { rate_limit: 0, at_once: 1 },
     allowed_origins: [],
     policy: { max_loaded: 'auto' },
-    tiers: { fast: { model: 'smol.gguf', context: 4096, kv_cache: 'f16', threads: 0 } },
+    tiers: { fast: { model: 'smol.gguf', context: 4096, kv_cache: 'f16', threads: 0, batch: 512 } },
   };
 });
 afterEach(() => {

@@ -1,6 +1,6 @@
 //! The one sum of a load, line by line.
 
-use super::{Budget, CHECKPOINT_BYTES, LoadPlan, MIB, MICRO_BATCH, Placement, SLOTS};
+use super::{Budget, CHECKPOINT_BYTES, LoadPlan, MIB, Placement, SLOTS};
 use crate::{
     config::KvCache,
     fit::{Line, LineKind},
@@ -29,7 +29,7 @@ pub(crate) struct Needs {
 }
 
 /// The context is capped at what the model was trained for, as the engine does.
-pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache) -> Needs {
+pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache, batch: u32) -> Needs {
     let context = context.min(model.context_train.max(1));
     Needs {
         dense: model.dense_bytes,
@@ -38,8 +38,8 @@ pub(crate) fn needs(model: &ModelAccount, context: u32, kv: KvCache) -> Needs {
             .saturating_add(model.per_layer_embedding_bytes),
         row_read: model.row_read_bytes(),
         experts: model.expert_bytes,
-        kv: model.kv.bytes(context, kv),
-        compute: compute_bytes(model, context),
+        kv: model.kv.bytes_in_batches(context, kv, batch),
+        compute: compute_bytes(model, context, batch),
         checkpoints: if model.kv.forgets() {
             CHECKPOINT_BYTES
         } else {
@@ -115,8 +115,8 @@ impl Needs {
 /// llama.cpp reserves them for a micro-batch of which each slot has one output. The widest layer is taken for 16
 /// activations of the residual stream's width; a mask has 2 bytes for each token of the batch and cell of the cache, and
 /// is counted twice. Held against the worker's own figures for SmolLM2 135M and Gemma 3 270M by this module's test.
-fn compute_bytes(model: &ModelAccount, context: u32) -> u64 {
-    let batch = u64::from(MICRO_BATCH);
+fn compute_bytes(model: &ModelAccount, context: u32, batch: u32) -> u64 {
+    let batch = u64::from(batch);
     let logits = u64::from(SLOTS) * u64::from(model.vocabulary) * 4;
     let activation = batch * u64::from(model.embedding) * 4;
     let mask = batch * u64::from(context) * 4;

@@ -36,7 +36,7 @@ fn the_estimate_of_the_compute_buffers_is_an_upper_one() {
         (&gemma, 16_384, 38_072_352),
         (&gemma, 32_768, 54_849_568),
     ] {
-        let planned = needs(model, context, KvCache::F16).compute;
+        let planned = needs(model, context, KvCache::F16, MICRO_BATCH).compute;
         let name = &model.architecture;
         assert!(planned >= measured, "{name} at {context}: {planned}");
         assert!(
@@ -62,14 +62,21 @@ fn every_class_of_bytes_is_in_the_sum() {
         expert_bytes: 0,
         ..accounts::smollm2_135m()
     };
-    let total = |model| needs(model, 4096, KvCache::F16).total_bytes();
+    let total = |model| needs(model, 4096, KvCache::F16, MICRO_BATCH).total_bytes();
     assert_eq!(total(&model) - total(&none), 4321);
 }
 
 #[test]
 fn every_plan_keeps_room_for_the_embedder_and_the_app() {
     let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
-    let plan = plan_load(&accounts::smollm2_135m(), 4096, KvCache::F16, &budget).unwrap();
+    let plan = plan_load(
+        &accounts::smollm2_135m(),
+        4096,
+        KvCache::F16,
+        MICRO_BATCH,
+        &budget,
+    )
+    .unwrap();
     assert_eq!(plan.bytes(LineKind::Embedder), 146_146_432 + 32 * MIB);
     assert_eq!(plan.bytes(LineKind::App), 96 * MIB);
     assert_eq!(plan.bytes(LineKind::KvCache), 4096 * 23_040);
@@ -86,10 +93,10 @@ fn embeddings_of_which_a_token_reads_a_row_may_stay_on_the_disk_of_any_machine()
             ..accounts::smollm2_135m()
         };
         let budget = Budget {
-            total_bytes: needs(&model, 512, KvCache::F16).total_bytes() - over,
+            total_bytes: needs(&model, 512, KvCache::F16, MICRO_BATCH).total_bytes() - over,
             max_loaded: 1,
         };
-        let plan = place(&model, 512, KvCache::F16, &budget);
+        let plan = place(&model, 512, KvCache::F16, MICRO_BATCH, &budget);
         (plan.placement, plan.bytes(LineKind::PagedWeights))
     };
     assert_eq!(placed(false, 0), (Placement::Resident, 0));
@@ -105,12 +112,12 @@ fn some_of_the_experts_must_fit() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let rows = model.row_read_bytes();
     let placed = |over: u64| {
-        let total_bytes = needs(&model, 512, KvCache::F16).total_bytes() - over;
+        let total_bytes = needs(&model, 512, KvCache::F16, MICRO_BATCH).total_bytes() - over;
         let budget = Budget {
             total_bytes,
             max_loaded: 1,
         };
-        place(&model, 512, KvCache::F16, &budget)
+        place(&model, 512, KvCache::F16, MICRO_BATCH, &budget)
     };
     let plan = placed(rows + model.expert_bytes - 1);
     assert_eq!(plan.placement, Placement::Mmap);
@@ -128,15 +135,22 @@ fn a_refused_load_says_what_it_needs_and_the_context_that_would_fit() {
         total_bytes,
         max_loaded: 1,
     };
-    let needed = |context| needs(&model, context, KvCache::F16).total_bytes();
+    let needed = |context| needs(&model, context, KvCache::F16, MICRO_BATCH).total_bytes();
     // What its overcommit allows comes on top.
     let slack = model.dense_bytes + model.embedding_bytes;
-    let error = plan_load(&model, 8192, KvCache::F16, &budget(needed(4096) - slack)).unwrap_err();
+    let error = plan_load(
+        &model,
+        8192,
+        KvCache::F16,
+        MICRO_BATCH,
+        &budget(needed(4096) - slack),
+    )
+    .unwrap_err();
     assert_eq!(error.code, Code::OverBudget);
     assert_eq!(error.details["needed_bytes"], needed(8192));
     assert_eq!(error.details["largest_context_tokens"], 4096);
     assert!(error.hint.unwrap().contains("4096 tokens"));
-    let error = plan_load(&model, 512, KvCache::F16, &budget(1)).unwrap_err();
+    let error = plan_load(&model, 512, KvCache::F16, MICRO_BATCH, &budget(1)).unwrap_err();
     assert!(!error.details.contains_key("largest_context_tokens"));
     assert!(error.hint.unwrap().contains("smaller"));
 }
@@ -145,11 +159,11 @@ fn a_refused_load_says_what_it_needs_and_the_context_that_would_fit() {
 fn a_context_beyond_the_training_is_planned_as_the_engine_caps_it() {
     let model = accounts::smollm2_135m();
     let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
-    let plan = plan_load(&model, 100_000, KvCache::F16, &budget).unwrap();
+    let plan = plan_load(&model, 100_000, KvCache::F16, MICRO_BATCH, &budget).unwrap();
     assert_eq!(plan.context_tokens, 8192);
     assert_eq!(
         plan,
-        plan_load(&model, 8192, KvCache::F16, &budget).unwrap()
+        plan_load(&model, 8192, KvCache::F16, MICRO_BATCH, &budget).unwrap()
     );
 }
 

@@ -10,8 +10,14 @@ use crate::{budget::needs, config::KvCache, model::ModelAccount};
 /// cache, and with the first of them the compute buffers. Layers are counted as equally large; experts that are read from
 /// the disk count too, since Metal keeps in memory what is mapped for it.
 #[must_use]
-pub fn share(model: &ModelAccount, context: u32, kv: KvCache, limit_bytes: u64) -> GpuShare {
-    let needs = needs(model, context, kv);
+pub fn share(
+    model: &ModelAccount,
+    context: u32,
+    kv: KvCache,
+    batch: u32,
+    limit_bytes: u64,
+) -> GpuShare {
+    let needs = needs(model, context, kv, batch);
     let layers = model.layers.max(1);
     let whole = needs.engine_bytes();
     let (count, bytes) = if whole <= limit_bytes {

@@ -2,7 +2,7 @@
 
 use super::{Instead, Machine};
 use crate::{
-    budget::{Placement, place},
+    budget::{MICRO_BATCH, Placement, place},
     config::KvCache,
     model::ModelAccount,
 };
@@ -40,7 +40,10 @@ pub fn recommend(
         .filter(|offer| offer.size_bytes > 0 && (all_too_fine || !too_fine(offer.size_bytes)))
         .map(|offer| {
             let scaled = model.scaled_to(offer.size_bytes);
-            (offer, place(&scaled, context, kv, &budget).placement)
+            (
+                offer,
+                place(&scaled, context, kv, MICRO_BATCH, &budget).placement,
+            )
         })
         .filter(|(_, placement)| *placement != Placement::Refused)
         .min_by_key(|(offer, placement)| match placement {

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{ModelAccount, budget::GIB};
+use crate::{
+    ModelAccount,
+    budget::{GIB, MICRO_BATCH},
+};
 
 pub(crate) mod accounts;
 mod named_cases;
@@ -43,7 +46,7 @@ fn the_whole_model_is_on_the_gpu_or_layers_alone() {
             ..accounts::smollm2_135m()
         },
     ] {
-        let compute = crate::budget::needs(&model, context, kv).compute;
+        let compute = crate::budget::needs(&model, context, kv, MICRO_BATCH).compute;
         let cache = model.kv.bytes(context, kv);
         let weights = model.dense_bytes + model.embedding_bytes + model.per_layer_embedding_bytes;
         let whole = weights + cache + compute;
@@ -55,7 +58,7 @@ fn the_whole_model_is_on_the_gpu_or_layers_alone() {
         };
         let layers = model.dense_bytes - output + cache;
         let share = |limit| {
-            let share = gpu_share(&model, context, kv, limit);
+            let share = gpu_share(&model, context, kv, MICRO_BATCH, limit);
             assert_eq!(share.layers_all, model.layers + 1);
             (share.layers, share.bytes, share.fewer_layers())
         };
@@ -135,7 +138,7 @@ fn known_macs_have_their_published_working_set_and_others_a_careful_one() {
 #[test]
 fn equal_looking_figures_get_more_decimals() {
     let model = accounts::qwen35_9b(5_680_522_464);
-    let needs = crate::budget::needs(&model, 4096, KvCache::F16).total_bytes();
+    let needs = crate::budget::needs(&model, 4096, KvCache::F16, MICRO_BATCH).total_bytes();
     let machine = Machine::new(needs + 4 * GIB - 2_000_000, None);
     let verdict = verdict(&model, 4096, KvCache::F16, &machine, &[]);
     assert!(

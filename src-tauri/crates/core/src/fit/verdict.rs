@@ -2,7 +2,7 @@
 
 use super::{Instead, Machine, Offer, Verdict, gpu, instead::recommend, speed, words};
 use crate::{
-    budget::{Placement, largest_context, place},
+    budget::{MICRO_BATCH, Placement, largest_context, place},
     config::KvCache,
     model::ModelAccount,
 };
@@ -20,11 +20,12 @@ pub fn verdict(
     others: &[Offer],
 ) -> Verdict {
     let budget = machine.budget();
-    let plan = place(model, context, kv, &budget);
+    let plan = place(model, context, kv, MICRO_BATCH, &budget);
     let runs = plan.placement != Placement::Refused;
     let largest = largest_context(
         model,
         kv,
+        MICRO_BATCH,
         &budget,
         if runs {
             plan.placement
@@ -35,7 +36,7 @@ pub fn verdict(
     let gpu = machine
         .gpu_limit
         .filter(|_| runs)
-        .map(|limit| gpu::share(model, plan.context_tokens, kv, limit));
+        .map(|limit| gpu::share(model, plan.context_tokens, kv, MICRO_BATCH, limit));
     let speed = speed::estimate(model, &plan, kv, machine).filter(|_| runs);
     let better = |other: &Instead| other.placement.rank() < plan.placement.rank();
     let instead = recommend(model, context, kv, machine, others).filter(better);

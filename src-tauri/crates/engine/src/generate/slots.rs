@@ -80,6 +80,11 @@ impl Slots {
         self.context.capacity() as usize
     }
 
+    /// Tokens of one step, at most.
+    pub(super) fn batch(&self) -> usize {
+        self.context.batch()
+    }
+
     pub(super) fn held(&self, slot: usize) -> usize {
         self.slots[slot].held.len()
     }

@@ -12,7 +12,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
 };
-use tierbar_core::{Code, Error, budget::MICRO_BATCH, config::KvCache, worker::Memory};
+use tierbar_core::{Code, Error, config::KvCache, worker::Memory};
 
 /// A sequence's number in its context, from 0.
 pub(crate) type Sequence = u16;
@@ -29,6 +29,8 @@ pub(crate) struct ContextParams {
     /// Tokens of one evaluation whose logits are wanted, at most.
     pub(crate) outputs: u32,
     pub(crate) kv_cache: KvCache,
+    /// Tokens of one evaluation, at most.
+    pub(crate) batch: u32,
     pub(crate) threads: u16,
     /// Whether the GPU also computes large batches of layers that the CPU holds. It copies their weights for that, into
     /// buffers that no plan counts.
@@ -75,6 +77,7 @@ pub(crate) struct Context {
     /// What the abort callback reads, from the compute threads.
     interrupt: Arc<Interrupt>,
     sequences: Sequence,
+    batch: u32,
     model: Arc<Model>,
 }
 
@@ -88,8 +91,8 @@ impl Context {
         let mut raw_params = unsafe { sys::llama_context_default_params() };
         raw_params.n_ctx = params.tokens;
         // One micro-batch per evaluation: a cancel that only shows between evaluations (Metal) is seen soon.
-        raw_params.n_batch = MICRO_BATCH;
-        raw_params.n_ubatch = MICRO_BATCH;
+        raw_params.n_batch = params.batch;
+        raw_params.n_ubatch = params.batch;
         raw_params.n_seq_max = u32::from(params.sequences);
         // Any conversation may have the whole context, as long as the others leave it.
         raw_params.kv_unified = true;
@@ -141,6 +144,7 @@ impl Context {
             threadpool,
             interrupt,
             sequences: params.sequences,
+            batch: params.batch,
             model,
         })
     }
@@ -151,6 +155,11 @@ impl Context {
 
     pub(crate) fn sequences(&self) -> Sequence {
         self.sequences
+    }
+
+    /// Tokens of one evaluation, at most.
+    pub(crate) fn batch(&self) -> usize {
+        self.batch as usize
     }
 
     /// Tokens that the cache holds at most, of all sequences together.
@@ -174,7 +183,7 @@ impl Context {
 
     /// Evaluates a batch of at most one micro-batch. Its outputs' logits can be sampled until the next one.
     pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Decoded, Error> {
-        debug_assert!(!batch.is_empty() && batch.len() <= MICRO_BATCH as usize);
+        debug_assert!(!batch.is_empty() && batch.len() <= self.batch());
         // SAFETY: the context is live; the batch's arrays live through the call and are of one length.
         let status = unsafe {
             let status = sys::llama_decode(self.raw.as_ptr(), batch.raw());

@@ -1,5 +1,6 @@
 use crate::testing::{Bench, json, text};
 use axum::body::Body;
+use http_body_util::BodyExt;
 use serde_json::json;
 
 const ADDRESS: &str = "127.0.0.1:11435";
@@ -114,4 +115,65 @@ async fn a_secret_is_taken_and_told_of_but_never_told() {
     // The token guards all of it.
     let response = bench.post("/tierbar/v1/downloads", "{}").await;
     assert_eq!(response.status(), 401);
+}
+
+#[tokio::test]
+async fn a_measurement_streams_until_its_client_goes_away_and_a_second_one_is_refused() {
+    let bench = Bench::new(ADDRESS).await;
+    for (path, body, told) in [
+        ("bench", r#"{"depths": [0, 7]}"#, "fast [0, 7]"),
+        ("tune", r#"{"threads": [2]}"#, "fast Some([2])"),
+    ] {
+        let path = format!("/tierbar/v1/tiers/fast/{path}");
+        let running = bench.ask("POST", &path, body).await;
+        assert_eq!(running.status(), 200);
+        let mut stream = running.into_body();
+        let first = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+        let first = String::from_utf8(first.to_vec()).unwrap();
+        assert!(first.starts_with("event: progress\ndata: "), "{first}");
+        assert!(first.contains(told), "{first}");
+
+        let second = bench.ask("POST", &path, "").await;
+        assert_eq!(second.status(), 409);
+        assert_eq!(json(second).await["error"]["code"], "measuring");
+        drop(stream);
+        // The first one hears of it in a task of its own.
+        while bench.ask("POST", &path, "").await.status() == 409 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(bench.get(&path).await.status(), 404);
+        while bench.ask("POST", &path, "").await.status() == 409 {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_measurement_that_cannot_be_is_refused_before_it_begins() {
+    let bench = Bench::new(ADDRESS).await;
+    for (path, body, status, part) in [
+        ("fast/bench", r#"{"runs": 1}"#, 400, "`runs` is 1"),
+        (
+            "fast/bench",
+            r#"{"depth": [0]}"#,
+            400,
+            "unknown field `depth`",
+        ),
+        ("fast/tune", r#"{"batch": [1]}"#, 400, "`batch` is 1"),
+        ("F%20st/tune", "", 404, "no tier named"),
+    ] {
+        let path = format!("/tierbar/v1/tiers/{path}");
+        let refused = bench.ask("POST", &path, body).await;
+        assert_eq!(refused.status(), status, "{path}");
+        let error = json(refused).await;
+        let message = error["error"]["message"].as_str().unwrap();
+        assert!(message.contains(part), "{message}");
+    }
+    assert_eq!(
+        bench
+            .post("/tierbar/v1/tiers/fast/bench", "")
+            .await
+            .status(),
+        401
+    );
 }

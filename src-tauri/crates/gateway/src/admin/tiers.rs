@@ -32,7 +32,7 @@ pub(crate) async fn stop(
     state(&gateway, &tier)
 }
 
-fn named(gateway: &Gateway, name: &str) -> Result<TierId, Error> {
+pub(super) fn named(gateway: &Gateway, name: &str) -> Result<TierId, Error> {
     TierId::new(name).map_err(|_| unknown(gateway, name))
 }
 

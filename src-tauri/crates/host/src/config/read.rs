@@ -80,6 +80,8 @@ fn check(config: &Config) -> Result<(), Problem> {
             context,
             kv_cache: _,
             threads,
+            batch,
+            gpu_layers: _,
         } = tier;
         let at = |key| at(&["tiers", id.as_str(), key]);
         path(model).map_err(at("model"))?;
@@ -92,6 +94,12 @@ fn check(config: &Config) -> Result<(), Problem> {
         if *threads > MOST_THREADS {
             return Err(at("threads")(format!(
                 "{threads}; at most {MOST_THREADS} make sense, and 0 chooses"
+            )));
+        }
+        if !TierConfig::BATCH.contains(batch) {
+            let (least, most) = (TierConfig::BATCH.start(), TierConfig::BATCH.end());
+            return Err(at("batch")(format!(
+                "{batch} tokens; it must lie between {least} and {most}"
             )));
         }
     }

@@ -45,6 +45,8 @@ max_loaded = "auto"
 #   context   tokens of prompt and answer together
 #   kv_cache  f16, q8_0 or q4_0: smaller ones hold more context in the same memory
 #   threads   CPU threads; 0 chooses
+#   batch     tokens that are evaluated at once, 512 if not given; `tierbar tune` finds what is fastest
+#   gpu_layers  most layers that the GPU may hold; as many as fit if not given
 
 # Triage, classification, routing.
 [tiers.fast]

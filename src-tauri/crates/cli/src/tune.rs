@@ -1,0 +1,160 @@
+//! `tierbar tune`: the settings that a tier is fastest with.
+
+use crate::{
+    measure::{self, Wish, bytes, milliseconds, table},
+    output,
+};
+use serde_json::json;
+use std::path::PathBuf;
+use tierbar_core::{
+    Error,
+    tune::{Outcome, TuneAsk, TuneReport, TuneRow},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The tier to tune [default: the first that has a model]
+    #[arg(long, value_name = "NAME")]
+    tier: Option<String>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// Leave the configuration as it is
+    #[arg(long)]
+    dry_run: bool,
+    /// Show what the last one told, and measure nothing
+    #[arg(long)]
+    show: bool,
+    /// Also choose among the types of the KV cache, though the smaller ones answer less exactly
+    #[arg(long)]
+    kv_cache: bool,
+    /// Threads to try [default: around those that compute now, never all cores]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    threads: Option<Vec<u16>>,
+    /// Batches to try [default: 128 to 2048, as far as the prompt goes]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    batch: Option<Vec<u32>>,
+    /// Layers on the GPU to try [default: as many as fit, half of them, none; on a machine with a GPU]
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
+    gpu_layers: Option<Vec<u32>>,
+    /// Tokens that stand before those that are measured
+    #[arg(long, value_name = "N", default_value_t = TuneAsk::default().depth)]
+    depth: u32,
+    /// Tokens to read
+    #[arg(long, value_name = "N", default_value_t = TuneAsk::default().prompt_tokens)]
+    prompt: u32,
+    /// Tokens to write
+    #[arg(long, value_name = "N", default_value_t = TuneAsk::default().answer_tokens)]
+    answer: u32,
+    /// Runs of each, of which the median counts
+    #[arg(long, value_name = "N", default_value_t = TuneAsk::default().runs)]
+    runs: u32,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let ask = TuneAsk {
+        threads: args.threads,
+        batch: args.batch,
+        gpu_layers: args.gpu_layers,
+        kv_cache: args.kv_cache,
+        dry_run: args.dry_run,
+        depth: args.depth,
+        prompt_tokens: args.prompt,
+        answer_tokens: args.answer,
+        runs: args.runs,
+    };
+    let wish = Wish {
+        kind: "tune",
+        tier: args.tier,
+        body: json!(ask),
+        show: args.show,
+    };
+    let report = measure::run(home, wish).await?;
+    if args.json {
+        output::line(&report.to_string());
+    } else {
+        output::write(&text(&measure::report(report)?));
+    }
+    Ok(())
+}
+
+fn text(report: &TuneReport) -> String {
+    let mut rows = vec![
+        ["request", "read", "write", "memory", "settings", ""]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    rows.extend(report.rows.iter().map(cells));
+    let mut text = format!(
+        "{}: {}, a context of {} tokens\n{} with Tierbar {}\n\n{}\n",
+        report.tier,
+        report.model,
+        report.context_tokens,
+        report.taken_at,
+        report.version,
+        table(&rows, &[0, 1, 2, 3]),
+    );
+    text += &format!(
+        "A request reads {} tokens behind {} others and writes {}; medians of {} runs, read and write in tok/s.\n",
+        report.prompt_tokens, report.depth, report.answer_tokens, report.runs
+    );
+    if report.disturbed > 0 {
+        text += &format!(
+            "{} runs were made again, because the tier answered others beside them.\n",
+            report.disturbed
+        );
+    }
+    text + &report.summary + "\n"
+}
+
+fn cells(row: &TuneRow) -> Vec<String> {
+    let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"));
+    let mark = match row.outcome {
+        Outcome::Faster => "✓ ",
+        Outcome::Failed => "✗ ",
+        Outcome::Base | Outcome::NotFaster | Outcome::Told => "",
+    };
+    vec![
+        row.request_ms
+            .map_or_else(|| "–".to_owned(), |figure| milliseconds(figure.median)),
+        rate(row.prefill),
+        rate(row.decode),
+        bytes(row.memory.map(|memory| memory.total_bytes())),
+        TuneRow::named(row.settings),
+        format!("{mark}{}", row.reason),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_shows_the_table_that_decided_and_the_outcome() {
+        let settings = json!({"threads": 0, "batch": 512, "gpu_layers": null, "kv_cache": "f16"});
+        let other = json!({"threads": 2, "batch": 512, "gpu_layers": null, "kv_cache": "f16"});
+        let report: TuneReport = serde_json::from_value(json!({
+            "version": "0.1.0", "taken_at": "2026-11-21T20:00:00Z", "tier": "fast", "model": "m",
+            "context_tokens": 2048, "depth": 512, "prompt_tokens": 1024, "answer_tokens": 64, "runs": 3,
+            "rows": [
+                {"knob": "start", "settings": settings, "outcome": "base", "reason": "as configured",
+                 "request_ms": {"median": 4000.0, "low": 3990.0, "high": 4010.0}, "prefill": 400.0, "decode": 41.0,
+                 "load_ms": 200.0, "memory": {"weights_mapped_bytes": 104_857_600, "weights_bytes": 0, "kv_bytes": 0,
+                 "compute_bytes": 0, "footprint_bytes": null}},
+                {"knob": "threads", "settings": other, "outcome": "failed", "reason": "it crashed",
+                 "request_ms": null, "prefill": null, "decode": null, "load_ms": null, "memory": null}
+            ],
+            "before": settings, "after": settings, "gain": 0.0, "written": false, "disturbed": 0,
+            "summary": "Nothing is faster."
+        }))
+        .unwrap();
+        assert_eq!(
+            text(&report),
+            "fast: m, a context of 2048 tokens\n2026-11-21T20:00:00Z with Tierbar 0.1.0\n\n\
+             request   read  write   memory  settings\n\
+             4000 ms  400.0   41.0  100 MiB  usual threads, batch 512, f16  as configured\n      –      –      –        –  2 threads, batch 512, f16      ✗ it crashed\n\n\
+             A request reads 1024 tokens behind 512 others and writes 64; medians of 3 runs, read and write in tok/s.\n\
+             Nothing is faster.\n"
+        );
+    }
+}

@@ -1,0 +1,356 @@
+//! How fast a tier is: what is asked of a measurement, and what it tells. The bodies of `/tierbar/v1/tiers/{id}/bench`.
+
+use crate::{
+    ModelId, TierId,
+    config::{KvCache, TierConfig},
+    worker::Memory,
+};
+use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// What of a tier's configuration decides how fast it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Settings {
+    /// 0: the worker chooses.
+    pub threads: u16,
+    pub batch: u32,
+    /// Most layers on the GPU; `null`: as many as fit.
+    pub gpu_layers: Option<u32>,
+    pub kv_cache: KvCache,
+}
+
+impl Settings {
+    #[must_use]
+    pub fn of(tier: &TierConfig) -> Self {
+        Self {
+            threads: tier.threads,
+            batch: tier.batch,
+            gpu_layers: tier.gpu_layers,
+            kv_cache: tier.kv_cache,
+        }
+    }
+
+    /// The tier with these.
+    #[must_use]
+    pub fn on(self, tier: TierConfig) -> TierConfig {
+        TierConfig {
+            threads: self.threads,
+            batch: self.batch,
+            gpu_layers: self.gpu_layers,
+            kv_cache: self.kv_cache,
+            ..tier
+        }
+    }
+}
+
+/// What to measure. Whatever is left out is usual.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BenchAsk {
+    /// How many tokens stand before those that are measured.
+    pub depths: Vec<u32>,
+    /// Tokens that are read.
+    pub prompt_tokens: u32,
+    /// Tokens that are written.
+    pub answer_tokens: u32,
+    pub runs: u32,
+}
+
+impl Default for BenchAsk {
+    fn default() -> Self {
+        Self {
+            depths: vec![0, 512, 4096],
+            prompt_tokens: 512,
+            answer_tokens: 64,
+            runs: 3,
+        }
+    }
+}
+
+/// Beyond these a measurement takes hours or means nothing.
+const MOST_DEPTHS: usize = 16;
+const DEEPEST: u32 = 1 << 20;
+const PROMPT: RangeInclusive<u32> = 16..=16_384;
+/// The first token's time is the prompt's.
+const ANSWER: RangeInclusive<u32> = 2..=4096;
+/// A median of fewer says nothing about noise.
+const RUNS: RangeInclusive<u32> = 3..=50;
+
+impl BenchAsk {
+    /// # Errors
+    /// What is wrong with it, as a sentence without its end.
+    pub fn check(&self) -> Result<(), String> {
+        if self.depths.is_empty() || self.depths.len() > MOST_DEPTHS {
+            return Err(format!(
+                "`depths` has {} entries; 1 to {MOST_DEPTHS} can be measured",
+                self.depths.len()
+            ));
+        }
+        if let Some(depth) = self.depths.iter().find(|depth| **depth > DEEPEST) {
+            return Err(format!("a depth of {depth} is beyond any context"));
+        }
+        within("prompt_tokens", self.prompt_tokens, &PROMPT)?;
+        within("answer_tokens", self.answer_tokens, &ANSWER)?;
+        within("runs", self.runs, &RUNS)
+    }
+
+    /// Why a depth cannot be measured in a context of so many tokens, if it cannot.
+    #[must_use]
+    pub fn beyond(&self, depth: u32, context: u32) -> Option<String> {
+        let needed = depth
+            .saturating_add(self.prompt_tokens)
+            .saturating_add(self.answer_tokens);
+        (needed > context)
+            .then(|| format!("needs a context of {needed} tokens, and the tier has {context}"))
+    }
+}
+
+pub(crate) fn within(name: &str, value: u32, range: &RangeInclusive<u32>) -> Result<(), String> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    let (least, most) = (range.start(), range.end());
+    Err(format!(
+        "`{name}` is {value}; it must lie between {least} and {most}"
+    ))
+}
+
+/// A median of several runs, and the lowest and highest of them.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Figure {
+    pub median: f64,
+    pub low: f64,
+    pub high: f64,
+}
+
+impl Figure {
+    /// `None` of no runs, or of runs that are no numbers.
+    #[must_use]
+    pub fn of(mut runs: Vec<f64>) -> Option<Self> {
+        if runs.iter().any(|run| !run.is_finite()) {
+            return None;
+        }
+        runs.sort_by(f64::total_cmp);
+        let (low, high) = (*runs.first()?, *runs.last()?);
+        let middle = runs.len() / 2;
+        let median = if runs.len() % 2 == 1 {
+            runs[middle]
+        } else {
+            f64::midpoint(runs[middle - 1], runs[middle])
+        };
+        Some(Self { median, low, high })
+    }
+
+    /// How far the runs lie apart, as a part of their median.
+    #[must_use]
+    pub fn spread(&self) -> f64 {
+        if self.median > 0.0 {
+            (self.high - self.low) / self.median
+        } else {
+            0.0
+        }
+    }
+}
+
+/// What one tier did at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct BenchReport {
+    /// Tierbar's.
+    pub version: String,
+    /// RFC 3339, in UTC.
+    pub taken_at: String,
+    pub tier: TierId,
+    pub model: ModelId,
+    pub context_tokens: u32,
+    pub settings: Settings,
+    /// Those that computed, also where the settings let the worker choose.
+    pub threads_used: u16,
+    pub prompt_tokens: u32,
+    pub answer_tokens: u32,
+    pub runs: u32,
+    pub rows: Vec<BenchRow>,
+    /// From the worker's start until it could answer; `null` if it was loaded already.
+    pub load_ms: Option<f64>,
+    pub memory: BenchMemory,
+    /// Runs that were made again, because the tier did other work beside them.
+    pub disturbed: u32,
+}
+
+/// One depth.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct BenchRow {
+    /// Tokens that the cache held before.
+    pub depth: u32,
+    /// Tokens per second that a prompt is read with.
+    pub prefill: Option<Figure>,
+    /// Tokens per second that an answer is written with, the first one not counted: its time is the prompt's.
+    pub decode: Option<Figure>,
+    /// From a request with the prompt until its first token was there.
+    pub first_token_ms: Option<Figure>,
+    /// Why there are no figures.
+    pub skipped: Option<String>,
+}
+
+impl BenchRow {
+    #[must_use]
+    pub fn skipped(depth: u32, why: String) -> Self {
+        Self {
+            depth,
+            prefill: None,
+            decode: None,
+            first_token_ms: None,
+            skipped: Some(why),
+        }
+    }
+}
+
+/// What the worker had allocated, by the engine's own figures, and what its end would give back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct BenchMemory {
+    #[cfg_attr(test, ts(type = "number"))]
+    pub weights_mapped_bytes: u64,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub weights_bytes: u64,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub kv_bytes: u64,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub compute_bytes: u64,
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub footprint_bytes: Option<u64>,
+}
+
+impl BenchMemory {
+    #[must_use]
+    pub fn new(memory: Memory, footprint_bytes: Option<u64>) -> Self {
+        Self {
+            weights_mapped_bytes: memory.weights_mapped_bytes,
+            weights_bytes: memory.weights_bytes,
+            kv_bytes: memory.kv_bytes,
+            compute_bytes: memory.compute_bytes,
+            footprint_bytes,
+        }
+    }
+
+    /// All that the engine has allocated.
+    #[must_use]
+    pub fn total_bytes(&self) -> u64 {
+        [
+            self.weights_mapped_bytes,
+            self.weights_bytes,
+            self.kv_bytes,
+            self.compute_bytes,
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
+}
+
+/// How far a measurement is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Progress {
+    pub done: u32,
+    /// May grow while a measurement finds more to try.
+    pub of: u32,
+    /// What is being done, such as `reading 512 tokens at depth 4096`.
+    pub doing: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_of_runs_and_how_far_they_lie_apart() {
+        let odd = Figure::of(vec![3.0, 1.0, 2.0]).unwrap();
+        assert_eq!((odd.median, odd.low, odd.high), (2.0, 1.0, 3.0));
+        assert!((odd.spread() - 1.0).abs() < 1e-9);
+        assert_eq!(Figure::of(vec![1.0, 4.0, 2.0, 3.0]).unwrap().median, 2.5);
+        assert_eq!(Figure::of(Vec::new()), None);
+        assert_eq!(Figure::of(vec![1.0, f64::NAN]), None);
+    }
+
+    #[test]
+    fn what_cannot_be_measured_is_refused_with_its_name() {
+        let usual = BenchAsk::default();
+        assert_eq!(usual.check(), Ok(()));
+        for (ask, part) in [
+            (
+                BenchAsk {
+                    depths: Vec::new(),
+                    ..usual.clone()
+                },
+                "`depths` has 0",
+            ),
+            (
+                BenchAsk {
+                    depths: vec![0; 17],
+                    ..usual.clone()
+                },
+                "`depths` has 17",
+            ),
+            (
+                BenchAsk {
+                    depths: vec![u32::MAX],
+                    ..usual.clone()
+                },
+                "beyond any context",
+            ),
+            (
+                BenchAsk {
+                    prompt_tokens: 0,
+                    ..usual.clone()
+                },
+                "`prompt_tokens` is 0",
+            ),
+            (
+                BenchAsk {
+                    answer_tokens: 1,
+                    ..usual.clone()
+                },
+                "`answer_tokens` is 1",
+            ),
+            (
+                BenchAsk {
+                    runs: 2,
+                    ..usual.clone()
+                },
+                "`runs` is 2",
+            ),
+        ] {
+            let wrong = ask.check().unwrap_err();
+            assert!(wrong.contains(part), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_depth_needs_room_for_what_is_read_and_written_behind_it() {
+        let ask = BenchAsk::default();
+        assert_eq!(ask.beyond(512, 512 + 512 + 64), None);
+        let why = ask.beyond(512, 512 + 512 + 63).unwrap();
+        assert_eq!(why, "needs a context of 1088 tokens, and the tier has 1087");
+        assert!(ask.beyond(u32::MAX, 4096).is_some());
+    }
+
+    #[test]
+    fn settings_go_onto_a_tier_and_come_back() {
+        let settings = Settings {
+            threads: 3,
+            batch: 256,
+            gpu_layers: Some(0),
+            kv_cache: KvCache::Q8_0,
+        };
+        let tier = settings.on(TierConfig {
+            model: "m".to_owned(),
+            context: 1024,
+            ..TierConfig::default()
+        });
+        assert_eq!((tier.model.as_str(), tier.context), ("m", 1024));
+        assert_eq!(Settings::of(&tier), settings);
+    }
+}

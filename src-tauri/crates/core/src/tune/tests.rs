@@ -1,0 +1,302 @@
+use super::*;
+use crate::config::KvCache;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+const BEFORE: Settings = Settings {
+    threads: 0,
+    batch: 512,
+    gpu_layers: None,
+    kv_cache: KvCache::F16,
+};
+
+fn limits(cores: u16) -> Limits {
+    Limits {
+        cores,
+        gpu_layers: None,
+        gpu_holds_all: false,
+    }
+}
+
+fn taking(ms: f64, noise: f64, threads_used: u16) -> Measured {
+    Measured {
+        request_ms: Figure {
+            median: ms,
+            low: ms * (1.0 - noise / 2.0),
+            high: ms * (1.0 + noise / 2.0),
+        },
+        prefill: 100.0,
+        decode: 10.0,
+        threads_used,
+        load_ms: None,
+        memory: BenchMemory::default(),
+    }
+}
+
+/// Goes through a search on a machine that computes with three threads by itself, where each candidate takes what
+/// `time` says.
+fn run(
+    ask: TuneAsk,
+    limits: Limits,
+    mut time: impl FnMut(Settings) -> Result<f64, String>,
+) -> (Vec<TuneRow>, Settings, f64) {
+    let mut search = Search::new(ask, BEFORE, limits);
+    let mut tried = 0;
+    while let Some((_, settings)) = search.next_candidate() {
+        tried += 1;
+        assert!(tried < 200, "it does not end");
+        let threads = if settings.threads == 0 {
+            3
+        } else {
+            settings.threads
+        };
+        search.tell(time(settings).map(|ms| taking(ms, 0.01, threads)));
+    }
+    search.finish()
+}
+
+fn ask() -> TuneAsk {
+    TuneAsk::default()
+}
+
+#[test]
+fn the_best_of_each_setting_goes_into_the_next_and_is_kept_if_it_holds() {
+    let (rows, after, gain) = run(ask(), limits(8), |settings| {
+        let threads = if settings.threads == 4 { 0.8 } else { 1.0 };
+        let batch = if settings.batch == 1024 { 0.9 } else { 1.0 };
+        Ok(1000.0 * threads * batch)
+    });
+    assert_eq!((after.threads, after.batch), (4, 1024));
+    assert!((gain - 0.28).abs() < 1e-9, "{gain}");
+    let of = |knob| rows.iter().filter(move |row| row.knob == knob);
+    // Around three, and never all eight.
+    let threads: Vec<_> = of(Knob::Threads).map(|row| row.settings.threads).collect();
+    assert_eq!(threads, [1, 2, 4, 5, 7]);
+    assert!(of(Knob::Batch).all(|row| row.settings.threads == 4));
+    assert_eq!(of(Knob::Check).count(), 2);
+    assert_eq!(of(Knob::GpuLayers).count(), 0);
+}
+
+#[test]
+fn what_the_runs_differ_by_is_no_gain() {
+    let mut search = Search::new(ask(), BEFORE, limits(8));
+    let mut ms = 1000.0;
+    while let Some((_, settings)) = search.next_candidate() {
+        // Each a little faster than the one before it, and within what its runs differ by.
+        ms *= 0.97;
+        search.tell(Ok(taking(ms, 0.2, settings.threads.max(3))));
+    }
+    let (rows, after, gain) = search.finish();
+    assert_eq!((after, gain), (BEFORE, 0.0));
+    assert!(rows.iter().any(|row| row.reason.contains("may be chance")));
+}
+
+#[test]
+fn what_was_found_and_does_not_hold_is_not_kept() {
+    let mut seen: HashMap<Settings, u32> = HashMap::new();
+    let (rows, after, gain) = run(ask(), limits(8), |settings| {
+        let times = seen.entry(settings).or_default();
+        *times += 1;
+        // The machine was busy while the tier was measured as it is, and no more when it was measured again.
+        Ok(if settings == BEFORE && *times == 1 {
+            2000.0
+        } else {
+            1000.0
+        })
+    });
+    assert_eq!((after, gain), (BEFORE, 0.0));
+    let last = rows.last().unwrap();
+    assert_eq!((last.knob, last.outcome), (Knob::Check, Outcome::NotFaster));
+}
+
+#[test]
+fn a_smaller_cache_is_told_and_chosen_only_where_that_is_allowed() {
+    let time = |settings: Settings| {
+        Ok(if settings.kv_cache == KvCache::Q8_0 {
+            500.0
+        } else {
+            1000.0
+        })
+    };
+    let (rows, after, _) = run(ask(), limits(2), time);
+    assert_eq!(after, BEFORE);
+    let told: Vec<_> = rows
+        .iter()
+        .filter(|row| row.outcome == Outcome::Told)
+        .map(|row| row.settings.kv_cache)
+        .collect();
+    assert_eq!(told, [KvCache::Q8_0, KvCache::Q4_0]);
+    let allowed = TuneAsk {
+        kv_cache: true,
+        ..ask()
+    };
+    let (_, after, gain) = run(allowed, limits(2), time);
+    assert_eq!((after.kv_cache, gain), (KvCache::Q8_0, 0.5));
+}
+
+#[test]
+fn a_candidate_that_fails_is_a_row_with_its_reason_and_a_tier_that_fails_ends_it() {
+    let (rows, after, _) = run(ask(), limits(8), |settings| {
+        if settings.batch == 1024 {
+            return Err("no memory".to_owned());
+        }
+        Ok(if settings.batch == 256 { 900.0 } else { 1000.0 })
+    });
+    assert_eq!(after.batch, 256);
+    let failed: Vec<_> = rows
+        .iter()
+        .filter(|row| row.outcome == Outcome::Failed)
+        .collect();
+    assert_eq!(failed.len(), 1);
+    assert_eq!(
+        (failed[0].settings.batch, &*failed[0].reason),
+        (1024, "no memory")
+    );
+    assert_eq!(failed[0].request_ms, None);
+
+    let (rows, after, gain) = run(ask(), limits(8), |_| Err("it does not load".to_owned()));
+    assert_eq!((rows.len(), after, gain), (1, BEFORE, 0.0));
+}
+
+#[test]
+fn the_gpu_is_tried_where_there_is_one_and_threads_where_they_compute() {
+    let gpu = Limits {
+        cores: 8,
+        gpu_layers: Some(31),
+        gpu_holds_all: true,
+    };
+    let (rows, _, _) = run(ask(), gpu, |_| Ok(1000.0));
+    let layers: Vec<_> = rows
+        .iter()
+        .filter(|row| row.knob == Knob::GpuLayers)
+        .map(|row| row.settings.gpu_layers)
+        .collect();
+    assert_eq!(layers, [Some(15), Some(0)]);
+    assert!(rows.iter().all(|row| row.knob != Knob::Threads));
+
+    let (rows, after, _) = run(ask(), gpu, |settings| {
+        Ok(if settings.gpu_layers == Some(0) {
+            500.0
+        } else {
+            1000.0
+        })
+    });
+    assert_eq!(after.gpu_layers, Some(0));
+    assert!(rows.iter().any(|row| row.knob == Knob::Threads));
+}
+
+#[test]
+fn what_is_asked_for_is_tried_and_an_empty_list_leaves_a_setting_alone() {
+    let asked = TuneAsk {
+        // Three compute already.
+        threads: Some(vec![1, 3, 2, 2]),
+        batch: Some(Vec::new()),
+        ..ask()
+    };
+    let (rows, _, _) = run(asked, limits(2), |_| Ok(1000.0));
+    let tried: Vec<_> = rows
+        .iter()
+        .filter(|row| row.knob == Knob::Threads)
+        .map(|row| row.settings.threads)
+        .collect();
+    assert_eq!(tried, [1, 2]);
+    assert!(rows.iter().all(|row| row.knob != Knob::Batch));
+}
+
+#[test]
+fn a_small_context_makes_the_request_small() {
+    for context in [256, 512, 1024, 2048, 8192] {
+        let fitting = ask().fitting(context);
+        let bench = fitting.measurement();
+        assert_eq!(bench.beyond(fitting.depth, context), None, "{context}");
+        assert_eq!(bench.check(), Ok(()), "{context}");
+    }
+    assert_eq!(ask().fitting(8192), ask());
+}
+
+#[test]
+fn what_cannot_be_tried_is_refused() {
+    for (ask, part) in [
+        (
+            TuneAsk {
+                threads: Some(vec![0]),
+                ..ask()
+            },
+            "`threads` is 0",
+        ),
+        (
+            TuneAsk {
+                batch: Some(vec![1]),
+                ..ask()
+            },
+            "`batch` is 1",
+        ),
+        (
+            TuneAsk {
+                gpu_layers: Some(vec![1; 33]),
+                ..ask()
+            },
+            "at most 32",
+        ),
+        (TuneAsk { runs: 0, ..ask() }, "`runs` is 0"),
+    ] {
+        let wrong = ask.check().unwrap_err();
+        assert!(wrong.contains(part), "{wrong}");
+    }
+}
+
+#[test]
+fn the_outcome_is_told_with_what_has_changed() {
+    let after = Settings {
+        threads: 4,
+        gpu_layers: Some(0),
+        ..BEFORE
+    };
+    assert_eq!(
+        TuneReport::sentence(BEFORE, after, 0.125, true),
+        "threads 4 in place of by itself, GPU layers 0 in place of as fit: 12 % less time. It is in the configuration now."
+    );
+    assert!(TuneReport::sentence(BEFORE, BEFORE, 0.0, false).starts_with("Nothing is faster"));
+}
+
+proptest! {
+    /// Whatever the candidates take and however many fail: it ends, tries nothing twice in a setting's turn, never takes
+    /// all cores by itself, and what it finds was measured, is faster than what the tier had, and has its cache type.
+    #[test]
+    fn a_search_ends_with_what_it_has_seen(
+        cores in 1u16..32,
+        gpu in proptest::option::of(0u32..60),
+        all in any::<bool>(),
+        times in proptest::collection::vec(proptest::option::weighted(0.8, 1.0f64..10_000.0), 1..40),
+        noise in 0.0f64..0.5,
+    ) {
+        let limits = Limits { cores, gpu_layers: gpu, gpu_holds_all: all };
+        let mut search = Search::new(ask(), BEFORE, limits);
+        let mut tried = 0;
+        while let Some((knob, settings)) = search.next_candidate() {
+            prop_assert!(settings.threads == 0 || settings.threads < cores.max(2));
+            let time = times[tried % times.len()];
+            tried += 1;
+            prop_assert!(tried < 100);
+            prop_assert!(search.expected() >= 1);
+            let threads = if settings.threads == 0 { (cores - 1).max(1) } else { settings.threads };
+            search.tell(time.map(|ms| taking(ms, noise, threads)).ok_or_else(|| format!("{knob:?}")));
+        }
+        let (rows, after, gain) = search.finish();
+        prop_assert_eq!(rows.len(), tried);
+        for (at, row) in rows.iter().enumerate() {
+            let twice = rows[..at].iter().any(|other| other.knob == row.knob && other.settings == row.settings);
+            prop_assert!(!twice);
+        }
+        prop_assert_eq!(after.kv_cache, KvCache::F16);
+        if after == BEFORE {
+            prop_assert_eq!(gain, 0.0);
+        } else {
+            prop_assert!(gain > LEAST_GAIN);
+            let checks: Vec<_> = rows.iter().filter(|row| row.knob == Knob::Check).collect();
+            prop_assert_eq!(checks.len(), 2);
+            prop_assert_eq!(checks[1].settings, after);
+            prop_assert!(checks[1].request_ms.unwrap().median < checks[0].request_ms.unwrap().median);
+        }
+    }
+}

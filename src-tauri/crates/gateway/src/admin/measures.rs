@@ -1,0 +1,80 @@
+//! Measuring a tier and tuning it: a stream of events while it runs, and what the last one told.
+
+use super::tiers::named;
+use crate::{Gateway, MeasureEvent, Measurement, body, error::Failure, path::Id};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    response::sse::{Event, KeepAlive, Sse},
+};
+use futures_util::{Stream, StreamExt, stream};
+use serde_json::{Value, json};
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tierbar_core::{Code, Error, bench::BenchAsk, tune::TuneAsk};
+
+/// A load may be silent for longer than clients and proxies wait.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+pub(crate) async fn bench(
+    State(gateway): State<Arc<Gateway>>,
+    Id(name): Id,
+    body: Body,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+    let ask: BenchAsk = body::object(body).await?;
+    ask.check().map_err(refused)?;
+    let tier = named(&gateway, &name)?;
+    let measurement = gateway.measures.bench(tier, ask)?;
+    Ok(events(&gateway, measurement))
+}
+
+pub(crate) async fn tune(
+    State(gateway): State<Arc<Gateway>>,
+    Id(name): Id,
+    body: Body,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+    let ask: TuneAsk = body::object(body).await?;
+    ask.check().map_err(refused)?;
+    let tier = named(&gateway, &name)?;
+    let measurement = gateway.measures.tune(tier, ask)?;
+    Ok(events(&gateway, measurement))
+}
+
+pub(crate) async fn last_bench(
+    State(gateway): State<Arc<Gateway>>,
+    Id(name): Id,
+) -> Result<Json<Value>, Failure> {
+    let tier = named(&gateway, &name)?;
+    let report = gateway.measures.last_bench(tier).await?;
+    Ok(Json(json!({"report": report})))
+}
+
+pub(crate) async fn last_tune(
+    State(gateway): State<Arc<Gateway>>,
+    Id(name): Id,
+) -> Result<Json<Value>, Failure> {
+    let tier = named(&gateway, &name)?;
+    let report = gateway.measures.last_tune(tier).await?;
+    Ok(Json(json!({"report": report})))
+}
+
+fn refused(why: String) -> Error {
+    Error::new(Code::BadRequest, why)
+}
+
+/// The measurement belongs to the stream: it is called off when the client goes away.
+fn events(
+    gateway: &Gateway,
+    measurement: Measurement,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send + use<>> {
+    let told = stream::unfold(measurement, |mut measurement| async {
+        let event = measurement.events.recv().await?;
+        Some((event, measurement))
+    });
+    let closing = gateway.closing.clone().cancelled_owned();
+    let events = told.take_until(closing).map(|event: MeasureEvent| {
+        let (name, data) = event.wire();
+        Ok(Event::default().event(name).data(data.to_string()))
+    });
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+}

@@ -1,0 +1,257 @@
+//! Measurements of tiers: who may measure now, how one is called off, and what the last of each tier told.
+//!
+//! A measurement is a task of its own. Whoever asked for it holds its events; when they are dropped it is called off. Also
+//! then, and if it fails or panics, the tier gets the settings back that its configuration says.
+
+mod bench;
+mod tune;
+mod worker;
+
+use crate::{kept, models::Models, services::Shared};
+use parking_lot::Mutex;
+use serde::{Serialize, de::DeserializeOwned};
+use std::{future::Future, sync::Arc};
+use tierbar_core::{
+    Code, Error, TierId, TierState,
+    bench::{BenchAsk, BenchReport, Progress},
+    lease::{BoxFuture, Tiers},
+    status::{Pressure, TierStatus},
+    tune::{TuneAsk, TuneReport},
+};
+use tierbar_gateway::{MeasureEvent, Measurement, Measures};
+use tokio::{
+    sync::mpsc::{UnboundedSender, unbounded_channel},
+    task::spawn_blocking,
+};
+use tokio_util::sync::CancellationToken;
+
+/// The host's measurements, one at a time: two would spoil each other.
+#[derive(Debug)]
+pub(crate) struct Measuring {
+    shared: Arc<Shared>,
+    /// The tier that is being measured.
+    running: Arc<Mutex<Option<TierId>>>,
+}
+
+/// The right to measure.
+struct Turn(Arc<Mutex<Option<TierId>>>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        *self.0.lock() = None;
+    }
+}
+
+impl Measuring {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            running: Arc::default(),
+        }
+    }
+
+    fn turn(&self, tier: &TierId) -> Result<Turn, Error> {
+        let mut running = self.running.lock();
+        if let Some(measured) = &*running {
+            return Err(
+                Error::new(Code::Measuring, format!("{measured} is being measured"))
+                    .hint("wait until that has ended, or call it off"),
+            );
+        }
+        *running = Some(tier.clone());
+        Ok(Turn(Arc::clone(&self.running)))
+    }
+
+    /// Runs `work` in a task until it has ended or nobody waits for it any more.
+    fn begin<T, F>(
+        &self,
+        kind: Kind,
+        tier: TierId,
+        work: impl FnOnce(Arc<Shared>, TierId, Teller) -> F,
+    ) -> Result<Measurement, Error>
+    where
+        T: Serialize + Send + Sync + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        known(&self.shared.models, &tier)?;
+        let turn = self.turn(&tier)?;
+        let (events, told) = unbounded_channel();
+        let cancel = CancellationToken::new();
+        let teller = Teller(events.clone());
+        let shared = Arc::clone(&self.shared);
+        let called_off = cancel.clone();
+        let work = work(Arc::clone(&shared), tier.clone(), teller);
+        tokio::spawn(async move {
+            // A task within, so that a panic in it does not leave the tier with what was being tried.
+            let mut working = tokio::spawn(work);
+            let outcome = tokio::select! {
+                ended = &mut working => ended.unwrap_or_else(|panic| {
+                    Err(Error::new(Code::Internal, format!("the measurement broke off: {panic}")))
+                }),
+                () = called_off.cancelled() => {
+                    working.abort();
+                    // It has let go of the tier once it is gone.
+                    let _ = working.await;
+                    Err(Error::new(Code::Cancelled, "the measurement was called off"))
+                }
+            };
+            shared.end_trial(&tier).await;
+            let last = match outcome {
+                Ok(report) => {
+                    let json = serde_json::to_value(&report).unwrap_or_default();
+                    keep(&shared, kind, &tier, report).await;
+                    MeasureEvent::Report(json)
+                }
+                Err(error) => {
+                    tracing::info!(%tier, "not measured: {error}");
+                    MeasureEvent::Failed(error)
+                }
+            };
+            // Whoever hears of the end may begin the next one.
+            drop(turn);
+            let _gone = events.send(last);
+        });
+        Ok(Measurement {
+            events: told,
+            cancel: cancel.drop_guard(),
+        })
+    }
+
+    async fn last<T: DeserializeOwned + Send + 'static>(
+        &self,
+        kind: Kind,
+        tier: TierId,
+    ) -> Result<Option<T>, Error> {
+        known(&self.shared.models, &tier)?;
+        let path = self.shared.folder.measured(kind.as_str(), &tier);
+        let read = spawn_blocking(move || kept::read::<Option<T>>(&path)).await;
+        Ok(read.ok().flatten())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Bench,
+    Tune,
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Bench => "bench",
+            Self::Tune => "tune",
+        }
+    }
+}
+
+async fn keep<T: Serialize + Send + 'static>(
+    shared: &Shared,
+    kind: Kind,
+    tier: &TierId,
+    report: T,
+) {
+    let path = shared.folder.measured(kind.as_str(), tier);
+    // A panic in it would only lose a measurement.
+    let _ = spawn_blocking(move || {
+        if let Some(folder) = path.parent()
+            && let Err(error) = std::fs::create_dir_all(folder)
+        {
+            tracing::warn!("{} cannot be made: {error}", folder.display());
+            return;
+        }
+        kept::write(&path, &report);
+    })
+    .await;
+}
+
+fn known(models: &Models, tier: &TierId) -> Result<(), Error> {
+    let config = models.config();
+    if config.tiers.contains_key(tier) {
+        return Ok(());
+    }
+    let names: Vec<_> = config
+        .tier_order()
+        .into_iter()
+        .map(TierId::as_str)
+        .collect();
+    let error = Error::new(
+        Code::TierUnknown,
+        format!("there is no tier named \"{tier}\""),
+    );
+    Err(match names.as_slice() {
+        [] => error.hint("add a tier to config.toml"),
+        names => error.hint(format!("the tiers are {}", names.join(", "))),
+    })
+}
+
+impl Measures for Measuring {
+    fn bench(&self, tier: TierId, ask: BenchAsk) -> Result<Measurement, Error> {
+        self.begin(Kind::Bench, tier, |shared, tier, teller| {
+            bench::bench(shared, tier, ask, teller)
+        })
+    }
+
+    fn tune(&self, tier: TierId, ask: TuneAsk) -> Result<Measurement, Error> {
+        self.begin(Kind::Tune, tier, |shared, tier, teller| {
+            tune::tune(shared, tier, ask, teller)
+        })
+    }
+
+    fn last_bench(&self, tier: TierId) -> BoxFuture<'_, Result<Option<BenchReport>, Error>> {
+        Box::pin(self.last(Kind::Bench, tier))
+    }
+
+    fn last_tune(&self, tier: TierId) -> BoxFuture<'_, Result<Option<TuneReport>, Error>> {
+        Box::pin(self.last(Kind::Tune, tier))
+    }
+}
+
+/// Tells whoever asked how far it is.
+#[derive(Debug, Clone)]
+struct Teller(UnboundedSender<MeasureEvent>);
+
+impl Teller {
+    fn progress(&self, done: usize, of: usize, doing: impl Into<String>) {
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        self.tell(MeasureEvent::Progress(Progress {
+            done: number(done),
+            of: number(of.max(done)),
+            doing: doing.into(),
+        }));
+    }
+
+    fn row(&self, row: &impl Serialize) {
+        self.tell(MeasureEvent::Row(
+            serde_json::to_value(row).unwrap_or_default(),
+        ));
+    }
+
+    fn tell(&self, event: MeasureEvent) {
+        // Nobody listens once it has been called off.
+        let _gone = self.0.send(event);
+    }
+}
+
+/// # Errors
+/// `Overloaded` where memory is as short as `limit` or shorter.
+fn spared(shared: &Shared, limit: Pressure) -> Result<(), Error> {
+    if shared.board.now().ram.pressure < limit {
+        return Ok(());
+    }
+    let message = "this machine is short of memory, so the measurement was broken off";
+    Err(Error::new(Code::Overloaded, message).hint("close other programs and try again"))
+}
+
+/// For whoever holds a lease on the tier: then its state tells what somebody wants of it.
+///
+/// # Errors
+/// `TierStopped` if it is to end.
+fn wanted(shared: &Shared, tier: &TierId) -> Result<(), Error> {
+    let tiers = shared.supervisor.snapshot();
+    let stopping = |status: &TierStatus| status.id == *tier && status.state == TierState::Stopping;
+    if tiers.iter().any(stopping) {
+        let message = format!("{tier} was stopped while it was measured");
+        return Err(Error::new(Code::TierStopped, message));
+    }
+    Ok(())
+}

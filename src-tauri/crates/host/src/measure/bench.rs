@@ -1,0 +1,367 @@
+//! How fast a loaded tier reads and writes, at several depths of its context.
+
+use super::{
+    Teller, spared, wanted,
+    worker::{Timed, Worker},
+};
+use crate::services::Shared;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tierbar_core::{
+    Code, Error, TierId, TierState,
+    bench::{BenchAsk, BenchMemory, BenchReport, BenchRow, Figure, Settings},
+    lease::Tiers,
+    status::Pressure,
+};
+use tokio::{task::spawn_blocking, time::sleep};
+
+/// Plain prose; its tokens are repeated for as long as a prompt has to be.
+const TEXT: &str = "The harbour lay quiet under a low sky, and the last boats of the day came in one by one with their lamps \
+lit. An old man mended a net on the stone steps while two children counted the gulls that stood along the wall. Further up, \
+behind the warehouses, a baker carried trays of bread into the cold air, and the smell of it drifted down to the water. \
+Nobody hurried. A dog crossed the square, stopped to look at the sea, and went on its way towards the mill, where a wheel \
+turned slowly in the brown stream and a clock that was never right struck seven.";
+
+/// How often a run that others disturbed is made again, for each run that counts.
+const TRIES: u32 = 3;
+/// How long other answers are waited for, and how often it is looked whether they have ended.
+const QUIET: Duration = Duration::from_secs(120);
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Measures the tier as it is configured. While it lasts the tier is leased, and so not unloaded; others that use it are
+/// answered as always, and the runs beside them are made again.
+pub(super) async fn bench(
+    shared: Arc<Shared>,
+    tier: TierId,
+    ask: BenchAsk,
+    teller: Teller,
+) -> Result<BenchReport, Error> {
+    let settings = configured(&shared, &tier)?;
+    let steps = ask.depths.len() * steps(&ask);
+    teller.progress(0, steps, "loading");
+    let (worker, load_ms) = lease(&shared, &tier).await?;
+    let mut meter = Meter::new(&shared, &tier, &worker, &ask, Pressure::Critical).await?;
+    let mut rows = Vec::new();
+    for (at, &depth) in ask.depths.iter().enumerate() {
+        let row = match ask.beyond(depth, meter.context_tokens) {
+            Some(why) => BenchRow::skipped(depth, why),
+            None => {
+                let done = at * self::steps(&ask);
+                let told = |step, doing: &str| {
+                    teller.progress(done + step, steps, format!("depth {depth}: {doing}"));
+                };
+                match meter.at(depth, told).await? {
+                    Ok(runs) => row(depth, &runs),
+                    Err(why) => BenchRow::skipped(depth, why),
+                }
+            }
+        };
+        teller.row(&row);
+        rows.push(row);
+    }
+    teller.progress(steps, steps, "done");
+    let memory = memory(&shared, &tier, &worker).await?;
+    Ok(BenchReport {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        taken_at: now(),
+        model: worker.lease().model().clone(),
+        context_tokens: meter.context_tokens,
+        settings,
+        threads_used: meter.threads,
+        prompt_tokens: ask.prompt_tokens,
+        answer_tokens: ask.answer_tokens,
+        runs: ask.runs,
+        rows,
+        load_ms,
+        memory,
+        disturbed: meter.disturbed,
+        tier,
+    })
+}
+
+pub(super) fn now() -> String {
+    jiff::Timestamp::now()
+        .round(jiff::Unit::Second)
+        .unwrap_or_default()
+        .to_string()
+}
+
+pub(super) fn configured(shared: &Shared, tier: &TierId) -> Result<Settings, Error> {
+    let config = shared.models.config();
+    let tier_config = config.tiers.get(tier).ok_or_else(|| {
+        let gone = format!("{tier} was removed from the configuration");
+        Error::new(Code::TierUnknown, gone)
+    })?;
+    Ok(Settings::of(tier_config))
+}
+
+/// The tier, and how long its worker took from its start until it was ready, if it was started for this.
+pub(super) async fn lease(shared: &Shared, tier: &TierId) -> Result<(Worker, Option<f64>), Error> {
+    let mut states = shared.supervisor.watch();
+    let leasing = shared.supervisor.lease(tier);
+    tokio::pin!(leasing);
+    let mut begun = None;
+    loop {
+        let starting = states
+            .borrow_and_update()
+            .iter()
+            .any(|status| status.id == *tier && status.state == TierState::Starting);
+        if starting {
+            begun.get_or_insert_with(Instant::now);
+        }
+        tokio::select! {
+            biased;
+            lease = &mut leasing => {
+                let load_ms = begun.map(|begun| begun.elapsed().as_secs_f64() * 1e3);
+                return Ok((Worker::new(lease?)?, load_ms));
+            }
+            // The lease says it if the owner has ended.
+            Ok(()) = states.changed() => {}
+        }
+    }
+}
+
+pub(super) async fn memory(
+    shared: &Shared,
+    tier: &TierId,
+    worker: &Worker,
+) -> Result<BenchMemory, Error> {
+    let props = worker.props().await?;
+    let tiers = shared.supervisor.snapshot();
+    let pid = tiers
+        .iter()
+        .find(|status| status.id == *tier)
+        .and_then(|status| status.pid);
+    let footprint = match pid {
+        Some(pid) => spawn_blocking(move || tierbar_telemetry::footprint(pid))
+            .await
+            .ok()
+            .flatten(),
+        None => None,
+    };
+    Ok(BenchMemory::new(props.memory, footprint))
+}
+
+/// How many requests a depth takes.
+pub(super) fn steps(ask: &BenchAsk) -> usize {
+    2 + 2 * ask.runs as usize
+}
+
+/// The runs of one depth. None of them is empty.
+#[derive(Debug, Default)]
+pub(super) struct Runs {
+    pub(super) prefill: Vec<Timed>,
+    pub(super) decode: Vec<Timed>,
+}
+
+/// Tokens per second that a prompt was read with.
+pub(super) fn prefill_rate(run: &Timed) -> f64 {
+    f64::from(run.prompt_n) * 1e3 / run.prompt_ms
+}
+
+/// Tokens per second that an answer was written with: the first token comes with the prompt.
+pub(super) fn decode_rate(run: &Timed) -> f64 {
+    f64::from(run.predicted_n.saturating_sub(1)) * 1e3 / run.predicted_ms
+}
+
+fn row(depth: u32, runs: &Runs) -> BenchRow {
+    BenchRow {
+        depth,
+        prefill: Figure::of(runs.prefill.iter().map(prefill_rate).collect()),
+        decode: Figure::of(runs.decode.iter().map(decode_rate).collect()),
+        first_token_ms: Figure::of(runs.prefill.iter().map(|run| run.wall_ms).collect()),
+        skipped: None,
+    }
+}
+
+/// Makes the runs on one worker.
+pub(super) struct Meter<'a> {
+    shared: &'a Shared,
+    tier: &'a TierId,
+    worker: &'a Worker,
+    ask: &'a BenchAsk,
+    /// Memory pressure that ends it.
+    limit: Pressure,
+    pub(super) context_tokens: u32,
+    pub(super) threads: u16,
+    pub(super) disturbed: u32,
+    tokens: Vec<i32>,
+    /// Each once, to begin a prompt that the cache does not have.
+    beginnings: Vec<i32>,
+    prompts: usize,
+}
+
+/// A request that counts, or what came between.
+enum Counted {
+    Alone(Timed),
+    Disturbed,
+}
+
+impl<'a> Meter<'a> {
+    pub(super) async fn new(
+        shared: &'a Shared,
+        tier: &'a TierId,
+        worker: &'a Worker,
+        ask: &'a BenchAsk,
+        limit: Pressure,
+    ) -> Result<Self, Error> {
+        let props = worker.props().await?;
+        let tokens = worker.tokenize(TEXT).await?;
+        let mut beginnings = tokens.clone();
+        beginnings.sort_unstable();
+        beginnings.dedup();
+        if tokens.is_empty() {
+            return Err(Error::new(
+                Code::ModelUnsupported,
+                "the model has no tokens for a plain text",
+            ));
+        }
+        Ok(Self {
+            shared,
+            tier,
+            worker,
+            ask,
+            limit,
+            context_tokens: props.context_tokens(),
+            threads: props.threads,
+            disturbed: 0,
+            tokens,
+            beginnings,
+            prompts: 0,
+        })
+    }
+
+    /// The runs at one depth, or why there are none. `told` hears of each request.
+    pub(super) async fn at(
+        &mut self,
+        depth: u32,
+        told: impl Fn(usize, &str),
+    ) -> Result<Result<Runs, String>, Error> {
+        let (read, written) = (self.ask.prompt_tokens, self.ask.answer_tokens);
+        told(0, "filling the cache");
+        self.request(depth, 1, 1).await?;
+        told(1, "warming up");
+        self.request(depth, read, 1).await?;
+        let mut runs = Runs::default();
+        for run in 0..self.ask.runs as usize {
+            told(2 + run * 2, &format!("reading {read} tokens"));
+            match self.counted(depth, read, 1).await? {
+                Ok(timed) => runs.prefill.push(timed),
+                Err(why) => return Ok(Err(why)),
+            }
+            told(3 + run * 2, &format!("writing {written} tokens"));
+            match self.counted(depth, 1, written).await? {
+                Ok(timed) => runs.decode.push(timed),
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        Ok(Ok(runs))
+    }
+
+    /// A request that stood at its depth and that nothing else ran beside, or why there was none.
+    async fn counted(
+        &mut self,
+        depth: u32,
+        read: u32,
+        written: u32,
+    ) -> Result<Result<Timed, String>, Error> {
+        let mut shallow = None;
+        for _ in 0..TRIES {
+            match self.alone(depth, read, written).await? {
+                Counted::Disturbed => self.disturbed += 1,
+                Counted::Alone(timed) if timed.cached == depth => return Ok(Ok(timed)),
+                Counted::Alone(timed) => shallow = Some(timed.cached),
+            }
+            // What was held of the depth may have gone.
+            if depth > 0 {
+                self.request(depth, 1, 1).await?;
+            }
+        }
+        Ok(Err(match shallow {
+            Some(cached) => {
+                format!("the model keeps {cached} of {depth} tokens when it goes back to them")
+            }
+            None => "the tier was busy with other answers".to_owned(),
+        }))
+    }
+
+    async fn alone(&mut self, depth: u32, read: u32, written: u32) -> Result<Counted, Error> {
+        let before = self.quiet().await?;
+        let timed = self.request(depth, read, written).await?;
+        let after = self.worker.props().await?.generations;
+        let alone = after.running == 0 && after.ended() == before + 1;
+        Ok(if alone {
+            Counted::Alone(timed)
+        } else {
+            Counted::Disturbed
+        })
+    }
+
+    /// How many generations have ended, once none runs.
+    async fn quiet(&self) -> Result<u64, Error> {
+        let begun = Instant::now();
+        loop {
+            spared(self.shared, self.limit)?;
+            wanted(self.shared, self.tier)?;
+            let generations = self.worker.props().await?.generations;
+            if generations.running == 0 || begun.elapsed() > QUIET {
+                return Ok(generations.ended());
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Reads so many new tokens behind `depth` others, and writes so many.
+    async fn request(&mut self, depth: u32, read: u32, written: u32) -> Result<Timed, Error> {
+        let (depth, read) = (depth as usize, read as usize);
+        let prompt = prompt(&self.tokens, &self.beginnings, self.prompts, depth, read);
+        self.prompts += 1;
+        self.worker.complete(&prompt, written, depth > 0).await
+    }
+}
+
+/// The same `depth` tokens each time, and `read` others of which the first is another one in each prompt.
+fn prompt(
+    tokens: &[i32],
+    beginnings: &[i32],
+    number: usize,
+    depth: usize,
+    read: usize,
+) -> Vec<i32> {
+    let kept = tokens.iter().cycle().take(depth).copied();
+    // What would go on as the kept ones do, or as the prompt before did, would be found in the cache.
+    let next = tokens[depth % tokens.len()];
+    let others: Vec<_> = beginnings.iter().filter(|first| **first != next).collect();
+    let first = others
+        .get(number % others.len().max(1))
+        .map_or(next, |first| **first);
+    let rest = tokens.iter().cycle().skip(number % tokens.len()).copied();
+    kept.chain([first]).chain(rest).take(depth + read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prompt;
+
+    #[test]
+    fn prompts_share_their_depth_and_not_one_token_more() {
+        let tokens = [1, 5, 6, 7, 5, 8, 9];
+        let beginnings = [1, 5, 6, 7, 8, 9];
+        for depth in [0, 1, 6, 7, 30] {
+            let made: Vec<_> = (0..5)
+                .map(|number| prompt(&tokens, &beginnings, number, depth, 4))
+                .collect();
+            let next = tokens[depth % tokens.len()];
+            for (at, one) in made.iter().enumerate() {
+                assert_eq!(one.len(), depth + 4);
+                assert_eq!(one[..depth], made[0][..depth]);
+                assert_ne!(one[depth], next);
+                for other in &made[..at] {
+                    assert_ne!(one[depth], other[depth], "depth {depth}");
+                }
+            }
+        }
+    }
+}

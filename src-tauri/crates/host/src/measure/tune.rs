@@ -1,0 +1,241 @@
+//! The search for a tier's fastest settings, on the real worker: each candidate is loaded, measured and told.
+
+use super::{
+    Teller,
+    bench::{Meter, configured, decode_rate, lease, memory, now, prefill_rate},
+    spared,
+};
+use crate::{local::blocking, services::Shared};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tierbar_core::{
+    Code, Config, Error, ModelId, TierId,
+    bench::{Figure, Settings},
+    lease::Tiers,
+    status::Pressure,
+    tune::{Knob, Measured, Search, TuneAsk, TuneReport, TuneRow},
+};
+
+/// Tries settings one after another; the configuration changes at the end alone, if at all.
+pub(super) async fn tune(
+    shared: Arc<Shared>,
+    tier: TierId,
+    ask: TuneAsk,
+    teller: Teller,
+) -> Result<TuneReport, Error> {
+    let before = configured(&shared, &tier)?;
+    let (limits, context) = {
+        let (shared, tier) = (Arc::clone(&shared), tier.clone());
+        blocking(move || shared.models.limits(&tier)).await?
+    };
+    let ask = ask.fitting(context);
+    let mut search = Search::new(ask.clone(), before, limits);
+    let mut seen = Seen::default();
+    let mut done = 0;
+    while let Some((knob, settings)) = search.next_candidate() {
+        unchanged(&shared, &tier, before)?;
+        // Each candidate is a load, which a machine short of memory is spared.
+        spared(&shared, Pressure::Warning)?;
+        teller.progress(done, search.expected(), TuneRow::named(settings));
+        shared.try_settings(&tier, settings).await;
+        let measured = candidate(&shared, &tier, &ask, &mut seen).await;
+        match &measured {
+            Err(error) if knob == Knob::Start || ends_it(error) => return Err(error.clone()),
+            _ => {}
+        }
+        search.tell(measured.map_err(|error| error.message));
+        done += 1;
+        if let Some(row) = search.last_row() {
+            teller.row(row);
+        }
+    }
+    let (rows, after, gain) = search.finish();
+    teller.progress(done, done, "done");
+    let written = after != before && !ask.dry_run && write(&shared, &tier, before, after).await?;
+    Ok(TuneReport {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        taken_at: now(),
+        model: seen.model.unwrap_or_else(|| ModelId(String::new())),
+        context_tokens: seen.context_tokens,
+        depth: ask.depth,
+        prompt_tokens: ask.prompt_tokens,
+        answer_tokens: ask.answer_tokens,
+        runs: ask.runs,
+        rows,
+        before,
+        after,
+        gain,
+        written,
+        summary: TuneReport::sentence(before, after, gain, written),
+        disturbed: seen.disturbed,
+        tier,
+    })
+}
+
+/// What candidates tell beside their figures.
+#[derive(Debug, Default)]
+struct Seen {
+    model: Option<ModelId>,
+    context_tokens: u32,
+    disturbed: u32,
+}
+
+/// Loads the tier as it is being tried, and measures it.
+async fn candidate(
+    shared: &Shared,
+    tier: &TierId,
+    ask: &TuneAsk,
+    seen: &mut Seen,
+) -> Result<Measured, Error> {
+    let (worker, load_ms) = lease(shared, tier).await?;
+    let measurement = ask.measurement();
+    let mut meter = Meter::new(shared, tier, &worker, &measurement, Pressure::Critical).await?;
+    seen.model = Some(worker.lease().model().clone());
+    seen.context_tokens = meter.context_tokens;
+    let runs = meter.at(ask.depth, |_, _| {}).await;
+    seen.disturbed += meter.disturbed;
+    let threads_used = meter.threads;
+    let runs = runs?.map_err(|why| Error::new(Code::TierFailed, why))?;
+    let pairs = || runs.prefill.iter().zip(&runs.decode);
+    // The prompt of a request and its answer; the decoding run's own prompt of one token is no part of it.
+    let request_ms = pairs().map(|(read, written)| read.prompt_ms + written.predicted_ms);
+    let median = |rates: Vec<f64>| Figure::of(rates).map_or(0.0, |figure| figure.median);
+    Ok(Measured {
+        request_ms: Figure::of(request_ms.collect()).ok_or_else(|| {
+            Error::new(Code::Internal, "the worker told times that are no numbers")
+        })?,
+        prefill: median(runs.prefill.iter().map(prefill_rate).collect()),
+        decode: median(runs.decode.iter().map(decode_rate).collect()),
+        threads_used,
+        load_ms,
+        memory: memory(shared, tier, &worker).await?,
+    })
+}
+
+/// Whether no other candidate is worth a try after it.
+fn ends_it(error: &Error) -> bool {
+    matches!(
+        error.code,
+        Code::ShuttingDown | Code::TierUnknown | Code::TierStopped | Code::Overloaded
+    )
+}
+
+/// # Errors
+/// `ConfigInvalid` if somebody has changed the tier meanwhile, which is what counts then.
+fn unchanged(shared: &Shared, tier: &TierId, before: Settings) -> Result<(), Error> {
+    if configured(shared, tier)? == before {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::ConfigInvalid,
+        format!("the settings of {tier} were changed while it was being tuned"),
+    )
+    .hint("tune it again"))
+}
+
+/// Puts what is best into the configuration. `false` if somebody has changed the tier meanwhile.
+async fn write(
+    shared: &Shared,
+    tier: &TierId,
+    before: Settings,
+    after: Settings,
+) -> Result<bool, Error> {
+    let mut same = false;
+    shared
+        .change_config(|config: &Config| {
+            same = config.tiers.get(tier).map(Settings::of) == Some(before);
+            if same {
+                patch(tier, before, after)
+            } else {
+                Map::new()
+            }
+        })
+        .await?;
+    Ok(same)
+}
+
+/// What has changed, and no more.
+fn patch(tier: &TierId, before: Settings, after: Settings) -> Map<String, Value> {
+    let mut changed = Map::new();
+    if after.threads != before.threads {
+        changed.insert("threads".to_owned(), json!(after.threads));
+    }
+    if after.batch != before.batch {
+        changed.insert("batch".to_owned(), json!(after.batch));
+    }
+    if after.gpu_layers != before.gpu_layers {
+        changed.insert("gpu_layers".to_owned(), json!(after.gpu_layers));
+    }
+    if after.kv_cache != before.kv_cache {
+        changed.insert("kv_cache".to_owned(), json!(after.kv_cache));
+    }
+    Map::from_iter([("tiers".to_owned(), json!({tier.as_str(): changed}))])
+}
+
+impl Shared {
+    /// Lets the tier have settings that are in no configuration, until [`Shared::end_trial`].
+    async fn try_settings(&self, tier: &TierId, settings: Settings) {
+        let _turn = self.applying.lock().await;
+        self.models.try_settings(Some((tier.clone(), settings)));
+        self.set_tiers().await;
+    }
+
+    /// The tier is again what its configuration says.
+    pub(super) async fn end_trial(&self, tier: &TierId) {
+        {
+            let _turn = self.applying.lock().await;
+            if !self.models.try_settings(None) {
+                return;
+            }
+            self.set_tiers().await;
+        }
+        // What was tried last must not stay in memory. Where another tier has taken its place, it is not there.
+        let status = self.supervisor.snapshot();
+        let loaded = status
+            .iter()
+            .any(|status| status.id == *tier && status.state.holds_memory());
+        if loaded {
+            let (supervisor, tier) = (self.supervisor.clone(), tier.clone());
+            tokio::spawn(async move {
+                if let Err(error) = supervisor.start(&tier).await {
+                    tracing::info!(%tier, "not loaded again: {error}");
+                }
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::config::KvCache;
+
+    #[test]
+    fn a_patch_holds_what_has_changed_and_takes_away_what_fits_by_itself() {
+        let tier = TierId::new("fast").unwrap();
+        let before = Settings {
+            threads: 0,
+            batch: 512,
+            gpu_layers: Some(7),
+            kv_cache: KvCache::F16,
+        };
+        let after = Settings {
+            threads: 3,
+            gpu_layers: None,
+            ..before
+        };
+        assert_eq!(
+            Value::Object(patch(&tier, before, after)),
+            json!({"tiers": {"fast": {"threads": 3, "gpu_layers": null}}})
+        );
+        let after = Settings {
+            batch: 256,
+            kv_cache: KvCache::Q8_0,
+            ..before
+        };
+        assert_eq!(
+            Value::Object(patch(&tier, before, after)),
+            json!({"tiers": {"fast": {"batch": 256, "kv_cache": "q8_0"}}})
+        );
+    }
+}

@@ -1,0 +1,170 @@
+//! A leased worker, asked directly: what it has allocated, how busy it is, and how long a request takes.
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+use tierbar_core::{
+    Code, Error,
+    lease::{Endpoint, Lease},
+    worker::Memory,
+};
+use tokio::time::timeout;
+
+/// How long a worker's owner may take to say why the worker has ended.
+const REASON_DEADLINE: Duration = Duration::from_secs(3);
+
+/// The leased worker.
+#[derive(Debug)]
+pub(super) struct Worker {
+    lease: Box<dyn Lease>,
+    http: reqwest::Client,
+}
+
+/// The part of `/props` that matters here.
+#[derive(Debug, Deserialize)]
+pub(super) struct Props {
+    pub(super) threads: u16,
+    pub(super) memory: Memory,
+    pub(super) generations: Generations,
+    default_generation_settings: GenerationSettings,
+}
+
+#[derive(Debug, Deserialize)]
+struct GenerationSettings {
+    n_ctx: u32,
+}
+
+impl Props {
+    pub(super) fn context_tokens(&self) -> u32 {
+        self.default_generation_settings.n_ctx
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub(super) struct Generations {
+    pub(super) running: u64,
+    done: u64,
+    cancelled: u64,
+    failed: u64,
+}
+
+impl Generations {
+    /// How many have ended.
+    pub(super) fn ended(self) -> u64 {
+        self.done + self.cancelled + self.failed
+    }
+}
+
+/// How a request went.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Timed {
+    /// From the request to the whole answer, in milliseconds.
+    pub(super) wall_ms: f64,
+    /// Tokens that the cache held.
+    pub(super) cached: u32,
+    pub(super) prompt_n: u32,
+    pub(super) prompt_ms: f64,
+    pub(super) predicted_n: u32,
+    pub(super) predicted_ms: f64,
+}
+
+#[derive(Deserialize)]
+struct Timings {
+    cache_n: u32,
+    prompt_n: u32,
+    prompt_ms: f64,
+    predicted_n: u32,
+    predicted_ms: f64,
+}
+
+impl Worker {
+    pub(super) fn new(lease: Box<dyn Lease>) -> Result<Self, Error> {
+        let Endpoint::Unix(socket) = lease.endpoint();
+        let http = tierbar_fetch::loopback()
+            .unix_socket(socket.clone())
+            .build()
+            .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+        Ok(Self { lease, http })
+    }
+
+    pub(super) fn lease(&self) -> &dyn Lease {
+        &*self.lease
+    }
+
+    pub(super) async fn props(&self) -> Result<Props, Error> {
+        self.ask(self.http.get("http://localhost/props")).await
+    }
+
+    pub(super) async fn tokenize(&self, text: &str) -> Result<Vec<i32>, Error> {
+        #[derive(Deserialize)]
+        struct Tokens {
+            tokens: Vec<i32>,
+        }
+        let body = json!({"content": text, "add_special": true});
+        let tokens: Tokens = self.post("tokenize", &body).await?;
+        Ok(tokens.tokens)
+    }
+
+    /// Reads the prompt, of which the cache may be used, and writes exactly so many tokens.
+    pub(super) async fn complete(
+        &self,
+        prompt: &[i32],
+        answer: u32,
+        cache: bool,
+    ) -> Result<Timed, Error> {
+        #[derive(Deserialize)]
+        struct Completion {
+            timings: Timings,
+        }
+        let body = json!({
+            "prompt": prompt, "max_tokens": answer, "ignore_eos": true, "temperature": 0,
+            "cache_prompt": cache,
+        });
+        let begun = Instant::now();
+        let Completion { timings } = self.post("v1/completions", &body).await?;
+        Ok(Timed {
+            wall_ms: begun.elapsed().as_secs_f64() * 1e3,
+            cached: timings.cache_n,
+            prompt_n: timings.prompt_n,
+            prompt_ms: timings.prompt_ms,
+            predicted_n: timings.predicted_n,
+            predicted_ms: timings.predicted_ms,
+        })
+    }
+
+    async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Error> {
+        let request = self.http.post(format!("http://localhost/{path}"));
+        self.ask(request.json(body)).await
+    }
+
+    async fn ask<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<T, Error> {
+        let answer = async {
+            let response = request.send().await?;
+            let refused = !response.status().is_success();
+            let body: Value = response.json().await?;
+            Ok::<_, reqwest::Error>((refused, body))
+        };
+        match answer.await {
+            Ok((false, body)) => serde_json::from_value(body).map_err(|error| {
+                Error::new(
+                    Code::Internal,
+                    format!("the worker is of another version: {error}"),
+                )
+            }),
+            Ok((true, body)) => Err(Error::from_openai_body(&body)
+                .unwrap_or_else(|| Error::new(Code::Internal, body.to_string()))),
+            Err(broken) => Err(self.reason(&broken).await),
+        }
+    }
+
+    /// Why the worker does not answer, in the words of its owner.
+    async fn reason(&self, broken: &reqwest::Error) -> Error {
+        match timeout(REASON_DEADLINE, self.lease.ended()).await {
+            Ok(ended) => ended,
+            Err(_) => Error::new(
+                Code::WorkerCrashed,
+                format!("the worker broke off its answer: {broken}"),
+            ),
+        }
+    }
+}

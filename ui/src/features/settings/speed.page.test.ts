@@ -1,0 +1,265 @@
+import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type App, startApp } from '../../lib/app';
+import type { BenchReport, Config, Settings, TuneReport } from '../../platform/api';
+import { browser } from '../../testing/browser';
+import { Network, refusal, type Sent, STATUS, Stream, until } from '../../testing/host';
+import Root from './Root.svelte';
+
+const SETTINGS: Settings = { threads: 0, batch: 512, gpu_layers: null, kv_cache: 'f16' };
+const FASTER: Settings = { ...SETTINGS, threads: 4 };
+const MEMORY = {
+  weights_mapped_bytes: 100 * 2 ** 20,
+  weights_bytes: 0,
+  kv_bytes: 45 * 2 ** 20,
+  compute_bytes: 20 * 2 ** 20,
+  footprint_bytes: null,
+};
+const figure = (median: number) => ({ median, low: median, high: median });
+const BENCH: BenchReport = {
+  version: '0.1.0',
+  taken_at: '2026-11-21T20:00:00Z',
+  tier: 'fast',
+  model: 'smol',
+  context_tokens: 4096,
+  settings: SETTINGS,
+  threads_used: 3,
+  prompt_tokens: 512,
+  answer_tokens: 64,
+  runs: 3,
+  rows: [
+    { depth: 0, prefill: figure(412), decode: figure(41.2), first_token_ms: figure(1240), skipped: null },
+    {
+      depth: 4096,
+      prefill: null,
+      decode: null,
+      first_token_ms: null,
+      skipped: 'needs a context of 4672 tokens, and the tier has 4096',
+    },
+  ],
+  load_ms: null,
+  memory: MEMORY,
+  disturbed: 0,
+};
+const TUNE: TuneReport = {
+  version: '0.1.0',
+  taken_at: '2026-11-21T20:30:00Z',
+  tier: 'fast',
+  model: 'smol',
+  context_tokens: 4096,
+  depth: 512,
+  prompt_tokens: 1024,
+  answer_tokens: 64,
+  runs: 3,
+  rows: [
+    {
+      knob: 'start',
+      settings: SETTINGS,
+      outcome: 'base',
+      reason: 'as configured',
+      request_ms: figure(4000),
+      prefill: 400,
+      decode: 40,
+      load_ms: 200,
+      memory: MEMORY,
+    },
+    {
+      knob: 'threads',
+      settings: FASTER,
+      outcome: 'faster',
+      reason: '25 % less time',
+      request_ms: figure(3000),
+      prefill: 500,
+      decode: 50,
+      load_ms: 200,
+      memory: MEMORY,
+    },
+    {
+      knob: 'batch',
+      settings: { ...FASTER, batch: 128 },
+      outcome: 'failed',
+      reason: 'it crashed',
+      request_ms: null,
+      prefill: null,
+      decode: null,
+      load_ms: null,
+      memory: null,
+    },
+  ],
+  before: SETTINGS,
+  after: FASTER,
+  gain: 0.25,
+  written: false,
+  summary: 'threads 4 in place of by itself: 25 % less time.',
+  disturbed: 0,
+};
+
+let network: Network;
+let app: App;
+let config: Config;
+let kept: { bench: BenchReport | null; tune: TuneReport | null };
+let measurements: Stream[];
+let refuse: string | null;
+
+function answer(request: Sent): Response | null {
+  const { method, path, body } = request;
+  if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/m', models: [] });
+  const [, tier, kind] = path.match(/^\/tierbar\/v1\/tiers\/(\w+)\/(bench|tune)$/) ?? [];
+  if (tier !== undefined) {
+    if (method === 'GET')
+      return Response.json({ report: tier === 'fast' ? kept[kind as 'bench' | 'tune'] : null });
+    if (refuse !== null) return refusal(409, 'measuring', refuse, 'wait until that has ended');
+    const stream = new Stream(request);
+    measurements.push(stream);
+    return stream.response;
+  }
+  if (path !== '/tierbar/v1/config') return null;
+  if (method === 'PATCH') {
+    const fast = { ...config.tiers.fast, ...body.tiers.fast };
+    config = { ...config, tiers: { ...config.tiers, fast } };
+  }
+  return Response.json({ path: '/data/config.toml', config });
+}
+
+beforeEach(() => {
+  browser();
+  network = new Network();
+  network.override = answer;
+  kept = { bench: null, tune: null };
+  measurements = [];
+  refuse = null;
+  const seat = { context: 4096, kv_cache: 'f16' as const, threads: 0, batch: 512 };
+  config = {
+    listen: '127.0.0.1:11435',
+    models_dir: '',
+    library: { folders: [], other_apps: true },
+    downloads: { rate_limit: 0, at_once: 1 },
+    allowed_origins: [],
+    policy: { max_loaded: 'auto' },
+    tiers: { fast: { model: 'smol.gguf', ...seat }, primary: { model: '', ...seat } },
+  };
+});
+afterEach(() => {
+  app.feed.stop();
+  location.hash = '';
+});
+
+async function open() {
+  location.hash = 'tiers';
+  app = startApp({
+    connection: async () => ({ url: '' }),
+    openSettings: async () => {},
+    openChat: async () => {},
+  });
+  render(Root, { app });
+  await until(() => network.eventStreams.length === 1);
+  network.eventStreams[0]?.event('snapshot', STATUS);
+  await screen.findByTestId('settings-tier-fast-measure');
+}
+
+const button = (what: string) => screen.getByTestId<HTMLButtonElement>(`settings-tier-${what}`);
+
+describe('measuring a tier', () => {
+  it('shows how far it is, then the table, and what the row says of it', async () => {
+    await open();
+    expect(button('primary-measure').disabled).toBe(true);
+    await fireEvent.click(button('fast-measure'));
+    await until(() => measurements.length === 1);
+    const [stream] = measurements;
+    expect([stream?.request.path, stream?.request.body]).toEqual(['/tierbar/v1/tiers/fast/bench', {}]);
+    stream?.write(': still there\n\n');
+    stream?.event('progress', { done: 6, of: 24, doing: 'depth 512: reading 512 tokens' });
+    await screen.findByText('Depth 512: reading 512 tokens.');
+    const bar = screen.getByRole('progressbar', { name: 'Measuring fast' });
+    expect(bar.getAttribute('aria-valuenow')).toBe('25');
+    stream?.event('row', BENCH.rows[0]);
+    stream?.event('report', BENCH);
+    const table = within(await screen.findByTestId('settings-tier-fast-bench'));
+    expect(table.getByText('412 tok/s')).toBeTruthy();
+    expect(table.getByText('1.2 s')).toBeTruthy();
+    expect(table.getByText('Needs a context of 4672 tokens, and the tier has 4096.')).toBeTruthy();
+    expect(screen.getByText(/^Reads 412 tok\/s, writes 41.2 tok\/s\./)).toBeTruthy();
+    expect(screen.queryByTestId('settings-tier-fast-progress')).toBeNull();
+  });
+
+  it('is called off by closing the connection, and tells nothing', async () => {
+    await open();
+    await fireEvent.click(button('fast-tune'));
+    await until(() => measurements.length === 1);
+    await fireEvent.click(button('fast-measure-cancel'));
+    await until(() => measurements[0]?.closed);
+    await screen.findByTestId('settings-tier-fast-measure');
+    expect(screen.queryByTestId('settings-tier-fast-speed-error')).toBeNull();
+  });
+
+  it('goes on while another section is shown', async () => {
+    await open();
+    await fireEvent.click(button('fast-measure'));
+    await until(() => measurements.length === 1);
+    location.hash = 'monitor';
+    window.dispatchEvent(new HashChangeEvent('hashchange'));
+    await until(() => screen.queryByTestId('settings-tier-fast-progress') === null);
+    expect(measurements[0]?.closed).toBe(false);
+    location.hash = 'tiers';
+    window.dispatchEvent(new HashChangeEvent('hashchange'));
+    await screen.findByTestId('settings-tier-fast-progress');
+  });
+
+  it('tells why it could not begin, why it ended, and when the host went away', async () => {
+    await open();
+    refuse = 'primary is being measured';
+    await fireEvent.click(button('fast-measure'));
+    const alert = () => screen.findByTestId('settings-tier-fast-speed-error');
+    expect((await alert()).textContent).toBe('Primary is being measured. Wait until that has ended.');
+    refuse = null;
+    await fireEvent.click(button('fast-measure'));
+    await until(() => measurements.length === 1);
+    expect(screen.queryByTestId('settings-tier-fast-speed-error')).toBeNull();
+    measurements[0]?.event('error', { error: { message: 'fast was stopped', code: 'tier_stopped' } });
+    expect((await alert()).textContent).toBe('Fast was stopped.');
+    await fireEvent.click(button('fast-measure'));
+    await until(() => measurements.length === 2);
+    measurements[1]?.end();
+    await until(() => screen.queryByText(/The measurement broke off/) !== null);
+  });
+});
+
+describe('tuning a tier', () => {
+  it('changes nothing until its result is kept, and then what differs alone', async () => {
+    await open();
+    await fireEvent.click(button('fast-tune'));
+    await until(() => measurements.length === 1);
+    expect(measurements[0]?.request.body).toEqual({ dry_run: true });
+    measurements[0]?.event('report', TUNE);
+    const table = within(await screen.findByTestId('settings-tier-fast-tuned'));
+    expect(table.getByText('✓ 25 % less time.')).toBeTruthy();
+    expect(table.getByText('✗ It crashed.')).toBeTruthy();
+    expect(screen.getByTestId('settings-tier-fast-better').textContent).toBe(
+      'Threads 4 in place of its own choice: 25 % less time.',
+    );
+    expect(network.sent('PATCH', '/tierbar/v1/config')).toEqual([]);
+    await fireEvent.click(button('fast-keep'));
+    await screen.findByTestId('settings-tier-fast-in-use');
+    const patches = network.sent('PATCH', '/tierbar/v1/config').map((sent) => sent.body);
+    expect(patches).toEqual([{ tiers: { fast: { threads: 4 } } }]);
+    expect(screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads').value).toBe('4');
+  });
+
+  it('offers no settings that were found beside others than the tier has', async () => {
+    kept.tune = {
+      ...TUNE,
+      before: { ...SETTINGS, kv_cache: 'q8_0' },
+      after: { ...FASTER, kv_cache: 'q8_0' },
+    };
+    await open();
+    await screen.findByText('The tier has other settings now: tune it again.');
+    expect(screen.queryByTestId('settings-tier-fast-keep')).toBeNull();
+  });
+
+  it('says so if nothing is better', async () => {
+    kept = { bench: BENCH, tune: { ...TUNE, after: SETTINGS, gain: 0, summary: 'Nothing is faster.' } };
+    await open();
+    expect((await screen.findByTestId('settings-tier-fast-nothing')).textContent).toBe('Nothing is faster.');
+    expect(screen.getByTestId('settings-tier-fast-bench')).toBeTruthy();
+  });
+});
