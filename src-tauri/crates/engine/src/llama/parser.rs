@@ -2,7 +2,7 @@
 
 use super::{
     chat::Prompt,
-    shim::{c_string, take, taken},
+    shim::{c_string, on_deep_stack, take, taken},
 };
 use serde::Deserialize;
 use std::{
@@ -61,16 +61,18 @@ impl AnswerParser {
         let spec = serde_json::to_string(prompt)
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
         let spec = c_string(&spec)?;
-        let mut error = ptr::null_mut();
-        // SAFETY: the spec is NUL-terminated; `error` receives a string that we own.
-        let raw = unsafe { tierbar_parser_new(spec.as_ptr(), &raw mut error) };
-        let made = NonNull::new(raw).map(Self);
-        made.map(Some).ok_or_else(|| {
-            let reason = take(error).unwrap_or_default();
-            Error::new(
-                Code::Internal,
-                format!("no parser for the answer: {reason}"),
-            )
+        on_deep_stack(|| {
+            let mut error = ptr::null_mut();
+            // SAFETY: the spec is NUL-terminated; `error` receives a string that we own.
+            let raw = unsafe { tierbar_parser_new(spec.as_ptr(), &raw mut error) };
+            let made = NonNull::new(raw).map(Self);
+            made.map(Some).ok_or_else(|| {
+                let reason = take(error).unwrap_or_default();
+                Error::new(
+                    Code::Internal,
+                    format!("no parser for the answer: {reason}"),
+                )
+            })
         })
     }
 
