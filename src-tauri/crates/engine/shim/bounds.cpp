@@ -16,6 +16,9 @@ namespace {
 // The clock is read after so many bytes; an allocation counts as some more than its size.
 constexpr int64_t BYTES_PER_CHECK = 64 << 10;
 constexpr int64_t BYTES_PER_ALLOCATION = 64;
+// The size of a value that is destroyed, and what destroying many may take beyond a bound.
+constexpr std::size_t DESTROYED = 16;
+constexpr bounds GRACE = {1000, 64 << 20, 128 << 10};
 
 thread_local bounded_call * running = nullptr;
 
@@ -61,30 +64,36 @@ int64_t bounded_call::nanoseconds() const {
 }
 
 void bounded_call::before(std::size_t size) {
-    if (over == nullptr) {
-        if (base - static_cast<const char *>(__builtin_frame_address(0)) > allowed.stack) {
-            over = "it is nested too deeply";
-        } else if (size > static_cast<std::size_t>(allowed.bytes) || bytes + static_cast<int64_t>(size) > allowed.bytes) {
-            over = "it takes too much memory";
-        } else {
-            check_time(size);
-        }
+    const std::ptrdiff_t depth = base - static_cast<const char *>(__builtin_frame_address(0));
+    unchecked += static_cast<int64_t>(size) + BYTES_PER_ALLOCATION;
+    if (unchecked >= BYTES_PER_CHECK) {
+        unchecked = 0;
+        spent = nanoseconds();
     }
-    // Once it had enough it gets nothing any more, but what cleans up after it.
-    if (over != nullptr && std::uncaught_exceptions() == 0) {
+    if (over == nullptr) {
+        over = excess(size, depth);
+        if (over == nullptr) {
+            return;
+        }
+        allowed.milliseconds += GRACE.milliseconds;
+        allowed.bytes += GRACE.bytes;
+        allowed.stack += GRACE.stack;
+    }
+    at_last = at_last || excess(size, depth) != nullptr;
+    // What unwinds is served, so that it can clean up.
+    if ((at_last || size % DESTROYED != 0) && std::uncaught_exceptions() == 0) {
         throw had_enough(over);
     }
 }
 
-void bounded_call::check_time(std::size_t size) {
-    unchecked += static_cast<int64_t>(size) + BYTES_PER_ALLOCATION;
-    if (unchecked < BYTES_PER_CHECK) {
-        return;
+const char * bounded_call::excess(std::size_t size, std::ptrdiff_t depth) const {
+    if (depth > allowed.stack) {
+        return "it is nested too deeply";
     }
-    unchecked = 0;
-    if (nanoseconds() > allowed.milliseconds * 1000000) {
-        over = "it takes too long";
+    if (size > static_cast<std::size_t>(allowed.bytes) || bytes + static_cast<int64_t>(size) > allowed.bytes) {
+        return "it takes too much memory";
     }
+    return spent > allowed.milliseconds * 1000000 ? "it takes too long" : nullptr;
 }
 
 void * operator new(std::size_t size) {

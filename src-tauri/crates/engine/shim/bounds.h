@@ -40,12 +40,16 @@ class bounded_call {
     void after(int64_t change) { bytes += change; }
 
   private:
-    void check_time(std::size_t size);
+    const char * excess(std::size_t size, std::ptrdiff_t depth) const;
 
     bounds allowed;
     int64_t bytes;
     int64_t started;
+    // Of computing, as last looked at.
+    int64_t spent = 0;
     int64_t unchecked = 0;
     const char * base;
     const char * over = nullptr;
+    // Nothing is served any more, of any size.
+    bool at_last = false;
 };

@@ -234,7 +234,7 @@ struct constraint {
 // llama.cpp follows the leftmost rules of each rule without remembering where it was: this counts its steps before it
 // takes them.
 struct leftmost_steps {
-    static constexpr int64_t MOST = 1000000;
+    static constexpr int64_t MOST = 10000000;
     static constexpr size_t MOST_RULES = 50000;
 
     const llama_grammar_rules & rules;
@@ -282,7 +282,7 @@ struct leftmost_steps {
 void check_grammar(const llama_vocab * vocab, const std::string & text) {
     llama_grammar_parser parser(vocab);
     if (!parser.parse(text.c_str()) || parser.symbol_ids.find("root") == parser.symbol_ids.end()) {
-        throw std::runtime_error("the grammar does not parse, or has no rule `root`");
+        throw std::runtime_error("the grammar does not parse, repeats too often, or has no rule `root`");
     }
     if (parser.rules.size() > leftmost_steps::MOST_RULES) {
         throw std::runtime_error("the grammar has too many rules: repeat less");

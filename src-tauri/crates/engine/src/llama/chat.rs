@@ -131,7 +131,7 @@ impl ChatTemplate {
                 Code::BadRequest,
                 format!("the messages cannot be rendered: {reason}"),
             )
-            .hint("send other messages, or give the tier another chat template")
+            .hint("send other messages, tools or schemas, or give the tier another chat template")
         })
     }
 }
