@@ -341,12 +341,13 @@ void tierbar_string_free(char * text) {
 // The model's own Jinja template, or the given one if it is not empty, parsed. NULL and `error` if it does not parse.
 common_chat_templates * tierbar_chat_new(const llama_model * model, const char * given, char ** error) {
     return guarded<common_chat_templates *>(ON_DEEP_STACK, error, [&] {
-        auto templates = common_chat_templates_init(model, given);
-        // llama.cpp divides without a look at the divisor, which ends the process.
-        if (common_chat_templates_source(templates.get()).find("divisibleby") != std::string::npos) {
-            throw std::runtime_error("it uses the test `divisibleby`, which is not supported");
+        for (const char * text : {given, llama_model_chat_template(model, nullptr), llama_model_chat_template(model, "tool_use")}) {
+            // llama.cpp divides without a look at the divisor, and a zero ends the process.
+            if (text != nullptr && std::strstr(text, "divisibleby") != nullptr) {
+                throw std::runtime_error("it uses the test `divisibleby`, which is not supported");
+            }
         }
-        return templates.release();
+        return common_chat_templates_init(model, given).release();
     });
 }
 

@@ -54,6 +54,9 @@ unsafe impl Sync for AnswerParser {}
 
 impl AnswerParser {
     /// `None` if all of the answer is text.
+    ///
+    /// # Errors
+    /// `BadRequest` if what the answer must be read by takes more than the shim allows.
     pub(crate) fn of(prompt: &Prompt) -> Result<Option<Self>, Error> {
         if prompt.is_plain() {
             return Ok(None);
@@ -69,9 +72,10 @@ impl AnswerParser {
             made.map(Some).ok_or_else(|| {
                 let reason = take(error).unwrap_or_default();
                 Error::new(
-                    Code::Internal,
-                    format!("no parser for the answer: {reason}"),
+                    Code::BadRequest,
+                    format!("the answer could not be read: {reason}"),
                 )
+                .hint("send fewer or simpler tools")
             })
         })
     }
