@@ -257,3 +257,27 @@ fn qwen3_5_answers_are_read_whole_and_cut_anywhere() {
         ),
     );
 }
+
+/// On a thread of the usual size, where answers are read.
+#[test]
+fn an_answer_nested_without_end_is_shown_as_it_is() {
+    let deep = "[".repeat(200_000);
+    for (template, call) in [
+        (GEMMA_4, "<|tool_call>call:get_time{zones:"),
+        (
+            QWEN_3,
+            "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {\"zones\": ",
+        ),
+        (
+            QWEN_3_5,
+            "<tool_call>\n<function=get_time>\n<parameter=zones>\n",
+        ),
+    ] {
+        let mut reader = Reader::new(parser(template, false));
+        let answer = format!("{call}{deep}");
+        let mut client = Client::default();
+        client.take(&reader.push(&answer));
+        client.take(&reader.finish(true));
+        assert_eq!(client.said(), said("", &answer, &[]), "{template}");
+    }
+}
