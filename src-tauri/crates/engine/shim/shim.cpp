@@ -34,7 +34,7 @@ constexpr int64_t MEBIBYTE = 1 << 20;
 // Calls of this kind are made on a thread whose stack has room for more: memory so bounded cannot hold a value that is
 // nested so deeply that freeing it, which allocates nothing, needs more.
 constexpr bounds ON_DEEP_STACK = {10000, 128 * MEBIBYTE, 16 * MEBIBYTE};
-// Beside its stack, which is an ordinary thread's.
+// On an ordinary thread.
 constexpr bounds OF_READING = {2000, 256 * MEBIBYTE, MEBIBYTE};
 constexpr int64_t BYTES_OF_CONSTRAINT = 256 * MEBIBYTE;
 
@@ -392,9 +392,10 @@ void tierbar_parser_free(common_chat_parser_params * parser) {
     delete parser;
 }
 
-// Reads the answer so far. Returns a JSON object with `content`, `reasoning_content` and `tool_calls`.
-char * tierbar_parser_read(const common_chat_parser_params * parser, const char * text, bool partial, char ** error) {
-    return guarded<char *>(OF_READING, error,
+// Reads the answer so far; `deep`: on a deep stack. Returns a JSON object with `content`, `reasoning_content` and `tool_calls`.
+char * tierbar_parser_read(const common_chat_parser_params * parser, const char * text, bool partial, bool deep,
+                           char ** error) {
+    return guarded<char *>(deep ? ON_DEEP_STACK : OF_READING, error,
                            [&] { return copy(message_json(common_chat_parse(text, partial, *parser)).dump_safe()); });
 }
 

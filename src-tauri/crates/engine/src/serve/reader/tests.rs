@@ -260,24 +260,43 @@ fn qwen3_5_answers_are_read_whole_and_cut_anywhere() {
 
 /// On a thread of the usual size, where answers are read.
 #[test]
-fn an_answer_nested_without_end_is_shown_as_it_is() {
-    let deep = "[".repeat(200_000);
-    for (template, call) in [
-        (GEMMA_4, "<|tool_call>call:get_time{zones:"),
+fn an_answer_nested_deeply_is_read_and_one_without_end_is_shown_as_it_is() {
+    for (template, open, close) in [
+        (GEMMA_4, "<|tool_call>call:get_time{zones:", "}<tool_call|>"),
         (
             QWEN_3,
             "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {\"zones\": ",
+            "}}\n</tool_call>",
         ),
         (
             QWEN_3_5,
             "<tool_call>\n<function=get_time>\n<parameter=zones>\n",
+            "\n</parameter>\n</function>\n</tool_call>",
         ),
     ] {
-        let mut reader = Reader::new(parser(template, false));
-        let answer = format!("{call}{deep}");
-        let mut client = Client::default();
-        client.take(&reader.push(&answer));
-        client.take(&reader.finish(true));
-        assert_eq!(client.said(), said("", &answer, &[]), "{template}");
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        let said_of = |answer: &str| {
+            let mut reader = Reader::new(parser(template, false));
+            let mut client = Client::default();
+            client.take(&reader.push(answer));
+            client.take(&reader.finish(false));
+            client.said()
+        };
+        let deep = said_of(&format!("{open}{}{close}", nested(1000)));
+        assert_eq!(
+            (deep.content.as_str(), deep.calls.len()),
+            ("", 1),
+            "{template}"
+        );
+        assert!(
+            deep.calls[0].1.to_string().contains(&nested(1000)),
+            "{template}"
+        );
+        for endless in [
+            format!("{open}{}", "[".repeat(200_000)),
+            format!("{open}{}{close}", nested(200_000)),
+        ] {
+            assert_eq!(said_of(&endless), said("", &endless, &[]), "{template}");
+        }
     }
 }
