@@ -62,7 +62,7 @@ fn parser(template: &str, thinks: bool) -> Option<Arc<AnswerParser>> {
     let weather = json!({"city": {"type": "string"}, "days": {"type": "integer"}});
     let prompt = template.apply(&json!({
         "messages": [{"role": "user", "content": "Hi"}],
-        "tools": [tool("get_weather", weather), tool("get_time", json!({}))],
+        "tools": [tool("get_weather", weather), tool("get_time", json!({"zones": {}}))],
         "tool_choice": "auto",
         "parallel_tool_calls": true,
         "enable_thinking": thinks,
