@@ -217,7 +217,7 @@ def greedy(peer, prompt):
     if kept < len(far):
         answer = peer.completion(prompt, kept)
     margin = round(min(far[:kept]), 3)
-    return {"prompt": prompt, "text": answer["content"], "tokens": answer["tokens_predicted"], "margin": margin}
+    return {"text": answer["content"], "tokens": answer["tokens_predicted"], "margin": margin}
 
 
 def record_model(program, model):
@@ -230,11 +230,12 @@ def record_model(program, model):
         prompts = PROMPTS + [peer.rendered({"messages": messages, **NOT_THINKING}) for messages in CHATS]
         # Both would add the token that begins a text.
         prompts = [prompt.removeprefix("<bos>") for prompt in prompts]
-        completions = []
+        completions = {}
         for prompt in prompts:
             answer = greedy(peer, prompt)
             print(f"  {prompt[-20:]!r}: {answer['text'] if answer else 'too near a tie'!r}", file=sys.stderr, flush=True)
-            completions += [answer] if answer else []
+            if answer:
+                completions[prompt] = answer
         print(f"{model.stem}: {len(completions)} answers of {len(prompts)} prompts", file=sys.stderr, flush=True)
         if len(completions) < FEWEST_ANSWERS:
             raise SystemExit(f"{FEWEST_ANSWERS} are wanted: add prompts whose answers are far from a tie.")

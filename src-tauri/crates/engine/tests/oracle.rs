@@ -5,7 +5,7 @@
 mod support;
 
 use serde_json::{Value, json};
-use support::{GEMMA, SMOLLM, Worker, model, recorded, template};
+use support::{GEMMA, SMOLLM, Worker, model, oracle, recorded, template};
 
 async fn rendered(worker: &Worker, request: &Value) -> Value {
     let (status, rendered) = worker.post("/apply-template", request).await;
@@ -15,11 +15,11 @@ async fn rendered(worker: &Worker, request: &Value) -> Value {
 
 async fn prompts_equal_llama_servers(name: &str) {
     let worker = Worker::start(&model(name), &["--context", "1024"]).await;
-    let recorded = recorded();
-    let templates = recorded["models"][name]["templates"].as_object().unwrap();
+    let (oracle, recorded) = (oracle(), recorded(name));
+    let templates = recorded["templates"].as_object().unwrap();
     assert!(templates.len() >= 5);
     for (case, expected) in templates {
-        let prompt = rendered(&worker, &recorded["conversations"][case]).await;
+        let prompt = rendered(&worker, &oracle["conversations"][case]).await;
         assert_eq!(prompt, expected["prompt"], "{name}: {case}");
         let request = json!({"content": prompt, "add_special": true});
         let (_, tokenized) = worker.post("/tokenize", &request).await;
@@ -43,13 +43,13 @@ async fn template_renders_as_llama_servers(name: &str) {
     let extra = ["--context", "512", "--chat-template"];
     let extra = [&extra[..], &[path.to_str().unwrap()]].concat();
     let worker = Worker::start(&model(SMOLLM), &extra).await;
-    let recorded = recorded();
-    let conversations = recorded["conversations"].as_object().unwrap();
+    let oracle = oracle();
+    let conversations = oracle["conversations"].as_object().unwrap();
     assert!(conversations.len() >= 15);
     for (case, request) in conversations {
         assert_eq!(
             rendered(&worker, request).await,
-            recorded["templates"][name][case],
+            oracle["templates"][name][case],
             "{name}: {case}"
         );
     }
@@ -77,12 +77,13 @@ async fn qwen3_5_template_renders_as_llama_servers() {
 
 async fn greedy_text_equals_llama_servers(name: &str) {
     let worker = Worker::start(&model(name), &["--context", "4096"]).await;
-    let recorded = recorded();
-    let completions = recorded["models"][name]["completions"].as_array().unwrap();
+    let recorded = recorded(name);
+    let completions = recorded["completions"].as_object().unwrap();
     assert!(completions.len() >= 20);
     let mut longest = 0;
-    for expected in completions {
-        let mut request = json!({"prompt": expected["prompt"], "max_tokens": expected["tokens"], "temperature": 0});
+    for (prompt, expected) in completions {
+        let mut request =
+            json!({"prompt": prompt, "max_tokens": expected["tokens"], "temperature": 0});
         // The second finds all of its prompt in the cache.
         for cached in [false, true] {
             request["cache_prompt"] = json!(cached);

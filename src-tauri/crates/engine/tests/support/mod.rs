@@ -38,12 +38,17 @@ pub(crate) fn model(name: &str) -> PathBuf {
 }
 
 /// What upstream's llama-server answered, recorded by `tests/bench/engine --record`.
-pub(crate) fn recorded() -> Value {
+pub(crate) fn oracle() -> Value {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../../tests/fixtures/llama-server.json"
     );
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Of it, what it answered on the model.
+pub(crate) fn recorded(model: &str) -> Value {
+    oracle()["models"][model].clone()
 }
 
 /// One of the chat templates that llama.cpp comes with.

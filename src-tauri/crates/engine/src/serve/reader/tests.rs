@@ -39,7 +39,7 @@ fn model() -> Arc<Model> {
             gpu_layers: Some(0),
             mapped: true,
         };
-        let model = Model::load(&path, weights)
+        let model = Model::load(&path, weights, &|_| ())
             .unwrap_or_else(|error| panic!("{error:?}: run `make setup`"));
         (backend, Arc::new(model))
     };
