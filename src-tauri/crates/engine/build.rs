@@ -26,6 +26,7 @@ fn main() {
     cc::Build::new()
         .cpp(true)
         .std("c++17")
+        .file("shim/bounds.cpp")
         .file("shim/shim.cpp")
         .include(llama_cpp.join("common"))
         .include(llama_cpp.join("include"))

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
 
 /// Why something was refused or failed. Stable: clients may match on [`Code::as_str`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -179,8 +180,8 @@ pub struct Error {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
     /// Machine-readable figures, such as `prompt_tokens` and `context_tokens`.
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
-    pub details: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub details: BTreeMap<String, Value>,
 }
 
 impl Error {
@@ -190,7 +191,7 @@ impl Error {
             code,
             message: message.into(),
             hint: None,
-            details: Map::new(),
+            details: BTreeMap::new(),
         }
     }
 
@@ -211,13 +212,16 @@ impl Error {
     /// Shape: OpenAI API reference, "Error codes"; `hint` and the details are additions that its clients ignore.
     #[must_use]
     pub fn openai_body(&self) -> Value {
-        let mut error = self.details.clone();
+        let mut error = Map::new();
         error.insert("message".into(), json!(self.message));
         error.insert("type".into(), json!(self.code.openai_type()));
         error.insert("param".into(), Value::Null);
         error.insert("code".into(), json!(self.code.as_str()));
         if let Some(hint) = &self.hint {
             error.insert("hint".into(), json!(hint));
+        }
+        for (name, value) in &self.details {
+            error.entry(name).or_insert_with(|| value.clone());
         }
         json!({ "error": error })
     }
@@ -237,7 +241,7 @@ impl Error {
             code,
             message,
             hint,
-            details: error,
+            details: error.into_iter().collect(),
         })
     }
 }

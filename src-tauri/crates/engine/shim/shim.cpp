@@ -1,12 +1,17 @@
 // What the engine needs of llama.cpp's C++: chat templates and the parsing of answers (common/chat), the constraints of a
 // generation (common/reasoning-budget), and the memory breakdown (llama-ext.h).
-// No exception may cross into Rust: every entry point catches, and returns the message through `error`.
+// No exception may cross into Rust: every entry point catches, and returns the message through `error`. What runs over a
+// client's input or a template runs within bounds.
 
+#include "bounds.h"
 #include "chat.h"
+#include "json-schema-to-grammar.h"
 #include "llama-ext.h"
+#include "llama-grammar.h"
 #include "llama.h"
 #include "reasoning-budget.h"
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -25,16 +30,32 @@ char * copy(const std::string & text) {
     return out;
 }
 
+constexpr int64_t MEBIBYTE = 1 << 20;
+// Calls of this kind are made on a thread whose stack has room for more: memory so bounded cannot hold a value that is
+// nested so deeply that freeing it, which allocates nothing, needs more.
+constexpr bounds ON_DEEP_STACK = {10000, 128 * MEBIBYTE, 16 * MEBIBYTE};
+// On an ordinary thread.
+constexpr bounds OF_READING = {2000, 256 * MEBIBYTE, MEBIBYTE};
+constexpr int64_t BYTES_OF_CONSTRAINT = 256 * MEBIBYTE;
+
 template <typename Result, typename Body>
-Result guarded(char ** error, Body body) {
+Result within(bounded_call & call, char ** error, Body body) {
     try {
         return body();
     } catch (const std::exception & e) {
-        *error = copy(e.what());
+        call.end();
+        *error = copy(call.exceeded() != nullptr ? call.exceeded() : e.what());
     } catch (...) {
+        call.end();
         *error = copy("unknown C++ exception");
     }
     return Result();
+}
+
+template <typename Result, typename Body>
+Result guarded(const bounds & allowed, char ** error, Body body) {
+    bounded_call call(allowed);
+    return within<Result>(call, error, body);
 }
 
 bool given(const common_json & request, const char * key) {
@@ -143,11 +164,28 @@ common_json message_json(const common_chat_msg & message) {
 struct constraint {
     llama_sampler * grammar = nullptr;
     llama_sampler * budget = nullptr;
+    const llama_vocab * vocab = nullptr;
     bool lazy = false;
+    // What the last call left allocated.
+    int64_t held = 0;
+    // Computing that it may still use: it grows with each token, as everyone's answers wait for it.
+    int64_t milliseconds = MOST_MILLISECONDS;
+
+    static constexpr int64_t MILLISECONDS_PER_TOKEN = 250;
+    static constexpr int64_t MOST_MILLISECONDS = 2000;
 
     ~constraint() {
         llama_sampler_free(grammar);
         llama_sampler_free(budget);
+    }
+
+    template <typename Body>
+    bool within_bounds(char ** error, Body body) {
+        bounded_call call({milliseconds, BYTES_OF_CONSTRAINT, MEBIBYTE}, held);
+        const bool done = within<bool>(call, error, body);
+        held = call.held();
+        milliseconds -= call.nanoseconds() / 1000000;
+        return done;
     }
 
     // A lazy grammar waits until the model has thought.
@@ -174,16 +212,97 @@ struct constraint {
             }
         }
         if (applied) {
+            check_end(token);
             llama_sampler_accept(grammar, token);
         }
     }
+
+    // llama.cpp aborts the process where an answer ends that must go on, as it does if no token was allowed.
+    void check_end(llama_token token) {
+        if (!llama_vocab_is_eog(vocab, token)) {
+            return;
+        }
+        llama_token_data one = {token, 0.0f, 0.0f};
+        llama_token_data_array end = {&one, 1, -1, false};
+        llama_sampler_apply(grammar, &end);
+        if (one.logit < 0.0f) {
+            throw std::runtime_error("it must go on, and no token of the model fits");
+        }
+    }
 };
+
+// llama.cpp follows the leftmost rules of each rule without remembering where it was: this counts its steps before it
+// takes them.
+struct leftmost_steps {
+    static constexpr int64_t MOST = 10000000;
+    static constexpr size_t MOST_RULES = 50000;
+
+    const llama_grammar_rules & rules;
+    std::vector<int64_t> steps;  // 0: not known; -1: being counted
+
+    explicit leftmost_steps(const llama_grammar_rules & rules) : rules(rules), steps(rules.size(), 0) {}
+
+    static bool ends(const llama_grammar_element & element) {
+        return element.type == LLAMA_GRETYPE_END || element.type == LLAMA_GRETYPE_ALT;
+    }
+
+    bool may_be_empty(size_t rule) const {
+        bool at_start = true;
+        for (const auto & element : rules[rule]) {
+            if (ends(element) && at_start) {
+                return true;
+            }
+            at_start = ends(element);
+        }
+        return false;
+    }
+
+    int64_t of(size_t rule) {
+        if (steps[rule] < 0) {
+            throw std::runtime_error("a rule begins with itself: write it so that it ends with itself");
+        }
+        if (steps[rule] > 0) {
+            return steps[rule];
+        }
+        steps[rule] = -1;
+        int64_t sum = 1;
+        bool leftmost = true;
+        for (const auto & element : rules[rule]) {
+            if (element.type == LLAMA_GRETYPE_RULE_REF && leftmost) {
+                sum = std::min(MOST, sum + of(element.value));
+                leftmost = may_be_empty(element.value);
+            } else {
+                leftmost = ends(element);
+            }
+        }
+        return steps[rule] = sum;
+    }
+};
+
+void check_grammar(const llama_vocab * vocab, const std::string & text) {
+    llama_grammar_parser parser(vocab);
+    if (!parser.parse(text.c_str()) || parser.symbol_ids.find("root") == parser.symbol_ids.end()) {
+        throw std::runtime_error("the grammar does not parse, repeats too often, or has no rule `root`");
+    }
+    if (parser.rules.size() > leftmost_steps::MOST_RULES) {
+        throw std::runtime_error("the grammar has too many rules: repeat less");
+    }
+    leftmost_steps steps(parser.rules);
+    int64_t sum = 0;
+    for (size_t rule = 0; rule < parser.rules.size(); rule++) {
+        sum += steps.of(rule);
+    }
+    if (sum >= leftmost_steps::MOST) {
+        throw std::runtime_error("the grammar's rules begin with one another in too many ways");
+    }
+}
 
 llama_sampler * read_grammar(const llama_vocab * vocab, const common_json & spec) {
     const auto text = spec.value("grammar", std::string());
     if (text.empty()) {
         return nullptr;
     }
+    check_grammar(vocab, text);
     llama_sampler * grammar = nullptr;
     if (spec.value("grammar_lazy", false)) {
         const auto patterns = spec.at("trigger_patterns").get<std::vector<std::string>>();
@@ -221,7 +340,15 @@ void tierbar_string_free(char * text) {
 
 // The model's own Jinja template, or the given one if it is not empty, parsed. NULL and `error` if it does not parse.
 common_chat_templates * tierbar_chat_new(const llama_model * model, const char * given, char ** error) {
-    return guarded<common_chat_templates *>(error, [&] { return common_chat_templates_init(model, given).release(); });
+    return guarded<common_chat_templates *>(ON_DEEP_STACK, error, [&] {
+        for (const char * text : {given, llama_model_chat_template(model, nullptr), llama_model_chat_template(model, "tool_use")}) {
+            // llama.cpp divides without a look at the divisor, and a zero ends the process.
+            if (text != nullptr && std::strstr(text, "divisibleby") != nullptr) {
+                throw std::runtime_error("it uses the test `divisibleby`, which is not supported");
+            }
+        }
+        return common_chat_templates_init(model, given).release();
+    });
 }
 
 void tierbar_chat_free(common_chat_templates * templates) {
@@ -232,7 +359,9 @@ void tierbar_chat_free(common_chat_templates * templates) {
 // answer is to be constrained and parsed; the caller frees it with tierbar_string_free.
 char * tierbar_chat_apply(const common_chat_templates * templates, const llama_model * model, const char * request,
                           char ** error) {
-    return guarded<char *>(error, [&] {
+    bounds allowed = ON_DEEP_STACK;
+    allowed.bytes += 16 * static_cast<int64_t>(std::strlen(request));
+    return guarded<char *>(allowed, error, [&] {
         const common_chat_params params =
             common_chat_templates_apply(templates, read_inputs(common_json::parse(request)));
         common_json out = describe(llama_model_get_vocab(model), params);
@@ -245,7 +374,7 @@ char * tierbar_chat_apply(const common_chat_templates * templates, const llama_m
 
 // Makes the parser of the answer to a rendered request. `spec` is what tierbar_chat_apply returned.
 common_chat_parser_params * tierbar_parser_new(const char * spec, char ** error) {
-    return guarded<common_chat_parser_params *>(error, [&] {
+    return guarded<common_chat_parser_params *>(ON_DEEP_STACK, error, [&] {
         const common_json from = common_json::parse(spec);
         auto params = std::make_unique<common_chat_parser_params>();
         params->format = static_cast<common_chat_format>(from.at("format").get<int>());
@@ -263,18 +392,27 @@ void tierbar_parser_free(common_chat_parser_params * parser) {
     delete parser;
 }
 
-// Reads the answer so far. Returns a JSON object with `content`, `reasoning_content` and `tool_calls`.
-char * tierbar_parser_read(const common_chat_parser_params * parser, const char * text, bool partial, char ** error) {
-    return guarded<char *>(error, [&] { return copy(message_json(common_chat_parse(text, partial, *parser)).dump_safe()); });
+// Reads the answer so far; `deep`: on a deep stack. Returns a JSON object with `content`, `reasoning_content` and `tool_calls`.
+char * tierbar_parser_read(const common_chat_parser_params * parser, const char * text, bool partial, bool deep,
+                           char ** error) {
+    return guarded<char *>(deep ? ON_DEEP_STACK : OF_READING, error,
+                           [&] { return copy(message_json(common_chat_parse(text, partial, *parser)).dump_safe()); });
+}
+
+// The GBNF of what follows a JSON schema; the caller frees it with tierbar_string_free.
+char * tierbar_schema_grammar(const char * schema, char ** error) {
+    return guarded<char *>(ON_DEEP_STACK, error,
+                           [&] { return copy(json_schema_to_grammar(common_json::parse(schema))); });
 }
 
 // Makes a constraint of a JSON object with `grammar` and the like, as tierbar_chat_apply returns them, `prefill` (whether
 // the grammar begins with the generation prompt), and `thinking_budget` in tokens, below 0 for none.
 constraint * tierbar_constraint_new(const llama_model * model, const char * spec, char ** error) {
-    return guarded<constraint *>(error, [&] {
+    return guarded<constraint *>(ON_DEEP_STACK, error, [&] {
         const llama_vocab * vocab = llama_model_get_vocab(model);
         const common_json from = common_json::parse(spec);
         auto made = std::make_unique<constraint>();
+        made->vocab = vocab;
         made->lazy = from.value("grammar_lazy", false);
         made->grammar = read_grammar(vocab, from);
         const auto begun = common_tokenize(vocab, from.value("generation_prompt", std::string()), false, true);
@@ -308,7 +446,7 @@ void tierbar_constraint_free(constraint * made) {
 
 // Takes away what the budget does not allow; with `grammar`, also what the grammar does not.
 bool tierbar_constraint_apply(constraint * made, llama_token_data_array * candidates, bool grammar, char ** error) {
-    return guarded<bool>(error, [&] {
+    return made->within_bounds(error, [&] {
         if (made->budget != nullptr) {
             llama_sampler_apply(made->budget, candidates);
         }
@@ -320,7 +458,8 @@ bool tierbar_constraint_apply(constraint * made, llama_token_data_array * candid
 }
 
 bool tierbar_constraint_accept(constraint * made, llama_token token, char ** error) {
-    return guarded<bool>(error, [&] {
+    made->milliseconds = std::min(made->milliseconds + constraint::MILLISECONDS_PER_TOKEN, constraint::MOST_MILLISECONDS);
+    return made->within_bounds(error, [&] {
         made->accept(token);
         return true;
     });

@@ -1,6 +1,6 @@
 //! A small safe face on llama.cpp: the only code that calls it.
 //!
-//! `llama-cpp-2` serves for the backend, the log and schema → grammar. Model and context stand on
+//! `llama-cpp-2` serves for the backend and the log. Model and context stand on
 //! `llama-cpp-sys-2` directly, because the wrapper keeps its pointers private and offers no abort callback,
 //! threadpool or evaluation callback, and because its context borrows the model, which a worker cannot store.
 
@@ -20,6 +20,7 @@ mod shim;
 pub(crate) use backend::{Backend, take_error};
 pub(crate) use batch::Batch;
 pub(crate) use chat::{ChatTemplate, Prompt};
+pub(crate) use constraint::schema_grammar;
 pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Sequence};
 pub(crate) use draft::DraftModel;
 pub(crate) use model::{Model, Weights};

@@ -1,6 +1,6 @@
 //! OpenAI's requests, with llama-server's additions. Unknown fields are ignored, wrong types are refused by name.
 
-use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token};
+use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token, schema_grammar};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -458,8 +458,7 @@ impl Options {
             (None, None) => return Ok(String::new()),
             (Some(grammar), _) => grammar.to_owned(),
             (None, Some(schema)) => {
-                let grammar = llama_cpp_2::json_schema_to_grammar(&schema.to_string())
-                    .map_err(|error| bad(format!("the JSON schema cannot be followed: {error}")))?;
+                let grammar = schema_grammar(&schema.to_string())?;
                 within("the JSON schema's grammar", &grammar, LONGEST_GRAMMAR)?;
                 grammar
             }

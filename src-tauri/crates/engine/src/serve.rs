@@ -193,13 +193,17 @@ async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refu
     let prompts = request.prompts();
     let echo = request.options.echo();
     let tokenizer = Arc::clone(&engine);
-    let (prompts, echoes) =
-        off_the_reactor(move || tokenizer.read_prompts(prompts, echo)).await??;
+    let (prompts, echoes, constraint, request) = off_the_reactor(move || {
+        let (prompts, echoes) = tokenizer.read_prompts(prompts, echo)?;
+        let constraint = request.options.constraint()?;
+        Ok::<_, Error>((prompts, echoes, constraint, request))
+    })
+    .await??;
     let wanted = Wanted {
         kind: Kind::Completion,
         prompts,
         echoes,
-        constraint: request.options.constraint()?,
+        constraint,
         shown: Vec::new(),
         stops: Vec::new(),
     };

@@ -3,15 +3,15 @@
 use super::{
     Token,
     model::Model,
-    shim::{c_string, take, taken},
+    shim::{c_string, on_deep_stack, take, taken},
 };
 use llama_cpp_sys_2 as sys;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::{
-    ffi::c_char,
+    ffi::{CStr, c_char},
     ptr::{self, NonNull},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
 };
 use tierbar_core::{Code, Error};
 
@@ -70,70 +70,75 @@ impl Prompt {
 
 #[derive(Debug)]
 pub(crate) struct ChatTemplate {
-    // The Jinja interpreter is not documented as re-entrant; rendering takes about a millisecond.
-    raw: Mutex<NonNull<RawTemplates>>,
+    raw: NonNull<RawTemplates>,
     model: Arc<Model>,
 }
 
-// SAFETY: the C++ object is used by one thread at a time, under the mutex, and is not bound to a thread.
+// SAFETY: the C++ object is bound to no thread.
 unsafe impl Send for ChatTemplate {}
-// SAFETY: as above.
+// SAFETY: rendering takes it as constant, and makes its own state; llama-server renders from several threads, too.
 unsafe impl Sync for ChatTemplate {}
 
 impl ChatTemplate {
     /// The model's own, or the given one in its place.
+    ///
+    /// # Errors
+    /// `ModelInvalid` if it does not parse, or takes more than the shim allows to be looked at.
     pub(crate) fn new(model: Arc<Model>, given: Option<&str>) -> Result<Self, Error> {
-        let mut error = ptr::null_mut();
         let given = c_string(given.unwrap_or_default())?;
-        // SAFETY: the model is live; `error` receives a string that we own.
-        let raw = unsafe { tierbar_chat_new(model.raw.as_ptr(), given.as_ptr(), &raw mut error) };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                raw: Mutex::new(raw),
-                model,
-            }),
-            None => Err(Error::new(
-                Code::ModelInvalid,
-                format!(
-                    "the chat template does not parse: {}",
-                    take(error).unwrap_or_default()
-                ),
-            )),
-        }
+        on_deep_stack(move || {
+            let mut error = ptr::null_mut();
+            // SAFETY: the model is live; `error` receives a string that we own.
+            let raw =
+                unsafe { tierbar_chat_new(model.raw.as_ptr(), given.as_ptr(), &raw mut error) };
+            let made = NonNull::new(raw).map(|raw| Self { raw, model });
+            made.ok_or_else(|| {
+                let reason = take(error).unwrap_or_default();
+                Error::new(
+                    Code::ModelInvalid,
+                    format!("the chat template cannot be used: {reason}"),
+                )
+                .hint("give the tier another chat template, or another model")
+            })
+        })
     }
 
     /// Renders a request: a JSON object with `messages` and, if given, `tools`, `tool_choice`, `json_schema`,
     /// `enable_thinking` and `chat_template_kwargs`.
+    ///
+    /// # Errors
+    /// `BadRequest` with the template's own words, or if it takes more than the shim allows.
     pub(crate) fn apply(&self, request: &Value) -> Result<Prompt, Error> {
-        let refused = |reason: String| {
-            Error::new(
-                Code::BadRequest,
-                format!("the messages cannot be rendered: {reason}"),
-            )
-        };
         let request = c_string(&request.to_string())?;
+        let rendered = on_deep_stack(|| self.render(&request))?;
+        serde_json::from_str(&rendered)
+            .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))
+    }
+
+    fn render(&self, request: &CStr) -> Result<String, Error> {
         let mut error = ptr::null_mut();
-        let templates = self.raw.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the templates are live and used by us alone; the request is NUL-terminated.
+        // SAFETY: templates and model are live; the request is NUL-terminated; `error` receives a string that we own.
         let rendered = unsafe {
             tierbar_chat_apply(
-                templates.as_ptr(),
+                self.raw.as_ptr(),
                 self.model.raw.as_ptr(),
                 request.as_ptr(),
                 &raw mut error,
             )
         };
-        drop(templates);
-        let rendered = taken(rendered, error).map_err(refused)?;
-        serde_json::from_str(&rendered)
-            .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))
+        taken(rendered, error).map_err(|reason| {
+            Error::new(
+                Code::BadRequest,
+                format!("the messages cannot be rendered: {reason}"),
+            )
+            .hint("send other messages, tools or schemas, or give the tier another chat template")
+        })
     }
 }
 
 impl Drop for ChatTemplate {
     fn drop(&mut self) {
-        let raw = self.raw.get_mut().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: created by tierbar_chat_new, freed once.
-        unsafe { tierbar_chat_free(raw.as_ptr()) }
+        unsafe { tierbar_chat_free(self.raw.as_ptr()) }
     }
 }

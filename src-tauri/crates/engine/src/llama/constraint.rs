@@ -3,7 +3,7 @@
 use super::{
     Token,
     model::Model,
-    shim::{c_string, take},
+    shim::{c_string, on_deep_stack, take, taken},
 };
 use llama_cpp_sys_2 as sys;
 use std::{
@@ -18,6 +18,7 @@ struct RawConstraint {
 }
 
 unsafe extern "C" {
+    fn tierbar_schema_grammar(schema: *const c_char, error: *mut *mut c_char) -> *mut c_char;
     fn tierbar_constraint_new(
         model: *const sys::llama_model,
         spec: *const c_char,
@@ -37,8 +38,31 @@ unsafe extern "C" {
     ) -> bool;
 }
 
+/// The GBNF of what follows a JSON schema.
+///
+/// # Errors
+/// `BadRequest` if llama.cpp does not know the schema's words, or takes too much to follow them.
+pub(crate) fn schema_grammar(schema: &str) -> Result<String, Error> {
+    let schema = c_string(schema)?;
+    on_deep_stack(|| {
+        let mut error = ptr::null_mut();
+        // SAFETY: the schema is NUL-terminated; `error` receives a string that we own.
+        let grammar = unsafe { tierbar_schema_grammar(schema.as_ptr(), &raw mut error) };
+        taken(grammar, error).map_err(|reason| {
+            Error::new(
+                Code::BadRequest,
+                format!("the JSON schema cannot be followed: {reason}"),
+            )
+            .hint("send a simpler schema")
+        })
+    })
+}
+
 #[derive(Debug)]
 pub(super) struct Constraint(NonNull<RawConstraint>);
+
+// SAFETY: bound to no thread; `&mut self` guards what changes it.
+unsafe impl Send for Constraint {}
 
 impl Constraint {
     /// Of a JSON object as the shim's `tierbar_constraint_new` reads it. It must not outlive the model.
@@ -47,17 +71,20 @@ impl Constraint {
     /// `BadRequest` if its grammar does not parse.
     pub(super) fn new(model: &Model, spec: &str) -> Result<Self, Error> {
         let spec = c_string(spec)?;
-        let mut error = ptr::null_mut();
-        // SAFETY: the model is live; the spec is NUL-terminated; `error` receives a string that we own.
-        let raw =
-            unsafe { tierbar_constraint_new(model.raw.as_ptr(), spec.as_ptr(), &raw mut error) };
-        NonNull::new(raw).map(Self).ok_or_else(|| {
-            let reason = take(error).unwrap_or_default();
-            Error::new(
-                Code::BadRequest,
-                format!("the answer cannot be constrained: {reason}"),
-            )
-            .hint("a grammar is GBNF, and its root rule is `root`")
+        on_deep_stack(|| {
+            let mut error = ptr::null_mut();
+            // SAFETY: the model is live; the spec is NUL-terminated; `error` receives a string that we own.
+            let raw = unsafe {
+                tierbar_constraint_new(model.raw.as_ptr(), spec.as_ptr(), &raw mut error)
+            };
+            NonNull::new(raw).map(Self).ok_or_else(|| {
+                let reason = take(error).unwrap_or_default();
+                Error::new(
+                    Code::BadRequest,
+                    format!("the answer cannot be constrained: {reason}"),
+                )
+                .hint("a grammar is GBNF, and its root rule is `root`")
+            })
         })
     }
 
@@ -88,8 +115,8 @@ fn outcome(done: bool, error: *mut c_char) -> Result<(), Error> {
         return Ok(());
     }
     let reason = take(error).unwrap_or_default();
-    let message = format!("the grammar allows no continuation of the answer: {reason}");
-    Err(Error::new(Code::BadRequest, message))
+    let message = format!("the grammar does not allow the answer to go on: {reason}");
+    Err(Error::new(Code::BadRequest, message).hint("send a simpler grammar or schema"))
 }
 
 impl Drop for Constraint {

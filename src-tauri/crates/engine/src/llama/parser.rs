@@ -2,11 +2,11 @@
 
 use super::{
     chat::Prompt,
-    shim::{c_string, take, taken},
+    shim::{c_string, on_deep_stack, take, taken},
 };
 use serde::Deserialize;
 use std::{
-    ffi::c_char,
+    ffi::{CStr, c_char},
     ptr::{self, NonNull},
 };
 use tierbar_core::{Code, Error};
@@ -23,9 +23,15 @@ unsafe extern "C" {
         parser: *const RawParser,
         text: *const c_char,
         partial: bool,
+        deep: bool,
         error: *mut *mut c_char,
     ) -> *mut c_char;
 }
+
+/// Brackets within brackets that an ordinary stack has room for, and those that a deep one has. The parser recurses with
+/// them, in places without an allocation by which the shim could stop it.
+const SHALLOW: usize = 64;
+const DEEPEST: usize = 4096;
 
 /// An answer in its parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -54,6 +60,9 @@ unsafe impl Sync for AnswerParser {}
 
 impl AnswerParser {
     /// `None` if all of the answer is text.
+    ///
+    /// # Errors
+    /// `BadRequest` if what the answer must be read by takes more than the shim allows.
     pub(crate) fn of(prompt: &Prompt) -> Result<Option<Self>, Error> {
         if prompt.is_plain() {
             return Ok(None);
@@ -61,32 +70,68 @@ impl AnswerParser {
         let spec = serde_json::to_string(prompt)
             .map_err(|error| Error::new(Code::Internal, format!("chat shim: {error}")))?;
         let spec = c_string(&spec)?;
-        let mut error = ptr::null_mut();
-        // SAFETY: the spec is NUL-terminated; `error` receives a string that we own.
-        let raw = unsafe { tierbar_parser_new(spec.as_ptr(), &raw mut error) };
-        let made = NonNull::new(raw).map(Self);
-        made.map(Some).ok_or_else(|| {
-            let reason = take(error).unwrap_or_default();
-            Error::new(
-                Code::Internal,
-                format!("no parser for the answer: {reason}"),
-            )
+        on_deep_stack(|| {
+            let mut error = ptr::null_mut();
+            // SAFETY: the spec is NUL-terminated; `error` receives a string that we own.
+            let raw = unsafe { tierbar_parser_new(spec.as_ptr(), &raw mut error) };
+            let made = NonNull::new(raw).map(Self);
+            made.map(Some).ok_or_else(|| {
+                let reason = take(error).unwrap_or_default();
+                Error::new(
+                    Code::BadRequest,
+                    format!("the answer could not be read: {reason}"),
+                )
+                .hint("send fewer or simpler tools")
+            })
         })
     }
 
     /// Reads what there is of an answer. `partial`: more will come.
     ///
     /// # Errors
-    /// The text is not of the template's form.
+    /// The text is not of the template's form, or is nested without end.
     pub(crate) fn read(&self, text: &str, partial: bool) -> Result<Message, String> {
+        let depth = depth(text);
+        if depth > DEEPEST {
+            return Err(format!("{depth} brackets within one another"));
+        }
         let text = c_string(&text.replace('\0', "\u{fffd}")).map_err(|error| error.message)?;
+        let read = if depth > SHALLOW {
+            on_deep_stack(|| Ok(self.parse(&text, partial, true))).map_err(|error| error.message)?
+        } else {
+            self.parse(&text, partial, false)
+        };
+        serde_json::from_str(&read?).map_err(|error| error.to_string())
+    }
+
+    fn parse(&self, text: &CStr, partial: bool, deep: bool) -> Result<String, String> {
         let mut error = ptr::null_mut();
         // SAFETY: the parser is live; the text is NUL-terminated; `error` receives a string that we own.
-        let read =
-            unsafe { tierbar_parser_read(self.0.as_ptr(), text.as_ptr(), partial, &raw mut error) };
-        let read = taken(read, error)?;
-        serde_json::from_str(&read).map_err(|error| error.to_string())
+        let read = unsafe {
+            tierbar_parser_read(
+                self.0.as_ptr(),
+                text.as_ptr(),
+                partial,
+                deep,
+                &raw mut error,
+            )
+        };
+        taken(read, error)
     }
+}
+
+/// The most brackets that are open at once.
+fn depth(text: &str) -> usize {
+    let (mut open, mut most) = (0_usize, 0);
+    for byte in text.bytes() {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(open);
+    }
+    most
 }
 
 impl Drop for AnswerParser {

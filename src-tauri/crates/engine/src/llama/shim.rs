@@ -1,10 +1,32 @@
-//! Strings to and from the C++ shim.
+//! What calls into the C++ shim share: strings to and from it, and a stack for those that recurse.
 
-use std::ffi::{CStr, CString, c_char};
+use std::{
+    ffi::{CStr, CString, c_char},
+    panic, thread,
+};
 use tierbar_core::{Code, Error};
+
+/// Address space; only what a call touches becomes memory. The shim's bounds are in proportion to it.
+const DEEP_STACK: usize = 512 << 20;
 
 unsafe extern "C" {
     fn tierbar_string_free(text: *mut c_char);
+}
+
+/// Runs a call whose depth its input decides, on a thread of its own.
+pub(super) fn on_deep_stack<T: Send>(
+    call: impl FnOnce() -> Result<T, Error> + Send,
+) -> Result<T, Error> {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new()
+            .name("deep".into())
+            .stack_size(DEEP_STACK)
+            .spawn_scoped(scope, call)
+            .map_err(|error| Error::new(Code::Internal, format!("no thread: {error}")))?;
+        thread
+            .join()
+            .unwrap_or_else(|panicked| panic::resume_unwind(panicked))
+    })
 }
 
 /// # Errors

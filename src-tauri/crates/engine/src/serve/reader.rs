@@ -164,3 +164,6 @@ fn call_delta(index: usize, before: Option<&ToolCall>, call: &ToolCall) -> Optio
 fn added<'a>(before: &str, after: &'a str) -> Option<&'a str> {
     after.strip_prefix(before).filter(|more| !more.is_empty())
 }
+
+#[cfg(test)]
+mod tests;

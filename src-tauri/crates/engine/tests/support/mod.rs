@@ -37,14 +37,30 @@ pub(crate) fn model(name: &str) -> PathBuf {
     path
 }
 
-/// What upstream's llama-server answered on the model.
-pub(crate) fn recorded(model: &str) -> Value {
+/// What upstream's llama-server answered, recorded by `tests/bench/engine --record`.
+pub(crate) fn oracle() -> Value {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../../tests/fixtures/llama-server.json"
     );
-    let all: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    all[model].clone()
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Of it, what it answered on the model.
+pub(crate) fn recorded(model: &str) -> Value {
+    oracle()["models"][model].clone()
+}
+
+/// One of the chat templates that llama.cpp comes with.
+pub(crate) fn template(name: &str) -> PathBuf {
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap());
+    let path = home.join(".cache/tierbar/templates").join(name);
+    assert!(
+        path.is_file(),
+        "{} is missing: run `make setup`",
+        path.display()
+    );
+    path
 }
 
 pub(crate) const WORKER: &str = env!("CARGO_BIN_EXE_tierbar-worker");

@@ -1,0 +1,302 @@
+//! Answers in the forms of the templates that llama.cpp comes with: whole, and cut anywhere into a stream.
+
+use super::*;
+use crate::llama::{Backend, ChatTemplate, Model, Weights};
+use std::{fs, path::PathBuf, sync::OnceLock};
+
+const GEMMA_4: &str = "google-gemma-4-31B-it.jinja";
+const QWEN_3: &str = "Qwen-Qwen3-0.6B.jinja";
+const QWEN_3_5: &str = "Qwen3.5-4B.jinja";
+
+/// What an answer says, its arguments read as JSON. As with llama-server, the line's end before an end tag is thought, too.
+#[derive(Debug, PartialEq)]
+struct Said {
+    reasoning: String,
+    content: String,
+    calls: Vec<(String, Value)>,
+}
+
+fn said(reasoning: &str, content: &str, calls: &[(&str, Value)]) -> Said {
+    let calls = calls
+        .iter()
+        .map(|(name, arguments)| ((*name).to_owned(), arguments.clone()));
+    Said {
+        reasoning: reasoning.to_owned(),
+        content: content.to_owned(),
+        calls: calls.collect(),
+    }
+}
+
+/// A vocabulary, of which the forms need nothing.
+fn model() -> Arc<Model> {
+    static MODEL: OnceLock<(Backend, Arc<Model>)> = OnceLock::new();
+    let load = || {
+        let folder = std::env::var_os("TIERBAR_TEST_MODELS")
+            .map_or_else(|| cache().join("models"), PathBuf::from);
+        let path = folder.join("SmolLM2-135M-Instruct.Q4_1.gguf");
+        let backend = Backend::init().unwrap();
+        let weights = Weights {
+            gpu_layers: Some(0),
+            mapped: true,
+        };
+        let model = Model::load(&path, weights, &|_| ())
+            .unwrap_or_else(|error| panic!("{error:?}: run `make setup`"));
+        (backend, Arc::new(model))
+    };
+    Arc::clone(&MODEL.get_or_init(load).1)
+}
+
+fn cache() -> PathBuf {
+    PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/tierbar")
+}
+
+fn parser(template: &str, thinks: bool) -> Option<Arc<AnswerParser>> {
+    let path = cache().join("templates").join(template);
+    let text = fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{}: {error}: run `make setup`", path.display()));
+    let template = ChatTemplate::new(model(), Some(&text)).unwrap();
+    let tool = |name: &str, properties: Value| {
+        let parameters = json!({"type": "object", "properties": properties});
+        json!({"type": "function", "function": {"name": name, "description": "", "parameters": parameters}})
+    };
+    let weather = json!({"city": {"type": "string"}, "days": {"type": "integer"}});
+    let prompt = template.apply(&json!({
+        "messages": [{"role": "user", "content": "Hi"}],
+        "tools": [tool("get_weather", weather), tool("get_time", json!({"zones": {}}))],
+        "tool_choice": "auto",
+        "parallel_tool_calls": true,
+        "enable_thinking": thinks,
+    }));
+    AnswerParser::of(&prompt.unwrap()).unwrap().map(Arc::new)
+}
+
+/// What a client makes of the deltas.
+#[derive(Default)]
+struct Client {
+    reasoning: String,
+    content: String,
+    calls: Vec<(String, String)>,
+}
+
+impl Client {
+    fn take(&mut self, deltas: &[Value]) {
+        for delta in deltas {
+            self.reasoning += delta["reasoning_content"].as_str().unwrap_or_default();
+            self.content += delta["content"].as_str().unwrap_or_default();
+            if let Some(call) = delta["tool_calls"].get(0) {
+                let at = usize::try_from(call["index"].as_u64().unwrap()).unwrap();
+                self.calls
+                    .resize(self.calls.len().max(at + 1), Default::default());
+                self.calls[at].0 += call["function"]["name"].as_str().unwrap_or_default();
+                self.calls[at].1 += call["function"]["arguments"].as_str().unwrap_or_default();
+            }
+        }
+    }
+
+    fn said(self) -> Said {
+        let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
+        let calls = self
+            .calls
+            .into_iter()
+            .map(|(name, text)| (name, read(&text)));
+        Said {
+            calls: calls.collect(),
+            reasoning: self.reasoning,
+            content: self.content,
+        }
+    }
+}
+
+fn check(template: &str, thinks: bool, answer: &str, expected: &Said) {
+    let parser = parser(template, thinks);
+    assert!(parser.is_some(), "{template}");
+    let mut whole = Reader::new(parser.clone());
+    let mut client = Client::default();
+    answer.clone_into(&mut whole.text);
+    client.take(&whole.finish(false));
+    assert_eq!(&client.said(), expected, "{template}, whole: {answer}");
+    // Cut at each place once, and at every place at once.
+    let cuts: Vec<usize> = answer.char_indices().map(|(at, _)| at).collect();
+    let pieces = |cuts: &[usize]| {
+        let mut reader = Reader::new(parser.clone());
+        let mut client = Client::default();
+        let mut from = 0;
+        for &cut in cuts.iter().chain([&answer.len()]) {
+            client.take(&reader.push(&answer[from..cut]));
+            from = cut;
+        }
+        client.take(&reader.finish(false));
+        client.said()
+    };
+    for cut in &cuts {
+        assert_eq!(
+            &pieces(&[*cut]),
+            expected,
+            "{template}, cut at {cut}: {answer}"
+        );
+    }
+    assert_eq!(
+        &pieces(&cuts),
+        expected,
+        "{template}, by characters: {answer}"
+    );
+}
+
+#[test]
+fn gemma_4_answers_are_read_whole_and_cut_anywhere() {
+    let paris = || json!({"city": "Paris"});
+    check(
+        GEMMA_4,
+        false,
+        "Hello, wörld! 🦙",
+        &said("", "Hello, wörld! 🦙", &[]),
+    );
+    check(
+        GEMMA_4,
+        true,
+        "<|channel>thought\nI have\nto look.<channel|>Good day.",
+        &said("I have\nto look.", "Good day.", &[]),
+    );
+    check(
+        GEMMA_4,
+        true,
+        "<|channel>thought\nI look.<channel|><|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>",
+        &said("I look.", "", &[("get_weather", paris())]),
+    );
+    check(
+        GEMMA_4,
+        false,
+        "<|tool_call>call:get_weather{city:<|\"|>a \"b\" {c}<|\"|>,days:3}<tool_call|><|tool_call>call:get_time{}<tool_call|>",
+        &said(
+            "",
+            "",
+            &[
+                ("get_weather", json!({"city": "a \"b\" {c}", "days": 3})),
+                ("get_time", json!({})),
+            ],
+        ),
+    );
+}
+
+#[test]
+fn qwen3_answers_are_read_whole_and_cut_anywhere() {
+    check(
+        QWEN_3,
+        false,
+        "Hello, wörld! 🦙",
+        &said("", "Hello, wörld! 🦙", &[]),
+    );
+    check(
+        QWEN_3,
+        true,
+        "<think>\nI have\nto look.\n</think>\n\nGood day.",
+        &said("I have\nto look.\n", "Good day.", &[]),
+    );
+    check(
+        QWEN_3,
+        true,
+        "<think>\nI look.\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Köln \\\"x\\\"\", \"days\": 3}}\n</tool_call>",
+        &said(
+            "I look.\n",
+            "",
+            &[("get_weather", json!({"city": "Köln \"x\"", "days": 3}))],
+        ),
+    );
+    check(
+        QWEN_3,
+        false,
+        "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>",
+        &said(
+            "",
+            "",
+            &[
+                ("get_weather", json!({"city": "Oslo"})),
+                ("get_time", json!({})),
+            ],
+        ),
+    );
+}
+
+#[test]
+fn qwen3_5_answers_are_read_whole_and_cut_anywhere() {
+    check(
+        QWEN_3_5,
+        false,
+        "Hello, wörld! 🦙",
+        &said("", "Hello, wörld! 🦙", &[]),
+    );
+    // Its prompt ends within the thinking.
+    check(
+        QWEN_3_5,
+        true,
+        "I have\nto look.\n</think>\n\nGood day.",
+        &said("I have\nto look.\n", "Good day.", &[]),
+    );
+    let weather = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis <b>\n</parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>";
+    check(
+        QWEN_3_5,
+        true,
+        &format!("I look.\n</think>\n\n{weather}"),
+        &said(
+            "I look.\n",
+            "",
+            &[("get_weather", json!({"city": "Paris <b>", "days": 3}))],
+        ),
+    );
+    check(
+        QWEN_3_5,
+        false,
+        &format!("{weather}\n<tool_call>\n<function=get_time>\n</function>\n</tool_call>"),
+        &said(
+            "",
+            "",
+            &[
+                ("get_weather", json!({"city": "Paris <b>", "days": 3})),
+                ("get_time", json!({})),
+            ],
+        ),
+    );
+}
+
+/// On a thread of the usual size, where answers are read.
+#[test]
+fn an_answer_nested_deeply_is_read_and_one_without_end_is_shown_as_it_is() {
+    for (template, open, close) in [
+        (GEMMA_4, "<|tool_call>call:get_time{zones:", "}<tool_call|>"),
+        (
+            QWEN_3,
+            "<tool_call>\n{\"name\": \"get_time\", \"arguments\": {\"zones\": ",
+            "}}\n</tool_call>",
+        ),
+        (
+            QWEN_3_5,
+            "<tool_call>\n<function=get_time>\n<parameter=zones>\n",
+            "\n</parameter>\n</function>\n</tool_call>",
+        ),
+    ] {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        let said_of = |answer: &str| {
+            let mut reader = Reader::new(parser(template, false));
+            let mut client = Client::default();
+            client.take(&reader.push(answer));
+            client.take(&reader.finish(false));
+            client.said()
+        };
+        let deep = said_of(&format!("{open}{}{close}", nested(1000)));
+        assert_eq!(
+            (deep.content.as_str(), deep.calls.len()),
+            ("", 1),
+            "{template}"
+        );
+        assert!(
+            deep.calls[0].1.to_string().contains(&nested(1000)),
+            "{template}"
+        );
+        for endless in [
+            format!("{open}{}", "[".repeat(200_000)),
+            format!("{open}{}{close}", nested(200_000)),
+        ] {
+            assert_eq!(said_of(&endless), said("", &endless, &[]), "{template}");
+        }
+    }
+}
