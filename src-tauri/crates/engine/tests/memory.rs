@@ -65,7 +65,9 @@ async fn plans_tell_weights_and_cache_within_two_percent_and_no_less_compute_tha
     for name in [SMOLLM, GEMMA] {
         let file = model(name);
         let account = tierbar_gguf::read(&file).unwrap();
-        let contexts = CONTEXTS.iter().filter(|&&context| context <= account.context_train);
+        let contexts = CONTEXTS
+            .iter()
+            .filter(|&&context| context <= account.context_train);
         for (&context, cells) in contexts.flat_map(|context| {
             let all = [KvCache::F16, KvCache::Q8_0, KvCache::Q4_0];
             all.map(|cells| (context, cells))

@@ -2,10 +2,10 @@
 
 use crate::folder::{Folder, set};
 use parking_lot::RwLock;
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 use tierbar_core::{
     Code, Config, Error, TierId,
-    budget::{Budget, plan_load},
+    budget::{Budget, LoadPlan, plan_load},
     config::TierConfig,
     fit::{Machine, gpu_share},
     lease::BoxFuture,
@@ -145,10 +145,12 @@ fn load(
     let account = library.account(&path)?;
     let kv_cache = config.kv_cache;
     let plan = plan_load(&account, config.context, kv_cache, &machine.budget())?;
+    let (plan, projector) = with_projector(plan, library.projector(&path, &account), machine);
     let on_gpu = |limit| gpu_share(&account, plan.context_tokens, kv_cache, limit);
     Ok(LoadSpec {
         model: model_id(&config.model),
         path,
+        projector,
         context: plan.context_tokens,
         kv_cache,
         threads: config.threads,
@@ -157,6 +159,25 @@ fn load(
             .and_then(|limit| on_gpu(limit).fewer_layers()),
         plan,
     })
+}
+
+/// Adds the model's projector, if it has one that there is room for.
+fn with_projector(
+    plan: LoadPlan,
+    found: Option<(PathBuf, u64)>,
+    machine: &Machine,
+) -> (LoadPlan, Option<PathBuf>) {
+    let Some((path, bytes)) = found else {
+        return (plan, None);
+    };
+    let Some(with) = plan.with_projector(bytes, &machine.budget()) else {
+        tracing::warn!(
+            "{} is left out: with it the model would exceed the budget",
+            path.display()
+        );
+        return (plan, None);
+    };
+    (with, Some(path))
 }
 
 #[cfg(test)]
