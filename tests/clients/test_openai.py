@@ -90,6 +90,11 @@ class Host:
         self.folder.cleanup()
 
 
+def cosine(one, other):
+    """Of vectors of length 1."""
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
 class OpenAI(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -251,6 +256,28 @@ class OpenAI(unittest.TestCase):
         with self.assertRaises(openai.BadRequestError) as refusal:
             self.chat(tools=[tool])
         self.assertIn("knows no tools", refusal.exception.message)
+
+    def test_embeddings_are_the_same_in_both_encodings_and_near_for_near_texts(self):
+        texts = ["The cat sits outside.", "A cat is sitting outside.", "Share prices fell on Monday."]
+        # The package asks for base64 unless it is told otherwise, and reads it.
+        packed = self.client.embeddings.create(model="fast", input=texts)
+        floats = self.client.embeddings.create(model="fast", input=texts, encoding_format="float")
+        vectors = [entry.embedding for entry in packed.data]
+        self.assertEqual([entry.index for entry in packed.data], [0, 1, 2])
+        self.assertEqual(packed.usage.total_tokens, packed.usage.prompt_tokens)
+        self.assertGreater(packed.usage.prompt_tokens, 10)
+        for vector, entry in zip(vectors, floats.data, strict=True):
+            self.assertEqual(len(vector), 576)
+            self.assertGreater(cosine(vector, entry.embedding), 0.99999)
+        self.assertAlmostEqual(cosine(vectors[0], vectors[0]), 1, places=5)
+        self.assertGreater(cosine(vectors[0], vectors[1]), cosine(vectors[0], vectors[2]))
+
+    def test_a_text_beyond_the_context_is_not_embedded(self):
+        with self.assertRaises(openai.BadRequestError) as raised:
+            self.client.embeddings.create(model="fast", input=["short", "word " * 3000])
+        self.assertEqual(raised.exception.code, "context_exceeded")
+        self.assertEqual(raised.exception.body["index"], 1)
+        self.assertEqual(raised.exception.body["context_tokens"], 2048)
 
 
 if __name__ == "__main__":

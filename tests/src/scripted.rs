@@ -64,6 +64,7 @@ impl ModelSource for Scripted {
             Ok(LoadSpec {
                 model: ModelId(behaviour.clone()),
                 path: self.dir.join(behaviour).with_extension("gguf"),
+                projector: None,
                 context: CONTEXT,
                 kv_cache: KvCache::F16,
                 threads: 0,

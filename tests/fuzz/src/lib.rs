@@ -12,7 +12,7 @@ use std::{cell::OnceCell, fs::File, io::Write};
 use tempfile::TempDir;
 use tierbar_core::{
     Error, ModelAccount,
-    budget::{GIB, plan_load},
+    budget::{GIB, MICRO_BATCH, plan_load},
     config::KvCache,
     fit::{Machine, Offer, verdict},
 };
@@ -103,7 +103,7 @@ fn account(read: Result<ModelAccount, Error>, total: u64) {
                 Machine::new(u64::MAX, None),
             ] {
                 let verdict = verdict(&account, context, kv, &machine, &others);
-                let planned = plan_load(&account, context, kv, &machine.budget());
+                let planned = plan_load(&account, context, kv, MICRO_BATCH, &machine.budget());
                 assert_eq!(planned.is_ok(), verdict.total_bytes <= verdict.budget_bytes);
             }
         }

@@ -193,7 +193,7 @@ warnings: Array<string>, };
 
 export type Placement = "resident" | "mmap" | "refused";
 
-export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "embedder" | "app";
+export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "projector" | "embedder" | "app";
 
 export type Line = { what: LineKind, bytes: number, };
 

@@ -1,7 +1,7 @@
 //! How much memory models may take on a machine, and what one load would take of it.
 //!
-//! There is one sum, [`LoadPlan`]: the supervisor loads by it, and [`crate::fit::verdict`] tells it. It has no line for a
-//! media projector, because the engine loads none.
+//! There is one sum, [`LoadPlan`]: the supervisor loads by it, and [`crate::fit::verdict`] tells it. A media projector is
+//! added at the load, where there is one and room for it: without it the model answers too.
 
 mod sum;
 
@@ -119,6 +119,19 @@ impl LoadPlan {
     pub fn total_bytes(&self) -> u64 {
         let held = self.lines.iter().filter(|line| !line.what.is_paged());
         held.fold(0, |sum, line| sum.saturating_add(line.bytes))
+    }
+
+    /// With a media projector of so many bytes; `None` if the budget has no room for it.
+    #[must_use]
+    pub fn with_projector(&self, bytes: u64, budget: &Budget) -> Option<Self> {
+        let sum = self.total_bytes().saturating_add(bytes);
+        if self.placement != Placement::Resident || sum > budget.total_bytes {
+            return None;
+        }
+        let mut plan = self.clone();
+        let what = LineKind::Projector;
+        plan.lines.push(Line { what, bytes });
+        Some(plan)
     }
 
     /// Bytes of one line; 0 if the plan has none of its kind.

@@ -1,10 +1,14 @@
 //! The engine's thread: it owns the context, and takes the generations that run forward together, step by step.
 
+mod embedding;
+mod media;
 mod shares;
 mod slots;
 mod speculation;
 mod task;
 
+pub(crate) use embedding::run_pooled;
+pub(crate) use media::Media;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
 pub(crate) use task::{Candidate, TokenReport};
 
@@ -35,6 +39,8 @@ use tokio::sync::mpsc::UnboundedSender;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prompt: Vec<Token>,
+    /// What its stand-ins stand for, in order.
+    pub(crate) media: Arc<[Media]>,
     /// Reuse what the cache already holds of this prompt.
     pub(crate) cache_prompt: bool,
     /// A state on disk that holds more or less of this prompt.
@@ -57,6 +63,8 @@ pub(crate) enum Goal {
     Save(Draft),
     /// There is no prompt: what was used last is written to a file.
     SaveLatest(Draft),
+    /// To have its embedding told.
+    Embed,
 }
 
 /// How an answer is made.
@@ -93,6 +101,8 @@ pub(crate) enum Event {
     Done(Summary),
     /// A state was written.
     Saved(Written),
+    /// The embedding of a prompt, of length 1, and the end of its job.
+    Embedded(Vec<f32>),
     Failed(Error),
 }
 
@@ -224,6 +234,7 @@ pub(crate) fn run(
         pause,
         drafter,
         gain: Gain::default(),
+        was_media: false,
         generations,
     };
     loop {
@@ -265,6 +276,8 @@ struct Batching<'a> {
     pause: &'a Pause,
     drafter: Option<Drafter>,
     gain: Gain,
+    /// The last step was a medium's.
+    was_media: bool,
     generations: &'a Generations,
 }
 
@@ -316,6 +329,11 @@ impl Batching<'_> {
         self.admit();
         self.make_room();
         self.count_running();
+        if let Some(at) = self.media_due() {
+            self.read_media(at);
+            self.count_running();
+            return;
+        }
         let started = Instant::now();
         let shares = self.fill();
         if shares.is_empty() {
@@ -434,7 +452,7 @@ impl Batching<'_> {
         let wants: Vec<_> = self
             .running
             .iter()
-            .map(|one| self.pending(one).len())
+            .map(|one| one.task.tokens_due(self.slots.held(one.slot)))
             .collect();
         let streams = self.running.iter().any(|one| !one.task.is_reading());
         let prefill = if streams || !self.is_interruptible() {
@@ -442,16 +460,25 @@ impl Batching<'_> {
         } else {
             room
         };
+        let embeds = self.is_embedding(&wants);
+        self.slots.set_embeddings(embeds);
         let mut filled = Vec::new();
         for (at, share) in shares(&wants, room, prefill).into_iter().enumerate() {
             let running = &self.running[at];
+            let share = if running.task.embeds() && wants[at] > 1 {
+                // The last one is an evaluation of its own.
+                share.min(wants[at] - 1)
+            } else {
+                share
+            };
+            let share = if embeds && wants[at] > 1 { 0 } else { share };
             let held = self.slots.held(running.slot);
             let mark = self.next_mark(running);
             let tokens = mark.map_or(share, |mark| share.min(mark - held));
             if tokens == 0 {
                 continue;
             }
-            let last = tokens == wants[at];
+            let last = held + tokens == running.task.tokens.len();
             let pending = &self.pending(running)[..tokens];
             let output = last && running.task.answers();
             let row = self
@@ -484,8 +511,8 @@ impl Batching<'_> {
         let Some(drafter) = &mut self.drafter else {
             return Vec::new();
         };
-        // What a model cannot take back must not be evaluated.
-        if task.is_reading() || self.model.is_recurrent() || !self.gain.pays() {
+        // What a model cannot take back must not be evaluated, and what stands for an image is not to be guessed from.
+        if task.is_reading() || task.has_media() || self.model.is_recurrent() || !self.gain.pays() {
             return Vec::new();
         }
         let total = self.slots.held(*slot) + 2;
@@ -516,6 +543,13 @@ impl Batching<'_> {
             .fetch_add(share.draft.len() as u64, Ordering::Relaxed);
         of.accepted
             .fetch_add(given.saturating_sub(1) as u64, Ordering::Relaxed);
+    }
+
+    /// Whether the next evaluation gives embeddings. Then every token of it is an output, for which there is only room where
+    /// each generation has one: prompts are not read in it.
+    fn is_embedding(&self, wants: &[usize]) -> bool {
+        let mut due = self.running.iter().zip(wants);
+        due.any(|(one, &want)| one.task.embeds() && want == 1)
     }
 
     /// Where the slot is to be marked next while its prompt is read: every so many tokens, and before the prompt's last,
@@ -556,6 +590,10 @@ impl Batching<'_> {
                 continue;
             };
             let capacity = self.slots.capacity();
+            if task.embeds() {
+                ended.push((share.at, task.embed(self.slots.embedding(row))));
+                continue;
+            }
             for place in 0..=share.draft.len() {
                 let next = self
                     .slots
@@ -591,6 +629,10 @@ impl Batching<'_> {
         for (at, end) in ended.into_iter().rev() {
             let Running { slot, mut task } = self.running.remove(at);
             let saved = task.draft().map(|draft| self.slots.save(slot, draft));
+            if task.embeds() {
+                // Nobody goes on from it: the room is for conversations.
+                self.slots.clear(slot);
+            }
             self.slots.leave(slot);
             told.push((task, end, saved));
         }

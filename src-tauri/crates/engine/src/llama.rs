@@ -14,6 +14,7 @@ mod context;
 mod draft;
 mod model;
 mod parser;
+mod projector;
 mod sampler;
 mod shim;
 
@@ -23,8 +24,9 @@ pub(crate) use chat::{ChatTemplate, Prompt};
 pub(crate) use constraint::schema_grammar;
 pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Sequence};
 pub(crate) use draft::DraftModel;
-pub(crate) use model::{Model, Weights};
+pub(crate) use model::{Model, Pooling, Weights};
 pub(crate) use parser::{AnswerParser, Message, ToolCall};
+pub(crate) use projector::{Chunk, Chunks, Medium, MediumChunk, Projector};
 pub(crate) use sampler::{Dry, LogProbability, Mirostat, Sampler, Sampling, log_probabilities};
 
 /// A token's number in the model's vocabulary.

@@ -5,6 +5,7 @@
 
 mod generate;
 mod llama;
+mod media;
 mod pause;
 mod platform;
 mod request;
@@ -14,7 +15,9 @@ mod text;
 
 use clap::Parser;
 use generate::{Drafter, Generations, MOST_DRAFTED};
-use llama::{Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Weights};
+use llama::{
+    Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector, Weights,
+};
 use pause::Pause;
 use saves::Saves;
 use serve::Engine;
@@ -40,6 +43,10 @@ use tokio::net::UnixListener;
 const QUEUE: usize = 64;
 /// What a person does comes first; what nobody else wants is ours.
 const NICE: u8 = 5;
+/// Texts that an embedding model evaluates together.
+const EMBEDDED_AT_ONCE: u16 = 16;
+/// llama.cpp keeps a row of logits for each token whose output is wanted, also where a model has none.
+const MOST_OUTPUT_BYTES: usize = 1 << 30;
 
 #[derive(Debug, Parser)]
 #[command(
@@ -84,6 +91,9 @@ struct Args {
     /// How far it gives way to other programs, from 0 for not at all to 19
     #[arg(long, default_value_t = NICE, value_parser = clap::value_parser!(u8).range(..=19))]
     nice: u8,
+    /// The model's media projector ("mmproj" GGUF): images and sounds are refused without one
+    #[arg(long)]
+    projector: Option<PathBuf>,
     /// A Jinja chat template to use in place of the model's own
     #[arg(long)]
     chat_template: Option<PathBuf>,
@@ -146,10 +156,16 @@ fn serve(args: &Args) -> Result<(), Error> {
     })?);
     let threads = platform::compute_threads(args.threads);
     let guesses = args.lookup || args.draft_model.is_some();
+    let pooling = model.pooling()?;
     let params = ContextParams {
-        tokens: padded(args.context.min(model.context_train())),
-        sequences: args.slots,
+        tokens: context_tokens(args, &model, pooling),
+        sequences: if pooling.is_some() {
+            EMBEDDED_AT_ONCE.max(args.slots)
+        } else {
+            args.slots
+        },
         outputs: u32::from(args.slots) + if guesses { MOST_DRAFTED } else { 0 },
+        pooling,
         kv_cache: args.kv_cache,
         batch: args.batch,
         threads,
@@ -181,10 +197,16 @@ fn serve(args: &Args) -> Result<(), Error> {
     let pause = Arc::new(Pause::default());
     let engine = Engine {
         template,
+        only_embeds: pooling.is_some(),
         jobs,
         id,
         path: args.model.display().to_string(),
-        context_tokens: context.capacity(),
+        // llama.cpp rounds up, beyond what an encoder has positions for.
+        context_tokens: if pooling.is_some() {
+            params.tokens
+        } else {
+            context.capacity()
+        },
         slots: args.slots,
         batch: args.batch,
         interrupt: context.interrupt(),
@@ -194,6 +216,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         model: Arc::clone(&model),
         saves,
         pause: Arc::clone(&pause),
+        media: media_reader(args, &model, threads),
     };
     let ready = Ready {
         protocol: PROTOCOL,
@@ -203,7 +226,12 @@ fn serve(args: &Args) -> Result<(), Error> {
     };
     std::thread::Builder::new()
         .name("engine".into())
-        .spawn(move || generate::run(&model, context, drafter, &pause, &queue, &generations))
+        .spawn(move || match pooling {
+            Some(pooling) => {
+                generate::run_pooled(&model, pooling, context, &pause, &queue, &generations);
+            }
+            None => generate::run(&model, context, drafter, &pause, &queue, &generations),
+        })
         .map_err(|error| internal("the engine's thread did not start", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -231,6 +259,35 @@ fn draft_model(
     let context = Context::new(Arc::clone(&small), params)?;
     let model = DraftModel::new(context, &small, large)?;
     Ok(Drafter::Model(Box::new(model)))
+}
+
+/// A projector that cannot be used does not keep the model from answering text; who sends an image hears why.
+fn media_reader(args: &Args, model: &Arc<Model>, threads: u16) -> Result<media::Reader, Error> {
+    let path = args.projector.as_ref().ok_or_else(request::text_only)?;
+    let load = || -> Result<media::Reader, Error> {
+        // Its header is read by us first: llama.cpp asserts what it expects of a file.
+        tierbar_gguf::projector(path)?;
+        let fingerprint = fingerprint([path.as_path()])
+            .map_err(|error| internal("the projector could not be read", &error))?;
+        let gpu = args.gpu_layers != Some(0);
+        let projector = Projector::load(path, Arc::clone(model), threads, gpu)?;
+        Ok(media::Reader::new(projector, fingerprint))
+    };
+    let loaded = load();
+    if let Err(error) = &loaded {
+        tracing::warn!("{}", error.message);
+    }
+    loaded
+}
+
+/// What is asked, as far as the model goes, and as far as an evaluation that takes texts whole has room for its outputs.
+fn context_tokens(args: &Args, model: &Model, pooling: Option<Pooling>) -> u32 {
+    let tokens = args.context.min(model.context_train());
+    if !pooling.is_some_and(Pooling::takes_whole) {
+        return padded(tokens);
+    }
+    let row = model.vocabulary().max(1) * size_of::<f32>();
+    tokens.min(u32::try_from(MOST_OUTPUT_BYTES / row).unwrap_or(u32::MAX))
 }
 
 fn saves(

@@ -19,7 +19,7 @@ const LONGEST_BREAKER: usize = 64;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChatRequest {
-    messages: Vec<Value>,
+    pub(crate) messages: Vec<Value>,
     #[serde(default)]
     tools: Option<Vec<Value>>,
     #[serde(default)]
@@ -138,10 +138,8 @@ impl ChatRequest {
         if self.messages.is_empty() {
             return Err(bad("`messages` is empty: send at least one message"));
         }
-        if self.messages.iter().any(has_media) {
-            return Err(bad(
-                "this model takes text only: an image or audio part was sent",
-            ));
+        if self.has_media() {
+            return Err(text_only());
         }
         let (tools, tool_choice) = self.tools()?;
         let (grammar, schema) = self.options.rules()?;
@@ -165,6 +163,11 @@ impl ChatRequest {
             "enable_thinking": self.thinks(),
             "chat_template_kwargs": kwargs,
         }))
+    }
+
+    /// Whether it has parts that are not text.
+    pub(crate) fn has_media(&self) -> bool {
+        self.messages.iter().any(has_media)
     }
 
     /// # Errors
@@ -258,8 +261,18 @@ fn has_media(message: &Value) -> bool {
     parts.is_some_and(|parts| {
         parts
             .iter()
-            .any(|part| part.get("type").is_some_and(|kind| kind != "text"))
+            // A marker is where a medium was taken out.
+            .any(|part| {
+                part.get("type")
+                    .is_some_and(|kind| kind != "text" && kind != "media_marker")
+            })
     })
+}
+
+/// What a request with images or sounds is told where there is no projector.
+pub(crate) fn text_only() -> Error {
+    bad("this model takes text only: an image or audio part was sent")
+        .hint("some models see or hear with a projector, an \"mmproj\" file: put its own beside the model, or choose such a model")
 }
 
 impl CompletionRequest {

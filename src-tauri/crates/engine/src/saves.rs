@@ -22,8 +22,15 @@ pub(crate) struct Saves {
 struct Known {
     /// As the folder was then.
     seen: Option<SystemTime>,
-    /// By name; each with what tells it from another of the same name.
-    states: HashMap<String, ((u64, u64), Arc<[Token]>)>,
+    /// By name.
+    states: HashMap<String, State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When it was saved and how large it is: what tells it from another of the same name.
+    stamp: (u64, u64),
+    tokens: Arc<[Token]>,
 }
 
 impl Saves {
@@ -55,7 +62,7 @@ impl Saves {
         };
         let states = known.states.iter();
         let (shared, name, tokens) = states
-            .map(|(name, (_, tokens))| (shared(tokens), name, tokens))
+            .map(|(name, State { tokens, .. })| (shared(tokens), name, tokens))
             .max_by_key(|(shared, _, tokens)| (*shared, std::cmp::Reverse(tokens.len())))?;
         (shared > 0).then(|| SavedState {
             path: self.contexts.path(name),
@@ -69,10 +76,12 @@ impl Saves {
         let ours = self.contexts.list().unwrap_or_default();
         for saved in ours.into_iter().filter(|saved| saved.key == self.key) {
             let stamp = (saved.created, saved.bytes);
-            let kept = before.remove(&saved.name).filter(|(was, _)| *was == stamp);
+            let kept = before
+                .remove(&saved.name)
+                .filter(|state| state.stamp == stamp);
             let read = || {
-                let tokens = self.contexts.tokens(&saved.name).ok()?;
-                Some((stamp, tokens.into()))
+                let tokens = self.contexts.tokens(&saved.name).ok()?.into();
+                Some(State { stamp, tokens })
             };
             if let Some(state) = kept.or_else(read) {
                 known.states.insert(saved.name, state);

@@ -2,11 +2,13 @@
 
 mod answer;
 mod contexts;
+mod embeddings;
 mod reader;
 
 use crate::{
-    generate::{Answering, Event, Generations, Goal, Job, check_fits},
+    generate::{Answering, Event, Generations, Goal, Job, Media, check_fits},
     llama::{AnswerParser, ChatTemplate, Interrupt, Model, Sampler, Token},
+    media::Reader as MediaReader,
     pause::Pause,
     request::{ChatRequest, CompletionRequest, Options, PromptInput},
     saves::Saves,
@@ -44,6 +46,8 @@ const MAX_BODY: usize = 32 << 20;
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) model: Arc<Model>,
+    /// It makes no text.
+    pub(crate) only_embeds: bool,
     pub(crate) template: ChatTemplate,
     pub(crate) jobs: mpsc::SyncSender<Job>,
     /// The name that answers carry as their `model`.
@@ -56,6 +60,8 @@ pub(crate) struct Engine {
     pub(crate) interrupt: Arc<Interrupt>,
     pub(crate) memory: Memory,
     pub(crate) generations: Arc<Generations>,
+    /// What it sees and hears with, or why it does not.
+    pub(crate) media: Result<MediaReader, Error>,
     /// If there is a folder for them.
     pub(crate) saves: Option<Arc<Saves>>,
     pub(crate) pause: Arc<Pause>,
@@ -70,6 +76,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
         .route("/apply-template", post(apply_template))
         .route("/v1/chat/completions", post(chat))
         .route("/v1/completions", post(completion))
+        .route("/v1/embeddings", post(embeddings::embeddings))
         .merge(contexts::routes())
         .layer(DefaultBodyLimit::max(MAX_BODY))
         .with_state(engine)
@@ -106,6 +113,10 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "memory": engine.memory,
         "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
+        "modalities": {
+            "vision": engine.media.as_ref().is_ok_and(MediaReader::sees),
+            "audio": engine.media.as_ref().is_ok_and(MediaReader::hears),
+        },
         "default_generation_settings": {"n_ctx": engine.context_tokens},
     }))
 }
@@ -166,20 +177,33 @@ async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value
 }
 
 async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
-    let request: ChatRequest = read(&body)?;
-    let input = request.template_input()?;
     let renderer = Arc::clone(&engine);
-    let (tokens, prompt, parser) = off_the_reactor(move || {
-        let prompt = renderer.template.apply(&input)?;
-        let tokens = renderer.model.tokenize(&prompt.prompt, true, true)?;
+    let (request, tokens, media, prompt, parser) = off_the_reactor(move || {
+        let mut request: ChatRequest = read(&body)?;
+        let sent = match &renderer.media {
+            Ok(reader) => reader.take(&mut request.messages)?,
+            Err(reason) if request.has_media() => return Err(reason.clone()),
+            Err(_) => Vec::new(),
+        };
+        let prompt = renderer.template.apply(&request.template_input()?)?;
+        let (tokens, media) = match &renderer.media {
+            Ok(reader) if !sent.is_empty() => {
+                reader.read(&prompt.prompt, sent, renderer.context_tokens as usize)?
+            }
+            _ => {
+                let tokens = renderer.model.tokenize(&prompt.prompt, true, true)?;
+                (tokens, Arc::default())
+            }
+        };
         let parser = AnswerParser::of(&prompt)?;
-        Ok::<_, Error>((tokens, prompt, parser))
+        Ok::<_, Error>((request, tokens, media, prompt, parser))
     })
     .await??;
     request.check_offers(&prompt)?;
     let wanted = Wanted {
         kind: Kind::Chat(parser.map(Arc::new)),
         prompts: vec![tokens],
+        media,
         echoes: Vec::new(),
         constraint: request.constraint(&prompt)?,
         shown: prompt.preserved_tokens,
@@ -202,6 +226,7 @@ async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refu
     let wanted = Wanted {
         kind: Kind::Completion,
         prompts,
+        media: Arc::default(),
         echoes,
         constraint,
         shown: Vec::new(),
@@ -231,7 +256,7 @@ impl Engine {
             let (tokens, text) = match prompt {
                 PromptInput::Text(text) => (self.model.tokenize(&text, true, true)?, Some(text)),
                 PromptInput::Tokens(tokens) => {
-                    self.check_known(&tokens)?;
+                    self.check_known("prompt", &tokens)?;
                     (tokens, None)
                 }
             };
@@ -243,14 +268,14 @@ impl Engine {
         Ok((lists, echoes))
     }
 
-    fn check_known(&self, tokens: &[Token]) -> Result<(), Error> {
+    fn check_known(&self, field: &str, tokens: &[Token]) -> Result<(), Error> {
         let known =
             |&token: &Token| usize::try_from(token).is_ok_and(|id| id < self.model.vocabulary());
         match tokens.iter().find(|token| !known(token)) {
             None => Ok(()),
             Some(token) => Err(Error::new(
                 Code::BadRequest,
-                format!("`prompt` holds {token}, which is no token of this model"),
+                format!("`{field}` holds {token}, which is no token of this model"),
             )),
         }
     }
@@ -268,6 +293,8 @@ impl Engine {
 struct Wanted {
     kind: Kind,
     prompts: Vec<Vec<Token>>,
+    /// Of the first prompt.
+    media: Arc<[Media]>,
     /// What comes before the answer to each prompt; none at all, or one for each.
     echoes: Vec<String>,
     /// As [`Sampler::new`] takes it.
@@ -329,6 +356,7 @@ async fn start(
             };
             queue.queue(Job {
                 prompt: prompt.clone(),
+                media: Arc::clone(&wanted.media),
                 cache_prompt,
                 saved: queue.saves.as_ref().and_then(|saves| saves.find(prompt)),
                 goal: Goal::Answer(Box::new(answering)),
@@ -358,6 +386,11 @@ async fn start(
 
 impl Engine {
     fn queue(&self, job: Job) -> Result<(), Error> {
+        if self.only_embeds && !matches!(job.goal, Goal::Embed) {
+            let message = "this model makes embeddings and no text";
+            return Err(Error::new(Code::BadRequest, message)
+                .hint("send texts to /v1/embeddings, or choose a chat model for this tier"));
+        }
         self.jobs.try_send(job).map_err(|error| match error {
             mpsc::TrySendError::Full(_) => {
                 Error::new(Code::Overloaded, "too many requests wait for this model")
@@ -392,7 +425,7 @@ impl Running {
         });
         match event {
             Event::Text { .. } | Event::Saved(_) => {}
-            Event::Done(_) => self.left -= 1,
+            Event::Done(_) | Event::Embedded(_) => self.left -= 1,
             // One that fails takes the others along.
             Event::Failed(_) => self.left = 0,
         }

@@ -129,14 +129,20 @@ async fn a_tiers_own_batch_takes_no_more_than_is_planned_for_it() {
             let memory = worker.ready().memory;
             assert_eq!(memory.kv_bytes, plan.bytes(LineKind::KvCache), "{name}");
             let compute = plan.bytes(LineKind::ComputeBuffers);
-            assert!(memory.compute_bytes <= compute, "{name} {batch}: {memory:?}");
+            assert!(
+                memory.compute_bytes <= compute,
+                "{name} {batch}: {memory:?}"
+            );
             caches.push(memory.kv_bytes);
             let props = worker.get("/props").await;
             assert_eq!(props["batch"], batch);
             // Longer than the small batch, and read in as many parts as it takes.
             let body = json!({"prompt": prompt, "max_tokens": 4, "ignore_eos": true});
             let (status, answer) = worker.post("/v1/completions", &body).await;
-            assert_eq!((status, &answer["usage"]["completion_tokens"]), (200, &json!(4)));
+            assert_eq!(
+                (status, &answer["usage"]["completion_tokens"]),
+                (200, &json!(4))
+            );
         }
         assert_eq!(caches[0] < caches[1], account.kv.window > 0, "{caches:?}");
     }

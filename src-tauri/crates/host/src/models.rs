@@ -2,11 +2,11 @@
 
 use crate::folder::{Folder, set};
 use parking_lot::RwLock;
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 use tierbar_core::{
     Code, Config, Error, TierId,
     bench::Settings,
-    budget::{Budget, plan_load},
+    budget::{Budget, LoadPlan, plan_load},
     config::TierConfig,
     fit::{Machine, gpu_share},
     lease::BoxFuture,
@@ -208,6 +208,7 @@ fn load(
         config.batch,
         &machine.budget(),
     )?;
+    let (plan, projector) = with_projector(plan, library.projector(&path, &account), machine);
     let on_gpu = |limit| {
         let share = gpu_share(&account, plan.context_tokens, kv_cache, config.batch, limit);
         match config.gpu_layers {
@@ -218,6 +219,7 @@ fn load(
     Ok(LoadSpec {
         model: model_id(&config.model),
         path,
+        projector,
         context: plan.context_tokens,
         kv_cache,
         threads: config.threads,
@@ -225,6 +227,25 @@ fn load(
         gpu_layers: machine.gpu_limit.and_then(on_gpu),
         plan,
     })
+}
+
+/// Adds the model's projector, if it has one that there is room for.
+fn with_projector(
+    plan: LoadPlan,
+    found: Option<(PathBuf, u64)>,
+    machine: &Machine,
+) -> (LoadPlan, Option<PathBuf>) {
+    let Some((path, bytes)) = found else {
+        return (plan, None);
+    };
+    let Some(with) = plan.with_projector(bytes, &machine.budget()) else {
+        tracing::warn!(
+            "{} is left out: with it the model would exceed the budget",
+            path.display()
+        );
+        return (plan, None);
+    };
+    (with, Some(path))
 }
 
 #[cfg(test)]

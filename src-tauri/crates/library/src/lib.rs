@@ -247,6 +247,22 @@ impl Library {
         }
     }
 
+    /// The projector that is to be loaded with a model, and the bytes of its weights: of those beside it, one that is named
+    /// like a projector.
+    #[must_use]
+    pub fn projector(&self, model: &Path, account: &ModelAccount) -> Option<(PathBuf, u64)> {
+        let beside = std::fs::read_dir(model.parent()?).ok()?.flatten();
+        let named = beside.map(|entry| entry.path());
+        let named = named.filter(|path| projector::is_named(path) && path != model);
+        let files: Vec<_> = named
+            .filter_map(|path| Some((path.clone(), headers::version(&[path])?)))
+            .collect();
+        let chosen = Projectors::read(&files, &self.headers).of(model, account)?;
+        let (_, version) = files.iter().find(|(path, _)| *path == chosen)?;
+        let bytes = self.headers.projector(&chosen, version)?.bytes;
+        Some((chosen, bytes))
+    }
+
     /// Writes down where a file that was fetched came from. Of a split model, for each part.
     ///
     /// # Errors

@@ -230,7 +230,14 @@ fn a_projector_belongs_to_the_model_beside_it_whose_width_it_has() {
         file.write(&at(name));
     }
     place(SMOLLM2, &at("smol.gguf"));
-    let entries = Library::new(folder.path().to_owned()).list().unwrap();
+    let library = Library::new(folder.path().to_owned());
+    let to_load = |name: &str| {
+        let account = library.account(&at(name)).unwrap();
+        library.projector(&at(name), &account)
+    };
+    assert_eq!(to_load("narrow.gguf"), Some((at("mmproj-narrow.gguf"), 64)));
+    assert_eq!(to_load("sub/alone.gguf"), None);
+    let entries = library.list().unwrap();
     let pairs: Vec<_> = entries
         .iter()
         .map(|entry| {

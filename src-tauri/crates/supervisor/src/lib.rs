@@ -39,6 +39,8 @@ pub trait ModelSource: Send + Sync + fmt::Debug {
 pub struct LoadSpec {
     pub model: ModelId,
     pub path: PathBuf,
+    /// What the model sees and hears with.
+    pub projector: Option<PathBuf>,
     /// Context in tokens.
     pub context: u32,
     pub kv_cache: KvCache,

@@ -122,6 +122,9 @@ impl Launch {
         if let Some(contexts) = &self.contexts {
             command.arg("--contexts").arg(contexts);
         }
+        if let Some(projector) = &spec.projector {
+            command.arg("--projector").arg(projector);
+        }
         if spec.threads > 0 {
             command.args(["--threads", &spec.threads.to_string()]);
         }
@@ -138,6 +141,8 @@ impl Launch {
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| passes(name)))
             .env("NO_COLOR", "1")
+            // Where a debugger is installed, a failed assertion of ggml's would let it write into the handshake.
+            .env("GGML_NO_BACKTRACE", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -387,6 +392,7 @@ mod tests {
         let mut spec = LoadSpec {
             model: ModelId("m".to_owned()),
             path: "/models/m.gguf".into(),
+            projector: None,
             context: 4096,
             kv_cache: KvCache::Q4_0,
             threads: 0,
@@ -428,6 +434,8 @@ mod tests {
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
         assert_eq!(behind(|spec| spec.threads = 3), "--threads 3");
         assert_eq!(behind(|spec| spec.batch = 64), "--batch 64");
+        let projector = |spec: &mut LoadSpec| spec.projector = Some("/models/mmproj.gguf".into());
+        assert_eq!(behind(projector), "--projector /models/mmproj.gguf");
         assert_eq!(behind(|spec| spec.gpu_layers = Some(0)), "--gpu-layers 0");
         assert_eq!(behind(|spec| spec.gpu_layers = Some(37)), "--gpu-layers 37");
         assert_eq!(

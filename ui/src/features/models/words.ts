@@ -27,6 +27,7 @@ export const LINE: Record<LineKind, string> = {
   kv_cache: 'KV cache',
   compute_buffers: 'Compute buffers',
   checkpoints: 'Context checkpoints',
+  projector: 'Media projector',
   embedder: 'For an embedder',
   app: 'Tierbar itself',
 };
@@ -41,6 +42,7 @@ export const GROUP: Record<LineKind, 'weights' | 'cache' | 'buffers' | 'rest' | 
   kv_cache: 'cache',
   compute_buffers: 'buffers',
   checkpoints: 'cache',
+  projector: 'weights',
   embedder: 'rest',
   app: 'rest',
 };

@@ -330,6 +330,17 @@ impl Slots {
         self.context.decode(batch)
     }
 
+    /// Evaluates rows as the slot's next positions.
+    pub(super) fn decode_rows(
+        &mut self,
+        slot: usize,
+        rows: &[f32],
+        whole: bool,
+    ) -> Result<Decoded, Error> {
+        let start = self.held(slot);
+        self.context.decode_rows(sequence(slot), start, rows, whole)
+    }
+
     /// The slot holds these tokens too, since the batch with them was evaluated.
     pub(super) fn extend(&mut self, slot: usize, tokens: &[Token]) {
         self.slots[slot].held.extend_from_slice(tokens);
@@ -345,6 +356,14 @@ impl Slots {
 
     pub(super) fn logits(&mut self, row: usize) -> Option<&[f32]> {
         self.context.logits(row)
+    }
+
+    pub(super) fn set_embeddings(&mut self, on: bool) {
+        self.context.set_embeddings(on);
+    }
+
+    pub(super) fn embedding(&mut self, row: usize) -> Option<&[f32]> {
+        self.context.embedding(row)
     }
 }
 

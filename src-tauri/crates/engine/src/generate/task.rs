@@ -1,7 +1,8 @@
 //! One generation: its tokens so far, how it chooses the next, and what its client is told.
 
 use super::{
-    Answering, Drafts, Event, FinishReason, Goal, Job, Summary, Timings, Written, slots::Wanted,
+    Answering, Drafts, Event, FinishReason, Goal, Job, Media, Summary, Timings, Written,
+    embedding::normalised, slots::Wanted,
 };
 use crate::{
     llama::{LogProbability, Model, Token, log_probabilities},
@@ -59,6 +60,7 @@ pub(super) struct Task {
     cached: usize,
     predicted: usize,
     drafts: Option<Drafts>,
+    embedding: Option<Vec<f32>>,
     started: Option<Instant>,
     prefilled: Option<Instant>,
 }
@@ -78,6 +80,7 @@ impl Task {
             cached: 0,
             predicted: 0,
             drafts: None,
+            embedding: None,
             started: None,
             prefilled: None,
         }
@@ -85,6 +88,24 @@ impl Task {
 
     pub(super) fn is_cancelled(&self) -> bool {
         self.job.cancel.load(Ordering::Acquire)
+    }
+
+    pub(super) fn has_media(&self) -> bool {
+        !self.job.media.is_empty()
+    }
+
+    /// The medium that is next when its slot holds so many of its tokens.
+    pub(super) fn media_at(&self, held: usize) -> Option<&Media> {
+        let all = self.job.media.iter();
+        all.take_while(|media| media.start <= held)
+            .find(|media| held < media.end())
+    }
+
+    /// How many tokens are next then, up to a medium or the end.
+    pub(super) fn tokens_due(&self, held: usize) -> usize {
+        let next = self.job.media.iter().find(|media| held < media.end());
+        let end = next.map_or(self.tokens.len(), |media| media.start);
+        end.saturating_sub(held)
     }
 
     /// What it wants a slot to hold.
@@ -97,9 +118,19 @@ impl Task {
         }
     }
 
-    /// Whether it wants more than to have its prompt evaluated.
+    /// Whether it wants more than to have its prompt evaluated: an output of the last token.
     pub(super) fn answers(&self) -> bool {
-        matches!(self.job.goal, Goal::Answer(_))
+        matches!(self.job.goal, Goal::Answer(_) | Goal::Embed)
+    }
+
+    pub(super) fn embeds(&self) -> bool {
+        matches!(self.job.goal, Goal::Embed)
+    }
+
+    /// All its tokens are evaluated, and this came of the last one.
+    pub(super) fn embed(&mut self, output: Option<&[f32]>) -> Result<Next, Error> {
+        self.embedding = Some(normalised(output)?);
+        Ok(Next::Held)
     }
 
     /// Where the state goes, if it is to be saved.
@@ -219,6 +250,10 @@ impl Task {
 
     /// The last words, and the figures.
     pub(super) fn finish(mut self, finish: FinishReason, written: Option<Written>) {
+        if let Some(embedding) = self.embedding.take() {
+            self.tell(Event::Embedded(embedding));
+            return;
+        }
         let text = std::mem::take(&mut self.text).finish();
         let reports = std::mem::take(&mut self.reports);
         if !text.is_empty() || !reports.is_empty() {

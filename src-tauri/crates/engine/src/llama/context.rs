@@ -1,6 +1,10 @@
 //! A context: the KV cache of several sequences, the compute threads, and the evaluation of tokens.
 
-use super::{Token, batch::Batch, model::Model};
+use super::{
+    Token,
+    batch::Batch,
+    model::{Model, Pooling},
+};
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::{CString, c_void},
@@ -35,6 +39,8 @@ pub(crate) struct ContextParams {
     /// Whether the GPU also computes large batches of layers that the CPU holds. It copies their weights for that, into
     /// buffers that no plan counts.
     pub(crate) gpu_takes_over: bool,
+    /// For embeddings alone: how the tokens' outputs become one.
+    pub(crate) pooling: Option<Pooling>,
 }
 
 /// Ends an evaluation that runs, from any thread.
@@ -105,6 +111,15 @@ impl Context {
         raw_params.n_threads_batch = i32::from(params.threads);
         raw_params.type_k = cell_type(params.kv_cache);
         raw_params.type_v = cell_type(params.kv_cache);
+        if let Some(pooling) = params.pooling {
+            raw_params.embeddings = true;
+            raw_params.pooling_type = pooling.raw();
+            raw_params.n_outputs_max = 0;
+            if pooling.takes_whole() {
+                raw_params.n_batch = params.tokens.max(MICRO_BATCH);
+                raw_params.n_ubatch = raw_params.n_batch;
+            }
+        }
         raw_params.abort_callback = Some(aborted);
         raw_params.abort_callback_data = Arc::as_ptr(&interrupt).cast_mut().cast();
         // SAFETY: the model and the callback's data are live, and held below for as long as the context is.
@@ -144,7 +159,7 @@ impl Context {
             threadpool,
             interrupt,
             sequences: params.sequences,
-            batch: params.batch,
+            batch: raw_params.n_ubatch,
             model,
         })
     }
@@ -184,9 +199,51 @@ impl Context {
     /// Evaluates a batch of at most one micro-batch. Its outputs' logits can be sampled until the next one.
     pub(crate) fn decode(&mut self, batch: &mut Batch) -> Result<Decoded, Error> {
         debug_assert!(!batch.is_empty() && batch.len() <= self.batch());
-        // SAFETY: the context is live; the batch's arrays live through the call and are of one length.
+        // SAFETY: the batch's arrays live until it changes, and are of one length.
+        unsafe { self.evaluate(batch.raw()) }
+    }
+
+    /// Evaluates rows in the place of tokens, as the next positions of the sequence, from `start` on. `whole`: they see each
+    /// other. Nothing of them can be sampled.
+    pub(crate) fn decode_rows(
+        &mut self,
+        sequence: Sequence,
+        start: usize,
+        rows: &[f32],
+        whole: bool,
+    ) -> Result<Decoded, Error> {
+        let count = rows.len() / self.model.input_width().max(1);
+        debug_assert!((1..=self.batch()).contains(&count));
+        let start = i32::try_from(start).unwrap_or(i32::MAX);
+        let mut positions: Vec<_> = (start..).take(count).collect();
+        let mut sequence = sys::llama_seq_id::from(sequence);
+        let mut counts = vec![1; count];
+        let mut sequences = vec![&raw mut sequence; count];
+        let mut outputs = vec![0; count];
+        let batch = sys::llama_batch {
+            n_tokens: i32::try_from(count).unwrap_or(i32::MAX),
+            token: std::ptr::null_mut(),
+            embd: rows.as_ptr().cast_mut(),
+            pos: positions.as_mut_ptr(),
+            n_seq_id: counts.as_mut_ptr(),
+            seq_id: sequences.as_mut_ptr(),
+            logits: outputs.as_mut_ptr(),
+        };
+        // SAFETY: the context is live; the arrays live through the call, and are of one length. Rows are only read.
+        unsafe {
+            sys::llama_set_causal_attn(self.raw.as_ptr(), !whole);
+            let decoded = self.evaluate(batch);
+            sys::llama_set_causal_attn(self.raw.as_ptr(), true);
+            decoded
+        }
+    }
+
+    /// # Safety
+    /// The batch's arrays are of the length that it says.
+    unsafe fn evaluate(&mut self, batch: sys::llama_batch) -> Result<Decoded, Error> {
+        // SAFETY: the context is live; as the caller says.
         let status = unsafe {
-            let status = sys::llama_decode(self.raw.as_ptr(), batch.raw());
+            let status = sys::llama_decode(self.raw.as_ptr(), batch);
             sys::llama_synchronize(self.raw.as_ptr());
             status
         };
@@ -369,6 +426,34 @@ impl Context {
         // SAFETY: a row has as many floats as the vocabulary has tokens.
         (!logits.is_null())
             .then(|| unsafe { std::slice::from_raw_parts(logits, self.model.vocabulary()) })
+    }
+
+    /// Whether evaluations give embeddings beside logits. Then each token of a batch is an output.
+    pub(crate) fn set_embeddings(&mut self, on: bool) {
+        // SAFETY: the context is live.
+        unsafe { sys::llama_set_embeddings(self.raw.as_ptr(), on) };
+    }
+
+    /// The embedding of an output; `row` is its place in the last batch.
+    pub(crate) fn embedding(&mut self, row: usize) -> Option<&[f32]> {
+        let row = i32::try_from(row).ok()?;
+        // SAFETY: the context is live; the row is valid until the next decode, which needs `&mut`.
+        let embedding = unsafe { sys::llama_get_embeddings_ith(self.raw.as_ptr(), row) };
+        self.vector(embedding)
+    }
+
+    /// What the last batch's tokens of the sequence were pooled to.
+    pub(crate) fn pooled(&mut self, sequence: Sequence) -> Option<&[f32]> {
+        // SAFETY: the context is live; the vector is valid until the next decode, which needs `&mut`.
+        let embedding =
+            unsafe { sys::llama_get_embeddings_seq(self.raw.as_ptr(), sequence.into()) };
+        self.vector(embedding)
+    }
+
+    fn vector(&self, embedding: *const f32) -> Option<&[f32]> {
+        // SAFETY: an embedding has as many floats as the model says.
+        (!embedding.is_null())
+            .then(|| unsafe { std::slice::from_raw_parts(embedding, self.model.dimensions()) })
     }
 
     fn memory_handle(&self) -> sys::llama_memory_t {

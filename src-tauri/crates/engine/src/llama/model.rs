@@ -55,6 +55,33 @@ unsafe extern "C" fn advanced(share: f32, data: *mut c_void) -> bool {
     true
 }
 
+/// How an embedding model makes one vector of its tokens' outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pooling {
+    Mean,
+    /// The first token's output.
+    First,
+    /// The last token's, of a model whose tokens see those before them.
+    Last,
+    /// The last token's, of a model whose tokens see each other.
+    LastOfWhole,
+}
+
+impl Pooling {
+    pub(super) fn raw(self) -> sys::llama_pooling_type {
+        match self {
+            Self::Mean => sys::LLAMA_POOLING_TYPE_MEAN,
+            Self::First => sys::LLAMA_POOLING_TYPE_CLS,
+            Self::Last | Self::LastOfWhole => sys::LLAMA_POOLING_TYPE_LAST,
+        }
+    }
+
+    /// Whether a text has to be evaluated at once.
+    pub(crate) fn takes_whole(self) -> bool {
+        self != Self::Last
+    }
+}
+
 /// Weights and vocabulary. Immutable once loaded, so it can be shared between threads.
 #[derive(Debug)]
 pub(crate) struct Model {
@@ -134,6 +161,61 @@ impl Model {
     pub(crate) fn context_train(&self) -> u32 {
         // SAFETY: `raw` is a live model.
         u32::try_from(unsafe { sys::llama_model_n_ctx_train(self.raw.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// Floats of an embedding.
+    pub(crate) fn dimensions(&self) -> usize {
+        // SAFETY: `raw` is a live model.
+        usize::try_from(unsafe { sys::llama_model_n_embd_out(self.raw.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// Floats of a row that stands for a token.
+    pub(crate) fn input_width(&self) -> usize {
+        // SAFETY: `raw` is a live model.
+        usize::try_from(unsafe { sys::llama_model_n_embd_inp(self.raw.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// A value of the file's header, as text.
+    fn header(&self, key: &str) -> Option<String> {
+        let key = CString::new(key).ok()?;
+        let mut buffer = [0u8; 64];
+        // SAFETY: `raw` is a live model, the key NUL-terminated, the buffer writable for its length.
+        let length = unsafe {
+            sys::llama_model_meta_val_str(
+                self.raw.as_ptr(),
+                key.as_ptr(),
+                buffer.as_mut_ptr().cast(),
+                buffer.len(),
+            )
+        };
+        let length = usize::try_from(length).ok()?.min(buffer.len() - 1);
+        Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
+    }
+
+    /// For a model of embeddings, how it pools; `None` for a model of text.
+    ///
+    /// # Errors
+    /// [`Code::ModelUnsupported`] for a model that ranks texts.
+    pub(crate) fn pooling(&self) -> Result<Option<Pooling>, Error> {
+        let architecture = self.header("general.architecture").unwrap_or_default();
+        let own = |key: &str| self.header(&format!("{architecture}.{key}"));
+        let causal = own("attention.causal").is_none_or(|causal| causal != "false");
+        let named = own("pooling_type").and_then(|kind| kind.parse().ok());
+        let encodes = architecture.contains("bert") || architecture.ends_with("-embedding");
+        Ok(match named.unwrap_or(sys::LLAMA_POOLING_TYPE_NONE) {
+            sys::LLAMA_POOLING_TYPE_MEAN => Some(Pooling::Mean),
+            sys::LLAMA_POOLING_TYPE_CLS => Some(Pooling::First),
+            sys::LLAMA_POOLING_TYPE_LAST if causal && !encodes => Some(Pooling::Last),
+            sys::LLAMA_POOLING_TYPE_LAST => Some(Pooling::LastOfWhole),
+            sys::LLAMA_POOLING_TYPE_RANK => {
+                let message = "this model ranks texts: it makes neither text nor embeddings";
+                return Err(Error::new(Code::ModelUnsupported, message)
+                    .hint("choose a model for chat or for embeddings"));
+            }
+            // What such models are trained with, where their file does not say.
+            _ if encodes || !causal => Some(Pooling::Mean),
+            _ => None,
+        })
     }
 
     /// Sliding window in tokens; 0 if the model has none.

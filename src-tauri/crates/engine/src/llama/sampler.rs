@@ -327,7 +327,9 @@ impl Sampler {
         if !constraint.is_empty() {
             sampler.constraint = Some(Constraint::new(&model, constraint)?);
         }
-        for &token in &prompt[prompt.len().saturating_sub(sampling.looks_back())..] {
+        let last = &prompt[prompt.len().saturating_sub(sampling.looks_back())..];
+        // Below 0 are the stand-ins of media.
+        for &token in last.iter().filter(|&&token| token >= 0) {
             // SAFETY: the chain is live.
             unsafe { sys::llama_sampler_accept(chain.0.as_ptr(), token) };
         }

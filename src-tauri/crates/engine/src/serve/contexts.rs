@@ -153,6 +153,7 @@ async fn run(
     };
     engine.queue(Job {
         prompt,
+        media: Arc::default(),
         cache_prompt: true,
         saved,
         goal,
@@ -163,7 +164,7 @@ async fn run(
     let mut written = None;
     while let Some((_, event)) = running.next().await {
         match event {
-            Event::Text { .. } => {}
+            Event::Text { .. } | Event::Embedded(_) => {}
             Event::Saved(state) => {
                 written = Some(state);
                 // Nothing was evaluated, and no figures follow.

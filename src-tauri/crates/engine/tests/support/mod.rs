@@ -18,6 +18,7 @@ use tokio::{
 
 pub(crate) const SMOLLM: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 pub(crate) const GEMMA: &str = "gemma-3-270m-q4_k_m.gguf";
+pub(crate) const MINILM: &str = "all-MiniLM-L6-v2.F32.gguf";
 
 /// Only to turn a hang into a failure.
 pub(crate) const HANG: Duration = Duration::from_secs(300);

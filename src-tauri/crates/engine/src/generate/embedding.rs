@@ -1,0 +1,210 @@
+//! Embeddings: their length, and the engine's thread of a model that makes nothing else.
+
+use super::{CANCEL_PERIOD, Event, Generations, Goal, Job, count};
+use crate::{
+    llama::{Batch, Context, Decoded, Interrupt, Model, Pooling, Sequence, Token},
+    pause::Pause,
+};
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
+};
+use tierbar_core::{Code, Error};
+
+/// One for each job.
+type Vectors = Vec<Result<Vec<f32>, Error>>;
+
+/// The vector with length 1.
+///
+/// # Errors
+/// [`Code::Internal`] for one that has no direction.
+pub(super) fn normalised(vector: Option<&[f32]>) -> Result<Vec<f32>, Error> {
+    let none = || Error::new(Code::Internal, "the model gave no embedding");
+    let vector = vector.ok_or_else(none)?;
+    let squares = vector.iter().map(|&each| f64::from(each).powi(2));
+    let length = squares.sum::<f64>().sqrt();
+    if !length.is_normal() {
+        return Err(none());
+    }
+    let shortened = vector.iter().map(|&each| f64::from(each) / length);
+    #[expect(clippy::cast_possible_truncation, reason = "to the nearest f32")]
+    Ok(shortened.map(|each| each as f32).collect())
+}
+
+/// Embeds prompts until the senders are gone, as many at once as an evaluation takes. Nothing is kept of a prompt.
+pub(crate) fn run_pooled(
+    model: &Model,
+    pooling: Pooling,
+    context: Context,
+    pause: &Pause,
+    jobs: &mpsc::Receiver<Job>,
+    generations: &Generations,
+) {
+    let mut embedder = Embedder {
+        pooling,
+        interrupt: context.interrupt(),
+        interruptible: model.is_interruptible(),
+        context,
+        waiting: VecDeque::new(),
+        batch: Batch::default(),
+        pause,
+        generations,
+    };
+    loop {
+        if embedder.waiting.is_empty() {
+            match jobs.recv() {
+                Ok(job) => embedder.waiting.push_back(job),
+                Err(_) => return,
+            }
+        }
+        let most = embedder.context.sequences().into();
+        while embedder.waiting.len() < most
+            && let Ok(job) = jobs.try_recv()
+        {
+            embedder.waiting.push_back(job);
+        }
+        embedder.step();
+    }
+}
+
+struct Embedder<'a> {
+    pooling: Pooling,
+    context: Context,
+    interrupt: Arc<Interrupt>,
+    interruptible: bool,
+    /// The next one first.
+    waiting: VecDeque<Job>,
+    batch: Batch,
+    pause: &'a Pause,
+    generations: &'a Generations,
+}
+
+impl Embedder<'_> {
+    /// Embeds the first of those that wait, and those behind it that fit beside it.
+    fn step(&mut self) {
+        self.interrupt.arm(self.interruptible);
+        while !self.pause.left().is_zero() {
+            self.pause.wait(CANCEL_PERIOD);
+            self.drop_cancelled();
+            if self.waiting.is_empty() {
+                return;
+            }
+        }
+        self.drop_cancelled();
+        let mut taken = 0;
+        let mut tokens = 0;
+        for job in &self.waiting {
+            tokens += job.prompt.len();
+            if taken > 0 && tokens > self.context.batch() {
+                break;
+            }
+            taken += 1;
+        }
+        let taken: Vec<_> = self.waiting.drain(..taken).collect();
+        if taken.is_empty() {
+            return;
+        }
+        set(&self.generations.running, taken.len());
+        let vectors = self.embed(&taken);
+        for (sequence, _) in (0..).zip(&taken) {
+            self.context.clear(sequence);
+        }
+        set(&self.generations.running, 0);
+        match vectors {
+            // Who has gone is found out at the next step.
+            Ok(None) => taken
+                .into_iter()
+                .rev()
+                .for_each(|job| self.waiting.push_front(job)),
+            Ok(Some(vectors)) => {
+                for (job, vector) in taken.iter().zip(vectors) {
+                    self.tell(job, vector);
+                }
+            }
+            Err(error) => {
+                for job in &taken {
+                    self.tell(job, Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    fn drop_cancelled(&mut self) {
+        self.waiting.retain(|job| {
+            let gone = job.cancel.load(Ordering::Acquire);
+            if gone {
+                count(&self.generations.cancelled);
+            }
+            !gone
+        });
+    }
+
+    fn tell(&self, job: &Job, vector: Result<Vec<f32>, Error>) {
+        let (counter, event) = match vector {
+            Ok(vector) => (&self.generations.done, Event::Embedded(vector)),
+            Err(error) => (&self.generations.failed, Event::Failed(error)),
+        };
+        count(counter);
+        // A client that has gone is seen by its flag.
+        let _gone = job.events.send((job.index, event));
+    }
+
+    /// `None`: it was interrupted. Each job has a sequence of its own, by its place.
+    fn embed(&mut self, jobs: &[Job]) -> Result<Option<Vectors>, Error> {
+        if let Some(other) = jobs.iter().find(|job| !matches!(job.goal, Goal::Embed)) {
+            let message = format!("this model makes no text: {:?} was asked of it", other.goal);
+            return Err(Error::new(Code::Internal, message));
+        }
+        // Only a single text is ever longer than an evaluation, and only where it may come in pieces.
+        let pieces = jobs[0].prompt.len().div_ceil(self.context.batch());
+        for piece in 0..pieces.max(1) {
+            self.batch.clear();
+            for (sequence, job) in (0..).zip(jobs) {
+                self.push(sequence, &job.prompt, piece);
+            }
+            match self.context.decode(&mut self.batch)? {
+                Decoded::Done => {}
+                Decoded::Aborted => return Ok(None),
+                Decoded::NoRoom => {
+                    let message = "the context has no room for a text that was counted to fit";
+                    return Err(Error::new(Code::Internal, message));
+                }
+            }
+        }
+        let pooled = |(sequence, _)| normalised(self.context.pooled(sequence));
+        Ok(Some((0..).zip(jobs).map(pooled).collect()))
+    }
+
+    fn push(&mut self, sequence: Sequence, prompt: &[Token], piece: usize) {
+        debug_assert!(piece == 0 || !self.pooling.takes_whole());
+        let size = self.context.batch();
+        let start = piece * size;
+        let end = prompt.len().min(start + size);
+        for (place, &token) in prompt[start..end].iter().enumerate() {
+            self.batch.push(token, start + place, sequence, true);
+        }
+    }
+}
+
+fn set(counter: &AtomicUsize, value: usize) {
+    counter.store(value, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_vector_gets_length_1_and_one_without_direction_is_refused() {
+        assert_eq!(normalised(Some(&[3.0, -4.0])).unwrap(), [0.6, -0.8]);
+        assert_eq!(normalised(Some(&[1e-30, 0.0])).unwrap(), [1.0, 0.0]);
+        assert_eq!(normalised(Some(&[1e30, 0.0])).unwrap(), [1.0, 0.0]);
+        for lost in [None, Some(&[0.0, 0.0][..]), Some(&[f32::NAN, 1.0])] {
+            assert_eq!(normalised(lost).unwrap_err().code, Code::Internal);
+        }
+    }
+}

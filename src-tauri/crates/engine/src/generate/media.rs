@@ -1,0 +1,82 @@
+//! Media within prompts: their rows are evaluated in steps of their own, between those of tokens.
+
+use super::{Batching, Running};
+use crate::llama::Decoded;
+use std::sync::Arc;
+use tierbar_core::{Code, Error, budget::MICRO_BATCH};
+
+/// Rows that stand in a prompt where it has stand-ins for tokens.
+#[derive(Debug)]
+pub(crate) struct Media {
+    /// Where in the prompt.
+    pub(crate) start: usize,
+    pub(crate) count: usize,
+    /// One behind the other.
+    pub(crate) rows: Arc<[f32]>,
+    /// They are evaluated at once, and see each other.
+    pub(crate) whole: bool,
+}
+
+impl Media {
+    pub(super) fn end(&self) -> usize {
+        self.start + self.count
+    }
+}
+
+impl Batching<'_> {
+    /// Whose medium is next, if it is a medium's turn: never twice in a row while there are tokens to evaluate.
+    pub(super) fn media_due(&mut self) -> Option<usize> {
+        let at_media = |one: &Running| one.task.media_at(self.slots.held(one.slot)).is_some();
+        let tokens_wait = !self.running.iter().all(at_media);
+        let due = self.running.iter().position(at_media);
+        let due = due.filter(|_| !(tokens_wait && self.was_media));
+        self.was_media = due.is_some();
+        due
+    }
+
+    /// One evaluation of a medium's rows.
+    pub(super) fn read_media(&mut self, at: usize) {
+        let held = self.slots.held(self.running[at].slot);
+        let Running { slot, task } = &self.running[at];
+        let slot = *slot;
+        let Some(media) = task.media_at(held) else {
+            return;
+        };
+        if media.whole && held > media.start {
+            // Only its beginning is held, which is of no use.
+            self.slots.clear(slot);
+            return;
+        }
+        let room = MICRO_BATCH as usize;
+        let count = if media.whole {
+            media.count
+        } else {
+            let chunk = if self.running.len() > 1 || !self.is_interruptible() {
+                self.pace.chunk(room)
+            } else {
+                room
+            };
+            chunk.min(media.end() - held)
+        };
+        let (offset, whole) = (held - media.start, media.whole);
+        let width = media.rows.len() / media.count.max(1);
+        let rows = Arc::clone(&media.rows);
+        let rows = &rows[offset * width..(offset + count) * width];
+        let tokens = task.tokens[held..held + count].to_vec();
+        self.slots.set_embeddings(false);
+        match self.slots.decode_rows(slot, rows, whole) {
+            Ok(Decoded::Done) => self.slots.extend(slot, &tokens),
+            Ok(Decoded::Aborted) => self.slots.recover(slot),
+            Ok(Decoded::NoRoom) => {
+                self.slots.recover(slot);
+                if !self.slots.evict() && !self.put_back_the_youngest() {
+                    self.fail_all(&Error::new(
+                        Code::Internal,
+                        "the KV cache has no room for rows that were counted to fit",
+                    ));
+                }
+            }
+            Err(error) => self.fail_all(&error),
+        }
+    }
+}

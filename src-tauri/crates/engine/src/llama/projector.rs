@@ -1,0 +1,281 @@
+//! A media projector: images and sound to rows that stand where a model's tokens would.
+
+use super::{Token, backend::take_error, model::Model};
+use llama_cpp_sys_2 as sys;
+use std::{
+    ffi::{CStr, CString, c_char, c_void},
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    ptr::{self, NonNull},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tierbar_core::{Code, Error};
+
+#[derive(Debug)]
+pub(crate) struct Projector {
+    raw: NonNull<sys::mtmd_context>,
+    /// What stands for a picture or sound in a prompt's text. Of this process alone: no client can write it.
+    marker: CString,
+    /// One encodes at a time, and its result is in the projector.
+    encoding: Mutex<()>,
+    model: Arc<Model>,
+}
+
+// SAFETY: preparing is documented as safe from several threads, and encoding is done under the mutex.
+unsafe impl Send for Projector {}
+// SAFETY: as above.
+unsafe impl Sync for Projector {}
+
+/// A picture or a sound, decoded.
+#[derive(Debug)]
+pub(crate) struct Medium(NonNull<sys::mtmd_bitmap>);
+
+// SAFETY: owned, and not bound to a thread.
+unsafe impl Send for Medium {}
+
+/// A prompt, cut into text and media.
+#[derive(Debug)]
+pub(crate) struct Chunks(NonNull<sys::mtmd_input_chunks>);
+
+/// One of [`Chunks`].
+#[derive(Debug)]
+pub(crate) enum Chunk<'a> {
+    Text(&'a [Token]),
+    Medium(MediumChunk<'a>),
+}
+
+#[derive(Debug)]
+pub(crate) struct MediumChunk<'a> {
+    raw: &'a sys::mtmd_input_chunk,
+    /// The identity that its medium was given.
+    pub(crate) id: String,
+    pub(crate) rows: usize,
+    /// Its rows see each other: they have to be evaluated at once.
+    pub(crate) whole: bool,
+}
+
+impl Projector {
+    /// # Errors
+    /// [`Code::ModelInvalid`] for a file that does not fit the model, [`Code::ModelUnsupported`] for a model that numbers the
+    /// positions of an image in several dimensions.
+    pub(crate) fn load(
+        path: &Path,
+        model: Arc<Model>,
+        threads: u16,
+        gpu: bool,
+    ) -> Result<Self, Error> {
+        let invalid = |reason: &str| {
+            Error::new(
+                Code::ModelInvalid,
+                format!(
+                    "the projector {} could not be loaded: {reason}",
+                    path.display()
+                ),
+            )
+            .hint("the file may be damaged, or belong to another model: download it again")
+        };
+        let name = CString::new(path.as_os_str().as_bytes())
+            .map_err(|_| invalid("its path has a NUL byte"))?;
+        let marker = format!("<__media_{}__>", uuid::Uuid::new_v4().simple());
+        let marker = CString::new(marker).map_err(|_| invalid("its marker has a NUL byte"))?;
+        // SAFETY: sets a callback that may be called from any thread, and answers a plain struct of defaults.
+        let mut params = unsafe {
+            sys::mtmd_helper_log_set(Some(logged), ptr::null_mut());
+            sys::mtmd_context_params_default()
+        };
+        params.use_gpu = gpu;
+        params.n_threads = i32::from(threads);
+        params.media_marker = marker.as_ptr();
+        params.print_timings = false;
+        params.warmup = false;
+        // SAFETY: path and marker are NUL-terminated and outlive the call, the model is live and held below.
+        let raw = unsafe { sys::mtmd_init_from_file(name.as_ptr(), model.raw.as_ptr(), params) };
+        let raw = NonNull::new(raw).ok_or_else(|| invalid(&take_error()))?;
+        let projector = Self {
+            raw,
+            marker,
+            encoding: Mutex::new(()),
+            model,
+        };
+        // SAFETY: the projector is live.
+        if unsafe { sys::mtmd_decode_use_mrope(raw.as_ptr()) } {
+            let message = "this model numbers the positions of an image in rows and columns, which is not supported yet";
+            return Err(Error::new(Code::ModelUnsupported, message)
+                .hint("send text alone, or use another model for images"));
+        }
+        Ok(projector)
+    }
+
+    pub(crate) fn marker(&self) -> &str {
+        self.marker.to_str().unwrap_or_default()
+    }
+
+    pub(crate) fn sees(&self) -> bool {
+        // SAFETY: the projector is live.
+        unsafe { sys::mtmd_support_vision(self.raw.as_ptr()) }
+    }
+
+    pub(crate) fn hears(&self) -> bool {
+        // SAFETY: the projector is live.
+        unsafe { sys::mtmd_support_audio(self.raw.as_ptr()) }
+    }
+
+    /// Reads a WAV or MP3 file, whose kind the caller has seen to. `None` if it is not whole.
+    pub(crate) fn sound(&self, file: &[u8], id: &str) -> Option<Medium> {
+        // SAFETY: the projector is live, the file as long as is said; the options are a plain struct of defaults.
+        let made = unsafe {
+            let options = sys::mtmd_helper_init_opt_default();
+            sys::mtmd_helper_bitmap_init_from_buf(
+                self.raw.as_ptr(),
+                file.as_ptr(),
+                file.len(),
+                false,
+                options,
+            )
+        };
+        Medium::new(made.bitmap, id)
+    }
+
+    /// Cuts a prompt with a marker for each medium.
+    pub(crate) fn cut(&self, prompt: &str, media: &[Medium]) -> Result<Chunks, Error> {
+        // SAFETY: answers a list that we own.
+        let chunks = NonNull::new(unsafe { sys::mtmd_input_chunks_init() }).map(Chunks);
+        let chunks = chunks.ok_or_else(|| Error::new(Code::Internal, "no memory for a prompt"))?;
+        let text = sys::mtmd_input_text {
+            text: prompt.as_ptr().cast(),
+            text_len: prompt.len(),
+            add_special: true,
+            parse_special: true,
+        };
+        let mut pointers: Vec<*const sys::mtmd_bitmap> = media
+            .iter()
+            .map(|one| one.0.as_ptr().cast_const())
+            .collect();
+        // SAFETY: the projector and the media are live; text and list are as long as is said.
+        let status = unsafe {
+            sys::mtmd_tokenize(
+                self.raw.as_ptr(),
+                chunks.0.as_ptr(),
+                &raw const text,
+                pointers.as_mut_ptr(),
+                pointers.len(),
+            )
+        };
+        match status {
+            0 => Ok(chunks),
+            1 => Err(Error::new(
+                Code::BadRequest,
+                "the chat template has no place for the images or sounds that were sent",
+            )),
+            _ => Err(Error::new(
+                Code::BadRequest,
+                format!("an image or sound cannot be prepared: {}", take_error()),
+            )),
+        }
+    }
+
+    pub(crate) fn chunk<'a>(&self, chunks: &'a Chunks, index: usize) -> Option<Chunk<'a>> {
+        // SAFETY: projector and list are live; what is read of a chunk lives as long as the list.
+        unsafe {
+            if index >= sys::mtmd_input_chunks_size(chunks.0.as_ptr()) {
+                return None;
+            }
+            let raw = sys::mtmd_input_chunks_get(chunks.0.as_ptr(), index);
+            if sys::mtmd_input_chunk_get_type(raw) == sys::MTMD_INPUT_CHUNK_TYPE_TEXT {
+                let mut length = 0;
+                let tokens = sys::mtmd_input_chunk_get_tokens_text(raw, &raw mut length);
+                return Some(Chunk::Text(if length == 0 {
+                    &[]
+                } else {
+                    std::slice::from_raw_parts(tokens, length)
+                }));
+            }
+            let id = sys::mtmd_input_chunk_get_id(raw);
+            Some(Chunk::Medium(MediumChunk {
+                raw: &*raw,
+                id: if id.is_null() {
+                    String::new()
+                } else {
+                    CStr::from_ptr(id).to_string_lossy().into_owned()
+                },
+                rows: sys::mtmd_input_chunk_get_n_tokens(raw),
+                whole: sys::mtmd_decode_use_non_causal(self.raw.as_ptr(), raw),
+            }))
+        }
+    }
+
+    /// The rows of a chunk, one behind the other. Takes seconds for an image on a CPU.
+    pub(crate) fn encode(&self, chunk: &MediumChunk<'_>) -> Result<Vec<f32>, Error> {
+        let _one = self.encoding.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the projector and the chunk are live, and nobody else encodes.
+        let status = unsafe { sys::mtmd_encode_chunk(self.raw.as_ptr(), chunk.raw) };
+        if status != 0 {
+            return Err(Error::new(
+                Code::Internal,
+                format!("the projector failed: {}", take_error()),
+            ));
+        }
+        let floats = chunk.rows * self.model.input_width();
+        // SAFETY: the result is as long as the chunk's rows, and stays until the next is encoded.
+        let rows = unsafe {
+            std::slice::from_raw_parts(sys::mtmd_get_output_embd(self.raw.as_ptr()), floats)
+        };
+        Ok(rows.to_vec())
+    }
+}
+
+impl Medium {
+    /// A picture of `width` × `height` × 3 bytes, red, green, blue.
+    pub(crate) fn picture(width: u32, height: u32, colours: &[u8], id: &str) -> Option<Self> {
+        if colours.len() as u64 != u64::from(width) * u64::from(height) * 3 {
+            return None;
+        }
+        // SAFETY: the colours are as many as the picture has.
+        let raw = unsafe { sys::mtmd_bitmap_init(width, height, colours.as_ptr()) };
+        Self::new(raw, id)
+    }
+
+    fn new(raw: *mut sys::mtmd_bitmap, id: &str) -> Option<Self> {
+        let medium = Self(NonNull::new(raw)?);
+        let id = CString::new(id).ok()?;
+        // SAFETY: the medium is live; the text is copied.
+        unsafe { sys::mtmd_bitmap_set_id(raw, id.as_ptr()) };
+        Some(medium)
+    }
+}
+
+/// llama.cpp's log has a way of its own to ours; this library's is apart.
+unsafe extern "C" fn logged(level: sys::ggml_log_level, text: *const c_char, _: *mut c_void) {
+    if text.is_null() {
+        return;
+    }
+    // SAFETY: the library's messages are NUL-terminated.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let text = text.trim();
+    match level {
+        sys::GGML_LOG_LEVEL_ERROR => tracing::error!("{text}"),
+        sys::GGML_LOG_LEVEL_WARN => tracing::warn!("{text}"),
+        _ => {}
+    }
+}
+
+impl Drop for Projector {
+    fn drop(&mut self) {
+        // SAFETY: freed once, before the model that it knows.
+        unsafe { sys::mtmd_free(self.raw.as_ptr()) }
+    }
+}
+
+impl Drop for Medium {
+    fn drop(&mut self) {
+        // SAFETY: owned, freed once.
+        unsafe { sys::mtmd_bitmap_free(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Chunks {
+    fn drop(&mut self) {
+        // SAFETY: owned, freed once.
+        unsafe { sys::mtmd_input_chunks_free(self.0.as_ptr()) }
+    }
+}

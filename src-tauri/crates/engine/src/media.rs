@@ -1,0 +1,285 @@
+//! Images and sounds of a chat: from the parts of its messages to rows for the model.
+
+mod file;
+
+use crate::{
+    generate::{Media, check_fits},
+    llama::{Chunk, Chunks, MediumChunk, Projector, Token},
+};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use file::{LARGEST, MOST_PIXELS};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+};
+use tierbar_core::{Code, Error, budget::MICRO_BATCH};
+
+/// Of one request.
+const MOST_MEDIA: usize = 16;
+/// A conversation sends its images anew each turn: so much of what was made of them is kept.
+const KEPT_BYTES: usize = 64 << 20;
+
+/// What can be seen and heard with a projector.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    projector: Projector,
+    /// Of the projector's file: another one makes other rows of the same image.
+    fingerprint: String,
+    /// One request's images are unpacked at a time: they take hundreds of megabytes.
+    unpacking: Mutex<()>,
+    kept: Mutex<Kept>,
+}
+
+/// Rows by medium, and by which of its chunks they are.
+type Key = (String, usize);
+
+#[derive(Debug, Default)]
+struct Kept {
+    rows: HashMap<Key, Arc<[f32]>>,
+    /// The one used the longest ago first.
+    order: VecDeque<Key>,
+    bytes: usize,
+}
+
+/// A file that a message brings.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    Image(Vec<u8>),
+    Sound(Vec<u8>),
+}
+
+impl Reader {
+    pub(crate) fn new(projector: Projector, fingerprint: String) -> Self {
+        Self {
+            projector,
+            fingerprint,
+            unpacking: Mutex::default(),
+            kept: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn sees(&self) -> bool {
+        self.projector.sees()
+    }
+
+    pub(crate) fn hears(&self) -> bool {
+        self.projector.hears()
+    }
+
+    /// Takes the files out of the messages, in their order, and leaves a marker for each.
+    pub(crate) fn take(&self, messages: &mut [Value]) -> Result<Vec<Sent>, Error> {
+        take(messages, self.projector.marker())
+    }
+
+    /// The prompt's tokens, with one of no vocabulary for each row of a medium, and the rows. Takes seconds for an image
+    /// on a CPU.
+    pub(crate) fn read(
+        &self,
+        prompt: &str,
+        sent: Vec<Sent>,
+        context: usize,
+    ) -> Result<(Vec<Token>, Arc<[Media]>), Error> {
+        let chunks = self.cut(prompt, sent)?;
+        let (mut tokens, mut found) = (Vec::new(), Vec::new());
+        let mut counts = HashMap::new();
+        let mut index = 0;
+        while let Some(chunk) = self.projector.chunk(&chunks, index) {
+            index += 1;
+            match chunk {
+                Chunk::Text(text) => tokens.extend_from_slice(text),
+                Chunk::Medium(chunk) => {
+                    check_size(&chunk)?;
+                    let nth = counts.entry(chunk.id.clone()).or_insert(0);
+                    let key = (chunk.id.clone(), *nth);
+                    *nth += 1;
+                    let start = tokens.len();
+                    tokens.extend(stand_ins(&self.fingerprint, &key, chunk.rows));
+                    found.push((start, key, chunk));
+                }
+            }
+        }
+        check_fits(tokens.len(), context)?;
+        if tokens.last().is_none_or(|&last| last < 0) {
+            let message = "the chat template ends with an image or a sound: nothing follows that an answer could begin at";
+            return Err(bad(message));
+        }
+        let media = found.into_iter().map(|(start, key, chunk)| {
+            Ok(Media {
+                start,
+                count: chunk.rows,
+                rows: self.rows(key, &chunk)?,
+                whole: chunk.whole,
+            })
+        });
+        Ok((tokens, media.collect::<Result<_, Error>>()?))
+    }
+
+    fn cut(&self, prompt: &str, sent: Vec<Sent>) -> Result<Chunks, Error> {
+        let _one = self
+            .unpacking
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut media = Vec::with_capacity(sent.len());
+        let mut pixels = MOST_PIXELS;
+        for file in sent {
+            media.push(match file {
+                Sent::Image(_) if !self.sees() => return Err(lacks("see images")),
+                Sent::Sound(_) if !self.hears() => return Err(lacks("hear")),
+                Sent::Image(file) => file::image(&file, &mut pixels)?,
+                Sent::Sound(file) => file::sound(&self.projector, &file)?,
+            });
+        }
+        self.projector.cut(prompt, &media)
+    }
+
+    fn rows(&self, key: Key, chunk: &MediumChunk<'_>) -> Result<Arc<[f32]>, Error> {
+        if let Some(rows) = self.kept().get(&key) {
+            return Ok(rows);
+        }
+        let rows: Arc<[f32]> = self.projector.encode(chunk)?.into();
+        self.kept().put(key, Arc::clone(&rows));
+        Ok(rows)
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn get(&mut self, key: &Key) -> Option<Arc<[f32]>> {
+        let rows = Arc::clone(self.rows.get(key)?);
+        self.order.retain(|other| other != key);
+        self.order.push_back(key.clone());
+        Some(rows)
+    }
+
+    fn put(&mut self, key: Key, rows: Arc<[f32]>) {
+        self.bytes += size_of_val(&*rows);
+        self.order.push_back(key.clone());
+        if let Some(before) = self.rows.insert(key.clone(), rows) {
+            self.bytes -= size_of_val(&*before);
+            let first = self.order.iter().position(|other| *other == key);
+            first.map(|first| self.order.remove(first));
+        }
+        while self.bytes > KEPT_BYTES
+            && let Some(oldest) = self.order.pop_front()
+        {
+            if let Some(rows) = self.rows.remove(&oldest) {
+                self.bytes -= size_of_val(&*rows);
+            }
+        }
+    }
+}
+
+/// Rows that see each other are evaluated at once.
+fn check_size(chunk: &MediumChunk<'_>) -> Result<(), Error> {
+    let most = MICRO_BATCH as usize;
+    if chunk.whole && chunk.rows > most {
+        return Err(bad(format!(
+            "an image takes {} positions of this model at once, and {most} are the most",
+            chunk.rows
+        )));
+    }
+    Ok(())
+}
+
+/// Numbers that no vocabulary has, the same for the same rows of the same file: what is held of a conversation is found by
+/// its tokens.
+fn stand_ins(projector: &str, (id, nth): &Key, rows: usize) -> impl Iterator<Item = Token> + use<> {
+    let seed = Sha256::new()
+        .chain_update(projector)
+        .chain_update(id)
+        .chain_update((*nth as u64).to_le_bytes());
+    (0..rows).map(move |row| {
+        let hash = seed
+            .clone()
+            .chain_update((row as u64).to_le_bytes())
+            .finalize();
+        Token::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]) | Token::MIN
+    })
+}
+
+fn take(messages: &mut [Value], marker: &str) -> Result<Vec<Sent>, Error> {
+    let mut sent = Vec::new();
+    for message in messages {
+        let Some(parts) = message.get_mut("content").and_then(Value::as_array_mut) else {
+            continue;
+        };
+        for part in parts {
+            let kind = part.get("type").and_then(Value::as_str).unwrap_or_default();
+            let file = match kind {
+                "text" => continue,
+                "image_url" => Sent::Image(of_address(part)?),
+                "input_audio" => Sent::Sound(of_audio(part)?),
+                other => {
+                    return Err(bad(format!(
+                        "a message has a part of the type \"{other}\": send text, image_url or input_audio"
+                    )));
+                }
+            };
+            if sent.len() == MOST_MEDIA {
+                return Err(bad(format!(
+                    "more than {MOST_MEDIA} images and sounds were sent"
+                )));
+            }
+            sent.push(file);
+            *part = json!({"type": "media_marker", "text": marker});
+        }
+    }
+    Ok(sent)
+}
+
+fn of_address(part: &Value) -> Result<Vec<u8>, Error> {
+    let address = part.pointer("/image_url/url").or(part.get("image_url"));
+    let address = address
+        .and_then(Value::as_str)
+        .ok_or_else(|| bad("an `image_url` has no `url`"))?;
+    let Some(rest) = address.strip_prefix("data:") else {
+        let shown: String = address.chars().take(40).collect();
+        return Err(bad(format!(
+            "an image is at \"{shown}\", and nothing is fetched"
+        ))
+        .hint("send it in the request, as a data: URI: data:image/png;base64,…"));
+    };
+    match rest.split_once(',') {
+        Some((kind, data)) if kind.ends_with(";base64") => decoded(data, "an image"),
+        _ => Err(bad("an image's data: URI is not in base64")
+            .hint("it has the form data:image/png;base64,…")),
+    }
+}
+
+fn of_audio(part: &Value) -> Result<Vec<u8>, Error> {
+    let data = part.pointer("/input_audio/data").and_then(Value::as_str);
+    decoded(
+        data.ok_or_else(|| bad("an `input_audio` has no `data`"))?,
+        "a sound",
+    )
+}
+
+fn decoded(data: &str, what: &str) -> Result<Vec<u8>, Error> {
+    // Before any of it is decoded: base64 is a third longer.
+    let bytes = data.len() / 4 * 3;
+    if bytes > LARGEST {
+        return Err(bad(format!(
+            "{what} has {bytes} bytes, and {LARGEST} are the most"
+        )));
+    }
+    BASE64_STANDARD
+        .decode(data.trim())
+        .map_err(|error| bad(format!("{what} is not valid base64: {error}")))
+}
+
+fn lacks(sense: &str) -> Error {
+    bad(format!("this model's projector cannot {sense}"))
+        .hint("send the request without it, or to another model")
+}
+
+fn bad(message: impl Into<String>) -> Error {
+    Error::new(Code::BadRequest, message)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! Files of images and sounds, from anybody: what they are, and that they are no larger than what is worth looking at.
+
+use super::bad;
+use crate::llama::{Medium, Projector};
+use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
+use sha2::{Digest, Sha256};
+use std::{fmt::Write, io::Cursor};
+use tierbar_core::Error;
+
+/// In bytes; twenty megapixels of JPEG are half of it.
+pub(super) const LARGEST: usize = 16 << 20;
+/// Of a request. A phone's best photograph has 48 million.
+pub(super) const MOST_PIXELS: u64 = 50_000_000;
+/// Of decoding.
+const MOST_MEMORY: u64 = 512 << 20;
+
+/// Decodes an image of at most so many pixels, of which it takes its own. Not by the projector's library: a file can be made to unpack without end, which that does not bound.
+pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
+    let format = image::guess_format(file).ok().filter(|format| {
+        matches!(
+            format,
+            ImageFormat::Png
+                | ImageFormat::Jpeg
+                | ImageFormat::Gif
+                | ImageFormat::Bmp
+                | ImageFormat::WebP
+        )
+    });
+    let Some(format) = format else {
+        return Err(
+            bad("an image is of no known kind").hint("send PNG, JPEG, GIF, BMP or WebP files")
+        );
+    };
+    let broken = |error| bad(format!("an image cannot be read: {error}"));
+    let mut reader = ImageReader::with_format(Cursor::new(file), format);
+    let mut limits = Limits::default();
+    limits.max_alloc = Some(MOST_MEMORY);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(broken)?;
+    let (width, height) = decoder.dimensions();
+    let pixels = u64::from(width) * u64::from(height);
+    *left = left.checked_sub(pixels).ok_or_else(|| {
+        bad(format!(
+            "an image has {width} × {height} pixels, and a request may have {MOST_PIXELS} of all its images"
+        ))
+        .hint("send smaller ones: models look at a few megapixels at most")
+    })?;
+    let orientation = decoder.orientation().map_err(broken)?;
+    let mut decoded = DynamicImage::from_decoder(decoder).map_err(broken)?;
+    decoded.apply_orientation(orientation);
+    let decoded = decoded.into_rgb8();
+    let (width, height) = decoded.dimensions();
+    Medium::picture(width, height, decoded.as_raw(), &identity(file))
+        .ok_or_else(|| bad("an image has no pixels"))
+}
+
+pub(super) fn sound(projector: &Projector, file: &[u8]) -> Result<Medium, Error> {
+    let wav = file.starts_with(b"RIFF") && file.get(8..12) == Some(b"WAVE");
+    let mp3 =
+        file.starts_with(b"ID3") || matches!(file, [0xff, second, ..] if second & 0xe0 == 0xe0);
+    if file.len() < 12 || !(wav || mp3) {
+        return Err(bad("a sound is of no known kind").hint("send WAV or MP3 files"));
+    }
+    let medium = projector.sound(file, &identity(file));
+    medium.ok_or_else(|| bad("a sound cannot be read: its file is cut or damaged"))
+}
+
+fn identity(file: &[u8]) -> String {
+    Sha256::digest(file)
+        .iter()
+        .fold(String::new(), |mut text, byte| {
+            let _always = write!(text, "{byte:02x}");
+            text
+        })
+}

@@ -1,0 +1,200 @@
+//! `/v1/embeddings`: texts in, vectors of length 1 out.
+
+use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
+use crate::{
+    generate::{Event, Goal, Job},
+    llama::Token,
+    request::PromptInput,
+};
+use axum::{Json, body::Bytes, extract::State};
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::{Arc, atomic::AtomicBool};
+use tierbar_core::{Code, Error};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+
+/// OpenAI's.
+const MOST_INPUTS: usize = 2048;
+/// Of an answer: some 50 MB of text.
+const MOST_FLOATS: usize = 4 << 20;
+/// Of one request in the engine's queue, where others wait too.
+const AT_ONCE: usize = 16;
+
+#[derive(Deserialize)]
+struct Request {
+    input: Input,
+    #[serde(default)]
+    encoding_format: Option<Encoding>,
+    #[serde(default)]
+    dimensions: Option<usize>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "`input` is a text, a list of token numbers, or a list of either"
+)]
+enum Input {
+    Text(String),
+    Tokens(Vec<Token>),
+    Texts(Vec<String>),
+    TokenLists(Vec<Vec<Token>>),
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Encoding {
+    Float,
+    Base64,
+}
+
+impl Input {
+    fn into_prompts(self) -> Vec<PromptInput> {
+        match self {
+            Self::Text(text) => vec![PromptInput::Text(text)],
+            Self::Tokens(tokens) => vec![PromptInput::Tokens(tokens)],
+            Self::Texts(texts) => texts.into_iter().map(PromptInput::Text).collect(),
+            Self::TokenLists(lists) => lists.into_iter().map(PromptInput::Tokens).collect(),
+        }
+    }
+}
+
+pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+    let request: Request = read(&body)?;
+    check_dimensions(request.dimensions, engine.model.dimensions())?;
+    let prompts = request.input.into_prompts();
+    check_count(prompts.len(), engine.model.dimensions())?;
+    let tokenizer = Arc::clone(&engine);
+    let prompts = off_the_reactor(move || tokenizer.tokenize_inputs(prompts)).await??;
+    let tokens: usize = prompts.iter().map(Vec::len).sum();
+    let vectors = run(&engine, prompts).await?;
+    let data = (0..).zip(vectors).map(|(index, vector): (usize, _)| {
+        let embedding = match request.encoding_format {
+            Some(Encoding::Base64) => json!(base64_of(&vector)),
+            _ => json!(vector),
+        };
+        json!({"object": "embedding", "index": index, "embedding": embedding})
+    });
+    Ok(Json(json!({
+        "object": "list",
+        "data": data.collect::<Vec<_>>(),
+        "model": engine.id,
+        "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+    })))
+}
+
+/// No file says which shorter lengths its model was trained for.
+fn check_dimensions(asked: Option<usize>, own: usize) -> Result<(), Error> {
+    match asked {
+        Some(asked) if asked != own => Err(Error::new(
+            Code::BadRequest,
+            format!("`dimensions` is {asked}, and this model's embeddings have {own}"),
+        )
+        .hint("leave `dimensions` out; if your model's card allows it, cut the vectors yourself")),
+        _ => Ok(()),
+    }
+}
+
+fn check_count(inputs: usize, dimensions: usize) -> Result<(), Error> {
+    let most = MOST_INPUTS.min(MOST_FLOATS / dimensions.max(1));
+    if (1..=most).contains(&inputs) {
+        return Ok(());
+    }
+    let message = format!("`input` holds {inputs} texts: send 1 to {most}");
+    Err(Error::new(Code::BadRequest, message))
+}
+
+/// OpenAI's form: little-endian floats.
+fn base64_of(vector: &[f32]) -> String {
+    let bytes: Vec<u8> = vector.iter().flat_map(|each| each.to_le_bytes()).collect();
+    BASE64_STANDARD.encode(bytes)
+}
+
+impl Engine {
+    fn tokenize_inputs(&self, prompts: Vec<PromptInput>) -> Result<Vec<Vec<Token>>, Error> {
+        let mut lists = Vec::with_capacity(prompts.len());
+        for (index, prompt) in prompts.into_iter().enumerate() {
+            let empty = matches!(&prompt, PromptInput::Text(text) if text.is_empty());
+            let tokens = match prompt {
+                PromptInput::Text(text) => self.model.tokenize(&text, true, true)?,
+                PromptInput::Tokens(tokens) => {
+                    self.check_known("input", &tokens)?;
+                    tokens
+                }
+            };
+            if empty || tokens.is_empty() {
+                let message = format!("text {index} of `input` is empty");
+                return Err(Error::new(Code::BadRequest, message));
+            }
+            let (length, room) = (tokens.len(), self.context_tokens as usize);
+            if length > room {
+                return Err(Error::new(
+                    Code::ContextExceeded,
+                    format!(
+                        "text {index} of `input` has {length} tokens and this tier's context holds {room}"
+                    ),
+                )
+                .hint("send the text in parts, or set a larger context for the tier")
+                .detail("index", index)
+                .detail("prompt_tokens", length)
+                .detail("context_tokens", room));
+            }
+            lists.push(tokens);
+        }
+        Ok(lists)
+    }
+
+    fn queue_input(
+        &self,
+        prompt: Vec<Token>,
+        index: usize,
+        cancel: &Arc<AtomicBool>,
+        events: &UnboundedSender<(usize, Event)>,
+    ) -> Result<(), Error> {
+        self.queue(Job {
+            prompt,
+            media: Arc::default(),
+            cache_prompt: false,
+            saved: None,
+            goal: Goal::Embed,
+            cancel: Arc::clone(cancel),
+            index,
+            events: events.clone(),
+        })
+    }
+}
+
+/// Embeds them, some at a time.
+async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f32>>, Error> {
+    let (events, receiver) = unbounded_channel();
+    let mut running = Running {
+        events: receiver,
+        cancel: Arc::new(AtomicBool::new(false)),
+        interrupt: Arc::clone(&engine.interrupt),
+        left: 0,
+    };
+    let mut vectors = vec![Vec::new(); prompts.len()];
+    let mut rest = prompts.into_iter().enumerate().peekable();
+    loop {
+        while running.left < AT_ONCE
+            && let Some((index, prompt)) = rest.peek()
+        {
+            match engine.queue_input(prompt.clone(), *index, &running.cancel, &events) {
+                Ok(()) => {
+                    rest.next();
+                    running.left += 1;
+                }
+                // One of those that are queued makes room when it is done.
+                Err(error) if error.code == Code::Overloaded && running.left > 0 => break,
+                Err(error) => return Err(error),
+            }
+        }
+        match running.next().await {
+            None => return Ok(vectors),
+            Some((index, Event::Embedded(vector))) => vectors[index] = vector,
+            Some((_, Event::Failed(error))) => return Err(error),
+            Some((_, Event::Text { .. } | Event::Done(_) | Event::Saved(_))) => {}
+        }
+    }
+}
