@@ -116,7 +116,7 @@ impl Context {
             raw_params.pooling_type = pooling.raw();
             raw_params.n_outputs_max = 0;
             if pooling.takes_whole() {
-                raw_params.n_batch = params.tokens.max(MICRO_BATCH);
+                raw_params.n_batch = params.tokens.max(params.batch);
                 raw_params.n_ubatch = raw_params.n_batch;
             }
         }
