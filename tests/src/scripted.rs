@@ -70,6 +70,8 @@ impl ModelSource for Scripted {
                 threads: 0,
                 batch: MICRO_BATCH,
                 gpu_layers: None,
+                lookup: false,
+                draft_model: None,
                 plan: LoadPlan {
                     placement: Placement::Resident,
                     lines: vec![Line {
@@ -98,6 +100,8 @@ pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
         threads: 0,
         batch: MICRO_BATCH,
         gpu_layers: None,
+        lookup: false,
+        draft_model: None,
     }
 }
 

@@ -193,7 +193,7 @@ warnings: Array<string>, };
 
 export type Placement = "resident" | "mmap" | "refused";
 
-export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "projector" | "embedder" | "app";
+export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "embedder" | "app";
 
 export type Line = { what: LineKind, bytes: number, };
 
@@ -431,7 +431,15 @@ batch: number,
 /**
  * How many of the last layers the GPU holds at most; none given: as many as fit.
  */
-gpu_layers?: number | null, };
+gpu_layers?: number | null, 
+/**
+ * Guess tokens by what followed the same words before. It rests by itself where it does not pay.
+ */
+lookup: boolean, 
+/**
+ * A smaller model of the same vocabulary that guesses tokens, named as `model` is; empty: none.
+ */
+draft_model: string, };
 
 export type Config = { 
 /**

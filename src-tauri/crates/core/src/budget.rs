@@ -1,7 +1,7 @@
 //! How much memory models may take on a machine, and what one load would take of it.
 //!
-//! There is one sum, [`LoadPlan`]: the supervisor loads by it, and [`crate::fit::verdict`] tells it. A media projector is
-//! added at the load, where there is one and room for it: without it the model answers too.
+//! There is one sum, [`LoadPlan`]: the supervisor loads by it, and [`crate::fit::verdict`] tells it. A media projector
+//! and a draft model are added at the load, where there is room for them: without them the model answers too.
 
 mod sum;
 
@@ -16,6 +16,12 @@ pub(crate) use sum::needs;
 
 pub const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
+
+/// What a draft model takes beside the model that it guesses for, in the same context.
+#[must_use]
+pub fn draft_bytes(draft: &ModelAccount, context: u32, kv: KvCache, batch: u32) -> u64 {
+    needs(draft, context, kv, batch).engine_bytes()
+}
 
 /// Tokens that the engine evaluates in one graph unless a tier has another `batch`; llama.cpp's `n_ubatch` default.
 pub const MICRO_BATCH: u32 = 512;
@@ -121,15 +127,14 @@ impl LoadPlan {
         held.fold(0, |sum, line| sum.saturating_add(line.bytes))
     }
 
-    /// With a media projector of so many bytes; `None` if the budget has no room for it.
+    /// With another line of so many bytes, of what the model also runs without; `None` if the budget has no room for it.
     #[must_use]
-    pub fn with_projector(&self, bytes: u64, budget: &Budget) -> Option<Self> {
+    pub fn with(&self, what: LineKind, bytes: u64, budget: &Budget) -> Option<Self> {
         let sum = self.total_bytes().saturating_add(bytes);
         if self.placement != Placement::Resident || sum > budget.total_bytes {
             return None;
         }
         let mut plan = self.clone();
-        let what = LineKind::Projector;
         plan.lines.push(Line { what, bytes });
         Some(plan)
     }

@@ -160,6 +160,10 @@ pub struct TierConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub gpu_layers: Option<u32>,
+    /// Guess tokens by what followed the same words before. It rests by itself where it does not pay.
+    pub lookup: bool,
+    /// A smaller model of the same vocabulary that guesses tokens, named as `model` is; empty: none.
+    pub draft_model: String,
 }
 
 impl TierConfig {
@@ -178,6 +182,8 @@ impl Default for TierConfig {
             threads: 0,
             batch: MICRO_BATCH,
             gpu_layers: None,
+            lookup: false,
+            draft_model: String::new(),
         }
     }
 }

@@ -76,6 +76,8 @@ pub enum LineKind {
     ComputeBuffers,
     /// States of earlier positions, of a model that forgets them: what going back in a conversation takes.
     Checkpoints,
+    /// A smaller model that guesses tokens: its weights, cache and buffers.
+    DraftModel,
     /// The weights of a model's media projector; its buffers, which are as large as images, are not known before.
     Projector,
     /// The slot that is kept free for a small embedding model.

@@ -6,9 +6,9 @@ use std::{path::PathBuf, sync::Arc};
 use tierbar_core::{
     Code, Config, Error, TierId,
     bench::Settings,
-    budget::{Budget, LoadPlan, plan_load},
+    budget::{Budget, LoadPlan, draft_bytes, plan_load},
     config::TierConfig,
-    fit::{Machine, gpu_share},
+    fit::{LineKind, Machine, gpu_share},
     lease::BoxFuture,
     tune::Limits,
 };
@@ -103,8 +103,11 @@ impl Models {
                 threads,
                 batch,
                 gpu_layers,
+                lookup,
+                draft_model,
             } = current.tier(id)?;
             let model = model.trim();
+            let draft_model = draft_model.trim();
             Some(TierSpec {
                 id: id.clone(),
                 model: (!model.is_empty()).then(|| model_id(model)),
@@ -114,6 +117,8 @@ impl Models {
                 threads,
                 batch,
                 gpu_layers,
+                lookup,
+                draft_model: (!draft_model.is_empty()).then(|| model_id(draft_model)),
             })
         };
         let order = current.config.tier_order();
@@ -208,7 +213,10 @@ fn load(
         config.batch,
         &machine.budget(),
     )?;
-    let (plan, projector) = with_projector(plan, library.projector(&path, &account), machine);
+    let found = library.projector(&path, &account);
+    let (plan, projector) = with(plan, LineKind::Projector, found, machine);
+    let draft = draft_model(config, library, plan.context_tokens)?;
+    let (plan, draft_model) = with(plan, LineKind::DraftModel, draft, machine);
     let on_gpu = |limit| {
         let share = gpu_share(&account, plan.context_tokens, kv_cache, config.batch, limit);
         match config.gpu_layers {
@@ -224,21 +232,49 @@ fn load(
         kv_cache,
         threads: config.threads,
         batch: config.batch,
+        lookup: config.lookup,
+        draft_model,
         gpu_layers: machine.gpu_limit.and_then(on_gpu),
         plan,
     })
 }
 
-/// Adds the model's projector, if it has one that there is room for.
-fn with_projector(
+/// The tier's draft model and what it takes, if it has one.
+fn draft_model(
+    config: &TierConfig,
+    library: &Library,
+    context: u32,
+) -> Result<Option<(PathBuf, u64)>, Error> {
+    let name = config.draft_model.trim();
+    if name.is_empty() {
+        return Ok(None);
+    }
+    let account = |path: PathBuf| {
+        let account = library.account(&path)?;
+        let bytes = draft_bytes(&account, context, config.kv_cache, config.batch);
+        Ok((path, bytes))
+    };
+    let found = library.resolve(name).and_then(account);
+    found.map(Some).map_err(|error| {
+        Error {
+            message: format!("the draft model: {}", error.message),
+            ..error
+        }
+        .hint("choose another `draft_model` for the tier, or none")
+    })
+}
+
+/// Adds what was found and the model also runs without, if there is room for it.
+fn with(
     plan: LoadPlan,
+    what: LineKind,
     found: Option<(PathBuf, u64)>,
     machine: &Machine,
 ) -> (LoadPlan, Option<PathBuf>) {
     let Some((path, bytes)) = found else {
         return (plan, None);
     };
-    let Some(with) = plan.with_projector(bytes, &machine.budget()) else {
+    let Some(with) = plan.with(what, bytes, &machine.budget()) else {
         tracing::warn!(
             "{} is left out: with it the model would exceed the budget",
             path.display()

@@ -50,6 +50,10 @@ pub struct LoadSpec {
     pub batch: u32,
     /// How many of the last layers the GPU may have; `None`: the whole model, if there is a GPU.
     pub gpu_layers: Option<u32>,
+    /// Guess tokens by what followed the same words before.
+    pub lookup: bool,
+    /// A smaller model that guesses tokens, in place of that.
+    pub draft_model: Option<PathBuf>,
     pub plan: LoadPlan,
 }
 
@@ -72,6 +76,8 @@ pub struct TierSpec {
     pub batch: u32,
     /// Most layers that the GPU may have; `None`: as many as fit.
     pub gpu_layers: Option<u32>,
+    pub lookup: bool,
+    pub draft_model: Option<ModelId>,
 }
 
 /// What [`Supervisor::start`] needs.

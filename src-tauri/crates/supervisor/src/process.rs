@@ -131,6 +131,15 @@ impl Launch {
         if spec.batch != MICRO_BATCH {
             command.args(["--batch", &spec.batch.to_string()]);
         }
+        match &spec.draft_model {
+            Some(path) => {
+                command.arg("--draft-model").arg(path);
+            }
+            None if spec.lookup => {
+                command.arg("--lookup");
+            }
+            None => {}
+        }
         if let Some(layers) = spec.gpu_layers {
             command.args(["--gpu-layers", &layers.to_string()]);
         }
@@ -398,6 +407,8 @@ mod tests {
             threads: 0,
             batch: MICRO_BATCH,
             gpu_layers: None,
+            lookup: false,
+            draft_model: None,
             plan: LoadPlan {
                 placement: Placement::Resident,
                 lines: Vec::new(),
@@ -434,6 +445,12 @@ mod tests {
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
         assert_eq!(behind(|spec| spec.threads = 3), "--threads 3");
         assert_eq!(behind(|spec| spec.batch = 64), "--batch 64");
+        assert_eq!(behind(|spec| spec.lookup = true), "--lookup");
+        let guesses = |spec: &mut LoadSpec| {
+            spec.lookup = true;
+            spec.draft_model = Some("/models/small.gguf".into());
+        };
+        assert_eq!(behind(guesses), "--draft-model /models/small.gguf");
         let projector = |spec: &mut LoadSpec| spec.projector = Some("/models/mmproj.gguf".into());
         assert_eq!(behind(projector), "--projector /models/mmproj.gguf");
         assert_eq!(behind(|spec| spec.gpu_layers = Some(0)), "--gpu-layers 0");

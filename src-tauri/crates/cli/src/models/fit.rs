@@ -114,6 +114,7 @@ fn name(line: LineKind) -> &'static str {
         LineKind::KvCache => "KV cache",
         LineKind::ComputeBuffers => "Compute buffers",
         LineKind::Checkpoints => "Context checkpoints",
+        LineKind::DraftModel => "Draft model",
         LineKind::Projector => "Media projector",
         LineKind::Embedder => "Slot for an embedding model",
         LineKind::App => "Tierbar's windows",

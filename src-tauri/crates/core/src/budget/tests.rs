@@ -47,19 +47,26 @@ fn the_estimate_of_the_compute_buffers_is_an_upper_one() {
 }
 
 #[test]
-fn a_projector_is_added_where_there_is_room_for_it() {
+fn what_a_model_runs_without_is_added_where_there_is_room_for_it() {
     let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
-    let plan = plan_load(&accounts::smollm2_135m(), 4096, KvCache::F16, &budget).unwrap();
+    let plan = plan_load(
+        &accounts::smollm2_135m(),
+        4096,
+        KvCache::F16,
+        MICRO_BATCH,
+        &budget,
+    )
+    .unwrap();
     let room = budget.total_bytes - plan.total_bytes();
-    let with = plan.with_projector(room, &budget).unwrap();
+    let with = plan.with(LineKind::Projector, room, &budget).unwrap();
     assert_eq!(with.total_bytes(), budget.total_bytes);
     assert_eq!(with.bytes(LineKind::Projector), room);
-    assert_eq!(plan.with_projector(room + 1, &budget), None);
+    assert_eq!(plan.with(LineKind::Projector, room + 1, &budget), None);
     let paged = LoadPlan {
         placement: Placement::Mmap,
         ..plan
     };
-    assert_eq!(paged.with_projector(1, &budget), None);
+    assert_eq!(paged.with(LineKind::Projector, 1, &budget), None);
 }
 
 #[test]

@@ -82,9 +82,12 @@ fn check(config: &Config) -> Result<(), Problem> {
             threads,
             batch,
             gpu_layers: _,
+            lookup: _,
+            draft_model,
         } = tier;
         let at = |key| at(&["tiers", id.as_str(), key]);
         path(model).map_err(at("model"))?;
+        path(draft_model).map_err(at("draft_model"))?;
         if !TierConfig::CONTEXT.contains(context) {
             let (least, most) = (TierConfig::CONTEXT.start(), TierConfig::CONTEXT.end());
             return Err(at("context")(format!(

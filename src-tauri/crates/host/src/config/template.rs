@@ -47,6 +47,8 @@ max_loaded = "auto"
 #   threads   CPU threads; 0 chooses
 #   batch     tokens that are evaluated at once, 512 if not given; `tierbar tune` finds what is fastest
 #   gpu_layers  most layers that the GPU may hold; as many as fit if not given
+#   lookup    true: guess tokens by what followed the same words before; it rests where that does not pay
+#   draft_model  a smaller model of the same family that guesses tokens, named as `model` is
 
 # Triage, classification, routing.
 [tiers.fast]
