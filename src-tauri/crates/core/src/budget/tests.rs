@@ -49,7 +49,14 @@ fn the_estimate_of_the_compute_buffers_is_an_upper_one() {
 #[test]
 fn a_projector_is_added_where_there_is_room_for_it() {
     let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
-    let plan = plan_load(&accounts::smollm2_135m(), 4096, KvCache::F16, &budget).unwrap();
+    let plan = plan_load(
+        &accounts::smollm2_135m(),
+        4096,
+        KvCache::F16,
+        MICRO_BATCH,
+        &budget,
+    )
+    .unwrap();
     let room = budget.total_bytes - plan.total_bytes();
     let with = plan.with_projector(room, &budget).unwrap();
     assert_eq!(with.total_bytes(), budget.total_bytes);
