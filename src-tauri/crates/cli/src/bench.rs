@@ -1,7 +1,7 @@
 //! `tierbar bench`: how fast a tier reads and writes.
 
 use crate::{
-    measure::{self, Wish, bytes, milliseconds, rate, table},
+    measure::{self, Wish, again, bytes, milliseconds, rate, table},
     output,
 };
 use serde_json::json;
@@ -106,12 +106,7 @@ fn text(report: &BenchReport) -> String {
         "Medians of {} runs; ± is half of how far they lie apart.\n",
         report.runs
     );
-    if report.disturbed > 0 {
-        text += &format!(
-            "{} runs were made again, because the tier answered others beside them.\n",
-            report.disturbed
-        );
-    }
+    text += &again(report.disturbed);
     text
 }
 
@@ -141,11 +136,11 @@ mod tests {
             text(&report),
             "fast: m, a context of 2048 tokens, usual threads, batch 512, f16 (3 computing)\n\
              2026-11-21T20:00:00Z with Tierbar 0.1.0\n\n\
-             depth  reading 512, tok/s  writing 64, tok/s  first token\n    0           420 ±5 %          41.2 ±1 %      1219 ms\n\n\
+             depth  reading 512, tok/s  writing 64, tok/s  first token\n    0            420 ±5 %          41.2 ±1 %      1219 ms\n\n\
              Depth 4096 was not measured: needs a context of 4672 tokens, and the tier has 2048.\n\
              Memory: weights 100 MiB mapped and 0 MiB beside, KV cache 45 MiB, compute buffers 20 MiB; the process –, loaded in 250 ms.\n\
              Medians of 3 runs; ± is half of how far they lie apart.\n\
-             1 runs were made again, because the tier answered others beside them.\n"
+             One run was made again: the tier answered others beside it.\n"
         );
     }
 }

@@ -140,6 +140,15 @@ pub(crate) fn bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".to_owned(), gib)
 }
 
+/// What others cost a measurement, as a line of its own.
+pub(crate) fn again(disturbed: u32) -> String {
+    match disturbed {
+        0 => String::new(),
+        1 => "One run was made again: the tier answered others beside it.\n".to_owned(),
+        runs => format!("{runs} runs were made again: the tier answered others beside them.\n"),
+    }
+}
+
 /// Rows of cells under a heading, each column as wide as it has to be. The columns named by `right` hold numbers.
 pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);

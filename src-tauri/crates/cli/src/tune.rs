@@ -1,7 +1,7 @@
 //! `tierbar tune`: the settings that a tier is fastest with.
 
 use crate::{
-    measure::{self, Wish, bytes, milliseconds, table},
+    measure::{self, Wish, again, bytes, milliseconds, table},
     output,
 };
 use serde_json::json;
@@ -98,12 +98,7 @@ fn text(report: &TuneReport) -> String {
         "A request reads {} tokens behind {} others and writes {}; medians of {} runs, read and write in tok/s.\n",
         report.prompt_tokens, report.depth, report.answer_tokens, report.runs
     );
-    if report.disturbed > 0 {
-        text += &format!(
-            "{} runs were made again, because the tier answered others beside them.\n",
-            report.disturbed
-        );
-    }
+    text += &again(report.disturbed);
     text + &report.summary + "\n"
 }
 

@@ -240,6 +240,7 @@ describe('tuning a tier', () => {
     expect(network.sent('PATCH', '/tierbar/v1/config')).toEqual([]);
     await fireEvent.click(button('fast-keep'));
     await screen.findByTestId('settings-tier-fast-in-use');
+    expect(screen.getByTestId<HTMLDetailsElement>('settings-tier-fast-tuned').open).toBe(true);
     const patches = network.sent('PATCH', '/tierbar/v1/config').map((sent) => sent.body);
     expect(patches).toEqual([{ tiers: { fast: { threads: 4 } } }]);
     expect(screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads').value).toBe('4');
@@ -252,8 +253,16 @@ describe('tuning a tier', () => {
       after: { ...FASTER, kv_cache: 'q8_0' },
     };
     await open();
-    await screen.findByText('The tier has other settings now: tune it again.');
+    await screen.findByText('The tier has another model or other settings now: tune it again.');
     expect(screen.queryByTestId('settings-tier-fast-keep')).toBeNull();
+  });
+
+  it('offers nothing that was found with another model, and tells its speed as none', async () => {
+    kept = { bench: { ...BENCH, model: 'gemma' }, tune: { ...TUNE, model: 'gemma' } };
+    await open();
+    await screen.findByText('The tier has another model or other settings now: tune it again.');
+    expect(screen.queryByTestId('settings-tier-fast-keep')).toBeNull();
+    expect(screen.queryByText(/^Reads [\d.]+ tok/)).toBeNull();
   });
 
   it('says so if nothing is better', async () => {
