@@ -18,7 +18,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 const MOST_INPUTS: usize = 2048;
 /// Of an answer: some 50 MB of text.
 const MOST_FLOATS: usize = 4 << 20;
-/// Of one request in the engine's queue, where others wait too.
+/// Of one request in the queue of a model that makes nothing else.
 const AT_ONCE: usize = 16;
 
 #[derive(Deserialize)]
@@ -175,9 +175,11 @@ async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f
         left: 0,
     };
     let mut vectors = vec![Vec::new(); prompts.len()];
+    // One that makes text too has few slots, and conversations in them.
+    let at_once = if engine.only_embeds { AT_ONCE } else { 1 };
     let mut rest = prompts.into_iter().enumerate().peekable();
     loop {
-        while running.left < AT_ONCE
+        while running.left < at_once
             && let Some((index, prompt)) = rest.peek()
         {
             match engine.queue_input(prompt.clone(), *index, &running.cancel, &events) {
