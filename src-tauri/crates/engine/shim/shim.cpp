@@ -20,6 +20,9 @@
 #include <string>
 #include <vector>
 
+// Of llama.cpp's src/llama-model.h, whose other contents are of no concern here.
+const std::vector<std::pair<std::string, ggml_tensor *>> & llama_internal_get_tensor_map(const llama_model * model);
+
 namespace {
 
 char * copy(const std::string & text) {
@@ -465,17 +468,25 @@ bool tierbar_constraint_accept(constraint * made, llama_token token, char ** err
     });
 }
 
-// What the context and its model hold, in bytes. A mapped weight is file-backed: its buffer type is named so.
+// What the context and its model hold, in bytes. Weights are counted tensor by tensor: a buffer over the mapping spans all
+// of the file, those that were copied out of it too.
 void tierbar_memory_breakdown(const llama_context * ctx, tierbar_memory * out) {
     *out = {};
     try {
-        for (const auto & [type, bytes] : llama_get_memory_breakdown(ctx)) {
-            const bool mapped = std::strstr(ggml_backend_buft_name(type), "Mapped") != nullptr;
+        for (const auto & [name, tensor] : llama_internal_get_tensor_map(llama_get_model(ctx))) {
+            if (tensor->buffer == nullptr) {
+                continue;
+            }
+            // A mapped weight is file-backed: its buffer is named so.
+            const bool mapped = std::strstr(ggml_backend_buffer_name(tensor->buffer), "Mapped") != nullptr;
             // A layout of the CPU's own is not `host` to ggml, but lies in the process all the same.
-            const ggml_backend_dev_t device = ggml_backend_buft_get_device(type);
+            const auto type = ggml_backend_buffer_get_type(tensor->buffer);
+            const auto device = ggml_backend_buft_get_device(type);
             const bool host = device == nullptr || ggml_backend_dev_type(device) == GGML_BACKEND_DEVICE_TYPE_CPU;
             (mapped ? out->weights_mapped : host ? out->weights : out->weights_device) +=
-                bytes.model;
+                ggml_backend_buffer_get_alloc_size(tensor->buffer, tensor);
+        }
+        for (const auto & [type, bytes] : llama_get_memory_breakdown(ctx)) {
             out->kv += bytes.context;
             out->compute += bytes.compute;
         }

@@ -19,7 +19,7 @@ use crate::{
 use serde::Serialize;
 use shares::{Pace, shares};
 use slots::Slots;
-use speculation::Gain;
+use speculation::{Effort, Gain};
 use std::{
     collections::VecDeque,
     path::PathBuf,
@@ -57,8 +57,8 @@ pub(crate) struct Job {
 #[derive(Debug)]
 pub(crate) enum Goal {
     Answer(Box<Answering>),
-    /// To have it in the cache.
-    Hold,
+    /// To have it in the cache, from a file and not by evaluating it.
+    Load,
     /// To have its state written to a file.
     Save(Draft),
     /// There is no prompt: what was used last is written to a file.
@@ -83,13 +83,11 @@ pub(crate) struct Answering {
     pub(crate) log_probabilities: Option<usize>,
 }
 
-/// A state in a file.
+/// A state in a file that has been found whole.
 #[derive(Debug, Clone)]
 pub(crate) struct SavedState {
     pub(crate) path: PathBuf,
     pub(crate) tokens: Arc<[Token]>,
-    /// It has been found whole.
-    pub(crate) checked: bool,
 }
 
 #[derive(Debug)]
@@ -293,6 +291,8 @@ struct Share {
     last: bool,
     /// Guessed tokens that are evaluated behind them, each with a row of its own.
     draft: Vec<Token>,
+    /// What guessing them has taken.
+    effort: Effort,
 }
 
 impl Batching<'_> {
@@ -400,11 +400,18 @@ impl Batching<'_> {
             let held = self.slots.held(slot);
             task.seated(held, began);
             let is_held = held == task.tokens.len();
+            let is_load = matches!(task.job.goal, Goal::Load);
             self.running.push(Running { slot, task });
-            if is_held {
-                let ended = (self.running.len() - 1, Ok(Next::Held));
-                self.end(vec![ended]);
-            }
+            let end = match (is_held, is_load) {
+                (true, _) => Ok(Next::Held),
+                (false, false) => continue,
+                (false, true) => Err(Error::new(
+                    Code::Corrupt,
+                    "the saved context could not be restored",
+                )
+                .hint("delete it, and save it again")),
+            };
+            self.end(vec![(self.running.len() - 1, end)]);
         }
     }
 
@@ -492,10 +499,14 @@ impl Batching<'_> {
                 mark,
                 last,
                 draft: Vec::new(),
+                effort: Effort::None,
             });
         }
-        if let [share] = &mut *filled {
-            share.draft = self.draft(share.at);
+        if let [share] = &mut *filled
+            && share.last
+            && share.tokens == 1
+        {
+            (share.draft, share.effort) = self.draft(share.at);
             let running = &self.running[share.at];
             let behind = self.slots.held(running.slot) + share.tokens;
             let draft = &share.draft;
@@ -506,21 +517,23 @@ impl Batching<'_> {
     }
 
     /// Guesses what follows the only stream's last token.
-    fn draft(&mut self, at: usize) -> Vec<Token> {
+    fn draft(&mut self, at: usize) -> (Vec<Token>, Effort) {
+        let nothing = (Vec::new(), Effort::None);
         let Running { slot, task } = &self.running[at];
         let Some(drafter) = &mut self.drafter else {
-            return Vec::new();
+            return nothing;
         };
         // What a model cannot take back must not be evaluated, and what stands for an image is not to be guessed from.
         if task.is_reading() || task.has_media() || self.model.is_recurrent() || !self.gain.pays() {
-            return Vec::new();
+            return nothing;
         }
         let total = self.slots.held(*slot) + 2;
         let most = (speculation::MOST as usize)
+            .min(self.slots.batch() - 1)
             .min(self.slots.capacity().saturating_sub(total))
             .min(task.left().saturating_sub(1));
         if most == 0 || !self.slots.has_room(most + 1) {
-            return Vec::new();
+            return nothing;
         }
         drafter.draft(&task.tokens, most)
     }
@@ -528,21 +541,19 @@ impl Batching<'_> {
     /// Learns from a step of one stream whether guessing pays.
     fn judge(&mut self, shares: &[Share], given: usize, took: Duration) {
         let [share] = shares else { return };
-        if self.drafter.is_none() || share.tokens > 1 {
+        if self.drafter.is_none() || share.tokens > 1 || !share.last {
             return;
         }
-        if share.draft.is_empty() {
-            self.gain.plain(took);
-            return;
+        match share.effort {
+            Effort::None => self.gain.plain(took),
+            // What has to be read once is no part of what a guess costs.
+            Effort::Reading => {}
+            Effort::Guessing => {
+                self.gain.drafted(given, took);
+                let rests = &self.generations.drafting_rests;
+                rests.store(self.gain.rests(), Ordering::Relaxed);
+            }
         }
-        self.gain.drafted(given, took);
-        let resting = self.gain.rests();
-        let of = self.generations;
-        of.drafting_rests.store(resting, Ordering::Relaxed);
-        of.drafted
-            .fetch_add(share.draft.len() as u64, Ordering::Relaxed);
-        of.accepted
-            .fetch_add(given.saturating_sub(1) as u64, Ordering::Relaxed);
     }
 
     /// Whether the next evaluation gives embeddings. Then every token of it is an output, for which there is only room where
@@ -614,7 +625,11 @@ impl Batching<'_> {
                 }
             }
             if !share.draft.is_empty() {
-                task.drafted(share.draft.len(), given - 1);
+                let (guessed, right) = (share.draft.len(), given - 1);
+                task.drafted(guessed, right);
+                let of = self.generations;
+                of.drafted.fetch_add(guessed as u64, Ordering::Relaxed);
+                of.accepted.fetch_add(right as u64, Ordering::Relaxed);
                 // The guesses that were wrong are taken back.
                 self.slots.recover(*slot);
             }

@@ -22,7 +22,7 @@ pub(crate) use backend::{Backend, take_error};
 pub(crate) use batch::Batch;
 pub(crate) use chat::{ChatTemplate, Prompt};
 pub(crate) use constraint::schema_grammar;
-pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Sequence};
+pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Sequence, Threadpool};
 pub(crate) use draft::DraftModel;
 pub(crate) use model::{Model, Pooling, Weights};
 pub(crate) use parser::{AnswerParser, Message, ToolCall};

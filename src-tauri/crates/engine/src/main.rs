@@ -12,11 +12,13 @@ mod request;
 mod saves;
 mod serve;
 mod text;
+mod trial;
 
 use clap::Parser;
 use generate::{Drafter, Generations, MOST_DRAFTED};
 use llama::{
-    Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector, Weights,
+    Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector,
+    Threadpool, Weights,
 };
 use pause::Pause;
 use saves::Saves;
@@ -100,6 +102,9 @@ struct Args {
     /// How many of the last layers to place on the GPU, and nothing besides [default: the whole model, if there is a GPU]
     #[arg(long)]
     gpu_layers: Option<u32>,
+    /// Only see whether the projector can be loaded
+    #[arg(long, hide = true, requires = "projector")]
+    try_projector: bool,
     /// Keep all weights that the CPU reads in the file's mapping: none in a faster layout, which would be a copy in memory
     #[arg(long)]
     mapped: bool,
@@ -110,6 +115,9 @@ fn main() -> ExitCode {
     // Before there are threads, which take over what they are begun with.
     platform::give_way(args.nice);
     end_with_parent(args.socket.clone());
+    if let (true, Some(projector)) = (args.try_projector, &args.projector) {
+        return trial::run(&args, projector);
+    }
     match serve(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -171,9 +179,15 @@ fn serve(args: &Args) -> Result<(), Error> {
         threads,
         gpu_takes_over: args.gpu_layers.is_none(),
     };
-    let context = Context::new(Arc::clone(&model), params)?;
+    let context = Context::new(Arc::clone(&model), params, None)?;
     let drafter = match &args.draft_model {
-        Some(path) => Some(draft_model(path, weights, params, &model)?),
+        Some(path) => Some(draft_model(
+            path,
+            weights,
+            params,
+            &model,
+            context.threadpool(),
+        )?),
         None => args.lookup.then_some(Drafter::Lookup),
     };
     let given = args
@@ -248,6 +262,7 @@ fn draft_model(
     weights: Weights,
     params: ContextParams,
     large: &Model,
+    pool: Arc<Threadpool>,
 ) -> Result<Drafter, Error> {
     tierbar_gguf::read(path)?;
     let small = Arc::new(Model::load(path, weights, &|_| ())?);
@@ -256,9 +271,8 @@ fn draft_model(
         outputs: 1,
         ..params
     };
-    let context = Context::new(Arc::clone(&small), params)?;
-    let model = DraftModel::new(context, &small, large)?;
-    Ok(Drafter::Model(Box::new(model)))
+    let context = Context::new(Arc::clone(&small), params, Some(pool))?;
+    Ok(DraftModel::new(context, &small, large)?.into())
 }
 
 /// A projector that cannot be used does not keep the model from answering text; who sends an image hears why.
@@ -269,9 +283,10 @@ fn media_reader(args: &Args, model: &Arc<Model>, threads: u16) -> Result<media::
         tierbar_gguf::projector(path)?;
         let fingerprint = fingerprint([path.as_path()])
             .map_err(|error| internal("the projector could not be read", &error))?;
+        trial::try_projector(args, path)?;
         let gpu = args.gpu_layers != Some(0);
         let projector = Projector::load(path, Arc::clone(model), threads, gpu)?;
-        Ok(media::Reader::new(projector, fingerprint))
+        Ok(media::Reader::new(projector, fingerprint, args.batch))
     };
     let loaded = load();
     if let Err(error) = &loaded {
@@ -311,7 +326,8 @@ fn saves(
         engine: env!("TIERBAR_LLAMA_CPP").to_owned(),
     };
     let contexts = Contexts::new(folder.to_owned());
-    Ok(Arc::new(Saves::new(contexts, key, ModelId(id.to_owned()))))
+    let id = ModelId(id.to_owned());
+    Ok(Arc::new(Saves::new(contexts, key, id, model.forgets())))
 }
 
 /// llama.cpp pads a context's cells by itself, but not its batches, which then were smaller than what the cells take.

@@ -14,7 +14,7 @@ use std::{
     collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, PoisonError},
 };
-use tierbar_core::{Code, Error, budget::MICRO_BATCH};
+use tierbar_core::{Code, Error};
 
 /// Of one request.
 const MOST_MEDIA: usize = 16;
@@ -27,6 +27,8 @@ pub(crate) struct Reader {
     projector: Projector,
     /// Of the projector's file: another one makes other rows of the same image.
     fingerprint: String,
+    /// Rows of one evaluation, at most.
+    batch: usize,
     /// One request's images are unpacked at a time: they take hundreds of megabytes.
     unpacking: Mutex<()>,
     kept: Mutex<Kept>,
@@ -51,10 +53,11 @@ pub(crate) enum Sent {
 }
 
 impl Reader {
-    pub(crate) fn new(projector: Projector, fingerprint: String) -> Self {
+    pub(crate) fn new(projector: Projector, fingerprint: String, batch: u32) -> Self {
         Self {
             projector,
             fingerprint,
+            batch: batch as usize,
             unpacking: Mutex::default(),
             kept: Mutex::default(),
         }
@@ -90,7 +93,7 @@ impl Reader {
             match chunk {
                 Chunk::Text(text) => tokens.extend_from_slice(text),
                 Chunk::Medium(chunk) => {
-                    check_size(&chunk)?;
+                    check_size(&chunk, self.batch)?;
                     let nth = counts.entry(chunk.id.clone()).or_insert(0);
                     let key = (chunk.id.clone(), *nth);
                     *nth += 1;
@@ -175,8 +178,7 @@ impl Kept {
 }
 
 /// Rows that see each other are evaluated at once.
-fn check_size(chunk: &MediumChunk<'_>) -> Result<(), Error> {
-    let most = MICRO_BATCH as usize;
+fn check_size(chunk: &MediumChunk<'_>, most: usize) -> Result<(), Error> {
     if chunk.whole && chunk.rows > most {
         return Err(bad(format!(
             "an image takes {} positions of this model at once, and {most} are the most",

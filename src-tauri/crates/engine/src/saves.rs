@@ -2,7 +2,10 @@
 
 use crate::{generate::SavedState, llama::Token};
 use std::{
+    cmp::Reverse,
     collections::HashMap,
+    os::unix::fs::MetadataExt,
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::SystemTime,
 };
@@ -14,6 +17,8 @@ pub(crate) struct Saves {
     contexts: Contexts,
     key: Key,
     model: ModelId,
+    /// Of a state that has more than the prompt nothing can be used: the model cannot go back in it.
+    whole_only: bool,
     /// Of those with our key.
     known: Mutex<Known>,
 }
@@ -28,18 +33,28 @@ struct Known {
 
 #[derive(Debug)]
 struct State {
-    /// When it was saved and how large it is: what tells it from another of the same name.
-    stamp: (u64, u64),
+    stamp: Stamp,
     tokens: Arc<[Token]>,
+    /// Whether the file is whole; `None` while nobody has looked.
+    whole: Option<bool>,
+}
+
+/// What tells a file from another one of the same name: inode, seconds and nanoseconds of its last change.
+type Stamp = (u64, i64, i64);
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let file = std::fs::metadata(path).ok()?;
+    Some((file.ino(), file.mtime(), file.mtime_nsec()))
 }
 
 impl Saves {
     /// `model` is the name that is told; the key is what counts.
-    pub(crate) fn new(contexts: Contexts, key: Key, model: ModelId) -> Self {
+    pub(crate) fn new(contexts: Contexts, key: Key, model: ModelId, whole_only: bool) -> Self {
         Self {
             contexts,
             key,
             model,
+            whole_only,
             known: Mutex::default(),
         }
     }
@@ -58,30 +73,56 @@ impl Saves {
         }
         let shared = |tokens: &[Token]| {
             let same = tokens.iter().zip(prompt);
-            same.take_while(|(saved, asked)| saved == asked).count()
+            let shared = same.take_while(|(saved, asked)| saved == asked).count();
+            if shared < tokens.len() && self.whole_only {
+                0
+            } else {
+                shared
+            }
         };
-        let states = known.states.iter();
-        let (shared, name, tokens) = states
-            .map(|(name, State { tokens, .. })| (shared(tokens), name, tokens))
-            .max_by_key(|(shared, _, tokens)| (*shared, std::cmp::Reverse(tokens.len())))?;
-        (shared > 0).then(|| SavedState {
-            path: self.contexts.path(name),
-            tokens: Arc::clone(tokens),
-            checked: false,
-        })
+        loop {
+            let states = known
+                .states
+                .iter_mut()
+                .filter(|(_, state)| state.whole != Some(false));
+            let (shared, name, state) = states
+                .map(|(name, state)| (shared(&state.tokens), name, state))
+                .max_by_key(|(shared, _, state)| (*shared, Reverse(state.tokens.len())))?;
+            if shared == 0 {
+                return None;
+            }
+            // Its bytes are read once, not by each request.
+            let whole = state
+                .whole
+                .unwrap_or_else(|| self.contexts.check(name).is_ok());
+            state.whole = Some(whole);
+            if whole {
+                return Some(SavedState {
+                    path: self.contexts.path(name),
+                    tokens: Arc::clone(&state.tokens),
+                });
+            }
+            tracing::warn!("the saved context \"{name}\" is damaged");
+        }
     }
 
     fn look(&self, known: &mut Known) {
         let mut before = std::mem::take(&mut known.states);
         let ours = self.contexts.list().unwrap_or_default();
         for saved in ours.into_iter().filter(|saved| saved.key == self.key) {
-            let stamp = (saved.created, saved.bytes);
+            let Some(stamp) = stamp(&self.contexts.path(&saved.name)) else {
+                continue;
+            };
             let kept = before
                 .remove(&saved.name)
                 .filter(|state| state.stamp == stamp);
             let read = || {
                 let tokens = self.contexts.tokens(&saved.name).ok()?.into();
-                Some(State { stamp, tokens })
+                Some(State {
+                    stamp,
+                    tokens,
+                    whole: None,
+                })
             };
             if let Some(state) = kept.or_else(read) {
                 known.states.insert(saved.name, state);
@@ -95,7 +136,13 @@ impl Saves {
 
     /// Gives a written state its name.
     pub(crate) fn seal(&self, draft: Draft, tokens: usize, bytes: u64) -> Result<Saved, Error> {
-        draft.seal(self.model.clone(), tokens, self.key.clone(), bytes)
+        let saved = draft.seal(self.model.clone(), tokens, self.key.clone(), bytes);
+        // Two renames within a tick of the clock leave the folder with one time.
+        self.known
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .seen = None;
+        saved
     }
 
     /// The context of this name, to be loaded here.
@@ -110,12 +157,7 @@ impl Saves {
         self.contexts.check(name)?;
         let tokens = self.contexts.tokens(name)?.into();
         let path = self.contexts.path(name);
-        let state = SavedState {
-            path,
-            tokens,
-            checked: true,
-        };
-        Ok((saved, state))
+        Ok((saved, SavedState { path, tokens }))
     }
 
     fn mismatch(&self, saved: &Saved, difference: Difference) -> Error {

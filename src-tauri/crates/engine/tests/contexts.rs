@@ -271,3 +271,54 @@ async fn a_worker_without_a_folder_says_so() {
         assert!(hint.contains("--contexts"), "{refused}");
     }
 }
+
+#[tokio::test]
+async fn a_context_longer_than_the_tiers_is_refused_with_the_numbers_and_never_half_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let contexts = folder.path().to_str().unwrap();
+    let long = numbers(200);
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let save = json!({"name": "long", "prompt": format!("Alpha {long}")});
+    let (status, saved) = first.post(SAVE, &save).await;
+    assert_eq!(status, 200, "{saved}");
+    drop(first);
+    let arguments = ["--context", "512", "--contexts", contexts];
+    let second = Worker::start(&model(SMOLLM), &arguments).await;
+    second.ready();
+    let (status, refused) = second.post(LOAD, &json!({"name": "long"})).await;
+    assert_eq!(status, 400, "{refused}");
+    assert_eq!(refused["error"]["code"], "context_exceeded");
+    assert_eq!(refused["error"]["context_tokens"], 512);
+    // A conversation that another slot could lend is not lost to a file that does not fit.
+    let short = format!("Alpha {}", &long[..300]);
+    let (_, before) = second.post(COMPLETE, &question(&short)).await;
+    let again = format!("{short} 77, 78,");
+    let (_, after) = second.post(COMPLETE, &question(&again)).await;
+    let fresh = json!({"prompt": again, "max_tokens": 12, "temperature": 0, "cache_prompt": false});
+    let (_, alone) = second.post(COMPLETE, &fresh).await;
+    assert!(
+        after["timings"]["cache_n"].as_u64().unwrap() > 50,
+        "{before} {after}"
+    );
+    assert_eq!(after["choices"][0]["text"], alone["choices"][0]["text"]);
+}
+
+#[tokio::test]
+async fn a_context_that_is_saved_again_at_once_is_found_as_it_is_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(SMOLLM, &folder, &[]).await;
+    let (first, second) = (format!("Alpha {}", list()), format!("Omega {}", list()));
+    for prompt in [&first, &second] {
+        let (status, _) = worker
+            .post(SAVE, &json!({"name": "n", "prompt": prompt}))
+            .await;
+        assert_eq!(status, 200);
+        let (_, answer) = worker.post(COMPLETE, &question(prompt)).await;
+        assert!(
+            answer["timings"]["cache_n"].as_u64().unwrap() > 100,
+            "{answer}"
+        );
+    }
+    let (_, loaded) = worker.post(LOAD, &json!({"name": "n"})).await;
+    assert_eq!(loaded["timings"]["prompt_n"], 0, "{loaded}");
+}

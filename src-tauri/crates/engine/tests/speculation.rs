@@ -103,3 +103,42 @@ async fn a_stop_and_a_limit_end_an_answer_within_a_guess() {
     assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
     assert_eq!(answer["choices"][0]["text"], " e ");
 }
+
+#[tokio::test]
+async fn answers_that_push_each_other_out_are_not_guessed_for_while_they_are_read_again() {
+    let arguments = ["--context", "512", "--slots", "2", "--lookup"];
+    let worker = Worker::start(&model(SMOLLM), &arguments).await;
+    worker.ready();
+    let request = |letter: &str| {
+        let prompt = format!("{letter} = 1, {letter} = 2, ").repeat(6);
+        json!({"prompt": prompt, "max_tokens": 300, "temperature": 0, "ignore_eos": true})
+    };
+    let (x, y) = (request("x"), request("y"));
+    let path = "/v1/completions";
+    let (first, second) = tokio::join!(worker.post(path, &x), worker.post(path, &y));
+    for (status, answer) in [first, second] {
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(answer["usage"]["completion_tokens"], 300);
+    }
+}
+
+#[tokio::test]
+async fn a_draft_model_that_loses_rests() {
+    let draft = model(SMOLLM);
+    let arguments = [
+        "--context",
+        "1024",
+        "--draft-model",
+        draft.to_str().unwrap(),
+    ];
+    let worker = Worker::start(&model(SMOLLM), &arguments).await;
+    worker.ready();
+    // A draft as large as the model, and chances that nobody can guess.
+    let request = json!({"prompt": "Once upon a time", "max_tokens": 200, "temperature": 2, "seed": 1, "ignore_eos": true});
+    let (status, answer) = worker.post("/v1/completions", &request).await;
+    assert_eq!(status, 200);
+    let drafted = answer["timings"]["draft_n"].as_u64().unwrap_or(0);
+    assert!(drafted < 400, "{answer}");
+    let generations = worker.get("/props").await["generations"].clone();
+    assert_eq!(generations["drafting_rests"], true, "{generations}");
+}

@@ -200,3 +200,21 @@ async fn a_client_that_leaves_frees_its_slot_and_the_others_go_on() {
     assert_eq!(props["generations"]["running"], 0, "{props}");
     assert_eq!(props["generations"]["cancelled"], 1, "{props}");
 }
+
+#[tokio::test]
+async fn a_second_conversation_with_the_same_header_leaves_the_first_ones_cache_alone() {
+    for name in [SMOLLM, GEMMA] {
+        let worker = Worker::start(&model(name), &["--context", "2048"]).await;
+        worker.ready();
+        let header = "You are a helpful assistant who answers in few words.";
+        let long = format!("{header} {}", "The sea is wide and blue. ".repeat(60));
+        let request = |prompt: &str| json!({"prompt": prompt, "max_tokens": 4, "temperature": 0});
+        let path = "/v1/completions";
+        worker.post(path, &request(&long)).await;
+        let other = format!("{header} What is the capital of France?");
+        worker.post(path, &request(&other)).await;
+        let (_, again) = worker.post(path, &request(&long)).await;
+        let read = again["timings"]["prompt_n"].as_u64().unwrap();
+        assert!(read <= 8, "{name}: {again}");
+    }
+}

@@ -3,7 +3,7 @@
 use super::{Batching, Running};
 use crate::llama::Decoded;
 use std::sync::Arc;
-use tierbar_core::{Code, Error, budget::MICRO_BATCH};
+use tierbar_core::{Code, Error};
 
 /// Rows that stand in a prompt where it has stand-ins for tokens.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Batching<'_> {
             self.slots.clear(slot);
             return;
         }
-        let room = MICRO_BATCH as usize;
+        let room = self.slots.batch();
         let count = if media.whole {
             media.count
         } else {

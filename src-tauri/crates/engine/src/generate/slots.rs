@@ -3,7 +3,7 @@
 use super::{SavedState, Written};
 use crate::llama::{Batch, Context, Decoded, Model, Sequence, Token};
 use std::{cmp::Reverse, sync::Arc};
-use tierbar_contexts::{Draft, is_whole};
+use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error, budget::CHECKPOINT_BYTES};
 
 /// Less of a shared beginning is not worth another conversation's cache: one part in so many of the prompt.
@@ -69,7 +69,7 @@ impl Slots {
         };
         Self {
             slots: (0..context.sequences()).map(|_| empty()).collect(),
-            forgets: model.is_recurrent() || model.sliding_window() > 0,
+            forgets: model.forgets(),
             context,
             uses: 0,
         }
@@ -112,38 +112,60 @@ impl Slots {
         let Wanted { tokens, reuse, .. } = *wanted;
         let usable = |at: usize| if reuse { self.usable(at, wanted) } else { 0 };
         let idle = (0..self.slots.len()).filter(|&at| !self.slots[at].busy);
+        // What one slot lends, an empty one takes over for nothing.
+        let lends = !self.forgets && idle.clone().any(|at| self.slots[at].held.is_empty());
         let rank = |at: usize| {
-            let usable = usable(at);
-            let worth = if usable * WORTH >= tokens.len() {
-                usable
-            } else {
+            let (usable, slot) = (usable(at), &self.slots[at]);
+            let held = slot.held.len();
+            let lost = held - usable.min(held);
+            let little = usable * WORTH < tokens.len() || usable * WORTH < held;
+            let worth = if little || (lost > 0 && lends) {
                 0
+            } else {
+                usable
             };
-            let slot = &self.slots[at];
             (worth, slot.held.is_empty(), Reverse(slot.used))
         };
         let chosen = idle.max_by_key(|&at| rank(at))?;
-        let own = usable(chosen);
-        let lender = (0..self.slots.len())
-            .filter(|&at| reuse && !self.forgets && at != chosen)
-            .map(|at| (self.usable(at, wanted), at))
-            .max()
-            .filter(|(shared, _)| *shared > own);
-        let live = lender.map_or(own, |(shared, _)| shared);
-        if self.restore(chosen, wanted, live) {
-            // All that can be had is there.
-        } else if let Some((shared, lender)) = lender {
-            self.clear(chosen);
-            self.context
-                .share(sequence(lender), sequence(chosen), shared);
-            self.slots[chosen].held = tokens[..shared].to_vec();
+        let live = self.lender(chosen, wanted).map_or(0, |(shared, _)| shared);
+        let live = live.max(if reuse {
+            self.usable(chosen, wanted)
         } else {
-            self.rewind(chosen, own);
+            0
+        });
+        if !self.restore(chosen, wanted, live) {
+            self.take_over(chosen, wanted);
         }
         self.uses += 1;
         let slot = &mut self.slots[chosen];
         (slot.busy, slot.used) = (true, self.uses);
         Some(chosen)
+    }
+
+    /// The other slot that holds most of the tokens, if they can be shared with it.
+    fn lender(&self, borrower: usize, wanted: &Wanted<'_>) -> Option<(usize, usize)> {
+        let others = (0..self.slots.len()).filter(|&at| at != borrower);
+        let lends = wanted.reuse && !self.forgets;
+        let shares = others.map(|at| (self.usable(at, wanted), at));
+        shares.max().filter(|(shared, _)| lends && *shared > 0)
+    }
+
+    /// Brings the slot to what it or another one holds of the tokens.
+    fn take_over(&mut self, chosen: usize, wanted: &Wanted<'_>) {
+        let own = if wanted.reuse {
+            self.usable(chosen, wanted)
+        } else {
+            0
+        };
+        match self.lender(chosen, wanted) {
+            Some((shared, lender)) if shared > own => {
+                self.clear(chosen);
+                self.context
+                    .share(sequence(lender), sequence(chosen), shared);
+                self.slots[chosen].held = wanted.tokens[..shared].to_vec();
+            }
+            _ => self.rewind(chosen, own),
+        }
     }
 
     /// The slot's work is done; what it holds stays for a prompt that begins so.
@@ -190,17 +212,20 @@ impl Slots {
         if shared < live + LEAST_RESTORED || (self.forgets && !whole) {
             return false;
         }
+        let busy = self.slots.iter().filter(|slot| slot.busy);
+        let kept: usize = busy.map(|slot| slot.held.len()).sum();
+        if kept + saved.tokens.len() > self.capacity() {
+            return false;
+        }
         self.clear(at);
         while !self.has_room(saved.tokens.len()) {
             if !self.evict() {
                 return false;
             }
         }
-        let whole = saved.checked || is_whole(&saved.path).unwrap_or(false);
-        if !whole
-            || !self
-                .context
-                .restore(sequence(at), &saved.path, &saved.tokens)
+        if !self
+            .context
+            .restore(sequence(at), &saved.path, &saved.tokens)
         {
             tracing::warn!("{} could not be restored", saved.path.display());
             self.clear(at);

@@ -4,11 +4,14 @@
 //! differs is taken back. It only decides how many tokens one evaluation gives, so it measures that, and rests where it
 //! loses.
 
+use super::shares::Pace;
 use crate::llama::{DraftModel, Token};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Tokens guessed at once, at most.
 pub(crate) const MOST: u32 = 8;
+/// What a draft model reads at a step, at most.
+const CATCH_UP: usize = 512;
 /// So many tokens must have stood in this order before, for what followed them to be a guess.
 const KEY: usize = 3;
 /// Steps that say how long one without a guess takes.
@@ -25,15 +28,57 @@ pub(crate) enum Drafter {
     /// What followed the last tokens when they stood in the text before (prompt lookup decoding).
     Lookup,
     /// A smaller model of the same vocabulary.
-    Model(Box<DraftModel>),
+    Model(Box<Paced>),
+}
+
+/// A draft model, and how fast it reads: the large one waits for it.
+#[derive(Debug)]
+pub(crate) struct Paced {
+    model: DraftModel,
+    pace: Pace,
+}
+
+impl From<DraftModel> for Drafter {
+    fn from(model: DraftModel) -> Self {
+        let pace = Pace::default();
+        Self::Model(Box::new(Paced { model, pace }))
+    }
+}
+
+/// What a step has spent on guessing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effort {
+    /// Nothing that counts.
+    None,
+    /// The draft model reads what it has not read yet.
+    Reading,
+    /// It guessed, if perhaps nothing that it was sure of.
+    Guessing,
 }
 
 impl Drafter {
     /// Guesses what follows the tokens; at most so many, or none.
-    pub(super) fn draft(&mut self, tokens: &[Token], most: usize) -> Vec<Token> {
+    pub(super) fn draft(&mut self, tokens: &[Token], most: usize) -> (Vec<Token>, Effort) {
         match self {
-            Self::Lookup => lookup(tokens, most),
-            Self::Model(model) => model.draft(tokens, most),
+            Self::Lookup => {
+                let found = lookup(tokens, most);
+                let effort = if found.is_empty() {
+                    Effort::None
+                } else {
+                    Effort::Guessing
+                };
+                (found, effort)
+            }
+            Self::Model(model) => {
+                let began = Instant::now();
+                let chunk = model.pace.chunk(CATCH_UP);
+                if model.model.is_behind(tokens) {
+                    let read = model.model.read_on(tokens, chunk);
+                    model.pace.observe(read, began.elapsed());
+                    return (Vec::new(), Effort::Reading);
+                }
+                (model.model.draft(tokens, most), Effort::Guessing)
+            }
         }
     }
 }

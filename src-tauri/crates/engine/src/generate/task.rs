@@ -135,7 +135,7 @@ impl Task {
 
     /// Where the state goes, if it is to be saved.
     pub(super) fn draft(&mut self) -> Option<Draft> {
-        match std::mem::replace(&mut self.job.goal, Goal::Hold) {
+        match std::mem::replace(&mut self.job.goal, Goal::Load) {
             Goal::Save(draft) => Some(draft),
             goal => {
                 self.job.goal = goal;

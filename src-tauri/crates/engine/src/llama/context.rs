@@ -79,7 +79,7 @@ pub(crate) enum Decoded {
 #[derive(Debug)]
 pub(crate) struct Context {
     raw: NonNull<sys::llama_context>,
-    threadpool: NonNull<sys::ggml_threadpool>,
+    threadpool: Arc<Threadpool>,
     /// What the abort callback reads, from the compute threads.
     interrupt: Arc<Interrupt>,
     sequences: Sequence,
@@ -91,7 +91,12 @@ pub(crate) struct Context {
 unsafe impl Send for Context {}
 
 impl Context {
-    pub(crate) fn new(model: Arc<Model>, params: ContextParams) -> Result<Self, Error> {
+    /// With threads of its own, or with another context's.
+    pub(crate) fn new(
+        model: Arc<Model>,
+        params: ContextParams,
+        pool: Option<Arc<Threadpool>>,
+    ) -> Result<Self, Error> {
         let interrupt = Arc::new(Interrupt::default());
         // SAFETY: a plain struct of defaults.
         let mut raw_params = unsafe { sys::llama_context_default_params() };
@@ -136,24 +141,20 @@ impl Context {
             )
             .hint("set a smaller context for this tier")
         })?;
-        // Without a pool ggml starts its threads anew for every graph.
-        // SAFETY: a plain struct of defaults, then a pool that the context uses until both are dropped.
-        let threadpool = unsafe {
-            let mut pool_params = sys::ggml_threadpool_params_default(i32::from(params.threads));
-            NonNull::new(sys::ggml_threadpool_new(&raw mut pool_params))
+        let threadpool = match pool {
+            Some(pool) => pool,
+            None => match Threadpool::new(params.threads) {
+                Ok(pool) => pool,
+                Err(error) => {
+                    // SAFETY: made above and used by nobody.
+                    unsafe { sys::llama_free(raw.as_ptr()) };
+                    return Err(error);
+                }
+            },
         };
-        let Some(threadpool) = threadpool else {
-            // SAFETY: made above and used by nobody.
-            unsafe { sys::llama_free(raw.as_ptr()) };
-            return Err(Error::new(
-                Code::TierFailed,
-                format!("{} threads could not be started", params.threads),
-            ));
-        };
-        // SAFETY: both are live; `drop` frees the context first.
-        unsafe {
-            sys::llama_attach_threadpool(raw.as_ptr(), threadpool.as_ptr(), threadpool.as_ptr())
-        };
+        let threads = threadpool.0.as_ptr();
+        // SAFETY: both are live; the context is freed before it lets the pool go.
+        unsafe { sys::llama_attach_threadpool(raw.as_ptr(), threads, threads) };
         Ok(Self {
             raw,
             threadpool,
@@ -162,6 +163,10 @@ impl Context {
             batch: raw_params.n_ubatch,
             model,
         })
+    }
+
+    pub(crate) fn threadpool(&self) -> Arc<Threadpool> {
+        Arc::clone(&self.threadpool)
     }
 
     pub(crate) fn interrupt(&self) -> Arc<Interrupt> {
@@ -251,6 +256,11 @@ impl Context {
             0 => Ok(Decoded::Done),
             1 => Ok(Decoded::NoRoom),
             2 => Ok(Decoded::Aborted),
+            // A GPU's queue that has failed once fails for ever; only a new process has another.
+            fatal if fatal < -1 => {
+                tracing::error!("llama.cpp's decode failed for good with status {fatal}");
+                crate::platform::exit_now(70)
+            }
             other => Err(Error::new(
                 Code::Internal,
                 format!("llama.cpp's decode failed with status {other}"),
@@ -464,11 +474,40 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
-        // SAFETY: freed once, the user of the pool before the pool.
-        unsafe {
-            sys::llama_free(self.raw.as_ptr());
-            sys::ggml_threadpool_free(self.threadpool.as_ptr());
-        }
+        // SAFETY: freed once, and before the pool, which the fields' drop lets go.
+        unsafe { sys::llama_free(self.raw.as_ptr()) }
+    }
+}
+
+/// Compute threads. Contexts that compute in turn share them: two sets would wait for work at each other's cost.
+#[derive(Debug)]
+pub(crate) struct Threadpool(NonNull<sys::ggml_threadpool>);
+
+// SAFETY: ggml's pool is bound to no thread; one context at a time gives it work.
+unsafe impl Send for Threadpool {}
+// SAFETY: as above.
+unsafe impl Sync for Threadpool {}
+
+impl Threadpool {
+    /// Without a pool ggml starts its threads anew for every graph.
+    fn new(threads: u16) -> Result<Arc<Self>, Error> {
+        // SAFETY: a plain struct of defaults.
+        let raw = unsafe {
+            let mut params = sys::ggml_threadpool_params_default(i32::from(threads));
+            sys::ggml_threadpool_new(&raw mut params)
+        };
+        let pool = NonNull::new(raw).map(|raw| Arc::new(Self(raw)));
+        pool.ok_or_else(|| {
+            let message = format!("{threads} threads could not be started");
+            Error::new(Code::TierFailed, message)
+        })
+    }
+}
+
+impl Drop for Threadpool {
+    fn drop(&mut self) {
+        // SAFETY: freed once, and used by no context any more.
+        unsafe { sys::ggml_threadpool_free(self.0.as_ptr()) }
     }
 }
 

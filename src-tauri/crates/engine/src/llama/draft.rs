@@ -4,8 +4,8 @@ use super::{Batch, Context, Decoded, Model, Token};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
-/// Read at a step of the large model, which waits for it.
-const CATCH_UP: usize = 128;
+/// So few tokens are read together with the guess.
+const AT_ONCE: usize = 16;
 /// A guess goes on while the small model is so sure of the next token.
 const SURE: f32 = 0.6;
 /// Of tokens that one vocabulary may have beyond the other, and of those at its start that may differ: paddings and
@@ -48,25 +48,25 @@ impl DraftModel {
         })
     }
 
-    /// Guesses what follows; nothing while it has not read all of the tokens.
+    /// Whether it has not read all of the tokens but the last, as it must have before it guesses.
+    pub(crate) fn is_behind(&mut self, tokens: &[Token]) -> bool {
+        self.go_back(tokens);
+        tokens.len() - self.held.len() > AT_ONCE
+    }
+
+    /// Reads at most so many of the tokens, and says how many.
+    pub(crate) fn read_on(&mut self, tokens: &[Token], most: usize) -> usize {
+        self.go_back(tokens);
+        let next = &tokens[self.held.len()..];
+        let next = &next[..next.len().min(most)];
+        let _not_wanted_yet = self.read(next);
+        next.len()
+    }
+
+    /// Guesses what follows.
     pub(crate) fn draft(&mut self, tokens: &[Token], most: usize) -> Vec<Token> {
-        let same = self.held.iter().zip(tokens);
-        let shared = same.take_while(|(held, token)| held == token).count();
-        // The last one is evaluated anew: its logits are wanted.
-        let keep = shared.min(tokens.len().saturating_sub(1));
-        if keep < self.held.len() {
-            if !self.context.truncate(0, keep) {
-                self.context.clear(0);
-                self.held.clear();
-            }
-            self.held.truncate(keep);
-        }
-        let behind = tokens.len() - self.held.len();
-        let next = &tokens[self.held.len()..][..behind.min(CATCH_UP)];
-        let mut guess = self.read(next);
-        if behind > CATCH_UP {
-            return Vec::new();
-        }
+        self.go_back(tokens);
+        let mut guess = self.read(&tokens[self.held.len()..]);
         let mut drafted = Vec::new();
         while let Some(token) = guess {
             drafted.push(token);
@@ -76,6 +76,20 @@ impl DraftModel {
             guess = self.read(&[token]);
         }
         drafted
+    }
+
+    /// Holds a beginning of the tokens afterwards, without the last: its logits are wanted.
+    fn go_back(&mut self, tokens: &[Token]) {
+        let same = self.held.iter().zip(tokens);
+        let shared = same.take_while(|(held, token)| held == token).count();
+        let keep = shared.min(tokens.len().saturating_sub(1));
+        if keep < self.held.len() {
+            if !self.context.truncate(0, keep) {
+                self.context.clear(0);
+                self.held.clear();
+            }
+            self.held.truncate(keep);
+        }
     }
 
     /// Reads more tokens, and answers what it is sure comes next.

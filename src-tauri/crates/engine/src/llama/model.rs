@@ -233,6 +233,11 @@ impl Model {
         }
     }
 
+    /// Whether it keeps only a part of its past.
+    pub(crate) fn forgets(&self) -> bool {
+        self.is_recurrent() || self.sliding_window() > 0
+    }
+
     /// Whether an evaluation can be broken off in its middle: the CPU's can, a GPU's runs to its end.
     pub(crate) fn is_interruptible(&self) -> bool {
         // SAFETY: answers a constant of the build and the machine.

@@ -12,7 +12,9 @@ pub(super) const LARGEST: usize = 16 << 20;
 /// Of a request. A phone's best photograph has 48 million.
 pub(super) const MOST_PIXELS: u64 = 50_000_000;
 /// Of decoding.
-const MOST_MEMORY: u64 = 512 << 20;
+const LARGEST_MP3: usize = 4 << 20;
+const WAV_RATES: std::ops::RangeInclusive<u32> = 4000..=192_000;
+const MOST_MEMORY: u64 = 256 << 20;
 
 /// Decodes an image of at most so many pixels, of which it takes its own. Not by the projector's library: a file can be made to unpack without end, which that does not bound.
 pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
@@ -61,8 +63,38 @@ pub(super) fn sound(projector: &Projector, file: &[u8]) -> Result<Medium, Error>
     if file.len() < 12 || !(wav || mp3) {
         return Err(bad("a sound is of no known kind").hint("send WAV or MP3 files"));
     }
+    check_length(file, wav)?;
     let medium = projector.sound(file, &identity(file));
     medium.ok_or_else(|| bad("a sound cannot be read: its file is cut or damaged"))
+}
+
+/// A file of a few bytes may say that it lasts for days: it is decoded whole, at the projector's rate.
+fn check_length(file: &[u8], wav: bool) -> Result<(), Error> {
+    if !wav {
+        // At the least rate that MP3 has these are 70 minutes.
+        return if file.len() <= LARGEST_MP3 {
+            Ok(())
+        } else {
+            let most = LARGEST_MP3 >> 20;
+            Err(bad(format!("an MP3 file is larger than {most} MiB"))
+                .hint("send it in shorter pieces"))
+        };
+    }
+    // `fmt ` is the first chunk of all that writers of WAV make; at its byte 4 is the rate.
+    let rate = file
+        .windows(4)
+        .take(4096)
+        .position(|bytes| bytes == b"fmt ")
+        .and_then(|at| file.get(at + 12..at + 16)?.try_into().ok())
+        .map(u32::from_le_bytes);
+    match rate {
+        Some(rate) if WAV_RATES.contains(&rate) => Ok(()),
+        Some(rate) => Err(bad(format!(
+            "a WAV file says that it has {rate} samples per second"
+        ))
+        .hint("send one of 8,000 to 48,000")),
+        None => Err(bad("a sound cannot be read: its file is cut or damaged")),
+    }
 }
 
 fn identity(file: &[u8]) -> String {

@@ -84,7 +84,8 @@ async fn load(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
     let saves = engine.saves()?;
     let (saved, state) = off_the_reactor(move || saves.named(&name)).await??;
     let tokens = state.tokens.to_vec();
-    let (_, timings) = run(&engine, tokens, Some(state), Goal::Hold).await?;
+    check_fits(tokens.len(), engine.context_tokens as usize)?;
+    let (_, timings) = run(&engine, tokens, Some(state), Goal::Load).await?;
     Ok(Json(told(&saved, timings)))
 }
 

@@ -16,8 +16,8 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// OpenAI's.
 const MOST_INPUTS: usize = 2048;
-/// Of an answer: some 50 MB of text.
-const MOST_FLOATS: usize = 4 << 20;
+/// Of an answer: some 45 MB of text.
+const MOST_FLOATS: usize = 2 << 20;
 /// Of one request in the queue of a model that makes nothing else.
 const AT_ONCE: usize = 16;
 
@@ -69,16 +69,20 @@ pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Jso
     let prompts = off_the_reactor(move || tokenizer.tokenize_inputs(prompts)).await??;
     let tokens: usize = prompts.iter().map(Vec::len).sum();
     let vectors = run(&engine, prompts).await?;
-    let data = (0..).zip(vectors).map(|(index, vector): (usize, _)| {
-        let embedding = match request.encoding_format {
-            Some(Encoding::Base64) => json!(base64_of(&vector)),
-            _ => json!(vector),
-        };
-        json!({"object": "embedding", "index": index, "embedding": embedding})
+    let format = request.encoding_format;
+    let data = off_the_reactor(move || {
+        let data = (0..).zip(vectors).map(|(index, vector): (usize, _)| {
+            let embedding = match format {
+                Some(Encoding::Base64) => json!(base64_of(&vector)),
+                _ => json!(vector),
+            };
+            json!({"object": "embedding", "index": index, "embedding": embedding})
+        });
+        data.collect::<Vec<_>>()
     });
     Ok(Json(json!({
         "object": "list",
-        "data": data.collect::<Vec<_>>(),
+        "data": data.await?,
         "model": engine.id,
         "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
     })))

@@ -43,11 +43,7 @@ const SAYINGS: &[(Cause, &[&str])] = &[
     ),
     (
         Cause::Unsupported,
-        &[
-            "unknown model architecture",
-            "unsupported model",
-            "not supported",
-        ],
+        &["unknown model architecture", "unsupported model"],
     ),
     (
         Cause::BadFile,
@@ -62,6 +58,9 @@ const SAYINGS: &[(Cause, &[&str])] = &[
     ),
 ];
 
+/// Lines before these speak of something else.
+const LAST: usize = 8;
+
 impl Cause {
     /// `words`: the last lines, the latest last.
     pub(crate) fn of(status: ExitStatus, words: &[String]) -> Self {
@@ -73,7 +72,11 @@ impl Cause {
         if ended(Signal::ILL) {
             return Self::WrongProcessor;
         }
-        let said = words.iter().rev().map(|line| line.to_ascii_lowercase());
+        let said = words
+            .iter()
+            .rev()
+            .take(LAST)
+            .map(|line| line.to_ascii_lowercase());
         let mut told = said.filter_map(|line| {
             let says = |sayings: &&[&str]| sayings.iter().any(|saying| line.contains(saying));
             let mut known = SAYINGS.iter();

@@ -39,7 +39,8 @@ pub(crate) async fn shake(
     socket: &Path,
     loading: impl Fn(u8),
 ) -> Result<Ready, Unready> {
-    let end = Instant::now() + silence * SILENCES;
+    let mut end = Instant::now() + silence * SILENCES;
+    let mut loaded = 0;
     let ready = loop {
         let line = next_line(&mut stdout);
         tokio::pin!(line);
@@ -52,7 +53,14 @@ pub(crate) async fn shake(
             }
         };
         match parse(&line, pid)? {
-            Said::Loading(percent) => loading(percent.min(100)),
+            Said::Loading(percent) => {
+                // A slow disk is no reason to give a load up while it gets on.
+                if percent > loaded {
+                    end = Instant::now() + silence * SILENCES;
+                    loaded = percent;
+                }
+                loading(percent.min(100));
+            }
             Said::Ready(ready) => break ready,
         }
     };

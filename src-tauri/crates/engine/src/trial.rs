@@ -1,0 +1,91 @@
+//! A projector is loaded in a process of its own first: llama.cpp asserts what it expects of one, and a file that breaks
+//! that must not take the model along, which answers text without it.
+
+use crate::{
+    Args,
+    llama::{Backend, Model, Projector, Weights},
+};
+use std::{
+    io::Read,
+    path::Path,
+    process::{Command, ExitCode, Stdio},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tierbar_core::{Code, Error};
+
+/// Longer than any disk takes.
+const DEADLINE: Duration = Duration::from_secs(300);
+const PERIOD: Duration = Duration::from_millis(10);
+
+/// The trial itself, in the process that [`try_projector`] starts.
+pub(crate) fn run(args: &Args, projector: &Path) -> ExitCode {
+    let tried = || -> Result<(), Error> {
+        let _backend = Backend::init().map_err(|error| Error::new(Code::Internal, error))?;
+        let weights = Weights {
+            gpu_layers: Some(0),
+            mapped: true,
+        };
+        let model = Arc::new(Model::load(&args.model, weights, &|_| ())?);
+        Projector::load(projector, model, 1, false).map(drop)
+    };
+    match tried() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{}", error.message);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// # Errors
+/// `ModelInvalid` with the trial's last line if the projector cannot be loaded.
+pub(crate) fn try_projector(args: &Args, projector: &Path) -> Result<(), Error> {
+    let invalid = |why: &str| {
+        let path = projector.display();
+        Error::new(
+            Code::ModelInvalid,
+            format!("the projector {path} could not be loaded: {why}"),
+        )
+        .hint("the file may be damaged, or belong to another model: download it again")
+    };
+    let program = std::env::current_exe().map_err(|error| invalid(&error.to_string()))?;
+    let child = Command::new(program)
+        .arg("--model")
+        .arg(&args.model)
+        .arg("--projector")
+        .arg(projector)
+        .args(["--try-projector", "--socket", "none"])
+        // It ends with us: its stdin does.
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.map_err(|error| invalid(&error.to_string()))?;
+    let stderr = child.stderr.take();
+    let said = std::thread::spawn(move || {
+        let mut said = Vec::new();
+        if let Some(mut stderr) = stderr {
+            let _broken = stderr.read_to_end(&mut said);
+        }
+        String::from_utf8_lossy(&said).into_owned()
+    });
+    let end = Instant::now() + DEADLINE;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < end => std::thread::sleep(PERIOD),
+            _ => {
+                let _gone = child.kill().and_then(|()| child.wait());
+                return Err(invalid("it takes too long"));
+            }
+        }
+    };
+    let said = said.join().unwrap_or_default();
+    if status.success() {
+        return Ok(());
+    }
+    let last = said.lines().rfind(|line| !line.trim().is_empty());
+    let last = last.unwrap_or("llama.cpp broke off without a word");
+    Err(invalid(last.trim()))
+}
