@@ -1,7 +1,7 @@
 // What a call into llama.cpp's C++ may take. Its Jinja interpreter, its parsers and its grammars have no bound of their own:
 // a template may loop, a grammar may explode, and both may recurse until the stack ends.
 //
-// All of them allocate with each step, so that `operator new`, which a program may replace, is where a call is watched: one
+// Nearly all of them allocate with each step, so that `operator new`, which a program may replace, is where a call is watched: one
 // that has had enough computing, memory or stack gets an exception from it, and unwinds.
 #pragma once
 

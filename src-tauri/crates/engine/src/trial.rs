@@ -9,14 +9,13 @@ use std::{
     io::Read,
     path::Path,
     process::{Command, ExitCode, Stdio},
-    sync::Arc,
-    time::{Duration, Instant},
+    sync::{Arc, mpsc::channel},
+    time::Duration,
 };
 use tierbar_core::{Code, Error};
 
 /// Longer than any disk takes.
 const DEADLINE: Duration = Duration::from_secs(300);
-const PERIOD: Duration = Duration::from_millis(10);
 
 /// The trial itself, in the process that [`try_projector`] starts.
 pub(crate) fn run(args: &Args, projector: &Path) -> ExitCode {
@@ -63,25 +62,20 @@ pub(crate) fn try_projector(args: &Args, projector: &Path) -> Result<(), Error> 
         .spawn();
     let mut child = child.map_err(|error| invalid(&error.to_string()))?;
     let stderr = child.stderr.take();
-    let said = std::thread::spawn(move || {
+    let (ended, said) = channel();
+    std::thread::spawn(move || {
         let mut said = Vec::new();
         if let Some(mut stderr) = stderr {
             let _broken = stderr.read_to_end(&mut said);
         }
-        String::from_utf8_lossy(&said).into_owned()
+        let _given_up = ended.send(String::from_utf8_lossy(&said).into_owned());
     });
-    let end = Instant::now() + DEADLINE;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < end => std::thread::sleep(PERIOD),
-            _ => {
-                let _gone = child.kill().and_then(|()| child.wait());
-                return Err(invalid("it takes too long"));
-            }
-        }
+    // What it says ends when it does.
+    let Ok(said) = said.recv_timeout(DEADLINE) else {
+        let _gone = child.kill().and_then(|()| child.wait());
+        return Err(invalid("it takes too long"));
     };
-    let said = said.join().unwrap_or_default();
+    let status = child.wait().map_err(|error| invalid(&error.to_string()))?;
     if status.success() {
         return Ok(());
     }

@@ -254,3 +254,32 @@ async fn json_nested_without_end_is_refused_wherever_it_comes() {
     refused(&worker, "/v1/chat/completions", &request, "").await;
     goes_on(&worker).await;
 }
+
+/// Comparing tuples of tuples takes no memory, and for ever.
+#[tokio::test]
+async fn a_template_that_nothing_bounds_ends_the_worker_with_a_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("endless.jinja");
+    let doubled = "{% set ns = namespace(x=1) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}";
+    std::fs::write(&path, format!("{doubled}{{% set d = {{ns.x: 1}} %}}")).unwrap();
+    let mut worker = tokio::process::Command::new(support::WORKER)
+        .arg("--model")
+        .arg(model(SMOLLM))
+        .arg("--socket")
+        .arg(folder.path().join("w.sock"))
+        .arg("--chat-template")
+        .arg(&path)
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    // It lives as long as this.
+    let _stdin = worker.stdin.take();
+    let ended = tokio::time::timeout(support::HANG, worker.wait_with_output()).await;
+    let ended = ended.unwrap().unwrap();
+    assert_eq!(ended.status.code(), Some(70));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(said.contains("computes without end"), "{said}");
+}

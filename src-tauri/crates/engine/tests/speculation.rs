@@ -29,8 +29,11 @@ fn texts(answers: &[Value]) -> Vec<&Value> {
 fn prompts(name: &str) -> Vec<(String, Value)> {
     let recorded = recorded(name);
     let recorded = recorded["completions"].as_object().unwrap();
+    let mut recorded: Vec<_> = recorded.iter().collect();
+    recorded.sort_by_key(|(prompt, _)| prompt.len());
     recorded
-        .iter()
+        .into_iter()
+        .take(12)
         .map(|(prompt, expected)| (prompt.clone(), expected["tokens"].clone()))
         .collect()
 }

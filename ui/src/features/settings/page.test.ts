@@ -60,7 +60,15 @@ function answer({ method, path, body }: Sent): Response | null {
       if (tier === null) delete config.tiers[id];
       else
         config.tiers[id] = {
-          ...(config.tiers[id] ?? { model: '', context: 4096, kv_cache: 'f16', threads: 0, batch: 512, lookup: false, draft_model: '' }),
+          ...(config.tiers[id] ?? {
+            model: '',
+            context: 4096,
+            kv_cache: 'f16',
+            threads: 0,
+            batch: 512,
+            lookup: false,
+            draft_model: '',
+          }),
           ...tier,
         };
     }
@@ -81,7 +89,17 @@ beforeEach(() => {
     downloads: { rate_limit: 0, at_once: 1 },
     allowed_origins: [],
     policy: { max_loaded: 'auto' },
-    tiers: { fast: { model: 'smol.gguf', context: 4096, kv_cache: 'f16', threads: 0, batch: 512, lookup: false, draft_model: '' } },
+    tiers: {
+      fast: {
+        model: 'smol.gguf',
+        context: 4096,
+        kv_cache: 'f16',
+        threads: 0,
+        batch: 512,
+        lookup: false,
+        draft_model: '',
+      },
+    },
   };
 });
 afterEach(() => {

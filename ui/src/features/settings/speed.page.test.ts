@@ -128,7 +128,14 @@ beforeEach(() => {
   kept = { bench: null, tune: null };
   measurements = [];
   refuse = null;
-  const seat = { context: 4096, kv_cache: 'f16' as const, threads: 0, batch: 512, lookup: false, draft_model: '' };
+  const seat = {
+    context: 4096,
+    kv_cache: 'f16' as const,
+    threads: 0,
+    batch: 512,
+    lookup: false,
+    draft_model: '',
+  };
   config = {
     listen: '127.0.0.1:11435',
     models_dir: '',
