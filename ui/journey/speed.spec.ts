@@ -30,7 +30,7 @@ test('a tier is measured, tuned and called off in its settings, and its file sta
   await tier('bench').locator('summary').click();
   await expect(tier('bench')).toContainText('Needs a context of 4132 tokens, and the tier has 2048.');
 
-  await small(page, 'tune', { depth: 0, threads: [], batch: [64] });
+  await small(page, 'tune', { depth: 0, threads: [], batch: [64], gpu_layers: [] });
   await tier('tune').click();
   await expect(tier('tuned')).toBeVisible({ timeout: 2 * END_MS });
   const open = tier('tuned').getByRole('row');
