@@ -15,7 +15,7 @@ use std::{
     path::{Path, PathBuf},
 };
 use tempfile::TempPath;
-use tierbar_core::{Code, Error, ModelId};
+use tierbar_core::{Code, Error, ModelId, volume};
 
 const MAGIC: [u8; 8] = *b"TIERCTX1";
 const FOOTER: u64 = 16;
@@ -24,8 +24,6 @@ const LONGEST_ABOUT: u32 = 64 << 10;
 /// llama.cpp's `LLAMA_STATE_SEQ_MAGIC`, "ggsq".
 const STATE_MAGIC: u32 = 0x6767_7371;
 const DRAFT: &str = ".draft-";
-/// Left free for everything else on the volume; of a small one, a twentieth.
-const MARGIN: u64 = 1 << 30;
 
 /// A state on its way to a name.
 #[derive(Debug)]
@@ -55,11 +53,10 @@ impl Draft {
     /// # Errors
     /// [`Code::Storage`] with both figures if so many bytes do not fit on its volume, with a margin left.
     pub fn check_room(&self, bytes: u64) -> Result<(), Error> {
-        let volume = rustix::fs::statvfs(self.path())
+        let stat = rustix::fs::statvfs(self.path())
             .map_err(|error| storage("cannot look at", self.path(), &error.into()))?;
-        let block = volume.f_frsize;
-        let (free, size) = (volume.f_bavail * block, volume.f_blocks * block);
-        let margin = MARGIN.min(size / 20);
+        let (free, size) = (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize);
+        let margin = volume::margin(size);
         if free >= bytes.saturating_add(margin) {
             return Ok(());
         }

@@ -82,13 +82,13 @@ pub fn fingerprint<'a>(files: impl IntoIterator<Item = &'a Path>) -> io::Result<
     Ok(hex(&digest.finalize()))
 }
 
-/// SHA-256 of a text, in hex.
+/// SHA-256, in hex.
 #[must_use]
-pub fn text_hash(text: &str) -> String {
-    hex(&Sha256::digest(text.as_bytes()))
+pub fn hash(bytes: impl AsRef<[u8]>) -> String {
+    hex(&Sha256::digest(bytes))
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut hex, byte| {
         let _infallible = write!(hex, "{byte:02x}");

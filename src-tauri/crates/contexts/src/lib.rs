@@ -9,7 +9,7 @@ mod file;
 mod key;
 
 pub use file::{Draft, is_whole};
-pub use key::{Difference, Key, fingerprint, text_hash};
+pub use key::{Difference, Key, fingerprint, hash};
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -59,7 +59,7 @@ impl Contexts {
     #[must_use]
     pub fn path(&self, name: &str) -> PathBuf {
         // Any name can be a file's in this way, on any file system.
-        self.0.join(text_hash(name)).with_extension(ENDING)
+        self.0.join(hash(name)).with_extension(ENDING)
     }
 
     /// All of them, the newest first. A file that is none, or damaged at its end, is passed over.

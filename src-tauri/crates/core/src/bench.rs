@@ -229,7 +229,9 @@ impl BenchMemory {
     pub fn new(memory: Memory, footprint_bytes: Option<u64>) -> Self {
         Self {
             weights_mapped_bytes: memory.weights_mapped_bytes,
-            weights_bytes: memory.weights_bytes,
+            weights_bytes: memory
+                .weights_bytes
+                .saturating_add(memory.weights_device_bytes),
             kv_bytes: memory.kv_bytes,
             compute_bytes: memory.compute_bytes,
             footprint_bytes,

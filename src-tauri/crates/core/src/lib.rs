@@ -18,6 +18,7 @@ pub mod policy;
 pub mod status;
 pub mod tier;
 pub mod tune;
+pub mod volume;
 pub mod worker;
 
 pub use code::{Code, Error};

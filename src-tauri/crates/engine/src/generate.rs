@@ -1,6 +1,7 @@
 //! The engine's thread: it owns the context, and takes the generations that run forward together, step by step.
 
 mod embedding;
+mod job;
 mod media;
 mod shares;
 mod slots;
@@ -8,12 +9,15 @@ mod speculation;
 mod task;
 
 pub(crate) use embedding::run_pooled;
+pub(crate) use job::{
+    Answering, Event, FinishReason, Goal, Job, SavedState, Summary, Timings, Written, check_fits,
+};
 pub(crate) use media::Media;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
 pub(crate) use task::{Candidate, TokenReport};
 
 use crate::{
-    llama::{Batch, Context, Decoded, Interrupt, Model, Sampler, Token},
+    llama::{Batch, Context, Decoded, Interrupt, Model, Token},
     pause::Pause,
 };
 use serde::Serialize;
@@ -22,173 +26,15 @@ use slots::Slots;
 use speculation::{Effort, Gain};
 use std::{
     collections::VecDeque,
-    path::PathBuf,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
         mpsc,
     },
-    time::{Duration, Instant},
+    time::Instant,
 };
 use task::{Next, Task};
-use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error};
-use tokio::sync::mpsc::UnboundedSender;
-
-/// One thing to do with the context.
-#[derive(Debug)]
-pub(crate) struct Job {
-    pub(crate) prompt: Vec<Token>,
-    /// What its stand-ins stand for, in order.
-    pub(crate) media: Arc<[Media]>,
-    /// Reuse what the cache already holds of this prompt.
-    pub(crate) cache_prompt: bool,
-    /// A state on disk that holds more or less of this prompt.
-    pub(crate) saved: Option<SavedState>,
-    pub(crate) goal: Goal,
-    /// Set when the client has gone.
-    pub(crate) cancel: Arc<AtomicBool>,
-    /// Which of its request's answers this is.
-    pub(crate) index: usize,
-    pub(crate) events: UnboundedSender<(usize, Event)>,
-}
-
-/// What a prompt is evaluated for.
-#[derive(Debug)]
-pub(crate) enum Goal {
-    Answer(Box<Answering>),
-    /// To have it in the cache, from a file and not by evaluating it.
-    Load,
-    /// To have its state written to a file.
-    Save(Draft),
-    /// There is no prompt: what was used last is written to a file.
-    SaveLatest(Draft),
-    /// To have its embedding told.
-    Embed,
-}
-
-/// How an answer is made.
-#[derive(Debug)]
-pub(crate) struct Answering {
-    /// Made by whoever asks: reading a grammar would hold up those that run.
-    pub(crate) sampler: Sampler,
-    pub(crate) stops: Vec<String>,
-    /// Control tokens whose text belongs to the answer.
-    pub(crate) shown: Vec<Token>,
-    /// Tokens to generate at most; `None` for as many as the context holds.
-    pub(crate) max_tokens: Option<usize>,
-    /// Go on after an end-of-generation token.
-    pub(crate) ignore_eos: bool,
-    /// How many alternatives each token is told with, by probability; `None`: no probabilities.
-    pub(crate) log_probabilities: Option<usize>,
-}
-
-/// A state in a file that has been found whole.
-#[derive(Debug, Clone)]
-pub(crate) struct SavedState {
-    pub(crate) path: PathBuf,
-    pub(crate) tokens: Arc<[Token]>,
-}
-
-#[derive(Debug)]
-pub(crate) enum Event {
-    Text {
-        text: String,
-        reports: Vec<TokenReport>,
-    },
-    Done(Summary),
-    /// A state was written.
-    Saved(Written),
-    /// The embedding of a prompt, of length 1, and the end of its job.
-    Embedded(Vec<f32>),
-    Failed(Error),
-}
-
-/// A state in a file that has no name yet.
-#[derive(Debug)]
-pub(crate) struct Written {
-    pub(crate) draft: Draft,
-    pub(crate) tokens: usize,
-    pub(crate) bytes: u64,
-}
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Summary {
-    pub(crate) finish: FinishReason,
-    pub(crate) timings: Timings,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FinishReason {
-    Stop,
-    Length,
-}
-
-/// llama-server's `timings`, of the same names and units.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Timings {
-    /// Prompt tokens that the cache already held.
-    cache_n: usize,
-    /// Prompt tokens that were evaluated.
-    prompt_n: usize,
-    prompt_ms: f64,
-    prompt_per_token_ms: f64,
-    prompt_per_second: f64,
-    /// Tokens that were generated, an end token included.
-    pub(crate) predicted_n: usize,
-    predicted_ms: f64,
-    predicted_per_token_ms: f64,
-    predicted_per_second: f64,
-    #[serde(flatten)]
-    drafts: Option<Drafts>,
-}
-
-/// Guessed tokens of one generation.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(crate) struct Drafts {
-    draft_n: usize,
-    draft_n_accepted: usize,
-}
-
-impl Timings {
-    fn new(
-        cache_n: usize,
-        prompt_n: usize,
-        prompt: Duration,
-        predicted_n: usize,
-        predicted: Duration,
-    ) -> Self {
-        let (prompt_ms, predicted_ms) = (prompt.as_secs_f64() * 1e3, predicted.as_secs_f64() * 1e3);
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "token counts are far below 2^52"
-        )]
-        let rate = |tokens: usize, ms: f64| {
-            if ms > 0.0 {
-                tokens as f64 * 1e3 / ms
-            } else {
-                0.0
-            }
-        };
-        #[expect(
-            clippy::cast_precision_loss,
-            reason = "token counts are far below 2^52"
-        )]
-        let each = |tokens: usize, ms: f64| if tokens > 0 { ms / tokens as f64 } else { 0.0 };
-        Self {
-            cache_n,
-            prompt_n,
-            prompt_ms,
-            prompt_per_token_ms: each(prompt_n, prompt_ms),
-            prompt_per_second: rate(prompt_n, prompt_ms),
-            predicted_n,
-            predicted_ms,
-            predicted_per_token_ms: each(predicted_n, predicted_ms),
-            predicted_per_second: rate(predicted_n, predicted_ms),
-            drafts: None,
-        }
-    }
-}
 
 /// How many run, and how those before them ended. For `/props`.
 #[derive(Debug, Default, Serialize)]
@@ -207,8 +53,6 @@ pub(crate) struct Generations {
 
 /// Prompts are read at most this far before what is held is marked: a state that only the end has cannot be gone back to.
 const MARK_EVERY: usize = 2048;
-/// How often those are looked for that were cancelled while the engine stands still.
-const CANCEL_PERIOD: Duration = Duration::from_millis(20);
 /// A generation is not begun where it could not write so much beside those that run.
 const HEADROOM: usize = 64;
 
@@ -308,7 +152,7 @@ impl Batching<'_> {
         }
         if let Goal::SaveLatest(draft) = job.goal {
             let written = self.slots.save_latest(draft);
-            let event = written.map_or_else(Event::Failed, Event::Saved);
+            let event = written.map_or_else(Event::Failed, |written| Event::Saved(written, None));
             let _gone = job.events.send((job.index, event));
             return;
         }
@@ -318,14 +162,14 @@ impl Batching<'_> {
     /// One evaluation, and the tokens that it gives.
     fn step(&mut self) {
         self.interrupt.arm(self.is_interruptible());
-        while !self.pause.left().is_zero() {
-            self.pause.wait(CANCEL_PERIOD);
+        let pause = self.pause;
+        let wanted = || {
             self.drop_cancelled();
-            if self.is_idle() {
-                return;
-            }
+            !self.is_idle()
+        };
+        if !pause.stand(wanted) {
+            return;
         }
-        self.drop_cancelled();
         self.admit();
         self.make_room();
         self.count_running();
@@ -516,46 +360,6 @@ impl Batching<'_> {
         filled
     }
 
-    /// Guesses what follows the only stream's last token.
-    fn draft(&mut self, at: usize) -> (Vec<Token>, Effort) {
-        let nothing = (Vec::new(), Effort::None);
-        let Running { slot, task } = &self.running[at];
-        let Some(drafter) = &mut self.drafter else {
-            return nothing;
-        };
-        // What a model cannot take back must not be evaluated, and what stands for an image is not to be guessed from.
-        if task.is_reading() || task.has_media() || self.model.is_recurrent() || !self.gain.pays() {
-            return nothing;
-        }
-        let total = self.slots.held(*slot) + 2;
-        let most = (speculation::MOST as usize)
-            .min(self.slots.batch() - 1)
-            .min(self.slots.capacity().saturating_sub(total))
-            .min(task.left().saturating_sub(1));
-        if most == 0 || !self.slots.has_room(most + 1) {
-            return nothing;
-        }
-        drafter.draft(&task.tokens, most)
-    }
-
-    /// Learns from a step of one stream whether guessing pays.
-    fn judge(&mut self, shares: &[Share], given: usize, took: Duration) {
-        let [share] = shares else { return };
-        if self.drafter.is_none() || share.tokens > 1 || !share.last {
-            return;
-        }
-        match share.effort {
-            Effort::None => self.gain.plain(took),
-            // What has to be read once is no part of what a guess costs.
-            Effort::Reading => {}
-            Effort::Guessing => {
-                self.gain.drafted(given, took);
-                let rests = &self.generations.drafting_rests;
-                rests.store(self.gain.rests(), Ordering::Relaxed);
-            }
-        }
-    }
-
     /// Whether the next evaluation gives embeddings. Then every token of it is an output, for which there is only room where
     /// each generation has one: prompts are not read in it.
     fn is_embedding(&self, wants: &[usize]) -> bool {
@@ -690,22 +494,4 @@ impl Batching<'_> {
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
-}
-
-/// # Errors
-/// [`Code::ContextExceeded`] with both numbers: a prompt needs room for itself and for one token of an answer.
-pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
-    if prompt == 0 {
-        return Err(Error::new(Code::BadRequest, "the prompt is empty"));
-    }
-    if prompt < context {
-        return Ok(());
-    }
-    Err(Error::new(
-        Code::ContextExceeded,
-        format!("the prompt has {prompt} tokens and this tier's context holds {context}"),
-    )
-    .hint("shorten the prompt, or set a larger context for the tier")
-    .detail("prompt_tokens", prompt)
-    .detail("context_tokens", context))
 }

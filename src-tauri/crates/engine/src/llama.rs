@@ -31,3 +31,9 @@ pub(crate) use sampler::{Dry, LogProbability, Mirostat, Sampler, Sampling, log_p
 
 /// A token's number in the model's vocabulary.
 pub(crate) type Token = llama_cpp_sys_2::llama_token;
+
+/// How many tokens two texts begin with alike.
+pub(crate) fn common_prefix(one: &[Token], other: &[Token]) -> usize {
+    let pairs = one.iter().zip(other);
+    pairs.take_while(|(one, other)| one == other).count()
+}

@@ -31,7 +31,7 @@ use std::{
     process::ExitCode,
     sync::{Arc, mpsc},
 };
-use tierbar_contexts::{Contexts, Key, fingerprint, text_hash};
+use tierbar_contexts::{Contexts, Key, fingerprint, hash};
 use tierbar_core::{
     Code, Error, ModelId,
     budget::{MICRO_BATCH, SLOTS},
@@ -321,7 +321,7 @@ fn saves(
         .map_err(|error| internal("the model could not be read again", &error))?;
     let key = Key {
         model: fingerprint,
-        template: text_hash(template.unwrap_or(&model.chat_template())),
+        template: hash(template.unwrap_or(&model.chat_template())),
         kv_cache: args.kv_cache,
         engine: env!("TIERBAR_LLAMA_CPP").to_owned(),
     };

@@ -1,9 +1,12 @@
 //! The engine stands still for a while when the host asks it to: something else needs the machine now.
 
 use std::{
-    sync::{Condvar, Mutex, PoisonError},
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
+
+/// How often it is looked whether somebody still waits while the engine stands still.
+const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
@@ -14,22 +17,34 @@ pub(crate) struct Pause {
 impl Pause {
     /// From now on; for no time at all it ends.
     pub(crate) fn set(&self, length: Duration) {
-        let mut until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        *until = Some(Instant::now() + length);
+        *self.until() = Some(Instant::now() + length);
         self.changed.notify_all();
     }
 
     pub(crate) fn left(&self) -> Duration {
-        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        until.map_or(Duration::ZERO, |until| {
-            until.saturating_duration_since(Instant::now())
-        })
+        left(*self.until())
     }
 
-    /// Waits until the pause is over or changed, and not longer than that.
-    pub(crate) fn wait(&self, most: Duration) {
-        let most = most.min(self.left());
-        let until = self.until.lock().unwrap_or_else(PoisonError::into_inner);
-        let _woken = self.changed.wait_timeout(until, most);
+    /// Waits until there is no pause, or nobody to wait for. Answers whether there is somebody: what `wanted` said last.
+    pub(crate) fn stand(&self, mut wanted: impl FnMut() -> bool) -> bool {
+        while wanted() {
+            let until = self.until();
+            let left = left(*until);
+            if left.is_zero() {
+                return true;
+            }
+            let _woken = self.changed.wait_timeout(until, left.min(LOOK));
+        }
+        false
     }
+
+    fn until(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn left(until: Option<Instant>) -> Duration {
+    until.map_or(Duration::ZERO, |until| {
+        until.saturating_duration_since(Instant::now())
+    })
 }

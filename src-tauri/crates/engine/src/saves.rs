@@ -1,6 +1,9 @@
 //! The saved contexts that this model can go on from, by their tokens.
 
-use crate::{generate::SavedState, llama::Token};
+use crate::{
+    generate::SavedState,
+    llama::{Token, common_prefix},
+};
 use std::{
     cmp::Reverse,
     collections::HashMap,
@@ -72,8 +75,7 @@ impl Saves {
             known.seen = Some(changed);
         }
         let shared = |tokens: &[Token]| {
-            let same = tokens.iter().zip(prompt);
-            let shared = same.take_while(|(saved, asked)| saved == asked).count();
+            let shared = common_prefix(tokens, prompt);
             if shared < tokens.len() && self.whole_only {
                 0
             } else {

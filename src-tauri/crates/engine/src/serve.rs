@@ -33,7 +33,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{Code, Error, worker::Memory};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Of one request.
 const MOST_PROMPTS: usize = 64;
@@ -326,24 +326,21 @@ async fn start(
     for prompt in &wanted.prompts {
         check_fits(prompt.len(), engine.context_tokens as usize)?;
     }
-    let (events, receiver) = unbounded_channel();
-    let running = Running {
-        events: receiver,
-        cancel: Arc::new(AtomicBool::new(false)),
-        interrupt: Arc::clone(&engine.interrupt),
-        left: wanted.prompts.len() * answers,
-    };
+    let (asker, running) = Running::begin(engine, wanted.prompts.len() * answers);
     let prompt_tokens = wanted.prompts.iter().map(Vec::len).sum();
     let (kind, echoes) = (wanted.kind, wanted.echoes);
-    let cancel = Arc::clone(&running.cancel);
     let (ignore_eos, cache_prompt) = (options.ignore_eos(), options.cache_prompt());
     let queue = Arc::clone(engine);
     off_the_reactor(move || {
-        let each = wanted
-            .prompts
-            .iter()
-            .flat_map(|prompt| (0..answers).map(move |answer| (prompt, answer)));
-        for (index, (prompt, answer)) in each.enumerate() {
+        let saved = |prompt: &Vec<Token>| {
+            let saves = queue.saves.as_ref().filter(|_| cache_prompt)?;
+            saves.find(prompt)
+        };
+        let each = wanted.prompts.iter().flat_map(|prompt| {
+            let saved = saved(prompt);
+            (0..answers).map(move |answer| (prompt, saved.clone(), answer))
+        });
+        for (index, (prompt, saved, answer)) in each.enumerate() {
             let sampling = sampling.clone().of_answer(answer);
             let model = Arc::clone(&queue.model);
             let answering = Answering {
@@ -355,14 +352,10 @@ async fn start(
                 log_probabilities,
             };
             queue.queue(Job {
-                prompt: prompt.clone(),
                 media: Arc::clone(&wanted.media),
                 cache_prompt,
-                saved: queue.saves.as_ref().and_then(|saves| saves.find(prompt)),
-                goal: Goal::Answer(Box::new(answering)),
-                cancel: Arc::clone(&cancel),
-                index,
-                events: events.clone(),
+                saved,
+                ..asker.job(index, prompt.clone(), Goal::Answer(Box::new(answering)))
             })?;
         }
         Ok::<_, Error>(())
@@ -403,6 +396,29 @@ impl Engine {
     }
 }
 
+/// Makes a request's jobs.
+#[derive(Debug)]
+struct Asker {
+    events: UnboundedSender<(usize, Event)>,
+    cancel: Arc<AtomicBool>,
+}
+
+impl Asker {
+    /// Text alone, and nothing of it from the cache.
+    fn job(&self, index: usize, prompt: Vec<Token>, goal: Goal) -> Job {
+        Job {
+            prompt,
+            media: Arc::default(),
+            cache_prompt: false,
+            saved: None,
+            goal,
+            cancel: Arc::clone(&self.cancel),
+            index,
+            events: self.events.clone(),
+        }
+    }
+}
+
 /// The events of a request's jobs. Dropping it, as happens when the client goes away, ends them.
 #[derive(Debug)]
 struct Running {
@@ -414,6 +430,19 @@ struct Running {
 }
 
 impl Running {
+    /// Of so many jobs.
+    fn begin(engine: &Engine, left: usize) -> (Asker, Self) {
+        let (events, receiver) = unbounded_channel();
+        let cancel = Arc::new(AtomicBool::new(false));
+        let running = Self {
+            events: receiver,
+            cancel: Arc::clone(&cancel),
+            interrupt: Arc::clone(&engine.interrupt),
+            left,
+        };
+        (Asker { events, cancel }, running)
+    }
+
     /// The next event, and of which answer; `None` when all have ended.
     async fn next(&mut self) -> Option<(usize, Event)> {
         if self.left == 0 {
@@ -424,8 +453,8 @@ impl Running {
             (0, Event::Failed(Error::new(Code::WorkerCrashed, ended)))
         });
         match event {
-            Event::Text { .. } | Event::Saved(_) => {}
-            Event::Done(_) | Event::Embedded(_) => self.left -= 1,
+            Event::Text { .. } => {}
+            Event::Done(_) | Event::Embedded(_) | Event::Saved(..) => self.left -= 1,
             // One that fails takes the others along.
             Event::Failed(_) => self.left = 0,
         }

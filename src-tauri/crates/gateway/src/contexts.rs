@@ -1,7 +1,9 @@
 //! Saved contexts: listed and deleted here, where no model need be loaded; saved and loaded by the worker of their model.
 
 use crate::{
-    Gateway, body,
+    Gateway,
+    blocking::blocking,
+    body,
     error::Failure,
     openai::{relay, route},
 };
@@ -17,7 +19,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_contexts::{Contexts, Saved};
 use tierbar_core::{Code, Error, ModelId, status::TierStatus};
-use tokio::task::spawn_blocking;
 
 const SAVE: &str = "/v1/context/save";
 const LOAD: &str = "/v1/context/load";
@@ -94,9 +95,7 @@ async fn on_disk<T: Send + 'static>(
     work: impl FnOnce(&Contexts) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let contexts = gateway.contexts.clone();
-    spawn_blocking(move || work(&contexts))
-        .await
-        .unwrap_or_else(|ended| Err(Error::new(Code::Internal, ended.to_string())))
+    blocking("the saved contexts", move || work(&contexts)).await
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers.
 
 mod admin;
+mod blocking;
 mod body;
 mod contexts;
 mod error;

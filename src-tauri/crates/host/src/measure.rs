@@ -7,7 +7,7 @@ mod bench;
 mod tune;
 mod worker;
 
-use crate::{kept, models::Models, services::Shared};
+use crate::{kept, services::Shared};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc};
@@ -73,7 +73,6 @@ impl Measuring {
         T: Serialize + Send + Sync + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        known(&self.shared.models, &tier)?;
         let turn = self.turn(&tier)?;
         let (events, told) = unbounded_channel();
         let cancel = CancellationToken::new();
@@ -122,7 +121,6 @@ impl Measuring {
         kind: Kind,
         tier: TierId,
     ) -> Result<Option<T>, Error> {
-        known(&self.shared.models, &tier)?;
         let path = self.shared.folder.measured(kind.as_str(), &tier);
         let read = spawn_blocking(move || kept::read::<Option<T>>(&path)).await;
         Ok(read.ok().flatten())
@@ -162,26 +160,6 @@ async fn keep<T: Serialize + Send + 'static>(
         kept::write(&path, &report);
     })
     .await;
-}
-
-fn known(models: &Models, tier: &TierId) -> Result<(), Error> {
-    let config = models.config();
-    if config.tiers.contains_key(tier) {
-        return Ok(());
-    }
-    let names: Vec<_> = config
-        .tier_order()
-        .into_iter()
-        .map(TierId::as_str)
-        .collect();
-    let error = Error::new(
-        Code::TierUnknown,
-        format!("there is no tier named \"{tier}\""),
-    );
-    Err(match names.as_slice() {
-        [] => error.hint("add a tier to config.toml"),
-        names => error.hint(format!("the tiers are {}", names.join(", "))),
-    })
 }
 
 impl Measures for Measuring {

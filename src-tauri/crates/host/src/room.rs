@@ -1,11 +1,8 @@
 //! Whether a volume has room for a download.
 
 use std::path::Path;
-use tierbar_core::{Code, Error, budget::gib};
+use tierbar_core::{Code, Error, budget::gib, volume};
 
-/// Left free on the volume, for the system and for what else is being written; of small volumes a part.
-const MARGIN: u64 = 1 << 30;
-const MARGIN_SHARE: u64 = 20;
 /// Above this, a solid-state disk has few empty blocks to work with, and the paging of memory becomes slow.
 const FULL_PERCENT: u64 = 80;
 
@@ -44,7 +41,7 @@ impl Room {
     /// # Errors
     /// `Storage` with the figures if they do not fit beside the margin.
     pub(crate) fn take(self, folder: &Path, bytes: u64) -> Result<Option<String>, Error> {
-        let margin = MARGIN.min(self.size / MARGIN_SHARE);
+        let margin = volume::margin(self.size);
         let wanted = bytes.saturating_add(margin);
         if self.free < wanted {
             return Err(Error::new(

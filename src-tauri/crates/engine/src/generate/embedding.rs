@@ -1,6 +1,6 @@
 //! Embeddings: their length, and the engine's thread of a model that makes nothing else.
 
-use super::{CANCEL_PERIOD, Event, Generations, Goal, Job, count};
+use super::{Event, Generations, Goal, Job, count};
 use crate::{
     llama::{Batch, Context, Decoded, Interrupt, Model, Pooling, Sequence, Token},
     pause::Pause,
@@ -87,14 +87,14 @@ impl Embedder<'_> {
     /// Embeds the first of those that wait, and those behind it that fit beside it.
     fn step(&mut self) {
         self.interrupt.arm(self.interruptible);
-        while !self.pause.left().is_zero() {
-            self.pause.wait(CANCEL_PERIOD);
+        let pause = self.pause;
+        let wanted = || {
             self.drop_cancelled();
-            if self.waiting.is_empty() {
-                return;
-            }
+            !self.waiting.is_empty()
+        };
+        if !pause.stand(wanted) {
+            return;
         }
-        self.drop_cancelled();
         let mut taken = 0;
         let mut tokens = 0;
         for job in &self.waiting {
@@ -105,9 +105,6 @@ impl Embedder<'_> {
             taken += 1;
         }
         let taken: Vec<_> = self.waiting.drain(..taken).collect();
-        if taken.is_empty() {
-            return;
-        }
         set(&self.generations.running, taken.len());
         let vectors = self.embed(&taken);
         for (sequence, _) in (0..).zip(&taken) {

@@ -1,7 +1,7 @@
 //! The context's sequences: what each holds, and how much of it a new prompt can use.
 
 use super::{SavedState, Written};
-use crate::llama::{Batch, Context, Decoded, Model, Sequence, Token};
+use crate::llama::{Batch, Context, Decoded, Model, Sequence, Token, common_prefix};
 use std::{cmp::Reverse, sync::Arc};
 use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error, budget::CHECKPOINT_BYTES};
@@ -25,8 +25,10 @@ pub(super) struct Wanted<'a> {
 impl Wanted<'_> {
     /// How many of the tokens can be taken from these.
     fn shared(&self, held: &[Token]) -> usize {
-        let same = held.iter().zip(self.tokens);
-        let shared = same.take_while(|(held, asked)| held == asked).count();
+        if !self.reuse {
+            return 0;
+        }
+        let shared = common_prefix(held, self.tokens);
         shared.min(self.tokens.len().saturating_sub(self.answers.into()))
     }
 }
@@ -109,17 +111,14 @@ impl Slots {
     /// Takes an idle slot for the tokens. What it holds afterwards is a beginning of them, as long as can be, and without
     /// their last if that is wanted so.
     pub(super) fn seat(&mut self, wanted: &Wanted<'_>) -> Option<usize> {
-        let Wanted { tokens, reuse, .. } = *wanted;
-        let usable = |at: usize| if reuse { self.usable(at, wanted) } else { 0 };
         let idle = (0..self.slots.len()).filter(|&at| !self.slots[at].busy);
         // What one slot lends, an empty one takes over for nothing.
         let lends = !self.forgets && idle.clone().any(|at| self.slots[at].held.is_empty());
         let rank = |at: usize| {
-            let (usable, slot) = (usable(at), &self.slots[at]);
+            let (usable, slot) = (self.usable(at, wanted), &self.slots[at]);
             let held = slot.held.len();
-            let lost = held - usable.min(held);
-            let little = usable * WORTH < tokens.len() || usable * WORTH < held;
-            let worth = if little || (lost > 0 && lends) {
+            let little = usable * WORTH < wanted.tokens.len() || usable * WORTH < held;
+            let worth = if little || (usable < held && lends) {
                 0
             } else {
                 usable
@@ -127,13 +126,7 @@ impl Slots {
             (worth, slot.held.is_empty(), Reverse(slot.used))
         };
         let chosen = idle.max_by_key(|&at| rank(at))?;
-        let live = self.lender(chosen, wanted).map_or(0, |(shared, _)| shared);
-        let live = live.max(if reuse {
-            self.usable(chosen, wanted)
-        } else {
-            0
-        });
-        if !self.restore(chosen, wanted, live) {
+        if !self.restore(chosen, wanted) {
             self.take_over(chosen, wanted);
         }
         self.uses += 1;
@@ -142,30 +135,25 @@ impl Slots {
         Some(chosen)
     }
 
-    /// The other slot that holds most of the tokens, if they can be shared with it.
-    fn lender(&self, borrower: usize, wanted: &Wanted<'_>) -> Option<(usize, usize)> {
-        let others = (0..self.slots.len()).filter(|&at| at != borrower);
-        let lends = wanted.reuse && !self.forgets;
-        let shares = others.map(|at| (self.usable(at, wanted), at));
-        shares.max().filter(|(shared, _)| lends && *shared > 0)
+    /// How many of the tokens are in memory for the slot, and in which: its own, or one that lends them.
+    fn live(&self, slot: usize, wanted: &Wanted<'_>) -> (usize, usize) {
+        let all = (0..self.slots.len()).filter(|&at| at == slot || !self.forgets);
+        let most = all
+            .map(|at| (self.usable(at, wanted), at == slot, at))
+            .max();
+        most.map_or((0, slot), |(usable, _, at)| (usable, at))
     }
 
-    /// Brings the slot to what it or another one holds of the tokens.
-    fn take_over(&mut self, chosen: usize, wanted: &Wanted<'_>) {
-        let own = if wanted.reuse {
-            self.usable(chosen, wanted)
-        } else {
-            0
-        };
-        match self.lender(chosen, wanted) {
-            Some((shared, lender)) if shared > own => {
-                self.clear(chosen);
-                self.context
-                    .share(sequence(lender), sequence(chosen), shared);
-                self.slots[chosen].held = wanted.tokens[..shared].to_vec();
-            }
-            _ => self.rewind(chosen, own),
+    /// Brings the slot to what is in memory of the tokens.
+    fn take_over(&mut self, slot: usize, wanted: &Wanted<'_>) {
+        let (shared, lender) = self.live(slot, wanted);
+        if lender == slot {
+            self.rewind(slot, shared);
+            return;
         }
+        self.clear(slot);
+        self.context.share(sequence(lender), sequence(slot), shared);
+        self.slots[slot].held = wanted.tokens[..shared].to_vec();
     }
 
     /// The slot's work is done; what it holds stays for a prompt that begins so.
@@ -201,14 +189,15 @@ impl Slots {
         at_checkpoint.filter(|&at| at <= shared).max().unwrap_or(0)
     }
 
-    /// Fills the slot from a file, if that gives more than the `live` tokens that are in memory. A file that cannot be read
-    /// costs no more than the time: the prompt is evaluated then.
-    fn restore(&mut self, at: usize, wanted: &Wanted<'_>, live: usize) -> bool {
-        let Some(saved) = wanted.saved.filter(|_| wanted.reuse) else {
+    /// Fills the slot from a file, if that gives more than is in memory. A file that cannot be read costs no more than the
+    /// time: the prompt is evaluated then.
+    fn restore(&mut self, at: usize, wanted: &Wanted<'_>) -> bool {
+        let Some(saved) = wanted.saved else {
             return false;
         };
         let shared = wanted.shared(&saved.tokens);
         let whole = shared == saved.tokens.len();
+        let (live, _) = self.live(at, wanted);
         if shared < live + LEAST_RESTORED || (self.forgets && !whole) {
             return false;
         }

@@ -4,9 +4,12 @@
 //! differs is taken back. It only decides how many tokens one evaluation gives, so it measures that, and rests where it
 //! loses.
 
-use super::shares::Pace;
+use super::{Batching, Running, Share, shares::Pace};
 use crate::llama::{DraftModel, Token};
-use std::time::{Duration, Instant};
+use std::{
+    sync::atomic::Ordering,
+    time::{Duration, Instant},
+};
 
 /// Tokens guessed at once, at most.
 pub(crate) const MOST: u32 = 8;
@@ -174,6 +177,48 @@ impl Gain {
             self.next_rest = (self.next_rest * 2).min(LONGEST_REST);
         }
         (self.drafted_seconds, self.drafted_tokens, self.trials) = (0.0, 0, 0);
+    }
+}
+
+impl Batching<'_> {
+    /// Guesses what follows the only stream's last token.
+    pub(super) fn draft(&mut self, at: usize) -> (Vec<Token>, Effort) {
+        let nothing = (Vec::new(), Effort::None);
+        let Running { slot, task } = &self.running[at];
+        let Some(drafter) = &mut self.drafter else {
+            return nothing;
+        };
+        // What a model cannot take back must not be evaluated, and what stands for an image is not to be guessed from.
+        if task.is_reading() || task.has_media() || self.model.is_recurrent() || !self.gain.pays() {
+            return nothing;
+        }
+        let total = self.slots.held(*slot) + 2;
+        let most = (MOST as usize)
+            .min(self.slots.batch() - 1)
+            .min(self.slots.capacity().saturating_sub(total))
+            .min(task.left().saturating_sub(1));
+        if most == 0 || !self.slots.has_room(most + 1) {
+            return nothing;
+        }
+        drafter.draft(&task.tokens, most)
+    }
+
+    /// Learns from a step of one stream whether guessing pays.
+    pub(super) fn judge(&mut self, shares: &[Share], given: usize, took: Duration) {
+        let [share] = shares else { return };
+        if self.drafter.is_none() || share.tokens > 1 || !share.last {
+            return;
+        }
+        match share.effort {
+            Effort::None => self.gain.plain(took),
+            // What has to be read once is no part of what a guess costs.
+            Effort::Reading => {}
+            Effort::Guessing => {
+                self.gain.drafted(given, took);
+                let rests = &self.generations.drafting_rests;
+                rests.store(self.gain.rests(), Ordering::Relaxed);
+            }
+        }
     }
 }
 

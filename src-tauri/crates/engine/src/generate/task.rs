@@ -1,8 +1,8 @@
 //! One generation: its tokens so far, how it chooses the next, and what its client is told.
 
 use super::{
-    Answering, Drafts, Event, FinishReason, Goal, Job, Media, Summary, Timings, Written,
-    embedding::normalised, slots::Wanted,
+    Answering, Event, FinishReason, Goal, Job, Media, Summary, Timings, Written,
+    embedding::normalised, job::Drafts, slots::Wanted,
 };
 use crate::{
     llama::{LogProbability, Model, Token, log_probabilities},
@@ -52,6 +52,8 @@ pub(super) struct Task {
     pub(super) job: Job,
     /// The prompt and the answer so far: what a slot must hold before the next token is chosen.
     pub(super) tokens: Vec<Token>,
+    /// How many of them are the prompt's.
+    prompt: usize,
     model: Arc<Model>,
     text: TextStream,
     /// Of tokens whose text is still held back.
@@ -72,7 +74,8 @@ impl Task {
             _ => Vec::new(),
         };
         Self {
-            tokens: job.prompt.clone(),
+            prompt: job.prompt.len(),
+            tokens: std::mem::take(&mut job.prompt),
             text: TextStream::new(stops),
             job,
             model: Arc::clone(model),
@@ -259,22 +262,21 @@ impl Task {
         if !text.is_empty() || !reports.is_empty() {
             self.tell(Event::Text { text, reports });
         }
-        if let Some(written) = written {
-            self.tell(Event::Saved(written));
-        }
         let now = Instant::now();
         let started = self.started.unwrap_or(now);
         let prefilled = self.prefilled.unwrap_or(now);
-        let prompt = self.job.prompt.len();
         let mut timings = Timings::new(
             self.cached,
-            prompt - self.cached,
+            self.prompt - self.cached,
             prefilled - started,
             self.predicted,
             now - prefilled,
         );
         timings.drafts = self.drafts;
-        self.tell(Event::Done(Summary { finish, timings }));
+        self.tell(match written {
+            Some(written) => Event::Saved(written, Some(timings)),
+            None => Event::Done(Summary { finish, timings }),
+        });
     }
 
     pub(super) fn fail(self, error: Error) {

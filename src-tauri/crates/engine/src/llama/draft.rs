@@ -1,6 +1,6 @@
 //! A small model that guesses what a larger one of the same vocabulary will say.
 
-use super::{Batch, Context, Decoded, Model, Token};
+use super::{Batch, Context, Decoded, Model, Token, common_prefix};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
@@ -80,9 +80,7 @@ impl DraftModel {
 
     /// Holds a beginning of the tokens afterwards, without the last: its logits are wanted.
     fn go_back(&mut self, tokens: &[Token]) {
-        let same = self.held.iter().zip(tokens);
-        let shared = same.take_while(|(held, token)| held == token).count();
-        let keep = shared.min(tokens.len().saturating_sub(1));
+        let keep = common_prefix(&self.held, tokens).min(tokens.len().saturating_sub(1));
         if keep < self.held.len() {
             if !self.context.truncate(0, keep) {
                 self.context.clear(0);

@@ -7,6 +7,7 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr::{self, NonNull},
+    sync::OnceLock,
 };
 use tierbar_core::{Code, Error};
 
@@ -87,6 +88,7 @@ impl Pooling {
 pub(crate) struct Model {
     pub(super) raw: NonNull<sys::llama_model>,
     vocab: NonNull<sys::llama_vocab>,
+    ends: OnceLock<Vec<Token>>,
 }
 
 // SAFETY: llama.cpp only reads a loaded model; contexts that use it keep their own state.
@@ -150,7 +152,8 @@ impl Model {
         let vocab = unsafe { sys::llama_model_get_vocab(raw.as_ptr()) };
         let vocab =
             NonNull::new(vocab.cast_mut()).ok_or_else(|| invalid("it has no vocabulary".into()))?;
-        Ok(Self { raw, vocab })
+        let ends = OnceLock::new();
+        Ok(Self { raw, vocab, ends })
     }
 
     pub(super) fn vocab(&self) -> *const sys::llama_vocab {
@@ -279,10 +282,13 @@ impl Model {
     }
 
     /// Every token that ends a generation.
-    pub(crate) fn end_tokens(&self) -> Vec<Token> {
-        (0..Token::try_from(self.vocabulary()).unwrap_or(0))
-            .filter(|&token| self.is_end(token))
-            .collect()
+    pub(crate) fn end_tokens(&self) -> &[Token] {
+        // Some hundred thousand calls: not for each request that asks.
+        self.ends.get_or_init(|| {
+            (0..Token::try_from(self.vocabulary()).unwrap_or(0))
+                .filter(|&token| self.is_end(token))
+                .collect()
+        })
     }
 
     /// Tokens that the model must never choose.

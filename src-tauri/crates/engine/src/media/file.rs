@@ -3,8 +3,8 @@
 use super::bad;
 use crate::llama::{Medium, Projector};
 use image::{DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits};
-use sha2::{Digest, Sha256};
-use std::{fmt::Write, io::Cursor};
+use std::{io::Cursor, ops::RangeInclusive};
+use tierbar_contexts::hash;
 use tierbar_core::Error;
 
 /// In bytes; twenty megapixels of JPEG are half of it.
@@ -12,9 +12,9 @@ pub(super) const LARGEST: usize = 16 << 20;
 /// Of a request. A phone's best photograph has 48 million.
 pub(super) const MOST_PIXELS: u64 = 50_000_000;
 /// Of decoding.
-const LARGEST_MP3: usize = 4 << 20;
-const WAV_RATES: std::ops::RangeInclusive<u32> = 4000..=192_000;
 const MOST_MEMORY: u64 = 256 << 20;
+const LARGEST_MP3: usize = 4 << 20;
+const WAV_RATES: RangeInclusive<u32> = 4000..=192_000;
 
 /// Decodes an image of at most so many pixels, of which it takes its own. Not by the projector's library: a file can be made to unpack without end, which that does not bound.
 pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
@@ -52,7 +52,7 @@ pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
     decoded.apply_orientation(orientation);
     let decoded = decoded.into_rgb8();
     let (width, height) = decoded.dimensions();
-    Medium::picture(width, height, decoded.as_raw(), &identity(file))
+    Medium::picture(width, height, decoded.as_raw(), &hash(file))
         .ok_or_else(|| bad("an image has no pixels"))
 }
 
@@ -64,7 +64,7 @@ pub(super) fn sound(projector: &Projector, file: &[u8]) -> Result<Medium, Error>
         return Err(bad("a sound is of no known kind").hint("send WAV or MP3 files"));
     }
     check_length(file, wav)?;
-    let medium = projector.sound(file, &identity(file));
+    let medium = projector.sound(file, &hash(file));
     medium.ok_or_else(|| bad("a sound cannot be read: its file is cut or damaged"))
 }
 
@@ -95,13 +95,4 @@ fn check_length(file: &[u8], wav: bool) -> Result<(), Error> {
         .hint("send one of 8,000 to 48,000")),
         None => Err(bad("a sound cannot be read: its file is cut or damaged")),
     }
-}
-
-fn identity(file: &[u8]) -> String {
-    Sha256::digest(file)
-        .iter()
-        .fold(String::new(), |mut text, byte| {
-            let _always = write!(text, "{byte:02x}");
-            text
-        })
 }

@@ -94,7 +94,7 @@ impl Answer {
                     self.completion_tokens += summary.timings.predicted_n;
                     choice.summary = Some(summary);
                 }
-                Event::Saved(_) | Event::Embedded(_) => {}
+                Event::Saved(..) | Event::Embedded(_) => {}
                 Event::Failed(error) => return Err(error),
             }
         }
@@ -204,7 +204,7 @@ impl Answer {
                 self.completion_tokens += summary.timings.predicted_n;
                 (self.last(index, &summary), false)
             }
-            Event::Saved(_) | Event::Embedded(_) => (String::new(), false),
+            Event::Saved(..) | Event::Embedded(_) => (String::new(), false),
             Event::Failed(error) => (data(&error.openai_body()), true),
         }
     }

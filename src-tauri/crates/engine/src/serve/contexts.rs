@@ -2,7 +2,7 @@
 
 use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
 use crate::{
-    generate::{Event, Goal, Job, SavedState, Summary, Timings, check_fits},
+    generate::{Event, Goal, Job, SavedState, Summary, Timings, Written, check_fits},
     llama::Token,
     request::{ChatRequest, CompletionRequest},
     saves::Saves,
@@ -15,10 +15,9 @@ use axum::{
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 use tierbar_contexts::Saved;
 use tierbar_core::{Code, Error};
-use tokio::sync::mpsc::unbounded_channel;
 
 pub(super) fn routes() -> Router<Arc<Engine>> {
     Router::new()
@@ -143,40 +142,20 @@ async fn run(
     prompt: Vec<Token>,
     saved: Option<SavedState>,
     goal: Goal,
-) -> Result<(Option<crate::generate::Written>, Option<Timings>), Error> {
-    let (events, receiver) = unbounded_channel();
-    let latest = matches!(goal, Goal::SaveLatest(_));
-    let mut running = Running {
-        events: receiver,
-        cancel: Arc::new(AtomicBool::new(false)),
-        interrupt: Arc::clone(&engine.interrupt),
-        left: 1,
-    };
+) -> Result<(Option<Written>, Option<Timings>), Error> {
+    let (asker, mut running) = Running::begin(engine, 1);
     engine.queue(Job {
-        prompt,
-        media: Arc::default(),
         cache_prompt: true,
         saved,
-        goal,
-        cancel: Arc::clone(&running.cancel),
-        index: 0,
-        events,
+        ..asker.job(0, prompt, goal)
     })?;
-    let mut written = None;
     while let Some((_, event)) = running.next().await {
         match event {
             Event::Text { .. } | Event::Embedded(_) => {}
-            Event::Saved(state) => {
-                written = Some(state);
-                // Nothing was evaluated, and no figures follow.
-                if latest {
-                    running.left = 0;
-                    return Ok((written, None));
-                }
-            }
-            Event::Done(Summary { timings, .. }) => return Ok((written, Some(timings))),
+            Event::Saved(written, timings) => return Ok((Some(written), timings)),
+            Event::Done(Summary { timings, .. }) => return Ok((None, Some(timings))),
             Event::Failed(error) => return Err(error),
         }
     }
-    Ok((written, None))
+    Ok((None, None))
 }

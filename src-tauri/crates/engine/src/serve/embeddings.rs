@@ -2,7 +2,7 @@
 
 use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
 use crate::{
-    generate::{Event, Goal, Job},
+    generate::{Event, Goal},
     llama::Token,
     request::PromptInput,
 };
@@ -10,9 +10,8 @@ use axum::{Json, body::Bytes, extract::State};
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::Arc;
 use tierbar_core::{Code, Error};
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// OpenAI's.
 const MOST_INPUTS: usize = 2048;
@@ -148,36 +147,11 @@ impl Engine {
         }
         Ok(lists)
     }
-
-    fn queue_input(
-        &self,
-        prompt: Vec<Token>,
-        index: usize,
-        cancel: &Arc<AtomicBool>,
-        events: &UnboundedSender<(usize, Event)>,
-    ) -> Result<(), Error> {
-        self.queue(Job {
-            prompt,
-            media: Arc::default(),
-            cache_prompt: false,
-            saved: None,
-            goal: Goal::Embed,
-            cancel: Arc::clone(cancel),
-            index,
-            events: events.clone(),
-        })
-    }
 }
 
 /// Embeds them, some at a time.
 async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f32>>, Error> {
-    let (events, receiver) = unbounded_channel();
-    let mut running = Running {
-        events: receiver,
-        cancel: Arc::new(AtomicBool::new(false)),
-        interrupt: Arc::clone(&engine.interrupt),
-        left: 0,
-    };
+    let (asker, mut running) = Running::begin(engine, 0);
     let mut vectors = vec![Vec::new(); prompts.len()];
     // One that makes text too has few slots, and conversations in them.
     let at_once = if engine.only_embeds { AT_ONCE } else { 1 };
@@ -186,7 +160,7 @@ async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f
         while running.left < at_once
             && let Some((index, prompt)) = rest.peek()
         {
-            match engine.queue_input(prompt.clone(), *index, &running.cancel, &events) {
+            match engine.queue(asker.job(*index, prompt.clone(), Goal::Embed)) {
                 Ok(()) => {
                     rest.next();
                     running.left += 1;
@@ -200,7 +174,7 @@ async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f
             None => return Ok(vectors),
             Some((index, Event::Embedded(vector))) => vectors[index] = vector,
             Some((_, Event::Failed(error))) => return Err(error),
-            Some((_, Event::Text { .. } | Event::Done(_) | Event::Saved(_))) => {}
+            Some((_, Event::Text { .. } | Event::Done(_) | Event::Saved(..))) => {}
         }
     }
 }

@@ -11,11 +11,8 @@ use std::{
     os::unix::fs::MetadataExt,
     path::Path,
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, volume};
 
-/// Left free for everything else on the volume: 1 GiB, or a twentieth of a volume smaller than 20 GiB.
-const MARGIN: u64 = 1 << 30;
-const MARGIN_SHARE: u64 = 20;
 /// Of the margin this share is left even to a download that has begun: it need not end for the others' first megabyte.
 const LEFT_SHARE: u64 = 4;
 
@@ -137,14 +134,10 @@ pub(super) fn check_left(file: &File, part: &Path, margin: Option<u64>) -> Resul
         .detail("margin_bytes", least))
 }
 
-fn free_and_margin(volume: &StatVfs, margin: Option<u64>) -> (u64, u64) {
-    let size = volume.f_blocks * volume.f_frsize;
-    let margin = margin.unwrap_or_else(|| margin_of(size));
-    (volume.f_bavail * volume.f_frsize, margin)
-}
-
-fn margin_of(size: u64) -> u64 {
-    MARGIN.min(size / MARGIN_SHARE)
+fn free_and_margin(stat: &StatVfs, margin: Option<u64>) -> (u64, u64) {
+    let size = stat.f_blocks * stat.f_frsize;
+    let margin = margin.unwrap_or_else(|| volume::margin(size));
+    (stat.f_bavail * stat.f_frsize, margin)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "for the eye")]
@@ -235,13 +228,13 @@ mod tests {
 
     #[test]
     fn a_gibibyte_or_a_twentieth_of_a_small_volume_is_left_free() {
-        assert_eq!(margin_of(500 << 30), 1 << 30);
-        assert_eq!(margin_of(20 << 30), 1 << 30);
-        assert_eq!(margin_of(10 << 30), 1 << 29);
-        let volume = statvfs("/").unwrap();
-        let size = volume.f_blocks * volume.f_frsize;
-        assert_eq!(free_and_margin(&volume, None).1, margin_of(size));
-        assert_eq!(free_and_margin(&volume, Some(7)).1, 7);
+        assert_eq!(volume::margin(500 << 30), 1 << 30);
+        assert_eq!(volume::margin(20 << 30), 1 << 30);
+        assert_eq!(volume::margin(10 << 30), 1 << 29);
+        let stat = statvfs("/").unwrap();
+        let size = stat.f_blocks * stat.f_frsize;
+        assert_eq!(free_and_margin(&stat, None).1, volume::margin(size));
+        assert_eq!(free_and_margin(&stat, Some(7)).1, 7);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Measuring a tier and tuning it: a stream of events while it runs, and what the last one told.
 
-use super::tiers::named;
+use super::tiers::existing;
 use crate::{Gateway, MeasureEvent, Measurement, body, error::Failure, path::Id};
 use axum::{
     Json,
@@ -23,7 +23,7 @@ pub(crate) async fn bench(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
     let ask: BenchAsk = body::object(body).await?;
     ask.check().map_err(refused)?;
-    let tier = named(&gateway, &name)?;
+    let tier = existing(&gateway, &name)?;
     let measurement = gateway.measures.bench(tier, ask)?;
     Ok(events(&gateway, measurement))
 }
@@ -35,7 +35,7 @@ pub(crate) async fn tune(
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
     let ask: TuneAsk = body::object(body).await?;
     ask.check().map_err(refused)?;
-    let tier = named(&gateway, &name)?;
+    let tier = existing(&gateway, &name)?;
     let measurement = gateway.measures.tune(tier, ask)?;
     Ok(events(&gateway, measurement))
 }
@@ -44,7 +44,7 @@ pub(crate) async fn last_bench(
     State(gateway): State<Arc<Gateway>>,
     Id(name): Id,
 ) -> Result<Json<Value>, Failure> {
-    let tier = named(&gateway, &name)?;
+    let tier = existing(&gateway, &name)?;
     let report = gateway.measures.last_bench(tier).await?;
     Ok(Json(json!({"report": report})))
 }
@@ -53,7 +53,7 @@ pub(crate) async fn last_tune(
     State(gateway): State<Arc<Gateway>>,
     Id(name): Id,
 ) -> Result<Json<Value>, Failure> {
-    let tier = named(&gateway, &name)?;
+    let tier = existing(&gateway, &name)?;
     let report = gateway.measures.last_tune(tier).await?;
     Ok(Json(json!({"report": report})))
 }

@@ -1,6 +1,6 @@
 //! Keys and tokens: taken, never told.
 
-use crate::{Gateway, body, error::Failure, path::Id};
+use crate::{Gateway, blocking::blocking, body, error::Failure, path::Id};
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 use tierbar_secrets::{Name, Secrets};
-use tokio::task::spawn_blocking;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct Given {
@@ -16,7 +15,7 @@ pub(crate) struct Given {
 }
 
 pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Value>, Failure> {
-    let listed = blocking(&gateway, |secrets| {
+    let listed = with_secrets(&gateway, |secrets| {
         Name::ALL
             .into_iter()
             .map(|name| Ok(json!({"name": name.as_str(), "source": secrets.source(name)?})))
@@ -35,7 +34,7 @@ pub(crate) async fn set(
     // The parser's own message may quote the value.
     let Given { value } = body::parse(&bytes)
         .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
-    blocking(&gateway, move |secrets| secrets.set(name, &value)).await?;
+    with_secrets(&gateway, move |secrets| secrets.set(name, &value)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -44,22 +43,15 @@ pub(crate) async fn remove(
     Id(name): Id,
 ) -> Result<StatusCode, Failure> {
     let name: Name = name.parse()?;
-    blocking(&gateway, move |secrets| secrets.remove(name)).await?;
+    with_secrets(&gateway, move |secrets| secrets.remove(name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The system may ask the user before it opens its store.
-async fn blocking<T: Send + 'static>(
+async fn with_secrets<T: Send + 'static>(
     gateway: &Gateway,
     work: impl FnOnce(&Secrets) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let secrets = gateway.secrets.clone();
-    spawn_blocking(move || work(&secrets))
-        .await
-        .unwrap_or_else(|ended| {
-            Err(Error::new(
-                Code::Internal,
-                format!("the secrets did not answer: {ended}"),
-            ))
-        })
+    blocking("the secrets", move || work(&secrets)).await
 }

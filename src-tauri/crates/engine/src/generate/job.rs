@@ -1,0 +1,187 @@
+//! What the engine's thread is asked to do, and what it tells of it.
+
+use super::{Media, task::TokenReport};
+use crate::llama::{Sampler, Token};
+use serde::Serialize;
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+use tierbar_contexts::Draft;
+use tierbar_core::{Code, Error};
+use tokio::sync::mpsc::UnboundedSender;
+
+/// One thing to do with the context.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) prompt: Vec<Token>,
+    /// What its stand-ins stand for, in order.
+    pub(crate) media: Arc<[Media]>,
+    /// Reuse what the cache already holds of this prompt.
+    pub(crate) cache_prompt: bool,
+    /// A state on disk that holds more or less of this prompt.
+    pub(crate) saved: Option<SavedState>,
+    pub(crate) goal: Goal,
+    /// Set when the client has gone.
+    pub(crate) cancel: Arc<AtomicBool>,
+    /// Which of its request's answers this is.
+    pub(crate) index: usize,
+    pub(crate) events: UnboundedSender<(usize, Event)>,
+}
+
+/// What a prompt is evaluated for.
+#[derive(Debug)]
+pub(crate) enum Goal {
+    Answer(Box<Answering>),
+    /// To have it in the cache, from a file and not by evaluating it.
+    Load,
+    /// To have its state written to a file.
+    Save(Draft),
+    /// There is no prompt: what was used last is written to a file.
+    SaveLatest(Draft),
+    /// To have its embedding told.
+    Embed,
+}
+
+/// How an answer is made.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    /// Made by whoever asks: reading a grammar would hold up those that run.
+    pub(crate) sampler: Sampler,
+    pub(crate) stops: Vec<String>,
+    /// Control tokens whose text belongs to the answer.
+    pub(crate) shown: Vec<Token>,
+    /// Tokens to generate at most; `None` for as many as the context holds.
+    pub(crate) max_tokens: Option<usize>,
+    /// Go on after an end-of-generation token.
+    pub(crate) ignore_eos: bool,
+    /// How many alternatives each token is told with, by probability; `None`: no probabilities.
+    pub(crate) log_probabilities: Option<usize>,
+}
+
+/// A state in a file that has been found whole.
+#[derive(Debug, Clone)]
+pub(crate) struct SavedState {
+    pub(crate) path: PathBuf,
+    pub(crate) tokens: Arc<[Token]>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Event {
+    Text {
+        text: String,
+        reports: Vec<TokenReport>,
+    },
+    // Each of the others ends its job.
+    Done(Summary),
+    /// A state was written; with figures if a prompt was evaluated for it.
+    Saved(Written, Option<Timings>),
+    /// The embedding of a prompt, of length 1.
+    Embedded(Vec<f32>),
+    Failed(Error),
+}
+
+/// A state in a file that has no name yet.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) draft: Draft,
+    pub(crate) tokens: usize,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Summary {
+    pub(crate) finish: FinishReason,
+    pub(crate) timings: Timings,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FinishReason {
+    Stop,
+    Length,
+}
+
+/// llama-server's `timings`, of the same names and units.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Timings {
+    /// Prompt tokens that the cache already held.
+    cache_n: usize,
+    /// Prompt tokens that were evaluated.
+    prompt_n: usize,
+    prompt_ms: f64,
+    prompt_per_token_ms: f64,
+    prompt_per_second: f64,
+    /// Tokens that were generated, an end token included.
+    pub(crate) predicted_n: usize,
+    predicted_ms: f64,
+    predicted_per_token_ms: f64,
+    predicted_per_second: f64,
+    #[serde(flatten)]
+    pub(super) drafts: Option<Drafts>,
+}
+
+/// Guessed tokens of one generation.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct Drafts {
+    pub(super) draft_n: usize,
+    pub(super) draft_n_accepted: usize,
+}
+
+impl Timings {
+    pub(super) fn new(
+        cache_n: usize,
+        prompt_n: usize,
+        prompt: Duration,
+        predicted_n: usize,
+        predicted: Duration,
+    ) -> Self {
+        let (prompt_ms, predicted_ms) = (prompt.as_secs_f64() * 1e3, predicted.as_secs_f64() * 1e3);
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "token counts are far below 2^52"
+        )]
+        let rate = |tokens: usize, ms: f64| {
+            if ms > 0.0 {
+                tokens as f64 * 1e3 / ms
+            } else {
+                0.0
+            }
+        };
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "token counts are far below 2^52"
+        )]
+        let each = |tokens: usize, ms: f64| if tokens > 0 { ms / tokens as f64 } else { 0.0 };
+        Self {
+            cache_n,
+            prompt_n,
+            prompt_ms,
+            prompt_per_token_ms: each(prompt_n, prompt_ms),
+            prompt_per_second: rate(prompt_n, prompt_ms),
+            predicted_n,
+            predicted_ms,
+            predicted_per_token_ms: each(predicted_n, predicted_ms),
+            predicted_per_second: rate(predicted_n, predicted_ms),
+            drafts: None,
+        }
+    }
+}
+
+/// # Errors
+/// [`Code::ContextExceeded`] with both numbers: a prompt needs room for itself and for one token of an answer.
+pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
+    if prompt == 0 {
+        return Err(Error::new(Code::BadRequest, "the prompt is empty"));
+    }
+    if prompt < context {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::ContextExceeded,
+        format!("the prompt has {prompt} tokens and this tier's context holds {context}"),
+    )
+    .hint("shorten the prompt, or set a larger context for the tier")
+    .detail("prompt_tokens", prompt)
+    .detail("context_tokens", context))
+}
