@@ -4,7 +4,7 @@ mod file;
 
 use crate::{
     generate::{Media, check_fits},
-    llama::{Chunk, Chunks, MediumChunk, Projector, Token},
+    llama::{Chunk, Chunks, Encoding, MediumChunk, Projector, Token},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use file::{LARGEST, MOST_PIXELS};
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
 };
 use tierbar_core::{Code, Error};
 
@@ -71,18 +71,23 @@ impl Reader {
         self.projector.hears()
     }
 
+    pub(crate) fn encoding(&self) -> &Encoding {
+        self.projector.encoding()
+    }
+
     /// Takes the files out of the messages, in their order, and leaves a marker for each.
     pub(crate) fn take(&self, messages: &mut [Value]) -> Result<Vec<Sent>, Error> {
         take(messages, self.projector.marker())
     }
 
     /// The prompt's tokens, with one of no vocabulary for each row of a medium, and the rows. Takes seconds for an image
-    /// on a CPU.
+    /// on a CPU, and ends early when `gone` is set.
     pub(crate) fn read(
         &self,
         prompt: &str,
         sent: Vec<Sent>,
         context: usize,
+        gone: &Arc<AtomicBool>,
     ) -> Result<(Vec<Token>, Arc<[Media]>), Error> {
         let chunks = self.cut(prompt, sent)?;
         let (mut tokens, mut found) = (Vec::new(), Vec::new());
@@ -112,7 +117,7 @@ impl Reader {
             Ok(Media {
                 start,
                 count: chunk.rows,
-                rows: self.rows(key, &chunk)?,
+                rows: self.rows(key, &chunk, gone)?,
                 whole: chunk.whole,
             })
         });
@@ -137,11 +142,16 @@ impl Reader {
         self.projector.cut(prompt, &media)
     }
 
-    fn rows(&self, key: Key, chunk: &MediumChunk<'_>) -> Result<Arc<[f32]>, Error> {
+    fn rows(
+        &self,
+        key: Key,
+        chunk: &MediumChunk<'_>,
+        gone: &Arc<AtomicBool>,
+    ) -> Result<Arc<[f32]>, Error> {
         if let Some(rows) = self.kept().get(&key) {
             return Ok(rows);
         }
-        let rows: Arc<[f32]> = self.projector.encode(chunk)?.into();
+        let rows: Arc<[f32]> = self.projector.encode(chunk, gone)?.into();
         self.kept().put(key, Arc::clone(&rows));
         Ok(rows)
     }

@@ -113,6 +113,7 @@ async fn props(State(engine): Shared) -> Json<Value> {
         "memory": engine.memory,
         "yields_seconds": engine.pause.left().as_secs_f64(),
         "generations": *engine.generations,
+        "encodings": engine.media.as_ref().map(MediaReader::encoding).ok(),
         "modalities": {
             "vision": engine.media.as_ref().is_ok_and(MediaReader::sees),
             "audio": engine.media.as_ref().is_ok_and(MediaReader::hears),
@@ -178,6 +179,8 @@ async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value
 
 async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let renderer = Arc::clone(&engine);
+    let client = Client::default();
+    let gone = Arc::clone(&client.gone);
     let (request, tokens, media, prompt, parser) = off_the_reactor(move || {
         let mut request: ChatRequest = read(&body)?;
         let sent = match &renderer.media {
@@ -188,7 +191,8 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
         let prompt = renderer.template.apply(&request.template_input()?)?;
         let (tokens, media) = match &renderer.media {
             Ok(reader) if !sent.is_empty() => {
-                reader.read(&prompt.prompt, sent, renderer.context_tokens as usize)?
+                let context = renderer.context_tokens as usize;
+                reader.read(&prompt.prompt, sent, context, &gone)?
             }
             _ => {
                 let tokens = renderer.model.tokenize(&prompt.prompt, true, true)?;
@@ -393,6 +397,18 @@ impl Engine {
                 Error::new(Code::WorkerCrashed, "the engine's thread has ended")
             }
         })
+    }
+}
+
+/// Whoever waits for a request's preparation. Dropping it, as happens when the client goes away, ends that.
+#[derive(Debug, Default)]
+struct Client {
+    gone: Arc<AtomicBool>,
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.gone.store(true, Ordering::Release);
     }
 }
 

@@ -8,9 +8,9 @@ mod projector;
 mod support;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use projector::{CAUSAL, Kind, WHOLE, plain, stripes, write};
+use projector::{CAUSAL, Kind, SLOW, WHOLE, plain, stripes, write};
 use serde_json::{Value, json};
-use support::{GEMMA, SMOLLM, Worker, model};
+use support::{GEMMA, HANG, SMOLLM, Worker, model};
 
 /// Probabilities of the same prompt differ by as much, from one division of it into evaluations to another: 0.02 was measured
 /// on Gemma 3, 0.01 of it without any image.
@@ -321,4 +321,25 @@ async fn without_a_projector_or_with_a_wrong_one_text_is_answered_and_an_image_t
         let (status, answer) = worker.post(CHAT, &asked(&[text("Hello")])).await;
         assert_eq!(status, 200, "{answer}");
     }
+}
+
+#[tokio::test]
+async fn an_image_whose_client_leaves_is_not_encoded_to_its_end() {
+    let seeing = seeing(GEMMA, SLOW, &[]).await;
+    let encodings = async || seeing.worker.get("/props").await["encodings"].clone();
+    let run = async |count: u64| while encodings().await["running"] != json!(count) {};
+    let request = about(&stripes(1));
+    tokio::select! {
+        answer = seeing.worker.post(CHAT, &request) => panic!("{answer:?}"),
+        () = run(1) => {}
+    }
+    tokio::time::timeout(HANG, run(0)).await.unwrap();
+    let ended = json!({"running": 0, "done": 0, "cancelled": 1});
+    assert_eq!(encodings().await, ended);
+    // The next one is whole.
+    seeing.answer(&request).await;
+    assert_eq!(
+        encodings().await,
+        json!({"running": 0, "done": 1, "cancelled": 1})
+    );
 }

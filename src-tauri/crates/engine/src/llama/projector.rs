@@ -1,13 +1,13 @@
 //! A media projector: images and sound to rows that stand where a model's tokens would.
 
-use super::{Token, backend::take_error, model::Model};
+use super::{Token, backend::take_error, encoding::Encoding, model::Model};
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::{CStr, CString, c_char, c_void},
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr::{self, NonNull},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError, atomic::AtomicBool},
 };
 use tierbar_core::{Code, Error};
 
@@ -17,7 +17,9 @@ pub(crate) struct Projector {
     /// What stands for a picture or sound in a prompt's text. Of this process alone: no client can write it.
     marker: CString,
     /// One encodes at a time, and its result is in the projector.
-    encoding: Mutex<()>,
+    one: Mutex<()>,
+    /// The library holds a pointer to it.
+    encoding: Arc<Encoding>,
     model: Arc<Model>,
 }
 
@@ -88,13 +90,18 @@ impl Projector {
         params.media_marker = marker.as_ptr();
         params.print_timings = false;
         params.warmup = false;
-        // SAFETY: path and marker are NUL-terminated and outlive the call, the model is live and held below.
+        let encoding = Arc::new(Encoding::new(gpu));
+        params.cb_eval = Some(super::encoding::between_nodes);
+        params.cb_eval_user_data = Arc::as_ptr(&encoding).cast_mut().cast();
+        // SAFETY: path and marker are NUL-terminated and outlive the call, the model is live and held below, as is what the
+        // callback is given.
         let raw = unsafe { sys::mtmd_init_from_file(name.as_ptr(), model.raw.as_ptr(), params) };
         let raw = NonNull::new(raw).ok_or_else(|| invalid(&take_error()))?;
         let projector = Self {
             raw,
             marker,
-            encoding: Mutex::new(()),
+            one: Mutex::default(),
+            encoding,
             model,
         };
         // SAFETY: the projector is live.
@@ -204,11 +211,24 @@ impl Projector {
         }
     }
 
+    pub(crate) fn encoding(&self) -> &Encoding {
+        &self.encoding
+    }
+
     /// The rows of a chunk, one behind the other. Takes seconds for an image on a CPU.
-    pub(crate) fn encode(&self, chunk: &MediumChunk<'_>) -> Result<Vec<f32>, Error> {
-        let _one = self.encoding.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the projector and the chunk are live, and nobody else encodes.
-        let status = unsafe { sys::mtmd_encode_chunk(self.raw.as_ptr(), chunk.raw) };
+    ///
+    /// # Errors
+    /// [`Code::Cancelled`] soon after `gone` is set.
+    pub(crate) fn encode(
+        &self,
+        chunk: &MediumChunk<'_>,
+        gone: &Arc<AtomicBool>,
+    ) -> Result<Vec<f32>, Error> {
+        let _one = self.one.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = self.encoding.run(gone, || {
+            // SAFETY: the projector and the chunk are live, and nobody else encodes.
+            unsafe { sys::mtmd_encode_chunk(self.raw.as_ptr(), chunk.raw) }
+        })?;
         if status != 0 {
             return Err(Error::new(
                 Code::Internal,

@@ -2,7 +2,6 @@
 
 use std::{fs, io::Cursor, path::Path};
 
-const IMAGE: u32 = 112;
 const PATCH: u32 = 14;
 const WIDTH: u32 = 32;
 const INNER: u32 = 64;
@@ -13,17 +12,35 @@ const ALIGNMENT: usize = 32;
 pub(crate) struct Kind {
     name: &'static str,
     model: u32,
+    /// As wide and as high as it sees.
+    image: u32,
+    blocks: u32,
+    /// So many patches by so many become one row, where they see each other.
+    scale: u32,
 }
 
 /// For SmolLM2: an image is 64 rows, each of which sees those before it.
 pub(crate) const CAUSAL: Kind = Kind {
     name: "janus_pro",
     model: 576,
+    image: 112,
+    blocks: 1,
+    scale: 2,
 };
 /// For Gemma 3: an image is 16 rows, which see each other.
 pub(crate) const WHOLE: Kind = Kind {
     name: "gemma3",
     model: 640,
+    image: 112,
+    blocks: 1,
+    scale: 2,
+};
+/// It takes seconds for an image.
+pub(crate) const SLOW: Kind = Kind {
+    image: 784,
+    blocks: 40,
+    scale: 4,
+    ..WHOLE
 };
 
 /// Writes one that any machine writes the same.
@@ -34,14 +51,14 @@ pub(crate) fn write(kind: Kind, path: &Path) {
     file.flag("clip.has_vision_encoder");
     file.flag("clip.use_gelu");
     for (key, value) in [
-        ("image_size", IMAGE),
+        ("image_size", kind.image),
         ("patch_size", PATCH),
         ("embedding_length", WIDTH),
         ("feed_forward_length", INNER),
-        ("block_count", 1),
+        ("block_count", kind.blocks),
         ("attention.head_count", 2),
         ("projection_dim", kind.model),
-        ("projector.scale_factor", 2),
+        ("projector.scale_factor", kind.scale),
     ] {
         file.number(&format!("clip.vision.{key}"), value);
     }
@@ -56,16 +73,30 @@ pub(crate) fn write(kind: Kind, path: &Path) {
         file.pair(&format!("clip.vision.{key}"), 9, &halves);
     }
     file.weights("v.patch_embd.weight", &[PATCH, PATCH, 3, WIDTH], 0.05);
-    let patches = (IMAGE / PATCH).pow(2);
+    let patches = (kind.image / PATCH).pow(2);
     file.weights("v.position_embd.weight", &[WIDTH, patches], 0.5);
-    for name in ["attn_q", "attn_k", "attn_v", "attn_out"] {
-        file.weights(&format!("v.blk.0.{name}.weight"), &[WIDTH, WIDTH], 0.3);
+    for block in 0..kind.blocks {
+        for name in ["attn_q", "attn_k", "attn_v", "attn_out"] {
+            file.weights(
+                &format!("v.blk.{block}.{name}.weight"),
+                &[WIDTH, WIDTH],
+                0.3,
+            );
+        }
+        for name in ["ln1", "ln2"] {
+            file.weights(&format!("v.blk.{block}.{name}.weight"), &[WIDTH], 1.0);
+        }
+        file.weights(
+            &format!("v.blk.{block}.ffn_up.weight"),
+            &[WIDTH, INNER],
+            0.3,
+        );
+        file.weights(
+            &format!("v.blk.{block}.ffn_down.weight"),
+            &[INNER, WIDTH],
+            0.3,
+        );
     }
-    for name in ["ln1", "ln2"] {
-        file.weights(&format!("v.blk.0.{name}.weight"), &[WIDTH], 1.0);
-    }
-    file.weights("v.blk.0.ffn_up.weight", &[WIDTH, INNER], 0.3);
-    file.weights("v.blk.0.ffn_down.weight", &[INNER, WIDTH], 0.3);
     if kind.name == WHOLE.name {
         file.weights("mm.soft_emb_norm.weight", &[WIDTH], 1.0);
         file.weights("mm.input_projection.weight", &[kind.model, WIDTH], 1.0);
