@@ -102,6 +102,8 @@ pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
         gpu_layers: None,
         lookup: false,
         draft_model: None,
+        keep: None,
+        pinned: false,
     }
 }
 

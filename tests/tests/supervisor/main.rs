@@ -5,6 +5,7 @@
 mod ends;
 mod failures;
 mod leases;
+mod residence;
 mod switches;
 
 use std::{

@@ -100,8 +100,11 @@ async fn a_waiter_that_leaves_never_causes_a_load() {
 }
 
 #[tokio::test]
-async fn a_younger_request_for_the_loaded_tier_waits_behind_an_older_one_for_another() {
-    let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
+async fn a_younger_request_for_the_loaded_tier_waits_behind_an_older_one_whose_patience_has_ended()
+{
+    let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
+        options.rules.patience = Duration::ZERO
+    });
     let held = bench.lease("fast").await.unwrap();
     let (fast, heavy) = (id("fast"), id("heavy"));
     let mut older = bench.handle.lease(&heavy);
@@ -137,6 +140,7 @@ async fn the_tier_that_has_to_drain_does_not_change_with_every_lease_that_ends()
         &[("a", "good", 1), ("b", "good", 1), ("c", "good", 1)],
         |options| {
             options.budget.max_loaded = 2;
+            options.rules.patience = Duration::ZERO;
         },
     );
     let (a, c) = (id("a"), id("c"));

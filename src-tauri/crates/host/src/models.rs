@@ -119,6 +119,8 @@ impl Models {
                 gpu_layers,
                 lookup,
                 draft_model: (!draft_model.is_empty()).then(|| model_id(draft_model)),
+                keep: None,
+                pinned: false,
             })
         };
         let order = current.config.tier_order();

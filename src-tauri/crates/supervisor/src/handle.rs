@@ -1,17 +1,24 @@
 //! What everyone but the owner holds: the handle, and the lease that it grants.
 
 use crate::{
-    TierSpec,
+    Rules, TierSpec,
     owner::{Event, Want},
 };
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::Budget,
     lease::{BoxFuture, Endpoint, Lease, Tiers},
+    policy::Alarm,
     status::{BudgetStatus, TierStatus},
 };
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::{
+    sync::{mpsc, oneshot, watch},
+    time::Instant,
+};
+
+/// Whoever has not asked by then is not expected any more.
+const EXPECTED_FOR: Duration = Duration::from_secs(30);
 
 /// The tiers, to everyone who is not their owner. When the last clone is dropped, all workers are ended.
 #[derive(Clone)]
@@ -73,6 +80,31 @@ impl Handle {
     /// Replaces the budget. Tiers that it no longer holds are ended as their leases end.
     pub fn set_budget(&self, budget: Budget) {
         self.send(Event::Budget(budget));
+    }
+
+    /// Replaces what holds for all tiers.
+    pub fn set_rules(&self, rules: Rules) {
+        self.send(Event::Rules(rules));
+    }
+
+    /// Memory is as short as this from now on.
+    pub fn set_alarm(&self, alarm: Alarm) {
+        self.send(Event::Alarm(alarm));
+    }
+
+    /// Whether the machine is left to its user: nothing is loaded then that no request waits for.
+    pub fn set_defers(&self, defers: bool) {
+        self.send(Event::Defers(defers));
+    }
+
+    /// Somebody will want the tier soon: loads it if what lies idle makes room, and holds nobody up.
+    pub fn expect(&self, tier: &TierId) {
+        self.send(Event::Want {
+            tier: tier.clone(),
+            want: Want::Ahead {
+                until: Some(Instant::now() + EXPECTED_FOR),
+            },
+        });
     }
 
     /// Memory readings for the snapshot, in bytes. A tier that is not named keeps its last one.

@@ -57,8 +57,8 @@ pub struct LoadSpec {
     pub plan: LoadPlan,
 }
 
-/// A tier as configured. A change of any field but the id makes a loaded worker stale: it serves the leases that
-/// it has, and the next request gets a new one.
+/// A tier as configured. A change of what it loads makes a loaded worker stale: it serves the leases that it has, and the
+/// next request gets a new one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierSpec {
     pub id: TierId,
@@ -78,12 +78,26 @@ pub struct TierSpec {
     pub gpu_layers: Option<u32>,
     pub lookup: bool,
     pub draft_model: Option<ModelId>,
+    /// How long it stays loaded with nobody using it; `None`: for good.
+    pub keep: Option<Duration>,
+    /// It stays loaded, and comes back by itself.
+    pub pinned: bool,
+}
+
+/// What holds for all tiers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rules {
+    /// So long requests for a loaded tier may pass an older one for another.
+    pub patience: Duration,
+    /// The tier that comes back when another has idled out.
+    pub home: Option<TierId>,
 }
 
 /// What [`Supervisor::start`] needs.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub budget: Budget,
+    pub rules: Rules,
     /// In reading order.
     pub tiers: Vec<TierSpec>,
     pub source: Arc<dyn ModelSource>,
@@ -104,6 +118,8 @@ pub struct Options {
 }
 
 impl Options {
+    /// Longer than most answers take, and no longer than people wait without a doubt.
+    pub const PATIENCE: Duration = Duration::from_secs(10);
     /// A load prints as it advances; two minutes without a line is no load that is merely slow.
     pub const LOAD_SILENCE: Duration = Duration::from_secs(120);
     /// Six times this without an answer is a worker that hangs, and not one whose pages are being read from a slow disk.
@@ -122,6 +138,10 @@ impl Options {
     ) -> Self {
         Self {
             budget,
+            rules: Rules {
+                patience: Self::PATIENCE,
+                home: None,
+            },
             tiers: Vec::new(),
             source,
             worker,

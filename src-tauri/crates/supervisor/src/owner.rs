@@ -3,23 +3,24 @@
 mod snapshot;
 mod steps;
 mod tier;
+mod words;
 
 use crate::{
-    LoadSpec, Options, TierSpec,
+    LoadSpec, Options, Rules, TierSpec,
     handle::{Handle, WorkerLease, shutting_down},
     process::Report,
     sockets::{self, Sockets},
 };
-use std::mem;
+use std::{mem, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::{Budget, gib},
-    policy::{self, Phase, StopWish},
+    policy::{self, Alarm, Phase, StopWish},
     status::{BudgetStatus, TierStatus},
 };
 use tokio::{
     sync::{mpsc, oneshot, watch},
-    time::Instant,
+    time::{Instant, sleep_until},
 };
 
 use tier::{Gone, Preparation, Tier, Worker};
@@ -59,6 +60,9 @@ pub(crate) enum Event {
     },
     Tiers(Vec<TierSpec>),
     Budget(Budget),
+    Rules(Rules),
+    Alarm(Alarm),
+    Defers(bool),
     Footprints(Vec<(TierId, u64)>),
     Shutdown(Option<oneshot::Sender<()>>),
 }
@@ -70,6 +74,8 @@ pub(crate) enum Want {
     Lease(Reply<WorkerLease>),
     /// That it is loaded, and no more.
     Loaded(Reply<()>),
+    /// That it is loaded when somebody comes, who is expected `until` then.
+    Ahead { until: Option<Instant> },
 }
 
 impl Want {
@@ -78,6 +84,7 @@ impl Want {
         match self {
             Self::Lease(reply) => drop(reply.send(Err(error))),
             Self::Loaded(reply) => drop(reply.send(Err(error))),
+            Self::Ahead { .. } => {}
         }
     }
 
@@ -85,7 +92,12 @@ impl Want {
         match self {
             Self::Lease(reply) => reply.is_closed(),
             Self::Loaded(reply) => reply.is_closed(),
+            Self::Ahead { until } => until.is_some_and(|until| until <= Instant::now()),
         }
+    }
+
+    fn is_ahead(&self) -> bool {
+        matches!(self, Self::Ahead { .. })
     }
 }
 
@@ -93,6 +105,7 @@ impl Want {
 struct Waiter {
     request: u64,
     tier: TierId,
+    since: Duration,
     want: Want,
 }
 
@@ -100,6 +113,10 @@ struct Waiter {
 #[derive(Debug)]
 pub struct Supervisor {
     options: Options,
+    /// Moments are counted from here.
+    started: Instant,
+    alarm: Alarm,
+    defers: bool,
     sockets: Sockets,
     tiers: Vec<Tier>,
     queue: Vec<Waiter>,
@@ -123,6 +140,9 @@ impl Supervisor {
             sockets: Sockets::open(&options.run_dir)?,
             tiers: options.tiers.iter().cloned().map(Tier::new).collect(),
             options,
+            started: Instant::now(),
+            alarm: Alarm::None,
+            defers: false,
             queue: Vec::new(),
             counter: 0,
             closing: false,
@@ -142,8 +162,15 @@ impl Supervisor {
     }
 
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>) {
-        while let Some(event) = inbox.recv().await {
-            self.handle(event);
+        loop {
+            let look = policy::next_look(&self.state()).map(|at| self.started + at);
+            tokio::select! {
+                event = inbox.recv() => match event {
+                    Some(event) => self.handle(event),
+                    None => break,
+                },
+                () = sleep_until(look.unwrap_or(self.started)), if look.is_some() => {}
+            }
             self.advance();
             self.publish();
             if self.closing && self.tiers.iter().all(|tier| tier.worker.is_none()) {
@@ -158,14 +185,7 @@ impl Supervisor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Want { tier, want } => match self.admit(&tier) {
-                Ok(()) => {
-                    let request = self.next();
-                    self.queue.push(Waiter {
-                        request,
-                        tier,
-                        want,
-                    });
-                }
+                Ok(()) => self.enqueue(tier, want),
                 Err(error) => want.refuse(error),
             },
             // Whoever has left is forgotten after every event.
@@ -189,6 +209,9 @@ impl Supervisor {
                     tier.preparation = Preparation::None;
                 }
             }
+            Event::Rules(rules) => self.options.rules = rules,
+            Event::Alarm(alarm) => self.alarm = alarm,
+            Event::Defers(defers) => self.defers = defers,
             Event::Footprints(footprints) => {
                 for (id, bytes) in footprints {
                     if let Some(worker) = self.tier(&id).and_then(|tier| tier.worker.as_mut()) {
@@ -207,6 +230,21 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    fn enqueue(&mut self, tier: TierId, want: Want) {
+        if !want.is_ahead()
+            && let Some(tier) = self.tier(&tier)
+        {
+            tier.rests = false;
+        }
+        let waiter = Waiter {
+            request: self.next(),
+            tier,
+            since: self.started.elapsed(),
+            want,
+        };
+        self.queue.push(waiter);
     }
 
     /// Whether a request may join the queue.
@@ -245,13 +283,14 @@ impl Supervisor {
     }
 
     fn released(&mut self, id: &TierId, worker: u64) {
-        let now = self.next();
+        let (use_number, now) = (self.next(), self.started.elapsed());
         if let Some(tier) = self.tier(id)
             && let Some(worker) = tier.worker_mut(worker)
         {
             worker.leases -= 1;
             if worker.leases == 0 {
-                tier.last_used = now;
+                worker.idle_since = Some(now);
+                tier.last_used = use_number;
             }
         }
     }
@@ -265,6 +304,7 @@ impl Supervisor {
         let stopped = Error::new(Code::TierStopped, format!("{id} was stopped"))
             .hint("ask again and it is loaded again");
         tier.forgive();
+        tier.rests = true;
         if tier.worker.is_some() {
             let wish = if force {
                 StopWish::Force
@@ -299,6 +339,7 @@ impl Supervisor {
     }
 
     fn reported(&mut self, id: &TierId, worker: u64, report: Report) {
+        let (use_number, now) = (self.next(), self.started.elapsed());
         let Some(tier) = self.tier(id) else { return };
         let Some(running) = tier.worker_mut(worker) else {
             return;
@@ -309,9 +350,11 @@ impl Supervisor {
             Report::Ready(_) if running.phase != Phase::Starting => {}
             Report::Ready(ready) => {
                 running.phase = Phase::Ready;
+                running.idle_since = Some(now);
                 running.context_tokens = ready.context_tokens;
                 tracing::info!(tier = %id, pid = running.pid, context = ready.context_tokens, "ready");
                 tier.forgive();
+                tier.last_used = use_number;
             }
             Report::Ended(failure) => {
                 sockets::remove(&running.socket);

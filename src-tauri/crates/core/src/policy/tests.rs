@@ -1,5 +1,8 @@
 //! The policy's rules one by one, and its properties on a simulated machine.
 
+mod alarms;
+mod patience;
+mod residence;
 mod simulation;
 
 use super::*;
@@ -15,6 +18,11 @@ fn tier(name: &str, phase: Phase, plan_bytes: u64) -> TierView {
         plan_bytes: Some(plan_bytes),
         leases: 0,
         last_used: 0,
+        idle_since: None,
+        keep: None,
+        pinned: false,
+        idled_out: false,
+        rests: false,
         stop: None,
     }
 }
@@ -37,13 +45,21 @@ fn wish(stop: StopWish, view: TierView) -> TierView {
     }
 }
 
-/// A budget of 10 bytes for up to `max_loaded` tiers; the queue's requests are numbered from 1.
+/// A budget of 10 bytes for up to `max_loaded` tiers, and no patience; the queue's requests are numbered from 1, and have
+/// come at 0.
 fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
     let waiting = |(request, name): (u64, &&str)| Waiting {
         request,
         tier: id(name),
+        since: Duration::ZERO,
+        ahead: false,
     };
     State {
+        now: Duration::ZERO,
+        patience: Duration::ZERO,
+        alarm: Alarm::None,
+        defers: false,
+        home: None,
         budget: Budget {
             total_bytes: 10,
             max_loaded,
@@ -57,17 +73,27 @@ fn start(name: &str) -> Step {
     Step::Start(id(name))
 }
 
-fn stop(name: &str) -> Step {
+fn ended(name: &str, why: Why) -> Step {
     Step::Stop {
         tier: id(name),
         force: false,
+        why,
     }
+}
+
+fn room(name: &str, by: &str) -> Step {
+    ended(name, Why::RoomFor(id(by)))
+}
+
+fn stop(name: &str) -> Step {
+    ended(name, Why::Wished)
 }
 
 fn force(name: &str) -> Step {
     Step::Stop {
         tier: id(name),
         force: true,
+        why: Why::Wished,
     }
 }
 
@@ -93,7 +119,7 @@ fn a_switch_ends_the_loaded_tier_and_loads_only_when_it_is_gone() {
         let tiers = vec![tier("a", phase, 5), tier("b", Stopped, 5)];
         plan(&state(1, tiers, &["b"]))
     };
-    assert_eq!(at(Ready), [stop("a")]);
+    assert_eq!(at(Ready), [room("a", "b")]);
     assert_eq!(at(Stopping), []);
     assert_eq!(at(Stopped), [start("b")]);
 }
@@ -112,7 +138,7 @@ fn a_leased_tier_stays_and_grants_no_more_once_an_older_waiter_needs_its_memory(
 #[test]
 fn an_idle_tier_with_a_younger_waiter_is_ended_for_the_older_one() {
     let tiers = vec![tier("a", Ready, 5), tier("b", Stopped, 5)];
-    assert_eq!(plan(&state(1, tiers, &["b", "a"])), [stop("a")]);
+    assert_eq!(plan(&state(1, tiers, &["b", "a"])), [room("a", "b")]);
 }
 
 #[test]
@@ -127,7 +153,7 @@ fn tiers_that_fit_together_stay_loaded_together() {
 #[test]
 fn the_budget_counts_bytes_even_where_tiers_are_allowed() {
     let tiers = vec![tier("a", Ready, 5), tier("b", Stopped, 6)];
-    assert_eq!(plan(&state(8, tiers, &["b"])), [stop("a")]);
+    assert_eq!(plan(&state(8, tiers, &["b"])), [room("a", "b")]);
 }
 
 #[test]
@@ -138,7 +164,7 @@ fn the_least_recently_used_idle_tier_leaves_first() {
         used(2, tier("c", Ready, 3)),
         tier("d", Stopped, 3),
     ];
-    assert_eq!(plan(&state(8, tiers, &["d"])), [stop("c")]);
+    assert_eq!(plan(&state(8, tiers, &["d"])), [room("c", "d")]);
 }
 
 #[test]
@@ -148,7 +174,7 @@ fn no_more_tiers_leave_than_needed() {
         used(2, tier("large", Ready, 8)),
         tier("new", Stopped, 9),
     ];
-    assert_eq!(plan(&state(8, tiers, &["new"])), [stop("large")]);
+    assert_eq!(plan(&state(8, tiers, &["new"])), [room("large", "new")]);
 }
 
 #[test]
@@ -178,7 +204,7 @@ fn one_tier_starts_at_a_time() {
 #[test]
 fn a_load_that_nobody_waits_for_any_more_gives_way() {
     let tiers = vec![tier("a", Starting, 5), tier("b", Stopped, 5)];
-    assert_eq!(plan(&state(1, tiers.clone(), &["b"])), [stop("a")]);
+    assert_eq!(plan(&state(1, tiers.clone(), &["b"])), [room("a", "b")]);
     assert_eq!(plan(&state(1, tiers, &["a", "b"])), []);
 }
 
@@ -206,7 +232,7 @@ fn a_plan_that_can_never_fit_holds_nobody_up() {
     let alone = state(1, tiers.clone(), &["huge"]);
     assert!(!fits_alone(&alone.budget, 11));
     assert_eq!(plan(&alone), [], "nobody is ended for nothing");
-    assert_eq!(plan(&state(1, tiers, &["huge", "c"])), [stop("a")]);
+    assert_eq!(plan(&state(1, tiers, &["huge", "c"])), [room("a", "c")]);
 }
 
 #[test]
@@ -245,7 +271,10 @@ fn a_stop_wish_ends_a_load_at_once() {
 #[test]
 fn a_lowered_budget_ends_idle_tiers_and_drains_leased_ones() {
     let tiers = vec![used(2, tier("a", Ready, 6)), used(1, leased("b", 6))];
-    assert_eq!(plan(&state(8, tiers, &["b"])), [stop("a"), Step::Grant(1)]);
+    assert_eq!(
+        plan(&state(8, tiers, &["b"])),
+        [ended("a", Why::Budget), Step::Grant(1)]
+    );
     let tiers = vec![leased("a", 6), used(1, leased("b", 6))];
     assert_eq!(plan(&state(8, tiers, &["a", "b"])), [Step::Grant(2)]);
 }

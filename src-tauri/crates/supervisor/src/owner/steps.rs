@@ -1,12 +1,12 @@
 //! From what is true to what is done: models read, the policy asked, its steps carried out.
 
-use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker};
+use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words};
 use crate::process::{self, Launch};
 use std::time::Duration;
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
-    policy::{self, State, Step, Waiting},
+    policy::{self, Refusal, State, Step, Waiting, Why},
 };
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -18,17 +18,22 @@ impl Supervisor {
     /// Does all that is due, until nothing is.
     pub(super) fn advance(&mut self) {
         self.queue.retain(|waiter| !waiter.want.abandoned());
-        self.prepare();
         loop {
-            let steps = policy::plan(&self.state());
+            self.prepare();
+            let state = self.state();
+            let steps = policy::plan(&state);
             if steps.is_empty() {
-                return;
+                match policy::returning(&state).filter(|_| !self.closing) {
+                    Some(id) => self.enqueue(id, Want::Ahead { until: None }),
+                    None => return,
+                }
             }
             for step in steps {
                 match step {
                     Step::Start(id) => self.start_worker(&id),
-                    Step::Stop { tier, force } => self.stop_worker(&tier, force),
+                    Step::Stop { tier, force, why } => self.stop_worker(&tier, force, &why),
                     Step::Grant(request) => self.grant(request),
+                    Step::Refuse { request, why } => self.refuse_one(request, &why),
                 }
             }
         }
@@ -76,7 +81,7 @@ impl Supervisor {
         }
     }
 
-    fn state(&self) -> State {
+    pub(super) fn state(&self) -> State {
         // A request for a changed tier must not be given the old worker while the new model is being read.
         let undecided = |id: &TierId| {
             let tier = self.tiers.iter().find(|tier| tier.spec.id == *id);
@@ -87,10 +92,17 @@ impl Supervisor {
         let waiting = |waiter: &Waiter| Waiting {
             request: waiter.request,
             tier: waiter.tier.clone(),
+            since: waiter.since,
+            ahead: waiter.want.is_ahead(),
         };
         let decided = self.queue.iter().filter(|waiter| !undecided(&waiter.tier));
         State {
+            now: self.started.elapsed(),
             budget: self.options.budget,
+            patience: self.options.rules.patience,
+            alarm: self.alarm,
+            defers: self.defers,
+            home: self.options.rules.home.clone(),
             tiers: self.tiers.iter().map(Tier::view).collect(),
             queue: decided.map(waiting).collect(),
         }
@@ -133,28 +145,31 @@ impl Supervisor {
             });
         });
         tier.started(Worker::new(worker, tier.spec.clone(), spec, socket, stop));
+        for tier in &mut self.tiers {
+            tier.idled_out = false;
+        }
     }
 
-    fn stop_worker(&mut self, id: &TierId, force: bool) {
-        let loaded = |waiter: &&Waiter| {
-            self.tiers
-                .iter()
-                .any(|tier| tier.spec.id == waiter.tier && tier.worker.is_some())
-        };
-        let next = self
-            .queue
-            .iter()
-            .find(|waiter| !loaded(waiter))
-            .map(|waiter| waiter.tier.clone());
+    fn stop_worker(&mut self, id: &TierId, force: bool, why: &Why) {
         let Some(tier) = self.tier(id) else { return };
-        let why = match (tier.wished(), next) {
+        tier.idled_out = matches!(why, Why::Idle(_));
+        let why = match (tier.wished(), why) {
             (Some(error), _) => error.message.clone(),
-            (None, _) if tier.stale() => "ended because its configuration has changed".to_owned(),
-            (None, Some(next)) => format!("ended to make room for {next}"),
-            (None, None) => "ended because the memory budget was lowered".to_owned(),
+            (None, Why::Wished) => words::CHANGED.to_owned(),
+            (None, why) => words::ended(why),
         };
         tracing::info!(tier = %id, force, why, "stopping");
         tier.stopping(why);
+    }
+
+    fn refuse_one(&mut self, request: u64, why: &Refusal) {
+        let mut refused = self
+            .queue
+            .extract_if(.., |waiter| waiter.request == request);
+        if let Some(waiter) = refused.next() {
+            let error = words::refused(&waiter.tier, why);
+            waiter.want.refuse(error);
+        }
     }
 
     fn grant(&mut self, request: u64) {
@@ -168,13 +183,16 @@ impl Supervisor {
         let Waiter { tier: id, want, .. } = self.queue.remove(at);
         let (now, events) = (self.next(), self.events.clone());
         let Some(tier) = self.tier(&id) else { return };
-        tier.last_used = now;
+        if !want.is_ahead() {
+            tier.last_used = now;
+        }
         let Some(worker) = &mut tier.worker else {
             return;
         };
         match want {
             Want::Lease(reply) => {
                 worker.leases += 1;
+                worker.idle_since = None;
                 let lease = worker.lease(id, events);
                 self.publish();
                 // If nobody takes it, the lease is dropped here and so released.
@@ -184,6 +202,7 @@ impl Supervisor {
                 self.publish();
                 let _ = reply.send(Ok(()));
             }
+            Want::Ahead { .. } => {}
         }
     }
 }

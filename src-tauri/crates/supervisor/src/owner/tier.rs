@@ -2,7 +2,7 @@
 
 use super::{Event, Reply};
 use crate::{LoadSpec, TierSpec, backoff::Backoff, handle::WorkerLease, process::Failure};
-use std::{mem, path::PathBuf};
+use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
     Code, Error, TierId, TierState,
     lease::Endpoint,
@@ -23,6 +23,10 @@ pub(super) struct Tier {
     pub(super) worker: Option<Worker>,
     pub(super) preparation: Preparation,
     pub(super) last_used: u64,
+    /// It was ended because nobody used it, and no tier has been loaded since.
+    pub(super) idled_out: bool,
+    /// It is loaded for requests alone: its last load failed, or somebody has stopped it.
+    pub(super) rests: bool,
     /// Those who asked for its end and wait for it.
     pub(super) stoppers: Vec<Reply<()>>,
     /// Who wants it to end, in the words that its leases hear.
@@ -59,6 +63,8 @@ pub(super) struct Worker {
     pub(super) pid: Option<u32>,
     pub(super) socket: PathBuf,
     pub(super) leases: u32,
+    /// Since when it has had no lease, once it is ready.
+    pub(super) idle_since: Option<Duration>,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
     pub(super) loaded_percent: Option<u8>,
@@ -87,6 +93,7 @@ impl Worker {
             pid: None,
             socket,
             leases: 0,
+            idle_since: None,
             context_tokens: load.plan.context_tokens,
             footprint_bytes: None,
             loaded_percent: None,
@@ -129,6 +136,8 @@ impl Tier {
             worker: None,
             preparation: Preparation::None,
             last_used: 0,
+            idled_out: false,
+            rests: false,
             stoppers: Vec::new(),
             wish: None,
             failure: None,
@@ -146,7 +155,7 @@ impl Tier {
     pub(super) fn stale(&self) -> bool {
         self.worker
             .as_ref()
-            .is_some_and(|worker| worker.seat != self.spec)
+            .is_some_and(|worker| !loads_the_same(&worker.seat, &self.spec))
     }
 
     /// Whether a request may start it: not while it rests after crashes.
@@ -177,6 +186,7 @@ impl Tier {
     pub(super) fn fail(&mut self, error: &Error) {
         tracing::warn!(tier = %self.spec.id, code = error.code.as_str(), "{error}");
         self.failure = Some(error.clone());
+        self.rests = true;
     }
 
     /// Somebody wants its worker to end; `reason` is what its leases hear.
@@ -216,7 +226,10 @@ impl Tier {
             leases: worker.ended,
             end: match wish {
                 Some((_, reason)) => reason,
-                None => Error::new(Code::TierStopped, format!("{} was stopped", self.spec.id)),
+                None => {
+                    let why = self.why.as_deref().unwrap_or("stopped");
+                    Error::new(Code::TierStopped, format!("{} was {why}", self.spec.id))
+                }
             },
             refused: false,
         };
@@ -249,6 +262,11 @@ impl Tier {
             plan_bytes: self.held_bytes().or(prepared),
             leases: worker.map_or(0, |worker| worker.leases),
             last_used: self.last_used,
+            idle_since: worker.and_then(|worker| worker.idle_since),
+            keep: self.spec.keep,
+            pinned: self.spec.pinned && !self.removed,
+            idled_out: self.idled_out,
+            rests: self.rests || self.spec.model.is_none(),
             stop: self.wish.as_ref().map(|(wish, _)| *wish).or(outdated),
         }
     }
@@ -284,4 +302,14 @@ impl Tier {
                 .or_else(|| self.why.clone()),
         }
     }
+}
+
+/// Whether a worker of the one would do for the other: how long it stays is not the worker's affair.
+fn loads_the_same(one: &TierSpec, other: &TierSpec) -> bool {
+    let other = TierSpec {
+        keep: one.keep,
+        pinned: one.pinned,
+        ..other.clone()
+    };
+    *one == other
 }

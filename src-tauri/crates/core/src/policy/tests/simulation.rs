@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Arrive(usize),
+    /// Somebody will want the tier.
+    Announce(usize),
     /// A request leaves the queue.
     Cancel(usize),
     Release(usize),
@@ -17,6 +19,9 @@ enum Event {
     /// The tier's worker has ended, as asked or by a crash.
     Exited(usize),
     Wish(usize, StopWish),
+    Pass(Duration),
+    Alarm(Alarm),
+    Defer(bool),
     Budget {
         total_bytes: u64,
         max_loaded: usize,
@@ -26,10 +31,16 @@ enum Event {
 struct Tier {
     view: TierView,
     bytes: u64,
+    /// Why it was last ended.
+    why: Option<Why>,
 }
 
 struct Machine {
+    now: Duration,
     budget: Budget,
+    patience: Duration,
+    alarm: Alarm,
+    defers: bool,
     tiers: Vec<Tier>,
     queue: Vec<Waiting>,
     /// The tier of each lease.
@@ -42,20 +53,27 @@ struct Machine {
 }
 
 impl Machine {
-    fn new(max_loaded: usize, sizes: &[u64]) -> Self {
-        let tier = |(index, &bytes): (usize, &u64)| Tier {
+    fn new(max_loaded: usize, patience: Duration, tiers: &[(u64, bool, Option<u64>)]) -> Self {
+        let tier = |(index, &(bytes, pinned, keep)): (usize, &(u64, bool, Option<u64>))| Tier {
             view: TierView {
                 plan_bytes: None,
+                pinned,
+                keep: keep.map(Duration::from_secs),
                 ..super::tier(&format!("t{index}"), Stopped, 0)
             },
             bytes,
+            why: None,
         };
         Self {
+            now: Duration::ZERO,
             budget: Budget {
                 total_bytes: 10,
                 max_loaded,
             },
-            tiers: sizes.iter().enumerate().map(tier).collect(),
+            patience,
+            alarm: Alarm::None,
+            defers: false,
+            tiers: tiers.iter().enumerate().map(tier).collect(),
             queue: Vec::new(),
             leases: Vec::new(),
             clock: 0,
@@ -79,12 +97,12 @@ impl Machine {
         let tiers = self.tiers.len();
         match event {
             Event::Arrive(tier) => {
-                self.requests += 1;
-                self.queue.push(Waiting {
-                    request: self.requests,
-                    tier: self.tiers[tier % tiers].view.id.clone(),
-                });
+                let view = &mut self.tiers[tier % tiers].view;
+                view.rests = false;
+                let id = view.id.clone();
+                self.enqueue(id, false);
             }
+            Event::Announce(tier) => self.enqueue(self.tiers[tier % tiers].view.id.clone(), true),
             Event::Cancel(at) if !self.queue.is_empty() => {
                 self.queue.remove(at % self.queue.len());
             }
@@ -93,6 +111,7 @@ impl Machine {
                 self.tiers[tier].view.leases -= 1;
                 if self.tiers[tier].view.leases == 0 {
                     self.tiers[tier].view.last_used = self.tick();
+                    self.tiers[tier].view.idle_since = Some(self.now);
                 }
             }
             Event::Read(tier) => {
@@ -103,6 +122,7 @@ impl Machine {
                 let view = &mut self.tiers[tier % tiers].view;
                 if view.phase == Starting {
                     view.phase = Ready;
+                    view.idle_since = Some(self.now);
                 }
             }
             Event::Exited(tier) => self.exited(tier % tiers),
@@ -122,19 +142,53 @@ impl Machine {
                 };
                 self.budget_moved = true;
             }
+            Event::Pass(time) => self.now += time,
+            Event::Alarm(alarm) => self.alarm = alarm,
+            Event::Defer(defers) => self.defers = defers,
             Event::Cancel(_) | Event::Release(_) => {}
         }
         self.refuse_what_never_fits();
         self.settle();
+        // As its owner does; what comes back may need nobody's place.
+        while let Some(id) = returning(&self.state()) {
+            self.enqueue(id, true);
+            self.settle();
+        }
+    }
+
+    fn enqueue(&mut self, tier: TierId, ahead: bool) {
+        self.requests += 1;
+        self.queue.push(Waiting {
+            request: self.requests,
+            tier,
+            since: self.now,
+            ahead,
+        });
+    }
+
+    fn state(&self) -> State {
+        State {
+            now: self.now,
+            budget: self.budget,
+            patience: self.patience,
+            alarm: self.alarm,
+            defers: self.defers,
+            home: Some(id("t0")),
+            tiers: self.tiers.iter().map(|tier| tier.view.clone()).collect(),
+            queue: self.queue.clone(),
+        }
     }
 
     fn exited(&mut self, tier: usize) {
-        let view = &mut self.tiers[tier].view;
+        let Tier { view, why, .. } = &mut self.tiers[tier];
         if view.phase != Stopped {
+            view.rests = view.phase == Starting || view.stop.is_some();
             view.phase = Stopped;
             view.plan_bytes = None;
             view.leases = 0;
             view.stop = None;
+            view.idle_since = None;
+            view.idled_out = matches!(why.take(), Some(Why::Idle(_)));
             self.leases.retain(|&leased| leased != tier);
         }
     }
@@ -153,11 +207,7 @@ impl Machine {
     /// Carries out steps until there are none, and checks each against the rules.
     fn settle(&mut self) {
         for _ in 0..100 {
-            let state = State {
-                budget: self.budget,
-                tiers: self.tiers.iter().map(|tier| tier.view.clone()).collect(),
-                queue: self.queue.clone(),
-            };
+            let state = self.state();
             let steps = plan(&state);
             assert_eq!(steps, plan(&state), "equal inputs give equal plans");
             if steps.is_empty() {
@@ -173,31 +223,68 @@ impl Machine {
     fn apply(&mut self, step: &Step) {
         match step {
             Step::Start(id) => self.start(id),
-            Step::Stop { tier, force } => {
-                let at = self.index(tier);
-                let view = &mut self.tiers[at].view;
-                assert!(matches!(view.phase, Starting | Ready));
-                assert!(view.leases == 0 || *force, "a leased tier was ended");
-                assert!(!force || view.stop == Some(StopWish::Force));
-                view.phase = Stopping;
-            }
+            Step::Stop { tier, force, why } => self.stop(tier, *force, why),
             Step::Grant(request) => {
                 let of = |waiting: &Waiting| waiting.request == *request;
                 let at = self.queue.iter().position(of).expect("it waits");
+                assert_eq!(self.alarm, Alarm::None, "admitted in an alarm");
                 let waiting = self.queue.remove(at);
                 let tier = self.index(&waiting.tier);
                 let now = self.tick();
                 let view = &mut self.tiers[tier].view;
                 assert_eq!((view.phase, view.stop), (Ready, None));
-                view.leases += 1;
-                view.last_used = now;
-                self.leases.push(tier);
                 assert!(self.granted.insert(*request), "granted twice");
+                if !waiting.ahead {
+                    view.leases += 1;
+                    view.last_used = now;
+                    view.idle_since = None;
+                    self.leases.push(tier);
+                }
             }
+            Step::Refuse { request, why } => self.refuse(*request, why),
         }
     }
 
+    fn stop(&mut self, id: &TierId, force: bool, why: &Why) {
+        let critical = self.alarm == Alarm::Critical;
+        let at = self.index(id);
+        let view = &mut self.tiers[at].view;
+        assert!(matches!(view.phase, Starting | Ready));
+        assert!(view.leases == 0 || force, "a leased tier was ended");
+        assert!(!force || view.stop == Some(StopWish::Force) || critical);
+        let spared = view.pinned && matches!(why, Why::RoomFor(_) | Why::Idle(_));
+        assert!(!spared, "a pinned tier was ended: {why:?}");
+        view.phase = Stopping;
+        self.tiers[at].why = Some(why.clone());
+    }
+
+    fn refuse(&mut self, request: u64, why: &Refusal) {
+        let of = |waiting: &Waiting| waiting.request == request;
+        let at = self.queue.iter().position(of).expect("it waits");
+        let waiting = self.queue.remove(at);
+        match why {
+            Refusal::Pinned(by) => {
+                let pinned: Vec<_> = by.iter().map(|id| &self.tiers[self.index(id)]).collect();
+                let bytes = self.tiers[self.index(&waiting.tier)].bytes;
+                let sum: u64 = pinned.iter().map(|tier| tier.bytes).sum();
+                let fits =
+                    sum + bytes <= self.budget.total_bytes && pinned.len() < self.budget.max_loaded;
+                assert!(!fits, "it would have fitted");
+                assert!(pinned.iter().all(|tier| tier.view.pinned));
+            }
+            Refusal::Alarm(alarm) => {
+                assert_eq!(*alarm, self.alarm);
+                assert!(
+                    self.now - waiting.since >= ALARM_PATIENCE,
+                    "refused too soon"
+                );
+            }
+        }
+        assert!(self.refused.insert(request), "refused twice");
+    }
+
     fn start(&mut self, id: &TierId) {
+        assert_eq!(self.alarm, Alarm::None, "a load in an alarm");
         let settled = |tier: &Tier| matches!(tier.view.phase, Stopped | Ready);
         assert!(
             self.tiers.iter().all(settled),
@@ -212,6 +299,9 @@ impl Machine {
         assert_eq!(tier.view.phase, Stopped);
         assert_eq!(tier.view.plan_bytes, Some(tier.bytes));
         tier.view.phase = Starting;
+        for tier in &mut self.tiers {
+            tier.view.idled_out = false;
+        }
         self.check_budget();
     }
 
@@ -258,8 +348,18 @@ impl Machine {
 fn event() -> impl Strategy<Value = Event> {
     let which = || 0..8_usize;
     let wish = prop_oneof![Just(StopWish::Drain), Just(StopWish::Force)];
+    let alarm = prop_oneof![
+        3 => Just(Alarm::None),
+        1 => Just(Alarm::Hold),
+        1 => Just(Alarm::Unload),
+        1 => Just(Alarm::Critical),
+    ];
     prop_oneof![
         6 => which().prop_map(Event::Arrive),
+        1 => which().prop_map(Event::Announce),
+        4 => (0..20_u64).prop_map(|seconds| Event::Pass(Duration::from_secs(seconds))),
+        1 => alarm.prop_map(Event::Alarm),
+        1 => any::<bool>().prop_map(Event::Defer),
         1 => which().prop_map(Event::Cancel),
         4 => which().prop_map(Event::Release),
         4 => which().prop_map(Event::Read),
@@ -277,10 +377,15 @@ fn event_or_budget() -> impl Strategy<Value = Event> {
     prop_oneof![12 => event(), 1 => budget]
 }
 
-/// Up to four tiers, of which most fit a budget of 10, alone or together, and some never do.
+/// Up to four tiers, of which most fit a budget of 10, alone or together, and some never do; a few are pinned, and most are
+/// ended when they have been idle for a while.
 fn machine() -> impl Strategy<Value = Machine> {
-    let sizes = prop::collection::vec(1..12_u64, 1..5);
-    (1..4_usize, sizes).prop_map(|(max_loaded, sizes)| Machine::new(max_loaded, &sizes))
+    let pinned = prop::bool::weighted(0.1);
+    let tier = (1..12_u64, pinned, prop::option::of(0..40_u64));
+    let tiers = prop::collection::vec(tier, 1..5);
+    (1..4_usize, 0..30_u64, tiers).prop_map(|(max_loaded, patience, tiers)| {
+        Machine::new(max_loaded, Duration::from_secs(patience), &tiers)
+    })
 }
 
 impl std::fmt::Debug for Machine {
@@ -332,7 +437,9 @@ proptest! {
         for event in events {
             machine.handle(event);
         }
-        let mut old: Vec<_> = machine.queue.iter().map(|waiting| waiting.request).collect();
+        machine.handle(Event::Alarm(Alarm::None));
+        let asked = machine.queue.iter().filter(|waiting| !waiting.ahead);
+        let mut old: Vec<_> = asked.map(|waiting| waiting.request).collect();
         // A crowd never leaves whatever is loaded: a tier's last lease does not end before the next is asked for.
         for round in 0..1_000 {
             old.retain(|&request| machine.waits(request));
@@ -345,6 +452,7 @@ proptest! {
                     machine.handle(Event::Arrive(tier));
                 }
             }
+            machine.handle(Event::Pass(Duration::from_secs(1)));
             // One debt at random, and the oldest lease and the last process's, so that none is put off for ever.
             prop_assert!(!machine.owed().is_empty(), "stuck with {:?}", machine.queue);
             machine.pay(|owed| world[round % world.len()].index(owed));

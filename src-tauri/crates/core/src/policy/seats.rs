@@ -1,0 +1,305 @@
+//! The tiers with what one call of the policy has already decided about them.
+
+use super::{
+    ALARM_PATIENCE, Alarm, Phase, Refusal, State, Step, StopWish, TierView, Waiting, Why,
+    fits_alone,
+};
+use crate::TierId;
+
+struct Seat<'a> {
+    view: &'a TierView,
+    phase: Phase,
+    leases: u32,
+    /// An older waiter waits for it to become ready.
+    wanted: bool,
+    /// Any waiter waits for it.
+    queued: bool,
+    /// It has to end for an older waiter, as soon as its leases have.
+    claimed: bool,
+}
+
+impl Seat<'_> {
+    /// Its memory is on its way back, or will be once its leases have ended.
+    fn leaving(&self) -> bool {
+        self.phase == Phase::Stopping || self.claimed || self.view.stop.is_some()
+    }
+
+    fn holds_memory(&self) -> bool {
+        self.phase != Phase::Stopped
+    }
+
+    fn idle(&self) -> bool {
+        self.leases == 0 && !self.wanted
+    }
+
+    fn bytes(&self) -> u64 {
+        self.view.plan_bytes.unwrap_or(0)
+    }
+}
+
+/// How much a waiter may take from others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Claim {
+    /// What lies idle and nobody waits for.
+    Idle,
+    /// Also what others use, once they have done.
+    All,
+}
+
+pub(super) struct Seats<'a> {
+    state: &'a State,
+    seats: Vec<Seat<'a>>,
+    /// Set once an older waiter needs memory: younger ones may use what is loaded, but load nothing.
+    memory_claimed: bool,
+    pub(super) steps: Vec<Step>,
+}
+
+impl<'a> Seats<'a> {
+    pub(super) fn new(state: &'a State) -> Self {
+        let waits_for = |id: &TierId| {
+            let mut real = state.queue.iter().filter(|waiting| !waiting.ahead);
+            real.any(|waiting| waiting.tier == *id)
+        };
+        let seat = |view: &'a TierView| Seat {
+            view,
+            phase: view.phase,
+            leases: view.leases,
+            wanted: false,
+            queued: waits_for(&view.id),
+            claimed: false,
+        };
+        Self {
+            state,
+            seats: state.tiers.iter().map(seat).collect(),
+            memory_claimed: false,
+            steps: Vec::new(),
+        }
+    }
+
+    pub(super) fn carry_out_wishes(&mut self) {
+        for index in 0..self.seats.len() {
+            let seat = &self.seats[index];
+            let Some(wish) = seat.view.stop else { continue };
+            if self.lives(index) && (seat.leases == 0 || wish == StopWish::Force) {
+                self.stop(index, wish == StopWish::Force, Why::Wished);
+            }
+        }
+    }
+
+    pub(super) fn heed_alarm(&mut self) {
+        let alarm = self.state.alarm;
+        if alarm < Alarm::Unload {
+            return;
+        }
+        for index in 0..self.seats.len() {
+            let leased = self.seats[index].leases > 0;
+            if self.lives(index) && (!leased || alarm == Alarm::Critical) {
+                self.stop(index, leased, Why::Alarm(alarm));
+            }
+        }
+    }
+
+    pub(super) fn end_idle(&mut self) {
+        for index in 0..self.seats.len() {
+            let Seat { view, queued, .. } = self.seats[index];
+            let idle = view.idle_since.map(|at| self.state.now.saturating_sub(at));
+            if let (Some(idle), Some(keep)) = (idle, view.keep)
+                && (idle >= keep && !queued && !view.pinned)
+                && (self.seats[index].phase == Phase::Ready && self.seats[index].leases == 0)
+            {
+                self.stop(index, false, Why::Idle(idle));
+            }
+        }
+    }
+
+    pub(super) fn end_excess(&mut self) {
+        self.make_room(0, 0, Claim::All, &Why::Budget);
+    }
+
+    /// Does for one that waits what can be done for it now.
+    pub(super) fn serve(&mut self, waiting: &Waiting) {
+        let Some(index) = self.seat_of(waiting) else {
+            return;
+        };
+        let seat = &self.seats[index];
+        match seat.phase {
+            // Whoever wished it away lifts the wish when it is gone.
+            Phase::Stopped if seat.view.stop.is_some() => {}
+            Phase::Stopped => match seat.view.plan_bytes {
+                Some(bytes) if !fits_alone(&self.state.budget, bytes) => {}
+                Some(bytes) if !self.fits_beside_pinned(index, bytes) => {
+                    let why = Refusal::Pinned(self.pinned(index));
+                    self.refuse(waiting, why);
+                }
+                Some(bytes) if !self.memory_claimed => {
+                    self.memory_claimed = true;
+                    let patient = self.state.waited(waiting) < self.state.patience;
+                    let claim = if patient { Claim::Idle } else { Claim::All };
+                    self.load(index, bytes, claim);
+                }
+                _ => self.memory_claimed = true,
+            },
+            // It will need memory again once it has left.
+            _ if seat.leaving() => self.memory_claimed = true,
+            Phase::Ready => self.grant(index, waiting.request),
+            Phase::Starting | Phase::Stopping => self.seats[index].wanted = true,
+        }
+    }
+
+    /// The same for one that is ahead of its time.
+    pub(super) fn serve_ahead(&mut self, waiting: &Waiting) {
+        let Some(index) = self.seat_of(waiting) else {
+            return;
+        };
+        let seat = &self.seats[index];
+        match (seat.phase, seat.view.plan_bytes) {
+            (Phase::Ready, _) if !seat.leaving() => self.grant(index, waiting.request),
+            (Phase::Stopped, Some(bytes))
+                if seat.view.stop.is_none()
+                    && !self.memory_claimed
+                    && !self.state.defers
+                    && fits_alone(&self.state.budget, bytes)
+                    && self.fits_beside_pinned(index, bytes) =>
+            {
+                self.memory_claimed = true;
+                self.load(index, bytes, Claim::Idle);
+            }
+            _ => {}
+        }
+    }
+
+    /// Refuses those whose patience with an alarm has ended.
+    pub(super) fn refuse_the_late(&mut self) {
+        for waiting in &self.state.queue {
+            if self.state.waited(waiting) >= ALARM_PATIENCE {
+                self.refuse(waiting, Refusal::Alarm(self.state.alarm));
+            }
+        }
+    }
+
+    fn seat_of(&self, waiting: &Waiting) -> Option<usize> {
+        let of = |seat: &Seat<'_>| seat.view.id == waiting.tier;
+        self.seats.iter().position(of)
+    }
+
+    /// It has a process that has not been asked to end.
+    fn lives(&self, index: usize) -> bool {
+        matches!(self.seats[index].phase, Phase::Starting | Phase::Ready)
+    }
+
+    /// The pinned tiers that are loaded, other than this one.
+    fn pinned(&self, but: usize) -> Vec<TierId> {
+        self.staying_pinned(but)
+            .map(|seat| seat.view.id.clone())
+            .collect()
+    }
+
+    fn fits_beside_pinned(&self, index: usize, bytes: u64) -> bool {
+        let sum = self
+            .staying_pinned(index)
+            .fold(bytes, |sum, seat| sum.saturating_add(seat.bytes()));
+        let count = self.staying_pinned(index).count() + 1;
+        sum <= self.state.budget.total_bytes && count <= self.state.budget.max_loaded
+    }
+
+    fn staying_pinned(&self, but: usize) -> impl Iterator<Item = &Seat<'a>> {
+        let others = self.seats.iter().enumerate();
+        others
+            .filter(move |(index, seat)| {
+                *index != but && seat.view.pinned && seat.holds_memory() && !seat.leaving()
+            })
+            .map(|(_, seat)| seat)
+    }
+
+    fn load(&mut self, index: usize, bytes: u64, claim: Claim) {
+        let why = Why::RoomFor(self.seats[index].view.id.clone());
+        self.make_room(bytes, 1, claim, &why);
+        self.start_if_settled(index, bytes);
+    }
+
+    /// Ends idle tiers, and claims leased ones if it may, until `bytes` in `slots` tiers more would fit.
+    fn make_room(&mut self, bytes: u64, slots: usize, claim: Claim, why: &Why) {
+        let budget = self.state.budget;
+        let fits = |seats: &[Seat<'_>], without: &[usize]| {
+            let stays = |(index, seat): &(usize, &Seat<'_>)| {
+                seat.holds_memory() && !seat.leaving() && !without.contains(index)
+            };
+            let staying = || seats.iter().enumerate().filter(stays);
+            let sum = staying().fold(bytes, |sum, (_, seat)| sum.saturating_add(seat.bytes()));
+            sum <= budget.total_bytes && staying().count() + slots <= budget.max_loaded
+        };
+        // For a budget that was lowered pins do not count: the configuration would not be taken so.
+        let spares_pinned = slots > 0;
+        let mut order: Vec<usize> = (0..self.seats.len())
+            .filter(|&index| {
+                let seat = &self.seats[index];
+                seat.holds_memory() && !seat.leaving() && !(spares_pinned && seat.view.pinned)
+            })
+            .collect();
+        order.sort_by_key(|&index| {
+            let seat = &self.seats[index];
+            // Who waits counts for idle ones alone: the one that has to drain must not change with each that comes.
+            let free = seat.idle() && !seat.queued;
+            (!free, !seat.idle(), seat.view.last_used, index)
+        });
+
+        let mut victims = Vec::new();
+        for index in order {
+            if fits(&self.seats, &victims) {
+                break;
+            }
+            victims.push(index);
+        }
+        // A large victim may have made the smaller ones before it needless: spare the busiest and latest used first.
+        for position in (0..victims.len()).rev() {
+            let mut fewer = victims.clone();
+            fewer.remove(position);
+            if fits(&self.seats, &fewer) {
+                victims = fewer;
+            }
+        }
+        let free = |index: &usize| self.seats[*index].idle() && !self.seats[*index].queued;
+        if claim == Claim::Idle && !victims.iter().all(free) {
+            return;
+        }
+        for index in victims {
+            self.seats[index].claimed = true;
+            if self.seats[index].idle() {
+                self.stop(index, false, why.clone());
+            }
+        }
+    }
+
+    fn stop(&mut self, index: usize, force: bool, why: Why) {
+        let seat = &mut self.seats[index];
+        seat.phase = Phase::Stopping;
+        let tier = seat.view.id.clone();
+        self.steps.push(Step::Stop { tier, force, why });
+    }
+
+    fn grant(&mut self, index: usize, request: u64) {
+        self.seats[index].leases += 1;
+        self.steps.push(Step::Grant(request));
+    }
+
+    fn refuse(&mut self, waiting: &Waiting, why: Refusal) {
+        let request = waiting.request;
+        self.steps.push(Step::Refuse { request, why });
+    }
+
+    /// Starts the tier if no process is on its way in or out and its plan fits beside what is loaded.
+    fn start_if_settled(&mut self, index: usize, bytes: u64) {
+        let settled = self
+            .seats
+            .iter()
+            .all(|seat| matches!(seat.phase, Phase::Stopped | Phase::Ready));
+        let held = || self.seats.iter().filter(|seat| seat.holds_memory());
+        let sum = held().fold(bytes, |sum, seat| sum.saturating_add(seat.bytes()));
+        let budget = &self.state.budget;
+        if settled && sum <= budget.total_bytes && held().count() < budget.max_loaded {
+            self.seats[index].phase = Phase::Starting;
+            self.steps
+                .push(Step::Start(self.seats[index].view.id.clone()));
+        }
+    }
+}

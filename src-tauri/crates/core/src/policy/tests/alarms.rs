@@ -1,0 +1,66 @@
+//! What is done when memory is short.
+
+use super::*;
+
+fn alarmed(alarm: Alarm, tiers: &[TierView], queue: &[&str]) -> State {
+    State {
+        alarm,
+        ..state(2, tiers.to_vec(), queue)
+    }
+}
+
+fn told(name: &str, force: bool, alarm: Alarm) -> Step {
+    Step::Stop {
+        tier: id(name),
+        force,
+        why: Why::Alarm(alarm),
+    }
+}
+
+#[test]
+fn nobody_is_admitted_and_nothing_is_loaded_while_memory_is_short() {
+    let tiers = [tier("a", Ready, 5), tier("b", Stopped, 5)];
+    assert_eq!(plan(&alarmed(Alarm::Hold, &tiers, &["a", "b"])), []);
+}
+
+#[test]
+fn idle_tiers_and_loads_leave_first_and_then_all() {
+    let tiers = [leased("a", 5), tier("b", Starting, 5)];
+    let of = |alarm| plan(&alarmed(alarm, &tiers, &["b"]));
+    assert_eq!(of(Alarm::Hold), []);
+    assert_eq!(of(Alarm::Unload), [told("b", false, Alarm::Unload)]);
+    assert_eq!(
+        of(Alarm::Critical),
+        [
+            told("a", true, Alarm::Critical),
+            told("b", false, Alarm::Critical)
+        ]
+    );
+}
+
+#[test]
+fn a_pin_does_not_hold_against_an_alarm() {
+    let pinned = TierView {
+        pinned: true,
+        ..tier("a", Ready, 5)
+    };
+    assert_eq!(
+        plan(&alarmed(Alarm::Unload, &[pinned], &[])),
+        [told("a", false, Alarm::Unload)]
+    );
+}
+
+#[test]
+fn who_has_waited_too_long_for_an_alarm_to_pass_is_told_so() {
+    let mut state = alarmed(Alarm::Hold, &[tier("a", Ready, 5)], &["a", "a"]);
+    state.queue[1].since = Duration::from_secs(1);
+    assert_eq!(next_look(&state), Some(ALARM_PATIENCE));
+    state.now = ALARM_PATIENCE;
+    assert_eq!(
+        plan(&state),
+        [Step::Refuse {
+            request: 1,
+            why: Refusal::Alarm(Alarm::Hold)
+        }]
+    );
+}

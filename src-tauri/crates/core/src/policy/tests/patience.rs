@@ -1,0 +1,150 @@
+//! Younger requests for what is loaded pass an older one for another tier, for a while.
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The requests have come at these seconds; it is `now`.
+fn at(now: u64, tiers: &[TierView], queue: &[(&str, u64)]) -> State {
+    let names: Vec<_> = queue.iter().map(|(name, _)| *name).collect();
+    let mut state = state(1, tiers.to_vec(), &names);
+    state.now = Duration::from_secs(now);
+    state.patience = PATIENCE;
+    for (waiting, (_, since)) in state.queue.iter_mut().zip(queue) {
+        waiting.since = Duration::from_secs(*since);
+    }
+    state
+}
+
+fn busy_a_and_b() -> [TierView; 2] {
+    [leased("a", 5), tier("b", Stopped, 5)]
+}
+
+#[test]
+fn younger_requests_for_the_loaded_tier_pass_for_a_while_and_then_no_more() {
+    let tiers = busy_a_and_b();
+    assert_eq!(
+        plan(&at(9, &tiers, &[("b", 0), ("a", 8)])),
+        [Step::Grant(2)]
+    );
+    assert_eq!(plan(&at(10, &tiers, &[("b", 0), ("a", 8)])), []);
+}
+
+#[test]
+fn a_tier_that_a_younger_request_has_come_for_is_not_ended_before_it_was_served() {
+    let tiers = [tier("a", Ready, 5), tier("b", Stopped, 5)];
+    assert_eq!(
+        plan(&at(1, &tiers, &[("b", 0), ("a", 1)])),
+        [Step::Grant(2)]
+    );
+    assert_eq!(plan(&at(1, &tiers, &[("b", 0)])), [room("a", "b")]);
+    assert_eq!(
+        plan(&at(10, &tiers, &[("b", 0), ("a", 1)])),
+        [room("a", "b")]
+    );
+}
+
+#[test]
+fn a_load_that_a_younger_request_waits_for_goes_on_for_a_while() {
+    let tiers = [tier("a", Starting, 5), tier("b", Stopped, 5)];
+    assert_eq!(plan(&at(1, &tiers, &[("b", 0), ("a", 1)])), []);
+    assert_eq!(
+        plan(&at(10, &tiers, &[("b", 0), ("a", 1)])),
+        [room("a", "b")]
+    );
+}
+
+#[test]
+fn nobody_is_ended_for_a_part_of_the_room_that_is_needed() {
+    let tiers = [
+        used(1, tier("idle", Ready, 5)),
+        used(2, leased("busy", 5)),
+        tier("new", Stopped, 9),
+    ];
+    let of = |now| {
+        let mut state = at(now, &tiers, &[("new", 0)]);
+        state.budget.max_loaded = 8;
+        plan(&state)
+    };
+    assert_eq!(of(9), []);
+    assert_eq!(of(10), [room("idle", "new")]);
+}
+
+#[test]
+fn of_two_idle_tiers_the_one_that_nobody_waits_for_leaves() {
+    let tiers = [
+        used(1, tier("asked", Ready, 5)),
+        used(2, tier("unasked", Ready, 5)),
+        tier("new", Stopped, 5),
+    ];
+    for now in [1, 10] {
+        let mut state = at(now, &tiers, &[("new", 0), ("asked", 1)]);
+        state.budget.max_loaded = 2;
+        assert_eq!(plan(&state), [room("unasked", "new"), Step::Grant(2)]);
+    }
+}
+
+#[test]
+fn it_is_time_to_look_again_when_the_patience_of_one_ends() {
+    let tiers = busy_a_and_b();
+    let look = |now| next_look(&at(now, &tiers, &[("b", 2), ("a", 5)]));
+    assert_eq!(look(6), Some(Duration::from_secs(12)));
+    assert_eq!(look(12), Some(Duration::from_secs(15)));
+    assert_eq!(look(15), None);
+}
+
+/// The queue's first is ahead of its time.
+fn ahead(mut state: State) -> State {
+    state.queue[0].ahead = true;
+    state
+}
+
+#[test]
+fn a_load_ahead_of_its_time_takes_what_lies_idle_and_nothing_else() {
+    let of = |a: TierView| [a, tier("b", Stopped, 5)];
+    let idle = of(tier("a", Ready, 5));
+    assert_eq!(plan(&ahead(at(0, &idle, &[("b", 0)]))), [room("a", "b")]);
+    assert_eq!(plan(&ahead(at(99, &of(leased("a", 5)), &[("b", 0)]))), []);
+    assert_eq!(
+        plan(&ahead(at(99, &idle, &[("b", 0), ("a", 98)]))),
+        [Step::Grant(2)],
+        "whoever waits comes first, however young"
+    );
+}
+
+#[test]
+fn a_load_ahead_of_its_time_takes_no_memory_that_somebody_waits_for() {
+    let tiers = [leased("a", 6), tier("b", Stopped, 6), tier("c", Stopped, 4)];
+    let mut state = at(0, &tiers, &[("c", 0), ("b", 0)]);
+    state.budget.max_loaded = 8;
+    assert_eq!(plan(&ahead(state)), []);
+}
+
+#[test]
+fn a_load_ahead_of_its_time_that_cannot_fit_ends_nobody() {
+    let pinned = TierView {
+        pinned: true,
+        ..tier("a", Ready, 6)
+    };
+    let tiers = [pinned, tier("b", Ready, 3), tier("c", Stopped, 5)];
+    let mut state = at(0, &tiers, &[("c", 0)]);
+    state.budget.max_loaded = 8;
+    assert_eq!(plan(&ahead(state)), []);
+}
+
+#[test]
+fn a_load_ahead_of_its_time_gives_way_to_a_request() {
+    let tiers = [tier("a", Starting, 5), tier("b", Stopped, 5)];
+    assert_eq!(
+        plan(&ahead(at(1, &tiers, &[("a", 0), ("b", 1)]))),
+        [room("a", "b")]
+    );
+}
+
+#[test]
+fn a_load_ahead_of_its_time_has_what_it_wants_when_the_tier_is_loaded() {
+    let tiers = [tier("a", Ready, 5)];
+    assert_eq!(plan(&ahead(at(0, &tiers, &[("a", 0)]))), [Step::Grant(1)]);
+    let leaving = [wish(StopWish::Drain, leased("a", 5))];
+    assert_eq!(plan(&ahead(at(0, &leaving, &[("a", 0)]))), []);
+}

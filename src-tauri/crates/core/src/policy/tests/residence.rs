@@ -1,0 +1,149 @@
+//! How long tiers stay, and which of them come back.
+
+use super::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn idle(name: &str, since: u64) -> TierView {
+    TierView {
+        idle_since: Some(Duration::from_secs(since)),
+        keep: Some(10 * MINUTE),
+        ..tier(name, Ready, 5)
+    }
+}
+
+fn pinned(view: TierView) -> TierView {
+    TierView {
+        pinned: true,
+        ..view
+    }
+}
+
+fn at(now: u64, tiers: &[TierView], queue: &[&str]) -> State {
+    State {
+        now: Duration::from_secs(now),
+        ..state(1, tiers.to_vec(), queue)
+    }
+}
+
+#[test]
+fn a_tier_that_nobody_uses_leaves_when_its_time_has_come() {
+    let tiers = [idle("a", 100)];
+    assert_eq!(plan(&at(699, &tiers, &[])), []);
+    assert_eq!(
+        plan(&at(700, &tiers, &[])),
+        [ended("a", Why::Idle(10 * MINUTE))]
+    );
+    assert_eq!(
+        next_look(&at(200, &tiers, &[])),
+        Some(Duration::from_secs(700))
+    );
+    assert_eq!(
+        plan(&at(700, &tiers, &["a"])),
+        [Step::Grant(1)],
+        "somebody has come"
+    );
+}
+
+#[test]
+fn a_tier_that_is_kept_for_good_or_pinned_or_used_does_not_leave() {
+    let kept = TierView {
+        keep: None,
+        ..idle("a", 0)
+    };
+    let used = TierView {
+        leases: 1,
+        ..idle("a", 0)
+    };
+    for tier in [kept, used, pinned(idle("a", 0))] {
+        assert_eq!(plan(&at(100_000, &[tier], &[])), []);
+    }
+}
+
+#[test]
+fn a_pinned_tier_is_ended_for_nobody_and_who_does_not_fit_beside_it_is_told() {
+    let tiers = [pinned(tier("a", Ready, 5)), tier("b", Stopped, 5)];
+    let refused = Step::Refuse {
+        request: 1,
+        why: Refusal::Pinned(vec![id("a")]),
+    };
+    assert_eq!(
+        plan(&at(100, &tiers, &["b", "a"])),
+        [refused, Step::Grant(2)]
+    );
+    let mut roomy = at(100, &tiers, &["b"]);
+    roomy.budget.max_loaded = 2;
+    assert_eq!(plan(&roomy), [start("b")]);
+    roomy.tiers[1].plan_bytes = Some(6);
+    assert!(matches!(*plan(&roomy), [Step::Refuse { .. }]));
+}
+
+#[test]
+fn others_leave_before_a_pinned_tier_does() {
+    let tiers = [
+        used(1, pinned(tier("a", Ready, 3))),
+        used(2, tier("b", Ready, 3)),
+        tier("c", Stopped, 5),
+    ];
+    let mut state = at(0, &tiers, &["c"]);
+    state.budget.max_loaded = 8;
+    assert_eq!(plan(&state), [room("b", "c")]);
+}
+
+#[test]
+fn a_pinned_tier_comes_by_itself_and_a_resting_one_does_not() {
+    let returns = |view: TierView| returning(&at(0, &[view], &[]));
+    let away = pinned(tier("a", Stopped, 5));
+    assert_eq!(returns(away.clone()), Some(id("a")));
+    assert_eq!(returns(tier("a", Stopped, 5)), None);
+    assert_eq!(returns(pinned(tier("a", Ready, 5))), None);
+    let rests = TierView {
+        rests: true,
+        ..away.clone()
+    };
+    assert_eq!(returns(rests), None);
+    assert_eq!(returns(wish(StopWish::Drain, away.clone())), None);
+    let asked = at(0, std::slice::from_ref(&away), &["a"]);
+    assert_eq!(returning(&asked), None, "it is asked for already");
+    let deferring = State {
+        defers: true,
+        ..at(0, std::slice::from_ref(&away), &[])
+    };
+    assert_eq!(returning(&deferring), None);
+    let alarmed = State {
+        alarm: Alarm::Hold,
+        ..at(0, &[away], &[])
+    };
+    assert_eq!(returning(&alarmed), None);
+}
+
+#[test]
+fn the_home_tier_comes_back_when_another_has_idled_out() {
+    let idled = |name| TierView {
+        idled_out: true,
+        ..tier(name, Stopped, 5)
+    };
+    let of = |tiers: &[TierView], queue: &[&str]| {
+        let state = State {
+            home: Some(id("home")),
+            ..at(0, tiers, queue)
+        };
+        returning(&state)
+    };
+    let home = tier("home", Stopped, 5);
+    assert_eq!(of(&[home.clone(), idled("a")], &[]), Some(id("home")));
+    assert_eq!(of(&[home.clone(), tier("a", Stopped, 5)], &[]), None);
+    assert_eq!(of(&[idled("home"), tier("a", Stopped, 5)], &[]), None);
+    let other = tier("b", Ready, 5);
+    assert_eq!(of(&[home.clone(), idled("a"), other], &[]), None);
+    assert_eq!(of(&[home, idled("a")], &["a"]), None);
+}
+
+#[test]
+fn what_nobody_waits_for_is_not_loaded_while_the_machine_is_left_to_its_user() {
+    let mut state = at(0, &[tier("a", Stopped, 5)], &["a"]);
+    state.defers = true;
+    assert_eq!(plan(&state), [start("a")]);
+    state.queue[0].ahead = true;
+    assert_eq!(plan(&state), []);
+}

@@ -1,0 +1,213 @@
+//! Who stays loaded, who comes back, and who passes whom.
+
+use super::*;
+use tierbar_core::{Code, policy::Alarm};
+use tierbar_supervisor::Rules;
+
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3600);
+const SHORT: Duration = Duration::from_millis(50);
+
+fn rules(patience: Duration, home: Option<&str>) -> Rules {
+    Rules {
+        patience,
+        home: home.map(id),
+    }
+}
+
+fn pinned(tier: &str) -> TierSpec {
+    TierSpec {
+        pinned: true,
+        ..seat(tier, "good")
+    }
+}
+
+fn kept(tier: &str, keep: Duration) -> TierSpec {
+    TierSpec {
+        keep: Some(keep),
+        ..seat(tier, "good")
+    }
+}
+
+/// Two tiers of which one fits.
+fn two() -> Bench {
+    Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
+        options.rules = rules(LONG, None);
+    })
+}
+
+/// The event has been dealt with when the owner answers this.
+async fn dealt_with(bench: &Bench) {
+    bench.lease("nobody").await.unwrap_err();
+}
+
+#[tokio::test]
+async fn a_younger_request_for_the_loaded_tier_passes_an_older_one_while_that_is_patient() {
+    let bench = two();
+    let first = bench.lease("fast").await.unwrap();
+    let heavy = id("heavy");
+    let mut older = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut older => panic!("a leased tier was ended"),
+        _ = bench.when("heavy", |status| status.reason.is_some()) => {}
+    }
+    let younger = bench.lease("fast").await.unwrap();
+    drop((first, younger));
+    assert_eq!(soon(older).await.unwrap().tier(), &heavy);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_load_that_only_younger_requests_wait_for_ends_when_the_patience_of_the_older_one_does() {
+    let bench = Bench::with(&[("fast", "hangs", 1), ("heavy", "good", 1)], |options| {
+        options.rules = rules(SHORT, None);
+    });
+    let (fast, heavy) = (id("fast"), id("heavy"));
+    let oldest = bench.handle.lease(&fast);
+    let mut older = bench.handle.lease(&heavy);
+    let mut younger = bench.handle.lease(&fast);
+    {
+        let leaves = async {
+            tokio::select! {
+                biased;
+                _ = oldest => panic!("it hangs"),
+                _ = bench.in_state("fast", TierState::Starting) => {}
+            }
+        };
+        // They come in this order.
+        tokio::select! {
+            biased;
+            () = leaves => {}
+            _ = &mut older => panic!("another is being loaded"),
+            _ = &mut younger => panic!("it hangs"),
+        }
+    }
+    // Nothing happens from here on but time.
+    let lease = soon(async {
+        tokio::select! {
+            lease = older => lease.unwrap(),
+            _ = &mut younger => panic!("it hangs"),
+        }
+    });
+    assert_eq!(lease.await.tier(), &heavy);
+    drop(younger);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_tier_that_nobody_uses_is_ended_and_the_home_tier_comes_back() {
+    let bench = two();
+    drop(bench.lease("heavy").await.unwrap());
+    bench.handle.set_rules(rules(LONG, Some("fast")));
+    bench
+        .handle
+        .set_tiers(vec![seat("fast", "good"), kept("heavy", SHORT)]);
+    let ended = bench.when("heavy", |status| status.state == TierState::Stopped);
+    let reason = ended.await.reason.unwrap();
+    assert!(reason.starts_with("ended after 0 s without"), "{reason}");
+    bench.in_state("fast", TierState::Ready).await;
+    assert!(!scripted::overlapped(bench.dir.path()));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn how_long_a_tier_stays_is_no_reason_to_load_it_anew() {
+    let bench = two();
+    drop(bench.lease("fast").await.unwrap());
+    bench
+        .handle
+        .set_tiers(vec![kept("fast", LONG), seat("heavy", "good")]);
+    drop(bench.lease("fast").await.unwrap());
+    assert_eq!(bench.workers().len(), 1);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_pinned_tier_comes_by_itself_and_gives_way_to_nobody() {
+    let bench = two();
+    bench
+        .handle
+        .set_tiers(vec![pinned("fast"), seat("heavy", "good")]);
+    bench.in_state("fast", TierState::Ready).await;
+    let error = bench.lease("heavy").await.unwrap_err();
+    assert_eq!(error.code, Code::OverBudget);
+    let said = "heavy does not fit into memory beside fast, which is pinned";
+    assert_eq!(error.message, said);
+    // Whoever stops it has his way, until somebody asks for it.
+    bench.stop("fast", false).await.unwrap();
+    drop(bench.lease("heavy").await.unwrap());
+    dealt_with(&bench).await;
+    assert_eq!(bench.now("fast").state, TierState::Stopped);
+    drop(bench.lease("fast").await.unwrap());
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_pinned_tier_that_cannot_be_loaded_is_not_tried_again_by_itself() {
+    let bench = Bench::new(&[("fast", "fails", 1)]);
+    let spec = TierSpec {
+        pinned: true,
+        ..seat("fast", "fails")
+    };
+    bench.handle.set_tiers(vec![spec]);
+    bench.in_state("fast", TierState::Failed).await;
+    dealt_with(&bench).await;
+    assert_eq!(bench.workers().len(), 1);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn an_expected_tier_is_loaded_into_what_lies_idle_and_nowhere_else() {
+    let bench = two();
+    let busy = bench.lease("fast").await.unwrap();
+    bench.handle.expect(&id("heavy"));
+    dealt_with(&bench).await;
+    assert!(get(&*busy, "/").await.unwrap().ends_with("ok"));
+    drop(busy);
+    bench.in_state("heavy", TierState::Ready).await;
+    assert!(!scripted::overlapped(bench.dir.path()));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used() {
+    let bench = two();
+    let lease = bench.lease("fast").await.unwrap();
+    bench.handle.set_alarm(Alarm::Hold);
+    let fast = id("fast");
+    let mut waiting = bench.handle.lease(&fast);
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("it was admitted"),
+        () = dealt_with(&bench) => {}
+    }
+    bench.handle.set_alarm(Alarm::Unload);
+    dealt_with(&bench).await;
+    assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
+    bench.handle.set_alarm(Alarm::Critical);
+    let end = soon(lease.ended()).await;
+    assert_eq!(end.code, Code::TierStopped);
+    assert!(end.message.contains("memory"), "{end}");
+    let status = bench.in_state("fast", TierState::Stopped).await;
+    assert!(status.reason.unwrap().contains("memory"));
+    // Whoever waits is served when it has passed.
+    bench.handle.set_alarm(Alarm::None);
+    drop(lease);
+    drop(soon(waiting).await.unwrap());
+    bench.handle.set_alarm(Alarm::Unload);
+    bench.in_state("fast", TierState::Stopped).await;
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_machine_that_is_left_to_its_user_has_nothing_loaded_that_nobody_asked_for() {
+    let bench = two();
+    bench.handle.set_defers(true);
+    bench.handle.set_tiers(vec![pinned("fast")]);
+    dealt_with(&bench).await;
+    assert_eq!(bench.now("fast").state, TierState::Stopped);
+    bench.handle.set_defers(false);
+    bench.in_state("fast", TierState::Ready).await;
+    bench.close().await;
+}
