@@ -125,10 +125,9 @@ async fn how_long_a_tier_stays_is_no_reason_to_load_it_anew() {
 
 #[tokio::test]
 async fn a_pinned_tier_comes_by_itself_and_gives_way_to_nobody() {
-    let bench = two();
-    bench
-        .handle
-        .set_tiers(vec![pinned("fast"), seat("heavy", "good")]);
+    let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
+        options.tiers[0].pinned = true;
+    });
     bench.in_state("fast", TierState::Ready).await;
     let error = bench.lease("heavy").await.unwrap_err();
     assert_eq!(error.code, Code::OverBudget);

@@ -1,8 +1,11 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
+mod time;
+
 use crate::{budget::MICRO_BATCH, tier::TierId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+pub use time::{IdleUnload, Span};
 
 /// `config.toml`. Every key has a default; an empty file is a valid configuration with no tiers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,12 +100,26 @@ impl Default for DownloadsConfig {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct PolicyConfig {
     /// How many generative models may be loaded at once.
     pub max_loaded: MaxLoaded,
+    /// So long requests for a loaded tier may pass an older one for another tier.
+    pub patience: Span,
+    /// The tier that is loaded again when another has been unloaded for want of use; empty: none.
+    pub home: String,
+}
+
+impl Default for PolicyConfig {
+    fn default() -> Self {
+        Self {
+            max_loaded: MaxLoaded::Auto,
+            patience: Span::seconds(10),
+            home: String::new(),
+        }
+    }
 }
 
 /// `"auto"`: one up to 16 GB of RAM, above that as many as the budget holds; or a number.
@@ -164,6 +181,10 @@ pub struct TierConfig {
     pub lookup: bool,
     /// A smaller model of the same vocabulary that guesses tokens, named as `model` is; empty: none.
     pub draft_model: String,
+    /// How long it stays loaded with nobody using it.
+    pub idle_unload: IdleUnload,
+    /// It is loaded when Tierbar starts, and stays so: no other tier takes its memory.
+    pub pinned: bool,
 }
 
 impl TierConfig {
@@ -184,6 +205,8 @@ impl Default for TierConfig {
             gpu_layers: None,
             lookup: false,
             draft_model: String::new(),
+            idle_unload: IdleUnload::After(Span::seconds(600)),
+            pinned: false,
         }
     }
 }

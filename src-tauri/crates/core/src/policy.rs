@@ -15,9 +15,11 @@
 //! - Whoever waits is granted or refused in the end, as long as leases end and loads do.
 
 mod look;
+mod pins;
 mod seats;
 
 pub use look::{next_look, returning};
+pub use pins::{Pins, pins};
 
 use crate::{TierId, budget::Budget};
 use seats::Seats;

@@ -107,12 +107,17 @@ impl ConfigFile {
         true
     }
 
-    /// Merges a partial configuration into the file; comments and unknown keys in it stay. Blocking.
+    /// Merges a partial configuration into the file, if what comes of it passes the check; comments and unknown keys in it
+    /// stay. Blocking.
     ///
     /// # Errors
     /// `BadRequest` for a key that does not exist, `ConfigInvalid` for a wrong value, or for a file that is broken
-    /// already; `Storage` if it cannot be written. The file is then as it was.
-    pub(crate) fn patch(&self, patch: &Map<String, Value>) -> Result<(), Error> {
+    /// already; the check's; `Storage` if it cannot be written. The file is then as it was.
+    pub(crate) fn patch(
+        &self,
+        patch: &Map<String, Value>,
+        check: impl FnOnce(&Config) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut state = self.state.lock();
         let before = match fs::read_to_string(&self.path) {
             Ok(text) => text,
@@ -129,6 +134,7 @@ impl ConfigFile {
             Ok(_) => edit::without_line(error),
             Err(broken) => broken,
         })?;
+        check(&config)?;
         if text != before {
             write(&self.path, &text)?;
         }

@@ -1,5 +1,7 @@
 //! What each tier would load, for the supervisor.
 
+mod pins;
+
 use crate::folder::{Folder, set};
 use parking_lot::RwLock;
 use std::{path::PathBuf, sync::Arc};
@@ -13,7 +15,7 @@ use tierbar_core::{
     tune::Limits,
 };
 use tierbar_library::{Library, LibraryOptions, model_id};
-use tierbar_supervisor::{LoadSpec, ModelSource, TierSpec};
+use tierbar_supervisor::{LoadSpec, ModelSource, Rules, TierSpec};
 
 /// The configured models. The configuration in force and the library that belongs to it change together.
 #[derive(Debug)]
@@ -80,6 +82,14 @@ impl Models {
         Arc::clone(&self.current.read().config)
     }
 
+    pub(crate) fn rules(&self) -> Rules {
+        let policy = &self.current.read().config.policy;
+        Rules {
+            patience: policy.patience.0,
+            home: TierId::new(&policy.home).ok(),
+        }
+    }
+
     pub(crate) fn budget(&self) -> Budget {
         self.machine().budget()
     }
@@ -95,6 +105,7 @@ impl Models {
     /// The tiers in reading order. Blocking: it looks for their files.
     pub(crate) fn tiers(&self) -> Vec<TierSpec> {
         let current = self.current.read().clone();
+        let pins = pins::of(&current, &self.machine());
         let spec = |id: &TierId| {
             let TierConfig {
                 model,
@@ -105,6 +116,8 @@ impl Models {
                 gpu_layers,
                 lookup,
                 draft_model,
+                idle_unload,
+                pinned,
             } = current.tier(id)?;
             let model = model.trim();
             let draft_model = draft_model.trim();
@@ -119,8 +132,8 @@ impl Models {
                 gpu_layers,
                 lookup,
                 draft_model: (!draft_model.is_empty()).then(|| model_id(draft_model)),
-                keep: None,
-                pinned: false,
+                keep: idle_unload.keep(),
+                pinned: pinned && pins.held.contains(id),
             })
         };
         let order = current.config.tier_order();
@@ -290,7 +303,7 @@ fn with(
 mod tests {
     use super::*;
 
-    fn models(toml: &str) -> (tempfile::TempDir, Models) {
+    pub(super) fn models(toml: &str) -> (tempfile::TempDir, Models) {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(Some(home.path().to_owned())).unwrap();
         let config = Arc::new(toml::from_str(toml).unwrap());

@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) started_with: String,
     /// Changes are applied one after another.
     pub(crate) applying: tokio::sync::Mutex<()>,
+    /// What is said of pins that cannot be kept.
+    pub(crate) pins: Mutex<Option<String>>,
     /// Why changes of the file are not noticed, if they are not.
     pub(crate) unwatched: Option<String>,
 }
@@ -82,6 +84,7 @@ impl Shared {
             self.watch.follow(self.models.library());
             let limits = &config.downloads;
             self.queue.configure(limits.rate_limit, limits.at_once);
+            self.supervisor.set_rules(self.models.rules());
             let tiers = self.set_tiers().await;
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
@@ -106,7 +109,10 @@ impl Shared {
         let _turn = self.applying.lock().await;
         let config = Arc::clone(&self.config);
         let patch = change(&config.config());
-        let written = spawn_blocking(move || config.patch(&patch)).await;
+        let models = Arc::clone(&self.models);
+        let written =
+            spawn_blocking(move || config.patch(&patch, |changed| models.check_pins(changed)))
+                .await;
         written.unwrap_or_else(|ended| {
             Err(Error::new(
                 Code::Internal,
@@ -145,8 +151,9 @@ impl Shared {
     /// Tells the supervisor what each tier is, and which file its model's name means now.
     pub(crate) async fn set_tiers(&self) -> Vec<TierSpec> {
         let models = Arc::clone(&self.models);
-        match spawn_blocking(move || models.tiers()).await {
-            Ok(tiers) => {
+        match spawn_blocking(move || (models.tiers(), models.pins_notice())).await {
+            Ok((tiers, notice)) => {
+                *self.pins.lock() = notice;
                 self.supervisor.set_tiers(tiers.clone());
                 tiers
             }
@@ -166,6 +173,7 @@ impl Shared {
             ));
         }
         notices.extend(self.unwatched.clone());
+        notices.extend(self.pins.lock().clone());
         notices.extend(self.queue.notices().borrow().iter().cloned());
         if let Some(scan) = &*self.watch.snapshot().borrow() {
             notices.extend(scan.notices.iter().cloned());

@@ -85,9 +85,9 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         machine,
         Arc::clone(&configured),
     ));
-    let tiers = {
+    let (tiers, pins) = {
         let models = Arc::clone(&models);
-        blocking(move || Ok(models.tiers())).await?
+        blocking(move || Ok((models.tiers(), models.pins_notice()))).await?
     };
     let source = Arc::clone(&models) as _;
     let contexts = Contexts::new(folder.contexts());
@@ -102,6 +102,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     }
     let supervisor = Supervisor::start(Options {
         tiers,
+        rules: models.rules(),
         contexts_dir: Some(folder.contexts()),
         ..Options::new(
             models.budget(),
@@ -164,6 +165,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         queue,
         speed: speed.clone(),
         supervisor: supervisor.clone(),
+        pins: Mutex::new(pins),
         unwatched,
     });
     shared.board.notice(shared.notices(&configured));

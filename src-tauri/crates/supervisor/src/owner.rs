@@ -163,6 +163,11 @@ impl Supervisor {
 
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>) {
         loop {
+            self.advance();
+            self.publish();
+            if self.closing && self.tiers.iter().all(|tier| tier.worker.is_none()) {
+                break;
+            }
             let look = policy::next_look(&self.state()).map(|at| self.started + at);
             tokio::select! {
                 event = inbox.recv() => match event {
@@ -170,11 +175,6 @@ impl Supervisor {
                     None => break,
                 },
                 () = sleep_until(look.unwrap_or(self.started)), if look.is_some() => {}
-            }
-            self.advance();
-            self.publish();
-            if self.closing && self.tiers.iter().all(|tier| tier.worker.is_none()) {
-                break;
             }
         }
         for closed in self.closed.drain(..) {

@@ -74,6 +74,11 @@ fn check(config: &Config) -> Result<(), Problem> {
     for allowed in &config.allowed_origins {
         origin(allowed).map_err(at(&["allowed_origins"]))?;
     }
+    let home = &config.policy.home;
+    if !home.is_empty() && !config.tiers.keys().any(|id| id.as_str() == home) {
+        let what = format!("\"{home}\" is no tier of this configuration");
+        return Err(at(&["policy", "home"])(what));
+    }
     for (id, tier) in &config.tiers {
         let TierConfig {
             model,
@@ -84,6 +89,8 @@ fn check(config: &Config) -> Result<(), Problem> {
             gpu_layers: _,
             lookup: _,
             draft_model,
+            idle_unload: _,
+            pinned: _,
         } = tier;
         let at = |key| at(&["tiers", id.as_str(), key]);
         path(model).map_err(at("model"))?;

@@ -39,6 +39,10 @@ at_once = 1
 [policy]
 # How many models may be in memory at once: "auto" (one up to 16 GB of RAM, else what fits) or a number.
 max_loaded = "auto"
+# So long requests for the loaded tier may pass an older one for another, so that models are not swapped at every turn.
+patience = "10s"
+# The tier that is loaded again when another has been unloaded for want of use. Empty: none.
+home = ""
 
 # A tier has:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet
@@ -49,6 +53,8 @@ max_loaded = "auto"
 #   gpu_layers  most layers that the GPU may hold; as many as fit if not given
 #   lookup    true: guess tokens by what followed the same words before; it rests where that does not pay
 #   draft_model  a smaller model of the same family that guesses tokens, named as `model` is
+#   idle_unload  unload it after so long without a request: "10m" if not given; "never"
+#   pinned    true: loaded when Tierbar starts, and kept; no other tier takes its memory
 
 # Triage, classification, routing.
 [tiers.fast]

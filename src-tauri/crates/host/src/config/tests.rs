@@ -11,7 +11,7 @@ fn opened(text: &str) -> (tempfile::TempDir, ConfigFile) {
 }
 
 fn patch(file: &ConfigFile, patch: &Value) -> Result<String, Error> {
-    file.patch(patch.as_object().unwrap())?;
+    file.patch(patch.as_object().unwrap(), |_| Ok(()))?;
     Ok(fs::read_to_string(file.path()).unwrap())
 }
 
@@ -80,6 +80,14 @@ fn wrong_values_are_refused_with_line_and_key() {
         (
             "[policy]\nmax_loaded = 0\n",
             "config.toml line 2: policy.max_loaded: max_loaded is \"auto\" or a number",
+        ),
+        (
+            "[policy]\nhome = \"heavy\"\n[tiers.fast]\n",
+            "config.toml line 2: policy.home: \"heavy\" is no tier of this configuration",
+        ),
+        (
+            "[tiers.fast]\nidle_unload = \"soon\"\n",
+            "config.toml line 2: tiers.fast.idle_unload: \"soon\" is no time",
         ),
         (
             "# x\nallowed_origins = [\"https://a.example/\"]\n",

@@ -1,0 +1,65 @@
+//! Which tiers can be pinned together.
+
+use crate::{TierId, budget::Budget};
+
+/// What several pinned tiers need together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pins {
+    /// Those that stay loaded together, in the order given.
+    pub held: Vec<TierId>,
+    /// Those for which nothing is left.
+    pub left_out: Vec<TierId>,
+    /// Of all of them, in bytes.
+    pub total_bytes: u64,
+}
+
+/// Takes tiers with their plans' bytes in their order, each as far as it fits beside those before it.
+#[must_use]
+pub fn pins(budget: &Budget, tiers: &[(TierId, u64)]) -> Pins {
+    let sum = |all: &[(TierId, u64)]| {
+        all.iter()
+            .fold(0u64, |sum, (_, bytes)| sum.saturating_add(*bytes))
+    };
+    let (mut held, mut left_out): (Vec<(TierId, u64)>, _) = (Vec::new(), Vec::new());
+    for (tier, bytes) in tiers {
+        let fits = sum(&held).saturating_add(*bytes) <= budget.total_bytes;
+        if fits && held.len() < budget.max_loaded {
+            held.push((tier.clone(), *bytes));
+        } else {
+            left_out.push(tier.clone());
+        }
+    }
+    Pins {
+        held: held.into_iter().map(|(tier, _)| tier).collect(),
+        left_out,
+        total_bytes: sum(tiers),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pinned_tiers_are_held_as_far_as_they_fit_together() {
+        let of = |max_loaded, sizes: &[u64]| {
+            let named =
+                |(at, &bytes): (usize, &u64)| (TierId::new(format!("t{at}")).unwrap(), bytes);
+            let tiers: Vec<_> = sizes.iter().enumerate().map(named).collect();
+            let budget = Budget {
+                total_bytes: 10,
+                max_loaded,
+            };
+            let Pins {
+                held,
+                left_out,
+                total_bytes,
+            } = pins(&budget, &tiers);
+            (held.len(), left_out.len(), total_bytes)
+        };
+        assert_eq!(of(1, &[10]), (1, 0, 10));
+        assert_eq!(of(1, &[2, 3]), (1, 1, 5));
+        assert_eq!(of(3, &[6, 5, 4]), (2, 1, 15));
+        assert_eq!(of(3, &[u64::MAX, u64::MAX]), (0, 2, u64::MAX));
+    }
+}
