@@ -380,6 +380,10 @@ export type HubRepository = { repository: string,
  */
 revision: string, licence: string | null, gated: boolean, files: Array<OfferedFile>, };
 
+export type Span = string;
+
+export type IdleUnload = string;
+
 export type KvCache = "f16" | "q8_0" | "q4_0";
 
 export type MaxLoaded = "auto" | number;
@@ -388,7 +392,15 @@ export type PolicyConfig = {
 /**
  * How many generative models may be loaded at once.
  */
-max_loaded: MaxLoaded, };
+max_loaded: MaxLoaded, 
+/**
+ * So long requests for a loaded tier may pass an older one for another tier.
+ */
+patience: Span, 
+/**
+ * The tier that is loaded again when another has been unloaded for want of use; empty: none.
+ */
+home: string, };
 
 export type LibraryConfig = { 
 /**
@@ -439,7 +451,15 @@ lookup: boolean,
 /**
  * A smaller model of the same vocabulary that guesses tokens, named as `model` is; empty: none.
  */
-draft_model: string, };
+draft_model: string, 
+/**
+ * How long it stays loaded with nobody using it.
+ */
+idle_unload: IdleUnload, 
+/**
+ * It is loaded when Tierbar starts, and stays so: no other tier takes its memory.
+ */
+pinned: boolean, };
 
 export type Config = { 
 /**

@@ -36,6 +36,8 @@ fn the_typescript_types_are_those_of_the_wire() {
         catalog::CatalogModel::decl(&cfg),
         catalog::HubModel::decl(&cfg),
         catalog::HubRepository::decl(&cfg),
+        config::Span::decl(&cfg),
+        config::IdleUnload::decl(&cfg),
         config::KvCache::decl(&cfg),
         config::MaxLoaded::decl(&cfg),
         config::PolicyConfig::decl(&cfg),
