@@ -41,6 +41,17 @@ test('settings are saved beside the comments of the file, and a refused one is t
   await expect(settings.getByTestId('tier-start-coder')).toBeEnabled();
   expect(await host.config()).toContain('[tiers.coder]\nmodel = "SmolLM2-135M-Instruct.Q4_1"');
   expect(await host.config()).toContain('# How I like it.');
+
+  const lookup = settings.getByTestId('settings-tier-coder-lookup');
+  const draft = settings.getByTestId('settings-tier-coder-draft_model');
+  await lookup.click();
+  await expect(lookup).toHaveAttribute('aria-checked', 'true');
+  await draft.selectOption('SmolLM2-135M-Instruct.Q4_1');
+  await expect(lookup).toHaveAttribute('aria-checked', 'false');
+  expect(await host.config()).toContain('lookup = false\ndraft_model = "SmolLM2-135M-Instruct.Q4_1"');
+  await lookup.click();
+  await expect(draft).toHaveValue('');
+
   await settings.getByTestId('settings-tier-coder-remove').click();
   await settings.getByTestId('confirm').click();
   await expect(settings.getByTestId('settings-tier-coder-model')).toHaveCount(0);

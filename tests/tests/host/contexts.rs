@@ -65,3 +65,27 @@ async fn a_saved_context_outlives_a_swap_of_tiers_and_the_host() {
         (404, &json!("context_unknown"))
     );
 }
+
+#[tokio::test]
+async fn a_context_is_loaded_by_the_tier_whose_kv_type_it_has() {
+    let second = FAST.replace("[tiers.fast]", "[tiers.primary]") + "kv_cache = \"q8_0\"\n";
+    let data = Data::new(&format!("[policy]\nmax_loaded = 2\n{FAST}{second}"));
+    let host = data.serve().await;
+    let request = json!({"name": "small cells", "model": "primary", "messages": messages()});
+    let (status, saved) = host.ask(Method::POST, SAVE, Some(request)).await;
+    assert_eq!(status, 200, "{saved}");
+    // Both are loaded, and the other one comes first.
+    assert_eq!(
+        host.chat("fast", json!({"messages": messages(), "max_tokens": 1}))
+            .await
+            .status(),
+        200
+    );
+    for load in [
+        json!({"name": "small cells"}),
+        json!({"name": "small cells", "model": saved["model"]}),
+    ] {
+        let (status, loaded) = host.ask(Method::POST, LOAD, Some(load)).await;
+        assert_eq!(status, 200, "{loaded}");
+    }
+}

@@ -1,9 +1,6 @@
 //! `tierbar bench`: how fast a tier reads and writes.
 
-use crate::{
-    measure::{self, Wish, again, bytes, milliseconds, rate, table},
-    output,
-};
+use crate::measure::{self, Common, again, bytes, milliseconds, rate, table};
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{
@@ -14,15 +11,8 @@ use tierbar_core::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The tier to measure [default: the first that has a model]
-    #[arg(long, value_name = "NAME")]
-    tier: Option<String>,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
-    /// Show what the last one told, and measure nothing
-    #[arg(long)]
-    show: bool,
+    #[command(flatten)]
+    common: Common,
     /// How many tokens stand before those that are measured
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = BenchAsk::default().depths)]
     depths: Vec<u32>,
@@ -44,19 +34,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         answer_tokens: args.answer,
         runs: args.runs,
     };
-    let wish = Wish {
-        kind: "bench",
-        tier: args.tier,
-        body: json!(ask),
-        show: args.show,
-    };
-    let report = measure::run(home, wish).await?;
-    if args.json {
-        output::line(&report.to_string());
-    } else {
-        output::write(&text(&measure::report(report)?));
-    }
-    Ok(())
+    measure::run(home, "bench", args.common, json!(ask), text).await
 }
 
 fn text(report: &BenchReport) -> String {

@@ -20,22 +20,33 @@ use tierbar_core::{
     status::Status,
 };
 
-/// Which measurement, of which tier.
-#[derive(Debug)]
-pub(crate) struct Wish {
-    /// `bench` or `tune`.
-    pub(crate) kind: &'static str,
-    pub(crate) tier: Option<String>,
-    pub(crate) body: Value,
-    /// Tell the last one again.
-    pub(crate) show: bool,
+/// What both are told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Common {
+    /// The tier to measure [default: the first that has a model]
+    #[arg(long, value_name = "NAME")]
+    tier: Option<String>,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// Show what the last one told, and measure nothing
+    #[arg(long)]
+    show: bool,
 }
 
-/// Runs it on the host that runs, or on one of our own, and returns its report. Ctrl-C calls it off.
-pub(crate) async fn run(home: Option<PathBuf>, wish: Wish) -> Result<Value, Error> {
+/// Makes a measurement of a kind, `bench` or `tune`, and prints its report. It runs on the host that runs, or on one of
+/// our own. Ctrl-C calls it off.
+pub(crate) async fn run<T: DeserializeOwned>(
+    home: Option<PathBuf>,
+    kind: &'static str,
+    common: Common,
+    body: Value,
+    text: fn(&T) -> String,
+) -> Result<(), Error> {
+    let Common { tier, json, show } = common;
     let client = Client::running_or_own(home).await?;
     let outcome = tokio::select! {
-        outcome = ask(&client, wish) => outcome,
+        outcome = report(&client, kind, tier, &body, show) => outcome,
         // Dropping the stream closes the connection, which calls the measurement off.
         interrupted = tokio::signal::ctrl_c() => Err(match interrupted {
             Ok(()) => Error::new(Code::Cancelled, "called off; the tier is as it was"),
@@ -44,31 +55,38 @@ pub(crate) async fn run(home: Option<PathBuf>, wish: Wish) -> Result<Value, Erro
     };
     clear();
     client.close().await;
-    outcome
+    let report = outcome?;
+    if json {
+        output::line(&report.to_string());
+    } else {
+        output::write(&text(&read(report)?));
+    }
+    Ok(())
 }
 
-/// The report in our types.
-pub(crate) fn report<T: DeserializeOwned>(report: Value) -> Result<T, Error> {
-    read(report)
-}
-
-async fn ask(client: &Client, wish: Wish) -> Result<Value, Error> {
-    let tier = match wish.tier {
+async fn report(
+    client: &Client,
+    kind: &str,
+    tier: Option<String>,
+    body: &Value,
+    show: bool,
+) -> Result<Value, Error> {
+    let tier = match tier {
         Some(tier) => tier,
         None => first_with_model(client).await?,
     };
-    let path = admin(&["tiers", &tier, wish.kind], &[]);
-    if wish.show {
+    let path = admin(&["tiers", &tier, kind], &[]);
+    if show {
         let mut last = client.get(&path).await?;
         return match last["report"].take() {
             Value::Null => {
-                let message = format!("there is no {} of {tier} to show yet", wish.kind);
+                let message = format!("there is no {kind} of {tier} to show yet");
                 Err(Error::new(Code::NotFound, message).hint("leave --show away to make one"))
             }
             report => Ok(report),
         };
     }
-    let response = client.send(Method::POST, &path, Some(&wish.body)).await?;
+    let response = client.send(Method::POST, &path, Some(body)).await?;
     let mut events = SseByteStream::new(response.bytes_stream());
     while let Some(event) = events.next().await {
         let event = event.map_err(|error| broken_off(&error.to_string()))?;

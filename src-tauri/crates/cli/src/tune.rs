@@ -1,9 +1,6 @@
 //! `tierbar tune`: the settings that a tier is fastest with.
 
-use crate::{
-    measure::{self, Wish, again, bytes, milliseconds, table},
-    output,
-};
+use crate::measure::{self, Common, again, bytes, milliseconds, table};
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{
@@ -13,18 +10,11 @@ use tierbar_core::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The tier to tune [default: the first that has a model]
-    #[arg(long, value_name = "NAME")]
-    tier: Option<String>,
-    /// Print the report as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    common: Common,
     /// Leave the configuration as it is
     #[arg(long)]
     dry_run: bool,
-    /// Show what the last one told, and measure nothing
-    #[arg(long)]
-    show: bool,
     /// Also choose among the types of the KV cache, though the smaller ones answer less exactly
     #[arg(long)]
     kv_cache: bool,
@@ -63,19 +53,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         answer_tokens: args.answer,
         runs: args.runs,
     };
-    let wish = Wish {
-        kind: "tune",
-        tier: args.tier,
-        body: json!(ask),
-        show: args.show,
-    };
-    let report = measure::run(home, wish).await?;
-    if args.json {
-        output::line(&report.to_string());
-    } else {
-        output::write(&text(&measure::report(report)?));
-    }
-    Ok(())
+    measure::run(home, "tune", args.common, json!(ask), text).await
 }
 
 fn text(report: &TuneReport) -> String {

@@ -23,7 +23,8 @@ use crate::web::Web;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use std::{
-    io,
+    fs, io,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -43,6 +44,21 @@ pub struct FileSpec {
     pub size: Option<u64>,
     /// In hex. Without it the length is checked, and the hash is only told.
     pub sha256: Option<String>,
+}
+
+impl FileSpec {
+    /// Bytes that are not on the disk yet; `None` if nobody has told the size. Blocking.
+    #[must_use]
+    pub fn missing(&self) -> Option<u64> {
+        let size = self.size?;
+        if self.dest.exists() {
+            return Some(0);
+        }
+        // It is sparse: what it occupies is what has arrived.
+        let part = fs::metadata(Paths::of(&self.dest).part);
+        let here = part.map_or(0, |file| file.blocks() * 512);
+        Some(size.saturating_sub(here))
+    }
 }
 
 /// The access token for a URL, if there is one. Asked again for every request, and never kept.
@@ -232,4 +248,30 @@ async fn existing(
         sha256: sha256.to_ascii_lowercase(),
         etag: None,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_of_a_file_is_what_its_partial_file_does_not_occupy() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = |size| FileSpec {
+            url: "https://example.com/m.gguf".parse().unwrap(),
+            dest: folder.path().join("m.gguf"),
+            size,
+            sha256: None,
+        };
+        assert_eq!(spec(None).missing(), None);
+        assert_eq!(spec(Some(1 << 20)).missing(), Some(1 << 20));
+        let part = fs::File::create(folder.path().join("m.gguf.part")).unwrap();
+        part.set_len(1 << 20).unwrap();
+        assert_eq!(spec(Some(1 << 20)).missing(), Some(1 << 20));
+        std::os::unix::fs::FileExt::write_all_at(&part, &[1; 1 << 18], 1 << 19).unwrap();
+        part.sync_all().unwrap();
+        assert_eq!(spec(Some(1 << 20)).missing(), Some(3 << 18));
+        fs::write(&spec(None).dest, "").unwrap();
+        assert_eq!(spec(Some(1 << 20)).missing(), Some(0));
+    }
 }

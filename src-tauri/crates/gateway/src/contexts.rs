@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_contexts::{Contexts, Saved};
-use tierbar_core::{Code, Error, ModelId, status::TierStatus};
+use tierbar_core::{Code, Config, Error, TierId, status::TierStatus};
 
 const SAVE: &str = "/v1/context/save";
 const LOAD: &str = "/v1/context/load";
@@ -52,30 +52,41 @@ async fn delete(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Json<
     Ok(Json(json!({"name": name, "deleted": true})))
 }
 
-/// Goes to a tier of the model that the context was saved with, unless the request names another.
+/// Goes to a tier that can take the context, unless the request names another.
 async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Response, Failure> {
     let body = body::read(body, body::ADMIN_LIMIT).await?;
     let Named { name, model } = body::parse(&body)?;
-    let asked = name.clone();
-    let saved = on_disk(&gateway, move |contexts| contexts.get(&asked)).await?;
-    let tiers = gateway.tiers.snapshot();
-    let tier = match &model {
-        Some(model) => route::resolve(Some(model), &tiers)?,
-        None => route::resolve(Some(seat(&saved, &tiers)?.as_str()), &tiers)?,
-    };
+    let saved = on_disk(&gateway, move |contexts| contexts.get(&name)).await?;
+    let (tiers, config) = (gateway.tiers.snapshot(), gateway.services.config());
+    let tier = seat(&saved, model.as_deref(), &tiers, &config)?;
     relay::relay_to(gateway, tier, LOAD, body, false).await
 }
 
+/// The tier for a context. Of those with the model that is wanted, or else the one that it was saved with, one with its KV
+/// type and room for its tokens comes first: any other will refuse it.
+///
 /// # Errors
-/// `ContextMismatch` if no tier has the context's model.
-fn seat<'a>(saved: &'a Saved, tiers: &[TierStatus]) -> Result<&'a ModelId, Error> {
-    let has = |tier: &&TierStatus| tier.model.as_ref() == Some(&saved.model);
-    if tiers.iter().any(|tier| has(&tier)) {
-        return Ok(&saved.model);
+/// `ContextMismatch` if no model is wanted and no tier has the context's; those of [`route::resolve`].
+fn seat(
+    saved: &Saved,
+    wanted: Option<&str>,
+    tiers: &[TierStatus],
+    config: &Config,
+) -> Result<TierId, Error> {
+    let other_model = |tier: &TierStatus| tier.model.as_ref() != Some(&saved.model);
+    if wanted.is_none() && tiers.iter().all(other_model) {
+        let (name, model) = (&saved.name, &saved.model);
+        let message =
+            format!("the saved context \"{name}\" belongs to {model}, which no tier has now");
+        return Err(Error::new(Code::ContextMismatch, message)
+            .hint("give a tier this model, or save it again"));
     }
-    let (name, model) = (&saved.name, &saved.model);
-    let message = format!("the saved context \"{name}\" belongs to {model}, which no tier has now");
-    Err(Error::new(Code::ContextMismatch, message).hint("give a tier this model, or save it again"))
+    let refuses = |tier: &TierStatus| {
+        let settings = config.tiers.get(&tier.id);
+        saved.tokens >= tier.context_tokens as usize
+            || settings.is_some_and(|tier| tier.kv_cache != saved.key.kv_cache)
+    };
+    route::resolve_by(wanted, tiers, |tier| (other_model(tier), refuses(tier)))
 }
 
 /// What concerns a client: the key is the worker's.
@@ -101,9 +112,9 @@ async fn on_disk<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Bench, json};
+    use crate::testing::{Bench, json, tier};
     use tierbar_contexts::Key;
-    use tierbar_core::config::KvCache;
+    use tierbar_core::{ModelId, TierState, config::KvCache};
 
     fn save(bench: &Bench, name: &str, model: &str) {
         let draft = bench.contexts.draft(name).unwrap();
@@ -172,6 +183,42 @@ mod tests {
         );
         let named = bench.post(LOAD, r#"{"name":"other","model":"fast"}"#).await;
         assert_eq!(named.status(), 200);
+    }
+
+    #[test]
+    fn a_load_prefers_a_tier_with_its_kv_type_and_room_for_its_tokens() {
+        let saved: Saved = serde_json::from_value(json!({
+            "name": "talk", "model": "small", "tokens": 2000, "created": 0,
+            "key": {"model": "m", "template": "t", "kv_cache": "q8_0", "engine": "e"},
+        }))
+        .unwrap();
+        let mut tiers = [
+            tier("other", Some("large"), TierState::Ready),
+            tier("plain", Some("small"), TierState::Ready),
+            tier("short", Some("small"), TierState::Ready),
+            tier("suits", Some("small"), TierState::Stopped),
+        ];
+        tiers[2].context_tokens = 2000;
+        let mut config = Config::default();
+        for tier in &tiers {
+            let settings = config.tiers.entry(tier.id.clone()).or_default();
+            settings.kv_cache = KvCache::Q8_0;
+        }
+        config.tiers.get_mut(&tiers[1].id).unwrap().kv_cache = KvCache::F16;
+        let seat = |wanted, tiers: &[TierStatus]| {
+            let tier = seat(&saved, wanted, tiers, &config);
+            tier.map(|tier| tier.to_string())
+                .map_err(|error| error.code)
+        };
+        for wanted in [None, Some("small"), Some("auto")] {
+            assert_eq!(seat(wanted, &tiers), Ok("suits".into()));
+            // Without it a tier of the model says what does not fit.
+            assert_eq!(seat(wanted, &tiers[..3]), Ok("plain".into()));
+        }
+        assert_eq!(seat(Some("short"), &tiers), Ok("short".into()));
+        assert_eq!(seat(Some("large"), &tiers), Ok("other".into()));
+        assert_eq!(seat(None, &tiers[..1]), Err(Code::ContextMismatch));
+        assert_eq!(seat(Some("gone"), &tiers), Err(Code::ModelUnknown));
     }
 
     #[tokio::test]

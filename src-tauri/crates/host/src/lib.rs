@@ -3,6 +3,7 @@
 //! It owns the data folder, the configuration file, the status and the server's life. Answering requests is the
 //! gateway's work, worker processes are the supervisor's.
 
+mod blocking;
 mod board;
 mod config;
 mod folder;

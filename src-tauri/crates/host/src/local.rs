@@ -1,6 +1,6 @@
 //! Models on this machine, as the API tells them and changes them.
 
-use crate::{machine::Sample, services::Shared};
+use crate::{blocking::blocking, machine::Sample, services::Shared};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
@@ -15,7 +15,6 @@ use tierbar_core::{
 };
 use tierbar_gateway::{Listed, Verified};
 use tierbar_library::{Entry, Library, model_id};
-use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
 impl Shared {
@@ -58,7 +57,7 @@ impl Shared {
             paths.into_iter().flat_map(of).collect()
         };
         let library = self.models.library();
-        let removal = blocking(move || {
+        let removal = blocking("removing the model", move || {
             let in_use: Vec<_> = held.iter().map(|(_, path)| path.clone()).collect();
             library
                 .remove(&model, permanently, &in_use)
@@ -75,8 +74,10 @@ impl Shared {
         // Ends the reading when nobody waits for it any more.
         let cancel = CancellationToken::new();
         let _waiting = cancel.clone().drop_guard();
-        let verification =
-            blocking(move || library.verify(&model, &mut |_, _| {}, &cancel)).await?;
+        let verification = blocking("verifying the model", move || {
+            library.verify(&model, &mut |_, _| {}, &cancel)
+        })
+        .await?;
         Ok(Verified {
             sha256: verification.sha256(),
             expected: verification.expected(),
@@ -86,7 +87,7 @@ impl Shared {
 
     pub(crate) async fn imported(&self, path: String) -> Result<Vec<LibraryModel>, Error> {
         let library = self.models.library();
-        let folder = blocking(move || folder_of(&path)).await?;
+        let folder = blocking("looking for the folder", move || folder_of(&path)).await?;
         let known = |known: &Path| folder.starts_with(known);
         let options = library.options();
         if !known(&options.models_dir) && !options.folders.iter().any(|folder| known(folder)) {
@@ -114,7 +115,7 @@ impl Shared {
 
     pub(crate) async fn entries(&self) -> Result<(Arc<Library>, Vec<Entry>), Error> {
         let library = self.models.library();
-        blocking(move || {
+        blocking("listing the models", move || {
             let entries = library.list()?;
             Ok((library, entries))
         })
@@ -124,7 +125,7 @@ impl Shared {
     /// The tiers that mean each file, in reading order.
     pub(crate) async fn tiers_by_path(&self) -> HashMap<PathBuf, Vec<TierId>> {
         let models = Arc::clone(&self.models);
-        let tiers = blocking(move || Ok(models.tiers()))
+        let tiers = blocking("looking for the tiers' models", move || Ok(models.tiers()))
             .await
             .unwrap_or_default();
         let mut by_path: HashMap<PathBuf, Vec<TierId>> = HashMap::new();
@@ -272,17 +273,6 @@ fn wire(entry: &Entry, tiers: Vec<TierId>, fit: Option<Verdict>) -> LibraryModel
         tiers,
         fit,
     }
-}
-
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    spawn_blocking(work).await.unwrap_or_else(|ended| {
-        Err(Error::new(
-            Code::Internal,
-            format!("work with the models did not finish: {ended}"),
-        ))
-    })
 }
 
 #[cfg(test)]

@@ -2,7 +2,10 @@
 
 mod pins;
 
-use crate::folder::{Folder, set};
+use crate::{
+    blocking::blocking,
+    folder::{Folder, set},
+};
 use parking_lot::RwLock;
 use std::{path::PathBuf, sync::Arc};
 use tierbar_core::{
@@ -181,18 +184,11 @@ impl ModelSource for Models {
     fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>> {
         let current = self.current.read().clone();
         let (tier, machine) = (tier.clone(), self.machine());
-        let work = tokio::task::spawn_blocking(move || {
+        let work = move || {
             let config = current.tier(&tier).ok_or_else(|| no_longer(&tier))?;
             load(&tier, &config, &current.library, &machine)
-        });
-        Box::pin(async move {
-            work.await.unwrap_or_else(|ended| {
-                Err(Error::new(
-                    Code::Internal,
-                    format!("reading the model did not finish: {ended}"),
-                ))
-            })
-        })
+        };
+        Box::pin(blocking("reading the model", work))
     }
 }
 

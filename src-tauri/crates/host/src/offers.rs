@@ -1,9 +1,6 @@
 //! Models that can be had, and the verdicts on them: from the catalog, from the hub, from any server.
 
-use crate::{
-    local::{Measure, blocking},
-    services::Shared,
-};
+use crate::{blocking::blocking, local::Measure, services::Shared};
 use std::path::Path;
 use tierbar_core::{
     Code, Error, ModelId,
@@ -44,8 +41,7 @@ impl Shared {
             .transpose()
             .map_err(|wrong: String| Error::new(Code::BadRequest, wrong))?;
         let another = ram.as_deref().map(another_machine).transpose()?;
-        let entries = self.entries().await.map(|(_, entries)| entries);
-        let entries = entries.unwrap_or_default();
+        let entries = self.readable().await;
         let machine = match another {
             Some(machine) => machine,
             None => self.machine_for(&entries, Measure::First).await,
@@ -77,8 +73,7 @@ impl Shared {
     }
 
     pub(crate) async fn catalogued(&self) -> Result<CatalogAnswer, Error> {
-        let entries = self.entries().await.map(|(_, entries)| entries);
-        let entries = entries.unwrap_or_default();
+        let entries = self.readable().await;
         let machine = self.machine_for(&entries, Measure::Later).await;
         let mut models = catalog().wire(&machine);
         for file in models.iter_mut().flat_map(|model| &mut model.quants) {
@@ -102,8 +97,7 @@ impl Shared {
 
     pub(crate) async fn offered(&self, id: String) -> Result<HubRepository, Error> {
         let repository = Repository::new(&id)?;
-        let entries = self.entries().await.map(|(_, entries)| entries);
-        let entries = entries.unwrap_or_default();
+        let entries = self.readable().await;
         let suit = Suit {
             machine: self.machine_for(&entries, Measure::First).await,
             context: TierConfig::default().context,
@@ -169,9 +163,15 @@ impl Shared {
         }
     }
 
+    /// The models on this machine, as far as they can be read: without them, too, it is told what can be had.
+    async fn readable(&self) -> Vec<Entry> {
+        let all = self.entries().await;
+        all.map_or_else(|_| Vec::new(), |(_, entries)| entries)
+    }
+
     async fn local(&self, model: &str) -> Result<Local, Error> {
         let (library, model) = (self.models.library(), model.to_owned());
-        let (path, account, id) = blocking(move || {
+        let (path, account, id) = blocking("reading the model", move || {
             let path = library.resolve(&model)?;
             Ok((path.clone(), library.account(&path)?, model_id(&model)))
         })

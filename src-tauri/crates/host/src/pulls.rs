@@ -1,9 +1,8 @@
 //! Fetching models: from a wish to a download, and from what was fetched to a model.
 
-use crate::{local::Measure, local::blocking, offers, room::Room, services::Shared};
+use crate::{blocking::blocking, local::Measure, offers, room::Room, services::Shared};
 use std::{
     fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -53,7 +52,8 @@ impl Shared {
         let files = resolved.specs(&folder);
         let room = {
             let files = files.clone();
-            blocking(move || match missing(&files) {
+            let missing = move || files.iter().map(FileSpec::missing).sum::<Option<u64>>();
+            blocking("looking for room", move || match missing() {
                 Some(bytes) if bytes > 0 => Room::of(&folder)?.take(&folder, bytes),
                 _ => Ok(None),
             })
@@ -135,22 +135,6 @@ fn over_budget(verdict: &Verdict) -> Error {
         .detail("budget_bytes", verdict.budget_bytes)
 }
 
-/// Bytes that are not here yet; `None` if a server does not tell.
-fn missing(files: &[FileSpec]) -> Option<u64> {
-    let of = |spec: &FileSpec| {
-        let size = spec.size?;
-        if spec.dest.exists() {
-            return Some(0);
-        }
-        let mut part = spec.dest.clone().into_os_string();
-        part.push(".part");
-        // It is sparse: what it occupies is what has arrived.
-        let here = fs::metadata(part).map_or(0, |file| file.blocks() * 512);
-        Some(size.saturating_sub(here))
-    };
-    files.iter().map(of).sum()
-}
-
 fn shown(reference: &str) -> String {
     reference.chars().take(100).collect()
 }
@@ -170,7 +154,8 @@ pub(crate) fn landed(
             .collect();
         let watch = Arc::clone(&watch);
         Box::pin(async move {
-            let outcome = blocking(move || settle(&library, origins)).await;
+            let outcome =
+                blocking("taking the model over", move || settle(&library, origins)).await;
             watch.look();
             outcome
         })

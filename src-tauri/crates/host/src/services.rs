@@ -1,7 +1,8 @@
 //! What the host offers to the gateway, and the one place where a configuration takes effect.
 
 use crate::{
-    board::Board, config::ConfigFile, folder::Folder, machine::ThisMachine, models::Models,
+    blocking::blocking, board::Board, config::ConfigFile, folder::Folder, machine::ThisMachine,
+    models::Models,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -110,15 +111,8 @@ impl Shared {
         let config = Arc::clone(&self.config);
         let patch = change(&config.config());
         let models = Arc::clone(&self.models);
-        let written =
-            spawn_blocking(move || config.patch(&patch, |changed| models.check_pins(changed)))
-                .await;
-        written.unwrap_or_else(|ended| {
-            Err(Error::new(
-                Code::Internal,
-                format!("writing config.toml: {ended}"),
-            ))
-        })?;
+        let write = move || config.patch(&patch, |changed| models.check_pins(changed));
+        blocking("writing config.toml", write).await?;
         self.apply().await;
         Ok(self.config.config())
     }

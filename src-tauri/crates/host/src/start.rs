@@ -2,6 +2,7 @@
 
 use crate::{
     Host, HostOptions,
+    blocking::blocking,
     board::Board,
     config::{self, ConfigFile, Watching},
     folder::Folder,
@@ -32,7 +33,7 @@ use tierbar_telemetry::{Sampler, simulated_ram, simulated_working_set, working_s
 use tokio::{
     net::TcpListener,
     sync::{Mutex as AsyncMutex, watch},
-    task::{JoinHandle, spawn_blocking},
+    task::JoinHandle,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
@@ -41,6 +42,8 @@ use tokio_util::sync::CancellationToken;
 const DRAINING: Duration = Duration::from_secs(3);
 /// How long the connections may take to close once no worker is left to answer on them.
 const CLOSING: Duration = Duration::from_secs(2);
+/// What breaks off if a part of it does.
+const STARTING: &str = "the start";
 
 pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     simulated_ram()?;
@@ -48,12 +51,12 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     let endpoint = hub::endpoint(std::env::var("HF_ENDPOINT").ok().as_deref())?;
     let folder = {
         let home = options.home;
-        blocking(move || Folder::open(home)).await?
+        blocking(STARTING, move || Folder::open(home)).await?
     };
     let ownership = Ownership::take(&folder).await?;
     let (config, token) = {
         let folder = folder.clone();
-        blocking(move || {
+        blocking(STARTING, move || {
             let config = ConfigFile::open(folder.config(), &folder.models())?;
             Ok((Arc::new(config), Token::open(&folder.token())?))
         })
@@ -62,7 +65,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     let program = worker::find(options.worker)?;
     let store = {
         let path = folder.database();
-        blocking(move || Store::open(&path)).await?
+        blocking(STARTING, move || Store::open(&path)).await?
     };
     let configured = config.config();
     let address = match &options.listen {
@@ -78,7 +81,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
 
     let mut sampler = Sampler::new();
     let reading = sampler.sample();
-    let working_set = blocking(|| Ok(working_set())).await?;
+    let working_set = blocking(STARTING, || Ok(working_set())).await?;
     let machine = Machine::new(reading.ram.total_bytes, working_set);
     let models = Arc::new(Models::new(
         folder.clone(),
@@ -87,14 +90,14 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     ));
     let (tiers, pins) = {
         let models = Arc::clone(&models);
-        blocking(move || Ok((models.tiers(), models.pins_notice()))).await?
+        blocking(STARTING, move || Ok((models.tiers(), models.pins_notice()))).await?
     };
     let source = Arc::clone(&models) as _;
     let contexts = Contexts::new(folder.contexts());
     {
         // No worker runs yet.
         let contexts = contexts.clone();
-        blocking(move || {
+        blocking(STARTING, move || {
             contexts.sweep();
             Ok(())
         })
@@ -114,7 +117,10 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     })?;
     let machine = {
         let file = folder.bandwidth();
-        blocking(move || Ok(Arc::new(ThisMachine::new(machine, file)))).await?
+        blocking(STARTING, move || {
+            Ok(Arc::new(ThisMachine::new(machine, file)))
+        })
+        .await?
     };
     let watch = Arc::new(LibraryWatch::start(models.library(), Pace::default()));
     let secrets = Secrets::open(folder.home());
@@ -141,7 +147,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     };
     let speed = {
         let path = folder.speeds();
-        SpeedMeter::new(blocking(move || Ok(kept::read(&path))).await?)
+        SpeedMeter::new(blocking(STARTING, move || Ok(kept::read(&path))).await?)
     };
     let speeds_file = folder.speeds();
     let shared = Arc::new(Shared {
@@ -234,17 +240,6 @@ async fn follow(watching: Watching, shared: Arc<Shared>, closing: CancellationTo
             () = watching.next() => shared.reload().await,
         }
     }
-}
-
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Error> + Send + 'static,
-) -> Result<T, Error> {
-    spawn_blocking(work).await.unwrap_or_else(|ended| {
-        Err(Error::new(
-            Code::Internal,
-            format!("the start did not finish: {ended}"),
-        ))
-    })
 }
 
 /// What ends with the host.

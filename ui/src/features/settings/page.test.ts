@@ -303,6 +303,51 @@ describe('tier settings', () => {
     expect(patches()).toHaveLength(2);
   });
 
+  it('choose a draft model in place of guessing by words, and the other way round', async () => {
+    await open('#tiers');
+    const lookup = await screen.findByTestId('settings-tier-fast-lookup');
+    const draft = screen.getByTestId<HTMLSelectElement>('settings-tier-fast-draft_model');
+    const on = () => lookup.getAttribute('aria-checked');
+    expect([on(), draft.value, draft.options[0]?.text]).toEqual(['false', '', 'None']);
+
+    await fireEvent.click(lookup);
+    await until(() => on() === 'true');
+    await fireEvent.change(draft, { target: { value: 'gemma' } });
+    await until(() => on() === 'false');
+    expect(draft.value).toBe('gemma');
+    await fireEvent.click(lookup);
+    await until(() => on() === 'true');
+    expect(draft.value).toBe('');
+    await fireEvent.click(lookup);
+    await until(() => on() === 'false');
+    await fireEvent.change(draft, { target: { value: 'smol' } });
+    await until(() => patches().length === 5);
+    await fireEvent.change(draft, { target: { value: '' } });
+    await until(() => patches().length === 6);
+    expect(patches().map(({ tiers }) => tiers.fast)).toEqual([
+      { lookup: true },
+      { draft_model: 'gemma', lookup: false },
+      { lookup: true, draft_model: '' },
+      { lookup: false },
+      { draft_model: 'smol' },
+      { draft_model: '' },
+    ]);
+  });
+
+  it('say at the draft model why it was refused, and that it is used where the file has both', async () => {
+    Object.assign(config.tiers.fast as object, { lookup: true, draft_model: 'lost.gguf' });
+    await open('#tiers');
+    const draft = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-draft_model');
+    expect(draft.selectedOptions[0]?.text).toBe('lost.gguf (not found)');
+    expect(screen.getByText(/The draft model guesses instead/)).toBeTruthy();
+    refuse = 'tiers.fast.draft_model: this cannot be the name of a file';
+    await fireEvent.change(draft, { target: { value: 'smol' } });
+    await until(() =>
+      screen.getByTestId('settings-tier-fast-draft_model-error').textContent?.includes('cannot be the name'),
+    );
+    expect(draft.getAttribute('aria-invalid')).toBe('true');
+  });
+
   it('add a tier and remove one after asking', async () => {
     await open('#tiers');
     await fireEvent.input(await screen.findByTestId('settings-new-tier'), { target: { value: 'coder' } });

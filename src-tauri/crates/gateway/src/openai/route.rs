@@ -10,33 +10,50 @@ use tierbar_core::{Code, Error, ModelId, TierId, TierState, status::TierStatus};
 /// # Errors
 /// `ModelUnknown` with the names that exist; `ModelMissing` if no tier has a model.
 pub(crate) fn resolve(wanted: Option<&str>, tiers: &[TierStatus]) -> Result<TierId, Error> {
+    resolve_by(wanted, tiers, |_| ())
+}
+
+/// As [`resolve`]; where there is a choice, the tier of the least `drawback` comes first, whatever its state.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn resolve_by<D: Ord>(
+    wanted: Option<&str>,
+    tiers: &[TierStatus],
+    drawback: impl Fn(&TierStatus) -> D,
+) -> Result<TierId, Error> {
+    let best = |among: &mut dyn Iterator<Item = &TierStatus>| best(among, &drawback);
     let found = match wanted {
-        None | Some("" | TierId::AUTO) => return best(tiers.iter()).ok_or_else(no_model),
+        None | Some("" | TierId::AUTO) => return best(&mut tiers.iter()).ok_or_else(no_model),
         Some(name) => tiers
             .iter()
             .find(|tier| tier.id.as_str() == name)
             .map(|tier| tier.id.clone())
             .or_else(|| {
-                best(
-                    tiers
-                        .iter()
-                        .filter(|tier| tier.model.as_ref().is_some_and(|model| is(model, name))),
-                )
+                let of_model = |tier: &&TierStatus| {
+                    let model = tier.model.as_ref();
+                    model.is_some_and(|model| is(model, name))
+                };
+                best(&mut tiers.iter().filter(of_model))
             }),
     };
     found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers))
 }
 
 /// One that is loaded, else one that may load, else one that has failed and may be tried again.
-fn best<'a>(tiers: impl Iterator<Item = &'a TierStatus>) -> Option<TierId> {
+fn best<'a, D: Ord>(
+    tiers: impl Iterator<Item = &'a TierStatus>,
+    drawback: impl Fn(&TierStatus) -> D,
+) -> Option<TierId> {
+    let rank = |tier: &TierStatus| match tier.state {
+        TierState::Ready | TierState::Busy => 0,
+        TierState::Starting => 1,
+        TierState::Stopped | TierState::Stopping => 2,
+        TierState::Failed => 3,
+    };
     tiers
         .filter(|tier| tier.model.is_some())
-        .min_by_key(|tier| match tier.state {
-            TierState::Ready | TierState::Busy => 0,
-            TierState::Starting => 1,
-            TierState::Stopped | TierState::Stopping => 2,
-            TierState::Failed => 3,
-        })
+        .min_by_key(|tier| (drawback(tier), rank(tier)))
         .map(|tier| tier.id.clone())
 }
 

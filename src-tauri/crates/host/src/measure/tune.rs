@@ -5,7 +5,7 @@ use super::{
     bench::{Meter, configured, decode_rate, lease, memory, now, prefill_rate},
     spared,
 };
-use crate::{local::blocking, services::Shared};
+use crate::{blocking::blocking, services::Shared};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{
@@ -26,7 +26,7 @@ pub(super) async fn tune(
     let before = configured(&shared, &tier)?;
     let (limits, context) = {
         let (shared, tier) = (Arc::clone(&shared), tier.clone());
-        blocking(move || shared.models.limits(&tier)).await?
+        blocking("reading the model", move || shared.models.limits(&tier)).await?
     };
     let ask = ask.fitting(context);
     let mut search = Search::new(ask.clone(), before, limits);
