@@ -29,7 +29,7 @@ function host(request: Sent): Response | null {
         library: { folders: [], other_apps: true },
         downloads: { rate_limit: 0, at_once: 1 },
         allowed_origins: [],
-        policy: { max_loaded: 'auto' },
+        policy: { max_loaded: 'auto', patience: '10s', home: '' },
         tiers: {},
       },
     });

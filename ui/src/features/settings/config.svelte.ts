@@ -1,10 +1,11 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
-import type { Config, DownloadsConfig, LibraryConfig, TierConfig } from '../../platform/api';
+import type { Config, DownloadsConfig, LibraryConfig, PolicyConfig, TierConfig } from '../../platform/api';
 
 /** A part of the configuration to change; a tier set to `null` is removed. */
-export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads'>> & {
+export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy'>> & {
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
+  policy?: Partial<PolicyConfig>;
   tiers?: Record<string, Partial<TierConfig> | null>;
 };
 

@@ -48,12 +48,13 @@ function answer({ method, path, body }: Sent): Response | null {
   if (path !== '/tierbar/v1/config') return null;
   if (method === 'PATCH') {
     if (refuse) return refusal(400, 'config_invalid', refuse);
-    const { tiers = {}, library, downloads, ...rest } = body;
+    const { tiers = {}, library, downloads, policy, ...rest } = body;
     config = {
       ...config,
       ...rest,
       library: { ...config.library, ...library },
       downloads: { ...config.downloads, ...downloads },
+      policy: { ...config.policy, ...policy },
       tiers: { ...config.tiers },
     };
     for (const [id, tier] of Object.entries(tiers as Config['tiers'])) {
@@ -68,6 +69,8 @@ function answer({ method, path, body }: Sent): Response | null {
             batch: 512,
             lookup: false,
             draft_model: '',
+            idle_unload: '10m',
+            pinned: false,
           }),
           ...tier,
         };
@@ -88,7 +91,7 @@ beforeEach(() => {
     library: { folders: [], other_apps: true },
     downloads: { rate_limit: 0, at_once: 1 },
     allowed_origins: [],
-    policy: { max_loaded: 'auto' },
+    policy: { max_loaded: 'auto', patience: '10s', home: '' },
     tiers: {
       fast: {
         model: 'smol.gguf',
@@ -98,6 +101,8 @@ beforeEach(() => {
         batch: 512,
         lookup: false,
         draft_model: '',
+        idle_unload: '10m',
+        pinned: false,
       },
     },
   };
@@ -301,6 +306,30 @@ describe('tier settings', () => {
     await fireEvent.change(context, { target: { value: '' } });
     expect(context.value).toBe('2048');
     expect(patches()).toHaveLength(2);
+  });
+
+  it('say how long they stay loaded, and keep a time that was written by hand in sight', async () => {
+    const fast = config.tiers.fast;
+    if (fast) config.tiers.fast = { ...fast, idle_unload: '90s' };
+    await open('#tiers');
+    const idle = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-idle');
+    expect([idle.value, idle.selectedOptions[0]?.text]).toEqual(['90s', 'After 90 seconds']);
+    await fireEvent.change(idle, { target: { value: 'never' } });
+    await until(() => patches().length === 1);
+    expect(patches()[0]).toEqual({ tiers: { fast: { idle_unload: 'never' } } });
+    await fireEvent.click(screen.getByTestId('settings-tier-fast-pinned'));
+    await until(() => idle.disabled);
+    expect(patches()[1]).toEqual({ tiers: { fast: { pinned: true } } });
+  });
+
+  it('share the memory by a home tier and a patience', async () => {
+    await open('#tiers');
+    await fireEvent.change(await screen.findByTestId('settings-home'), { target: { value: 'fast' } });
+    await until(() => patches().length === 1);
+    await fireEvent.change(screen.getByTestId('settings-patience'), { target: { value: '30s' } });
+    await until(() => patches().length === 2);
+    expect(patches()).toEqual([{ policy: { home: 'fast' } }, { policy: { patience: '30s' } }]);
+    expect(config.policy).toEqual({ max_loaded: 'auto', patience: '30s', home: 'fast' });
   });
 
   it('choose a draft model in place of guessing by words, and the other way round', async () => {

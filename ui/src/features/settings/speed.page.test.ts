@@ -135,6 +135,8 @@ beforeEach(() => {
     batch: 512,
     lookup: false,
     draft_model: '',
+    idle_unload: '10m',
+    pinned: false,
   };
   config = {
     listen: '127.0.0.1:11435',
@@ -142,7 +144,7 @@ beforeEach(() => {
     library: { folders: [], other_apps: true },
     downloads: { rate_limit: 0, at_once: 1 },
     allowed_origins: [],
-    policy: { max_loaded: 'auto' },
+    policy: { max_loaded: 'auto', patience: '10s', home: '' },
     tiers: { fast: { model: 'smol.gguf', ...seat }, primary: { model: '', ...seat } },
   };
 });
