@@ -15,6 +15,7 @@ pub mod fit;
 pub mod lease;
 pub mod model;
 pub mod policy;
+pub mod reading;
 pub mod status;
 pub mod tier;
 pub mod tune;
