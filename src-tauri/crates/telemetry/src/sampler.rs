@@ -202,6 +202,13 @@ mod tests {
     }
 
     #[test]
+    fn a_sampler_and_its_announcements_may_go_to_the_task_that_owns_them() {
+        fn goes<T: Send + 'static>() {}
+        goes::<Sampler>();
+        goes::<PressureChanges>();
+    }
+
+    #[test]
     fn what_was_announced_is_in_the_next_reading() {
         let line = r#"{"ram_total_bytes": 1000000, "ram_available_bytes": 900000}"#;
         let mut sampler = Sampler::with(None, Some(Script::of_text(line).unwrap()));
