@@ -12,6 +12,7 @@ pub mod code;
 pub mod config;
 pub mod download;
 pub mod fit;
+pub mod history;
 pub mod lease;
 pub mod model;
 pub mod policy;

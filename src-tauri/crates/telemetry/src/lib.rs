@@ -13,12 +13,14 @@ mod growth;
 mod judge;
 mod platform;
 mod process;
+mod recent;
 mod sampler;
 mod script;
 mod simulate;
 
 pub use platform::footprint;
 pub use process::{Process, Usage, memory_of_group, usage};
+pub use recent::{RECENT_MINUTES, Recent};
 pub use sampler::{PressureChanges, Sampler, pressure_changes};
 pub use script::{SCRIPTED_READINGS, scripted_readings};
 pub use simulate::{
