@@ -1,5 +1,6 @@
 //! The status: put together from readings, tiers and speed, and published when it has changed.
 
+use crate::past::Past;
 use parking_lot::Mutex;
 use std::{
     sync::{
@@ -9,8 +10,9 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{
-    TierState,
+    Error, TierState,
     download::DownloadStatus,
+    history::History,
     lease::Tiers,
     reading::Reading,
     status::{Pressure, Ram, Status, Swap},
@@ -38,6 +40,7 @@ pub(crate) struct Board {
     speed: SpeedMeter,
     downloads: Downloads,
     memory: Mutex<Memory>,
+    past: Past,
     notices: Mutex<Vec<String>>,
     models: AtomicU64,
     published: watch::Sender<Arc<Status>>,
@@ -84,6 +87,7 @@ impl Board {
         speed: SpeedMeter,
         downloads: Downloads,
         reading: &Reading,
+        past: Past,
     ) -> Self {
         let mut memory = Memory::default();
         memory.update(reading);
@@ -105,6 +109,7 @@ impl Board {
             speed,
             downloads,
             memory,
+            past,
             notices,
             models,
             published: watch::Sender::new(first),
@@ -145,6 +150,10 @@ impl Board {
         self.models.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) async fn history(&self, minutes: u64) -> Result<History, Error> {
+        self.past.of(minutes).await
+    }
+
     pub(crate) fn notice(&self, notices: Vec<String>) {
         *self.notices.lock() = notices;
         self.now();
@@ -167,7 +176,7 @@ impl Board {
                 UNWATCHED
             };
             let due = tokio::select! {
-                () = closing.cancelled() => return,
+                () = closing.cancelled() => return self.past.close().await,
                 () = sleep_until(sampled + period) => true,
                 () = self.watcher.notified() => sampled.elapsed() >= WATCHED,
                 // Memory runs out faster than the next reading is due. Without announcements this never comes.
@@ -199,6 +208,7 @@ impl Board {
                 sampled = Instant::now();
                 let reading = sampler.sample();
                 self.memory.lock().update(&reading);
+                self.past.record(&reading).await;
                 self.read_footprints().await;
             }
             self.now();
