@@ -206,7 +206,8 @@ impl Board {
             };
             if due {
                 sampled = Instant::now();
-                let reading = sampler.sample();
+                let reading;
+                (sampler, reading) = sample(sampler).await;
                 self.memory.lock().update(&reading);
                 self.past.record(&reading).await;
                 self.read_footprints().await;
@@ -237,6 +238,18 @@ impl Board {
             self.supervisor.set_footprints(footprints);
         }
     }
+}
+
+/// Off the tasks that answer requests: some sensors take their time.
+async fn sample(mut sampler: Sampler) -> (Sampler, Reading) {
+    let sampled = spawn_blocking(move || {
+        let reading = sampler.sample();
+        (sampler, reading)
+    });
+    sampled.await.unwrap_or_else(|ended| {
+        tracing::error!("a reading was not taken: {ended}");
+        (Sampler::new(), Reading::default())
+    })
 }
 
 fn compose(
