@@ -2,7 +2,7 @@
 
 use super::page_size;
 use crate::process::Usage;
-use std::{fs, io};
+use std::{fs, io, path::Path};
 
 pub(crate) fn footprint(pid: u32) -> Option<u64> {
     given_back(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?)
@@ -28,9 +28,13 @@ pub(crate) fn started(pid: u32) -> Option<u64> {
     Some(Stat::of(&stat)?.started)
 }
 
-/// A process gives its memory up before it becomes a zombie, but its first thread may be one while others run.
 pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
-    let stat = match fs::read_to_string(format!("/proc/{pid}/stat")) {
+    is_back(&Path::new("/proc").join(pid.to_string()), started)
+}
+
+/// A process gives its memory up before it becomes a zombie, but its first thread may be one while others run.
+fn is_back(process: &Path, started: u64) -> bool {
+    let stat = match fs::read_to_string(process.join("stat")) {
         Ok(text) => text,
         Err(error) => return is_gone(&error),
     };
@@ -43,7 +47,7 @@ pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
     if !stat.ended {
         return false;
     }
-    let tasks = match fs::read_dir(format!("/proc/{pid}/task")) {
+    let tasks = match fs::read_dir(process.join("task")) {
         Ok(tasks) => tasks,
         Err(error) => return is_gone(&error),
     };
@@ -223,6 +227,24 @@ mod tests {
         child.wait().unwrap();
         assert_eq!(started(pid), None);
         assert!(memory_is_back(pid, began));
+    }
+
+    #[test]
+    fn a_zombie_has_its_memory_while_another_of_its_threads_runs() {
+        let process = tempfile::tempdir().unwrap();
+        let stat = |state: char| {
+            format!("7 (worker) {state} 1 7 7 0 -1 0 0 0 0 0 30 12 0 0 20 0 2 0 500 0 0\n")
+        };
+        fs::create_dir_all(process.path().join("task/7")).unwrap();
+        fs::create_dir_all(process.path().join("task/8")).unwrap();
+        fs::write(process.path().join("stat"), stat('Z')).unwrap();
+        fs::write(process.path().join("task/7/stat"), stat('Z')).unwrap();
+        for (other, back) in [('D', false), ('R', false), ('X', true), ('Z', true)] {
+            fs::write(process.path().join("task/8/stat"), stat(other)).unwrap();
+            assert_eq!(is_back(process.path(), 500), back, "{other}");
+        }
+        fs::write(process.path().join("stat"), "not one of these").unwrap();
+        assert!(!is_back(process.path(), 500));
     }
 
     #[test]
