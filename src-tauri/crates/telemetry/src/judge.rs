@@ -18,6 +18,9 @@ use tierbar_core::{
 const WARNING_SHARE: u64 = 10;
 /// Below this, the system may freeze or end processes.
 const CRITICAL_SHARE: u64 = 4;
+/// With more than this left nothing lacks memory. Who waits for it then has a limit of its own, or reads a file larger
+/// than memory through its mapping, as a model may be.
+const PLENTY_SHARE: u64 = 25;
 /// No machine has more memory, or swap.
 const MOST_BYTES: u64 = 1 << 50;
 /// No machine moves more in a second.
@@ -181,20 +184,21 @@ impl Judge {
     }
 
     fn pressure(&mut self, figures: &Figures, reading: &mut Reading) {
-        let share = reading
-            .ram_available_bytes
-            .zip(reading.ram_total_bytes)
-            .map(|(available, total)| by_share(available, total));
-        // A kernel that grades its own pressure has counted what is available. It cannot for a simulated machine.
-        let own = match figures.pressure {
-            Some(level) if self.kernel_grades && self.simulated.is_none() => Some(level),
-            level => level.max(share),
-        };
+        let shares = reading.ram_available_bytes.zip(reading.ram_total_bytes);
         let announced = self
             .announced
             .filter(|(_, at)| figures.awake_ms.saturating_sub(*at) < ANNOUNCED_MS)
             .map(|(level, _)| level);
-        reading.pressure = own.max(announced);
+        let told = figures.pressure.max(announced);
+        reading.pressure = match (told, shares) {
+            // A kernel that grades its own pressure has counted what is available. It cannot for a simulated machine.
+            (Some(level), _) if self.kernel_grades && self.simulated.is_none() => Some(level),
+            // Another tells of waiting alone.
+            (_, Some((available, total))) if !self.kernel_grades && is_plenty(available, total) => {
+                Some(Pressure::Normal)
+            }
+            (told, shares) => told.max(shares.map(|(available, total)| by_share(available, total))),
+        };
         if reading.pressure.is_none() {
             doubt(
                 &mut reading.doubts,
@@ -360,6 +364,10 @@ fn slow(figures: &Figures, reading: &mut Reading) {
         ),
         power => reading.power = power,
     }
+}
+
+fn is_plenty(available: u64, total: u64) -> bool {
+    available > total / 100 * PLENTY_SHARE
 }
 
 fn by_share(available: u64, total: u64) -> Pressure {

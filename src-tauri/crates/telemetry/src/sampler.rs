@@ -159,11 +159,14 @@ pub struct PressureChanges {
 /// the system does not: then there are the readings alone.
 ///
 /// macOS: the memory-pressure source of dispatch. Linux: triggers on stall information, of the control group with the
-/// tightest limit or of the machine; they never announce `Normal`.
+/// tightest limit or of the machine; they never announce `Normal`. `None` too where a script takes the machine's place.
 #[must_use]
 pub fn pressure_changes(
     told: impl Fn(Pressure) + Send + Sync + 'static,
 ) -> Option<PressureChanges> {
+    if Script::is_asked_for() {
+        return None;
+    }
     platform::Announced::begin(told).map(|_announced| PressureChanges { _announced })
 }
 
@@ -210,7 +213,7 @@ mod tests {
 
     #[test]
     fn what_was_announced_is_in_the_next_reading() {
-        let line = r#"{"ram_total_bytes": 1000000, "ram_available_bytes": 900000}"#;
+        let line = r#"{"ram_total_bytes": 1000000, "ram_available_bytes": 200000}"#;
         let mut sampler = Sampler::with(None, Some(Script::of_text(line).unwrap()));
         assert_eq!(sampler.sample().pressure, Some(Pressure::Normal));
         sampler.announced(Pressure::Critical);

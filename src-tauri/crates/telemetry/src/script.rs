@@ -96,6 +96,10 @@ impl Script {
             .transpose()
     }
 
+    pub(crate) fn is_asked_for() -> bool {
+        named(std::env::var_os(SCRIPTED_READINGS)).is_some()
+    }
+
     fn of_file(path: &Path) -> Result<Self, Error> {
         let text = fs::metadata(path)
             .map_err(|error| error.to_string())

@@ -410,6 +410,10 @@ fn a_simulated_machine_has_its_total_and_the_real_use() {
 #[test]
 fn an_announced_level_counts_for_ten_seconds_or_until_a_lower_one_is_announced() {
     let mut judge = judge();
+    let idle = |awake_ms| Figures {
+        ram_available_bytes: Some(2 * GIB),
+        ..idle(awake_ms)
+    };
     judge.announce(Pressure::Warning, 1000);
     assert_eq!(judge.judge(&idle(1000)).pressure, Some(Pressure::Warning));
     assert_eq!(judge.judge(&idle(10_999)).pressure, Some(Pressure::Warning));
@@ -417,6 +421,27 @@ fn an_announced_level_counts_for_ten_seconds_or_until_a_lower_one_is_announced()
     judge.announce(Pressure::Critical, 12_000);
     judge.announce(Pressure::Normal, 12_500);
     assert_eq!(judge.judge(&idle(13_000)).pressure, Some(Pressure::Normal));
+}
+
+#[test]
+fn waiting_for_memory_is_no_pressure_while_there_is_plenty() {
+    let level = |kernel_grades, available| {
+        let stalled = Figures {
+            ram_available_bytes: available,
+            pressure: Some(Pressure::Warning),
+            ..idle(0)
+        };
+        let mut judge = Judge::new(kernel_grades, None);
+        judge.announce(Pressure::Critical, 0);
+        judge.judge(&stalled).pressure.unwrap()
+    };
+    // Of 16 GiB. Another group's limit, or a model larger than memory that is read through its mapping.
+    assert_eq!(level(false, Some(5 * GIB)), Pressure::Normal);
+    assert_eq!(level(false, Some(3 * GIB)), Pressure::Critical);
+    // Conservative where it is not known.
+    assert_eq!(level(false, None), Pressure::Critical);
+    // A kernel that grades has counted what is available.
+    assert_eq!(level(true, Some(5 * GIB)), Pressure::Critical);
 }
 
 #[test]
