@@ -3,6 +3,7 @@
 mod chats;
 mod config;
 mod downloads;
+mod history;
 mod hub;
 mod measures;
 mod models;
@@ -22,6 +23,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
     let routes = Router::new()
         .route("/status", get(status::status))
         .route("/events", get(status::events))
+        .route("/history", get(history::history))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
         .route(

@@ -30,6 +30,7 @@ use std::{fmt, net::SocketAddr, path::Path, sync::Arc};
 use tierbar_contexts::Contexts;
 use tierbar_core::{
     Config, Error,
+    history::History,
     lease::{BoxFuture, Tiers},
     status::Status,
 };
@@ -45,6 +46,12 @@ pub trait Services: Send + Sync + fmt::Debug {
 
     /// The status as it changes. While a receiver lives, somebody is watching.
     fn watch(&self) -> watch::Receiver<Arc<Status>>;
+
+    /// The readings of the last minutes, up to now: at most as many points as seconds in ten minutes, or a few more.
+    ///
+    /// # Errors
+    /// `Storage` if what is kept cannot be read.
+    fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>>;
 
     fn config(&self) -> Arc<Config>;
 

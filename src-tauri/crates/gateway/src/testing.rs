@@ -24,6 +24,7 @@ use tierbar_core::{
     catalog::{HubModel, HubRepository},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
+    history::History,
     lease::{BoxFuture, Endpoint, Lease, Tiers},
     status::{BudgetStatus, Ram, Speed, Status, Swap, TierStatus},
 };
@@ -152,6 +153,13 @@ impl Services for Home {
     }
     fn watch(&self) -> watch::Receiver<Arc<Status>> {
         self.status.subscribe()
+    }
+    fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>> {
+        let history = History {
+            step_seconds: minutes,
+            points: Vec::new(),
+        };
+        Box::pin(async move { Ok(history) })
     }
     fn config(&self) -> Arc<Config> {
         Arc::new(self.config.lock().unwrap().clone())

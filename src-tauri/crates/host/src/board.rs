@@ -1,5 +1,6 @@
 //! The status: put together from readings, tiers and speed, and published when it has changed.
 
+use crate::past::Past;
 use parking_lot::Mutex;
 use std::{
     sync::{
@@ -8,10 +9,17 @@ use std::{
     },
     time::Duration,
 };
-use tierbar_core::{TierState, download::DownloadStatus, lease::Tiers, status::Status};
+use tierbar_core::{
+    Error, TierState,
+    download::DownloadStatus,
+    history::History,
+    lease::Tiers,
+    reading::Reading,
+    status::{Pressure, Ram, Status, Swap},
+};
 use tierbar_gateway::SpeedMeter;
 use tierbar_supervisor::Handle;
-use tierbar_telemetry::{Reading, Sampler, footprint};
+use tierbar_telemetry::{Sampler, footprint, pressure_changes};
 use tokio::{
     sync::{Notify, watch},
     task::spawn_blocking,
@@ -31,12 +39,45 @@ pub(crate) struct Board {
     supervisor: Handle,
     speed: SpeedMeter,
     downloads: Downloads,
-    reading: Mutex<Reading>,
+    memory: Mutex<Memory>,
+    past: Past,
     notices: Mutex<Vec<String>>,
     models: AtomicU64,
     published: watch::Sender<Arc<Status>>,
     /// Somebody has begun to watch.
     watcher: Notify,
+}
+
+/// Memory as it is shown: of what is unknown, what was known last.
+#[derive(Debug, Default)]
+struct Memory {
+    ram: Ram,
+    swap: Swap,
+    /// That some of it is not of now, and why.
+    notice: Option<String>,
+}
+
+impl Memory {
+    fn update(&mut self, reading: &Reading) {
+        let Self { ram, swap, notice } = self;
+        ram.total_bytes = reading.ram_total_bytes.unwrap_or(ram.total_bytes);
+        ram.available_bytes = reading.ram_available_bytes.unwrap_or(ram.available_bytes);
+        ram.pressure = reading.pressure.unwrap_or(ram.pressure);
+        swap.used_bytes = reading.swap_used_bytes.unwrap_or(swap.used_bytes);
+        swap.growth_bytes_per_minute = reading
+            .swap_growth_bytes_per_minute
+            .unwrap_or(swap.growth_bytes_per_minute);
+        let unknown = reading.ram_total_bytes.is_none()
+            || reading.ram_available_bytes.is_none()
+            || reading.pressure.is_none()
+            || reading.swap_used_bytes.is_none();
+        *notice = reading.doubts.first().filter(|_| unknown).map(|doubt| {
+            format!(
+                "this machine's memory cannot be read, the figures shown are older: {}",
+                doubt.why
+            )
+        });
+    }
 }
 
 impl Board {
@@ -45,9 +86,12 @@ impl Board {
         supervisor: Handle,
         speed: SpeedMeter,
         downloads: Downloads,
-        reading: Reading,
+        reading: &Reading,
+        past: Past,
     ) -> Self {
-        let (reading, notices) = (Mutex::new(reading), Mutex::new(Vec::new()));
+        let mut memory = Memory::default();
+        memory.update(reading);
+        let (memory, notices) = (Mutex::new(memory), Mutex::new(Vec::new()));
         let models = AtomicU64::new(0);
         let first = compose(
             &url,
@@ -55,7 +99,7 @@ impl Board {
             &speed,
             &downloads,
             &models,
-            &reading,
+            &memory,
             &notices,
         );
         let first = Arc::new(first);
@@ -64,7 +108,8 @@ impl Board {
             supervisor,
             speed,
             downloads,
-            reading,
+            memory,
+            past,
             notices,
             models,
             published: watch::Sender::new(first),
@@ -80,7 +125,7 @@ impl Board {
             &self.speed,
             &self.downloads,
             &self.models,
-            &self.reading,
+            &self.memory,
             &self.notices,
         );
         self.published.send_if_modified(|published| {
@@ -105,6 +150,10 @@ impl Board {
         self.models.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) async fn history(&self, minutes: u64) -> Result<History, Error> {
+        self.past.of(minutes).await
+    }
+
     pub(crate) fn notice(&self, notices: Vec<String>) {
         *self.notices.lock() = notices;
         self.now();
@@ -116,6 +165,10 @@ impl Board {
         let mut downloads = self.downloads.clone();
         let mut sampled = Instant::now();
         let mut read = Vec::new();
+        let (announce, mut announced) = watch::channel(Pressure::Normal);
+        let _announcements = pressure_changes(move |level| {
+            announce.send_replace(level);
+        });
         loop {
             let period = if self.published.receiver_count() > 0 {
                 WATCHED
@@ -123,9 +176,14 @@ impl Board {
                 UNWATCHED
             };
             let due = tokio::select! {
-                () = closing.cancelled() => return,
+                () = closing.cancelled() => return self.past.close().await,
                 () = sleep_until(sampled + period) => true,
                 () = self.watcher.notified() => sampled.elapsed() >= WATCHED,
+                // Memory runs out faster than the next reading is due. Without announcements this never comes.
+                Ok(()) = announced.changed() => {
+                    sampler.announced(*announced.borrow_and_update());
+                    true
+                }
                 // Ends with the host, as the tiers do, which tell it.
                 Ok(()) = downloads.changed() => false,
                 changed = tiers.changed() => {
@@ -148,7 +206,10 @@ impl Board {
             };
             if due {
                 sampled = Instant::now();
-                *self.reading.lock() = sampler.sample();
+                let reading;
+                (sampler, reading) = sample(sampler).await;
+                self.memory.lock().update(&reading);
+                self.past.record(&reading).await;
                 self.read_footprints().await;
             }
             self.now();
@@ -179,16 +240,33 @@ impl Board {
     }
 }
 
+/// Off the tasks that answer requests: some sensors take their time.
+async fn sample(mut sampler: Sampler) -> (Sampler, Reading) {
+    let sampled = spawn_blocking(move || {
+        let reading = sampler.sample();
+        (sampler, reading)
+    });
+    sampled.await.unwrap_or_else(|ended| {
+        tracing::error!("a reading was not taken: {ended}");
+        (Sampler::new(), Reading::default())
+    })
+}
+
 fn compose(
     url: &str,
     supervisor: &Handle,
     speed: &SpeedMeter,
     downloads: &Downloads,
     models: &AtomicU64,
-    reading: &Mutex<Reading>,
+    memory: &Mutex<Memory>,
     notices: &Mutex<Vec<String>>,
 ) -> Status {
-    let Reading { ram, swap } = *reading.lock();
+    let mut notices = notices.lock().clone();
+    let (ram, swap) = {
+        let memory = memory.lock();
+        notices.extend(memory.notice.clone());
+        (memory.ram, memory.swap)
+    };
     Status {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         url: url.to_owned(),
@@ -199,6 +277,6 @@ fn compose(
         tiers: supervisor.snapshot(),
         downloads: downloads.borrow().to_vec(),
         models_revision: models.load(Ordering::Relaxed),
-        notices: notices.lock().clone(),
+        notices,
     }
 }

@@ -16,6 +16,7 @@ mod measure;
 mod models;
 mod offers;
 mod ownership;
+mod past;
 mod platform;
 mod pulls;
 mod raise;

@@ -12,6 +12,7 @@ use tierbar_core::{
     catalog::{HubModel, HubRepository},
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
+    history::History,
     lease::BoxFuture,
     status::{Status, TierStatus},
 };
@@ -195,6 +196,10 @@ impl Services for Shared {
 
     fn watch(&self) -> watch::Receiver<Arc<Status>> {
         self.board.watch()
+    }
+
+    fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>> {
+        Box::pin(self.board.history(minutes))
     }
 
     fn config(&self) -> Arc<Config> {

@@ -11,6 +11,7 @@ use crate::{
     measure::Measuring,
     models::Models,
     ownership::Ownership,
+    past::Past,
     pulls,
     services::Shared,
     worker,
@@ -29,7 +30,10 @@ use tierbar_library::{
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tierbar_supervisor::{Handle, Options, Supervisor};
-use tierbar_telemetry::{Sampler, simulated_ram, simulated_working_set, working_set};
+use tierbar_telemetry::{
+    SCRIPTED_READINGS, SIMULATE_RAM, Sampler, scripted_readings, simulated_ram,
+    simulated_working_set, working_set,
+};
 use tokio::{
     net::TcpListener,
     sync::{Mutex as AsyncMutex, watch},
@@ -46,8 +50,14 @@ const CLOSING: Duration = Duration::from_secs(2);
 const STARTING: &str = "the start";
 
 pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
-    simulated_ram()?;
+    if let Some(bytes) = simulated_ram()? {
+        tracing::warn!("{SIMULATE_RAM}: planning as if this machine had {bytes} bytes of RAM");
+    }
     simulated_working_set()?;
+    if let Some(script) = blocking(STARTING, scripted_readings).await? {
+        let script = script.display();
+        tracing::warn!("{SCRIPTED_READINGS}: readings are those of {script}, not this machine's");
+    }
     let endpoint = hub::endpoint(std::env::var("HF_ENDPOINT").ok().as_deref())?;
     let folder = {
         let home = options.home;
@@ -79,10 +89,23 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
     let url = listen::url(address);
 
-    let mut sampler = Sampler::new();
-    let reading = sampler.sample();
+    let (sampler, reading) = blocking(STARTING, || {
+        let mut sampler = Sampler::new();
+        let reading = sampler.sample();
+        Ok((sampler, reading))
+    })
+    .await?;
+    let ram = reading.ram_total_bytes.ok_or_else(|| {
+        let why = reading.doubts.first().map(|doubt| doubt.why.as_str());
+        let message = format!(
+            "this machine's memory cannot be planned: {}",
+            why.unwrap_or("its size is unknown")
+        );
+        Error::new(Code::Internal, message)
+            .hint(format!("name the size in {SIMULATE_RAM}, such as 16GiB"))
+    })?;
     let working_set = blocking(STARTING, || Ok(working_set())).await?;
-    let machine = Machine::new(reading.ram.total_bytes, working_set);
+    let machine = Machine::new(ram, working_set);
     let models = Arc::new(Models::new(
         folder.clone(),
         machine,
@@ -156,7 +179,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             supervisor.clone(),
             speed.clone(),
             queue.watch(),
-            reading,
+            &reading,
+            Past::new(store.clone()),
         ),
         started_with: configured.listen.clone(),
         in_force: watch::Sender::new(Arc::clone(&configured)),

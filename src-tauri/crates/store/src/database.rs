@@ -13,10 +13,13 @@ use std::{
 use tierbar_core::Error;
 
 /// One entry per version of the schema, oldest first. A released entry never changes.
-const MIGRATIONS: &[M<'static>] = &[M::up(concat!(
-    include_str!("chats.sql"),
-    include_str!("messages.sql")
-))];
+const MIGRATIONS: &[M<'static>] = &[
+    M::up(concat!(
+        include_str!("chats.sql"),
+        include_str!("messages.sql")
+    )),
+    M::up(include_str!("minutes.sql")),
+];
 
 /// A backup program may hold the file for a moment.
 const BUSY: Duration = Duration::from_secs(5);

@@ -1,10 +1,12 @@
-//! What the user's chats say, in one SQLite file. One file per table; no other crate sees SQLite.
+//! What the user's chats say and what the machine's minutes were, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod chats;
 mod database;
 mod failure;
 mod messages;
+mod minutes;
 mod title;
+mod word;
 
 pub use chats::ChatFields;
 
@@ -13,6 +15,7 @@ use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error,
     chat::{Chat, ChatMessage, ChatSummary},
+    history::Point,
 };
 
 /// A handle on the one connection; clones share it. Calls run one after another on the blocking pool, and a call
@@ -106,6 +109,20 @@ impl Store {
                     chats::find(change, &id)
                 })?
                 .ok_or_else(|| no_chat(&id))
+        })
+        .await
+    }
+
+    /// Keeps a minute of readings for 30 days. One that is kept already is merged with it.
+    pub async fn add_minute(&self, minute: Point) -> Result<(), Error> {
+        self.call(move |database| database.write(|change| minutes::add(change, &minute)))
+            .await
+    }
+
+    /// The minutes that begin from `from` on and before `to`, in seconds since 1970, oldest first.
+    pub async fn minutes(&self, from: u64, to: u64) -> Result<Vec<Point>, Error> {
+        self.call(move |database| {
+            database.read(|connection| minutes::between(connection, from, to))
         })
         .await
     }

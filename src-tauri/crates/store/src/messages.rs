@@ -1,9 +1,7 @@
 //! The table of messages.
 
-use rusqlite::{
-    Connection, Row, ToSql, params,
-    types::{FromSql, FromSqlError, FromSqlResult, ToSqlOutput, ValueRef},
-};
+use crate::word::Word;
+use rusqlite::{Connection, Row, params};
 use tierbar_core::chat::{ChatMessage, Finish, Role};
 
 pub(crate) fn add(
@@ -52,30 +50,6 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
     })
 }
 
-/// A closed set of words, kept as the wire spells them.
-struct Word<T>(T);
-
-impl<T: serde::Serialize> ToSql for Word<T> {
-    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        match serde_json::to_value(&self.0) {
-            Ok(serde_json::Value::String(word)) => Ok(word.into()),
-            Ok(other) => Err(rusqlite::Error::ToSqlConversionFailure(
-                format!("{other} is not a word").into(),
-            )),
-            Err(error) => Err(rusqlite::Error::ToSqlConversionFailure(error.into())),
-        }
-    }
-}
-
-impl<T: serde::de::DeserializeOwned> FromSql for Word<T> {
-    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
-        let word = value.as_str()?.to_owned();
-        serde_json::from_value(word.into())
-            .map(Self)
-            .map_err(FromSqlError::other)
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
@@ -90,22 +64,5 @@ pub(crate) mod tests {
             decode_tokens_per_second: None,
             time_to_first_token_ms: None,
         }
-    }
-
-    #[test]
-    fn the_kept_words_are_those_of_the_wire() {
-        let database = Connection::open_in_memory().unwrap();
-        let kept = |word: &dyn ToSql| {
-            database.query_row("SELECT ?1", [word], |row| row.get::<_, String>(0))
-        };
-        assert_eq!(kept(&Word(Role::System)).unwrap(), "system");
-        assert_eq!(kept(&Word(Finish::Stopped)).unwrap(), "stopped");
-    }
-
-    #[test]
-    fn a_word_of_no_meaning_is_an_error() {
-        let database = Connection::open_in_memory().unwrap();
-        let read = database.query_row("SELECT 'wizard'", [], |row| row.get::<_, Word<Role>>(0));
-        assert!(read.is_err());
     }
 }

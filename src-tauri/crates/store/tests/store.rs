@@ -6,6 +6,8 @@ use tempfile::TempDir;
 use tierbar_core::{
     Code,
     chat::{ChatMessage, Finish, Role},
+    history::{Point, Spread},
+    status::Pressure,
 };
 use tierbar_store::{ChatFields, Store};
 
@@ -391,7 +393,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 1)"),
+            .contains("newer Tierbar (schema 99; this one knows 2)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);
@@ -428,4 +430,125 @@ fn only_the_user_may_read_the_chats() {
             file.path()
         );
     }
+}
+
+fn minute(at: u64, samples: u32, cpu: f64) -> Point {
+    Point {
+        at,
+        samples,
+        cpu_percent: Some(Spread {
+            mean: cpu,
+            max: cpu,
+        }),
+        ..Point::default()
+    }
+}
+
+fn ats(points: &[Point]) -> Vec<u64> {
+    points.iter().map(|point| point.at).collect()
+}
+
+#[tokio::test]
+async fn a_minute_reads_back_whole_after_the_file_is_opened_again() {
+    let fixture = Fixture::new();
+    let spread = |mean| {
+        Some(Spread {
+            mean,
+            max: mean + 0.5,
+        })
+    };
+    let whole = Point {
+        at: 1_800_000_000,
+        samples: 60,
+        pressure: Some(Pressure::Warning),
+        ram_total_bytes: Some(16 << 30),
+        ram_used_bytes: spread(1.25),
+        swap_used_bytes: spread(2.25),
+        swap_in_bytes_per_second: spread(3.25),
+        swap_out_bytes_per_second: spread(4.25),
+        cpu_percent: spread(5.25),
+        disk_read_bytes_per_second: spread(6.25),
+        temperature_celsius: spread(7.25),
+    };
+    let unknown = Point {
+        at: whole.at + 60,
+        samples: 1,
+        ..Point::default()
+    };
+    for minute in [&unknown, &whole] {
+        fixture.store().add_minute(minute.clone()).await.unwrap();
+    }
+    let read = fixture.store().minutes(whole.at, u64::MAX).await.unwrap();
+    assert_eq!(read, [whole.clone(), unknown]);
+    // From the first on, up to the last without it.
+    let store = fixture.store();
+    assert_eq!(
+        store.minutes(whole.at, whole.at + 60).await.unwrap().len(),
+        1
+    );
+    assert_eq!(
+        store.minutes(whole.at + 1, whole.at + 60).await.unwrap(),
+        []
+    );
+}
+
+#[tokio::test]
+async fn a_minute_that_comes_twice_is_one() {
+    let store = Fixture::new().store();
+    store.add_minute(minute(600, 30, 10.0)).await.unwrap();
+    store.add_minute(minute(600, 10, 50.0)).await.unwrap();
+    let read = store.minutes(0, u64::MAX).await.unwrap();
+    assert_eq!((read.len(), read[0].samples), (1, 40));
+    let cpu = read[0].cpu_percent.unwrap();
+    assert_eq!((cpu.mean, cpu.max), (20.0, 50.0));
+}
+
+#[tokio::test]
+async fn minutes_are_kept_for_thirty_days() {
+    const DAY: u64 = 24 * 3600;
+    let store = Fixture::new().store();
+    let first = 60 * 1_000_000;
+    store.add_minute(minute(first, 1, 1.0)).await.unwrap();
+    store.add_minute(minute(first + 60, 1, 1.0)).await.unwrap();
+    store
+        .add_minute(minute(first + 30 * DAY, 1, 1.0))
+        .await
+        .unwrap();
+    assert_eq!(store.minutes(0, u64::MAX).await.unwrap().len(), 3);
+    store
+        .add_minute(minute(first + 30 * DAY + 60, 1, 1.0))
+        .await
+        .unwrap();
+    let left = ats(&store.minutes(0, u64::MAX).await.unwrap());
+    assert_eq!(left, [first + 60, first + 30 * DAY, first + 30 * DAY + 60]);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_a_year_ahead_for_a_minute_does_not_take_all_minutes_along() {
+    let store = Fixture::new().store();
+    for count in 0..100 {
+        store.add_minute(minute(count * 60, 1, 1.0)).await.unwrap();
+    }
+    let year = 365 * 24 * 3600;
+    store.add_minute(minute(year, 1, 1.0)).await.unwrap();
+    let left = ats(&store.minutes(0, year).await.unwrap());
+    assert_eq!((left.len(), left[0]), (40, 60 * 60));
+}
+
+#[tokio::test]
+async fn chats_of_the_version_without_minutes_are_kept() {
+    let fixture = Fixture::new();
+    let id = {
+        let store = fixture.store();
+        store.create_chat(titled("Kept")).await.unwrap().id
+    };
+    let before = rusqlite::Connection::open(fixture.path()).unwrap();
+    before
+        .execute_batch("DROP TABLE minutes; PRAGMA user_version = 1;")
+        .unwrap();
+    before.close().unwrap();
+    let store = fixture.store();
+    assert_eq!(store.chat(&id).await.unwrap().summary.title, "Kept");
+    store.add_minute(minute(60, 1, 1.0)).await.unwrap();
+    assert_eq!(store.minutes(0, 120).await.unwrap().len(), 1);
 }

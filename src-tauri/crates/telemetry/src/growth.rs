@@ -1,30 +1,29 @@
 //! Change of a level over the last minute, from readings at any pace.
 
-use std::{
-    collections::VecDeque,
-    time::{Duration, Instant},
-};
+use std::collections::VecDeque;
 
-const WINDOW: Duration = Duration::from_secs(60);
+const WINDOW_MS: u64 = 60_000;
 
 /// The readings of the last minute, and the last one before it.
 #[derive(Debug, Default)]
 pub(crate) struct Growth {
-    readings: VecDeque<(Instant, u64)>,
+    /// When, in milliseconds, and the level.
+    readings: VecDeque<(u64, u64)>,
 }
 
 impl Growth {
     /// Takes a reading and answers the change per minute, in the level's own unit.
     ///
     /// Before a minute has been seen it is the change since the first reading, not blown up to a minute, so that
-    /// the first seconds cannot raise an alarm. After a pause longer than a minute it is the mean of the pause.
-    pub(crate) fn record(&mut self, now: Instant, level: u64) -> i64 {
-        self.readings.push_back((now, level));
-        let age = |at: Instant| now.saturating_duration_since(at);
+    /// the first seconds cannot raise an alarm. After a pause longer than a minute it is the mean of the pause: a
+    /// machine that thrashes may let nobody read it for so long.
+    pub(crate) fn record(&mut self, now_ms: u64, level: u64) -> i64 {
+        self.readings.push_back((now_ms, level));
+        let age = |at: u64| now_ms.saturating_sub(at);
         while self
             .readings
             .get(1)
-            .is_some_and(|&(at, _)| age(at) >= WINDOW)
+            .is_some_and(|&(at, _)| age(at) >= WINDOW_MS)
         {
             self.readings.pop_front();
         }
@@ -32,12 +31,15 @@ impl Growth {
             return 0;
         };
         let change = i128::from(level) - i128::from(base);
-        let window = i128::try_from(WINDOW.as_millis()).unwrap_or(i128::MAX);
-        let elapsed = i128::try_from(age(since).as_millis())
-            .unwrap_or(i128::MAX)
-            .max(window);
+        let window = i128::from(WINDOW_MS);
+        let elapsed = i128::from(age(since)).max(window);
         let per_minute = change * window / elapsed;
         i64::try_from(per_minute).unwrap_or(if per_minute < 0 { i64::MIN } else { i64::MAX })
+    }
+
+    /// Forgets what was: the next reading is the first.
+    pub(crate) fn begin_anew(&mut self) {
+        self.readings.clear();
     }
 }
 
@@ -48,11 +50,10 @@ mod tests {
     const MIB: u64 = 1 << 20;
 
     fn seconds(readings: &[(u64, u64)]) -> Vec<i64> {
-        let start = Instant::now();
         let mut growth = Growth::default();
         readings
             .iter()
-            .map(|&(at, level)| growth.record(start + Duration::from_secs(at), level))
+            .map(|&(at, level)| growth.record(at * 1000, level))
             .collect()
     }
 
@@ -107,10 +108,9 @@ mod tests {
 
     #[test]
     fn the_ring_holds_about_a_minute() {
-        let start = Instant::now();
         let mut growth = Growth::default();
         for second in 0..10_000 {
-            growth.record(start + Duration::from_secs(second), second);
+            growth.record(second * 1000, second);
         }
         assert!(growth.readings.len() <= 62, "{}", growth.readings.len());
     }

@@ -1,17 +1,28 @@
-//! The machine's memory readings, its bandwidths, and the memory of single processes.
+//! What the machine is doing, its bandwidths, and what single processes hold.
 //!
 //! Reads only: nothing here decides. A [`Sampler`] belongs to one task, which calls [`Sampler::sample`] at its own
-//! pace (a third of a millisecond on a Linux virtual machine). [`footprint`] has the kernel walk the process's
-//! pages, there 20 ms for 2 GiB of anonymous memory: call it from a blocking context.
+//! pace; [`pressure_changes`] tells what cannot wait for it. [`footprint`] has the kernel walk the process's
+//! pages, on a Linux virtual machine 20 ms for 2 GiB of anonymous memory: call it from a blocking context.
+//!
+//! Memory, swap, cores and disks are read from the system itself: `sysinfo` keeps the figures of the reading before
+//! where one fails, and does not say so. It reads the sensors.
 
 pub mod bandwidth;
+mod figures;
 mod growth;
+mod judge;
 mod platform;
+mod process;
+mod recent;
 mod sampler;
+mod script;
 mod simulate;
 
 pub use platform::footprint;
-pub use sampler::{Reading, Sampler, machine_ram};
+pub use process::{Process, Usage, memory_of_group, usage};
+pub use recent::{RECENT_MINUTES, Recent};
+pub use sampler::{PressureChanges, Sampler, pressure_changes};
+pub use script::{SCRIPTED_READINGS, scripted_readings};
 pub use simulate::{
     SIMULATE_METAL, SIMULATE_RAM, parse_size, simulated_ram, simulated_working_set, working_set,
 };

@@ -1,5 +1,5 @@
-//! What only the operating system can tell or do: pressure, a container's limits, one process's memory, the GPU's share,
-//! reading past the page cache.
+//! What only the operating system can tell or do: its clocks, memory, cores, disks, heat and power, single processes,
+//! announcements of pressure, the GPU's share, reading past the page cache.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -12,7 +12,8 @@ use linux as os;
 use macos as os;
 
 pub(crate) use os::{
-    PRESSURE_COUNTS_AVAILABLE, open_uncached, pressure, within_limits, working_set,
+    Announced, PRESSURE_COUNTS_AVAILABLE, clocks, memory_is_back, of_group, open_uncached, power,
+    read, started, thermal, usage, working_set,
 };
 
 /// Bytes that the process's end would give back; `None` if there is no such process or it is not ours to read.

@@ -1,59 +1,104 @@
-//! RAM and swap as one reading.
+//! Readings of the machine, or of a script in its place.
 
-use crate::{growth::Growth, platform, simulate::simulated_ram};
-use std::time::Instant;
-use sysinfo::{MemoryRefreshKind, System};
-use tierbar_core::status::{Pressure, Ram, Swap};
+use crate::{
+    figures::{Figures, Slow},
+    judge::Judge,
+    platform,
+    script::Script,
+    simulate::simulated_ram,
+};
+use std::collections::BTreeSet;
+use sysinfo::Components;
+use tierbar_core::{
+    reading::{Figure, Reading},
+    status::Pressure,
+};
 
-/// Below this share of RAM left without swapping, work begins to stall.
-const WARNING_SHARE: u64 = 10;
-/// Below this, the system may freeze or end processes.
-const CRITICAL_SHARE: u64 = 4;
+/// Sensors are slow to ask, and what they tell is slow to change.
+const SLOW_MS: u64 = 10_000;
 
-/// What the machine's memory is doing at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Reading {
-    pub ram: Ram,
-    pub swap: Swap,
-}
-
-/// Takes readings, and remembers a minute of them for swap's growth. One owner.
+/// Takes readings, and remembers what it needs for rates and for swap's growth. One owner.
 #[derive(Debug)]
 pub struct Sampler {
-    system: Option<System>,
-    simulated: Option<u64>,
-    swap: Growth,
+    source: Source,
+    judge: Judge,
+    /// What the last reading had doubts about, and whether that was all.
+    doubted: BTreeSet<Figure>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Machine {
+        /// `None` on a system whose sensors cannot be asked.
+        sensors: Option<Components>,
+        slow: Option<(u64, Slow)>,
+    },
+    Script {
+        script: Script,
+        began: u64,
+    },
 }
 
 impl Sampler {
-    /// A wrong `TIERBAR_SIMULATE_RAM` counts as none and is logged; [`simulated_ram`] tells it at start.
+    /// Wrong values of `TIERBAR_SIMULATE_RAM` and `TIERBAR_SCRIPTED_READINGS` count as none and are logged;
+    /// [`simulated_ram`] and [`crate::scripted_readings`] tell them at start.
     #[must_use]
     pub fn new() -> Self {
         let simulated = simulated_ram().unwrap_or_else(|error| {
             tracing::warn!("{error}; using the real machine's RAM");
             None
         });
-        Self::with(simulated)
+        let script = Script::of_environment().unwrap_or_else(|error| {
+            tracing::warn!("{error}; reading the real machine");
+            None
+        });
+        Self::with(simulated, script)
     }
 
-    fn with(simulated: Option<u64>) -> Self {
-        // It fails only on systems that sysinfo does not know; ours are two that it does.
+    fn with(simulated: Option<u64>, script: Option<Script>) -> Self {
+        let source = match script {
+            Some(script) => Source::Script {
+                script,
+                began: platform::clocks().0,
+            },
+            None => Source::Machine {
+                sensors: Components::new().ok(),
+                slow: None,
+            },
+        };
         Self {
-            system: System::new().ok(),
-            simulated,
-            swap: Growth::default(),
+            source,
+            judge: Judge::new(platform::PRESSURE_COUNTS_AVAILABLE, simulated),
+            doubted: BTreeSet::new(),
         }
     }
 
     pub fn sample(&mut self) -> Reading {
-        let (machine, used_bytes) = self.system.as_mut().map(read).unwrap_or_default();
-        Reading {
-            ram: as_planned(platform::within_limits(machine), self.simulated),
-            swap: Swap {
-                used_bytes,
-                growth_bytes_per_minute: self.swap.record(Instant::now(), used_bytes),
-            },
+        let (awake_ms, slept_ms) = platform::clocks();
+        let figures = self.source.read(awake_ms, slept_ms);
+        let reading = self.judge.judge(&figures);
+        self.log(&reading);
+        reading
+    }
+
+    /// The system has announced this level of pressure (see [`pressure_changes`]). Readings have at least it for the
+    /// next ten seconds, since the means that are read lag behind; an announcement of a lower level ends that.
+    pub fn announced(&mut self, level: Pressure) {
+        self.judge.announce(level, platform::clocks().0);
+    }
+
+    /// Each doubt once, and its end.
+    fn log(&mut self, reading: &Reading) {
+        let doubted: BTreeSet<_> = reading.doubts.iter().map(|doubt| doubt.figure).collect();
+        for doubt in &reading.doubts {
+            if !self.doubted.contains(&doubt.figure) {
+                tracing::warn!(figure = ?doubt.figure, "a reading is not trusted: {}", doubt.why);
+            }
         }
+        for figure in self.doubted.difference(&doubted) {
+            tracing::info!(?figure, "readings are trusted again");
+        }
+        self.doubted = doubted;
     }
 }
 
@@ -63,49 +108,66 @@ impl Default for Sampler {
     }
 }
 
-fn read(system: &mut System) -> (Ram, u64) {
-    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram().with_swap());
-    let ram = Ram {
-        total_bytes: system.total_memory(),
-        // Not `available_memory()`: on macOS that counts programs' active pages, which only swapping would free.
-        available_bytes: system.total_memory().saturating_sub(system.used_memory()),
-        pressure: platform::pressure(),
-    };
-    (ram, system.used_swap())
+impl Source {
+    fn read(&mut self, awake_ms: u64, slept_ms: u64) -> Figures {
+        match self {
+            Self::Script { script, began } => Figures {
+                awake_ms,
+                ..script.at(awake_ms.saturating_sub(*began))
+            },
+            Self::Machine { sensors, slow } => {
+                let slow = match *slow {
+                    Some((at, known)) if awake_ms.saturating_sub(at) < SLOW_MS => known,
+                    _ => slow.insert((awake_ms, read_slow(sensors))).1,
+                };
+                Figures {
+                    awake_ms,
+                    slept_ms,
+                    slow,
+                    ..platform::read()
+                }
+            }
+        }
+    }
 }
 
-/// RAM that models are planned against, in bytes: the simulated amount, else the machine's or its container's.
+fn read_slow(sensors: &mut Option<Components>) -> Slow {
+    if let Some(sensors) = sensors {
+        sensors.refresh(true);
+    }
+    let hottest = sensors
+        .iter()
+        .flat_map(|sensors| sensors.iter())
+        .filter_map(|sensor| sensor.temperature())
+        .filter(|celsius| celsius.is_finite())
+        .max_by(f32::total_cmp);
+    Slow {
+        temperature_celsius: hottest.map(f64::from),
+        thermal: platform::thermal(),
+        power: platform::power(),
+    }
+}
+
+/// Announcements of pressure go on for as long as this lives; no call is under way once it was dropped on Linux.
+#[derive(Debug)]
+pub struct PressureChanges {
+    _announced: platform::Announced,
+}
+
+/// Has the system announce memory pressure as it rises (on macOS as it falls, too), within a second and however seldom
+/// readings are taken: `told` is called on a thread of the system's or of its own, and must not block. `None` where
+/// the system does not: then there are the readings alone.
+///
+/// macOS: the memory-pressure source of dispatch. Linux: triggers on stall information, of the control group with the
+/// tightest limit or of the machine; they never announce `Normal`. `None` too where a script takes the machine's place.
 #[must_use]
-pub fn machine_ram() -> u64 {
-    Sampler::new().sample().ram.total_bytes
-}
-
-/// The reading as if the machine had the simulated RAM and the same bytes in use.
-fn as_planned(machine: Ram, simulated: Option<u64>) -> Ram {
-    let mut ram = machine;
-    if let Some(total) = simulated {
-        let used = machine.total_bytes.saturating_sub(machine.available_bytes);
-        ram.total_bytes = total;
-        ram.available_bytes = total.saturating_sub(used);
+pub fn pressure_changes(
+    told: impl Fn(Pressure) + Send + Sync + 'static,
+) -> Option<PressureChanges> {
+    if Script::is_asked_for() {
+        return None;
     }
-    // A kernel that grades its own pressure has counted what is available. It cannot for a simulated machine.
-    if simulated.is_some() || !platform::PRESSURE_COUNTS_AVAILABLE {
-        ram.pressure = ram
-            .pressure
-            .max(by_share(ram.available_bytes, ram.total_bytes));
-    }
-    ram
-}
-
-fn by_share(available: u64, total: u64) -> Pressure {
-    let below = |percent: u64| available < total / 100 * percent;
-    if below(CRITICAL_SHARE) {
-        Pressure::Critical
-    } else if below(WARNING_SHARE) {
-        Pressure::Warning
-    } else {
-        Pressure::Normal
-    }
+    platform::Announced::begin(told).map(|_announced| PressureChanges { _announced })
 }
 
 #[cfg(test)]
@@ -114,59 +176,47 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    fn machine(total: u64, available: u64) -> Ram {
-        Ram {
-            total_bytes: total,
-            available_bytes: available,
-            pressure: Pressure::Normal,
-        }
-    }
-
     #[test]
-    fn a_reading_of_this_machine_is_plausible() {
-        let reading = Sampler::with(None).sample();
-        assert!(reading.ram.total_bytes > 100 << 20, "{reading:?}");
-        assert!(reading.ram.available_bytes > 0, "{reading:?}");
-        assert!(
-            reading.ram.available_bytes <= reading.ram.total_bytes,
-            "{reading:?}"
-        );
-        assert_eq!(reading.swap.growth_bytes_per_minute, 0, "{reading:?}");
-    }
-
-    #[test]
-    fn a_simulated_machine_has_its_total_and_the_real_use() {
-        let ram = as_planned(machine(64 * GIB, 60 * GIB), Some(16 * GIB));
-        assert_eq!(ram, machine(16 * GIB, 12 * GIB));
-        let ram = as_planned(machine(8 * GIB, 7 * GIB), Some(16 * GIB));
-        assert_eq!(ram, machine(16 * GIB, 15 * GIB));
-    }
-
-    #[test]
-    fn a_simulated_machine_smaller_than_what_is_used_has_nothing_left() {
-        let ram = as_planned(machine(64 * GIB, 8 * GIB), Some(16 * GIB));
-        assert_eq!(
-            (ram.total_bytes, ram.available_bytes, ram.pressure),
-            (16 * GIB, 0, Pressure::Critical)
-        );
+    fn a_reading_of_this_machine_is_trusted() {
+        let reading = Sampler::with(None, None).sample();
+        assert_eq!(reading.doubts, []);
+        let total = reading.ram_total_bytes.unwrap();
+        assert!(total > 100 << 20, "{reading:?}");
+        assert!((1..=total).contains(&reading.ram_available_bytes.unwrap()));
+        assert!(reading.pressure.is_some(), "{reading:?}");
+        assert_eq!(reading.swap_growth_bytes_per_minute, Some(0));
+        assert!(reading.at_ms > 0);
     }
 
     #[test]
     fn the_simulation_reaches_a_whole_reading() {
-        assert_eq!(
-            Sampler::with(Some(16 * GIB)).sample().ram.total_bytes,
-            16 * GIB
-        );
+        let reading = Sampler::with(Some(16 * GIB), None).sample();
+        assert_eq!(reading.ram_total_bytes, Some(16 * GIB));
     }
 
     #[test]
-    fn pressure_rises_as_the_share_of_available_memory_falls() {
-        let by = |percent| by_share(percent * GIB, 100 * GIB);
-        assert_eq!(by(50), Pressure::Normal);
-        assert_eq!(by(10), Pressure::Normal);
-        assert_eq!(by(9), Pressure::Warning);
-        assert_eq!(by(4), Pressure::Warning);
-        assert_eq!(by(3), Pressure::Critical);
-        assert_eq!(by(0), Pressure::Critical);
+    fn a_script_takes_the_machines_place() {
+        let line = r#"{"ram_total_bytes": 1000000000000000, "ram_available_bytes": 7, "pressure": "normal"}"#;
+        let script = Script::of_text(line).unwrap();
+        let mut sampler = Sampler::with(None, Some(script));
+        let reading = sampler.sample();
+        assert_eq!(reading.ram_available_bytes, Some(7));
+        assert_eq!(reading.ram_total_bytes, Some(1_000_000_000_000_000));
+    }
+
+    #[test]
+    fn a_sampler_and_its_announcements_may_go_to_the_task_that_owns_them() {
+        fn goes<T: Send + 'static>() {}
+        goes::<Sampler>();
+        goes::<PressureChanges>();
+    }
+
+    #[test]
+    fn what_was_announced_is_in_the_next_reading() {
+        let line = r#"{"ram_total_bytes": 1000000, "ram_available_bytes": 200000}"#;
+        let mut sampler = Sampler::with(None, Some(Script::of_text(line).unwrap()));
+        assert_eq!(sampler.sample().pressure, Some(Pressure::Normal));
+        sampler.announced(Pressure::Critical);
+        assert_eq!(sampler.sample().pressure, Some(Pressure::Critical));
     }
 }

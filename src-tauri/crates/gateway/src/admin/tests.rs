@@ -39,6 +39,9 @@ async fn what_cannot_be_meant_is_refused_before_anybody_is_asked() {
         ("GET", "models/fit", "", "missing field `model`"),
         ("GET", "models/fit?model=m&context=many", "", "context"),
         ("GET", "hub/search", "", "missing field `q`"),
+        ("GET", "history?minutes=0", "", "minutes is 0; from 1 to"),
+        ("GET", "history?minutes=43201", "", "minutes is 43201"),
+        ("GET", "history?minutes=-1", "", "minutes"),
         ("DELETE", "models/m?permanently=perhaps", "", "permanently"),
         ("DELETE", "models/%FF", "", "there is nothing at"),
         ("POST", "models/import", "{}", "missing field `path`"),
@@ -64,6 +67,15 @@ async fn what_cannot_be_meant_is_refused_before_anybody_is_asked() {
         let error = body["error"]["message"].as_str().unwrap();
         assert!(error.contains(part), "{path}: {error}");
         assert_eq!(bench.asked.take(), [""; 0]);
+    }
+}
+
+#[tokio::test]
+async fn history_is_told_for_as_many_minutes_as_were_asked_for() {
+    let bench = Bench::new(ADDRESS).await;
+    for (query, minutes) in [("", 10), ("?minutes=1", 1), ("?minutes=43200", 43_200)] {
+        let history = json(bench.get(&format!("/tierbar/v1/history{query}")).await).await;
+        assert_eq!(history, json!({"step_seconds": minutes, "points": []}));
     }
 }
 

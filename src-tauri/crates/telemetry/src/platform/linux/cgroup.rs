@@ -1,15 +1,23 @@
 //! The tightest memory limit of the control groups around this process, versions 1 and 2.
 
+use crate::figures::Traffic;
 use std::{
     fs,
     path::{Path, PathBuf},
 };
 
+/// What the group that has the limit says. `None`: it does not say, or has no limit of that kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Limit {
+    /// The group's folder.
+    pub(super) group: PathBuf,
     pub(super) total_bytes: u64,
     /// The limit less what is used, where page cache that can be dropped does not count as used.
     pub(super) available_bytes: u64,
+    pub(super) swap_total_bytes: Option<u64>,
+    pub(super) swap_used_bytes: Option<u64>,
+    /// Newer kernels count a group's own.
+    pub(super) traffic: Traffic,
     /// The group's own stall information, where the kernel keeps one.
     pub(super) pressure: Option<String>,
 }
@@ -18,19 +26,35 @@ pub(super) struct Limit {
 struct Version {
     limit: &'static str,
     usage: &'static str,
-    /// Keys of `memory.stat` for page cache, with the groups below.
-    cache: [&'static str; 2],
+    swap_limit: &'static str,
+    swap_usage: &'static str,
+    /// The two of swap count memory and swap together.
+    swap_with_memory: bool,
+    /// Keys of `memory.stat` for what can be dropped, with the groups below.
+    cache: &'static [&'static str],
+    swapped_in: &'static str,
+    swapped_out: &'static str,
 }
 
 const V1: Version = Version {
     limit: "memory.limit_in_bytes",
     usage: "memory.usage_in_bytes",
-    cache: ["total_inactive_file", "total_active_file"],
+    swap_limit: "memory.memsw.limit_in_bytes",
+    swap_usage: "memory.memsw.usage_in_bytes",
+    swap_with_memory: true,
+    cache: &["total_inactive_file", "total_active_file"],
+    swapped_in: "total_pswpin",
+    swapped_out: "total_pswpout",
 };
 const V2: Version = Version {
     limit: "memory.max",
     usage: "memory.current",
-    cache: ["inactive_file", "active_file"],
+    swap_limit: "memory.swap.max",
+    swap_usage: "memory.swap.current",
+    swap_with_memory: false,
+    cache: &["inactive_file", "active_file", "slab_reclaimable"],
+    swapped_in: "pswpin",
+    swapped_out: "pswpout",
 };
 
 /// `root` is `/` but in tests. `None`: no limit, or no control groups.
@@ -65,17 +89,36 @@ fn of_line(root: &Path, line: &str) -> Option<Limit> {
 fn of_group(group: &Path, version: &Version) -> Option<Limit> {
     let read = |name: &str| fs::read_to_string(group.join(name)).ok();
     // `max`, which is no number, means none in version 2; version 1 says a number larger than any machine.
-    let total_bytes = read(version.limit)?.trim().parse().ok()?;
-    let used: u64 = read(version.usage)?.trim().parse().ok()?;
+    let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
+    let total_bytes = number(version.limit)?;
+    let used = number(version.usage)?;
     let stat = read("memory.stat").unwrap_or_default();
     let cache = version
         .cache
         .iter()
         .filter_map(|key| stat_line(&stat, key))
         .fold(0, u64::saturating_add);
+    let (mut swap_total_bytes, mut swap_used_bytes) =
+        (number(version.swap_limit), number(version.swap_usage));
+    if version.swap_with_memory {
+        swap_used_bytes = swap_used_bytes.map(|both| both.saturating_sub(used));
+        // A group that uses less memory than it may can have more swapped out than the limits differ by.
+        swap_total_bytes = swap_total_bytes
+            .map(|both| both.saturating_sub(total_bytes))
+            .max(swap_used_bytes.filter(|_| swap_total_bytes.is_some()));
+    }
+    let pages = |key| Some(stat_line(&stat, key)?.saturating_mul(super::page_size()));
     Some(Limit {
+        group: group.to_owned(),
         total_bytes,
         available_bytes: total_bytes.saturating_sub(used.saturating_sub(cache)),
+        swap_total_bytes,
+        swap_used_bytes,
+        traffic: Traffic {
+            in_bytes: pages(version.swapped_in),
+            out_bytes: pages(version.swapped_out),
+            compressed_bytes: None,
+        },
         pressure: read("memory.pressure"),
     })
 }
@@ -124,6 +167,65 @@ mod tests {
             (8 * GIB, 5 * GIB)
         );
         assert_eq!(limit.pressure.as_deref(), Some("some avg10=1.00\n"));
+        assert_eq!(
+            (limit.swap_total_bytes, limit.swap_used_bytes),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn version_two_counts_swap_by_itself_and_newer_kernels_what_passes() {
+        let root = tree(&[
+            ("proc/self/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/memory.max", &GIB.to_string()),
+            ("sys/fs/cgroup/memory.current", "5\n"),
+            ("sys/fs/cgroup/memory.swap.max", &(2 * GIB).to_string()),
+            ("sys/fs/cgroup/memory.swap.current", "4096\n"),
+            ("sys/fs/cgroup/memory.stat", "pswpin 3\npswpout 7\n"),
+        ]);
+        let limit = limit(root.path()).unwrap();
+        assert_eq!(
+            (limit.swap_total_bytes, limit.swap_used_bytes),
+            (Some(2 * GIB), Some(4096))
+        );
+        let page = super::super::page_size();
+        assert_eq!(
+            (limit.traffic.in_bytes, limit.traffic.out_bytes),
+            (Some(3 * page), Some(7 * page))
+        );
+    }
+
+    #[test]
+    fn version_one_counts_swap_together_with_memory() {
+        let v1 = |memsw_limit: u64, usage: u64, memsw_usage: u64| {
+            let root = tree(&[
+                ("proc/self/cgroup", "4:memory:/\n"),
+                (
+                    "sys/fs/cgroup/memory/memory.limit_in_bytes",
+                    &GIB.to_string(),
+                ),
+                (
+                    "sys/fs/cgroup/memory/memory.usage_in_bytes",
+                    &usage.to_string(),
+                ),
+                (
+                    "sys/fs/cgroup/memory/memory.memsw.limit_in_bytes",
+                    &memsw_limit.to_string(),
+                ),
+                (
+                    "sys/fs/cgroup/memory/memory.memsw.usage_in_bytes",
+                    &memsw_usage.to_string(),
+                ),
+            ]);
+            let limit = limit(root.path()).unwrap();
+            (limit.swap_total_bytes, limit.swap_used_bytes)
+        };
+        assert_eq!(v1(3 * GIB, GIB, GIB + 5), (Some(2 * GIB), Some(5)));
+        // More than the limits differ by is out, since little is in.
+        assert_eq!(
+            v1(3 * GIB, GIB / 2, 3 * GIB),
+            (Some(2 * GIB + GIB / 2), Some(2 * GIB + GIB / 2))
+        );
     }
 
     #[test]

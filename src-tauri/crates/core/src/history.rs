@@ -1,0 +1,226 @@
+//! Readings of the past: points in time, and the fewer and longer ones that they roll up into.
+
+use crate::{reading::Reading, status::Pressure};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The answer of `GET /tierbar/v1/history`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct History {
+    /// How long a point is.
+    pub step_seconds: u64,
+    /// Oldest first. A time without readings has no point.
+    pub points: Vec<Point>,
+}
+
+/// What was read in a stretch of time. A figure that was unknown in all of it is `null`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Point {
+    /// When it begins, in seconds since 1970.
+    pub at: u64,
+    /// How many readings it is made of.
+    pub samples: u32,
+    /// The worst.
+    pub pressure: Option<Pressure>,
+    /// The last.
+    pub ram_total_bytes: Option<u64>,
+    pub ram_used_bytes: Option<Spread>,
+    pub swap_used_bytes: Option<Spread>,
+    pub swap_in_bytes_per_second: Option<Spread>,
+    pub swap_out_bytes_per_second: Option<Spread>,
+    pub cpu_percent: Option<Spread>,
+    pub disk_read_bytes_per_second: Option<Spread>,
+    pub temperature_celsius: Option<Spread>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Spread {
+    pub mean: f64,
+    pub max: f64,
+}
+
+impl Point {
+    /// A single reading, taken at `at` seconds since 1970.
+    #[must_use]
+    pub fn of(at: u64, reading: &Reading) -> Self {
+        let whole = |figure: Option<u64>| figure.map(|value| Spread::of(value as f64));
+        let used = reading
+            .ram_total_bytes
+            .zip(reading.ram_available_bytes)
+            .map(|(total, available)| total.saturating_sub(available));
+        Self {
+            at,
+            samples: 1,
+            pressure: reading.pressure,
+            ram_total_bytes: reading.ram_total_bytes,
+            ram_used_bytes: whole(used),
+            swap_used_bytes: whole(reading.swap_used_bytes),
+            swap_in_bytes_per_second: whole(reading.swap_in_bytes_per_second),
+            swap_out_bytes_per_second: whole(reading.swap_out_bytes_per_second),
+            cpu_percent: reading.cpu_percent.map(Spread::of),
+            disk_read_bytes_per_second: whole(reading.disk_read_bytes_per_second),
+            temperature_celsius: reading.temperature_celsius.map(Spread::of),
+        }
+    }
+}
+
+impl Spread {
+    fn of(value: f64) -> Self {
+        Self {
+            mean: value,
+            max: value,
+        }
+    }
+}
+
+/// All of the points as one that begins at `at`. Means are weighed by how many readings a point is made of.
+#[must_use]
+pub fn merged(at: u64, points: &[&Point]) -> Point {
+    let spread = |of: fn(&Point) -> Option<Spread>| {
+        let known = || {
+            points
+                .iter()
+                .filter_map(move |point| Some((of(point)?, f64::from(point.samples.max(1)))))
+        };
+        let weight: f64 = known().map(|(_, weight)| weight).sum();
+        let max = known()
+            .map(|(spread, _)| spread.max)
+            .max_by(f64::total_cmp)?;
+        let sum: f64 = known().map(|(spread, weight)| spread.mean * weight).sum();
+        Some(Spread {
+            mean: sum / weight,
+            max,
+        })
+    };
+    Point {
+        at,
+        samples: points
+            .iter()
+            .fold(0, |sum, point| point.samples.saturating_add(sum)),
+        pressure: points.iter().filter_map(|point| point.pressure).max(),
+        ram_total_bytes: points.iter().rev().find_map(|point| point.ram_total_bytes),
+        ram_used_bytes: spread(|point| point.ram_used_bytes),
+        swap_used_bytes: spread(|point| point.swap_used_bytes),
+        swap_in_bytes_per_second: spread(|point| point.swap_in_bytes_per_second),
+        swap_out_bytes_per_second: spread(|point| point.swap_out_bytes_per_second),
+        cpu_percent: spread(|point| point.cpu_percent),
+        disk_read_bytes_per_second: spread(|point| point.disk_read_bytes_per_second),
+        temperature_celsius: spread(|point| point.temperature_celsius),
+    }
+}
+
+/// The points as longer ones, each beginning at a multiple of `step_seconds`; oldest first, whatever order they came in.
+#[must_use]
+pub fn roll_up(points: &[Point], step_seconds: u64) -> Vec<Point> {
+    let step = step_seconds.max(1);
+    let mut steps: BTreeMap<u64, Vec<&Point>> = BTreeMap::new();
+    for point in points {
+        steps.entry(point.at / step * step).or_default().push(point);
+    }
+    steps
+        .into_iter()
+        .map(|(at, points)| merged(at, &points))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn reading(available: u64, cpu: Option<f64>) -> Reading {
+        Reading {
+            ram_total_bytes: Some(1000),
+            ram_available_bytes: Some(available),
+            pressure: Some(Pressure::Normal),
+            cpu_percent: cpu,
+            ..Reading::default()
+        }
+    }
+
+    fn point(at: u64, samples: u32, mean: f64, max: f64) -> Point {
+        Point {
+            at,
+            samples,
+            cpu_percent: Some(Spread { mean, max }),
+            ..Point::default()
+        }
+    }
+
+    #[test]
+    fn a_minute_has_the_mean_and_the_worst_of_its_seconds() {
+        let mut seconds: Vec<_> = [(900, Some(10.0)), (500, None), (100, Some(40.0))]
+            .iter()
+            .zip(120..)
+            .map(|((available, cpu), at)| Point::of(at, &reading(*available, *cpu)))
+            .collect();
+        seconds[1].pressure = Some(Pressure::Critical);
+        let minutes = roll_up(&seconds, 60);
+        assert_eq!(minutes.len(), 1);
+        let minute = &minutes[0];
+        assert_eq!((minute.at, minute.samples), (120, 3));
+        assert_eq!(minute.pressure, Some(Pressure::Critical));
+        assert_eq!(minute.ram_total_bytes, Some(1000));
+        assert_eq!(
+            minute.ram_used_bytes,
+            Some(Spread {
+                mean: 500.0,
+                max: 900.0
+            })
+        );
+        // What was unknown weighs nothing.
+        assert_eq!(
+            minute.cpu_percent,
+            Some(Spread {
+                mean: 25.0,
+                max: 40.0
+            })
+        );
+        assert_eq!(minute.swap_used_bytes, None);
+    }
+
+    #[test]
+    fn points_of_many_readings_weigh_more() {
+        let hour = merged(0, &[&point(0, 59, 10.0, 20.0), &point(60, 1, 70.0, 70.0)]);
+        assert_eq!(
+            hour.cpu_percent,
+            Some(Spread {
+                mean: 11.0,
+                max: 70.0
+            })
+        );
+        assert_eq!(hour.samples, 60);
+    }
+
+    #[test]
+    fn each_step_has_its_own_point_and_one_without_readings_none() {
+        let points = [3661, 59, 0, 60].map(|at| point(at, 1, 1.0, 1.0));
+        let ats: Vec<_> = roll_up(&points, 60)
+            .iter()
+            .map(|point| (point.at, point.samples))
+            .collect();
+        assert_eq!(ats, [(0, 2), (60, 1), (3660, 1)]);
+        assert_eq!(roll_up(&points, 0).len(), 4);
+        assert_eq!(roll_up(&[], 60), []);
+    }
+
+    proptest! {
+        #[test]
+        fn rolling_up_in_two_steps_is_rolling_up_at_once(
+            points in proptest::collection::vec((0_u64..10_000, 1_u32..100, 0_u32..1000), 0..100)
+        ) {
+            let points: Vec<_> = points
+                .into_iter()
+                .map(|(at, samples, value)| point(at, samples, f64::from(value), f64::from(value) + 1.0))
+                .collect();
+            let (twice, once) = (roll_up(&roll_up(&points, 60), 600), roll_up(&points, 600));
+            prop_assert_eq!(twice.len(), once.len());
+            for (twice, once) in twice.iter().zip(&once) {
+                prop_assert_eq!((twice.at, twice.samples), (once.at, once.samples));
+                let (twice, once) = (twice.cpu_percent.unwrap(), once.cpu_percent.unwrap());
+                prop_assert!((twice.mean - once.mean).abs() < 1e-6);
+                prop_assert_eq!(twice.max.to_bits(), once.max.to_bits());
+            }
+        }
+    }
+}

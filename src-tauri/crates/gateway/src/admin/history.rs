@@ -1,0 +1,36 @@
+//! What the machine's readings were.
+
+use super::models::asked;
+use crate::{Gateway, error::Failure};
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use serde::Deserialize;
+use std::sync::Arc;
+use tierbar_core::{Code, Error, history::History};
+
+/// As much as is kept: 30 days.
+const MOST_MINUTES: u64 = 30 * 24 * 60;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Question {
+    #[serde(default = "ten")]
+    minutes: u64,
+}
+
+fn ten() -> u64 {
+    10
+}
+
+pub(crate) async fn history(
+    State(gateway): State<Arc<Gateway>>,
+    question: Result<Query<Question>, QueryRejection>,
+) -> Result<Json<History>, Failure> {
+    let minutes = asked(question)?.minutes;
+    if !(1..=MOST_MINUTES).contains(&minutes) {
+        let message = format!("minutes is {minutes}; from 1 to {MOST_MINUTES} can be told");
+        return Err(Error::new(Code::BadRequest, message).into());
+    }
+    Ok(Json(gateway.services.history(minutes).await?))
+}

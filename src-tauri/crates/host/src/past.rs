@@ -1,0 +1,145 @@
+//! Readings of the past: seconds in memory, minutes in the store.
+
+use parking_lot::Mutex;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tierbar_core::{
+    Error,
+    history::{History, Point, roll_up},
+    reading::Reading,
+};
+use tierbar_store::Store;
+use tierbar_telemetry::{RECENT_MINUTES, Recent};
+
+/// A longer history is told in longer steps.
+const MOST_POINTS: u64 = 720;
+
+#[derive(Debug)]
+pub(crate) struct Past {
+    recent: Mutex<Recent>,
+    store: Store,
+    /// The last minute could not be kept, which is said once.
+    failing: AtomicBool,
+}
+
+impl Past {
+    pub(crate) fn new(store: Store) -> Self {
+        Self {
+            recent: Mutex::default(),
+            store,
+            failing: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) async fn record(&self, reading: &Reading) {
+        let over = self.recent.lock().record(now(), reading);
+        self.keep(over).await;
+    }
+
+    /// Keeps what there is of the minute that is not over.
+    pub(crate) async fn close(&self) {
+        let over = self.recent.lock().close();
+        self.keep(over).await;
+    }
+
+    async fn keep(&self, minute: Option<Point>) {
+        let Some(minute) = minute else { return };
+        match self.store.add_minute(minute).await {
+            Ok(()) => self.failing.store(false, Ordering::Relaxed),
+            Err(error) => {
+                if !self.failing.swap(true, Ordering::Relaxed) {
+                    tracing::warn!("the history of readings is not kept: {error}");
+                }
+            }
+        }
+    }
+
+    pub(crate) async fn of(&self, minutes: u64) -> Result<History, Error> {
+        let now = now();
+        let from = now.saturating_sub(minutes.saturating_mul(60));
+        if minutes <= RECENT_MINUTES {
+            let mut points = roll_up(&self.recent.lock().seconds(), 1);
+            points.retain(|point| (from..=now).contains(&point.at));
+            return Ok(History {
+                step_seconds: 1,
+                points,
+            });
+        }
+        let step_seconds = minutes.div_ceil(MOST_POINTS) * 60;
+        let mut points = self.store.minutes(from, now.saturating_add(1)).await?;
+        // Read after those that are over, so that a minute that ends meanwhile is missing and not told twice.
+        points.extend(self.recent.lock().now());
+        Ok(History {
+            step_seconds,
+            points: roll_up(&points, step_seconds),
+        })
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at_ms: u64) -> Reading {
+        Reading {
+            at_ms,
+            cpu_percent: Some(25.0),
+            ..Reading::default()
+        }
+    }
+
+    #[tokio::test]
+    async fn seconds_are_told_of_the_last_minutes_and_steps_of_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
+        let past = Past::new(store.clone());
+        past.record(&reading(0)).await;
+        let recent = past.of(10).await.unwrap();
+        assert_eq!((recent.step_seconds, recent.points.len()), (1, 1));
+        assert_eq!(recent.points[0].cpu_percent.unwrap().mean, 25.0);
+
+        // The minute that is not over is part of what is told.
+        let hour = past.of(60).await.unwrap();
+        assert_eq!((hour.step_seconds, hour.points.len()), (60, 1));
+        assert_eq!(hour.points[0].samples, 1);
+        assert_eq!(hour.points[0].at % 60, 0);
+
+        let old = Point {
+            at: now() / 60 * 60 - 7200,
+            samples: 12,
+            ..Point::default()
+        };
+        store.add_minute(old).await.unwrap();
+        assert_eq!(past.of(60).await.unwrap().points.len(), 1);
+        assert_eq!(past.of(180).await.unwrap().points.len(), 2);
+        let month = past.of(43_200).await.unwrap();
+        assert_eq!(month.step_seconds, 3600);
+        assert!(month.points.iter().all(|point| point.at % 3600 == 0));
+        assert_eq!(
+            month.points.iter().map(|point| point.samples).sum::<u32>(),
+            13
+        );
+    }
+
+    #[tokio::test]
+    async fn the_minute_that_is_not_over_is_kept_at_the_end_and_told_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
+        let past = Past::new(store.clone());
+        past.record(&reading(0)).await;
+        past.close().await;
+        past.close().await;
+        let kept = store.minutes(0, u64::MAX).await.unwrap();
+        assert_eq!((kept.len(), kept[0].samples), (1, 1));
+        assert_eq!(past.of(60).await.unwrap().points[0].samples, 1);
+    }
+}

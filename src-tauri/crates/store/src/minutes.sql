@@ -1,0 +1,20 @@
+CREATE TABLE minutes (
+    at INTEGER PRIMARY KEY,
+    samples INTEGER NOT NULL,
+    pressure TEXT,
+    ram_total_bytes INTEGER,
+    ram_used_mean REAL,
+    ram_used_max REAL,
+    swap_used_mean REAL,
+    swap_used_max REAL,
+    swap_in_mean REAL,
+    swap_in_max REAL,
+    swap_out_mean REAL,
+    swap_out_max REAL,
+    cpu_mean REAL,
+    cpu_max REAL,
+    disk_read_mean REAL,
+    disk_read_max REAL,
+    temperature_mean REAL,
+    temperature_max REAL
+) STRICT;

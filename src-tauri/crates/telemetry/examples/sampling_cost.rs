@@ -1,0 +1,50 @@
+//! What taking readings costs: `cargo run --release -p tierbar-telemetry --example sampling_cost [seconds]`.
+//!
+//! Takes one reading a second with all figures on, as the host does while somebody looks, and tells the share of one core
+//! that it took; at that pace caches are as cold as they will be. Then as many as it can, for the time of one.
+#![expect(clippy::print_stdout, reason = "it tells a person what it measured")]
+#![expect(clippy::disallowed_methods, reason = "the pace is what is measured")]
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+use tierbar_telemetry::{Sampler, usage};
+
+const RUN: u32 = 2000;
+
+fn main() {
+    let seconds = std::env::args()
+        .nth(1)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(30_u32);
+    let mut sampler = Sampler::new();
+    println!("{:#?}", sampler.sample());
+
+    let mut spent = Vec::new();
+    for _ in 0..seconds {
+        thread::sleep(Duration::from_secs(1));
+        let began = Instant::now();
+        sampler.sample();
+        spent.push(began.elapsed());
+    }
+    let total: Duration = spent.iter().sum();
+    spent.sort_unstable();
+    println!(
+        "once a second for {seconds} s: {:.3} % of a core; median {:?}, longest {:?}",
+        total.as_secs_f64() / f64::from(seconds) * 100.0,
+        spent.get(spent.len() / 2).copied().unwrap_or_default(),
+        spent.last().copied().unwrap_or_default()
+    );
+
+    let cpu = || usage(std::process::id()).map_or(0, |used| used.cpu_ms);
+    let (before, began) = (cpu(), Instant::now());
+    for _ in 0..RUN {
+        sampler.sample();
+    }
+    println!(
+        "{RUN} in a row: {:.1} µs of CPU each, {:.1} µs each",
+        (cpu() - before) as f64 * 1000.0 / f64::from(RUN),
+        began.elapsed().as_secs_f64() * 1e6 / f64::from(RUN)
+    );
+}

@@ -1,0 +1,396 @@
+//! From what the system says to what can be trusted.
+//!
+//! Figures that are missing, that contradict each other or the machine, or that stand still while time goes on become
+//! unknown, each with a reason. Levels that stay the same are no sign of anything, since an idle machine's do: the
+//! sign is a counter that must move, the cores' ticks.
+
+use crate::{
+    figures::{Figures, Ticks},
+    growth::Growth,
+};
+use std::ops::RangeInclusive;
+use tierbar_core::{
+    reading::{Doubt, Figure, Reading},
+    status::Pressure,
+};
+
+/// Below this share of RAM left without swapping, work begins to stall.
+const WARNING_SHARE: u64 = 10;
+/// Below this, the system may freeze or end processes.
+const CRITICAL_SHARE: u64 = 4;
+/// With more than this left nothing lacks memory. Who waits for it then has a limit of its own, or reads a file larger
+/// than memory through its mapping, as a model may be.
+const PLENTY_SHARE: u64 = 25;
+/// No machine has more memory, or swap.
+const MOST_BYTES: u64 = 1 << 50;
+/// No machine moves more in a second.
+const MOST_PER_SECOND: u64 = 1 << 40;
+/// Ticks are counted a hundred times a second: as long without one is no accident.
+const STANDSTILL_MS: u64 = 2_000;
+/// Less is the two clocks being read one after the other.
+const SLEEP_MS: u64 = 1_000;
+/// Over a shorter time a rate is mostly chance, and the last one is told again.
+const RATE_MS: u64 = 100;
+/// How long an announced level counts where nobody announces its end.
+const ANNOUNCED_MS: u64 = 10_000;
+/// An amount of RAM that differs more than by a sixteenth from the one before is believed when it was told as often.
+const SAME_TOTALS: u32 = 3;
+/// What a sensor in working order may say.
+const CELSIUS: RangeInclusive<f64> = -50.0..=150.0;
+
+/// Judges figure after figure. One owner.
+#[derive(Debug)]
+pub(crate) struct Judge {
+    /// The kernel's grade has counted what is available.
+    kernel_grades: bool,
+    /// RAM of the machine to read as, in bytes.
+    simulated: Option<u64>,
+    total: Total,
+    growth: Growth,
+    /// The last ticks that were others than those before, and when.
+    moved: Option<(Ticks, u64)>,
+    slept_ms: u64,
+    rates: Rates,
+    announced: Option<(Pressure, u64)>,
+}
+
+/// The amount of RAM that is believed, and another that has been told since, how often in a row.
+#[derive(Debug, Default)]
+struct Total {
+    believed: Option<u64>,
+    other: Option<(u64, u32)>,
+}
+
+/// The figures that rates are counted from, and the rates as they were then.
+#[derive(Debug, Default)]
+struct Rates {
+    since: Option<Figures>,
+    last: Reading,
+}
+
+impl Judge {
+    pub(crate) fn new(kernel_grades: bool, simulated: Option<u64>) -> Self {
+        Self {
+            kernel_grades,
+            simulated,
+            total: Total::default(),
+            growth: Growth::default(),
+            moved: None,
+            slept_ms: 0,
+            rates: Rates::default(),
+            announced: None,
+        }
+    }
+
+    /// The system has announced a level of pressure, which the next readings have at least.
+    pub(crate) fn announce(&mut self, level: Pressure, awake_ms: u64) {
+        self.announced = Some((level, awake_ms));
+    }
+
+    pub(crate) fn judge(&mut self, figures: &Figures) -> Reading {
+        let slept = figures.slept_ms.saturating_sub(self.slept_ms);
+        self.slept_ms = figures.slept_ms;
+        if slept >= SLEEP_MS {
+            // What a sleep moves out of memory is no sign of what the machine will do awake.
+            self.growth.begin_anew();
+            self.rates = Rates::default();
+        }
+        let mut reading = Reading {
+            at_ms: figures.awake_ms.saturating_add(figures.slept_ms),
+            ..Reading::default()
+        };
+        if let Some(why) = self.stands_still(figures) {
+            self.rates = Rates::default();
+            reading.doubts.push(Doubt {
+                figure: Figure::All,
+                why,
+            });
+            return reading;
+        }
+        self.ram(figures, &mut reading);
+        self.pressure(figures, &mut reading);
+        self.swap(figures, &mut reading);
+        self.rates.fill(figures, &mut reading);
+        slow(figures, &mut reading);
+        reading
+    }
+
+    /// Why nothing of this can be believed.
+    fn stands_still(&mut self, figures: &Figures) -> Option<String> {
+        let now = figures.awake_ms;
+        let Some((last, at)) = self.moved else {
+            // A system that never told its ticks shows no standstill.
+            self.moved = figures.cpu.map(|ticks| (ticks, now));
+            return None;
+        };
+        match figures.cpu {
+            Some(ticks) if ticks.total != last.total => {
+                self.moved = Some((ticks, now));
+                return None;
+            }
+            _ => {}
+        }
+        let still_ms = now.saturating_sub(at);
+        (still_ms >= STANDSTILL_MS).then(|| {
+            let seconds = still_ms / 1000;
+            match figures.cpu {
+                Some(_) => format!("the system's counters have not moved for {seconds} s"),
+                None => format!("the system has not told its counters for {seconds} s"),
+            }
+        })
+    }
+
+    fn ram(&mut self, figures: &Figures, reading: &mut Reading) {
+        let doubts = &mut reading.doubts;
+        match self.total.judge(figures.ram_total_bytes) {
+            Ok(total) => reading.ram_total_bytes = Some(total),
+            Err(why) => doubt(doubts, Figure::RamTotal, why),
+        }
+        match (figures.ram_available_bytes, reading.ram_total_bytes) {
+            (None, _) => doubt(
+                doubts,
+                Figure::RamAvailable,
+                "the system does not tell how much memory is available",
+            ),
+            (Some(_), None) => doubt(
+                doubts,
+                Figure::RamAvailable,
+                "how much memory there is is unknown",
+            ),
+            (Some(available), Some(total)) if available > total => doubt(
+                doubts,
+                Figure::RamAvailable,
+                format!(
+                    "the system tells of {} available in {} of memory",
+                    mib(available),
+                    mib(total)
+                ),
+            ),
+            (Some(available), Some(_)) => reading.ram_available_bytes = Some(available),
+        }
+        // What every program may not have is no part of RAM that could be used; more than all of it is absurd.
+        reading.wired_bytes = figures
+            .wired_bytes
+            .filter(|wired| reading.ram_total_bytes.is_some_and(|total| *wired <= total));
+        if let Some(simulated) = self.simulated {
+            // As if the machine had the simulated RAM and the same bytes in use.
+            let used = reading
+                .ram_total_bytes
+                .zip(reading.ram_available_bytes)
+                .map(|(total, available)| total - available);
+            reading.ram_total_bytes = Some(simulated);
+            reading.ram_available_bytes = used.map(|used| simulated.saturating_sub(used));
+        }
+    }
+
+    fn pressure(&mut self, figures: &Figures, reading: &mut Reading) {
+        let shares = reading.ram_available_bytes.zip(reading.ram_total_bytes);
+        let announced = self
+            .announced
+            .filter(|(_, at)| figures.awake_ms.saturating_sub(*at) < ANNOUNCED_MS)
+            .map(|(level, _)| level);
+        let told = figures.pressure.max(announced);
+        reading.pressure = match (told, shares) {
+            // A kernel that grades its own pressure has counted what is available. It cannot for a simulated machine.
+            (Some(level), _) if self.kernel_grades && self.simulated.is_none() => Some(level),
+            // Another tells of waiting alone.
+            (_, Some((available, total))) if !self.kernel_grades && is_plenty(available, total) => {
+                Some(Pressure::Normal)
+            }
+            (told, shares) => told.max(shares.map(|(available, total)| by_share(available, total))),
+        };
+        if reading.pressure.is_none() {
+            doubt(
+                &mut reading.doubts,
+                Figure::Pressure,
+                "the system does not tell its memory pressure, nor what is available",
+            );
+        }
+    }
+
+    fn swap(&mut self, figures: &Figures, reading: &mut Reading) {
+        reading.swap_total_bytes = figures
+            .swap_total_bytes
+            .filter(|total| *total <= MOST_BYTES);
+        let most = reading.swap_total_bytes.unwrap_or(MOST_BYTES);
+        match figures.swap_used_bytes {
+            Some(used) if used <= most => {
+                reading.swap_used_bytes = Some(used);
+                reading.swap_growth_bytes_per_minute =
+                    Some(self.growth.record(figures.awake_ms, used));
+            }
+            Some(used) => doubt(
+                &mut reading.doubts,
+                Figure::SwapUsed,
+                format!(
+                    "the system tells of {} used in {} of swap",
+                    mib(used),
+                    mib(most)
+                ),
+            ),
+            None => doubt(
+                &mut reading.doubts,
+                Figure::SwapUsed,
+                "the system does not tell how much swap is used",
+            ),
+        }
+    }
+}
+
+impl Total {
+    fn judge(&mut self, told: Option<u64>) -> Result<u64, String> {
+        let total = match told {
+            None => return Err("the system does not tell how much memory it has".to_owned()),
+            Some(0) => return Err("the system tells of no memory at all".to_owned()),
+            Some(total) if total > MOST_BYTES => {
+                return Err(format!("the system tells of {} of memory", mib(total)));
+            }
+            Some(total) => total,
+        };
+        let believed = *self.believed.get_or_insert(total);
+        if total.abs_diff(believed) > believed / 16 {
+            let times = match self.other {
+                Some((other, times)) if other == total => times + 1,
+                _ => 1,
+            };
+            if times < SAME_TOTALS {
+                self.other = Some((total, times));
+                return Err(format!(
+                    "the system tells of {} of memory, and told of {} before",
+                    mib(total),
+                    mib(believed)
+                ));
+            }
+        }
+        *self = Self {
+            believed: Some(total),
+            other: None,
+        };
+        Ok(total)
+    }
+}
+
+impl Rates {
+    fn fill(&mut self, figures: &Figures, reading: &mut Reading) {
+        let Some(since) = &self.since else {
+            self.since = Some(figures.clone());
+            return;
+        };
+        let elapsed = figures.awake_ms.saturating_sub(since.awake_ms);
+        if elapsed < RATE_MS {
+            let last = &self.last;
+            reading.swap_in_bytes_per_second = last.swap_in_bytes_per_second;
+            reading.swap_out_bytes_per_second = last.swap_out_bytes_per_second;
+            reading.compressed_bytes_per_second = last.compressed_bytes_per_second;
+            reading.disk_read_bytes_per_second = last.disk_read_bytes_per_second;
+            reading.cpu_percent = last.cpu_percent;
+            return;
+        }
+        let doubts = &mut reading.doubts;
+        let mut rate = |figure, now: Option<u64>, before: Option<u64>| {
+            let (now, before) = (now?, before?);
+            let rate = now
+                .checked_sub(before)
+                .map(|moved| u128::from(moved) * 1000 / u128::from(elapsed))
+                .and_then(|rate| u64::try_from(rate).ok())
+                .filter(|rate| *rate <= MOST_PER_SECOND);
+            if rate.is_none() {
+                let why = format!("a counter went from {before} to {now} in {elapsed} ms");
+                doubt(doubts, figure, why);
+            }
+            rate
+        };
+        let (now, before) = (&figures.traffic, &since.traffic);
+        reading.swap_in_bytes_per_second = rate(Figure::SwapTraffic, now.in_bytes, before.in_bytes);
+        reading.swap_out_bytes_per_second =
+            rate(Figure::SwapTraffic, now.out_bytes, before.out_bytes);
+        reading.compressed_bytes_per_second = rate(
+            Figure::SwapTraffic,
+            now.compressed_bytes,
+            before.compressed_bytes,
+        );
+        reading.disk_read_bytes_per_second = rate(
+            Figure::DiskReads,
+            figures.disk_read_bytes,
+            since.disk_read_bytes,
+        );
+        if let (Some(now), Some(before)) = (figures.cpu, since.cpu) {
+            match used(now, before) {
+                Some(percent) => reading.cpu_percent = Some(percent),
+                None => doubt(
+                    doubts,
+                    Figure::Cpu,
+                    format!("the cores' ticks went from {before:?} to {now:?}"),
+                ),
+            }
+        }
+        *self = Self {
+            since: Some(figures.clone()),
+            last: Reading {
+                doubts: Vec::new(),
+                ..reading.clone()
+            },
+        };
+    }
+}
+
+/// Percent of the ticks between that were busy.
+fn used(now: Ticks, before: Ticks) -> Option<f64> {
+    let busy = now.busy.checked_sub(before.busy)?;
+    let total = now.total.checked_sub(before.total)?;
+    // Some kernels let idle ticks run a little backwards, which makes the busy ones more than all.
+    (total > 0).then(|| (busy as f64 / total as f64 * 100.0).min(100.0))
+}
+
+fn slow(figures: &Figures, reading: &mut Reading) {
+    let slow = figures.slow;
+    reading.thermal = slow.thermal;
+    match slow.temperature_celsius {
+        Some(celsius) if !CELSIUS.contains(&celsius) => doubt(
+            &mut reading.doubts,
+            Figure::Temperature,
+            format!("a sensor tells of {celsius} °C"),
+        ),
+        celsius => reading.temperature_celsius = celsius,
+    }
+    match slow.power {
+        Some(power) if power.level_percent > Some(100) => doubt(
+            &mut reading.doubts,
+            Figure::Power,
+            format!(
+                "the battery tells of {} percent",
+                power.level_percent.unwrap_or_default()
+            ),
+        ),
+        power => reading.power = power,
+    }
+}
+
+fn is_plenty(available: u64, total: u64) -> bool {
+    available > total / 100 * PLENTY_SHARE
+}
+
+fn by_share(available: u64, total: u64) -> Pressure {
+    let below = |percent: u64| available < total / 100 * percent;
+    if below(CRITICAL_SHARE) {
+        Pressure::Critical
+    } else if below(WARNING_SHARE) {
+        Pressure::Warning
+    } else {
+        Pressure::Normal
+    }
+}
+
+fn doubt(doubts: &mut Vec<Doubt>, figure: Figure, why: impl Into<String>) {
+    doubts.push(Doubt {
+        figure,
+        why: why.into(),
+    });
+}
+
+fn mib(bytes: u64) -> String {
+    format!("{} MiB", bytes >> 20)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,475 @@
+use super::*;
+use crate::figures::{Slow, Traffic};
+use tierbar_core::reading::{Power, Thermal};
+
+const GIB: u64 = 1 << 30;
+const MIB: u64 = 1 << 20;
+const NIGHT_MS: u64 = 8 * 3_600_000;
+
+/// An idle machine of 16 GiB with half of it available, so long after its start.
+fn idle(awake_ms: u64) -> Figures {
+    Figures {
+        awake_ms,
+        ram_total_bytes: Some(16 * GIB),
+        ram_available_bytes: Some(8 * GIB),
+        pressure: Some(Pressure::Normal),
+        wired_bytes: Some(GIB),
+        swap_total_bytes: Some(2 * GIB),
+        swap_used_bytes: Some(GIB),
+        traffic: Traffic {
+            in_bytes: Some(0),
+            out_bytes: Some(0),
+            compressed_bytes: Some(0),
+        },
+        cpu: Some(Ticks {
+            busy: 7,
+            total: 7 + awake_ms / 10,
+        }),
+        disk_read_bytes: Some(5),
+        ..Figures::default()
+    }
+}
+
+fn judge() -> Judge {
+    Judge::new(false, None)
+}
+
+fn doubted(reading: &Reading) -> Vec<Figure> {
+    reading.doubts.iter().map(|doubt| doubt.figure).collect()
+}
+
+#[test]
+fn an_idle_machines_figures_stay_the_same_for_hours_and_are_trusted() {
+    let mut judge = judge();
+    for second in 0..7200 {
+        let reading = judge.judge(&idle(second * 1000));
+        assert_eq!(reading.doubts, []);
+        assert_eq!(reading.ram_available_bytes, Some(8 * GIB));
+        assert_eq!(reading.swap_used_bytes, Some(GIB));
+        assert_eq!(reading.swap_growth_bytes_per_minute, Some(0));
+        assert_eq!(reading.wired_bytes, Some(GIB));
+        assert_eq!(reading.at_ms, second * 1000);
+    }
+}
+
+#[test]
+fn counters_that_stand_still_while_time_goes_on_make_every_figure_unknown() {
+    let mut judge = judge();
+    let still = |awake_ms| Figures {
+        awake_ms,
+        ..idle(1000)
+    };
+    judge.judge(&idle(1000));
+    // Read twice in a moment: no sign of anything.
+    assert_eq!(judge.judge(&still(1001)).doubts, []);
+    assert_eq!(judge.judge(&still(2999)).ram_available_bytes, Some(8 * GIB));
+    let reading = judge.judge(&still(3000));
+    assert_eq!(doubted(&reading), [Figure::All]);
+    assert!(
+        reading.doubts[0].why.contains("have not moved for 2 s"),
+        "{reading:?}"
+    );
+    let unknown = Reading {
+        at_ms: 3000,
+        doubts: reading.doubts.clone(),
+        ..Reading::default()
+    };
+    assert_eq!(reading, unknown);
+    // They move again.
+    let reading = judge.judge(&idle(4000));
+    assert_eq!(
+        (doubted(&reading), reading.ram_available_bytes),
+        (vec![], Some(8 * GIB))
+    );
+}
+
+#[test]
+fn counters_that_are_no_longer_told_are_a_standstill_and_such_as_never_were_are_none() {
+    let untold = |awake_ms| Figures {
+        cpu: None,
+        ..idle(awake_ms)
+    };
+    let mut never = judge();
+    for second in 0..60 {
+        let reading = never.judge(&untold(second * 1000));
+        assert_eq!((doubted(&reading), reading.cpu_percent), (vec![], None));
+    }
+    let mut no_longer = judge();
+    no_longer.judge(&idle(0));
+    assert_eq!(no_longer.judge(&untold(1000)).doubts, []);
+    let reading = no_longer.judge(&untold(2000));
+    assert_eq!(doubted(&reading), [Figure::All]);
+    assert!(
+        reading.doubts[0].why.contains("has not told"),
+        "{reading:?}"
+    );
+}
+
+#[test]
+fn what_is_missing_is_unknown_with_a_reason() {
+    let nothing = Figures {
+        cpu: idle(0).cpu,
+        ..Figures::default()
+    };
+    let reading = judge().judge(&nothing);
+    assert_eq!(
+        doubted(&reading),
+        [
+            Figure::RamTotal,
+            Figure::RamAvailable,
+            Figure::Pressure,
+            Figure::SwapUsed
+        ]
+    );
+    assert_eq!(reading.ram_total_bytes, None);
+    assert_eq!(reading.ram_available_bytes, None);
+    assert_eq!(reading.pressure, None);
+    assert_eq!(reading.swap_used_bytes, None);
+    assert_eq!(reading.swap_growth_bytes_per_minute, None);
+}
+
+#[test]
+fn more_available_than_there_is_is_unknown_even_where_a_machine_is_simulated() {
+    let absurd = Figures {
+        ram_available_bytes: Some(16 * GIB + 1),
+        ..idle(0)
+    };
+    for simulated in [None, Some(64 * GIB)] {
+        let reading = Judge::new(false, simulated).judge(&absurd);
+        assert_eq!(doubted(&reading), [Figure::RamAvailable]);
+        assert_eq!(reading.ram_available_bytes, None);
+        assert!(reading.ram_total_bytes.is_some());
+        // The kernel's own grade is still known.
+        assert_eq!(reading.pressure, Some(Pressure::Normal));
+    }
+}
+
+#[test]
+fn no_memory_and_more_than_any_machine_has_are_unknown_and_so_is_what_is_available() {
+    for total in [0, MOST_BYTES + 1] {
+        let reading = judge().judge(&Figures {
+            ram_total_bytes: Some(total),
+            ..idle(0)
+        });
+        assert_eq!(doubted(&reading), [Figure::RamTotal, Figure::RamAvailable]);
+        assert_eq!(
+            (reading.ram_total_bytes, reading.ram_available_bytes),
+            (None, None)
+        );
+        assert_eq!(reading.wired_bytes, None);
+    }
+}
+
+#[test]
+fn a_machine_that_jumps_to_another_size_is_believed_when_it_stays_there() {
+    let mut judge = judge();
+    let sized = |second: u64, gib: u64| Figures {
+        ram_total_bytes: Some(gib * GIB),
+        ram_available_bytes: Some(GIB),
+        ..idle(second * 1000)
+    };
+    let mut totals = |gibs: &[u64]| {
+        gibs.iter()
+            .zip(0..)
+            .map(|(gib, second)| {
+                let reading = judge.judge(&sized(second, *gib));
+                assert_eq!(
+                    reading.ram_total_bytes.is_none(),
+                    !reading.doubts.is_empty()
+                );
+                reading.ram_total_bytes.map(|bytes| bytes / GIB)
+            })
+            .collect::<Vec<_>>()
+    };
+    // A glitch, twice the same one, then another limit for good, and one that changes a little.
+    assert_eq!(
+        totals(&[16, 512, 512, 16, 512, 8, 8, 8, 8]),
+        [
+            Some(16),
+            None,
+            None,
+            Some(16),
+            None,
+            None,
+            None,
+            Some(8),
+            Some(8)
+        ]
+    );
+    let reading = judge.judge(&Figures {
+        ram_total_bytes: Some(8 * GIB + GIB / 2),
+        ram_available_bytes: Some(GIB),
+        ..idle(9000)
+    });
+    assert_eq!(reading.ram_total_bytes, Some(8 * GIB + GIB / 2));
+}
+
+#[test]
+fn more_swap_used_than_there_is_is_unknown_and_does_not_enter_its_growth() {
+    let mut judge = judge();
+    judge.judge(&idle(0));
+    let reading = judge.judge(&Figures {
+        swap_used_bytes: Some(2 * GIB + 1),
+        ..idle(1000)
+    });
+    assert_eq!(doubted(&reading), [Figure::SwapUsed]);
+    assert_eq!(reading.swap_used_bytes, None);
+    assert_eq!(reading.swap_growth_bytes_per_minute, None);
+    assert_eq!(
+        judge.judge(&idle(2000)).swap_growth_bytes_per_minute,
+        Some(0)
+    );
+    // Without a known total no use of it is absurd but one beyond every machine's.
+    let unbounded = |used| Figures {
+        swap_total_bytes: None,
+        swap_used_bytes: Some(used),
+        ..idle(3000)
+    };
+    assert_eq!(
+        judge.judge(&unbounded(3 * GIB)).swap_used_bytes,
+        Some(3 * GIB)
+    );
+    assert_eq!(
+        judge.judge(&unbounded(MOST_BYTES + 1)).swap_used_bytes,
+        None
+    );
+}
+
+#[test]
+fn swap_that_grew_over_a_night_of_sleep_is_no_growth_and_what_grows_after_it_is() {
+    let mut judge = judge();
+    let at = |awake_ms, slept_ms, used| Figures {
+        slept_ms,
+        swap_used_bytes: Some(used),
+        ..idle(awake_ms)
+    };
+    let growth = |reading: Reading| reading.swap_growth_bytes_per_minute.unwrap();
+    judge.judge(&at(0, 0, 0));
+    assert_eq!(
+        growth(judge.judge(&at(1000, 0, 100 * MIB))),
+        100 * MIB as i64
+    );
+    let woken = judge.judge(&at(2000, NIGHT_MS, GIB));
+    assert_eq!(woken.at_ms, NIGHT_MS + 2000);
+    assert_eq!(woken.cpu_percent, None, "a rate over a sleep");
+    assert_eq!(woken.doubts, []);
+    assert_eq!(growth(woken), 0);
+    assert_eq!(
+        growth(judge.judge(&at(3000, NIGHT_MS, GIB + 5 * MIB))),
+        5 * MIB as i64
+    );
+}
+
+#[test]
+fn a_machine_that_could_not_be_read_for_a_while_but_did_not_sleep_has_grown() {
+    let mut judge = judge();
+    let growing = |awake_ms, used| Figures {
+        swap_used_bytes: Some(used),
+        ..idle(awake_ms)
+    };
+    judge.judge(&growing(0, 0));
+    let thrashed = judge.judge(&growing(45_000, GIB));
+    assert_eq!(thrashed.swap_growth_bytes_per_minute, Some(GIB as i64));
+}
+
+#[test]
+fn rates_are_counted_over_the_time_between_readings() {
+    let mut judge = judge();
+    let first = judge.judge(&idle(0));
+    assert_eq!(
+        (first.swap_out_bytes_per_second, first.cpu_percent),
+        (None, None)
+    );
+    let moved = |awake_ms| Figures {
+        traffic: Traffic {
+            in_bytes: Some(20 * MIB),
+            out_bytes: Some(40 * MIB),
+            compressed_bytes: Some(60 * MIB),
+        },
+        cpu: Some(Ticks {
+            busy: 7 + 50,
+            total: 7 + 200,
+        }),
+        disk_read_bytes: Some(5 + 8 * MIB),
+        ..idle(awake_ms)
+    };
+    let expected = |reading: &Reading| {
+        assert_eq!(reading.swap_in_bytes_per_second, Some(10 * MIB));
+        assert_eq!(reading.swap_out_bytes_per_second, Some(20 * MIB));
+        assert_eq!(reading.compressed_bytes_per_second, Some(30 * MIB));
+        assert_eq!(reading.disk_read_bytes_per_second, Some(4 * MIB));
+        assert_eq!(reading.cpu_percent, Some(25.0));
+        assert_eq!(reading.doubts, []);
+    };
+    expected(&judge.judge(&moved(2000)));
+    // A moment later the same is told again: nothing has moved in it, which is chance.
+    expected(&judge.judge(&moved(2001)));
+}
+
+#[test]
+fn counters_that_run_backwards_or_faster_than_any_machine_give_no_rate() {
+    for (before, now) in [(9, 8), (0, u64::MAX)] {
+        let mut judge = judge();
+        let counted = |awake_ms, counter| Figures {
+            disk_read_bytes: Some(counter),
+            ..idle(awake_ms)
+        };
+        judge.judge(&counted(0, before));
+        let reading = judge.judge(&counted(1000, now));
+        assert_eq!(doubted(&reading), [Figure::DiskReads]);
+        assert_eq!(reading.disk_read_bytes_per_second, None);
+        assert_eq!(reading.swap_out_bytes_per_second, Some(0));
+    }
+    let mut judge = judge();
+    judge.judge(&idle(0));
+    let reading = judge.judge(&Figures {
+        cpu: Some(Ticks {
+            busy: 6,
+            total: 200,
+        }),
+        ..idle(1000)
+    });
+    assert_eq!(
+        (doubted(&reading), reading.cpu_percent),
+        (vec![Figure::Cpu], None)
+    );
+}
+
+#[test]
+fn a_clock_that_stands_still_or_runs_back_breaks_nothing() {
+    let mut judge = judge();
+    judge.judge(&idle(5000));
+    judge.judge(&idle(6000));
+    for awake_ms in [6000, 0, 6001] {
+        let reading = judge.judge(&idle(awake_ms));
+        assert_eq!(
+            (doubted(&reading), reading.cpu_percent),
+            (vec![], Some(0.0))
+        );
+    }
+}
+
+#[test]
+fn pressure_rises_as_the_share_of_available_memory_falls() {
+    let by = |percent| by_share(percent * GIB, 100 * GIB);
+    assert_eq!(by(50), Pressure::Normal);
+    assert_eq!(by(10), Pressure::Normal);
+    assert_eq!(by(9), Pressure::Warning);
+    assert_eq!(by(4), Pressure::Warning);
+    assert_eq!(by(3), Pressure::Critical);
+    assert_eq!(by(0), Pressure::Critical);
+}
+
+#[test]
+fn a_kernel_that_counts_what_is_available_is_believed_and_another_is_helped() {
+    let level = |kernel_grades, simulated, told| {
+        let scarce = Figures {
+            ram_available_bytes: Some(GIB / 8),
+            pressure: told,
+            ..idle(0)
+        };
+        Judge::new(kernel_grades, simulated).judge(&scarce).pressure
+    };
+    let told = Some(Pressure::Normal);
+    assert_eq!(level(true, None, told), told);
+    assert_eq!(level(false, None, told), Some(Pressure::Critical));
+    // It knows nothing of a simulated machine.
+    assert_eq!(level(true, Some(8 * GIB), told), Some(Pressure::Critical));
+    // It does not tell: then the share does.
+    assert_eq!(level(true, None, None), Some(Pressure::Critical));
+}
+
+#[test]
+fn a_simulated_machine_has_its_total_and_the_real_use() {
+    let simulated = |total: u64, available: u64| {
+        let figures = Figures {
+            ram_total_bytes: Some(total * GIB),
+            ram_available_bytes: Some(available * GIB),
+            ..idle(0)
+        };
+        let reading = Judge::new(false, Some(16 * GIB)).judge(&figures);
+        assert_eq!(reading.ram_total_bytes, Some(16 * GIB));
+        (
+            reading.ram_available_bytes.unwrap() / GIB,
+            reading.pressure.unwrap(),
+        )
+    };
+    assert_eq!(simulated(64, 60), (12, Pressure::Normal));
+    assert_eq!(simulated(8, 7), (15, Pressure::Normal));
+    // Smaller than what is used: nothing is left.
+    assert_eq!(simulated(64, 8), (0, Pressure::Critical));
+    let unread = Figures {
+        ram_total_bytes: None,
+        ..idle(0)
+    };
+    let reading = Judge::new(false, Some(16 * GIB)).judge(&unread);
+    assert_eq!(reading.ram_total_bytes, Some(16 * GIB));
+    assert_eq!(reading.ram_available_bytes, None);
+}
+
+#[test]
+fn an_announced_level_counts_for_ten_seconds_or_until_a_lower_one_is_announced() {
+    let mut judge = judge();
+    let idle = |awake_ms| Figures {
+        ram_available_bytes: Some(2 * GIB),
+        ..idle(awake_ms)
+    };
+    judge.announce(Pressure::Warning, 1000);
+    assert_eq!(judge.judge(&idle(1000)).pressure, Some(Pressure::Warning));
+    assert_eq!(judge.judge(&idle(10_999)).pressure, Some(Pressure::Warning));
+    assert_eq!(judge.judge(&idle(11_000)).pressure, Some(Pressure::Normal));
+    judge.announce(Pressure::Critical, 12_000);
+    judge.announce(Pressure::Normal, 12_500);
+    assert_eq!(judge.judge(&idle(13_000)).pressure, Some(Pressure::Normal));
+}
+
+#[test]
+fn waiting_for_memory_is_no_pressure_while_there_is_plenty() {
+    let level = |kernel_grades, available| {
+        let stalled = Figures {
+            ram_available_bytes: available,
+            pressure: Some(Pressure::Warning),
+            ..idle(0)
+        };
+        let mut judge = Judge::new(kernel_grades, None);
+        judge.announce(Pressure::Critical, 0);
+        judge.judge(&stalled).pressure.unwrap()
+    };
+    // Of 16 GiB. Another group's limit, or a model larger than memory that is read through its mapping.
+    assert_eq!(level(false, Some(5 * GIB)), Pressure::Normal);
+    assert_eq!(level(false, Some(3 * GIB)), Pressure::Critical);
+    // Conservative where it is not known.
+    assert_eq!(level(false, None), Pressure::Critical);
+    // A kernel that grades has counted what is available.
+    assert_eq!(level(true, Some(5 * GIB)), Pressure::Critical);
+}
+
+#[test]
+fn a_sensor_or_a_battery_that_tells_nonsense_is_unknown() {
+    let with = |temperature_celsius, level_percent| Figures {
+        slow: Slow {
+            temperature_celsius,
+            thermal: Some(Thermal::Fair),
+            power: Some(Power {
+                on_battery: true,
+                level_percent,
+            }),
+        },
+        ..idle(0)
+    };
+    let reading = judge().judge(&with(Some(61.5), Some(100)));
+    assert_eq!(reading.doubts, []);
+    assert_eq!(reading.temperature_celsius, Some(61.5));
+    assert_eq!(reading.thermal, Some(Thermal::Fair));
+    assert_eq!(reading.power.unwrap().level_percent, Some(100));
+    for celsius in [-60.0, 3000.0, f64::NAN] {
+        let reading = judge().judge(&with(Some(celsius), None));
+        assert_eq!(doubted(&reading), [Figure::Temperature]);
+        assert_eq!(reading.temperature_celsius, None);
+    }
+    let reading = judge().judge(&with(None, Some(101)));
+    assert_eq!(
+        (doubted(&reading), reading.power),
+        (vec![Figure::Power], None)
+    );
+}

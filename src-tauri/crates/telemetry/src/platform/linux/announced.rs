@@ -1,0 +1,181 @@
+//! Pressure as the kernel announces it: triggers on stall information.
+
+use super::{cgroup, stalls};
+use rustix::{
+    event::{EventfdFlags, PollFd, PollFlags, eventfd, poll},
+    fd::{AsFd, OwnedFd},
+    io::Errno,
+};
+use std::{
+    fs::OpenOptions,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
+use tierbar_core::status::Pressure;
+
+/// A user without privileges may only ask for a multiple of two seconds.
+const WINDOWS_US: [u64; 2] = [1_000_000, 2_000_000];
+
+/// Announcements go on for as long as this lives. No call is under way once it was dropped.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    end: Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Announced {
+    /// `None` where the kernel offers no triggers, or none to this user.
+    pub(crate) fn begin(told: impl Fn(Pressure) + Send + 'static) -> Option<Self> {
+        let file = cgroup::limit(Path::new("/"))
+            .map(|limit| limit.group.join("memory.pressure"))
+            .filter(|file| file.exists())
+            .unwrap_or_else(|| PathBuf::from(stalls::MACHINE));
+        let triggers = [
+            (stalls::CRITICAL_PERCENT, Pressure::Critical),
+            (stalls::WARNING_PERCENT, Pressure::Warning),
+        ]
+        .into_iter()
+        .map(|(percent, level)| Ok((trigger(&file, percent)?, level)))
+        .collect::<io::Result<Vec<_>>>();
+        let begun = triggers.and_then(|triggers| Self::of(triggers, told));
+        begun
+            .inspect_err(|error| {
+                tracing::info!(
+                    "{} announces no pressure, which is read at intervals alone: {error}",
+                    file.display()
+                );
+            })
+            .ok()
+    }
+
+    fn of(
+        triggers: Vec<(OwnedFd, Pressure)>,
+        told: impl Fn(Pressure) + Send + 'static,
+    ) -> io::Result<Self> {
+        let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let thread = thread::Builder::new().name("pressure".into()).spawn({
+            let end = Arc::clone(&end);
+            move || listen(&end, &triggers, told)
+        })?;
+        Ok(Self {
+            end,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        // It can only fail when the counter is full, and then the thread is awake already.
+        let _ = rustix::io::write(&*self.end, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // A panic of what is told was printed where it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
+    let mut refused = None;
+    for window in WINDOWS_US {
+        // One trigger for each opening of the file.
+        let mut opened = OpenOptions::new().read(true).write(true).open(file)?;
+        let asked = format!("some {} {window}\0", window / 100 * percent);
+        match opened.write_all(asked.as_bytes()) {
+            Ok(()) => return Ok(opened.into()),
+            Err(error) => refused = Some(error),
+        }
+    }
+    Err(refused.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
+}
+
+fn listen(end: &OwnedFd, triggers: &[(OwnedFd, Pressure)], told: impl Fn(Pressure)) {
+    let mut waiting = vec![PollFd::new(end, PollFlags::IN)];
+    waiting.extend(
+        triggers
+            .iter()
+            .map(|(trigger, _)| PollFd::from_borrowed_fd(trigger.as_fd(), PollFlags::PRI)),
+    );
+    loop {
+        match poll(&mut waiting, None) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => {
+                tracing::warn!("pressure is no longer announced: {error}");
+                return;
+            }
+        }
+        if !waiting[0].revents().is_empty() {
+            return;
+        }
+        let happened = |flag: PollFlags| {
+            waiting[1..]
+                .iter()
+                .zip(triggers)
+                .filter(move |(fd, _)| fd.revents().contains(flag))
+                .map(|(_, (_, level))| *level)
+                .max()
+        };
+        if happened(PollFlags::ERR).is_some() {
+            tracing::info!("pressure is no longer announced: its control group is gone");
+            return;
+        }
+        if let Some(level) = happened(PollFlags::PRI) {
+            told(level);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        net::{TcpListener, TcpStream},
+        sync::mpsc,
+    };
+
+    /// Out-of-band data makes a connection ready as an event does a trigger.
+    fn connection() -> (TcpStream, OwnedFd) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0.into())
+    }
+
+    fn fire(connection: &TcpStream) {
+        rustix::net::send(connection, b"!", rustix::net::SendFlags::OOB).unwrap();
+    }
+
+    #[test]
+    fn an_event_is_told_with_its_level_and_the_end_ends_it() {
+        let ((warning, first), (critical, second)) = (connection(), connection());
+        let triggers = vec![(first, Pressure::Warning), (second, Pressure::Critical)];
+        let (sender, levels) = mpsc::channel();
+        let announced = Announced::of(triggers, move |level| {
+            let _ = sender.send(level);
+        })
+        .unwrap();
+        fire(&warning);
+        assert_eq!(levels.recv(), Ok(Pressure::Warning));
+        fire(&critical);
+        // The first stays ready, which a trigger does not; of several the worst is told.
+        while levels.recv().unwrap() != Pressure::Critical {}
+        drop(announced);
+        // The thread has ended, and with it the sender.
+        while levels.recv().is_ok() {}
+    }
+
+    #[test]
+    fn where_the_kernel_has_stall_information_a_trigger_can_be_set() {
+        let file = Path::new(stalls::MACHINE);
+        if OpenOptions::new().write(true).open(file).is_err() {
+            assert!(Announced::begin(|_| {}).is_none());
+            return;
+        }
+        assert!(trigger(file, stalls::WARNING_PERCENT).is_ok());
+        // More than all of the time is no share of it.
+        assert!(trigger(file, 101).is_err());
+        assert!(Announced::begin(|_| {}).is_some());
+        assert!(trigger(&file.join("none"), 10).is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! The whole machine, or the container that this process is in.
+
+use super::{
+    cgroup::{self, Limit},
+    page_size, stalls,
+};
+use crate::figures::{Figures, Ticks, Traffic};
+use std::{fs, path::Path};
+
+/// All but the clocks and what is slow.
+pub(crate) fn read() -> Figures {
+    of_tree(Path::new("/"))
+}
+
+/// `root` is `/` but in tests.
+fn of_tree(root: &Path) -> Figures {
+    let read = |name: &str| fs::read_to_string(root.join(name)).ok();
+    let mut figures = Figures::default();
+    if let Some(text) = read("proc/meminfo") {
+        memory(&text, &mut figures);
+    }
+    if let Some(text) = read("proc/vmstat") {
+        figures.traffic = traffic(&text);
+    }
+    figures.cpu = read("proc/stat").as_deref().and_then(ticks);
+    figures.disk_read_bytes = read("proc/diskstats").as_deref().map(disk_reads);
+    let limit = cgroup::limit(root).filter(|limit| {
+        figures
+            .ram_total_bytes
+            .is_none_or(|total| limit.total_bytes < total)
+    });
+    // A group's own stall information if it has a limit, else the machine's.
+    figures.pressure = limit
+        .as_ref()
+        .and_then(|limit| limit.pressure.clone())
+        .or_else(|| read(stalls::MACHINE.trim_start_matches('/')))
+        .as_deref()
+        .and_then(stalls::graded);
+    if let Some(limit) = &limit {
+        within(limit, &mut figures);
+    }
+    figures
+}
+
+/// The machine's figures as a container sees them: no more than the tightest limit around this process.
+fn within(limit: &Limit, figures: &mut Figures) {
+    figures.ram_total_bytes = Some(limit.total_bytes);
+    figures.ram_available_bytes = figures
+        .ram_available_bytes
+        .map(|machine| machine.min(limit.available_bytes));
+    if let Some(most) = limit.swap_total_bytes {
+        figures.swap_total_bytes = figures.swap_total_bytes.map(|machine| machine.min(most));
+    }
+    // Older kernels do not count a group's own traffic; all of the machine's is then the nearest to it.
+    if limit.swap_used_bytes.is_some() {
+        figures.swap_used_bytes = limit.swap_used_bytes;
+    }
+    if limit.traffic.out_bytes.is_some() {
+        figures.traffic.in_bytes = limit.traffic.in_bytes;
+        figures.traffic.out_bytes = limit.traffic.out_bytes;
+    }
+}
+
+/// `/proc/meminfo`
+fn memory(text: &str, figures: &mut Figures) {
+    let mut swap_free = None;
+    for line in text.lines() {
+        let Some((key, value)) = line.split_once(':') else {
+            continue;
+        };
+        let field = match key {
+            "MemTotal" => &mut figures.ram_total_bytes,
+            "MemAvailable" => &mut figures.ram_available_bytes,
+            "Mlocked" => &mut figures.wired_bytes,
+            "SwapTotal" => &mut figures.swap_total_bytes,
+            "SwapFree" => &mut swap_free,
+            _ => continue,
+        };
+        *field = super::process::kilobytes(value);
+    }
+    figures.swap_used_bytes = figures
+        .swap_total_bytes
+        .zip(swap_free)
+        .and_then(|(total, free)| total.checked_sub(free));
+}
+
+/// `/proc/vmstat`, which counts pages.
+fn traffic(text: &str) -> Traffic {
+    let mut traffic = Traffic::default();
+    for line in text.lines() {
+        let field = match line.split_once(' ') {
+            Some(("pswpin", value)) => (&mut traffic.in_bytes, value),
+            Some(("pswpout", value)) => (&mut traffic.out_bytes, value),
+            // Absent without zswap.
+            Some(("zswpout", value)) => (&mut traffic.compressed_bytes, value),
+            _ => continue,
+        };
+        *field.0 = field
+            .1
+            .trim()
+            .parse::<u64>()
+            .ok()
+            .map(|pages| pages.saturating_mul(page_size()));
+    }
+    traffic
+}
+
+/// The first line of `/proc/stat`: `cpu  user nice system idle iowait irq softirq steal guest guest_nice`. Those of
+/// guests are part of the first two.
+fn ticks(text: &str) -> Option<Ticks> {
+    let line = text.lines().next()?.strip_prefix("cpu ")?;
+    let ticks: Vec<u64> = line
+        .split_whitespace()
+        .take(8)
+        .map_while(|field| field.parse().ok())
+        .collect();
+    let total = ticks.iter().copied().fold(0, u64::saturating_add);
+    let idle = ticks
+        .get(3)?
+        .saturating_add(ticks.get(4).copied().unwrap_or(0));
+    // Some sandboxes show a file of zeroes.
+    (total > 0).then(|| Ticks {
+        busy: total.saturating_sub(idle),
+        total,
+    })
+}
+
+/// `/proc/diskstats`: what was read from whole disks. Partitions follow their disk; what lies upon other disks, or on
+/// none, would count twice or for nothing.
+fn disk_reads(text: &str) -> u64 {
+    const SECTOR: u64 = 512;
+    const NO_DISKS: [&str; 7] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd"];
+    let mut disks: Vec<&str> = Vec::new();
+    let mut sectors = 0_u64;
+    for line in text.lines() {
+        let mut fields = line.split_whitespace().skip(2);
+        let Some(name) = fields.next() else {
+            continue;
+        };
+        if NO_DISKS.iter().any(|prefix| name.starts_with(prefix))
+            || disks.iter().any(|disk| is_partition(disk, name))
+        {
+            continue;
+        }
+        if let Some(read) = fields.nth(2).and_then(|field| field.parse::<u64>().ok()) {
+            disks.push(name);
+            sectors = sectors.saturating_add(read);
+        }
+    }
+    sectors.saturating_mul(SECTOR)
+}
+
+/// `sda1` of `sda`, `nvme0n1p1` of `nvme0n1`.
+fn is_partition(disk: &str, name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(disk) else {
+        return false;
+    };
+    let number = if disk.ends_with(|last: char| last.is_ascii_digit()) {
+        rest.strip_prefix('p')
+    } else {
+        Some(rest)
+    };
+    number.is_some_and(|number| {
+        !number.is_empty() && number.chars().all(|digit| digit.is_ascii_digit())
+    })
+}
+
+#[cfg(test)]
+mod tests;

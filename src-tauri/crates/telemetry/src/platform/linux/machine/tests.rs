@@ -1,0 +1,132 @@
+use super::*;
+use tierbar_core::status::Pressure;
+
+const GIB: u64 = 1 << 30;
+
+fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    root
+}
+
+const MEMINFO: &str = "MemTotal:       16777216 kB\nMemFree:          100 kB\nMemAvailable:    8388608 kB\n\
+                       Mlocked:              64 kB\nSwapTotal:       2097152 kB\nSwapFree:        1048576 kB\n";
+
+#[test]
+fn a_reading_of_this_machine_has_the_figures_of_every_machine() {
+    let figures = read();
+    let total = figures.ram_total_bytes.unwrap();
+    assert!(total > 100 << 20, "{figures:?}");
+    assert!((1..=total).contains(&figures.ram_available_bytes.unwrap()));
+    assert!(figures.swap_used_bytes.is_some(), "{figures:?}");
+    assert!(figures.traffic.out_bytes.is_some(), "{figures:?}");
+    assert!(figures.cpu.unwrap().total > 0, "{figures:?}");
+    assert!(figures.disk_read_bytes.is_some(), "{figures:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_missing_and_nothing_else_is() {
+    let root = tree(&[("proc/meminfo", MEMINFO)]);
+    let figures = of_tree(root.path());
+    assert_eq!(figures.ram_total_bytes, Some(16 * GIB));
+    assert_eq!(figures.ram_available_bytes, Some(8 * GIB));
+    assert_eq!(figures.wired_bytes, Some(64 << 10));
+    assert_eq!(
+        (figures.swap_total_bytes, figures.swap_used_bytes),
+        (Some(2 * GIB), Some(GIB))
+    );
+    assert_eq!((figures.cpu, figures.disk_read_bytes), (None, None));
+    assert_eq!(figures.traffic, Traffic::default());
+    assert_eq!(figures.pressure, None);
+    assert_eq!(of_tree(tree(&[]).path()), Figures::default());
+}
+
+#[test]
+fn a_container_is_read_by_its_own_limits_use_and_stalls() {
+    let root = tree(&[
+        ("proc/meminfo", MEMINFO),
+        ("proc/vmstat", "pswpin 1\npswpout 2\n"),
+        ("proc/pressure/memory", "some avg10=99.00\n"),
+        ("proc/self/cgroup", "0::/\n"),
+        ("sys/fs/cgroup/memory.max", &(4 * GIB).to_string()),
+        ("sys/fs/cgroup/memory.current", &GIB.to_string()),
+        ("sys/fs/cgroup/memory.swap.max", &GIB.to_string()),
+        ("sys/fs/cgroup/memory.swap.current", "4096"),
+        ("sys/fs/cgroup/memory.stat", "pswpin 5\npswpout 6\n"),
+        ("sys/fs/cgroup/memory.pressure", "some avg10=15.00\n"),
+    ]);
+    let figures = of_tree(root.path());
+    assert_eq!(
+        (figures.ram_total_bytes, figures.ram_available_bytes),
+        (Some(4 * GIB), Some(3 * GIB))
+    );
+    assert_eq!(
+        (figures.swap_total_bytes, figures.swap_used_bytes),
+        (Some(GIB), Some(4096))
+    );
+    assert_eq!(figures.traffic.out_bytes, Some(6 * page_size()));
+    assert_eq!(figures.pressure, Some(Pressure::Warning));
+}
+
+#[test]
+fn a_limit_beyond_the_machine_is_none() {
+    let root = tree(&[
+        ("proc/meminfo", MEMINFO),
+        ("proc/pressure/memory", "some avg10=99.00\n"),
+        ("proc/self/cgroup", "4:memory:/\n"),
+        (
+            "sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "9223372036854771712",
+        ),
+        ("sys/fs/cgroup/memory/memory.usage_in_bytes", "7"),
+        (
+            "sys/fs/cgroup/memory/memory.memsw.limit_in_bytes",
+            "9223372036854771712",
+        ),
+        ("sys/fs/cgroup/memory/memory.memsw.usage_in_bytes", "7"),
+    ]);
+    let figures = of_tree(root.path());
+    assert_eq!(figures.ram_total_bytes, Some(16 * GIB));
+    assert_eq!(figures.swap_total_bytes, Some(2 * GIB));
+    assert_eq!(figures.pressure, Some(Pressure::Critical));
+}
+
+#[test]
+fn the_cores_ticks_leave_guests_and_idle_time_out_of_what_is_busy() {
+    let text = "cpu  100 10 50 800 40 1 2 3 90 9\ncpu0 1 1 1 1\n";
+    assert_eq!(
+        ticks(text),
+        Some(Ticks {
+            busy: 166,
+            total: 1006
+        })
+    );
+    assert_eq!(ticks("cpu  0 0 0 0 0 0 0 0 0 0\n"), None);
+    assert_eq!(ticks("cpu  1 2\n"), None);
+    assert_eq!(ticks(""), None);
+}
+
+#[test]
+fn disks_count_once_however_they_are_parted_and_stacked() {
+    let line = |name: &str, sectors: u64| format!("   8       0 {name} 11 22 {sectors} 44 0 0 0\n");
+    let text = [
+        line("loop0", 1000),
+        line("sda", 1),
+        line("sda1", 1000),
+        line("sda12", 1000),
+        line("sdaa", 2),
+        line("nvme0n1", 4),
+        line("nvme0n1p1", 1000),
+        line("nvme0n10", 8),
+        line("dm-0", 1000),
+        line("zram0", 1000),
+        "nonsense\n".to_owned(),
+    ]
+    .concat();
+    assert_eq!(disk_reads(&text), 15 * 512);
+    assert_eq!(disk_reads(""), 0);
+}

@@ -1,0 +1,275 @@
+//! One process, by its files under `/proc`.
+
+use super::page_size;
+use crate::process::Usage;
+use std::{fs, io, path::Path};
+
+pub(crate) fn footprint(pid: u32) -> Option<u64> {
+    given_back(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?)
+}
+
+pub(crate) fn usage(pid: u32) -> Option<Usage> {
+    let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
+    let ticks = Stat::of(&read("stat")?)?.ticks;
+    Some(Usage {
+        cpu_ms: ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second(),
+        // Only for the process's own user.
+        disk_read_bytes: read("io").and_then(|text| number(&text, "read_bytes:")),
+        // Resident, shared: pages of files and of shared memory.
+        mapped_resident_bytes: read("statm")
+            .and_then(|text| text.split(' ').nth(2)?.parse::<u64>().ok())
+            .map(|pages| pages.saturating_mul(page_size())),
+    })
+}
+
+/// When the process was started, in ticks since the system was.
+pub(crate) fn started(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    Some(Stat::of(&stat)?.started)
+}
+
+pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
+    is_back(&Path::new("/proc").join(pid.to_string()), started)
+}
+
+/// A process gives its memory up before it becomes a zombie, but its first thread may be one while others run.
+fn is_back(process: &Path, started: u64) -> bool {
+    let stat = match fs::read_to_string(process.join("stat")) {
+        Ok(text) => text,
+        Err(error) => return is_gone(&error),
+    };
+    let Some(stat) = Stat::of(&stat) else {
+        return false;
+    };
+    if stat.started != started {
+        return true;
+    }
+    if !stat.ended {
+        return false;
+    }
+    let tasks = match fs::read_dir(process.join("task")) {
+        Ok(tasks) => tasks,
+        Err(error) => return is_gone(&error),
+    };
+    tasks
+        .flatten()
+        .all(|task| match fs::read_to_string(task.path().join("stat")) {
+            Ok(text) => Stat::of(&text).is_some_and(|stat| stat.ended),
+            Err(error) => is_gone(&error),
+        })
+}
+
+/// The members of a process group that hold memory.
+pub(crate) fn of_group(group: u32) -> io::Result<Vec<u32>> {
+    let members = fs::read_dir("/proc")?.flatten().filter_map(|entry| {
+        let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let stat = Stat::of(&fs::read_to_string(entry.path().join("stat")).ok()?)?;
+        let holds = stat.group == group && !memory_is_back(pid, stat.started);
+        holds.then_some(pid)
+    });
+    Ok(members.collect())
+}
+
+/// The process ended before the file was opened, or between that and its being read.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
+        || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
+}
+
+/// What is needed of `/proc/<pid>/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    ended: bool,
+    group: u32,
+    /// Of all its threads, in user and in kernel mode.
+    ticks: u64,
+    started: u64,
+}
+
+impl Stat {
+    fn of(text: &str) -> Option<Self> {
+        // The name may hold anything, brackets and spaces too.
+        let (_, fields) = text.rsplit_once(')')?;
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+        Some(Self {
+            ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+            group: u32::try_from(number(2)?).ok()?,
+            ticks: number(11)?.saturating_add(number(12)?),
+            started: number(19)?,
+        })
+    }
+}
+
+/// The sum of a rollup's anonymous, shared-memory and swap lines, in bytes.
+fn given_back(rollup: &str) -> Option<u64> {
+    let line = |name: &str| kilobytes(rollup.lines().find_map(|line| line.strip_prefix(name))?);
+    let swap = line("SwapPss:").or_else(|| line("Swap:")).unwrap_or(0);
+    line("Pss_Anon:")?
+        .checked_add(line("Pss_Shmem:").unwrap_or(0))?
+        .checked_add(swap)
+}
+
+/// Bytes of a value such as `  120 kB`, in which a kB has 1024.
+pub(super) fn kilobytes(value: &str) -> Option<u64> {
+    let kilobytes: u64 = value.trim().strip_suffix(" kB")?.trim().parse().ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+fn number(text: &str, key: &str) -> Option<u64> {
+    let value = text.lines().find_map(|line| line.strip_prefix(key))?;
+    value.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        io::{BufRead, BufReader},
+        process::{Child, Command, Stdio},
+    };
+
+    #[test]
+    fn clean_page_cache_is_not_part_of_what_an_end_gives_back() {
+        let rollup = "5581-7ffd ---p 00000000 00:00 0 [rollup]\nRss: 9000 kB\nPss: 8000 kB\nPss_Dirty: 70 kB\n\
+                      Pss_Anon:     100 kB\nPss_File:    7860 kB\nPss_Shmem:      40 kB\nAnonymous: 120 kB\n\
+                      Swap: 30 kB\nSwapPss:       20 kB\nLocked: 0 kB\n";
+        assert_eq!(given_back(rollup), Some(160 * 1024));
+        assert_eq!(given_back("Rss: 9000 kB\n"), None);
+    }
+
+    #[test]
+    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+        let text = "77 (a) Z (b c) S 1 42 42 0 -1 4194560 9 0 0 0 30 12 0 0 20 0 1 0 123456 0 0\n";
+        assert_eq!(
+            Stat::of(text),
+            Some(Stat {
+                ended: false,
+                group: 42,
+                ticks: 42,
+                started: 123_456
+            })
+        );
+        assert_eq!(Stat::of("77 (a"), None);
+        assert_eq!(Stat::of("77 (a) S 1 2"), None);
+    }
+
+    #[test]
+    fn memory_that_a_process_takes_shows_in_its_footprint() {
+        let before = footprint(std::process::id()).unwrap();
+        // An optimiser would do without memory that nobody looks at.
+        let taken = std::hint::black_box(vec![1u8; 64 << 20]);
+        let after = footprint(std::process::id()).unwrap();
+        assert!(
+            after >= before + (60 << 20),
+            "{before} → {after}, for {} bytes",
+            taken.len()
+        );
+    }
+
+    #[test]
+    fn a_process_that_does_not_exist_has_no_footprint_no_usage_and_no_memory() {
+        assert_eq!(footprint(u32::MAX), None);
+        assert_eq!(usage(u32::MAX), None);
+        assert_eq!(started(u32::MAX), None);
+        assert!(memory_is_back(u32::MAX, 1));
+    }
+
+    #[test]
+    fn work_shows_in_a_processs_usage() {
+        let before = usage(std::process::id()).unwrap();
+        let mut sum = 0_u64;
+        // Until the kernel has counted it.
+        while usage(std::process::id()).unwrap().cpu_ms < before.cpu_ms + 30 {
+            sum = std::hint::black_box((0..1_000_000_u64).fold(sum, u64::wrapping_add));
+        }
+        // This program's own code is mapped.
+        assert!(
+            before.mapped_resident_bytes.unwrap() > 1 << 20,
+            "{before:?}"
+        );
+        assert!(before.disk_read_bytes.is_some(), "{before:?}");
+    }
+
+    /// A shell in a group of its own, once it has said that it runs.
+    fn shell(script: &str) -> Child {
+        use std::os::unix::process::CommandExt;
+        let mut child = Command::new("sh")
+            .args(["-c", script])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.as_mut().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        child
+    }
+
+    #[test]
+    fn a_process_that_runs_has_its_memory_and_one_that_was_reaped_or_is_a_zombie_has_none() {
+        let mut child = shell("echo; read _");
+        let pid = child.id();
+        let began = started(pid).unwrap();
+        assert!(!memory_is_back(pid, began));
+        assert_eq!(of_group(pid).unwrap(), [pid]);
+        // Its number belongs to another process: of the one that is asked for nothing is left.
+        assert!(memory_is_back(pid, began + 1));
+        child.kill().unwrap();
+        // Nobody has asked for its status yet: a zombie, as soon as the kernel is done with it.
+        while !memory_is_back(pid, began) {
+            std::thread::yield_now();
+        }
+        assert_eq!(started(pid), Some(began), "it was reaped already");
+        assert_eq!(of_group(pid).unwrap(), [0; 0]);
+        child.wait().unwrap();
+        assert_eq!(started(pid), None);
+        assert!(memory_is_back(pid, began));
+    }
+
+    #[test]
+    fn a_zombie_has_its_memory_while_another_of_its_threads_runs() {
+        let process = tempfile::tempdir().unwrap();
+        let stat = |state: char| {
+            format!("7 (worker) {state} 1 7 7 0 -1 0 0 0 0 0 30 12 0 0 20 0 2 0 500 0 0\n")
+        };
+        fs::create_dir_all(process.path().join("task/7")).unwrap();
+        fs::create_dir_all(process.path().join("task/8")).unwrap();
+        fs::write(process.path().join("stat"), stat('Z')).unwrap();
+        fs::write(process.path().join("task/7/stat"), stat('Z')).unwrap();
+        for (other, back) in [('D', false), ('R', false), ('X', true), ('Z', true)] {
+            fs::write(process.path().join("task/8/stat"), stat(other)).unwrap();
+            assert_eq!(is_back(process.path(), 500), back, "{other}");
+        }
+        fs::write(process.path().join("stat"), "not one of these").unwrap();
+        assert!(!is_back(process.path(), 500));
+    }
+
+    #[test]
+    fn a_group_is_its_leaders_children_too_even_when_the_leader_is_gone() {
+        // A shell gives what it puts in the background an empty input.
+        let mut leader = shell("exec 3<&0; sh -c 'echo; read _' <&3 & read _");
+        let group = leader.id();
+        let all = of_group(group).unwrap();
+        assert_eq!(all.len(), 2, "{all:?}");
+        // Waiting would close it, and the child would end by itself.
+        let _input = leader.stdin.take();
+        leader.kill().unwrap();
+        leader.wait().unwrap();
+        let left = of_group(group).unwrap();
+        assert_eq!(left.len(), 1, "{left:?}");
+        let child = left[0];
+        let began = started(child).unwrap();
+        rustix::process::kill_process(
+            rustix::process::Pid::from_raw(child.cast_signed()).unwrap(),
+            rustix::process::Signal::KILL,
+        )
+        .unwrap();
+        while !memory_is_back(child, began) {
+            std::thread::yield_now();
+        }
+        assert_eq!(of_group(group).unwrap(), [0; 0]);
+    }
+}

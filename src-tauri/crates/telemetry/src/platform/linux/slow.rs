@@ -1,0 +1,156 @@
+//! Heat and power, as `/sys/class` tells them.
+
+use std::{fs, path::Path};
+use tierbar_core::reading::{Power, Thermal};
+
+pub(crate) fn thermal() -> Option<Thermal> {
+    thermal_of(Path::new("/sys/class/thermal"))
+}
+
+pub(crate) fn power() -> Option<Power> {
+    power_of(Path::new("/sys/class/power_supply"))
+}
+
+/// By the trip points that the zones have reached: at a passive one the system slows itself down. `None` without any.
+fn thermal_of(class: &Path) -> Option<Thermal> {
+    let mut worst = None;
+    for zone in fs::read_dir(class).ok()?.flatten() {
+        let read = |name: &str| {
+            let text = fs::read_to_string(zone.path().join(name)).ok()?;
+            Some(text.trim().to_owned())
+        };
+        let number = |name: &str| read(name)?.parse::<i64>().ok();
+        let Some(temperature) = number("temp") else {
+            continue;
+        };
+        for point in 0.. {
+            let Some(kind) = read(&format!("trip_point_{point}_type")) else {
+                break;
+            };
+            let Some(at) = number(&format!("trip_point_{point}_temp")).filter(|at| *at > 0) else {
+                continue;
+            };
+            let reached = match kind.as_str() {
+                "active" => Thermal::Fair,
+                "passive" => Thermal::Serious,
+                "hot" | "critical" => Thermal::Critical,
+                _ => continue,
+            };
+            let level = if temperature >= at {
+                reached
+            } else {
+                Thermal::Nominal
+            };
+            worst = worst.max(Some(level));
+        }
+    }
+    worst
+}
+
+/// `None` where the kernel knows of no supply, as in most virtual machines.
+fn power_of(class: &Path) -> Option<Power> {
+    let (mut mains, mut discharging, mut level) = (None, false, None);
+    for supply in fs::read_dir(class).ok()?.flatten() {
+        let read = |name: &str| {
+            let text = fs::read_to_string(supply.path().join(name)).ok()?;
+            Some(text.trim().to_owned())
+        };
+        // A mouse's battery is not the machine's.
+        if read("scope").as_deref() == Some("Device") {
+            continue;
+        }
+        match read("type").as_deref() {
+            Some("Battery") => {
+                discharging |= read("status").as_deref() == Some("Discharging");
+                level = level.max(read("capacity").and_then(|text| text.parse::<u8>().ok()));
+            }
+            Some("Mains" | "USB") => {
+                let online = read("online").is_some_and(|text| text != "0");
+                mains = Some(mains.unwrap_or(false) || online);
+            }
+            _ => {}
+        }
+    }
+    if mains.is_none() && level.is_none() && !discharging {
+        return None;
+    }
+    Some(Power {
+        on_battery: discharging && mains != Some(true),
+        level_percent: level,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        root
+    }
+
+    #[test]
+    fn heat_is_graded_by_the_trip_points_that_a_zone_has_reached() {
+        let at = |temperature: &str| {
+            let root = class(&[
+                ("thermal_zone0/temp", temperature),
+                ("thermal_zone0/trip_point_0_type", "active\n"),
+                ("thermal_zone0/trip_point_0_temp", "60000\n"),
+                // A point that is switched off.
+                ("thermal_zone0/trip_point_1_type", "passive\n"),
+                ("thermal_zone0/trip_point_1_temp", "-274000\n"),
+                ("thermal_zone0/trip_point_2_type", "passive\n"),
+                ("thermal_zone0/trip_point_2_temp", "80000\n"),
+                ("thermal_zone0/trip_point_3_type", "critical\n"),
+                ("thermal_zone0/trip_point_3_temp", "100000\n"),
+                ("cooling_device0/type", "Fan\n"),
+            ]);
+            thermal_of(root.path())
+        };
+        assert_eq!(at("45000\n"), Some(Thermal::Nominal));
+        assert_eq!(at("60000\n"), Some(Thermal::Fair));
+        assert_eq!(at("85000\n"), Some(Thermal::Serious));
+        assert_eq!(at("100000\n"), Some(Thermal::Critical));
+        assert_eq!(at("hot\n"), None);
+        assert_eq!(thermal_of(class(&[]).path()), None);
+    }
+
+    #[test]
+    fn a_laptop_is_on_battery_when_that_empties_and_nothing_feeds_it() {
+        let laptop = |online: &str, status: &str| {
+            let root = class(&[
+                ("AC/type", "Mains\n"),
+                ("AC/online", online),
+                ("BAT0/type", "Battery\n"),
+                ("BAT0/status", status),
+                ("BAT0/capacity", "57\n"),
+                ("mouse/type", "Battery\n"),
+                ("mouse/scope", "Device\n"),
+                ("mouse/status", "Discharging\n"),
+                ("mouse/capacity", "99\n"),
+            ]);
+            power_of(root.path()).unwrap()
+        };
+        let power = |on_battery| Power {
+            on_battery,
+            level_percent: Some(57),
+        };
+        assert_eq!(laptop("0\n", "Discharging\n"), power(true));
+        assert_eq!(laptop("1\n", "Charging\n"), power(false));
+        // A weak supply: the battery helps out.
+        assert_eq!(laptop("1\n", "Discharging\n"), power(false));
+    }
+
+    #[test]
+    fn a_machine_without_a_battery_has_no_level_and_one_without_supplies_says_nothing() {
+        let desktop = class(&[("AC/type", "Mains\n"), ("AC/online", "1\n")]);
+        assert_eq!(power_of(desktop.path()), Some(Power::default()));
+        assert_eq!(power_of(class(&[]).path()), None);
+        assert_eq!(power_of(&desktop.path().join("none")), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! Pressure as the kernel announces it: dispatch's memory-pressure source.
+
+use block2::RcBlock;
+use dispatch2::{
+    _dispatch_source_type_memorypressure, DispatchObject, DispatchQoS, DispatchQueue,
+    DispatchRetained, DispatchSource, GlobalQueueIdentifier,
+    dispatch_source_memorypressure_flags_t as Flags,
+};
+use tierbar_core::status::Pressure;
+
+const LEVELS: [(Flags, Pressure); 3] = [
+    (Flags::DISPATCH_MEMORYPRESSURE_CRITICAL, Pressure::Critical),
+    (Flags::DISPATCH_MEMORYPRESSURE_WARN, Pressure::Warning),
+    (Flags::DISPATCH_MEMORYPRESSURE_NORMAL, Pressure::Normal),
+];
+
+/// Announcements go on for as long as this lives. A call that is under way may end after it.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    source: DispatchRetained<DispatchSource>,
+}
+
+impl Announced {
+    pub(crate) fn begin(told: impl Fn(Pressure) + Send + Sync + 'static) -> Option<Self> {
+        // Late is useless here: not after whatever else the machine computes.
+        let queue = DispatchQueue::global_queue(GlobalQueueIdentifier::QualityOfService(
+            DispatchQoS::UserInitiated,
+        ));
+        let mask = LEVELS
+            .iter()
+            .fold(0, |mask, (flag, _)| mask | flag.0 as usize);
+        // SAFETY: the type is one of the system's own; it takes no handle, and flags as its mask.
+        let source = unsafe {
+            DispatchSource::new(
+                (&raw const _dispatch_source_type_memorypressure).cast_mut(),
+                0,
+                mask,
+                Some(&queue),
+            )
+        };
+        let handler = {
+            let source: *const DispatchSource = &*source;
+            RcBlock::new(move || {
+                // SAFETY: dispatch calls a source's handler only while the source is there.
+                let flags = unsafe { &*source }.data();
+                let level = LEVELS.iter().find(|(flag, _)| flags & flag.0 as usize != 0);
+                if let Some((_, level)) = level {
+                    told(*level);
+                }
+            })
+        };
+        // SAFETY: dispatch copies the block; what it captures may be used and dropped on any thread, and the source's
+        // address is used by that source's own calls alone.
+        unsafe { source.set_event_handler_with_block(RcBlock::as_ptr(&handler)) };
+        source.activate();
+        Some(Self { source })
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        self.source.cancel();
+    }
+}

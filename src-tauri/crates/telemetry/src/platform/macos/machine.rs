@@ -1,0 +1,175 @@
+//! The whole machine: macOS has no memory limits around groups of processes.
+
+use super::page_size;
+use crate::figures::{Figures, Ticks, Traffic};
+use objc2_core_foundation::{CFDictionary, CFNumber, CFRetained, CFString, CFType};
+use objc2_io_kit::{
+    IOIteratorNext, IOObjectRelease, IORegistryEntryCreateCFProperty, IOServiceGetMatchingServices,
+    IOServiceMatching, io_object_t,
+};
+use std::{
+    ffi::{CStr, c_void},
+    mem,
+    sync::OnceLock,
+};
+use tierbar_core::status::Pressure;
+
+/// All but the clocks and what is slow.
+pub(crate) fn read() -> Figures {
+    let swap: Option<libc::xsw_usage> = sysctl(c"vm.swapusage");
+    let mut figures = Figures {
+        ram_total_bytes: sysctl(c"hw.memsize"),
+        pressure: pressure(),
+        swap_total_bytes: swap.map(|swap| swap.xsu_total),
+        swap_used_bytes: swap.map(|swap| swap.xsu_used),
+        cpu: ticks(),
+        disk_read_bytes: disk_reads(),
+        ..Figures::default()
+    };
+    if let Some(pages) = pages() {
+        let bytes = |pages: u64| pages.saturating_mul(page_size());
+        // What programs and the kernel hold. Active pages of files are not part of it, purgeable ones neither.
+        let used = u64::from(pages.internal_page_count)
+            .saturating_sub(u64::from(pages.purgeable_count))
+            .saturating_add(u64::from(pages.wire_count))
+            .saturating_add(u64::from(pages.compressor_page_count));
+        figures.ram_available_bytes = figures
+            .ram_total_bytes
+            .map(|total| total.saturating_sub(bytes(used)));
+        figures.wired_bytes = Some(bytes(u64::from(pages.wire_count)));
+        figures.traffic = Traffic {
+            in_bytes: Some(bytes(pages.swapins)),
+            out_bytes: Some(bytes(pages.swapouts)),
+            compressed_bytes: Some(bytes(pages.compressions)),
+        };
+    }
+    figures
+}
+
+/// `kern.memorystatus_vm_pressure_level`: 1 normal, 2 warning, 4 critical (xnu's `kVMPressure…`, as dispatch
+/// sources report it).
+fn pressure() -> Option<Pressure> {
+    match sysctl::<libc::c_int>(c"kern.memorystatus_vm_pressure_level")? {
+        1 => Some(Pressure::Normal),
+        2 => Some(Pressure::Warning),
+        4 => Some(Pressure::Critical),
+        _ => None,
+    }
+}
+
+/// What sysctl can give: plain integers.
+trait Plain: Copy {}
+impl Plain for libc::c_int {}
+impl Plain for u64 {}
+impl Plain for libc::xsw_usage {}
+
+fn sysctl<T: Plain>(name: &CStr) -> Option<T> {
+    // SAFETY: `Plain` types are integers or structs of them, for which all zeroes is a value.
+    let mut value: T = unsafe { mem::zeroed() };
+    let mut size = mem::size_of::<T>();
+    // SAFETY: the name is a C string; `value` and `size` outlive the call, and `size` is the room in `value`.
+    let status = unsafe {
+        libc::sysctlbyname(
+            name.as_ptr(),
+            (&raw mut value).cast::<c_void>(),
+            &raw mut size,
+            std::ptr::null_mut(),
+            0,
+        )
+    };
+    (status == 0 && size == mem::size_of::<T>()).then_some(value)
+}
+
+/// The right to ask the host, of which each call of `mach_host_self` would count one more.
+#[expect(
+    deprecated,
+    reason = "the crate it points to would be there for this alone"
+)]
+fn host() -> libc::mach_port_t {
+    static HOST: OnceLock<libc::mach_port_t> = OnceLock::new();
+    *HOST.get_or_init(|| {
+        // SAFETY: the call has no preconditions.
+        unsafe { libc::mach_host_self() }
+    })
+}
+
+fn pages() -> Option<libc::vm_statistics64> {
+    // SAFETY: the struct is plain integers, for which all zeroes is a value.
+    let mut pages: libc::vm_statistics64 = unsafe { mem::zeroed() };
+    let mut count = libc::HOST_VM_INFO64_COUNT;
+    // SAFETY: `count` is the room in `pages` in words; older systems write less and leave the rest as it is.
+    let status = unsafe {
+        libc::host_statistics64(
+            host(),
+            libc::HOST_VM_INFO64,
+            (&raw mut pages).cast(),
+            &raw mut count,
+        )
+    };
+    (status == libc::KERN_SUCCESS).then_some(pages)
+}
+
+fn ticks() -> Option<Ticks> {
+    let mut ticks = [0_u32; libc::CPU_STATE_MAX as usize];
+    let mut count = libc::HOST_CPU_LOAD_INFO_COUNT;
+    // SAFETY: the answer is an array of as many words as `ticks` has, and `count` says so.
+    let status = unsafe {
+        libc::host_statistics(
+            host(),
+            libc::HOST_CPU_LOAD_INFO,
+            (&raw mut ticks).cast(),
+            &raw mut count,
+        )
+    };
+    let total: u64 = ticks.iter().copied().map(u64::from).sum();
+    let idle = u64::from(ticks[libc::CPU_STATE_IDLE as usize]);
+    (status == libc::KERN_SUCCESS && total > 0).then(|| Ticks {
+        busy: total - idle,
+        total,
+    })
+}
+
+/// An entry of IOKit's registry.
+struct Entry(io_object_t);
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        IOObjectRelease(self.0);
+    }
+}
+
+/// What the drivers of block storage have read since they were started. A disk that is taken away takes its part
+/// along: then the counter runs backwards once.
+fn disk_reads() -> Option<u64> {
+    // SAFETY: the name is a C string.
+    let matching = unsafe { IOServiceMatching(c"IOBlockStorageDriver".as_ptr()) }?;
+    // SAFETY: a mutable dictionary is a dictionary.
+    let matching: CFRetained<CFDictionary> = unsafe { CFRetained::cast_unchecked(matching) };
+    let mut drivers: io_object_t = 0;
+    // SAFETY: port 0 is the default; `drivers` outlives the call, which sets it if it succeeds.
+    let status = unsafe { IOServiceGetMatchingServices(0, Some(matching), &raw mut drivers) };
+    if status != libc::KERN_SUCCESS {
+        return None;
+    }
+    let drivers = Entry(drivers);
+    let mut sum = 0_u64;
+    loop {
+        let driver = Entry(IOIteratorNext(drivers.0));
+        if driver.0 == 0 {
+            return Some(sum);
+        }
+        sum = sum.saturating_add(read_by(&driver).unwrap_or(0));
+    }
+}
+
+fn read_by(driver: &Entry) -> Option<u64> {
+    let key = CFString::from_static_str("Statistics");
+    // SAFETY: the entry is alive; the default allocator and no options are what may be left out.
+    let statistics = unsafe { IORegistryEntryCreateCFProperty(driver.0, Some(&key), None, 0) }?;
+    let statistics = statistics.downcast::<CFDictionary>().ok()?;
+    // SAFETY: the registry's dictionaries have strings as keys and objects as values.
+    let statistics: CFRetained<CFDictionary<CFString, CFType>> =
+        unsafe { CFRetained::cast_unchecked(statistics) };
+    let read = statistics.get(&CFString::from_static_str("Bytes (Read)"))?;
+    u64::try_from(read.downcast_ref::<CFNumber>()?.as_i64()?).ok()
+}

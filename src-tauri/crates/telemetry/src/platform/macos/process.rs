@@ -1,0 +1,117 @@
+//! One process, by `libproc`.
+
+use crate::process::Usage;
+use std::{ffi::c_void, io, mem, sync::OnceLock};
+
+pub(crate) fn footprint(pid: u32) -> Option<u64> {
+    Some(rusage(pid)?.ri_phys_footprint)
+}
+
+pub(crate) fn usage(pid: u32) -> Option<Usage> {
+    let used = rusage(pid)?;
+    let ticks = used.ri_user_time.saturating_add(used.ri_system_time);
+    Some(Usage {
+        cpu_ms: milliseconds(ticks),
+        disk_read_bytes: Some(used.ri_diskio_bytesread),
+        // The footprint also counts what is compressed and what the GPU has, so this is no less than told.
+        mapped_resident_bytes: Some(used.ri_resident_size.saturating_sub(used.ri_phys_footprint)),
+    })
+}
+
+fn rusage(pid: u32) -> Option<libc::rusage_info_v2> {
+    let pid = libc::c_int::try_from(pid).ok()?;
+    // SAFETY: the struct is plain integers, for which all zeroes is a value.
+    let mut usage: libc::rusage_info_v2 = unsafe { mem::zeroed() };
+    // SAFETY: flavor V2 writes exactly one `rusage_info_v2` at the address; despite its type the last parameter
+    // is that address, as Apple's libproc passes it on.
+    let status = unsafe {
+        libc::proc_pid_rusage(
+            pid,
+            libc::RUSAGE_INFO_V2,
+            (&raw mut usage).cast::<libc::rusage_info_t>(),
+        )
+    };
+    (status == 0).then_some(usage)
+}
+
+/// Times of processes are in ticks of the processor's clock, which on Apple silicon are no nanoseconds.
+#[expect(
+    deprecated,
+    reason = "the crate it points to would be there for this alone"
+)]
+fn milliseconds(ticks: u64) -> u64 {
+    static BASE: OnceLock<(u64, u64)> = OnceLock::new();
+    let (numerator, denominator) = *BASE.get_or_init(|| {
+        let mut base = libc::mach_timebase_info { numer: 1, denom: 1 };
+        // SAFETY: the call writes one `mach_timebase_info` at the address, which outlives it.
+        unsafe { libc::mach_timebase_info(&raw mut base) };
+        (u64::from(base.numer), u64::from(base.denom.max(1)))
+    });
+    let nanos = u128::from(ticks) * u128::from(numerator) / u128::from(denominator);
+    u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX)
+}
+
+/// When the process was started, in microseconds of the time of day.
+pub(crate) fn started(pid: u32) -> Option<u64> {
+    info(pid).ok().map(|info| began(&info))
+}
+
+fn began(info: &libc::proc_bsdinfo) -> u64 {
+    info.pbi_start_tvsec
+        .saturating_mul(1_000_000)
+        .saturating_add(info.pbi_start_tvusec)
+}
+
+fn info(pid: u32) -> io::Result<libc::proc_bsdinfo> {
+    let pid = libc::c_int::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
+    // SAFETY: the struct is plain integers, for which all zeroes is a value.
+    let mut info: libc::proc_bsdinfo = unsafe { mem::zeroed() };
+    let size = mem::size_of_val(&info) as libc::c_int;
+    // SAFETY: the flavor writes one `proc_bsdinfo` at the address, which outlives the call, and `size` is its size.
+    let written = unsafe {
+        libc::proc_pidinfo(
+            pid,
+            libc::PROC_PIDTBSDINFO,
+            0,
+            (&raw mut info).cast::<c_void>(),
+            size,
+        )
+    };
+    if written == size {
+        Ok(info)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A zombie has given its memory up; of one the kernel says that there is no such process.
+pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
+    match info(pid) {
+        Ok(info) => began(&info) != started || info.pbi_status == libc::SZOMB,
+        Err(error) => error.raw_os_error() == Some(libc::ESRCH),
+    }
+}
+
+/// The members of a process group that hold memory.
+pub(crate) fn of_group(group: u32) -> io::Result<Vec<u32>> {
+    let group = libc::pid_t::try_from(group).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut pids = vec![0 as libc::pid_t; 64];
+    loop {
+        let size = mem::size_of_val(pids.as_slice()) as libc::c_int;
+        // SAFETY: the call writes at most `size` bytes of process numbers at the address.
+        let found =
+            unsafe { libc::proc_listpgrppids(group, pids.as_mut_ptr().cast::<c_void>(), size) };
+        let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
+        // A full buffer may have left some out.
+        if found < pids.len() {
+            pids.truncate(found);
+            break;
+        }
+        pids.resize(pids.len() * 2, 0);
+    }
+    Ok(pids
+        .into_iter()
+        .filter_map(|pid| u32::try_from(pid).ok())
+        .filter(|pid| started(*pid).is_some_and(|began| !memory_is_back(*pid, began)))
+        .collect())
+}

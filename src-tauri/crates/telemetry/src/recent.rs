@@ -1,0 +1,146 @@
+//! The last ten minutes of readings, and the minutes that they make.
+
+use std::collections::VecDeque;
+use tierbar_core::{
+    history::{Point, merged},
+    reading::Reading,
+};
+
+/// How far back the seconds go.
+pub const RECENT_MINUTES: u64 = 10;
+const RECENT_MS: u64 = RECENT_MINUTES * 60_000;
+/// One for each second, also where the time of day is set back again and again.
+const MOST_POINTS: usize = 600;
+const MOST_OF_A_MINUTE: usize = 120;
+
+/// A ring of seconds, and the minute that is not over yet. One owner.
+#[derive(Debug, Default)]
+pub struct Recent {
+    /// With the time since the system's start, by which they age: the time of day may be set.
+    seconds: VecDeque<(u64, Point)>,
+    /// Seconds of the same minute.
+    minute: Vec<Point>,
+}
+
+impl Recent {
+    /// Takes a reading of `at`, in seconds since 1970. Answers the minute before if this begins another: the time of day
+    /// may have been set back, so a minute can come twice.
+    pub fn record(&mut self, at: u64, reading: &Reading) -> Option<Point> {
+        let point = Point::of(at, reading);
+        match self.seconds.back_mut() {
+            Some((_, last)) if last.at == at => *last = merged(at, &[last, &point]),
+            _ => self.seconds.push_back((reading.at_ms, point.clone())),
+        }
+        while self.seconds.len() > MOST_POINTS
+            || self
+                .seconds
+                .front()
+                .is_some_and(|(ms, _)| reading.at_ms.saturating_sub(*ms) >= RECENT_MS)
+        {
+            self.seconds.pop_front();
+        }
+        let another = self
+            .minute
+            .first()
+            .is_some_and(|first| first.at / 60 != at / 60);
+        let over = if another { self.close() } else { None };
+        if self.minute.len() == MOST_OF_A_MINUTE {
+            self.minute = self.now().into_iter().collect();
+        }
+        self.minute.push(point);
+        over
+    }
+
+    /// The minute that is not over yet, so far.
+    #[must_use]
+    pub fn now(&self) -> Option<Point> {
+        let first = self.minute.first()?;
+        let points: Vec<_> = self.minute.iter().collect();
+        Some(merged(first.at / 60 * 60, &points))
+    }
+
+    /// The same, for good: what comes next begins anew.
+    pub fn close(&mut self) -> Option<Point> {
+        let over = self.now();
+        self.minute.clear();
+        over
+    }
+
+    /// Oldest first, a second each: those of the last ten minutes.
+    #[must_use]
+    pub fn seconds(&self) -> Vec<Point> {
+        self.seconds
+            .iter()
+            .map(|(_, point)| point.clone())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reading(at_ms: u64, cpu: f64) -> Reading {
+        Reading {
+            at_ms,
+            cpu_percent: Some(cpu),
+            ..Reading::default()
+        }
+    }
+
+    #[test]
+    fn a_minute_is_told_when_the_next_begins_and_what_is_open_when_asked() {
+        let mut recent = Recent::default();
+        assert_eq!(recent.now(), None);
+        for second in 0..60 {
+            assert_eq!(
+                recent.record(600 + second, &reading(second * 1000, 50.0)),
+                None
+            );
+        }
+        let minute = recent.record(660, &reading(60_000, 10.0)).unwrap();
+        assert_eq!((minute.at, minute.samples), (600, 60));
+        assert_eq!(minute.cpu_percent.unwrap().mean, 50.0);
+        let open = recent.now().unwrap();
+        assert_eq!((open.at, open.samples), (660, 1));
+        assert_eq!(recent.close(), Some(open));
+        assert_eq!(recent.close(), None);
+    }
+
+    #[test]
+    fn seconds_leave_after_ten_minutes_by_a_clock_that_nobody_sets() {
+        let mut recent = Recent::default();
+        recent.record(1000, &reading(0, 1.0));
+        // The time of day is set a year ahead.
+        recent.record(31_000_000, &reading(RECENT_MS - 1, 2.0));
+        assert_eq!(recent.seconds().len(), 2);
+        recent.record(31_000_001, &reading(RECENT_MS, 3.0));
+        let left: Vec<_> = recent.seconds().iter().map(|point| point.at).collect();
+        assert_eq!(left, [31_000_000, 31_000_001]);
+    }
+
+    #[test]
+    fn readings_of_one_second_are_one_point() {
+        let mut recent = Recent::default();
+        recent.record(5, &reading(0, 10.0));
+        recent.record(5, &reading(300, 30.0));
+        let seconds = recent.seconds();
+        assert_eq!((seconds.len(), seconds[0].samples), (1, 2));
+        let cpu = seconds[0].cpu_percent.unwrap();
+        assert_eq!((cpu.mean, cpu.max), (20.0, 30.0));
+    }
+
+    #[test]
+    fn what_is_held_is_bounded_however_the_time_of_day_is_set() {
+        let mut recent = Recent::default();
+        // Two seconds of the same minute, again and again, within ten minutes.
+        for count in 0..100_000 {
+            recent.record(count % 2, &reading(count, 1.0));
+        }
+        assert!(recent.seconds.len() <= MOST_POINTS);
+        assert!(recent.minute.len() <= MOST_OF_A_MINUTE);
+        assert_eq!(recent.now().unwrap().samples, 100_000);
+        let bytes = (MOST_POINTS + MOST_OF_A_MINUTE) * size_of::<(u64, Point)>();
+        assert!(bytes <= 256 << 10, "{bytes}");
+    }
+}

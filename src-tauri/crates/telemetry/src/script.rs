@@ -1,0 +1,377 @@
+//! `TIERBAR_SCRIPTED_READINGS`: a file of readings that take the machine's place, for tests of what is done about them.
+//!
+//! Each line is a JSON object: `at_ms`, the milliseconds from the first reading on at which it begins to hold, and
+//! figures under their names in [`Reading`](tierbar_core::reading::Reading). What a line leaves out stays as it was, `null`
+//! is what the system does not tell, and the last line holds on. Two more keys: `slept_ms`, how long the machine has
+//! slept by then, and `frozen`, with which the system's counters stand still. What is told passes the same judgement
+//! as the machine's own figures, so that absurd ones can be told.
+//!
+//! ```json
+//! {"ram_total_bytes": 17179869184, "ram_available_bytes": 8589934592, "swap_total_bytes": 0, "swap_used_bytes": 0}
+//! {"at_ms": 5000, "ram_available_bytes": 268435456, "pressure": "critical", "swap_out_bytes_per_second": 50000000}
+//! {"at_ms": 20000, "ram_available_bytes": null}
+//! ```
+
+use crate::figures::{Figures, Slow, Ticks, Traffic};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::{
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{
+    Code, Error,
+    reading::{Power, Thermal},
+    status::Pressure,
+};
+
+/// The variable's name. Its value is a file's path; unset or empty means the machine's own readings.
+pub const SCRIPTED_READINGS: &str = "TIERBAR_SCRIPTED_READINGS";
+
+/// A script is small; more is another file by mistake.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// The script that readings are taken from, if the environment asks for one. Check it once at start, so that a wrong
+/// one is told; a [`Sampler`](crate::Sampler) takes a wrong one for none.
+///
+/// # Errors
+/// [`Code::ConfigInvalid`] naming the variable, the file and the line.
+pub fn scripted_readings() -> Result<Option<PathBuf>, Error> {
+    let path = named(std::env::var_os(SCRIPTED_READINGS));
+    if let Some(path) = &path {
+        Script::of_file(path)?;
+    }
+    Ok(path)
+}
+
+fn named(value: Option<OsString>) -> Option<PathBuf> {
+    value.filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// Lines in order, the first of which begins at 0. There is at least one.
+#[derive(Debug)]
+pub(crate) struct Script {
+    lines: Vec<Begun>,
+}
+
+/// A line, and what the counters have come to when it begins.
+#[derive(Debug, Clone, Default)]
+struct Begun {
+    line: Line,
+    ticks: u64,
+    busy: u64,
+    swap_in: u64,
+    swap_out: u64,
+    compressed: u64,
+    disk_read: u64,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Line {
+    at_ms: u64,
+    slept_ms: u64,
+    frozen: bool,
+    ram_total_bytes: Option<u64>,
+    ram_available_bytes: Option<u64>,
+    pressure: Option<Pressure>,
+    wired_bytes: Option<u64>,
+    swap_total_bytes: Option<u64>,
+    swap_used_bytes: Option<u64>,
+    swap_in_bytes_per_second: Option<u64>,
+    swap_out_bytes_per_second: Option<u64>,
+    compressed_bytes_per_second: Option<u64>,
+    cpu_percent: Option<f64>,
+    disk_read_bytes_per_second: Option<u64>,
+    temperature_celsius: Option<f64>,
+    thermal: Option<Thermal>,
+    power: Option<Power>,
+}
+
+impl Script {
+    pub(crate) fn of_environment() -> Result<Option<Self>, Error> {
+        named(std::env::var_os(SCRIPTED_READINGS))
+            .map(|path| Self::of_file(&path))
+            .transpose()
+    }
+
+    pub(crate) fn is_asked_for() -> bool {
+        named(std::env::var_os(SCRIPTED_READINGS)).is_some()
+    }
+
+    fn of_file(path: &Path) -> Result<Self, Error> {
+        let text = fs::metadata(path)
+            .map_err(|error| error.to_string())
+            .and_then(|data| {
+                if data.len() > MOST_BYTES {
+                    return Err(format!(
+                        "it has {} bytes, at most {MOST_BYTES} are read",
+                        data.len()
+                    ));
+                }
+                fs::read_to_string(path).map_err(|error| error.to_string())
+            });
+        text.and_then(|text| Self::of_text(&text)).map_err(|why| {
+            let path = path.display();
+            Error::new(
+                Code::ConfigInvalid,
+                format!("{SCRIPTED_READINGS} is \"{path}\": {why}"),
+            )
+            .hint("give it a file with a JSON object on each line, or unset it")
+        })
+    }
+
+    pub(crate) fn of_text(text: &str) -> Result<Self, String> {
+        let mut lines: Vec<Begun> = Vec::new();
+        let mut keys = Map::new();
+        for (number, text) in text.lines().enumerate() {
+            if text.trim().is_empty() {
+                continue;
+            }
+            let wrong = |why: String| format!("line {}: {why}", number + 1);
+            let line: Map<String, Value> =
+                serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+            keys.extend(line);
+            let line = Line::deserialize(&keys).map_err(|error| wrong(error.to_string()))?;
+            let next = match lines.last() {
+                None if line.at_ms > 0 => {
+                    return Err(wrong("the first line must begin at_ms 0".to_owned()));
+                }
+                None => Begun {
+                    line,
+                    // Counters of a system that has run for a while.
+                    ticks: 1,
+                    ..Begun::default()
+                },
+                Some(before) if line.at_ms <= before.line.at_ms => {
+                    return Err(wrong(format!(
+                        "at_ms is {}, which is not after the line before",
+                        line.at_ms
+                    )));
+                }
+                Some(before) => Begun {
+                    line: line.clone(),
+                    ..before.at(line.at_ms)
+                },
+            };
+            lines.push(next);
+        }
+        if lines.is_empty() {
+            return Err("it has no lines".to_owned());
+        }
+        Ok(Self { lines })
+    }
+
+    /// What is told `ms` after the first reading. The caller knows the clock.
+    pub(crate) fn at(&self, ms: u64) -> Figures {
+        let holds = self.lines.partition_point(|begun| begun.line.at_ms <= ms);
+        let now = self.lines[holds.saturating_sub(1)].at(ms);
+        let line = &now.line;
+        let counter = |rate: Option<u64>, counter: u64| rate.map(|_| counter);
+        Figures {
+            awake_ms: ms,
+            slept_ms: line.slept_ms,
+            ram_total_bytes: line.ram_total_bytes,
+            ram_available_bytes: line.ram_available_bytes,
+            pressure: line.pressure,
+            wired_bytes: line.wired_bytes,
+            swap_total_bytes: line.swap_total_bytes,
+            swap_used_bytes: line.swap_used_bytes,
+            traffic: Traffic {
+                in_bytes: counter(line.swap_in_bytes_per_second, now.swap_in),
+                out_bytes: counter(line.swap_out_bytes_per_second, now.swap_out),
+                compressed_bytes: counter(line.compressed_bytes_per_second, now.compressed),
+            },
+            cpu: Some(Ticks {
+                busy: now.busy,
+                total: now.ticks,
+            }),
+            disk_read_bytes: counter(line.disk_read_bytes_per_second, now.disk_read),
+            slow: Slow {
+                temperature_celsius: line.temperature_celsius,
+                thermal: line.thermal,
+                power: line.power,
+            },
+        }
+    }
+}
+
+impl Begun {
+    /// The same line, with the counters as they are `ms` after the first reading.
+    fn at(&self, ms: u64) -> Self {
+        let line = &self.line;
+        let elapsed = if line.frozen {
+            0
+        } else {
+            ms.saturating_sub(line.at_ms)
+        };
+        let on = |counter: u64, rate: Option<u64>| {
+            counter.saturating_add(rate.unwrap_or(0).saturating_mul(elapsed) / 1000)
+        };
+        // A tick a microsecond, so that a percentage need not be a whole number.
+        let busy = line.cpu_percent.unwrap_or(0.0).clamp(0.0, 100.0) / 100.0;
+        Self {
+            line: line.clone(),
+            ticks: self.ticks.saturating_add(elapsed.saturating_mul(1000)),
+            busy: self
+                .busy
+                .saturating_add((busy * elapsed as f64 * 1000.0) as u64),
+            swap_in: on(self.swap_in, line.swap_in_bytes_per_second),
+            swap_out: on(self.swap_out, line.swap_out_bytes_per_second),
+            compressed: on(self.compressed, line.compressed_bytes_per_second),
+            disk_read: on(self.disk_read, line.disk_read_bytes_per_second),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::Judge;
+    use tierbar_core::reading::{Figure, Reading};
+
+    /// Readings at these milliseconds.
+    fn readings<const N: usize>(text: &str, at: [u64; N]) -> [Reading; N] {
+        let (script, mut judge) = (Script::of_text(text).unwrap(), Judge::new(false, None));
+        at.map(|ms| judge.judge(&script.at(ms)))
+    }
+
+    const IDLE: &str = r#"{"ram_total_bytes": 16000, "ram_available_bytes": 8000, "swap_total_bytes": 900,
+        "swap_used_bytes": 100, "swap_out_bytes_per_second": 0, "cpu_percent": 25}"#;
+
+    fn idle() -> String {
+        IDLE.replace('\n', " ")
+    }
+
+    #[test]
+    fn a_line_holds_from_its_time_on_and_the_last_one_for_good() {
+        let text = format!(
+            "{}\n\n{}\n",
+            idle(),
+            r#"{"at_ms": 5000, "ram_available_bytes": 100, "pressure": "critical"}"#
+        );
+        let [first, before, then, later] = readings(&text, [0, 4999, 5000, 3_600_000]);
+        assert_eq!(first.doubts, []);
+        assert_eq!(first.ram_available_bytes, Some(8000));
+        assert_eq!(
+            (before.ram_available_bytes, before.pressure),
+            (Some(8000), Some(Pressure::Normal))
+        );
+        assert_eq!(
+            (then.ram_available_bytes, then.pressure),
+            (Some(100), Some(Pressure::Critical))
+        );
+        // What the second line left out stayed as it was.
+        assert_eq!(
+            (later.ram_available_bytes, later.swap_used_bytes),
+            (Some(100), Some(100))
+        );
+        assert_eq!(later.doubts, []);
+    }
+
+    #[test]
+    fn rates_are_told_as_counters_and_read_as_rates_again() {
+        let text = format!(
+            "{}\n{}\n",
+            idle(),
+            r#"{"at_ms": 2000, "swap_out_bytes_per_second": 5000, "cpu_percent": 75.5}"#
+        );
+        let [_, one, two, three, four] = readings(&text, [0, 1000, 2000, 3000, 5000]);
+        let of = |reading: &Reading| {
+            (
+                reading.swap_out_bytes_per_second.unwrap(),
+                reading.cpu_percent.unwrap(),
+            )
+        };
+        assert_eq!(of(&one), (0, 25.0));
+        assert_eq!(of(&two), (0, 25.0));
+        assert_eq!(of(&three), (5000, 75.5));
+        assert_eq!(of(&four), (5000, 75.5));
+        assert_eq!(four.swap_in_bytes_per_second, None);
+    }
+
+    #[test]
+    fn null_is_missing_and_absurd_figures_meet_the_same_judgement() {
+        let text = format!(
+            "{}\n{}\n{}\n",
+            idle(),
+            r#"{"at_ms": 1000, "ram_available_bytes": null}"#,
+            r#"{"at_ms": 2000, "ram_available_bytes": 16001}"#
+        );
+        let [_, missing, absurd] = readings(&text, [0, 1000, 2000]);
+        for reading in [missing, absurd] {
+            assert_eq!(reading.ram_available_bytes, None);
+            assert_eq!(reading.doubts[0].figure, Figure::RamAvailable);
+        }
+    }
+
+    #[test]
+    fn frozen_counters_make_everything_unknown_until_they_move_again() {
+        let text = format!(
+            "{}\n{}\n{}\n",
+            idle(),
+            r#"{"at_ms": 1000, "frozen": true}"#,
+            r#"{"at_ms": 60000, "frozen": false}"#
+        );
+        let [before, frozen, after] = readings(&text, [1000, 10_000, 61_000]);
+        assert_eq!(before.doubts, []);
+        assert_eq!(frozen.doubts[0].figure, Figure::All);
+        assert_eq!(after.doubts, []);
+        assert_eq!(after.ram_available_bytes, Some(8000));
+    }
+
+    #[test]
+    fn sleep_counts_in_the_time_of_a_reading() {
+        let text = format!(
+            "{}\n{}\n",
+            idle(),
+            r#"{"at_ms": 1000, "slept_ms": 28800000}"#
+        );
+        let [before, after] = readings(&text, [0, 1000]);
+        assert_eq!((before.at_ms, after.at_ms), (0, 28_801_000));
+    }
+
+    #[test]
+    fn a_wrong_script_is_told_by_its_line() {
+        for (text, told) in [
+            ("", "no lines"),
+            ("{}\nnonsense", "line 2: "),
+            ("[]", "line 1: "),
+            (r#"{"at_ms": 5}"#, "line 1: the first line must begin"),
+            ("{}\n{\"at_ms\": 0}", "line 2: at_ms is 0"),
+            (r#"{"ram_free": 5}"#, "line 1: unknown field `ram_free`"),
+            (r#"{"ram_total_bytes": -5}"#, "line 1: invalid value"),
+            (r#"{"pressure": "high"}"#, "line 1: unknown variant `high`"),
+        ] {
+            let why = Script::of_text(text).unwrap_err();
+            assert!(why.contains(told), "{text:?}: {why}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_named_in_its_error_and_an_empty_variable_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("readings");
+        let error = Script::of_file(&path).unwrap_err();
+        assert_eq!(error.code, Code::ConfigInvalid);
+        let told = format!("TIERBAR_SCRIPTED_READINGS is \"{}\": ", path.display());
+        assert!(error.message.starts_with(&told), "{error}");
+        fs::write(&path, "{}").unwrap();
+        assert!(Script::of_file(&path).is_ok());
+        fs::File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(MOST_BYTES + 1)
+            .unwrap();
+        assert!(
+            Script::of_file(&path)
+                .unwrap_err()
+                .message
+                .contains("at most")
+        );
+        assert_eq!(named(Some("".into())), None);
+        assert_eq!(named(Some("x".into())), Some(PathBuf::from("x")));
+    }
+}
