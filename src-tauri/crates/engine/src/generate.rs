@@ -1,6 +1,7 @@
 //! The engine's thread: it owns the context, and takes the generations that run forward together, step by step.
 
 mod embedding;
+mod held;
 mod job;
 mod media;
 mod shares;
@@ -352,10 +353,9 @@ impl Batching<'_> {
         {
             (share.draft, share.effort) = self.draft(share.at);
             let running = &self.running[share.at];
-            let behind = self.slots.held(running.slot) + share.tokens;
-            let draft = &share.draft;
+            let pushed = &self.pending(running)[..share.tokens];
             self.slots
-                .push_draft(&mut self.batch, running.slot, behind, draft);
+                .push_draft(&mut self.batch, running.slot, pushed, &share.draft);
         }
         filled
     }

@@ -15,6 +15,7 @@ mod draft;
 mod encoding;
 mod model;
 mod parser;
+mod positions;
 mod projector;
 mod sampler;
 mod shim;
@@ -23,19 +24,14 @@ pub(crate) use backend::{Backend, take_error};
 pub(crate) use batch::Batch;
 pub(crate) use chat::{ChatTemplate, Prompt};
 pub(crate) use constraint::schema_grammar;
-pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Sequence, Threadpool};
+pub(crate) use context::{Context, ContextParams, Decoded, Interrupt, Place, Sequence, Threadpool};
 pub(crate) use draft::DraftModel;
 pub(crate) use encoding::Encoding;
 pub(crate) use model::{Model, Pooling, Weights};
 pub(crate) use parser::{AnswerParser, Message, ToolCall};
-pub(crate) use projector::{Chunk, Chunks, Medium, MediumChunk, Projector};
+pub(crate) use positions::{End, common_prefix, stand_ins, undivided};
+pub(crate) use projector::{Chunk, Chunks, Medium, MediumChunk, Projector, ProjectorParams};
 pub(crate) use sampler::{Dry, LogProbability, Mirostat, Sampler, Sampling, log_probabilities};
 
 /// A token's number in the model's vocabulary.
 pub(crate) type Token = llama_cpp_sys_2::llama_token;
-
-/// How many tokens two texts begin with alike.
-pub(crate) fn common_prefix(one: &[Token], other: &[Token]) -> usize {
-    let pairs = one.iter().zip(other);
-    pairs.take_while(|(one, other)| one == other).count()
-}

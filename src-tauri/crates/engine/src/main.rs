@@ -18,7 +18,7 @@ use clap::Parser;
 use generate::{Drafter, Generations, MOST_DRAFTED};
 use llama::{
     Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector,
-    Threadpool, Weights,
+    ProjectorParams, Threadpool, Weights,
 };
 use pause::Pause;
 use saves::Saves;
@@ -280,12 +280,19 @@ fn media_reader(args: &Args, model: &Arc<Model>, threads: u16) -> Result<media::
     let path = args.projector.as_ref().ok_or_else(request::text_only)?;
     let load = || -> Result<media::Reader, Error> {
         // Its header is read by us first: llama.cpp asserts what it expects of a file.
-        tierbar_gguf::projector(path)?;
+        let account = tierbar_gguf::projector(path)?;
         let fingerprint = fingerprint([path.as_path()])
             .map_err(|error| internal("the projector could not be read", &error))?;
         trial::try_projector(args, path)?;
         let gpu = args.gpu_layers != Some(0);
-        let projector = Projector::load(path, Arc::clone(model), threads, gpu)?;
+        let context = args.context.min(model.context_train());
+        let kind = account.vision_kind.as_deref();
+        let params = ProjectorParams {
+            threads,
+            gpu,
+            most_rows: kind.and_then(|kind| media::most_rows(kind, context)),
+        };
+        let projector = Projector::load(path, Arc::clone(model), params)?;
         Ok(media::Reader::new(projector, fingerprint, args.batch))
     };
     let loaded = load();

@@ -4,7 +4,7 @@ mod file;
 
 use crate::{
     generate::{Media, check_fits},
-    llama::{Chunk, Chunks, Encoding, MediumChunk, Projector, Token},
+    llama::{Chunk, Chunks, Encoding, MediumChunk, Place, Projector, Token, stand_ins},
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use file::{LARGEST, MOST_PIXELS};
@@ -20,6 +20,13 @@ use tierbar_core::{Code, Error};
 const MOST_MEDIA: usize = 16;
 /// A conversation sends its images anew each turn: so much of what was made of them is kept.
 const KEPT_BYTES: usize = 64 << 20;
+
+/// Rows of an image, at most, for projectors that make the more of them the larger it is: a photograph of a phone would take
+/// 4,096, and be refused by a context of as many. No more than llama.cpp sets for them.
+pub(crate) fn most_rows(kind: &str, context: u32) -> Option<u32> {
+    let grows = ["qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger"].contains(&kind);
+    grows.then(|| (context / 4).clamp(64, 4096))
+}
 
 /// What can be seen and heard with a projector.
 #[derive(Debug)]
@@ -92,19 +99,24 @@ impl Reader {
         let chunks = self.cut(prompt, sent)?;
         let (mut tokens, mut found) = (Vec::new(), Vec::new());
         let mut counts = HashMap::new();
-        let mut index = 0;
+        let (mut index, mut position) = (0, 0);
         while let Some(chunk) = self.projector.chunk(&chunks, index) {
             index += 1;
             match chunk {
-                Chunk::Text(text) => tokens.extend_from_slice(text),
+                Chunk::Text(text) => {
+                    tokens.extend_from_slice(text);
+                    position += i32::try_from(text.len()).unwrap_or(i32::MAX);
+                }
                 Chunk::Medium(chunk) => {
                     check_size(&chunk, self.batch)?;
                     let nth = counts.entry(chunk.id.clone()).or_insert(0);
                     let key = (chunk.id.clone(), *nth);
                     *nth += 1;
                     let start = tokens.len();
-                    tokens.extend(stand_ins(&self.fingerprint, &key, chunk.rows));
-                    found.push((start, key, chunk));
+                    let (places, after) = self.projector.places(&chunk, position);
+                    tokens.extend(stand_ins_of(&self.fingerprint, &key, &places, after)?);
+                    position = after;
+                    found.push((start, key, places, chunk));
                 }
             }
         }
@@ -113,10 +125,10 @@ impl Reader {
             let message = "the chat template ends with an image or a sound: nothing follows that an answer could begin at";
             return Err(bad(message));
         }
-        let media = found.into_iter().map(|(start, key, chunk)| {
+        let media = found.into_iter().map(|(start, key, places, chunk)| {
             Ok(Media {
                 start,
-                count: chunk.rows,
+                places,
                 rows: self.rows(key, &chunk, gone)?,
                 whole: chunk.whole,
             })
@@ -198,19 +210,31 @@ fn check_size(chunk: &MediumChunk<'_>, most: usize) -> Result<(), Error> {
     Ok(())
 }
 
-/// Numbers that no vocabulary has, the same for the same rows of the same file: what is held of a conversation is found by
-/// its tokens.
-fn stand_ins(projector: &str, (id, nth): &Key, rows: usize) -> impl Iterator<Item = Token> + use<> {
+/// The same for the same rows of the same file: what is held of a conversation is found by its tokens.
+fn stand_ins_of(
+    projector: &str,
+    (id, nth): &Key,
+    places: &[Place],
+    after: i32,
+) -> Result<Vec<Token>, Error> {
     let seed = Sha256::new()
         .chain_update(projector)
         .chain_update(id)
-        .chain_update((*nth as u64).to_le_bytes());
-    (0..rows).map(move |row| {
+        .chain_update((*nth as u64).to_le_bytes())
+        // Of a smaller context it may be smaller.
+        .chain_update((places.len() as u64).to_le_bytes());
+    let identity = |row: usize| {
         let hash = seed
             .clone()
             .chain_update((row as u64).to_le_bytes())
             .finalize();
-        Token::from_le_bytes([hash[0], hash[1], hash[2], hash[3]]) | Token::MIN
+        [hash[0], hash[1], hash[2], hash[3]]
+    };
+    let positions: Vec<_> = places.iter().map(|place| place[0]).collect();
+    stand_ins(&positions, after, identity).ok_or_else(|| {
+        let message = "this model numbers the positions of an image in a way that is not known";
+        Error::new(Code::ModelUnsupported, message)
+            .hint("send text alone, or use another model for images")
     })
 }
 

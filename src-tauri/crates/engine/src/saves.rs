@@ -2,7 +2,7 @@
 
 use crate::{
     generate::SavedState,
-    llama::{Token, common_prefix},
+    llama::{Token, common_prefix, undivided},
 };
 use std::{
     cmp::Reverse,
@@ -75,7 +75,7 @@ impl Saves {
             known.seen = Some(changed);
         }
         let shared = |tokens: &[Token]| {
-            let shared = common_prefix(tokens, prompt);
+            let shared = undivided(prompt, common_prefix(tokens, prompt));
             if shared < tokens.len() && self.whole_only {
                 0
             } else {

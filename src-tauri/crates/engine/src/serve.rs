@@ -3,6 +3,7 @@
 mod answer;
 mod contexts;
 mod embeddings;
+mod prompts;
 mod reader;
 
 use crate::{
@@ -10,7 +11,7 @@ use crate::{
     llama::{AnswerParser, ChatTemplate, Interrupt, Model, Sampler, Token},
     media::Reader as MediaReader,
     pause::Pause,
-    request::{ChatRequest, CompletionRequest, Options, PromptInput},
+    request::{ChatRequest, CompletionRequest, Options},
     saves::Saves,
 };
 use answer::{Answer, Kind};
@@ -172,6 +173,14 @@ async fn tokenize(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Ref
 
 async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request: ChatRequest = read(&body)?;
+    if request.has_media()
+        && let Ok(_reader) = &engine.media
+    {
+        let message = "`messages` have images or sounds, which a prompt's text cannot hold";
+        return Err(Error::new(Code::BadRequest, message)
+            .hint("send text alone, or ask /v1/chat/completions for the answer")
+            .into());
+    }
     let input = request.template_input()?;
     let prompt = off_the_reactor(move || engine.template.apply(&input)).await??;
     Ok(Json(json!({"prompt": prompt.prompt})))
@@ -181,26 +190,11 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let renderer = Arc::clone(&engine);
     let client = Client::default();
     let gone = Arc::clone(&client.gone);
-    let (request, tokens, media, prompt, parser) = off_the_reactor(move || {
+    let (request, (tokens, media), prompt, parser) = off_the_reactor(move || {
         let mut request: ChatRequest = read(&body)?;
-        let sent = match &renderer.media {
-            Ok(reader) => reader.take(&mut request.messages)?,
-            Err(reason) if request.has_media() => return Err(reason.clone()),
-            Err(_) => Vec::new(),
-        };
-        let prompt = renderer.template.apply(&request.template_input()?)?;
-        let (tokens, media) = match &renderer.media {
-            Ok(reader) if !sent.is_empty() => {
-                let context = renderer.context_tokens as usize;
-                reader.read(&prompt.prompt, sent, context, &gone)?
-            }
-            _ => {
-                let tokens = renderer.model.tokenize(&prompt.prompt, true, true)?;
-                (tokens, Arc::default())
-            }
-        };
+        let (prompt, read) = renderer.read_chat(&mut request, true, &gone)?;
         let parser = AnswerParser::of(&prompt)?;
-        Ok::<_, Error>((request, tokens, media, prompt, parser))
+        Ok::<_, Error>((request, read, prompt, parser))
     })
     .await??;
     request.check_offers(&prompt)?;
@@ -237,60 +231,6 @@ async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refu
         stops: Vec::new(),
     };
     start(&engine, wanted, &request.options).await
-}
-
-impl Engine {
-    /// The prompts' tokens, and, to be echoed, their texts.
-    fn read_prompts(
-        &self,
-        prompts: Vec<PromptInput>,
-        echo: bool,
-    ) -> Result<(Vec<Vec<Token>>, Vec<String>), Error> {
-        if prompts.is_empty() || prompts.len() > MOST_PROMPTS {
-            return Err(Error::new(
-                Code::BadRequest,
-                format!(
-                    "`prompt` holds {} texts: send 1 to {MOST_PROMPTS}",
-                    prompts.len()
-                ),
-            ));
-        }
-        let (mut lists, mut echoes) = (Vec::new(), Vec::new());
-        for prompt in prompts {
-            let (tokens, text) = match prompt {
-                PromptInput::Text(text) => (self.model.tokenize(&text, true, true)?, Some(text)),
-                PromptInput::Tokens(tokens) => {
-                    self.check_known("prompt", &tokens)?;
-                    (tokens, None)
-                }
-            };
-            if echo {
-                echoes.push(text.unwrap_or_else(|| self.text_of(&tokens)));
-            }
-            lists.push(tokens);
-        }
-        Ok((lists, echoes))
-    }
-
-    fn check_known(&self, field: &str, tokens: &[Token]) -> Result<(), Error> {
-        let known =
-            |&token: &Token| usize::try_from(token).is_ok_and(|id| id < self.model.vocabulary());
-        match tokens.iter().find(|token| !known(token)) {
-            None => Ok(()),
-            Some(token) => Err(Error::new(
-                Code::BadRequest,
-                format!("`{field}` holds {token}, which is no token of this model"),
-            )),
-        }
-    }
-
-    fn text_of(&self, tokens: &[Token]) -> String {
-        let mut bytes = Vec::new();
-        for &token in tokens {
-            self.model.append_piece(token, true, &mut bytes);
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
-    }
 }
 
 /// What a request asks to be generated.

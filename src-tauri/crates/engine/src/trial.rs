@@ -3,7 +3,7 @@
 
 use crate::{
     Args,
-    llama::{Backend, Model, Projector, Weights},
+    llama::{Backend, Model, Projector, ProjectorParams, Weights},
 };
 use std::{
     io::Read,
@@ -26,7 +26,12 @@ pub(crate) fn run(args: &Args, projector: &Path) -> ExitCode {
             mapped: true,
         };
         let model = Arc::new(Model::load(&args.model, weights, &|_| ())?);
-        Projector::load(projector, model, 1, false).map(drop)
+        let params = ProjectorParams {
+            threads: 1,
+            gpu: false,
+            most_rows: None,
+        };
+        Projector::load(projector, model, params).map(drop)
     };
     match tried() {
         Ok(()) => ExitCode::SUCCESS,

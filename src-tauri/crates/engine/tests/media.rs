@@ -287,6 +287,9 @@ async fn a_saved_conversation_with_an_image_is_gone_on_from_after_a_restart() {
             .post("/v1/context/save", &json!({"name": "seen"}))
             .await;
         assert_eq!(status, 200, "{saved}");
+        let sent = json!({"name": "sent", "messages": about(&stripes(3))["messages"]});
+        let (status, saved) = seeing.worker.post("/v1/context/save", &sent).await;
+        assert_eq!(status, 200, "{saved}");
         answer
     };
     let seeing = seeing(SMOLLM, CAUSAL, &folder).await;
@@ -295,6 +298,21 @@ async fn a_saved_conversation_with_an_image_is_gone_on_from_after_a_restart() {
     assert_eq!(again["choices"], answer["choices"]);
     let other = seeing.answer(&about(&stripes(2))).await;
     assert!(cached(&other) < prompted(&other) / 2, "{other}");
+    let sent = seeing.answer(&about(&stripes(3))).await;
+    assert!(cached(&sent) > prompted(&sent) / 2, "{sent}");
+}
+
+#[tokio::test]
+async fn who_asks_for_a_prompts_text_with_an_image_in_it_is_told_why_there_is_none() {
+    let seeing = seeing(SMOLLM, CAUSAL, &[]).await;
+    let request = about(&stripes(1));
+    let (status, refused) = seeing.worker.post("/apply-template", &request).await;
+    assert_eq!(status, 400, "{refused}");
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.contains("cannot hold"), "{message}");
+    let alone = asked(&[text("Hello")]);
+    let (status, rendered) = seeing.worker.post("/apply-template", &alone).await;
+    assert_eq!(status, 200, "{rendered}");
 }
 
 #[tokio::test]

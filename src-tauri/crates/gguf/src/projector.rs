@@ -23,6 +23,8 @@ pub struct ProjectorAccount {
     /// Width of the embeddings that it makes, which must be the model's; `None` if the header does not tell.
     pub projection_dim: Option<u32>,
     pub vision: bool,
+    /// llama.cpp's name of what it does with images, such as `qwen3vl_merger`.
+    pub vision_kind: Option<String>,
     pub audio: bool,
 }
 
@@ -81,6 +83,11 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
         bytes: header.tensors.iter().map(|tensor| tensor.bytes).sum(),
         projection_dim,
         vision,
+        vision_kind: ["vision.projector_type", "projector_type"]
+            .into_iter()
+            .find_map(|key| keys.own_text(key))
+            .filter(|_| vision)
+            .map(str::to_owned),
         audio,
     })
 }

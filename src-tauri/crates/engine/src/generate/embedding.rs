@@ -181,8 +181,9 @@ impl Embedder<'_> {
         let size = self.context.batch();
         let start = piece * size;
         let end = prompt.len().min(start + size);
-        for (place, &token) in prompt[start..end].iter().enumerate() {
-            self.batch.push(token, start + place, sequence, true);
+        let positions = i32::try_from(start).unwrap_or(i32::MAX)..;
+        for (&token, position) in prompt[start..end].iter().zip(positions) {
+            self.batch.push(token, position, sequence, true);
         }
     }
 }

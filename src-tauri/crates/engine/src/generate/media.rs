@@ -1,8 +1,8 @@
 //! Media within prompts: their rows are evaluated in steps of their own, between those of tokens.
 
 use super::{Batching, Running};
-use crate::llama::Decoded;
-use std::sync::Arc;
+use crate::llama::{Decoded, Place};
+use std::{sync::Arc, time::Instant};
 use tierbar_core::{Code, Error};
 
 /// Rows that stand in a prompt where it has stand-ins for tokens.
@@ -10,16 +10,23 @@ use tierbar_core::{Code, Error};
 pub(crate) struct Media {
     /// Where in the prompt.
     pub(crate) start: usize,
-    pub(crate) count: usize,
     /// One behind the other.
     pub(crate) rows: Arc<[f32]>,
+    /// Of each row.
+    pub(crate) places: Vec<Place>,
     /// They are evaluated at once, and see each other.
     pub(crate) whole: bool,
 }
 
 impl Media {
     pub(super) fn end(&self) -> usize {
-        self.start + self.count
+        self.start + self.places.len()
+    }
+
+    /// Some of its rows have one position in the sequence.
+    fn is_joined(&self) -> bool {
+        let mut pairs = self.places.windows(2);
+        pairs.any(|pair| pair[0][0] == pair[1][0])
     }
 }
 
@@ -48,10 +55,15 @@ impl Batching<'_> {
             return;
         }
         let room = self.slots.batch();
+        // Breaking one evaluation off would lose the rows of all before it: llama.cpp forgets by position.
+        let joined = media.is_joined();
+        if joined {
+            self.interrupt.arm(false);
+        }
         let count = if media.whole {
-            media.count
+            media.places.len()
         } else {
-            let chunk = if self.running.len() > 1 || !self.is_interruptible() {
+            let chunk = if self.running.len() > 1 || joined || !self.is_interruptible() {
                 self.pace.chunk(room)
             } else {
                 room
@@ -59,13 +71,18 @@ impl Batching<'_> {
             chunk.min(media.end() - held)
         };
         let (offset, whole) = (held - media.start, media.whole);
-        let width = media.rows.len() / media.count.max(1);
+        let width = media.rows.len() / media.places.len().max(1);
         let rows = Arc::clone(&media.rows);
         let rows = &rows[offset * width..(offset + count) * width];
-        let tokens = task.tokens[held..held + count].to_vec();
+        let places = &media.places[offset..offset + count];
+        let tokens = &task.tokens[held..held + count];
+        let started = Instant::now();
         self.slots.set_embeddings(false);
-        match self.slots.decode_rows(slot, rows, whole) {
-            Ok(Decoded::Done) => self.slots.extend(slot, &tokens),
+        match self.slots.decode_rows(slot, rows, places, whole) {
+            Ok(Decoded::Done) => {
+                self.pace.observe(count, started.elapsed());
+                self.slots.extend(slot, tokens);
+            }
             Ok(Decoded::Aborted) => self.slots.recover(slot),
             Ok(Decoded::NoRoom) => {
                 self.slots.recover(slot);

@@ -1,7 +1,9 @@
 //! The context's sequences: what each holds, and how much of it a new prompt can use.
 
-use super::{SavedState, Written};
-use crate::llama::{Batch, Context, Decoded, Model, Sequence, Token, common_prefix};
+use super::{SavedState, Written, held::Held};
+use crate::llama::{
+    Batch, Context, Decoded, End, Model, Place, Sequence, Token, common_prefix, undivided,
+};
 use std::{cmp::Reverse, sync::Arc};
 use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error, budget::CHECKPOINT_BYTES};
@@ -29,14 +31,15 @@ impl Wanted<'_> {
             return 0;
         }
         let shared = common_prefix(held, self.tokens);
-        shared.min(self.tokens.len().saturating_sub(self.answers.into()))
+        let shared = shared.min(self.tokens.len().saturating_sub(self.answers.into()));
+        undivided(self.tokens, shared)
     }
 }
 
 /// A sequence and the tokens that it holds.
 #[derive(Debug)]
 struct Slot {
-    held: Vec<Token>,
+    held: Held,
     /// By position, the latest last.
     checkpoints: Vec<Checkpoint>,
     busy: bool,
@@ -64,7 +67,7 @@ pub(super) struct Slots {
 impl Slots {
     pub(super) fn new(model: &Arc<Model>, context: Context) -> Self {
         let empty = || Slot {
-            held: Vec::new(),
+            held: Held::default(),
             checkpoints: Vec::new(),
             busy: false,
             used: 0,
@@ -152,8 +155,10 @@ impl Slots {
             return;
         }
         self.clear(slot);
-        self.context.share(sequence(lender), sequence(slot), shared);
-        self.slots[slot].held = wanted.tokens[..shared].to_vec();
+        let held = Held::from(wanted.tokens[..shared].to_vec());
+        self.context
+            .share(sequence(lender), sequence(slot), held.end());
+        self.slots[slot].held = held;
     }
 
     /// The slot's work is done; what it holds stays for a prompt that begins so.
@@ -182,7 +187,11 @@ impl Slots {
     fn usable(&self, at: usize, wanted: &Wanted<'_>) -> usize {
         let slot = &self.slots[at];
         let shared = wanted.shared(&slot.held);
-        if !self.forgets || self.context.can_truncate(sequence(at), shared) {
+        if !self.forgets {
+            return shared;
+        }
+        let end = End::of(&slot.held[..shared]);
+        if self.context.can_truncate(sequence(at), end) {
             return shared;
         }
         let at_checkpoint = slot.checkpoints.iter().map(|checkpoint| checkpoint.tokens);
@@ -220,7 +229,7 @@ impl Slots {
             self.clear(at);
             return false;
         }
-        self.slots[at].held = saved.tokens.to_vec();
+        self.slots[at].held = Held::from(saved.tokens.to_vec());
         self.rewind(at, shared);
         !self.slots[at].held.is_empty()
     }
@@ -255,16 +264,17 @@ impl Slots {
         let slot = &mut self.slots[at];
         slot.checkpoints
             .retain(|checkpoint| checkpoint.tokens <= keep);
-        if keep > 0 && self.context.truncate(sequence(at), keep) {
+        let end = End::of(&slot.held[..keep]);
+        if keep > 0 && self.context.truncate(sequence(at), end) {
             slot.held.truncate(keep);
             return;
         }
         while let Some(checkpoint) = slot.checkpoints.last() {
-            if self.context.restore_passing_state(
-                sequence(at),
-                &checkpoint.state,
-                checkpoint.tokens,
-            ) {
+            let end = End::of(&slot.held[..checkpoint.tokens]);
+            if self
+                .context
+                .restore_passing_state(sequence(at), &checkpoint.state, end)
+            {
                 slot.held.truncate(checkpoint.tokens);
                 return;
             }
@@ -317,26 +327,27 @@ impl Slots {
         tokens: &[Token],
         output: bool,
     ) -> Option<usize> {
-        let start = self.held(slot);
+        let start = self.slots[slot].held.end().next;
         let mut row = None;
-        for (place, &token) in tokens.iter().enumerate() {
+        for ((place, &token), position) in tokens.iter().enumerate().zip(start..) {
             let last = place + 1 == tokens.len();
-            let added = batch.push(token, start + place, sequence(slot), output && last);
+            let added = batch.push(token, position, sequence(slot), output && last);
             row = (output && last).then_some(added);
         }
         row
     }
 
-    /// Adds guessed tokens from a position on, each with its logits.
+    /// Adds guessed tokens behind these that the batch has of the slot, each with its logits.
     pub(super) fn push_draft(
         &self,
         batch: &mut Batch,
         slot: usize,
-        position: usize,
+        pushed: &[Token],
         draft: &[Token],
     ) {
-        for (place, &token) in draft.iter().enumerate() {
-            batch.push(token, position + place, sequence(slot), true);
+        let start = self.slots[slot].held.end().after(pushed).next;
+        for (&token, position) in draft.iter().zip(start..) {
+            batch.push(token, position, sequence(slot), true);
         }
     }
 
@@ -344,27 +355,28 @@ impl Slots {
         self.context.decode(batch)
     }
 
-    /// Evaluates rows as the slot's next positions.
+    /// Evaluates rows at their places, behind what the slot holds.
     pub(super) fn decode_rows(
         &mut self,
         slot: usize,
         rows: &[f32],
+        places: &[Place],
         whole: bool,
     ) -> Result<Decoded, Error> {
-        let start = self.held(slot);
-        self.context.decode_rows(sequence(slot), start, rows, whole)
+        self.context
+            .decode_rows(sequence(slot), rows, places, whole)
     }
 
     /// The slot holds these tokens too, since the batch with them was evaluated.
     pub(super) fn extend(&mut self, slot: usize, tokens: &[Token]) {
-        self.slots[slot].held.extend_from_slice(tokens);
+        self.slots[slot].held.extend(tokens);
     }
 
     /// Brings a slot back to what it held before an evaluation that was broken off.
     pub(super) fn recover(&mut self, slot: usize) {
-        let tokens = self.slots[slot].held.len();
-        if self.context.held(sequence(slot)) != tokens {
-            self.rewind(slot, tokens);
+        let held = &self.slots[slot].held;
+        if self.context.last(sequence(slot)) != held.end().last {
+            self.rewind(slot, held.len());
         }
     }
 

@@ -38,13 +38,12 @@ impl Batch {
     pub(crate) fn push(
         &mut self,
         token: Token,
-        position: usize,
+        position: i32,
         sequence: Sequence,
         output: bool,
     ) -> usize {
         self.tokens.push(token);
-        self.positions
-            .push(i32::try_from(position).unwrap_or(i32::MAX));
+        self.positions.push(position);
         self.sequences.push(sequence.into());
         self.outputs.push(output.into());
         self.tokens.len() - 1

@@ -4,6 +4,7 @@ use super::{
     Token,
     batch::Batch,
     model::{Model, Pooling},
+    positions::End,
 };
 use llama_cpp_sys_2 as sys;
 use std::{
@@ -20,6 +21,10 @@ use tierbar_core::{Code, Error, config::KvCache, worker::Memory};
 
 /// A sequence's number in its context, from 0.
 pub(crate) type Sequence = u16;
+
+/// The positions of a row: in models of one dimension the first, in those with M-RoPE that in the sequence, the row and the
+/// column of an image, and one more of some models.
+pub(crate) type Place = [i32; 4];
 
 /// llama.h's `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, whose macro the bindings do not have.
 const PARTIAL_ONLY: sys::llama_state_seq_flags = 1;
@@ -70,7 +75,7 @@ impl Interrupt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoded {
     Done,
-    /// It was interrupted. Nothing of the batch is in the cache, or what [`Context::held`] tells.
+    /// It was interrupted. Nothing of the batch is in the cache, or what [`Context::last`] tells.
     Aborted,
     /// The cache has no cells left for the batch, of which nothing was evaluated.
     NoRoom,
@@ -208,19 +213,26 @@ impl Context {
         unsafe { self.evaluate(batch.raw()) }
     }
 
-    /// Evaluates rows in the place of tokens, as the next positions of the sequence, from `start` on. `whole`: they see each
+    /// Evaluates rows in the place of tokens at the end of the sequence, each with its positions. `whole`: they see each
     /// other. Nothing of them can be sampled.
     pub(crate) fn decode_rows(
         &mut self,
         sequence: Sequence,
-        start: usize,
         rows: &[f32],
+        places: &[Place],
         whole: bool,
     ) -> Result<Decoded, Error> {
-        let count = rows.len() / self.model.input_width().max(1);
+        let count = places.len();
         debug_assert!((1..=self.batch()).contains(&count));
-        let start = i32::try_from(start).unwrap_or(i32::MAX);
-        let mut positions: Vec<_> = (start..).take(count).collect();
+        if rows.len() != count * self.model.input_width() {
+            let message = "a medium's rows are not as wide as the model's";
+            return Err(Error::new(Code::Internal, message));
+        }
+        // One dimension behind the other.
+        let dimensions = 0..self.model.position_dimensions();
+        let mut positions: Vec<_> = dimensions
+            .flat_map(|dimension| places.iter().map(move |place| place[dimension]))
+            .collect();
         let mut sequence = sys::llama_seq_id::from(sequence);
         let mut counts = vec![1; count];
         let mut sequences = vec![&raw mut sequence; count];
@@ -268,33 +280,31 @@ impl Context {
         }
     }
 
-    /// Whether the sequence can go back to its first tokens: a recurrent state has no past, and a sliding layer no longer
-    /// has what comes before its window.
-    pub(crate) fn can_truncate(&self, sequence: Sequence, tokens: usize) -> bool {
-        let held = self.held(sequence);
-        if tokens == 0 || tokens >= held {
-            return tokens <= held;
+    /// Whether the sequence can go back to where its first tokens end: a recurrent state has no past, and a sliding layer
+    /// no longer has what comes before its window.
+    pub(crate) fn can_truncate(&self, sequence: Sequence, end: End) -> bool {
+        let last = self.last(sequence);
+        if end == End::START || end.last >= last {
+            return end.last <= last;
         }
         if self.model.is_recurrent() {
             return false;
         }
-        let position = i32::try_from(tokens).unwrap_or(i32::MAX);
         // SAFETY: the context is live.
         let oldest =
             unsafe { sys::llama_memory_seq_pos_min(self.memory_handle(), sequence.into()) };
         match self.model.sliding_window() {
             0 => true,
-            window => oldest <= (position - window).max(0),
+            window => oldest <= (end.next - window).max(0),
         }
     }
 
-    /// Forgets the sequence's tokens from the position on. `false` if that cannot be.
-    pub(crate) fn truncate(&mut self, sequence: Sequence, tokens: usize) -> bool {
-        let position = i32::try_from(tokens).unwrap_or(i32::MAX);
-        self.can_truncate(sequence, tokens)
+    /// Forgets the sequence's tokens behind that end. `false` if that cannot be.
+    pub(crate) fn truncate(&mut self, sequence: Sequence, end: End) -> bool {
+        self.can_truncate(sequence, end)
             // SAFETY: the context is live; a range to the end of the sequence.
             && unsafe {
-                sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), position, -1)
+                sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), end.next, -1)
             }
     }
 
@@ -303,20 +313,18 @@ impl Context {
         unsafe { sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), -1, -1) };
     }
 
-    /// Makes the empty sequence `to` share the first tokens of `from`. For models whose cache has all of its past.
-    pub(crate) fn share(&mut self, from: Sequence, to: Sequence, tokens: usize) {
-        let end = i32::try_from(tokens).unwrap_or(i32::MAX);
+    /// Makes the empty sequence `to` share the tokens of `from` up to there. For models whose cache has all of its past.
+    pub(crate) fn share(&mut self, from: Sequence, to: Sequence, end: End) {
         // SAFETY: the context is live; both sequences are below its number of them.
         unsafe {
-            sys::llama_memory_seq_cp(self.memory_handle(), from.into(), to.into(), 0, end);
+            sys::llama_memory_seq_cp(self.memory_handle(), from.into(), to.into(), 0, end.next);
         }
     }
 
-    /// How many tokens the cache holds of the sequence.
-    pub(crate) fn held(&self, sequence: Sequence) -> usize {
-        // SAFETY: the context is live; -1 stands for an empty sequence.
-        let last = unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), sequence.into()) };
-        usize::try_from(last + 1).unwrap_or(0)
+    /// The last position that the cache holds of the sequence; -1 if it holds nothing of it.
+    pub(crate) fn last(&self, sequence: Sequence) -> i32 {
+        // SAFETY: the context is live.
+        unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), sequence.into()) }
     }
 
     /// What the cache holds of the sequence and will forget as it goes on: sliding windows and recurrent states. Some
@@ -339,15 +347,14 @@ impl Context {
         }
     }
 
-    /// Puts back what [`Self::passing_state`] gave when the sequence held so many tokens, all of which it still has in its
-    /// other layers. `false`, and an empty sequence, if that fails.
+    /// Puts back what [`Self::passing_state`] gave when the sequence ended there; all of that it still has in its other
+    /// layers. `false`, and an empty sequence, if that fails.
     pub(crate) fn restore_passing_state(
         &mut self,
         sequence: Sequence,
         state: &[u8],
-        tokens: usize,
+        end: End,
     ) -> bool {
-        let position = i32::try_from(tokens).unwrap_or(i32::MAX);
         // SAFETY: the context is live; the state is one of its own, of the length that is said.
         let restored = unsafe {
             let read = sys::llama_state_seq_set_data_ext(
@@ -358,9 +365,9 @@ impl Context {
                 PARTIAL_ONLY,
             );
             read == state.len()
-                && sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), position, -1)
+                && sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), end.next, -1)
         };
-        let whole = restored && self.held(sequence) == tokens;
+        let whole = restored && self.last(sequence) == end.last;
         if !whole {
             self.clear(sequence);
         }
@@ -425,7 +432,7 @@ impl Context {
                 )
             }
         });
-        read > 0 && found == tokens && self.held(sequence) == tokens.len()
+        read > 0 && found == tokens && self.last(sequence) == End::of(tokens).last
     }
 
     /// The logits of an output, one per token of the vocabulary; `row` is its place in the last batch.

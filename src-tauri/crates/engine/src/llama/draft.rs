@@ -1,6 +1,6 @@
 //! A small model that guesses what a larger one of the same vocabulary will say.
 
-use super::{Batch, Context, Decoded, Model, Token, common_prefix};
+use super::{Batch, Context, Decoded, End, Model, Token, common_prefix};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
@@ -82,7 +82,7 @@ impl DraftModel {
     fn go_back(&mut self, tokens: &[Token]) {
         let keep = common_prefix(&self.held, tokens).min(tokens.len().saturating_sub(1));
         if keep < self.held.len() {
-            if !self.context.truncate(0, keep) {
+            if !self.context.truncate(0, End::of(&tokens[..keep])) {
                 self.context.clear(0);
                 self.held.clear();
             }
@@ -94,9 +94,10 @@ impl DraftModel {
     fn read(&mut self, tokens: &[Token]) -> Option<Token> {
         self.batch.clear();
         let mut row = 0;
-        for (place, &token) in tokens.iter().enumerate() {
+        for ((place, &token), position) in tokens.iter().enumerate().zip(End::of(&self.held).next..)
+        {
             let last = place + 1 == tokens.len();
-            row = self.batch.push(token, self.held.len() + place, 0, last);
+            row = self.batch.push(token, position, 0, last);
         }
         let decoded = self.context.decode(&mut self.batch);
         if !matches!(decoded, Ok(Decoded::Done)) {

@@ -178,6 +178,15 @@ impl Model {
         usize::try_from(unsafe { sys::llama_model_n_embd_inp(self.raw.as_ptr()) }).unwrap_or(0)
     }
 
+    /// How many positions a row has: with M-RoPE that in the sequence, and those in an image.
+    pub(crate) fn position_dimensions(&self) -> usize {
+        // SAFETY: `raw` is a live model.
+        match unsafe { sys::llama_model_rope_type(self.raw.as_ptr()) } {
+            sys::LLAMA_ROPE_TYPE_MROPE | sys::LLAMA_ROPE_TYPE_IMROPE => 4,
+            _ => 1,
+        }
+    }
+
     /// A value of the file's header, as text.
     fn header(&self, key: &str) -> Option<String> {
         let key = CString::new(key).ok()?;

@@ -1,6 +1,6 @@
 //! A media projector: images and sound to rows that stand where a model's tokens would.
 
-use super::{Token, backend::take_error, encoding::Encoding, model::Model};
+use super::{Token, backend::take_error, context::Place, encoding::Encoding, model::Model};
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::{CStr, CString, c_char, c_void},
@@ -27,6 +27,15 @@ pub(crate) struct Projector {
 unsafe impl Send for Projector {}
 // SAFETY: as above.
 unsafe impl Sync for Projector {}
+
+/// How a projector is loaded.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ProjectorParams {
+    pub(crate) threads: u16,
+    pub(crate) gpu: bool,
+    /// Rows of an image, at most: larger ones are made smaller. `None` for what the projector says.
+    pub(crate) most_rows: Option<u32>,
+}
 
 /// A picture or a sound, decoded.
 #[derive(Debug)]
@@ -58,13 +67,11 @@ pub(crate) struct MediumChunk<'a> {
 
 impl Projector {
     /// # Errors
-    /// [`Code::ModelInvalid`] for a file that does not fit the model, [`Code::ModelUnsupported`] for a model that numbers the
-    /// positions of an image in several dimensions.
+    /// [`Code::ModelInvalid`] for a file that does not fit the model.
     pub(crate) fn load(
         path: &Path,
         model: Arc<Model>,
-        threads: u16,
-        gpu: bool,
+        given: ProjectorParams,
     ) -> Result<Self, Error> {
         let invalid = |reason: &str| {
             Error::new(
@@ -85,32 +92,28 @@ impl Projector {
             sys::mtmd_helper_log_set(Some(logged), ptr::null_mut());
             sys::mtmd_context_params_default()
         };
-        params.use_gpu = gpu;
-        params.n_threads = i32::from(threads);
+        params.use_gpu = given.gpu;
+        params.n_threads = i32::from(given.threads);
+        if let Some(rows) = given.most_rows {
+            params.image_max_tokens = i32::try_from(rows).unwrap_or(i32::MAX);
+        }
         params.media_marker = marker.as_ptr();
         params.print_timings = false;
         params.warmup = false;
-        let encoding = Arc::new(Encoding::new(gpu));
+        let encoding = Arc::new(Encoding::new(given.gpu));
         params.cb_eval = Some(super::encoding::between_nodes);
         params.cb_eval_user_data = Arc::as_ptr(&encoding).cast_mut().cast();
         // SAFETY: path and marker are NUL-terminated and outlive the call, the model is live and held below, as is what the
         // callback is given.
         let raw = unsafe { sys::mtmd_init_from_file(name.as_ptr(), model.raw.as_ptr(), params) };
         let raw = NonNull::new(raw).ok_or_else(|| invalid(&take_error()))?;
-        let projector = Self {
+        Ok(Self {
             raw,
             marker,
             one: Mutex::default(),
             encoding,
             model,
-        };
-        // SAFETY: the projector is live.
-        if unsafe { sys::mtmd_decode_use_mrope(raw.as_ptr()) } {
-            let message = "this model numbers the positions of an image in rows and columns, which is not supported yet";
-            return Err(Error::new(Code::ModelUnsupported, message)
-                .hint("send text alone, or use another model for images"));
-        }
-        Ok(projector)
+        })
     }
 
     pub(crate) fn marker(&self) -> &str {
@@ -213,6 +216,24 @@ impl Projector {
 
     pub(crate) fn encoding(&self) -> &Encoding {
         &self.encoding
+    }
+
+    /// Where a chunk's rows are if it begins at that position, and the position of what follows.
+    pub(crate) fn places(&self, chunk: &MediumChunk<'_>, start: i32) -> (Vec<Place>, i32) {
+        // SAFETY: the projector and the chunk are live; only an image's chunk has an image, and as many rows as it.
+        unsafe {
+            let image = sys::mtmd_input_chunk_get_tokens_image(chunk.raw);
+            let after = start + sys::mtmd_input_chunk_get_n_pos(chunk.raw);
+            let place = |row: usize| {
+                if image.is_null() || !sys::mtmd_decode_use_mrope(self.raw.as_ptr()) {
+                    return [start.saturating_add(i32::try_from(row).unwrap_or(i32::MAX)); 4];
+                }
+                let place = sys::mtmd_image_tokens_get_decoder_pos(image, start, row);
+                [place.t, place.y, place.x, place.z]
+                    .map(|position| i32::try_from(position).unwrap_or(i32::MAX))
+            };
+            ((0..chunk.rows).map(place).collect(), after)
+        }
     }
 
     /// The rows of a chunk, one behind the other. Takes seconds for an image on a CPU.

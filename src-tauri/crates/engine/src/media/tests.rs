@@ -91,19 +91,37 @@ fn an_image_without_end_or_of_no_known_kind_is_refused_before_it_is_unpacked() {
 
 #[test]
 fn stand_ins_are_of_no_vocabulary_and_tell_files_and_rows_apart() {
-    let of = |id: &str, nth| stand_ins("p", &(id.to_owned(), nth), 300).collect::<Vec<_>>();
+    let places: Vec<Place> = (0..300).map(|row| [row; 4]).collect();
+    let made = |projector, id: &str, nth| {
+        stand_ins_of(projector, &(id.to_owned(), nth), &places, 300).unwrap()
+    };
+    let of = |id, nth| made("p", id, nth);
     let one = of("a", 0);
     assert!(one.iter().all(|&token| token < 0));
     assert_eq!(of("a", 0), one);
     let differ = |other: &[Token]| one.iter().zip(other).filter(|(a, b)| a == b).count() < 3;
     assert!(differ(&of("b", 0)));
     assert!(differ(&of("a", 1)));
-    let projected = stand_ins("q", &("a".to_owned(), 0), 300);
-    assert!(differ(&projected.collect::<Vec<_>>()));
+    assert!(differ(&made("q", "a", 0)));
     let mut distinct = one.clone();
     distinct.sort_unstable();
     distinct.dedup();
     assert!(distinct.len() > 297);
+    let smaller = stand_ins_of("p", &("a".to_owned(), 0), &places[..200], 200).unwrap();
+    assert!(differ(&smaller));
+    let falling = [[1; 4], [0; 4]];
+    let refused = stand_ins_of("p", &("a".to_owned(), 0), &falling, 2).unwrap_err();
+    assert_eq!(refused.code, Code::ModelUnsupported);
+}
+
+#[test]
+fn an_image_takes_a_quarter_of_the_context_at_most() {
+    for kind in ["qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger"] {
+        assert_eq!(most_rows(kind, 4096), Some(1024));
+        assert_eq!(most_rows(kind, 100_000), Some(4096));
+        assert_eq!(most_rows(kind, 10), Some(64));
+    }
+    assert_eq!(most_rows("gemma3", 4096), None);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! `/v1/context`: conversations are saved to files and loaded from them.
 
-use super::{Engine, Refusal, Running, Shared, off_the_reactor, read};
+use super::{Client, Engine, Refusal, Running, Shared, off_the_reactor, prompts::ReadPrompt, read};
 use crate::{
-    generate::{Event, Goal, Job, SavedState, Summary, Timings, Written, check_fits},
+    generate::{Event, Goal, Job, Media, SavedState, Summary, Timings, Written, check_fits},
     llama::Token,
     request::{ChatRequest, CompletionRequest},
     saves::Saves,
@@ -15,7 +15,7 @@ use axum::{
 };
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 use tierbar_contexts::Saved;
 use tierbar_core::{Code, Error};
 
@@ -59,17 +59,20 @@ async fn save(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
     let request: SaveRequest = read(&body)?;
     let saves = engine.saves()?;
     let (reader, name) = (Arc::clone(&engine), request.name.clone());
-    let (tokens, draft) = off_the_reactor(move || {
-        let tokens = reader.tokens_of(&request, &body)?;
+    let client = Client::default();
+    let gone = Arc::clone(&client.gone);
+    let (read, draft) = off_the_reactor(move || {
+        let read = reader.conversation(&request, &body, &gone)?;
         // Its name is refused before its tokens are read.
-        Ok::<_, Error>((tokens, reader.saves()?.draft(&request.name)?))
+        Ok::<_, Error>((read, reader.saves()?.draft(&request.name)?))
     })
     .await??;
-    let goal = match tokens {
+    let goal = match read {
         Some(_) => Goal::Save(draft),
         None => Goal::SaveLatest(draft),
     };
-    let (written, timings) = run(&engine, tokens.unwrap_or_default(), None, goal).await?;
+    let (tokens, media) = read.unwrap_or_default();
+    let (written, timings) = run(&engine, tokens, media, None, goal).await?;
     let written =
         written.ok_or_else(|| Error::new(Code::Internal, format!("\"{name}\" was not written")))?;
     let saved =
@@ -84,7 +87,7 @@ async fn load(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
     let (saved, state) = off_the_reactor(move || saves.named(&name)).await??;
     let tokens = state.tokens.to_vec();
     check_fits(tokens.len(), engine.context_tokens as usize)?;
-    let (_, timings) = run(&engine, tokens, Some(state), Goal::Load).await?;
+    let (_, timings) = run(&engine, tokens, Arc::default(), Some(state), Goal::Load).await?;
     Ok(Json(told(&saved, timings)))
 }
 
@@ -107,14 +110,18 @@ impl Engine {
     /// The conversation to save, without what only an answer's beginning would add; `None` for the one that is held.
     ///
     /// Its last token is left out: whoever sends the same again needs that one's logits, and not every model can go back.
-    fn tokens_of(&self, request: &SaveRequest, body: &[u8]) -> Result<Option<Vec<Token>>, Error> {
-        let mut tokens = if request.messages.is_some() {
-            let chat: ChatRequest = read(body)?;
-            let mut input = chat.template_input()?;
-            input["add_generation_prompt"] = json!(false);
-            let prompt = self.template.apply(&input)?;
+    /// Not one behind an image: what is saved ends with a token.
+    fn conversation(
+        &self,
+        request: &SaveRequest,
+        body: &[u8],
+        gone: &Arc<AtomicBool>,
+    ) -> Result<Option<ReadPrompt>, Error> {
+        let (mut tokens, media) = if request.messages.is_some() {
+            let mut chat: ChatRequest = read(body)?;
+            let (prompt, read) = self.read_chat(&mut chat, false, gone)?;
             chat.check_offers(&prompt)?;
-            self.model.tokenize(&prompt.prompt, true, true)?
+            read
         } else if request.prompt.is_some() {
             let mut completion: CompletionRequest = read(body)?;
             let (mut prompts, _) = self.read_prompts(completion.prompts(), false)?;
@@ -122,17 +129,19 @@ impl Engine {
                 let message = format!("`prompt` holds {} texts: save one", prompts.len());
                 return Err(Error::new(Code::BadRequest, message));
             }
-            prompts.pop().unwrap_or_default()
+            (prompts.pop().unwrap_or_default(), Arc::default())
         } else {
             return Ok(None);
         };
         check_fits(tokens.len(), self.context_tokens as usize)?;
-        tokens.pop();
+        if tokens.iter().nth_back(1).is_none_or(|&before| before >= 0) {
+            tokens.pop();
+        }
         if tokens.is_empty() {
             let message = "the context has one token: there is nothing to save";
             return Err(Error::new(Code::BadRequest, message));
         }
-        Ok(Some(tokens))
+        Ok(Some((tokens, media)))
     }
 }
 
@@ -140,11 +149,13 @@ impl Engine {
 async fn run(
     engine: &Arc<Engine>,
     prompt: Vec<Token>,
+    media: Arc<[Media]>,
     saved: Option<SavedState>,
     goal: Goal,
 ) -> Result<(Option<Written>, Option<Timings>), Error> {
     let (asker, mut running) = Running::begin(engine, 1);
     engine.queue(Job {
+        media,
         cache_prompt: true,
         saved,
         ..asker.job(0, prompt, goal)

@@ -6,6 +6,8 @@
     reason = "each test file uses its part, and a test may panic"
 )]
 
+pub(crate) mod weights;
+
 use futures_util::StreamExt;
 use serde_json::Value;
 use std::{path::PathBuf, process::Stdio, time::Duration};

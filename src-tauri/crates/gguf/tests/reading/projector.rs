@@ -9,6 +9,7 @@ fn clip(encoders: &[(&str, u32)]) -> Gguf {
         .text("general.architecture", "clip")
         .text("general.type", "mmproj")
         .text("general.name", "Gemma 4")
+        .text("clip.projector_type", "gemma4v")
         .tensor("v.patch_embd.weight", &[32, 2], Q8_0, 68)
         .tensor("mm.input_projection.weight", &[4], F32, 16);
     encoders.iter().fold(file, |file, (encoder, width)| {
@@ -39,6 +40,7 @@ fn a_projector_fits_the_models_of_its_width() {
         bytes: 68 + 16,
         projection_dim: Some(64),
         vision: true,
+        vision_kind: Some("gemma4v".to_owned()),
         audio: false,
     };
     assert_eq!(account, expected);
@@ -52,8 +54,12 @@ fn a_projector_fits_the_models_of_its_width() {
 fn a_projector_may_hear_too() {
     let both = read(&clip(&[("vision", 64), ("audio", 64)]));
     assert!(both.vision && both.audio);
+    let own =
+        clip(&[("vision", 64), ("audio", 64)]).text("clip.vision.projector_type", "qwen2vl_merger");
+    assert_eq!(read(&own).vision_kind.as_deref(), Some("qwen2vl_merger"));
     let sound = read(&clip(&[("audio", 2560)]));
     assert!(!sound.vision && sound.audio);
+    assert_eq!(sound.vision_kind, None);
     assert_eq!(sound.projection_dim, Some(2560));
     refused(
         &clip(&[("vision", 64), ("audio", 65)]),

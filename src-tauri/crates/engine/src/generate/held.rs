@@ -1,0 +1,54 @@
+//! The tokens that a sequence holds, and where they end.
+
+use crate::llama::{End, Token};
+use std::ops::Deref;
+
+#[derive(Debug)]
+pub(super) struct Held {
+    tokens: Vec<Token>,
+    /// Theirs, kept since each step asks for it.
+    end: End,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self::from(Vec::new())
+    }
+}
+
+impl From<Vec<Token>> for Held {
+    fn from(tokens: Vec<Token>) -> Self {
+        let end = End::of(&tokens);
+        Self { tokens, end }
+    }
+}
+
+impl Deref for Held {
+    type Target = [Token];
+
+    fn deref(&self) -> &[Token] {
+        &self.tokens
+    }
+}
+
+impl Held {
+    pub(super) fn end(&self) -> End {
+        self.end
+    }
+
+    pub(super) fn extend(&mut self, tokens: &[Token]) {
+        self.tokens.extend_from_slice(tokens);
+        self.end = self.end.after(tokens);
+    }
+
+    pub(super) fn truncate(&mut self, keep: usize) {
+        if keep < self.tokens.len() {
+            self.tokens.truncate(keep);
+            self.end = End::of(&self.tokens);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.truncate(0);
+    }
+}

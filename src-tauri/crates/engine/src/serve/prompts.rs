@@ -1,0 +1,100 @@
+//! What requests send to be read, as tokens.
+
+use super::{Engine, MOST_PROMPTS};
+use crate::{
+    generate::Media,
+    llama::{Prompt, Token},
+    request::{ChatRequest, PromptInput},
+};
+use serde_json::json;
+use std::sync::{Arc, atomic::AtomicBool};
+use tierbar_core::{Code, Error};
+
+/// A prompt's tokens, and what those of them stand for that stand for something.
+pub(super) type ReadPrompt = (Vec<Token>, Arc<[Media]>);
+
+impl Engine {
+    /// The conversation by the model's template, with what stands in it for images and sounds, which are taken out of the
+    /// request. `begins`: with what an answer begins with. Takes seconds for an image on a CPU, and ends early when `gone` is
+    /// set.
+    pub(super) fn read_chat(
+        &self,
+        request: &mut ChatRequest,
+        begins: bool,
+        gone: &Arc<AtomicBool>,
+    ) -> Result<(Prompt, ReadPrompt), Error> {
+        let sent = match &self.media {
+            Ok(reader) => reader.take(&mut request.messages)?,
+            Err(reason) if request.has_media() => return Err(reason.clone()),
+            Err(_) => Vec::new(),
+        };
+        let mut input = request.template_input()?;
+        if !begins {
+            input["add_generation_prompt"] = json!(false);
+        }
+        let prompt = self.template.apply(&input)?;
+        let read = match &self.media {
+            Ok(reader) if !sent.is_empty() => {
+                let context = self.context_tokens as usize;
+                reader.read(&prompt.prompt, sent, context, gone)?
+            }
+            _ => {
+                let tokens = self.model.tokenize(&prompt.prompt, true, true)?;
+                (tokens, Arc::default())
+            }
+        };
+        Ok((prompt, read))
+    }
+
+    /// The prompts' tokens, and, to be echoed, their texts.
+    pub(super) fn read_prompts(
+        &self,
+        prompts: Vec<PromptInput>,
+        echo: bool,
+    ) -> Result<(Vec<Vec<Token>>, Vec<String>), Error> {
+        if prompts.is_empty() || prompts.len() > MOST_PROMPTS {
+            return Err(Error::new(
+                Code::BadRequest,
+                format!(
+                    "`prompt` holds {} texts: send 1 to {MOST_PROMPTS}",
+                    prompts.len()
+                ),
+            ));
+        }
+        let (mut lists, mut echoes) = (Vec::new(), Vec::new());
+        for prompt in prompts {
+            let (tokens, text) = match prompt {
+                PromptInput::Text(text) => (self.model.tokenize(&text, true, true)?, Some(text)),
+                PromptInput::Tokens(tokens) => {
+                    self.check_known("prompt", &tokens)?;
+                    (tokens, None)
+                }
+            };
+            if echo {
+                echoes.push(text.unwrap_or_else(|| self.text_of(&tokens)));
+            }
+            lists.push(tokens);
+        }
+        Ok((lists, echoes))
+    }
+
+    pub(super) fn check_known(&self, field: &str, tokens: &[Token]) -> Result<(), Error> {
+        let known =
+            |&token: &Token| usize::try_from(token).is_ok_and(|id| id < self.model.vocabulary());
+        match tokens.iter().find(|token| !known(token)) {
+            None => Ok(()),
+            Some(token) => Err(Error::new(
+                Code::BadRequest,
+                format!("`{field}` holds {token}, which is no token of this model"),
+            )),
+        }
+    }
+
+    fn text_of(&self, tokens: &[Token]) -> String {
+        let mut bytes = Vec::new();
+        for &token in tokens {
+            self.model.append_piece(token, true, &mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
