@@ -112,6 +112,10 @@ pub struct PolicyConfig {
     pub home: String,
 }
 
+impl PolicyConfig {
+    pub const MOST_PATIENCE: Span = Span::seconds(600);
+}
+
 impl Default for PolicyConfig {
     fn default() -> Self {
         Self {

@@ -18,7 +18,7 @@ mod look;
 mod pins;
 mod seats;
 
-pub use look::{next_look, returning};
+pub use look::{next_look, returning, withdrawn};
 pub use pins::{Pins, pins};
 
 use crate::{TierId, budget::Budget};
@@ -36,6 +36,8 @@ pub struct State {
     /// So long younger requests may pass an older one.
     pub patience: Duration,
     pub alarm: Alarm,
+    /// When it was raised.
+    pub alarm_since: Duration,
     /// The machine is left to its user: nothing is loaded that no request waits for.
     pub defers: bool,
     /// The tier that comes back when another has idled out.
@@ -76,9 +78,9 @@ pub struct TierView {
     /// So long it stays loaded without one; `None`: for good.
     pub keep: Option<Duration>,
     pub pinned: bool,
-    /// It was ended because nobody used it, and has not been loaded since.
+    /// It was ended because nobody used it, and since then no tier has been loaded, and none ended for another cause.
     pub idled_out: bool,
-    /// It is loaded for requests alone: its last load failed, or somebody has stopped it.
+    /// It is loaded for requests alone: its last load failed or it crashed soon after, or somebody has stopped it.
     pub rests: bool,
     pub stop: Option<StopWish>,
 }
@@ -174,8 +176,12 @@ pub fn plan(state: &State) -> Vec<Step> {
 }
 
 impl State {
-    fn waited(&self, waiting: &Waiting) -> Duration {
-        self.now.saturating_sub(waiting.since)
+    /// When its patience ends.
+    fn patience_ends(&self, waiting: &Waiting) -> Duration {
+        match self.alarm {
+            Alarm::None => waiting.since + self.patience,
+            _ => waiting.since.max(self.alarm_since) + ALARM_PATIENCE,
+        }
     }
 }
 

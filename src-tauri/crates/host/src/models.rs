@@ -99,8 +99,12 @@ impl Models {
 
     /// With the configured limit; its bandwidths are no concern of a load.
     fn machine(&self) -> Machine {
+        self.machine_of(&self.current.read().config)
+    }
+
+    fn machine_of(&self, config: &Config) -> Machine {
         Machine {
-            max_loaded: self.current.read().config.policy.max_loaded,
+            max_loaded: config.policy.max_loaded,
             ..self.machine
         }
     }
@@ -108,7 +112,8 @@ impl Models {
     /// The tiers in reading order. Blocking: it looks for their files.
     pub(crate) fn tiers(&self) -> Vec<TierSpec> {
         let current = self.current.read().clone();
-        let pins = pins::of(&current, &self.machine());
+        let machine = self.machine_of(&current.config);
+        let pins = pins::of(&current.config, &current.library, &machine);
         let spec = |id: &TierId| {
             let TierConfig {
                 model,

@@ -101,9 +101,7 @@ impl Handle {
     pub fn expect(&self, tier: &TierId) {
         self.send(Event::Want {
             tier: tier.clone(),
-            want: Want::Ahead {
-                until: Some(Instant::now() + EXPECTED_FOR),
-            },
+            want: Want::Expected(Instant::now() + EXPECTED_FOR),
         });
     }
 

@@ -74,8 +74,10 @@ pub(crate) enum Want {
     Lease(Reply<WorkerLease>),
     /// That it is loaded, and no more.
     Loaded(Reply<()>),
-    /// That it is loaded when somebody comes, who is expected `until` then.
-    Ahead { until: Option<Instant> },
+    /// That it is loaded when somebody comes, who is expected until then.
+    Expected(Instant),
+    /// That it is loaded again: [`policy::returning`].
+    Returning,
 }
 
 impl Want {
@@ -84,7 +86,7 @@ impl Want {
         match self {
             Self::Lease(reply) => drop(reply.send(Err(error))),
             Self::Loaded(reply) => drop(reply.send(Err(error))),
-            Self::Ahead { .. } => {}
+            Self::Expected(_) | Self::Returning => {}
         }
     }
 
@@ -92,12 +94,13 @@ impl Want {
         match self {
             Self::Lease(reply) => reply.is_closed(),
             Self::Loaded(reply) => reply.is_closed(),
-            Self::Ahead { until } => until.is_some_and(|until| until <= Instant::now()),
+            Self::Expected(until) => *until <= Instant::now(),
+            Self::Returning => false,
         }
     }
 
     fn is_ahead(&self) -> bool {
-        matches!(self, Self::Ahead { .. })
+        matches!(self, Self::Expected(_) | Self::Returning)
     }
 }
 
@@ -116,6 +119,8 @@ pub struct Supervisor {
     /// Moments are counted from here.
     started: Instant,
     alarm: Alarm,
+    /// When it was raised.
+    alarm_since: Duration,
     defers: bool,
     sockets: Sockets,
     tiers: Vec<Tier>,
@@ -142,6 +147,7 @@ impl Supervisor {
             options,
             started: Instant::now(),
             alarm: Alarm::None,
+            alarm_since: Duration::ZERO,
             defers: false,
             queue: Vec::new(),
             counter: 0,
@@ -163,12 +169,11 @@ impl Supervisor {
 
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>) {
         loop {
-            self.advance();
+            let look = self.advance().map(|at| self.started + at);
             self.publish();
             if self.closing && self.tiers.iter().all(|tier| tier.worker.is_none()) {
                 break;
             }
-            let look = policy::next_look(&self.state()).map(|at| self.started + at);
             tokio::select! {
                 event = inbox.recv() => match event {
                     Some(event) => self.handle(event),
@@ -210,7 +215,12 @@ impl Supervisor {
                 }
             }
             Event::Rules(rules) => self.options.rules = rules,
-            Event::Alarm(alarm) => self.alarm = alarm,
+            Event::Alarm(alarm) => {
+                if self.alarm == Alarm::None {
+                    self.alarm_since = self.started.elapsed();
+                }
+                self.alarm = alarm;
+            }
             Event::Defers(defers) => self.defers = defers,
             Event::Footprints(footprints) => {
                 for (id, bytes) in footprints {
@@ -233,6 +243,15 @@ impl Supervisor {
     }
 
     fn enqueue(&mut self, tier: TierId, want: Want) {
+        if let Want::Expected(until) = want {
+            let expected = |waiter: &&mut Waiter| {
+                waiter.tier == tier && matches!(waiter.want, Want::Expected(_))
+            };
+            if let Some(waiter) = self.queue.iter_mut().find(expected) {
+                waiter.want = Want::Expected(until);
+                return;
+            }
+        }
         if !want.is_ahead()
             && let Some(tier) = self.tier(&tier)
         {
@@ -252,7 +271,8 @@ impl Supervisor {
         if self.closing {
             return Err(shutting_down());
         }
-        let waiting = self.queue.len();
+        let real = self.queue.iter().filter(|waiter| !waiter.want.is_ahead());
+        let waiting = real.count();
         let unknown = self.unknown(id);
         match self.tier(id) {
             Some(tier) if !tier.removed => tier.rested(Instant::now())?,
@@ -351,6 +371,7 @@ impl Supervisor {
             Report::Ready(ready) => {
                 running.phase = Phase::Ready;
                 running.idle_since = Some(now);
+                running.ready_since = Some(Instant::now());
                 running.context_tokens = ready.context_tokens;
                 tracing::info!(tier = %id, pid = running.pid, context = ready.context_tokens, "ready");
                 tier.forgive();
@@ -396,6 +417,7 @@ impl Supervisor {
             if tier.spec != spec {
                 tier.spec = spec;
                 tier.preparation = Preparation::None;
+                tier.rests = false;
                 tier.forgive();
             }
             self.tiers.push(tier);

@@ -1,24 +1,21 @@
 //! What the policy's owner does by itself: when it looks again, and which tier it asks for.
 
-use super::{ALARM_PATIENCE, Alarm, Phase, State, TierView};
+use super::{Alarm, Phase, State, TierView, Waiting};
 use crate::TierId;
 use std::time::Duration;
 
 /// The next moment at which [`super::plan`] may find something due without an event before; `None` if there is none.
 #[must_use]
 pub fn next_look(state: &State) -> Option<Duration> {
-    let patience = match state.alarm {
-        Alarm::None => state.patience,
-        _ => ALARM_PATIENCE,
-    };
-    let waiting = state.queue.iter().map(|waiting| waiting.since + patience);
+    let waiting = state.queue.iter();
+    let waiting = waiting.map(|waiting| state.patience_ends(waiting));
     let idle = state.tiers.iter().filter(|tier| !tier.pinned);
     let idle = idle.filter_map(|tier| Some(tier.idle_since? + tier.keep?));
     waiting.chain(idle).filter(|at| *at > state.now).min()
 }
 
 /// A tier that ought to be loaded although nobody asks for it: a pinned one, or the home tier after another has idled out.
-/// Its owner queues for it, [`super::Waiting::ahead`].
+/// Its owner queues for it, [`super::Waiting::ahead`], and leaves the queue when this is so no more.
 #[must_use]
 pub fn returning(state: &State) -> Option<TierId> {
     let queued = |tier: &TierView| state.queue.iter().any(|waiting| waiting.tier == tier.id);
@@ -38,4 +35,22 @@ pub fn returning(state: &State) -> Option<TierId> {
     let pinned = tiers.clone().find(|tier| tier.pinned);
     let back = pinned.or_else(|| tiers.find(is_home).filter(|_| away()));
     back.map(|tier| tier.id.clone())
+}
+
+/// Which of its `own` requests, those that it queued for [`returning`] tiers, leave the queue: what they were queued for is so
+/// no more.
+#[must_use]
+pub fn withdrawn(state: &State, own: &[u64]) -> Vec<u64> {
+    let is_own = |waiting: &Waiting| own.contains(&waiting.request);
+    let mut rest = state.clone();
+    rest.queue.retain(|waiting| !is_own(waiting));
+    let mut gone = Vec::new();
+    for waiting in state.queue.iter().filter(|waiting| is_own(waiting)) {
+        if returning(&rest).as_ref() == Some(&waiting.tier) {
+            rest.queue.push(waiting.clone());
+        } else {
+            gone.push(waiting.request);
+        }
+    }
+    gone
 }

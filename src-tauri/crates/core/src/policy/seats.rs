@@ -1,9 +1,6 @@
 //! The tiers with what one call of the policy has already decided about them.
 
-use super::{
-    ALARM_PATIENCE, Alarm, Phase, Refusal, State, Step, StopWish, TierView, Waiting, Why,
-    fits_alone,
-};
+use super::{Alarm, Phase, Refusal, State, Step, StopWish, TierView, Waiting, Why, fits_alone};
 use crate::TierId;
 
 struct Seat<'a> {
@@ -12,8 +9,10 @@ struct Seat<'a> {
     leases: u32,
     /// An older waiter waits for it to become ready.
     wanted: bool,
-    /// Any waiter waits for it.
+    /// Any waiter needs it.
     queued: bool,
+    /// Any waiter needs it, or will.
+    expected: bool,
     /// It has to end for an older waiter, as soon as its leases have.
     claimed: bool,
 }
@@ -56,16 +55,17 @@ pub(super) struct Seats<'a> {
 
 impl<'a> Seats<'a> {
     pub(super) fn new(state: &'a State) -> Self {
-        let waits_for = |id: &TierId| {
-            let mut real = state.queue.iter().filter(|waiting| !waiting.ahead);
-            real.any(|waiting| waiting.tier == *id)
+        let waits_for = |id: &TierId, ahead: bool| {
+            let mut those = state.queue.iter().filter(|waiting| waiting.tier == *id);
+            those.any(|waiting| ahead || !waiting.ahead)
         };
         let seat = |view: &'a TierView| Seat {
             view,
             phase: view.phase,
             leases: view.leases,
             wanted: false,
-            queued: waits_for(&view.id),
+            queued: waits_for(&view.id, false),
+            expected: waits_for(&view.id, true),
             claimed: false,
         };
         Self {
@@ -101,10 +101,10 @@ impl<'a> Seats<'a> {
 
     pub(super) fn end_idle(&mut self) {
         for index in 0..self.seats.len() {
-            let Seat { view, queued, .. } = self.seats[index];
+            let Seat { view, expected, .. } = self.seats[index];
             let idle = view.idle_since.map(|at| self.state.now.saturating_sub(at));
             if let (Some(idle), Some(keep)) = (idle, view.keep)
-                && (idle >= keep && !queued && !view.pinned)
+                && (idle >= keep && !expected && !view.pinned)
                 && (self.seats[index].phase == Phase::Ready && self.seats[index].leases == 0)
             {
                 self.stop(index, false, Why::Idle(idle));
@@ -133,7 +133,7 @@ impl<'a> Seats<'a> {
                 }
                 Some(bytes) if !self.memory_claimed => {
                     self.memory_claimed = true;
-                    let patient = self.state.waited(waiting) < self.state.patience;
+                    let patient = self.state.now < self.state.patience_ends(waiting);
                     let claim = if patient { Claim::Idle } else { Claim::All };
                     self.load(index, bytes, claim);
                 }
@@ -171,7 +171,7 @@ impl<'a> Seats<'a> {
     /// Refuses those whose patience with an alarm has ended.
     pub(super) fn refuse_the_late(&mut self) {
         for waiting in &self.state.queue {
-            if self.state.waited(waiting) >= ALARM_PATIENCE {
+            if self.state.now >= self.state.patience_ends(waiting) {
                 self.refuse(waiting, Refusal::Alarm(self.state.alarm));
             }
         }
@@ -228,7 +228,7 @@ impl<'a> Seats<'a> {
             let sum = staying().fold(bytes, |sum, (_, seat)| sum.saturating_add(seat.bytes()));
             sum <= budget.total_bytes && staying().count() + slots <= budget.max_loaded
         };
-        // For a budget that was lowered pins do not count: the configuration would not be taken so.
+        // A budget that was lowered may not hold them either.
         let spares_pinned = slots > 0;
         let mut order: Vec<usize> = (0..self.seats.len())
             .filter(|&index| {
@@ -240,7 +240,8 @@ impl<'a> Seats<'a> {
             let seat = &self.seats[index];
             // Who waits counts for idle ones alone: the one that has to drain must not change with each that comes.
             let free = seat.idle() && !seat.queued;
-            (!free, !seat.idle(), seat.view.last_used, index)
+            let pinned = seat.view.pinned;
+            (pinned, !free, !seat.idle(), seat.view.last_used, index)
         });
 
         let mut victims = Vec::new();

@@ -58,6 +58,7 @@ fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
         now: Duration::ZERO,
         patience: Duration::ZERO,
         alarm: Alarm::None,
+        alarm_since: Duration::ZERO,
         defers: false,
         home: None,
         budget: Budget {

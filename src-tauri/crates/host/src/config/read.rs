@@ -5,7 +5,7 @@ use serde_ignored::Path as Ignored;
 use std::{ops::Range, path::Path};
 use tierbar_core::{
     Code, Config, Error,
-    config::{DownloadsConfig, TierConfig},
+    config::{DownloadsConfig, PolicyConfig, TierConfig},
 };
 use toml_edit::{Document, Item, TableLike};
 
@@ -78,6 +78,13 @@ fn check(config: &Config) -> Result<(), Problem> {
     if !home.is_empty() && !config.tiers.keys().any(|id| id.as_str() == home) {
         let what = format!("\"{home}\" is no tier of this configuration");
         return Err(at(&["policy", "home"])(what));
+    }
+    let (patience, most) = (config.policy.patience, PolicyConfig::MOST_PATIENCE);
+    if patience > most {
+        let what = format!(
+            "\"{patience}\"; at most \"{most}\", or requests for another tier wait for ever"
+        );
+        return Err(at(&["policy", "patience"])(what));
     }
     for (id, tier) in &config.tiers {
         let TierConfig {

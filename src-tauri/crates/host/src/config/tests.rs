@@ -86,6 +86,10 @@ fn wrong_values_are_refused_with_line_and_key() {
             "config.toml line 2: policy.home: \"heavy\" is no tier of this configuration",
         ),
         (
+            "[policy]\npatience = \"11m\"\n",
+            "config.toml line 2: policy.patience: \"11m\"; at most \"10m\"",
+        ),
+        (
             "[tiers.fast]\nidle_unload = \"soon\"\n",
             "config.toml line 2: tiers.fast.idle_unload: \"soon\" is no time",
         ),

@@ -1,63 +1,63 @@
 //! Pinned tiers: whether they fit into memory together.
 
-use super::{Current, Models, load};
+use super::{Current, Models, load, options};
+use std::sync::Arc;
 use tierbar_core::{
     Code, Config, Error, TierId,
     budget::{Budget, gib},
     fit::Machine,
     policy::{Pins, pins},
 };
+use tierbar_library::Library;
 
 impl Models {
-    /// Whether the pinned tiers of a configuration that is not in force yet fit together. Blocking: it reads their models.
+    /// Whether the pinned tiers of a configuration that is not in force yet fit together, or no worse than those of the one
+    /// that is. Blocking: it reads their models.
     ///
     /// # Errors
     /// `ConfigInvalid` with the sum.
     pub(crate) fn check_pins(&self, config: &Config) -> Result<(), Error> {
-        let machine = Machine {
-            max_loaded: config.policy.max_loaded,
-            ..self.machine
+        let Current {
+            config: before,
+            library,
+            ..
+        } = self.current.read().clone();
+        let options = options(&self.folder, config);
+        let after = if *library.options() == options {
+            Arc::clone(&library)
+        } else {
+            Arc::new(library.with(options))
         };
-        let current = Current {
-            config: config.clone().into(),
-            trial: None,
-            ..self.current.read().clone()
-        };
-        match too_many(&of(&current, &machine), &machine.budget()) {
-            Some(error) => Err(error),
-            None => Ok(()),
+        let machine = self.machine_of(config);
+        let pins = of(config, &after, &machine);
+        let was = of(&before, &library, &self.machine_of(&before));
+        match too_many(&pins, &machine.budget()) {
+            Some(error) if pins.left_out != was.left_out => Err(error),
+            _ => Ok(()),
         }
     }
 
     /// What is said of pins that cannot be kept; [`Models::tiers`] leaves them out.
     pub(crate) fn pins_notice(&self) -> Option<String> {
-        let machine = self.machine();
-        let current = self.current.read().clone();
-        let error = too_many(&of(&current, &machine), &machine.budget())?;
+        let Current {
+            config, library, ..
+        } = self.current.read().clone();
+        let machine = self.machine_of(&config);
+        let error = too_many(&of(&config, &library, &machine), &machine.budget())?;
         Some(error.to_string())
     }
 }
 
-/// The pinned tiers that fit together, and those that do not fit beside them. One whose model cannot be read takes nothing yet.
-pub(super) fn of(current: &Current, machine: &Machine) -> Pins {
-    let pinned = |id: &&TierId| {
-        current
-            .config
-            .tiers
-            .get(*id)
-            .is_some_and(|tier| tier.pinned)
-    };
-    let order = current.config.tier_order();
-    let planned = order.into_iter().filter(pinned).map(|id| {
-        let planned = current
-            .tier(id)
-            .and_then(|tier| load(id, &tier, &current.library, machine).ok());
-        (
-            id.clone(),
-            planned.map_or(0, |spec| spec.plan.total_bytes()),
-        )
+/// The pinned tiers that fit together as they are configured, and those that do not fit beside them. One whose model cannot be
+/// read takes nothing yet.
+pub(super) fn of(config: &Config, library: &Library, machine: &Machine) -> Pins {
+    let pinned = config.tier_order().into_iter().filter_map(|id| {
+        let tier = config.tiers.get(id).filter(|tier| tier.pinned)?;
+        let spec = load(id, tier, library, machine).ok();
+        let bytes = spec.map_or(0, |spec| spec.plan.total_bytes());
+        Some((id.clone(), bytes))
     });
-    pins(&machine.budget(), &planned.collect::<Vec<_>>())
+    pins(&machine.budget(), &pinned.collect::<Vec<_>>())
 }
 
 fn too_many(pins: &Pins, budget: &Budget) -> Option<Error> {
@@ -119,6 +119,33 @@ mod tests {
                 ),
             "{error}"
         );
+    }
+
+    #[test]
+    fn the_sum_of_what_was_pinned_is_told() {
+        let name = |name: &str| TierId::new(name).unwrap();
+        let pins = Pins {
+            held: vec![name("fast"), name("primary")],
+            left_out: vec![name("heavy")],
+            total_bytes: 14 << 30,
+        };
+        let budget = Budget {
+            total_bytes: 12 << 30,
+            max_loaded: 3,
+        };
+        let said = too_many(&pins, &budget).unwrap().message;
+        let sum = "heavy cannot be pinned beside fast, primary: together the pinned tiers need 14.0 GiB, the budget for models is \
+                   12.0 GiB, and 3 are loaded at a time";
+        assert_eq!(said, sum);
+    }
+
+    #[test]
+    fn pins_that_do_not_fit_as_it_is_stand_in_no_other_change() {
+        let (_home, models) = models(TWO);
+        let check = |config: &str| models.check_pins(&toml::from_str(config).unwrap());
+        check(&format!("[downloads]\nrate_limit = 5\n{TWO}")).unwrap();
+        check("[tiers.fast]\npinned = true\n").unwrap();
+        check(&format!("{TWO}[tiers.spare]\npinned = true\n")).unwrap_err();
     }
 
     #[test]

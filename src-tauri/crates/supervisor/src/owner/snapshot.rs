@@ -1,7 +1,10 @@
 //! What everyone else sees of the tiers.
 
 use super::{Supervisor, Tier, Worker};
-use tierbar_core::{policy::Phase, status::BudgetStatus};
+use tierbar_core::{
+    policy::{Alarm, Phase},
+    status::BudgetStatus,
+};
 
 impl Supervisor {
     pub(super) fn publish(&self) {
@@ -24,6 +27,9 @@ impl Supervisor {
     fn queue_of(&self, tier: &Tier) -> Option<String> {
         if tier.worker.is_some() || !self.queue.iter().any(|waiter| waiter.tier == tier.spec.id) {
             return None;
+        }
+        if self.alarm != Alarm::None {
+            return Some("waits until memory is no longer short".to_owned());
         }
         let others = self
             .tiers

@@ -16,16 +16,19 @@ const PREPARATION: Duration = Duration::from_secs(30);
 
 impl Supervisor {
     /// Does all that is due, until nothing is.
-    pub(super) fn advance(&mut self) {
+    ///
+    /// Answers when time alone makes something due.
+    pub(super) fn advance(&mut self) -> Option<Duration> {
         self.queue.retain(|waiter| !waiter.want.abandoned());
+        self.withdraw();
         loop {
             self.prepare();
             let state = self.state();
             let steps = policy::plan(&state);
             if steps.is_empty() {
                 match policy::returning(&state).filter(|_| !self.closing) {
-                    Some(id) => self.enqueue(id, Want::Ahead { until: None }),
-                    None => return,
+                    Some(id) => self.enqueue(id, Want::Returning),
+                    None => return policy::next_look(&state),
                 }
             }
             for step in steps {
@@ -36,6 +39,17 @@ impl Supervisor {
                     Step::Refuse { request, why } => self.refuse_one(request, &why),
                 }
             }
+        }
+    }
+
+    /// Takes those out of the queue that were to come back, and need not any more.
+    fn withdraw(&mut self) {
+        let returning = |waiter: &&Waiter| matches!(waiter.want, Want::Returning);
+        let own: Vec<_> = self.queue.iter().filter(returning).collect();
+        let own: Vec<_> = own.iter().map(|waiter| waiter.request).collect();
+        if !own.is_empty() {
+            let gone = policy::withdrawn(&self.state(), &own);
+            self.queue.retain(|waiter| !gone.contains(&waiter.request));
         }
     }
 
@@ -101,6 +115,7 @@ impl Supervisor {
             budget: self.options.budget,
             patience: self.options.rules.patience,
             alarm: self.alarm,
+            alarm_since: self.alarm_since,
             defers: self.defers,
             home: self.options.rules.home.clone(),
             tiers: self.tiers.iter().map(Tier::view).collect(),
@@ -145,18 +160,25 @@ impl Supervisor {
             });
         });
         tier.started(Worker::new(worker, tier.spec.clone(), spec, socket, stop));
+        self.nothing_idled_out();
+    }
+
+    fn nothing_idled_out(&mut self) {
         for tier in &mut self.tiers {
             tier.idled_out = false;
         }
     }
 
     fn stop_worker(&mut self, id: &TierId, force: bool, why: &Why) {
+        if !matches!(why, Why::Idle(_)) {
+            self.nothing_idled_out();
+        }
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = matches!(why, Why::Idle(_));
         let why = match (tier.wished(), why) {
             (Some(error), _) => error.message.clone(),
             (None, Why::Wished) => words::CHANGED.to_owned(),
-            (None, why) => words::ended(why),
+            (None, why) => words::ended(why, force),
         };
         tracing::info!(tier = %id, force, why, "stopping");
         tier.stopping(why);
@@ -182,6 +204,7 @@ impl Supervisor {
         };
         let Waiter { tier: id, want, .. } = self.queue.remove(at);
         let (now, events) = (self.next(), self.events.clone());
+        let moment = self.started.elapsed();
         let Some(tier) = self.tier(&id) else { return };
         if !want.is_ahead() {
             tier.last_used = now;
@@ -189,6 +212,9 @@ impl Supervisor {
         let Some(worker) = &mut tier.worker else {
             return;
         };
+        if worker.leases == 0 {
+            worker.idle_since = Some(moment);
+        }
         match want {
             Want::Lease(reply) => {
                 worker.leases += 1;
@@ -202,7 +228,7 @@ impl Supervisor {
                 self.publish();
                 let _ = reply.send(Ok(()));
             }
-            Want::Ahead { .. } => {}
+            Want::Expected(_) | Want::Returning => {}
         }
     }
 }

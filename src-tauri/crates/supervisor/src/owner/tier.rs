@@ -15,6 +15,9 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// A worker that has lived so long was sound.
+const SETTLED: Duration = Duration::from_secs(60);
+
 #[derive(Debug)]
 pub(super) struct Tier {
     pub(super) spec: TierSpec,
@@ -23,9 +26,9 @@ pub(super) struct Tier {
     pub(super) worker: Option<Worker>,
     pub(super) preparation: Preparation,
     pub(super) last_used: u64,
-    /// It was ended because nobody used it, and no tier has been loaded since.
+    /// It was ended because nobody used it, and since then no tier has been loaded, and none ended for another cause.
     pub(super) idled_out: bool,
-    /// It is loaded for requests alone: its last load failed, or somebody has stopped it.
+    /// It is loaded for requests alone: its last load failed or it crashed soon after, or somebody has stopped it.
     pub(super) rests: bool,
     /// Those who asked for its end and wait for it.
     pub(super) stoppers: Vec<Reply<()>>,
@@ -65,6 +68,7 @@ pub(super) struct Worker {
     pub(super) leases: u32,
     /// Since when it has had no lease, once it is ready.
     pub(super) idle_since: Option<Duration>,
+    pub(super) ready_since: Option<Instant>,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
     pub(super) loaded_percent: Option<u8>,
@@ -94,6 +98,7 @@ impl Worker {
             socket,
             leases: 0,
             idle_since: None,
+            ready_since: None,
             context_tokens: load.plan.context_tokens,
             footprint_bytes: None,
             loaded_percent: None,
@@ -235,6 +240,10 @@ impl Tier {
         };
         if let Some(failure) = failure.filter(|_| worker.phase != Phase::Stopping) {
             self.fail(&failure.error);
+            // A pinned tier that crashes at once whenever it is loaded is left alone.
+            self.rests = worker
+                .ready_since
+                .is_none_or(|since| now.duration_since(since) < SETTLED);
             gone.refused = worker.phase == Phase::Starting;
             if gone.refused && failure.crashed {
                 self.backoff.crashed(now);

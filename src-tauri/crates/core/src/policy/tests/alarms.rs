@@ -56,6 +56,15 @@ fn who_has_waited_too_long_for_an_alarm_to_pass_is_told_so() {
     state.queue[1].since = Duration::from_secs(1);
     assert_eq!(next_look(&state), Some(ALARM_PATIENCE));
     state.now = ALARM_PATIENCE;
+    let raised = State {
+        alarm_since: Duration::from_secs(2),
+        ..state.clone()
+    };
+    assert_eq!(plan(&raised), [], "the alarm is younger than the request");
+    assert_eq!(
+        next_look(&raised),
+        Some(ALARM_PATIENCE + Duration::from_secs(2))
+    );
     assert_eq!(
         plan(&state),
         [Step::Refuse {

@@ -46,6 +46,28 @@ fn a_tier_that_nobody_uses_leaves_when_its_time_has_come() {
 }
 
 #[test]
+fn a_tier_that_stays_for_no_time_is_there_for_whom_it_was_loaded() {
+    let at_once = TierView {
+        keep: Some(Duration::ZERO),
+        ..idle("a", 0)
+    };
+    let mut state = at(0, &[at_once], &["a"]);
+    state.queue[0].ahead = true;
+    assert_eq!(plan(&state), [Step::Grant(1)]);
+    state.queue.clear();
+    assert_eq!(plan(&state), [ended("a", Why::Idle(Duration::ZERO))]);
+}
+
+#[test]
+fn a_lowered_budget_ends_a_pinned_tier_last() {
+    let tiers = [
+        used(1, pinned(tier("a", Ready, 5))),
+        used(2, tier("b", Ready, 5)),
+    ];
+    assert_eq!(plan(&at(0, &tiers, &[])), [ended("b", Why::Budget)]);
+}
+
+#[test]
 fn a_tier_that_is_kept_for_good_or_pinned_or_used_does_not_leave() {
     let kept = TierView {
         keep: None,

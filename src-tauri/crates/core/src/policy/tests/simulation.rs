@@ -40,6 +40,7 @@ struct Machine {
     budget: Budget,
     patience: Duration,
     alarm: Alarm,
+    alarm_since: Duration,
     defers: bool,
     tiers: Vec<Tier>,
     queue: Vec<Waiting>,
@@ -47,6 +48,8 @@ struct Machine {
     leases: Vec<usize>,
     clock: u64,
     requests: u64,
+    /// Those that nobody sent.
+    own: Vec<u64>,
     granted: BTreeSet<u64>,
     refused: BTreeSet<u64>,
     budget_moved: bool,
@@ -72,12 +75,14 @@ impl Machine {
             },
             patience,
             alarm: Alarm::None,
+            alarm_since: Duration::ZERO,
             defers: false,
             tiers: tiers.iter().enumerate().map(tier).collect(),
             queue: Vec::new(),
             leases: Vec::new(),
             clock: 0,
             requests: 0,
+            own: Vec::new(),
             granted: BTreeSet::new(),
             refused: BTreeSet::new(),
             budget_moved: false,
@@ -143,15 +148,24 @@ impl Machine {
                 self.budget_moved = true;
             }
             Event::Pass(time) => self.now += time,
-            Event::Alarm(alarm) => self.alarm = alarm,
+            Event::Alarm(alarm) => {
+                if self.alarm == Alarm::None {
+                    self.alarm_since = self.now;
+                }
+                self.alarm = alarm;
+            }
             Event::Defer(defers) => self.defers = defers,
             Event::Cancel(_) | Event::Release(_) => {}
         }
         self.refuse_what_never_fits();
+        // As its owner does.
+        let gone = withdrawn(&self.state(), &self.own);
+        self.queue
+            .retain(|waiting| !gone.contains(&waiting.request));
         self.settle();
-        // As its owner does; what comes back may need nobody's place.
         while let Some(id) = returning(&self.state()) {
             self.enqueue(id, true);
+            self.own.push(self.requests);
             self.settle();
         }
     }
@@ -172,6 +186,7 @@ impl Machine {
             budget: self.budget,
             patience: self.patience,
             alarm: self.alarm,
+            alarm_since: self.alarm_since,
             defers: self.defers,
             home: Some(id("t0")),
             tiers: self.tiers.iter().map(|tier| tier.view.clone()).collect(),
@@ -182,21 +197,24 @@ impl Machine {
     fn exited(&mut self, tier: usize) {
         let Tier { view, why, .. } = &mut self.tiers[tier];
         if view.phase != Stopped {
-            view.rests = view.phase == Starting || view.stop.is_some();
+            // It crashed, or somebody wished it away.
+            view.rests |= view.phase != Stopping || view.stop.is_some();
             view.phase = Stopped;
             view.plan_bytes = None;
             view.leases = 0;
             view.stop = None;
             view.idle_since = None;
-            view.idled_out = matches!(why.take(), Some(Why::Idle(_)));
+            let idled_out = matches!(why.take(), Some(Why::Idle(_)));
+            self.tiers[tier].view.idled_out = idled_out;
             self.leases.retain(|&leased| leased != tier);
         }
     }
 
     fn refuse_what_never_fits(&mut self) {
-        for tier in &self.tiers {
+        for tier in &mut self.tiers {
             let plan = tier.view.plan_bytes.filter(|_| tier.view.phase == Stopped);
             if plan.is_some_and(|bytes| !fits_alone(&self.budget, bytes)) {
+                tier.view.rests = true;
                 let never = |waiting: &mut Waiting| waiting.tier == tier.view.id;
                 let refused = self.queue.extract_if(.., never);
                 self.refused.extend(refused.map(|waiting| waiting.request));
@@ -275,6 +293,10 @@ impl Machine {
             Refusal::Alarm(alarm) => {
                 assert_eq!(*alarm, self.alarm);
                 assert!(
+                    self.now - self.alarm_since >= ALARM_PATIENCE,
+                    "a young alarm"
+                );
+                assert!(
                     self.now - waiting.since >= ALARM_PATIENCE,
                     "refused too soon"
                 );
@@ -323,6 +345,17 @@ impl Machine {
         assert!(held().count() <= self.budget.max_loaded);
     }
 
+    /// Pays all debts but leases' ends, until there are none.
+    fn come_to_rest(&mut self) {
+        for _ in 0..100 {
+            let mut owed = self.owed().into_iter();
+            let owed = owed.find(|event| !matches!(event, Event::Release(_)));
+            let Some(owed) = owed else { return };
+            self.handle(owed);
+        }
+        panic!("the machine never comes to rest");
+    }
+
     fn pay(&mut self, which: impl FnOnce(usize) -> usize) {
         let owed = self.owed();
         if !owed.is_empty() {
@@ -330,12 +363,19 @@ impl Machine {
         }
     }
 
+    fn is_awaited(&self, tier: &Tier) -> bool {
+        let mut queue = self.queue.iter();
+        queue.any(|waiting| waiting.tier == tier.view.id)
+    }
+
     /// What the world outside owes: models are read, loads finish, processes end, leases end.
     fn owed(&self) -> Vec<Event> {
         let mut owed: Vec<_> = (0..self.leases.len()).map(Event::Release).collect();
         for (index, tier) in self.tiers.iter().enumerate() {
             match tier.view.phase {
-                Stopped if tier.view.plan_bytes.is_none() => owed.push(Event::Read(index)),
+                Stopped if tier.view.plan_bytes.is_none() && self.is_awaited(tier) => {
+                    owed.push(Event::Read(index));
+                }
                 Starting => owed.push(Event::Loaded(index)),
                 Stopping => owed.push(Event::Exited(index)),
                 Stopped | Ready => {}
@@ -425,6 +465,21 @@ proptest! {
     ) {
         for event in events {
             machine.handle(event);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_is_left_alone_comes_to_rest(
+        mut machine in machine(),
+        events in prop::collection::vec(event(), 0..60),
+        pauses in prop::collection::vec(0..100_u64, 1..6),
+    ) {
+        for event in events {
+            machine.handle(event);
+        }
+        for seconds in pauses {
+            machine.handle(Event::Pass(Duration::from_secs(seconds)));
+            machine.come_to_rest();
         }
     }
 
