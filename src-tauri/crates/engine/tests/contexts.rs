@@ -125,6 +125,27 @@ async fn a_conversation_is_saved_loaded_by_name_and_gone_on_with() {
 }
 
 #[tokio::test]
+async fn a_context_is_loaded_however_little_it_adds_to_what_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let long = format!("{} and so on, and on, to the end.", list());
+    for (name, prompt) in [("short", "One, two, three."), ("long", &*long)] {
+        let request = json!({"name": name, "prompt": prompt});
+        let (status, saved) = first.post(SAVE, &request).await;
+        assert_eq!(status, 200, "{saved}");
+    }
+    drop(first);
+    let second = worker(SMOLLM, &folder, &[]).await;
+    // All but its last words are in memory.
+    second.post(COMPLETE, &question(&list())).await;
+    for name in ["short", "long"] {
+        let (status, loaded) = second.post(LOAD, &json!({"name": name})).await;
+        assert_eq!(status, 200, "{loaded}");
+        assert_eq!(loaded["timings"]["cache_n"], loaded["tokens"]);
+    }
+}
+
+#[tokio::test]
 async fn what_was_answered_last_is_saved_without_being_sent_again() {
     let folder = tempfile::tempdir().unwrap();
     let first = worker(SMOLLM, &folder, &[]).await;

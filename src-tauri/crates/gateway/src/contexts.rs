@@ -74,7 +74,8 @@ fn seat(
     config: &Config,
 ) -> Result<TierId, Error> {
     let other_model = |tier: &TierStatus| tier.model.as_ref() != Some(&saved.model);
-    if wanted.is_none() && tiers.iter().all(other_model) {
+    let any = matches!(wanted, None | Some("" | TierId::AUTO));
+    if any && tiers.iter().all(other_model) {
         let (name, model) = (&saved.name, &saved.model);
         let message =
             format!("the saved context \"{name}\" belongs to {model}, which no tier has now");
@@ -217,7 +218,9 @@ mod tests {
         }
         assert_eq!(seat(Some("short"), &tiers), Ok("short".into()));
         assert_eq!(seat(Some("large"), &tiers), Ok("other".into()));
-        assert_eq!(seat(None, &tiers[..1]), Err(Code::ContextMismatch));
+        for any in [None, Some(""), Some("auto")] {
+            assert_eq!(seat(any, &tiers[..1]), Err(Code::ContextMismatch));
+        }
         assert_eq!(seat(Some("gone"), &tiers), Err(Code::ModelUnknown));
     }
 

@@ -10,7 +10,7 @@ use tierbar_core::{Code, Error, budget::CHECKPOINT_BYTES};
 
 /// Less of a shared beginning is not worth another conversation's cache: one part in so many of the prompt.
 const WORTH: usize = 10;
-/// A file is not read for fewer tokens than these.
+/// An answer's prompt is not read from a file for fewer tokens than these.
 const LEAST_RESTORED: usize = 32;
 
 /// What a slot is looked for.
@@ -207,7 +207,9 @@ impl Slots {
         let shared = wanted.shared(&saved.tokens);
         let whole = shared == saved.tokens.len();
         let (live, _) = self.live(at, wanted);
-        if shared < live + LEAST_RESTORED || (self.forgets && !whole) {
+        // Whoever loads a context by name wants its file, however little it adds.
+        let least = if wanted.answers { LEAST_RESTORED } else { 1 };
+        if shared < live + least || (self.forgets && !whole) {
             return false;
         }
         let busy = self.slots.iter().filter(|slot| slot.busy);

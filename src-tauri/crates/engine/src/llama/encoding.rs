@@ -21,8 +21,11 @@ const GPU_STEP: u64 = 4_000_000_000;
 pub(crate) struct Encoding {
     running: AtomicUsize,
     done: AtomicU64,
-    /// The client went away first.
+    /// The client went away before the last node.
     cancelled: AtomicU64,
+    /// The one that runs was broken off, or never begun.
+    #[serde(skip)]
+    broken_off: AtomicBool,
     /// Of the one that runs.
     #[serde(skip)]
     gone: Mutex<Arc<AtomicBool>>,
@@ -50,9 +53,11 @@ impl Encoding {
         *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(gone);
         self.work.store(0, Ordering::Relaxed);
         self.running.store(1, Ordering::Relaxed);
-        let encoded = (!gone.load(Ordering::Acquire)).then(encode);
+        let left = gone.load(Ordering::Acquire);
+        self.broken_off.store(left, Ordering::Relaxed);
+        let encoded = (!left).then(encode);
         // What was broken off says that it went well.
-        let encoded = encoded.filter(|_| !gone.load(Ordering::Acquire));
+        let encoded = encoded.filter(|_| !self.broken_off.load(Ordering::Relaxed));
         let counter = match encoded {
             Some(_) => &self.done,
             None => &self.cancelled,
@@ -86,7 +91,9 @@ pub(super) unsafe extern "C" fn between_nodes(
     // SAFETY: `data` is the encoding of `Projector::load`, which lives as long as the projector, and the node is live.
     let (encoding, node) = unsafe { (&*data.cast::<Encoding>(), &*node) };
     if !before {
-        return !encoding.is_gone();
+        let gone = encoding.is_gone();
+        encoding.broken_off.fetch_or(gone, Ordering::Relaxed);
+        return !gone;
     }
     // SAFETY: a node's sources are live.
     encoding.is_gone() || encoding.is_due(unsafe { multiplications(node) })

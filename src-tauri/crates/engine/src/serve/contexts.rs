@@ -160,6 +160,8 @@ async fn run(
         saved,
         ..asker.job(0, prompt, goal)
     })?;
+    // Only the engine's thread can send now: should it end, that is seen.
+    drop(asker);
     while let Some((_, event)) = running.next().await {
         match event {
             Event::Text { .. } | Event::Embedded(_) => {}

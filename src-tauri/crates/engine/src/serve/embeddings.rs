@@ -152,13 +152,14 @@ impl Engine {
 /// Embeds them, some at a time.
 async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f32>>, Error> {
     let (asker, mut running) = Running::begin(engine, 0);
+    let mut asker = Some(asker);
     let mut vectors = vec![Vec::new(); prompts.len()];
     // One that makes text too has few slots, and conversations in them.
     let at_once = if engine.only_embeds { AT_ONCE } else { 1 };
     let mut rest = prompts.into_iter().enumerate().peekable();
     loop {
         while running.left < at_once
-            && let Some((index, prompt)) = rest.peek()
+            && let (Some(asker), Some((index, prompt))) = (&asker, rest.peek())
         {
             match engine.queue(asker.job(*index, prompt.clone(), Goal::Embed)) {
                 Ok(()) => {
@@ -169,6 +170,10 @@ async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f
                 Err(error) if error.code == Code::Overloaded && running.left > 0 => break,
                 Err(error) => return Err(error),
             }
+        }
+        if rest.peek().is_none() {
+            // Only the engine's thread can send now: should it end, that is seen.
+            asker = None;
         }
         match running.next().await {
             None => return Ok(vectors),
