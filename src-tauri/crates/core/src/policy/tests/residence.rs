@@ -162,6 +162,29 @@ fn the_home_tier_comes_back_when_another_has_idled_out() {
 }
 
 #[test]
+fn what_was_to_come_back_is_given_up_when_that_is_so_no_more() {
+    let idled = TierView {
+        idled_out: true,
+        ..tier("a", Stopped, 5)
+    };
+    let of = |queue: &[&str], a: &TierView| {
+        let tiers = [tier("home", Stopped, 5), a.clone()];
+        let mut state = State {
+            home: Some(id("home")),
+            ..at(0, &tiers, queue)
+        };
+        state.queue[0].ahead = true;
+        withdrawn(&state, &[1])
+    };
+    assert_eq!(of(&["home"], &idled), [0; 0]);
+    assert_eq!(of(&["home", "a"], &idled), [1], "somebody asks for another");
+    assert_eq!(of(&["home"], &tier("a", Ready, 5)), [1]);
+    // Not its own: whoever expects a tier says so himself.
+    let tiers = [tier("home", Stopped, 5), tier("a", Ready, 5)];
+    assert_eq!(withdrawn(&at(0, &tiers, &["home"]), &[]), [0; 0]);
+}
+
+#[test]
 fn what_nobody_waits_for_is_not_loaded_while_the_machine_is_left_to_its_user() {
     let mut state = at(0, &[tier("a", Stopped, 5)], &["a"]);
     state.defers = true;
