@@ -1,7 +1,6 @@
 //! The engine's thread: it owns the context, and takes the generations that run forward together, step by step.
 
 mod embedding;
-mod held;
 mod job;
 mod media;
 mod shares;

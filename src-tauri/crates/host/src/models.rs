@@ -111,9 +111,15 @@ impl Models {
 
     /// The tiers in reading order. Blocking: it looks for their files.
     pub(crate) fn tiers(&self) -> Vec<TierSpec> {
+        self.tiers_and_notice().0
+    }
+
+    /// The tiers, and what is said of pins that cannot be kept, which are left out. Blocking.
+    pub(crate) fn tiers_and_notice(&self) -> (Vec<TierSpec>, Option<String>) {
         let current = self.current.read().clone();
         let machine = self.machine_of(&current.config);
         let pins = pins::of(&current.config, &current.library, &machine);
+        let notice = pins::too_many(&pins, &machine.budget()).map(|error| error.to_string());
         let spec = |id: &TierId| {
             let TierConfig {
                 model,
@@ -145,7 +151,7 @@ impl Models {
             })
         };
         let order = current.config.tier_order();
-        order.into_iter().filter_map(spec).collect()
+        (order.into_iter().filter_map(spec).collect(), notice)
     }
 
     /// What could be tried with the tier's model on this machine, and the context that it gets. Blocking: it reads the model.

@@ -146,7 +146,7 @@ impl Shared {
     /// Tells the supervisor what each tier is, and which file its model's name means now.
     pub(crate) async fn set_tiers(&self) -> Vec<TierSpec> {
         let models = Arc::clone(&self.models);
-        match spawn_blocking(move || (models.tiers(), models.pins_notice())).await {
+        match spawn_blocking(move || models.tiers_and_notice()).await {
             Ok((tiers, notice)) => {
                 *self.pins.lock() = notice;
                 self.supervisor.set_tiers(tiers.clone());

@@ -113,7 +113,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     ));
     let (tiers, pins) = {
         let models = Arc::clone(&models);
-        blocking(STARTING, move || Ok((models.tiers(), models.pins_notice()))).await?
+        blocking(STARTING, move || Ok(models.tiers_and_notice())).await?
     };
     let source = Arc::clone(&models) as _;
     let contexts = Contexts::new(folder.contexts());

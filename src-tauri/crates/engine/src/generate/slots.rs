@@ -1,8 +1,8 @@
 //! The context's sequences: what each holds, and how much of it a new prompt can use.
 
-use super::{SavedState, Written, held::Held};
+use super::{SavedState, Written};
 use crate::llama::{
-    Batch, Context, Decoded, End, Model, Place, Sequence, Token, common_prefix, undivided,
+    Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
 };
 use std::{cmp::Reverse, sync::Arc};
 use tierbar_contexts::Draft;

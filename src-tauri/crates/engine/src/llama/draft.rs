@@ -1,6 +1,6 @@
 //! A small model that guesses what a larger one of the same vocabulary will say.
 
-use super::{Batch, Context, Decoded, End, Model, Token, common_prefix};
+use super::{Batch, Context, Decoded, Held, Model, Token, common_prefix};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
@@ -17,7 +17,7 @@ const FIRST_TOKENS: usize = 5;
 pub(crate) struct DraftModel {
     context: Context,
     batch: Batch,
-    held: Vec<Token>,
+    held: Held,
 }
 
 impl DraftModel {
@@ -44,7 +44,7 @@ impl DraftModel {
         Ok(Self {
             context,
             batch: Batch::default(),
-            held: Vec::new(),
+            held: Held::default(),
         })
     }
 
@@ -82,11 +82,11 @@ impl DraftModel {
     fn go_back(&mut self, tokens: &[Token]) {
         let keep = common_prefix(&self.held, tokens).min(tokens.len().saturating_sub(1));
         if keep < self.held.len() {
-            if !self.context.truncate(0, End::of(&tokens[..keep])) {
+            self.held.truncate(keep);
+            if !self.context.truncate(0, self.held.end()) {
                 self.context.clear(0);
                 self.held.clear();
             }
-            self.held.truncate(keep);
         }
     }
 
@@ -94,8 +94,7 @@ impl DraftModel {
     fn read(&mut self, tokens: &[Token]) -> Option<Token> {
         self.batch.clear();
         let mut row = 0;
-        for ((place, &token), position) in tokens.iter().enumerate().zip(End::of(&self.held).next..)
-        {
+        for ((place, &token), position) in tokens.iter().enumerate().zip(self.held.end().next..) {
             let last = place + 1 == tokens.len();
             row = self.batch.push(token, position, 0, last);
         }
@@ -105,7 +104,7 @@ impl DraftModel {
             self.held.clear();
             return None;
         }
-        self.held.extend_from_slice(tokens);
+        self.held.extend(tokens);
         let logits = self.context.logits(row)?;
         let (best, most) = logits
             .iter()

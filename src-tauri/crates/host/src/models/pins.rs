@@ -36,16 +36,6 @@ impl Models {
             _ => Ok(()),
         }
     }
-
-    /// What is said of pins that cannot be kept; [`Models::tiers`] leaves them out.
-    pub(crate) fn pins_notice(&self) -> Option<String> {
-        let Current {
-            config, library, ..
-        } = self.current.read().clone();
-        let machine = self.machine_of(&config);
-        let error = too_many(&of(&config, &library, &machine), &machine.budget())?;
-        Some(error.to_string())
-    }
 }
 
 /// The pinned tiers that fit together as they are configured, and those that do not fit beside them. One whose model cannot be
@@ -60,7 +50,7 @@ pub(super) fn of(config: &Config, library: &Library, machine: &Machine) -> Pins 
     pins(&machine.budget(), &pinned.collect::<Vec<_>>())
 }
 
-fn too_many(pins: &Pins, budget: &Budget) -> Option<Error> {
+pub(super) fn too_many(pins: &Pins, budget: &Budget) -> Option<Error> {
     let first = pins.left_out.first()?;
     let names = |ids: &[TierId]| {
         ids.iter()
@@ -103,7 +93,7 @@ mod tests {
     fn two_pins_where_one_model_is_loaded_are_refused_with_the_sum() {
         let (_home, models) = models("[tiers.fast]\npinned = true\n");
         assert_eq!(
-            (pinned(&models), models.pins_notice()),
+            (pinned(&models), models.tiers_and_notice().1),
             (vec!["fast".into()], None)
         );
         let error = models
@@ -154,12 +144,13 @@ mod tests {
         assert_eq!(pinned(&alone), ["fast"]);
         assert!(
             alone
-                .pins_notice()
+                .tiers_and_notice()
+                .1
                 .unwrap()
                 .contains("heavy cannot be pinned")
         );
         let (_home, both) = models(&format!("[policy]\nmax_loaded = 2\n{TWO}"));
         assert_eq!(pinned(&both), ["fast", "heavy"]);
-        assert_eq!(both.pins_notice(), None);
+        assert_eq!(both.tiers_and_notice().1, None);
     }
 }

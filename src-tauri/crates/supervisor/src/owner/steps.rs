@@ -45,8 +45,8 @@ impl Supervisor {
     /// Takes those out of the queue that were to come back, and need not any more.
     fn withdraw(&mut self) {
         let returning = |waiter: &&Waiter| matches!(waiter.want, Want::Returning);
-        let own: Vec<_> = self.queue.iter().filter(returning).collect();
-        let own: Vec<_> = own.iter().map(|waiter| waiter.request).collect();
+        let own = self.queue.iter().filter(returning);
+        let own: Vec<_> = own.map(|waiter| waiter.request).collect();
         if !own.is_empty() {
             let gone = policy::withdrawn(&self.state(), &own);
             self.queue.retain(|waiter| !gone.contains(&waiter.request));

@@ -6,6 +6,8 @@ mod machine;
 mod process;
 mod slow;
 mod stalls;
+#[cfg(test)]
+mod testing;
 
 pub(crate) use announced::Announced;
 pub(crate) use machine::read;

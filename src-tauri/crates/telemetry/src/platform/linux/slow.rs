@@ -82,22 +82,12 @@ fn power_of(class: &Path) -> Option<Power> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
-    fn class(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (path, text) in files {
-            let path = root.path().join(path);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-        root
-    }
+    use super::{super::testing::tree, *};
 
     #[test]
     fn heat_is_graded_by_the_trip_points_that_a_zone_has_reached() {
         let at = |temperature: &str| {
-            let root = class(&[
+            let root = tree(&[
                 ("thermal_zone0/temp", temperature),
                 ("thermal_zone0/trip_point_0_type", "active\n"),
                 ("thermal_zone0/trip_point_0_temp", "60000\n"),
@@ -117,13 +107,13 @@ mod tests {
         assert_eq!(at("85000\n"), Some(Thermal::Serious));
         assert_eq!(at("100000\n"), Some(Thermal::Critical));
         assert_eq!(at("hot\n"), None);
-        assert_eq!(thermal_of(class(&[]).path()), None);
+        assert_eq!(thermal_of(tree(&[]).path()), None);
     }
 
     #[test]
     fn a_laptop_is_on_battery_when_that_empties_and_nothing_feeds_it() {
         let laptop = |online: &str, status: &str| {
-            let root = class(&[
+            let root = tree(&[
                 ("AC/type", "Mains\n"),
                 ("AC/online", online),
                 ("BAT0/type", "Battery\n"),
@@ -148,9 +138,9 @@ mod tests {
 
     #[test]
     fn a_machine_without_a_battery_has_no_level_and_one_without_supplies_says_nothing() {
-        let desktop = class(&[("AC/type", "Mains\n"), ("AC/online", "1\n")]);
+        let desktop = tree(&[("AC/type", "Mains\n"), ("AC/online", "1\n")]);
         assert_eq!(power_of(desktop.path()), Some(Power::default()));
-        assert_eq!(power_of(class(&[]).path()), None);
+        assert_eq!(power_of(tree(&[]).path()), None);
         assert_eq!(power_of(&desktop.path().join("none")), None);
     }
 }

@@ -1,17 +1,7 @@
-use super::*;
+use super::{super::testing::tree, *};
 use tierbar_core::status::Pressure;
 
 const GIB: u64 = 1 << 30;
-
-fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
-    let root = tempfile::tempdir().unwrap();
-    for (path, text) in files {
-        let path = root.path().join(path);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-    root
-}
 
 const MEMINFO: &str = "MemTotal:       16777216 kB\nMemFree:          100 kB\nMemAvailable:    8388608 kB\n\
                        Mlocked:              64 kB\nSwapTotal:       2097152 kB\nSwapFree:        1048576 kB\n";

@@ -1,10 +1,10 @@
 //! The tokens that a sequence holds, and where they end.
 
-use crate::llama::{End, Token};
+use super::{End, Token};
 use std::ops::Deref;
 
 #[derive(Debug)]
-pub(super) struct Held {
+pub(crate) struct Held {
     tokens: Vec<Token>,
     /// Theirs, kept since each step asks for it.
     end: End,
@@ -32,23 +32,23 @@ impl Deref for Held {
 }
 
 impl Held {
-    pub(super) fn end(&self) -> End {
+    pub(crate) fn end(&self) -> End {
         self.end
     }
 
-    pub(super) fn extend(&mut self, tokens: &[Token]) {
+    pub(crate) fn extend(&mut self, tokens: &[Token]) {
         self.tokens.extend_from_slice(tokens);
         self.end = self.end.after(tokens);
     }
 
-    pub(super) fn truncate(&mut self, keep: usize) {
+    pub(crate) fn truncate(&mut self, keep: usize) {
         if keep < self.tokens.len() {
             self.tokens.truncate(keep);
             self.end = End::of(&self.tokens);
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.truncate(0);
     }
 }
