@@ -245,6 +245,7 @@ mod tests {
             },
             speed: status::Speed::default(),
             budget: status::BudgetStatus::default(),
+            guard: status::GuardStatus::default(),
             tiers: tiers.collect(),
             downloads: Vec::new(),
             models_revision: 0,

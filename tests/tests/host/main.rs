@@ -9,6 +9,7 @@ mod configuration;
 mod contexts;
 mod ends;
 mod gpu;
+mod guard;
 mod library;
 mod measures;
 mod pulls;

@@ -113,6 +113,20 @@ total_bytes: number,
  */
 planned_bytes: number, };
 
+export type Alarm = "none" | "hold" | "unload" | "critical";
+
+export type Stance = "open" | "defers" | "quiet" | "paused";
+
+export type GuardStatus = { alarm: Alarm, stance: Stance, 
+/**
+ * Why, in one sentence with its figures; `null` while there is nothing to say.
+ */
+why: string | null, 
+/**
+ * When a pause that was given an end ends, in milliseconds since 1970.
+ */
+paused_until: number | null, };
+
 export type TierStatus = { id: TierId, state: TierState, 
 /**
  * The configured model; `null` while the tier has none.
@@ -135,7 +149,7 @@ export type Status = { version: string,
 /**
  * Base address of the API, such as `http://127.0.0.1:11435`.
  */
-url: string, ram: Ram, swap: Swap, speed: Speed, budget: BudgetStatus, 
+url: string, ram: Ram, swap: Swap, speed: Speed, budget: BudgetStatus, guard: GuardStatus, 
 /**
  * In reading order: fast, primary, heavy, then the rest by name.
  */
@@ -382,6 +396,8 @@ revision: string, licence: string | null, gated: boolean, files: Array<OfferedFi
 
 export type Span = string;
 
+export type QuietHours = string;
+
 export type IdleUnload = string;
 
 export type KvCache = "f16" | "q8_0" | "q4_0";
@@ -400,7 +416,23 @@ patience: Span,
 /**
  * The tier that is loaded again when another has been unloaded for want of use; empty: none.
  */
-home: string, };
+home: string, 
+/**
+ * In these hours nothing is loaded that no request waits for, and nothing stays loaded that nobody uses.
+ */
+quiet_hours: QuietHours, 
+/**
+ * On a battery that holds less than so many percent nothing is loaded that no request waits for; 0: it may be.
+ */
+battery_below: number, 
+/**
+ * The same while another program fills the screen.
+ */
+defer_to_full_screen: boolean, 
+/**
+ * While memory was short lately, a request for a tier that was unloaded for it goes to the next smaller one.
+ */
+step_down: boolean, };
 
 export type LibraryConfig = { 
 /**

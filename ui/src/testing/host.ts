@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import type { Chat, ChatMessage, ChatSummary, Status } from '../platform/api';
+import type { Chat, ChatMessage, ChatSummary, PolicyConfig, Status } from '../platform/api';
 
 /** A request as it left the page. */
 export interface Sent {
@@ -167,6 +167,16 @@ export async function until(condition: () => unknown): Promise<void> {
   );
 }
 
+export const POLICY: PolicyConfig = {
+  max_loaded: 'auto',
+  patience: '10s',
+  home: '',
+  quiet_hours: '',
+  battery_below: 20,
+  defer_to_full_screen: true,
+  step_down: true,
+};
+
 export const STATUS: Status = {
   version: '0.1.0',
   url: 'http://127.0.0.1:11435',
@@ -174,6 +184,7 @@ export const STATUS: Status = {
   swap: { used_bytes: 0, growth_bytes_per_minute: 0 },
   speed: { decode_tokens_per_second: null, prefill_tokens_per_second: null },
   budget: { total_bytes: 12 * 2 ** 30, planned_bytes: 0 },
+  guard: { alarm: 'none', stance: 'open', why: null, paused_until: null },
   tiers: [
     {
       id: 'fast',

@@ -7,6 +7,7 @@ mod downloads;
 mod measure;
 mod models;
 mod output;
+mod pause;
 mod secret;
 mod serve;
 mod status;
@@ -47,6 +48,10 @@ enum Command {
     /// Load or unload a tier
     #[command(subcommand)]
     Tier(tier::Command),
+    /// Refuse requests and unload what nobody uses, so that the memory is yours
+    Pause(pause::Args),
+    /// End a pause
+    Resume,
     /// Talk to a tier here in the terminal
     Chat(chat::Args),
     /// Measure how fast a tier reads and writes
@@ -85,6 +90,8 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Downloads(args) => downloads::run(home, args).await,
         Command::Secret(command) => secret::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,
+        Command::Pause(args) => pause::pause(home, &args).await,
+        Command::Resume => pause::resume(home).await,
         Command::Chat(args) => chat::run(home, args).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,

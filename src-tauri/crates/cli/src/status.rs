@@ -64,6 +64,9 @@ fn text(status: &Status) -> String {
         gib(status.budget.planned_bytes),
         gib(status.budget.total_bytes),
     );
+    if let Some(why) = &status.guard.why {
+        text += &format!("{why}\n\n");
+    }
     for tier in &status.tiers {
         text += &tier_line(tier);
     }

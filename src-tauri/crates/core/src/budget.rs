@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use sum::needs;
 
 pub const GIB: u64 = 1 << 30;
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 
 /// What a draft model takes beside the model that it guesses for, in the same context.
 #[must_use]

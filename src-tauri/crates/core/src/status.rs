@@ -1,6 +1,10 @@
 //! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
 
-use crate::{ModelId, TierId, TierState, download::DownloadStatus};
+use crate::{
+    ModelId, TierId, TierState,
+    download::DownloadStatus,
+    policy::{Alarm, Stance},
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,6 +17,8 @@ pub struct Status {
     pub swap: Swap,
     pub speed: Speed,
     pub budget: BudgetStatus,
+    #[serde(default)]
+    pub guard: GuardStatus,
     /// In reading order: fast, primary, heavy, then the rest by name.
     pub tiers: Vec<TierStatus>,
     /// Under way first, in the order in which they go; then those that wait for somebody, and the last few done.
@@ -75,6 +81,19 @@ pub struct BudgetStatus {
     /// Sum of the plans of the tiers that hold memory now.
     #[cfg_attr(test, ts(type = "number"))]
     pub planned_bytes: u64,
+}
+
+/// What the guard makes of the machine, and of its user's wishes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct GuardStatus {
+    pub alarm: Alarm,
+    pub stance: Stance,
+    /// Why, in one sentence with its figures; `null` while there is nothing to say.
+    pub why: Option<String>,
+    /// When a pause that was given an end ends, in milliseconds since 1970.
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub paused_until: Option<i64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

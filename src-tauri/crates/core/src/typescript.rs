@@ -1,6 +1,8 @@
 //! The wire types' TypeScript twins: `ui/src/platform/api.ts` is what this writes, and the test fails when it differs.
 
-use crate::{bench, budget, catalog, chat, config, download, fit, model, status, tier, tune};
+use crate::{
+    bench, budget, catalog, chat, config, download, fit, model, policy, status, tier, tune,
+};
 use ts_rs::{Config, TS};
 
 #[test]
@@ -17,6 +19,9 @@ fn the_typescript_types_are_those_of_the_wire() {
         status::Swap::decl(&cfg),
         status::Speed::decl(&cfg),
         status::BudgetStatus::decl(&cfg),
+        policy::Alarm::decl(&cfg),
+        policy::Stance::decl(&cfg),
+        status::GuardStatus::decl(&cfg),
         status::TierStatus::decl(&cfg),
         status::Status::decl(&cfg),
         download::DownloadState::decl(&cfg),
@@ -37,6 +42,7 @@ fn the_typescript_types_are_those_of_the_wire() {
         catalog::HubModel::decl(&cfg),
         catalog::HubRepository::decl(&cfg),
         config::Span::decl(&cfg),
+        config::QuietHours::decl(&cfg),
         config::IdleUnload::decl(&cfg),
         config::KvCache::decl(&cfg),
         config::MaxLoaded::decl(&cfg),

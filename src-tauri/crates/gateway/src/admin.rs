@@ -7,6 +7,7 @@ mod history;
 mod hub;
 mod measures;
 mod models;
+mod pause;
 mod secrets;
 mod session;
 mod status;
@@ -24,6 +25,8 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/status", get(status::status))
         .route("/events", get(status::events))
         .route("/history", get(history::history))
+        .route("/pause", post(pause::pause))
+        .route("/resume", post(pause::resume))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
         .route(

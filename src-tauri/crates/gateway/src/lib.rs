@@ -26,7 +26,7 @@ pub use token::Token;
 
 use axum::{Json, Router, middleware, routing::get};
 use serde_json::{Value, json};
-use std::{fmt, net::SocketAddr, path::Path, sync::Arc};
+use std::{fmt, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{
     Config, Error,
@@ -52,6 +52,11 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Storage` if what is kept cannot be read.
     fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>>;
+
+    /// Refuses requests and unloads what nobody uses, for so long or until [`Self::resume`]. The status since then.
+    fn pause(&self, length: Option<Duration>) -> Arc<Status>;
+
+    fn resume(&self) -> Arc<Status>;
 
     fn config(&self) -> Arc<Config>;
 

@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::{
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tempfile::TempDir;
 use tierbar_contexts::Contexts;
@@ -26,7 +27,8 @@ use tierbar_core::{
     fit::{LibraryModel, Verdict},
     history::History,
     lease::{BoxFuture, Endpoint, Lease, Tiers},
-    status::{BudgetStatus, Ram, Speed, Status, Swap, TierStatus},
+    policy::Stance,
+    status::{BudgetStatus, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
@@ -55,6 +57,7 @@ pub(crate) fn status() -> Status {
         swap: Swap::default(),
         speed: Speed::default(),
         budget: BudgetStatus::default(),
+        guard: GuardStatus::default(),
         tiers: vec![tier("fast", Some("small"), TierState::Ready)],
         downloads: Vec::new(),
         models_revision: 0,
@@ -160,6 +163,19 @@ impl Services for Home {
             points: Vec::new(),
         };
         Box::pin(async move { Ok(history) })
+    }
+    fn pause(&self, length: Option<Duration>) -> Arc<Status> {
+        self.status.send_modify(|status| {
+            let guard = &mut Arc::make_mut(status).guard;
+            guard.stance = Stance::Paused;
+            guard.why = Some(format!("{length:?}"));
+        });
+        self.status()
+    }
+    fn resume(&self) -> Arc<Status> {
+        self.status
+            .send_modify(|status| Arc::make_mut(status).guard = GuardStatus::default());
+        self.status()
     }
     fn config(&self) -> Arc<Config> {
         Arc::new(self.config.lock().unwrap().clone())

@@ -7,6 +7,7 @@ mod blocking;
 mod board;
 mod config;
 mod folder;
+mod guarding;
 mod kept;
 mod listen;
 mod local;

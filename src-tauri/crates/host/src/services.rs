@@ -1,12 +1,12 @@
 //! What the host offers to the gateway, and the one place where a configuration takes effect.
 
 use crate::{
-    blocking::blocking, board::Board, config::ConfigFile, folder::Folder, machine::ThisMachine,
-    models::Models,
+    blocking::blocking, board::Board, config::ConfigFile, folder::Folder, guarding::Guarding,
+    machine::ThisMachine, models::Models,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Config, Error,
     catalog::{HubModel, HubRepository},
@@ -39,6 +39,7 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) speed: SpeedMeter,
     pub(crate) supervisor: Handle,
+    pub(crate) guarding: Arc<Guarding>,
     pub(crate) board: Board,
     /// Shows the app's window, in an app.
     pub(crate) raise: Mutex<Option<Raise>>,
@@ -87,6 +88,7 @@ impl Shared {
             let limits = &config.downloads;
             self.queue.configure(limits.rate_limit, limits.at_once);
             self.supervisor.set_rules(self.models.rules());
+            self.guarding.reconsider();
             let tiers = self.set_tiers().await;
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
@@ -220,6 +222,16 @@ impl Services for Shared {
             };
             self.change_config(|_| patch).await
         })
+    }
+
+    fn pause(&self, length: Option<Duration>) -> Arc<Status> {
+        self.guarding.pause(length);
+        self.board.now()
+    }
+
+    fn resume(&self) -> Arc<Status> {
+        self.guarding.resume();
+        self.board.now()
     }
 
     fn raise(&self) -> bool {

@@ -6,6 +6,7 @@ use crate::{
     board::Board,
     config::{self, ConfigFile, Watching},
     folder::Folder,
+    guarding::Guarding,
     kept, listen,
     machine::ThisMachine,
     measure::Measuring,
@@ -173,10 +174,12 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         SpeedMeter::new(blocking(STARTING, move || Ok(kept::read(&path))).await?)
     };
     let speeds_file = folder.speeds();
+    let guarding = Arc::new(Guarding::new(supervisor.clone(), Arc::clone(&models)));
     let shared = Arc::new(Shared {
         board: Board::new(
             url.clone(),
             supervisor.clone(),
+            Arc::clone(&guarding),
             speed.clone(),
             queue.watch(),
             &reading,
@@ -195,6 +198,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         queue,
         speed: speed.clone(),
         supervisor: supervisor.clone(),
+        guarding,
         pins: Mutex::new(pins),
         unwatched,
     });

@@ -9,7 +9,7 @@ use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::Budget,
     lease::{BoxFuture, Endpoint, Lease, Tiers},
-    policy::Alarm,
+    policy::{Alarm, Stance},
     status::{BudgetStatus, TierStatus},
 };
 use tokio::{
@@ -87,14 +87,14 @@ impl Handle {
         self.send(Event::Rules(rules));
     }
 
-    /// Memory is as short as this from now on.
-    pub fn set_alarm(&self, alarm: Alarm) {
-        self.send(Event::Alarm(alarm));
+    /// Memory is as short as this from now on; `why` in a few words with their figures, for those whom it concerns.
+    pub fn set_alarm(&self, alarm: Alarm, why: String) {
+        self.send(Event::Alarm(alarm, why));
     }
 
-    /// Whether the machine is left to its user: nothing is loaded then that no request waits for.
-    pub fn set_defers(&self, defers: bool) {
-        self.send(Event::Defers(defers));
+    /// What models may have of the machine from now on, and why, such as "Tierbar is paused".
+    pub fn set_stance(&self, stance: Stance, why: String) {
+        self.send(Event::Stance(stance, why));
     }
 
     /// Somebody will want the tier soon: loads it if what lies idle makes room, and holds nobody up.

@@ -15,7 +15,7 @@ use std::{mem, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::{Budget, gib},
-    policy::{self, Alarm, Phase, StopWish},
+    policy::{self, Alarm, Phase, Stance, StopWish},
     status::{BudgetStatus, TierStatus},
 };
 use tokio::{
@@ -24,6 +24,7 @@ use tokio::{
 };
 
 use tier::{Gone, Preparation, Tier, Worker};
+use words::Told;
 
 /// More requests than this wait for memory only if something is wrong with whoever sends them.
 const LONGEST_QUEUE: usize = 256;
@@ -61,8 +62,8 @@ pub(crate) enum Event {
     Tiers(Vec<TierSpec>),
     Budget(Budget),
     Rules(Rules),
-    Alarm(Alarm),
-    Defers(bool),
+    Alarm(Alarm, String),
+    Stance(Stance, String),
     Footprints(Vec<(TierId, u64)>),
     Shutdown(Option<oneshot::Sender<()>>),
 }
@@ -121,7 +122,8 @@ pub struct Supervisor {
     alarm: Alarm,
     /// When it was raised.
     alarm_since: Duration,
-    defers: bool,
+    stance: Stance,
+    told: Told,
     sockets: Sockets,
     tiers: Vec<Tier>,
     queue: Vec<Waiter>,
@@ -148,7 +150,8 @@ impl Supervisor {
             started: Instant::now(),
             alarm: Alarm::None,
             alarm_since: Duration::ZERO,
-            defers: false,
+            stance: Stance::Open,
+            told: Told::default(),
             queue: Vec::new(),
             counter: 0,
             closing: false,
@@ -215,13 +218,13 @@ impl Supervisor {
                 }
             }
             Event::Rules(rules) => self.options.rules = rules,
-            Event::Alarm(alarm) => {
+            Event::Alarm(alarm, why) => {
                 if self.alarm == Alarm::None {
                     self.alarm_since = self.started.elapsed();
                 }
-                self.alarm = alarm;
+                (self.alarm, self.told.alarm) = (alarm, why);
             }
-            Event::Defers(defers) => self.defers = defers,
+            Event::Stance(stance, why) => (self.stance, self.told.stance) = (stance, why),
             Event::Footprints(footprints) => {
                 for (id, bytes) in footprints {
                     if let Some(worker) = self.tier(&id).and_then(|tier| tier.worker.as_mut()) {

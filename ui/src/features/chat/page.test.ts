@@ -227,6 +227,21 @@ describe('the machine', () => {
     expect(screen.getByTestId('strip-tier').textContent).toContain('no model in memory');
   });
 
+  it('tells of an alarm with its figures, and of a pause, which can be ended here', async () => {
+    await open();
+    const guard = (change: Partial<typeof STATUS.guard>) =>
+      network.eventStreams[0]?.event('change', { guard: { ...STATUS.guard, ...change } });
+    guard({ alarm: 'hold', why: 'memory is about to run out: 0.3 GB are available' });
+    expect((await screen.findByTestId('alarm')).textContent).toContain('Memory is about to run out: 0.3 GB');
+    guard({ stance: 'paused', why: 'Tierbar is paused' });
+    const banner = await screen.findByTestId('paused');
+    expect(screen.queryByTestId('alarm')).toBeNull();
+    await fireEvent.click(within(banner).getByText('Resume'));
+    await until(() => network.sent('POST', '/tierbar/v1/resume').length === 1);
+    guard({});
+    await until(() => screen.queryByTestId('paused') === null);
+  });
+
   it('says when the host is gone, and when it is back', async () => {
     await open();
     network.eventStreams[0]?.breakOff();

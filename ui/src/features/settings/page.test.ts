@@ -4,7 +4,7 @@ import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
 import type { Config } from '../../platform/api';
 import { browser } from '../../testing/browser';
-import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
+import { Network, POLICY, refusal, type Sent, STATUS, until } from '../../testing/host';
 import Root from './Root.svelte';
 
 let network: Network;
@@ -91,7 +91,7 @@ beforeEach(() => {
     library: { folders: [], other_apps: true },
     downloads: { rate_limit: 0, at_once: 1 },
     allowed_origins: [],
-    policy: { max_loaded: 'auto', patience: '10s', home: '' },
+    policy: { ...POLICY },
     tiers: {
       fast: {
         model: 'smol.gguf',
@@ -329,7 +329,39 @@ describe('tier settings', () => {
     await fireEvent.change(screen.getByTestId('settings-patience'), { target: { value: '30s' } });
     await until(() => patches().length === 2);
     expect(patches()).toEqual([{ policy: { home: 'fast' } }, { policy: { patience: '30s' } }]);
-    expect(config.policy).toEqual({ max_loaded: 'auto', patience: '30s', home: 'fast' });
+    expect(config.policy).toEqual({ ...POLICY, patience: '30s', home: 'fast' });
+  });
+
+  it('leave the machine to its user: hours, battery, full screen, stepping down', async () => {
+    await open('#tiers');
+    const hours = await screen.findByTestId('settings-quiet');
+    await fireEvent.change(hours, { target: { value: ' 22:00-07:30 ' } });
+    await until(() => patches().length === 1);
+    await fireEvent.change(screen.getByTestId('settings-battery'), { target: { value: '0' } });
+    await until(() => patches().length === 2);
+    await fireEvent.click(screen.getByTestId('settings-full-screen'));
+    await until(() => patches().length === 3);
+    await fireEvent.click(screen.getByTestId('settings-step-down'));
+    await until(() => patches().length === 4);
+    expect(patches()).toEqual([
+      { policy: { quiet_hours: '22:00-07:30' } },
+      { policy: { battery_below: 0 } },
+      { policy: { defer_to_full_screen: false } },
+      { policy: { step_down: false } },
+    ]);
+  });
+
+  it('pause all tiers and resume them', async () => {
+    await open('#tiers');
+    const button = await screen.findByTestId('settings-pause');
+    await fireEvent.click(button);
+    await until(() => network.sent('POST', '/tierbar/v1/pause').length === 1);
+    network.eventStreams[0]?.event('change', {
+      guard: { ...STATUS.guard, stance: 'paused', why: 'Tierbar is paused' },
+    });
+    await until(() => button.textContent?.trim() === 'Resume');
+    await fireEvent.click(button);
+    await until(() => network.sent('POST', '/tierbar/v1/resume').length === 1);
   });
 
   it('choose a draft model in place of guessing by words, and the other way round', async () => {

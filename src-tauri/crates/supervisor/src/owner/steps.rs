@@ -116,7 +116,7 @@ impl Supervisor {
             patience: self.options.rules.patience,
             alarm: self.alarm,
             alarm_since: self.alarm_since,
-            defers: self.defers,
+            stance: self.stance,
             home: self.options.rules.home.clone(),
             tiers: self.tiers.iter().map(Tier::view).collect(),
             queue: decided.map(waiting).collect(),
@@ -170,15 +170,16 @@ impl Supervisor {
     }
 
     fn stop_worker(&mut self, id: &TierId, force: bool, why: &Why) {
-        if !matches!(why, Why::Idle(_)) {
+        if !why.is_disuse() {
             self.nothing_idled_out();
         }
+        let sentence = words::ended(why, force, &self.told);
         let Some(tier) = self.tier(id) else { return };
-        tier.idled_out = matches!(why, Why::Idle(_));
+        tier.idled_out = why.is_disuse();
         let why = match (tier.wished(), why) {
             (Some(error), _) => error.message.clone(),
             (None, Why::Wished) => words::CHANGED.to_owned(),
-            (None, why) => words::ended(why, force),
+            (None, _) => sentence,
         };
         tracing::info!(tier = %id, force, why, "stopping");
         tier.stopping(why);
@@ -189,7 +190,7 @@ impl Supervisor {
             .queue
             .extract_if(.., |waiter| waiter.request == request);
         if let Some(waiter) = refused.next() {
-            let error = words::refused(&waiter.tier, why);
+            let error = words::refused(&waiter.tier, why, &self.told);
             waiter.want.refuse(error);
         }
     }

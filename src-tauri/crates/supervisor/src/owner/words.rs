@@ -7,8 +7,15 @@ use tierbar_core::{
 
 pub(super) const CHANGED: &str = "ended because its configuration has changed";
 
+/// What the guard has said of the machine, with its figures.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) alarm: String,
+    pub(super) stance: String,
+}
+
 /// Why a tier was ended; `used`: although it was.
-pub(super) fn ended(why: &Why, used: bool) -> String {
+pub(super) fn ended(why: &Why, used: bool, told: &Told) -> String {
     match why {
         Why::Wished => "stopped".to_owned(),
         Why::RoomFor(next) => format!("ended to make room for {next}"),
@@ -20,15 +27,14 @@ pub(super) fn ended(why: &Why, used: bool) -> String {
                 minutes => format!("ended after {minutes} min without a request"),
             }
         }
-        Why::Alarm(_) if used => {
-            "ended although it was in use, because memory was about to run out".to_owned()
-        }
-        Why::Alarm(_) => "ended because memory was short".to_owned(),
+        Why::Alarm(_) if used => format!("ended although it was in use: {}", told.alarm),
+        Why::Alarm(_) => format!("ended: {}", told.alarm),
+        Why::Stance(_) => format!("ended: {}", told.stance),
     }
 }
 
 /// Why a request cannot have the tier.
-pub(super) fn refused(tier: &TierId, why: &Refusal) -> Error {
+pub(super) fn refused(tier: &TierId, why: &Refusal, told: &Told) -> Error {
     match why {
         Refusal::Pinned(by) => {
             let names: Vec<_> = by.iter().map(TierId::as_str).collect();
@@ -43,10 +49,13 @@ pub(super) fn refused(tier: &TierId, why: &Refusal) -> Error {
         Refusal::Alarm(_) => {
             let seconds = ALARM_PATIENCE.as_secs();
             let what = format!(
-                "the machine has been short of memory for {seconds} s, and {tier} took no requests"
+                "the machine has been short of memory for {seconds} s, and {tier} took no requests ({})",
+                told.alarm
             );
             Error::new(Code::Overloaded, what)
                 .hint("close a program that uses much memory, and try again")
         }
+        Refusal::Paused => Error::new(Code::Paused, told.stance.clone())
+            .hint("resume in the menu bar, in the window, or with `tierbar resume`"),
     }
 }
