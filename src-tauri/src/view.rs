@@ -230,6 +230,7 @@ mod tests {
             context_tokens: 4096,
             loaded_percent: None,
             reason: None,
+            steps_down_to: None,
         });
         Status {
             version: "0.1.0".to_owned(),

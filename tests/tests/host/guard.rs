@@ -174,3 +174,39 @@ async fn a_pause_unloads_and_refuses_until_it_is_over() {
     assert_ne!(code, Some(0));
     assert!(error.contains("write it as"), "{error}");
 }
+
+#[tokio::test]
+async fn a_request_says_how_long_its_tier_stays_as_ollamas_do() {
+    let host = Data::new(FAST).serve().await;
+    let answer = host
+        .chat("fast", json!({"max_tokens": 1, "keep_alive": 0}))
+        .await;
+    assert_eq!(answer.status(), 200);
+    host.tier_when("fast", |tier| tier.state == TierState::Stopped)
+        .await;
+    let wrong = host.chat("fast", json!({"keep_alive": "soon"})).await;
+    assert_eq!(wrong.status(), 400);
+    let body: Value = wrong.json().await.unwrap();
+    assert!(
+        body["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("keep_alive"),
+        "{body}"
+    );
+}
+
+#[tokio::test]
+async fn after_an_alarm_a_smaller_tier_answers_and_says_for_whom() {
+    let tiers = "[policy]\nhome = \"\"\n[tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 2048\n\
+                 [tiers.heavy]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 4096\n";
+    let data = machine(tiers, &[(0, CALM), (15, SHORT), (18, CALM)]);
+    let host = data.serve().await;
+    let first = host.chat("heavy", json!({"max_tokens": 1})).await;
+    assert_eq!(first.headers()["x-tierbar-tier"], "heavy");
+    alarm(&host, Alarm::Hold).await;
+    alarm(&host, Alarm::None).await;
+    let next = host.chat("heavy", json!({"max_tokens": 1})).await;
+    assert_eq!(next.headers()["x-tierbar-tier"], "fast");
+    assert_eq!(next.headers()["x-tierbar-stepped-down-from"], "heavy");
+}

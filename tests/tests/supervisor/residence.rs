@@ -15,6 +15,7 @@ fn rules(patience: Duration, home: Option<&str>) -> Rules {
     Rules {
         patience,
         home: home.map(id),
+        step_down: true,
     }
 }
 
@@ -195,10 +196,17 @@ async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used(
     bench.handle.set_alarm(Alarm::Critical, SHORT.to_owned());
     let end = soon(lease.ended()).await;
     assert_eq!(end.code, Code::TierStopped);
-    let why = format!("ended although it was in use: {SHORT}");
-    assert_eq!(end.message, format!("fast was {why}"));
+    assert_eq!(
+        end.message,
+        format!("fast was ended although it was in use: {SHORT}")
+    );
     let status = bench.in_state("fast", TierState::Stopped).await;
-    assert_eq!(status.reason, Some(why));
+    let waits = "waits until memory is no longer short";
+    assert_eq!(
+        status.reason.as_deref(),
+        Some(waits),
+        "somebody asks for it"
+    );
     // Whoever waits is served when it has passed.
     bench.handle.set_alarm(Alarm::None, String::new());
     drop(lease);
@@ -238,5 +246,54 @@ async fn a_pause_refuses_whoever_asks_and_lets_running_answers_end() {
     assert_eq!(status.reason, Some(format!("ended: {PAUSED}")));
     bench.handle.set_stance(Stance::Open, String::new());
     drop(bench.lease("heavy").await.unwrap());
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn after_an_alarm_the_next_smaller_tier_stands_in_for_what_was_loaded() {
+    let bench = two();
+    drop(bench.lease("heavy").await.unwrap());
+    assert_eq!(bench.now("heavy").steps_down_to, None);
+    bench
+        .handle
+        .set_alarm(Alarm::Hold, "memory is short".to_owned());
+    dealt_with(&bench).await;
+    assert_eq!(bench.now("heavy").steps_down_to, Some(id("fast")));
+    assert_eq!(bench.now("fast").steps_down_to, None, "it was not loaded");
+    bench.handle.set_alarm(Alarm::None, String::new());
+    dealt_with(&bench).await;
+    assert_eq!(
+        bench.now("heavy").steps_down_to,
+        Some(id("fast")),
+        "for a while"
+    );
+    bench.handle.set_rules(Rules {
+        step_down: false,
+        ..rules(LONG, None)
+    });
+    dealt_with(&bench).await;
+    assert_eq!(bench.now("heavy").steps_down_to, None, "not wished");
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_request_says_how_long_its_tier_stays_until_the_next_one_comes() {
+    let bench = two();
+    let keep = |value: serde_json::Value| serde_json::from_value(value).unwrap();
+    bench
+        .handle
+        .set_tiers(vec![kept("fast", SHORT), seat("heavy", "good")]);
+    let lease = bench.lease("fast").await.unwrap();
+    lease.keep(keep((-1).into()));
+    drop(lease);
+    tokio::time::sleep(4 * SHORT).await;
+    assert_eq!(bench.now("fast").state, TierState::Ready, "for good");
+    drop(bench.lease("fast").await.unwrap());
+    bench.in_state("fast", TierState::Stopped).await;
+    let lease = bench.lease("heavy").await.unwrap();
+    lease.keep(keep(0.into()));
+    assert_eq!(bench.now("heavy").state, TierState::Busy);
+    drop(lease);
+    bench.in_state("heavy", TierState::Stopped).await;
     bench.close().await;
 }

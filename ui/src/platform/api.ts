@@ -143,7 +143,11 @@ loaded_percent: number | null,
 /**
  * One plain sentence: why the tier failed, was stopped, or is waiting.
  */
-reason: string | null, };
+reason: string | null, 
+/**
+ * Memory was short a moment ago with this tier loaded: who names it is answered by this smaller one for a while.
+ */
+steps_down_to: TierId | null, };
 
 export type Status = { version: string, 
 /**

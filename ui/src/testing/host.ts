@@ -195,6 +195,7 @@ export const STATUS: Status = {
       context_tokens: 4096,
       loaded_percent: null,
       reason: null,
+      steps_down_to: null,
     },
     {
       id: 'primary',
@@ -205,6 +206,7 @@ export const STATUS: Status = {
       context_tokens: 8192,
       loaded_percent: null,
       reason: null,
+      steps_down_to: null,
     },
   ],
   downloads: [],

@@ -112,4 +112,7 @@ pub struct TierStatus {
     pub loaded_percent: Option<u8>,
     /// One plain sentence: why the tier failed, was stopped, or is waiting.
     pub reason: Option<String>,
+    /// Memory was short a moment ago with this tier loaded: who names it is answered by this smaller one for a while.
+    #[serde(default)]
+    pub steps_down_to: Option<TierId>,
 }

@@ -26,7 +26,7 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
     history::History,
-    lease::{BoxFuture, Endpoint, Lease, Tiers},
+    lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
     policy::Stance,
     status::{BudgetStatus, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
@@ -46,6 +46,7 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
         context_tokens: 4096,
         loaded_percent: None,
         reason: None,
+        steps_down_to: None,
     }
 }
 
@@ -98,6 +99,7 @@ impl Lease for OneLease {
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
+    fn keep(&self, _: KeepAlive) {}
     fn ended(&self) -> BoxFuture<'_, Error> {
         let mut ended = self.ended.clone();
         Box::pin(async move {

@@ -90,6 +90,7 @@ impl Models {
         Rules {
             patience: policy.patience.0,
             home: TierId::new(&policy.home).ok(),
+            step_down: policy.step_down,
         }
     }
 

@@ -8,7 +8,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::Budget,
-    lease::{BoxFuture, Endpoint, Lease, Tiers},
+    lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
     policy::{Alarm, Stance},
     status::{BudgetStatus, TierStatus},
 };
@@ -237,6 +237,14 @@ impl Lease for WorkerLease {
 
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    fn keep(&self, keep: KeepAlive) {
+        let _ = self.events.send(Event::Keep {
+            tier: self.tier.clone(),
+            worker: self.worker,
+            keep,
+        });
     }
 
     fn ended(&self) -> BoxFuture<'_, Error> {

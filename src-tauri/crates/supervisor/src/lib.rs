@@ -91,6 +91,8 @@ pub struct Rules {
     pub patience: Duration,
     /// The tier that comes back when another has idled out.
     pub home: Option<TierId>,
+    /// Whether a tier that was loaded when memory ran short steps down.
+    pub step_down: bool,
 }
 
 /// What [`Supervisor::start`] needs.
@@ -141,6 +143,7 @@ impl Options {
             rules: Rules {
                 patience: Self::PATIENCE,
                 home: None,
+                step_down: true,
             },
             tiers: Vec::new(),
             source,

@@ -1,6 +1,7 @@
 //! The one task that owns all tiers: it takes events, asks the policy, and carries out its steps.
 
 mod snapshot;
+mod step_down;
 mod steps;
 mod tier;
 mod words;
@@ -15,6 +16,7 @@ use std::{mem, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::{Budget, gib},
+    lease::KeepAlive,
     policy::{self, Alarm, Phase, Stance, StopWish},
     status::{BudgetStatus, TierStatus},
 };
@@ -43,6 +45,11 @@ pub(crate) enum Event {
     Released {
         tier: TierId,
         worker: u64,
+    },
+    Keep {
+        tier: TierId,
+        worker: u64,
+        keep: KeepAlive,
     },
     Stop {
         tier: TierId,
@@ -172,7 +179,8 @@ impl Supervisor {
 
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>) {
         loop {
-            let look = self.advance().map(|at| self.started + at);
+            let look = self.advance().into_iter().chain(self.steps_end()).min();
+            let look = look.map(|at| self.started + at);
             self.publish();
             if self.closing && self.tiers.iter().all(|tier| tier.worker.is_none()) {
                 break;
@@ -199,6 +207,12 @@ impl Supervisor {
             // Whoever has left is forgotten after every event.
             Event::Left => {}
             Event::Released { tier, worker } => self.released(&tier, worker),
+            Event::Keep { tier, worker, keep } => {
+                let tier = self.tier(&tier);
+                if let Some(worker) = tier.and_then(|tier| tier.worker_mut(worker)) {
+                    worker.keep = Some(keep);
+                }
+            }
             Event::Stop { tier, force, reply } => self.stop(&tier, force, reply),
             Event::Prepared {
                 tier,
@@ -221,6 +235,9 @@ impl Supervisor {
             Event::Alarm(alarm, why) => {
                 if self.alarm == Alarm::None {
                     self.alarm_since = self.started.elapsed();
+                }
+                if alarm > Alarm::None {
+                    self.step_down();
                 }
                 (self.alarm, self.told.alarm) = (alarm, why);
             }

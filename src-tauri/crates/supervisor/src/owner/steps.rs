@@ -220,6 +220,7 @@ impl Supervisor {
             Want::Lease(reply) => {
                 worker.leases += 1;
                 worker.idle_since = None;
+                worker.keep = None;
                 let lease = worker.lease(id, events);
                 self.publish();
                 // If nobody takes it, the lease is dropped here and so released.

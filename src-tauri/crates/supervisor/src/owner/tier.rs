@@ -5,7 +5,7 @@ use crate::{LoadSpec, TierSpec, backoff::Backoff, handle::WorkerLease, process::
 use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
     Code, Error, TierId, TierState,
-    lease::Endpoint,
+    lease::{Endpoint, KeepAlive},
     policy::{Phase, StopWish, TierView},
     status::TierStatus,
 };
@@ -30,6 +30,8 @@ pub(super) struct Tier {
     pub(super) idled_out: bool,
     /// It is loaded for requests alone: its last load failed or it crashed soon after, or somebody has stopped it.
     pub(super) rests: bool,
+    /// A smaller tier stands in for it until then.
+    pub(super) down_until: Option<Duration>,
     /// Those who asked for its end and wait for it.
     pub(super) stoppers: Vec<Reply<()>>,
     /// Who wants it to end, in the words that its leases hear.
@@ -68,6 +70,8 @@ pub(super) struct Worker {
     pub(super) leases: u32,
     /// Since when it has had no lease, once it is ready.
     pub(super) idle_since: Option<Duration>,
+    /// How long its last request wants it to stay after it, if that said so.
+    pub(super) keep: Option<KeepAlive>,
     pub(super) ready_since: Option<Instant>,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
@@ -98,6 +102,7 @@ impl Worker {
             socket,
             leases: 0,
             idle_since: None,
+            keep: None,
             ready_since: None,
             context_tokens: load.plan.context_tokens,
             footprint_bytes: None,
@@ -143,6 +148,7 @@ impl Tier {
             last_used: 0,
             idled_out: false,
             rests: false,
+            down_until: None,
             stoppers: Vec::new(),
             wish: None,
             failure: None,
@@ -272,7 +278,9 @@ impl Tier {
             leases: worker.map_or(0, |worker| worker.leases),
             last_used: self.last_used,
             idle_since: worker.and_then(|worker| worker.idle_since),
-            keep: self.spec.keep,
+            keep: worker
+                .and_then(|worker| worker.keep)
+                .map_or(self.spec.keep, KeepAlive::length),
             pinned: self.spec.pinned && !self.removed,
             idled_out: self.idled_out,
             rests: self.rests || self.spec.model.is_none(),
@@ -309,6 +317,7 @@ impl Tier {
                 .or_else(|| drains.then(|| "stops when its answers have ended".to_owned()))
                 .or_else(|| waiting.clone())
                 .or_else(|| self.why.clone()),
+            steps_down_to: None,
         }
     }
 }
