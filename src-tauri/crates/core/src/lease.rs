@@ -61,7 +61,7 @@ impl KeepAlive {
             seconds += number.parse::<f64>().ok()? * unit;
             rest = after;
         }
-        Self::seconds(sign * seconds).filter(|_| !text.is_empty())
+        Self::seconds(sign * seconds).filter(|_| text.ends_with(char::is_alphabetic))
     }
 }
 
