@@ -2,7 +2,7 @@
 
 use crate::writer::{F32, Gguf, Q8_0};
 use tierbar_core::Code;
-use tierbar_gguf::ProjectorAccount;
+use tierbar_gguf::{Encoder, ProjectorAccount};
 
 fn clip(encoders: &[(&str, u32)]) -> Gguf {
     let file = Gguf::empty()
@@ -39,9 +39,11 @@ fn a_projector_fits_the_models_of_its_width() {
         file_bytes: file.file_bytes(),
         bytes: 68 + 16,
         projection_dim: Some(64),
-        vision: true,
-        vision_kind: Some("gemma4v".to_owned()),
-        audio: false,
+        vision: Some(Encoder {
+            kind: "gemma4v".to_owned(),
+            ..Encoder::default()
+        }),
+        audio: None,
     };
     assert_eq!(account, expected);
     let model = Gguf::model("llama", 1).read().unwrap();
@@ -53,13 +55,12 @@ fn a_projector_fits_the_models_of_its_width() {
 #[test]
 fn a_projector_may_hear_too() {
     let both = read(&clip(&[("vision", 64), ("audio", 64)]));
-    assert!(both.vision && both.audio);
+    assert!(both.vision.is_some() && both.audio.is_some());
     let own =
         clip(&[("vision", 64), ("audio", 64)]).text("clip.vision.projector_type", "qwen2vl_merger");
-    assert_eq!(read(&own).vision_kind.as_deref(), Some("qwen2vl_merger"));
+    assert_eq!(read(&own).vision.unwrap().kind, "qwen2vl_merger");
     let sound = read(&clip(&[("audio", 2560)]));
-    assert!(!sound.vision && sound.audio);
-    assert_eq!(sound.vision_kind, None);
+    assert!(sound.vision.is_none() && sound.audio.is_some());
     assert_eq!(sound.projection_dim, Some(2560));
     refused(
         &clip(&[("vision", 64), ("audio", 65)]),
