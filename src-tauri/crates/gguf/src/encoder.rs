@@ -31,6 +31,8 @@ const FLASH_HEADS: [u64; 14] = [
 ];
 /// Positions of 30 seconds, which Whisper's encoder takes at a time.
 const SOUND_POSITIONS: u64 = 1500;
+/// No size of a header counts for more.
+const LARGEST: u32 = 1 << 20;
 /// The graph's own description, ggml's lists, and what the smallest encoder takes.
 const BASE: u64 = 16 << 20;
 
@@ -106,8 +108,8 @@ impl Encoder {
     /// are made of, their inner rows, and their output.
     #[must_use]
     pub fn compute_bytes(&self, context: u32, batch: u32) -> u64 {
-        let [width, inner, heads, patch] =
-            [self.width, self.inner, self.heads, self.patch].map(u64::from);
+        let [width, inner, heads, patch] = [self.width, self.inner, self.heads, self.patch]
+            .map(|size| u64::from(size.min(LARGEST)));
         let positions = self.positions(context, batch);
         let attention = 24 * width;
         let hidden = if self.gated { 8 * inner } else { 4 * inner };
@@ -143,10 +145,10 @@ impl Encoder {
         if self.image == 0 && self.patch == 0 {
             return SOUND_POSITIONS;
         }
-        let patch = u64::from(self.patch.max(1));
+        let patch = u64::from(self.patch.clamp(1, LARGEST));
         if let (Some(rows), Some((_, _, merge))) = (self.most_rows(context, batch), self.growing())
         {
-            let merge = u64::from(self.merge.unwrap_or(*merge));
+            let merge = u64::from(self.merge.unwrap_or(*merge).min(LARGEST));
             // Sides are rounded to whole rows.
             return u64::from(rows + rows / 16) * merge * merge;
         }
