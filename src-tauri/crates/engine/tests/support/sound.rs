@@ -53,19 +53,18 @@ pub(crate) fn write(model: u32, path: &Path) {
     file.weights_at("mm.a.norm_pre.weight", &[WIDTH * STACK], 1.0, 0.3);
     file.weights("mm.a.mlp.1.weight", &[WIDTH * STACK, 2 * INNER], 0.1);
     file.weights_at("mm.a.norm_mid.weight", &[INNER], 1.0, 0.3);
-    file.weights("mm.a.mlp.2.weight", &[INNER, model], 0.05);
+    file.weights("mm.a.mlp.2.weight", &[INNER, model], 0.4);
     fs::write(path, file.bytes()).unwrap();
 }
 
-/// Two seconds that rise from one note to another, as a WAV file; each `of` is another. Of 16,000 samples a second, which is the
-/// encoder's rate.
+/// Sixteen seconds that rise from one note to another, as a WAV file; each `of` is another.
 pub(crate) fn rising(of: u8) -> Vec<u8> {
-    const RATE: u32 = 16_000;
+    const RATE: u32 = 4000;
     let mut phase = 0.0_f32;
-    let samples: Vec<u8> = (0_u16..32_000)
+    let samples: Vec<u8> = (0_u16..64_000)
         .flat_map(|at| {
-            let tone = 200.0 * f32::from(of) + f32::from(at) / 40.0;
-            phase = (phase + tone / 16_000.0).fract();
+            let tone = 100.0 * f32::from(of).powi(2) + f32::from(at) / 40.0;
+            phase = (phase + tone / 4000.0).fract();
             #[expect(clippy::cast_possible_truncation, reason = "from -12,000 to 12,000")]
             let sample = ((phase * TAU).sin() * 12_000.0) as i16;
             sample.to_le_bytes()
