@@ -87,6 +87,7 @@ pub(crate) const GEMMA_4: Kind = Kind {
 };
 /// One block as large as Qwen2-VL's.
 pub(crate) const QWEN_2: Kind = Kind {
+    model: 640,
     image: 560,
     width: 1280,
     inner: 5120,
