@@ -125,7 +125,7 @@ fn shaped(kind: &str, image: u32, width: u32, heads: u32) -> Encoder {
         image,
         patch: 14,
         width,
-        inner: 4 * width,
+        inner: width.saturating_mul(4),
         heads,
         ..Encoder::default()
     }
