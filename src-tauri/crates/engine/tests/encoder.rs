@@ -142,8 +142,9 @@ async fn an_image_stands_still_while_the_engine_does_and_is_what_it_would_have_b
 async fn who_leaves_while_an_image_stands_still_ends_it() {
     let seeing = seeing(SLOW).await;
     seeing.pause(60.0).await;
+    let request = about(&stripes(1));
     tokio::select! {
-        answer = seeing.answer(&about(&stripes(1))) => panic!("{answer}"),
+        answer = seeing.answer(&request) => panic!("{answer}"),
         () = seeing.is_held(0) => {}
     }
     let ended = async { while seeing.encodings().await["cancelled"] == 0 {} };
