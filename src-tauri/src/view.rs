@@ -227,6 +227,7 @@ mod tests {
             model: Some(ModelId("SmolLM2-135M-Instruct.Q4_1".to_owned())),
             pid: None,
             footprint_bytes: None,
+            plan: None,
             context_tokens: 4096,
             loaded_percent: None,
             reason: None,
