@@ -60,10 +60,17 @@ async fn a_tier_that_leaves_shows_its_plan_until_it_is_gone_and_only_then_has_th
             assert_eq!(reason, "waits until the memory of fast is back");
         }
     }
-    assert_eq!(bench.now("fast").state, TierState::Stopping);
+    let leaving = bench.now("fast");
+    assert_eq!(leaving.state, TierState::Stopping);
     assert_eq!((planned("fast"), planned("heavy")), (Some(5), None));
+    let signs = bench.workers();
+    let pid = leaving.pid.unwrap().to_string();
+    let killed = Command::new("kill").args(["-KILL", &pid]).status().unwrap();
+    assert!(killed.success());
     drop(soon(next).await.unwrap());
     assert_eq!((planned("fast"), planned("heavy")), (None, Some(7)));
+    let gone = tokio::task::spawn_blocking(move || signs.iter().try_for_each(Sign::wait));
+    soon(gone).await.unwrap().unwrap();
     bench.close().await;
 }
 

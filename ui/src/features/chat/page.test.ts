@@ -263,7 +263,7 @@ describe('the machine', () => {
     ]);
     await until(() => state('primary') === 'stopping');
     expect(state('fast')).toBe('gone');
-    expect(bar()).toContain('primary 1 GB of 2 GB planned (Stopping…)');
+    expect(bar()).toContain('primary 1 GB in use of 2 GB planned (Stopping…)');
     expect(row('fast')).toContain('Waits until the memory of primary is back.');
     expect(row('primary')).toContain('Ended to make room for fast.');
 

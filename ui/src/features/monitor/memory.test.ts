@@ -92,7 +92,7 @@ describe('the memory bar', () => {
 });
 
 it('tells a tier’s memory in words', () => {
-  expect(memoryText(primary)).toBe('1 GB of 2 GB planned');
+  expect(memoryText(primary)).toBe('1 GB in use of 2 GB planned');
   expect(memoryText({ ...primary, footprint_bytes: null })).toBe('2 GB planned');
   expect(memoryText({ ...primary, plan: null })).toBe('1 GB in use');
   expect(memoryText(fast)).toBeNull();

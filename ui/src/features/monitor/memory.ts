@@ -87,7 +87,7 @@ export function memoryBar({ ram, tiers, budget }: Pick<Status, 'ram' | 'tiers' |
 export function memoryText(tier: TierStatus): string | null {
   const planned = tier.plan && memory(plannedBytes(tier));
   const held = tier.footprint_bytes === null ? null : memory(tier.footprint_bytes);
-  if (planned) return held ? `${held} of ${planned} planned` : `${planned} planned`;
+  if (planned) return held ? `${held} in use of ${planned} planned` : `${planned} planned`;
   return held && `${held} in use`;
 }
 
