@@ -64,9 +64,10 @@ async fn a_tier_that_leaves_shows_its_plan_until_it_is_gone_and_only_then_has_th
     assert_eq!(leaving.state, TierState::Stopping);
     assert_eq!((planned("fast"), planned("heavy")), (Some(5), None));
     let signs = bench.workers();
-    let pid = leaving.pid.unwrap().to_string();
-    let killed = Command::new("kill").args(["-KILL", &pid]).status().unwrap();
-    assert!(killed.success());
+    // With its child, which is in its group.
+    let group = format!("-{}", leaving.pid.unwrap());
+    let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
+    assert!(killed.unwrap().success());
     drop(soon(next).await.unwrap());
     assert_eq!((planned("fast"), planned("heavy")), (None, Some(7)));
     let gone = tokio::task::spawn_blocking(move || signs.iter().try_for_each(Sign::wait));
