@@ -340,8 +340,14 @@ mod tests {
         assert_eq!(text(TierState::Ready, None, Some("m")).text, "Primary — m");
         assert!(text(TierState::Starting, None, Some("m")).checked);
         for (reason, told) in [
-            ("ended to make room for heavy", "Primary — ended to make room for heavy"),
-            ("waits until the memory of heavy is back", "Primary — waits until the memory of heavy is back"),
+            (
+                "ended to make room for heavy",
+                "Primary — ended to make room for heavy",
+            ),
+            (
+                "waits until the memory of heavy is back",
+                "Primary — waits until the memory of heavy is back",
+            ),
             ("primary was stopped", "Primary — was stopped"),
         ] {
             assert_eq!(text(TierState::Stopped, Some(reason), Some("m")).text, told);

@@ -4,11 +4,7 @@ use crate::{
     client::{Client, admin, read},
     output,
 };
-use tierbar_core::{
-    Error,
-    budget::gib,
-    fit::Verdict,
-};
+use tierbar_core::{Error, budget::gib, fit::Verdict};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

@@ -89,7 +89,10 @@ async fn whoever_will_be_asked_is_named_as_in_a_request_and_not_waited_for() {
     for body in ["", "{}", r#"{"model":"auto"}"#, r#"{"model":"small"}"#] {
         // Nothing is loaded: a request would wait.
         let response = expect(body).await;
-        assert_eq!((response.status(), text(response).await.as_str()), (StatusCode::NO_CONTENT, ""));
+        assert_eq!(
+            (response.status(), text(response).await.as_str()),
+            (StatusCode::NO_CONTENT, "")
+        );
         assert_eq!(bench.asked.take(), ["expect fast"], "{body}");
     }
     for (body, status) in [(r#"{"model":"large"}"#, 404), (r#"{"model":1}"#, 400)] {
