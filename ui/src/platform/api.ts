@@ -135,7 +135,11 @@ model: ModelId | null, pid: number | null,
 /**
  * Memory that the worker's end would give back.
  */
-footprint_bytes: number | null, context_tokens: number, 
+footprint_bytes: number | null, 
+/**
+ * What it was loaded by, from the start of its process until that is gone; `null` without one.
+ */
+plan: LoadPlan | null, context_tokens: number, 
 /**
  * While the tier starts: percent of its model's weights that are loaded.
  */
@@ -210,6 +214,12 @@ reason: string | null,
 warnings: Array<string>, };
 
 export type Placement = "resident" | "mmap" | "refused";
+
+export type LoadPlan = { placement: Placement, 
+/**
+ * Without those of no bytes.
+ */
+lines: Array<Line>, context_tokens: number, };
 
 export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "embedder" | "app";
 

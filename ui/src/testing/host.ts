@@ -113,6 +113,7 @@ export class Network {
       this.eventStreams.push(stream);
       return stream.response;
     }
+    if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
     return this.#chats(request);
   }
 
@@ -183,8 +184,8 @@ export const STATUS: Status = {
   ram: { total_bytes: 16 * 2 ** 30, available_bytes: 9 * 2 ** 30, pressure: 'normal' },
   swap: { used_bytes: 0, growth_bytes_per_minute: 0 },
   speed: { decode_tokens_per_second: null, prefill_tokens_per_second: null },
-  budget: { total_bytes: 12 * 2 ** 30, planned_bytes: 0 },
   guard: { alarm: 'none', stance: 'open', why: null, paused_until: null },
+  budget: { total_bytes: 12 * 2 ** 30, planned_bytes: 2 * 2 ** 30 },
   tiers: [
     {
       id: 'fast',
@@ -192,6 +193,7 @@ export const STATUS: Status = {
       model: 'smol',
       pid: null,
       footprint_bytes: null,
+      plan: null,
       context_tokens: 4096,
       loaded_percent: null,
       reason: null,
@@ -203,6 +205,16 @@ export const STATUS: Status = {
       model: 'gemma',
       pid: 7,
       footprint_bytes: 2 ** 30,
+      plan: {
+        placement: 'resident',
+        context_tokens: 8192,
+        lines: [
+          { what: 'dense_weights', bytes: 2 ** 30 },
+          { what: 'kv_cache', bytes: 2 ** 29 },
+          { what: 'compute_buffers', bytes: 2 ** 28 },
+          { what: 'app', bytes: 2 ** 28 },
+        ],
+      },
       context_tokens: 8192,
       loaded_percent: null,
       reason: null,

@@ -105,6 +105,10 @@ pub trait Tiers: Send + Sync + std::fmt::Debug {
     /// Ends the tier's process and returns once it is gone. Waits for leases first, unless `force`.
     fn stop(&self, tier: &TierId, force: bool) -> BoxFuture<'_, Result<(), Error>>;
 
+    /// Somebody will want the tier soon: loads it if what lies idle makes room, and holds nobody up. Answers at once,
+    /// whatever comes of it.
+    fn expect(&self, tier: &TierId);
+
     /// The tiers as they are now, in reading order. Advisory: never decide a mutation by it.
     fn snapshot(&self) -> Vec<TierStatus>;
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     ModelId, TierId, TierState,
+    budget::LoadPlan,
     download::DownloadStatus,
     policy::{Alarm, Stance},
 };
@@ -107,6 +108,9 @@ pub struct TierStatus {
     /// Memory that the worker's end would give back.
     #[cfg_attr(test, ts(type = "number | null"))]
     pub footprint_bytes: Option<u64>,
+    /// What it was loaded by, from the start of its process until that is gone; `null` without one.
+    #[serde(default)]
+    pub plan: Option<LoadPlan>,
     pub context_tokens: u32,
     /// While the tier starts: percent of its model's weights that are loaded.
     pub loaded_percent: Option<u8>,

@@ -28,6 +28,7 @@ fn the_typescript_types_are_those_of_the_wire() {
         download::Priority::decl(&cfg),
         download::DownloadStatus::decl(&cfg),
         budget::Placement::decl(&cfg),
+        budget::LoadPlan::decl(&cfg),
         fit::LineKind::decl(&cfg),
         fit::Line::decl(&cfg),
         fit::GpuShare::decl(&cfg),

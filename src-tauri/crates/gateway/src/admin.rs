@@ -27,6 +27,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/history", get(history::history))
         .route("/pause", post(pause::pause))
         .route("/resume", post(pause::resume))
+        .route("/expect", post(tiers::expect))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
         .route(

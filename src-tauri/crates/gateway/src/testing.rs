@@ -43,6 +43,7 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
         model: model.map(|model| ModelId(model.to_owned())),
         pid: None,
         footprint_bytes: None,
+        plan: None,
         context_tokens: 4096,
         loaded_percent: None,
         reason: None,
@@ -72,6 +73,7 @@ pub(crate) struct OneTier {
     loaded: watch::Receiver<Option<Result<Endpoint, Error>>>,
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
+    asked: Asked,
 }
 
 #[derive(Debug)]
@@ -140,6 +142,9 @@ impl Tiers for OneTier {
     fn stop(&self, _: &TierId, _: bool) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async { Ok(()) })
     }
+    fn expect(&self, tier: &TierId) {
+        self.asked.note(format!("expect {tier}"));
+    }
     fn snapshot(&self) -> Vec<TierStatus> {
         status().tiers
     }
@@ -202,8 +207,12 @@ impl Asked {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 
-    fn refuse<T: Send + 'static>(&self, asked: String) -> BoxFuture<'static, Result<T, Error>> {
+    fn note(&self, asked: String) {
         self.0.lock().unwrap().push(asked);
+    }
+
+    fn refuse<T: Send + 'static>(&self, asked: String) -> BoxFuture<'static, Result<T, Error>> {
+        self.note(asked);
         Box::pin(async { Err(Error::new(Code::ModelInUse, "fast has it loaded")) })
     }
 }
@@ -317,6 +326,7 @@ impl Bench {
                 loaded: loading,
                 ended: ending,
                 leases,
+                asked: asked.clone(),
             }),
             services: Arc::new(Home {
                 folder,

@@ -97,14 +97,6 @@ impl Handle {
         self.send(Event::Stance(stance, why));
     }
 
-    /// Somebody will want the tier soon: loads it if what lies idle makes room, and holds nobody up.
-    pub fn expect(&self, tier: &TierId) {
-        self.send(Event::Want {
-            tier: tier.clone(),
-            want: Want::Expected(Instant::now() + EXPECTED_FOR),
-        });
-    }
-
     /// Memory readings for the snapshot, in bytes. A tier that is not named keeps its last one.
     pub fn set_footprints(&self, footprints: Vec<(TierId, u64)>) {
         self.send(Event::Footprints(footprints));
@@ -189,6 +181,13 @@ impl Tiers for Handle {
     fn stop(&self, tier: &TierId, force: bool) -> BoxFuture<'_, Result<(), Error>> {
         let tier = tier.clone();
         Box::pin(async move { self.ask(|reply| Event::Stop { tier, force, reply }).await })
+    }
+
+    fn expect(&self, tier: &TierId) {
+        self.send(Event::Want {
+            tier: tier.clone(),
+            want: Want::Expected(Instant::now() + EXPECTED_FOR),
+        });
     }
 
     fn snapshot(&self) -> Vec<TierStatus> {

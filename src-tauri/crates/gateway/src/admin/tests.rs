@@ -1,5 +1,8 @@
 use crate::testing::{Bench, json, text};
-use axum::body::Body;
+use axum::{
+    body::Body,
+    http::{Request, StatusCode},
+};
 use http_body_util::BodyExt;
 use serde_json::json;
 
@@ -77,6 +80,28 @@ async fn history_is_told_for_as_many_minutes_as_were_asked_for() {
         let history = json(bench.get(&format!("/tierbar/v1/history{query}")).await).await;
         assert_eq!(history, json!({"step_seconds": minutes, "points": []}));
     }
+}
+
+#[tokio::test]
+async fn whoever_will_be_asked_is_named_as_in_a_request_and_not_waited_for() {
+    let bench = Bench::new(ADDRESS).await;
+    let expect = |body| bench.ask("POST", "/tierbar/v1/expect", body);
+    for body in ["", "{}", r#"{"model":"auto"}"#, r#"{"model":"small"}"#] {
+        // Nothing is loaded: a request would wait.
+        let response = expect(body).await;
+        assert_eq!(
+            (response.status(), text(response).await.as_str()),
+            (StatusCode::NO_CONTENT, "")
+        );
+        assert_eq!(bench.asked.take(), ["expect fast"], "{body}");
+    }
+    for (body, status) in [(r#"{"model":"large"}"#, 404), (r#"{"model":1}"#, 400)] {
+        assert_eq!(expect(body).await.status(), status, "{body}");
+        assert_eq!(bench.asked.take(), [""; 0]);
+    }
+    let stranger = Request::post("/tierbar/v1/expect").header("host", ADDRESS);
+    let response = bench.send(stranger.body(Body::empty()).unwrap()).await;
+    assert_eq!(response.status(), 401);
 }
 
 #[tokio::test]

@@ -309,6 +309,7 @@ impl Tier {
             model: self.spec.model.clone(),
             pid: worker.and_then(|worker| worker.pid),
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
+            plan: worker.map(|worker| worker.load.plan.clone()),
             context_tokens: worker.map_or(self.spec.context, |worker| worker.context_tokens),
             loaded_percent: worker
                 .filter(|worker| worker.phase == Phase::Starting)
