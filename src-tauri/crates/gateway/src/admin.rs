@@ -5,6 +5,7 @@ mod config;
 mod downloads;
 mod history;
 mod hub;
+mod log;
 mod measures;
 mod models;
 mod pause;
@@ -27,6 +28,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/history", get(history::history))
         .route("/pause", post(pause::pause))
         .route("/resume", post(pause::resume))
+        .route("/log", get(log::log))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
         .route(

@@ -544,7 +544,7 @@ async fn chats_of_the_version_without_minutes_are_kept() {
     };
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
-        .execute_batch("DROP TABLE minutes; PRAGMA user_version = 1;")
+        .execute_batch("DROP TABLE log; DROP TABLE minutes; PRAGMA user_version = 1;")
         .unwrap();
     before.close().unwrap();
     let store = fixture.store();
