@@ -41,11 +41,17 @@ async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
     let (_, _, stderr) = data.run(&["tier", "start", "fast"]).await;
     assert_eq!(stderr, "");
     let load = happened(&mut events).await;
-    assert_eq!((&load["kind"], &load["tier"]), (&"load".into(), &"fast".into()));
+    assert_eq!(
+        (&load["kind"], &load["tier"]),
+        (&"load".into(), &"fast".into())
+    );
     let sentence = load["sentence"].as_str().unwrap();
     let begins = "fast loads SmolLM2-135M-Instruct.Q4_1 for a request: ";
     assert!(sentence.starts_with(begins), "{sentence}");
-    assert!(sentence.contains(" MiB planned, of a budget of "), "{sentence}");
+    assert!(
+        sentence.contains(" MiB planned, of a budget of "),
+        "{sentence}"
+    );
     let ready = happened(&mut events).await;
     assert_eq!(ready["kind"], "ready");
     // Whoever was told of it finds it, the newest first.
@@ -57,7 +63,10 @@ async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
     let sentence = crash["sentence"].as_str().unwrap();
     let begins = "the worker of fast was killed by signal 9 (SIGKILL) (";
     assert!(sentence.starts_with(begins), "{sentence}");
-    assert!(sentence.contains("probable cause: out of memory"), "{sentence}");
+    assert!(
+        sentence.contains("probable cause: out of memory"),
+        "{sentence}"
+    );
     assert_eq!(kinds(&told(&host, "?limit=1").await), ["crash"]);
     let before = format!("?tier=fast&before={}", ready["id"]);
     assert_eq!(told(&host, &before).await, [load]);
@@ -65,7 +74,10 @@ async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
     let (_, shown, stderr) = data.run(&["log"]).await;
     let lines: Vec<_> = shown.lines().collect();
     assert_eq!(lines.len(), 3, "{stderr}");
-    assert!(lines[2].contains("crash     the worker of fast was killed"), "{shown}");
+    assert!(
+        lines[2].contains("crash     the worker of fast was killed"),
+        "{shown}"
+    );
     let (_, shown, _) = data.run(&["log", "--tier", "heavy"]).await;
     assert_eq!(shown, "");
 
@@ -75,11 +87,16 @@ async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
     within("the host's end", host.child.wait()).await.unwrap();
     let (code, shown, _) = data.run(&["log", "--limit", "3", "--json"]).await;
     assert_eq!(code, Some(0));
-    let entries = shown.lines().map(|line| serde_json::from_str(line).unwrap());
+    let entries = shown
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap());
     let entries: Vec<Value> = entries.collect();
     assert_eq!(kinds(&entries), ["load", "ready", "unload"]);
     let sentence = entries[2]["sentence"].as_str().unwrap();
-    assert!(sentence.starts_with("fast was ended because Tierbar ends; "), "{sentence}");
+    assert!(
+        sentence.starts_with("fast was ended because Tierbar ends; "),
+        "{sentence}"
+    );
     let host = data.serve().await;
     assert_eq!(kinds(&told(&host, "?limit=2").await), ["unload", "ready"]);
 }
@@ -96,7 +113,10 @@ async fn the_command_line_follows_what_happens() {
     let mut lines = BufReader::new(following.stdout.take().unwrap()).lines();
     let mut line = async || within("a line", lines.next_line()).await.unwrap().unwrap();
     let refused = line().await;
-    assert!(refused.contains("  refusal   a request for fast was refused: "), "{refused}");
+    assert!(
+        refused.contains("  refusal   a request for fast was refused: "),
+        "{refused}"
+    );
     assert!(refused.contains("gone.gguf"), "{refused}");
     // A file is there now, and another thing is wrong with it.
     std::fs::write(data.models().join("gone.gguf"), "nothing").unwrap();

@@ -58,11 +58,7 @@ fn happening(stance: Stance, why: &str) -> Happening {
 }
 
 impl Guarding {
-    pub(crate) fn new(
-        supervisor: Handle,
-        models: Arc<Models>,
-        journal: Arc<dyn Journal>,
-    ) -> Self {
+    pub(crate) fn new(supervisor: Handle, models: Arc<Models>, journal: Arc<dyn Journal>) -> Self {
         let state = Mutex::default();
         Self {
             supervisor,

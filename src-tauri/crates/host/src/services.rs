@@ -2,8 +2,7 @@
 
 use crate::{
     blocking::blocking, board::Board, config::ConfigFile, folder::Folder, guarding::Guarding,
-    journal::Ledger,
-    machine::ThisMachine, models::Models,
+    journal::Ledger, machine::ThisMachine, models::Models,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
