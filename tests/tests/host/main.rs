@@ -10,6 +10,7 @@ mod contexts;
 mod ends;
 mod gpu;
 mod guard;
+mod journal;
 mod library;
 mod measures;
 mod pulls;

@@ -4,6 +4,7 @@
 
 mod ends;
 mod failures;
+mod journal;
 mod leases;
 mod residence;
 mod switches;

@@ -135,7 +135,7 @@ async fn a_pinned_tier_comes_by_itself_and_gives_way_to_nobody() {
     bench.in_state("fast", TierState::Ready).await;
     let error = bench.lease("heavy").await.unwrap_err();
     assert_eq!(error.code, Code::OverBudget);
-    let said = "heavy does not fit into memory beside fast, which is pinned";
+    let said = "heavy does not fit into memory beside fast, which is pinned: at most 1 may be loaded at once on this machine";
     assert_eq!(error.message, said);
     // Whoever stops it has his way, until somebody asks for it.
     bench.stop("fast", false).await.unwrap();

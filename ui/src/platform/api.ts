@@ -641,6 +641,36 @@ summary: string,
  */
 disturbed: number, };
 
+export type Kind = "load" | "ready" | "unload" | "refusal" | "failure" | "crash" | "alarm" | "calm" | "step_down" | "pause" | "resume" | "note";
+
+export type Happening = { kind: Kind, 
+/**
+ * `null` where it concerns the machine.
+ */
+tier: TierId | null, model: ModelId | null, 
+/**
+ * One sentence without a full stop, which names the tier and has the figures.
+ */
+sentence: string, };
+
+export type Entry = { 
+/**
+ * Grows with each entry of a data folder; there may be gaps.
+ */
+id: number, 
+/**
+ * Milliseconds since 1970.
+ */
+at_ms: number, kind: Kind, 
+/**
+ * `null` where it concerns the machine.
+ */
+tier: TierId | null, model: ModelId | null, 
+/**
+ * One sentence without a full stop, which names the tier and has the figures.
+ */
+sentence: string, };
+
 export type Role = "system" | "user" | "assistant";
 
 export type Finish = "stop" | "length" | "stopped" | "error";

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import type { Chat, ChatMessage, ChatSummary, PolicyConfig, Status } from '../platform/api';
+import type { Chat, ChatMessage, ChatSummary, Entry, PolicyConfig, Status } from '../platform/api';
 
 /** A request as it left the page. */
 export interface Sent {
@@ -73,6 +73,8 @@ export class Stream {
 export class Network {
   requests: Sent[] = [];
   chats: Chat[] = [];
+  /** The log of why, the newest first. */
+  log: Entry[] = [];
   completions: Stream[] = [];
   eventStreams: Stream[] = [];
   /** Answers in place of what follows, for a path and method; `null` from it lets the request through. */
@@ -114,7 +116,16 @@ export class Network {
       return stream.response;
     }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
+    if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
     return this.#chats(request);
+  }
+
+  #logged(url: string): Entry[] {
+    const asked = new URL(url, 'http://host').searchParams;
+    const before = Number(asked.get('before') ?? Number.POSITIVE_INFINITY);
+    const tier = asked.get('tier');
+    const told = this.log.filter((entry) => entry.id < before && (tier === null || entry.tier === tier));
+    return told.slice(0, Number(asked.get('limit')));
   }
 
   #chats({ method, path, body }: Sent): Response {

@@ -4,6 +4,7 @@ mod bench;
 mod chat;
 mod client;
 mod downloads;
+mod log;
 mod measure;
 mod models;
 mod output;
@@ -38,6 +39,8 @@ enum Command {
     Serve(serve::Args),
     /// Memory, speed and tiers of the running host
     Status(status::Args),
+    /// What happened to the tiers, and why
+    Log(log::Args),
     /// Models: which are here, what fits, fetch, check, delete
     Models(models::Args),
     /// Models on their way
@@ -86,6 +89,7 @@ async fn run(args: Args) -> Result<(), Error> {
     match args.command {
         Command::Serve(args) => serve::run(home, args).await,
         Command::Status(args) => status::run(home, &args).await,
+        Command::Log(args) => log::run(home, args).await,
         Command::Models(args) => models::run(home, args).await,
         Command::Downloads(args) => downloads::run(home, args).await,
         Command::Secret(command) => secret::run(home, command).await,

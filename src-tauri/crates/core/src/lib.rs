@@ -14,6 +14,7 @@ pub mod download;
 pub mod fit;
 pub mod guard;
 pub mod history;
+pub mod journal;
 pub mod lease;
 pub mod model;
 pub mod policy;

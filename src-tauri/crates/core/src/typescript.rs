@@ -1,7 +1,7 @@
 //! The wire types' TypeScript twins: `ui/src/platform/api.ts` is what this writes, and the test fails when it differs.
 
 use crate::{
-    bench, budget, catalog, chat, config, download, fit, model, policy, status, tier, tune,
+    bench, budget, catalog, chat, config, download, fit, journal, model, policy, status, tier, tune,
 };
 use ts_rs::{Config, TS};
 
@@ -62,6 +62,9 @@ fn the_typescript_types_are_those_of_the_wire() {
         tune::Outcome::decl(&cfg),
         tune::TuneRow::decl(&cfg),
         tune::TuneReport::decl(&cfg),
+        journal::Kind::decl(&cfg),
+        journal::Happening::decl(&cfg),
+        journal::Entry::decl(&cfg),
         chat::Role::decl(&cfg),
         chat::Finish::decl(&cfg),
         chat::ChatMessage::decl(&cfg),

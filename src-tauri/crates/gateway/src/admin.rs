@@ -5,6 +5,7 @@ mod config;
 mod downloads;
 mod history;
 mod hub;
+mod log;
 mod measures;
 mod models;
 mod pause;
@@ -28,6 +29,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/pause", post(pause::pause))
         .route("/resume", post(pause::resume))
         .route("/expect", post(tiers::expect))
+        .route("/log", get(log::log))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
         .route(

@@ -31,12 +31,13 @@ use tierbar_contexts::Contexts;
 use tierbar_core::{
     Config, Error,
     history::History,
+    journal::Entry,
     lease::{BoxFuture, Tiers},
     status::Status,
 };
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 /// What the host offers to the API beside the tiers and the store.
@@ -57,6 +58,9 @@ pub trait Services: Send + Sync + fmt::Debug {
     fn pause(&self, length: Option<Duration>) -> Arc<Status>;
 
     fn resume(&self) -> Arc<Status>;
+
+    /// The log's entries from now on. By then they are in the store, if that takes any.
+    fn log(&self) -> broadcast::Receiver<Entry>;
 
     fn config(&self) -> Arc<Config>;
 

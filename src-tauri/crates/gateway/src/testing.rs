@@ -26,13 +26,17 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
     history::History,
+    journal::Entry,
     lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
     policy::Stance,
     status::{BudgetStatus, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
-use tokio::{net::UnixListener, sync::watch};
+use tokio::{
+    net::UnixListener,
+    sync::{broadcast, watch},
+};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -154,6 +158,7 @@ impl Tiers for OneTier {
 struct Home {
     folder: TempDir,
     status: watch::Sender<Arc<Status>>,
+    log: broadcast::Sender<Entry>,
     config: Mutex<Config>,
 }
 
@@ -183,6 +188,9 @@ impl Services for Home {
         self.status
             .send_modify(|status| Arc::make_mut(status).guard = GuardStatus::default());
         self.status()
+    }
+    fn log(&self) -> broadcast::Receiver<Entry> {
+        self.log.subscribe()
     }
     fn config(&self) -> Arc<Config> {
         Arc::new(self.config.lock().unwrap().clone())
@@ -289,6 +297,7 @@ pub(crate) struct Bench {
     pub(crate) leases: watch::Receiver<usize>,
     pub(crate) speed: SpeedMeter,
     pub(crate) asked: Asked,
+    pub(crate) store: Store,
     pub(crate) contexts: Contexts,
     sockets: TempDir,
 }
@@ -331,9 +340,10 @@ impl Bench {
             services: Arc::new(Home {
                 folder,
                 status,
+                log: broadcast::Sender::new(1),
                 config: Mutex::new(config),
             }),
-            store,
+            store: store.clone(),
             contexts: contexts.clone(),
             speed: speed.clone(),
             token: token.clone(),
@@ -349,6 +359,7 @@ impl Bench {
             leases: held,
             speed,
             asked,
+            store,
             contexts,
             sockets,
         }

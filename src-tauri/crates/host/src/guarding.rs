@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     guard::{Guard, Judgement},
+    journal::{Happening, Journal, Kind},
     policy::{Alarm, Stance},
     reading::Reading,
     stance::{Circumstances, stance},
@@ -17,6 +18,7 @@ use tierbar_supervisor::Handle;
 pub(crate) struct Guarding {
     supervisor: Handle,
     models: Arc<Models>,
+    journal: Arc<dyn Journal>,
     state: Mutex<State>,
 }
 
@@ -42,12 +44,26 @@ struct Pause {
     until: Option<Timestamp>,
 }
 
+fn happening(stance: Stance, why: &str) -> Happening {
+    let what = match stance {
+        Stance::Open => {
+            let sentence = "the tiers are loaded and kept as configured again";
+            return Happening::new(Kind::Resume, sentence);
+        }
+        Stance::Defers => "nothing is loaded that no request waits for",
+        Stance::Quiet => "nothing stays loaded that nobody uses",
+        Stance::Paused => "requests are refused",
+    };
+    Happening::new(Kind::Pause, format!("{why}: {what}"))
+}
+
 impl Guarding {
-    pub(crate) fn new(supervisor: Handle, models: Arc<Models>) -> Self {
+    pub(crate) fn new(supervisor: Handle, models: Arc<Models>, journal: Arc<dyn Journal>) -> Self {
         let state = Mutex::default();
         Self {
             supervisor,
             models,
+            journal,
             state,
         }
     }
@@ -125,11 +141,19 @@ impl Guarding {
                 Alarm::None => tracing::info!("memory is no longer short"),
                 alarm => tracing::warn!(?alarm, "{why}"),
             }
+            self.journal.tell(match alarm {
+                Alarm::None => Happening::new(Kind::Calm, "memory is no longer short"),
+                _ => Happening::new(Kind::Alarm, why.clone()),
+            });
             self.supervisor.set_alarm(alarm, why);
         }
         if told.stance != state.told.stance {
             let (stance, why) = told.stance.clone();
             tracing::info!(?stance, "{why}");
+            // The battery's level is in the words, and one percent less is no news.
+            if stance != state.told.stance.0 {
+                self.journal.tell(happening(stance, &why));
+            }
             self.supervisor.set_stance(stance, why);
         }
         state.told = told;

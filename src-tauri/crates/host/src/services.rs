@@ -2,7 +2,7 @@
 
 use crate::{
     blocking::blocking, board::Board, config::ConfigFile, folder::Folder, guarding::Guarding,
-    machine::ThisMachine, models::Models,
+    journal::Ledger, machine::ThisMachine, models::Models,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -13,6 +13,7 @@ use tierbar_core::{
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
     history::History,
+    journal::Entry,
     lease::BoxFuture,
     status::{Status, TierStatus},
 };
@@ -22,7 +23,10 @@ use tierbar_gateway::{
 };
 use tierbar_library::{LibraryWatch, hub::Resolver};
 use tierbar_supervisor::{Handle, TierSpec};
-use tokio::{sync::watch, task::spawn_blocking};
+use tokio::{
+    sync::{broadcast, watch},
+    task::spawn_blocking,
+};
 
 type Raise = Arc<dyn Fn() + Send + Sync>;
 
@@ -40,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) speed: SpeedMeter,
     pub(crate) supervisor: Handle,
     pub(crate) guarding: Arc<Guarding>,
+    /// The log of why: whatever decides something tells it.
+    pub(crate) journal: Arc<Ledger>,
     pub(crate) board: Board,
     /// Shows the app's window, in an app.
     pub(crate) raise: Mutex<Option<Raise>>,
@@ -202,6 +208,10 @@ impl Services for Shared {
 
     fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>> {
         Box::pin(self.board.history(minutes))
+    }
+
+    fn log(&self) -> broadcast::Receiver<Entry> {
+        self.journal.watch()
     }
 
     fn config(&self) -> Arc<Config> {

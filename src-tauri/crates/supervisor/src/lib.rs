@@ -21,6 +21,7 @@ use tierbar_core::{
     Error, ModelId, TierId,
     budget::{Budget, LoadPlan},
     config::KvCache,
+    journal::Journal,
     lease::BoxFuture,
 };
 
@@ -103,6 +104,8 @@ pub struct Options {
     /// In reading order.
     pub tiers: Vec<TierSpec>,
     pub source: Arc<dyn ModelSource>,
+    /// Hears what happens, and why.
+    pub journal: Arc<dyn Journal>,
     /// The worker's program.
     pub worker: PathBuf,
     /// Folder of the workers' sockets; made with mode 0700.
@@ -129,7 +132,7 @@ impl Options {
     /// A worker ends within milliseconds unless it hangs.
     pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
-    /// Options with the default deadlines and no tiers.
+    /// Options with the default deadlines, no tiers, and nobody who hears of them.
     #[must_use]
     pub fn new(
         budget: Budget,
@@ -147,6 +150,7 @@ impl Options {
             },
             tiers: Vec::new(),
             source,
+            journal: Arc::new(()),
             worker,
             run_dir,
             log_dir,

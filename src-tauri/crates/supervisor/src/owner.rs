@@ -3,6 +3,7 @@
 mod snapshot;
 mod step_down;
 mod steps;
+mod telling;
 mod tier;
 mod words;
 
@@ -202,7 +203,13 @@ impl Supervisor {
         match event {
             Event::Want { tier, want } => match self.admit(&tier) {
                 Ok(()) => self.enqueue(tier, want),
-                Err(error) => want.refuse(error),
+                Err(error) => {
+                    // Whoever names a tier that there is not has made a mistake, and the policy has had no part in it.
+                    if error.code != Code::TierUnknown && !want.is_ahead() {
+                        self.told_refusal(&tier, 1, &error);
+                    }
+                    want.refuse(error);
+                }
             },
             // Whoever has left is forgotten after every event.
             Event::Left => {}
@@ -252,8 +259,8 @@ impl Supervisor {
             Event::Shutdown(closed) => {
                 self.closing = true;
                 self.closed.extend(closed);
-                for waiter in self.queue.drain(..) {
-                    waiter.want.refuse(shutting_down());
+                for id in self.ids() {
+                    self.refuse(&id, &shutting_down());
                 }
                 for tier in &mut self.tiers {
                     tier.end(StopWish::Force, &shutting_down());
@@ -370,10 +377,14 @@ impl Supervisor {
             Ok(spec) => tier.preparation = Preparation::Done(spec),
             Err(error) => {
                 // A tier that waits for a model has not failed.
-                if tier.worker.is_none() && tier.spec.model.is_some() {
+                let failed = tier.worker.is_none() && tier.spec.model.is_some();
+                if failed {
                     tier.fail(&error);
                 }
-                self.refuse(id, &error);
+                let refused = self.refuse(id, &error);
+                if failed && refused == 0 {
+                    self.told_failure(id, &error);
+                }
             }
         }
     }
@@ -396,6 +407,7 @@ impl Supervisor {
                 tracing::info!(tier = %id, pid = running.pid, context = ready.context_tokens, "ready");
                 tier.forgive();
                 tier.last_used = use_number;
+                self.told_ready(id, &ready.memory);
             }
             Report::Ended(failure) => {
                 sockets::remove(&running.socket);
@@ -404,6 +416,7 @@ impl Supervisor {
                     self.tiers.retain(|tier| tier.spec.id != *id);
                 }
                 if let Some(gone) = gone {
+                    self.told_end(id, &gone);
                     self.tell(id, gone);
                 }
             }
@@ -419,7 +432,7 @@ impl Supervisor {
             let _ = stopper.send(Ok(()));
         }
         // Nobody listens if nobody has a lease.
-        gone.leases.send_replace(Some(gone.end));
+        gone.worker.ended.send_replace(Some(gone.end));
     }
 
     fn set_tiers(&mut self, specs: Vec<TierSpec>) {
@@ -456,11 +469,21 @@ impl Supervisor {
         }
     }
 
-    fn refuse(&mut self, id: &TierId, error: &Error) {
+    /// Says how many requests were refused, besides those that nobody has made yet.
+    fn refuse(&mut self, id: &TierId, error: &Error) -> usize {
         self.publish();
+        let mut refused = 0;
         for waiter in self.queue.extract_if(.., |waiter| waiter.tier == *id) {
+            refused += usize::from(!waiter.want.is_ahead());
             waiter.want.refuse(error.clone());
         }
+        self.told_refusal(id, refused, error);
+        refused
+    }
+
+    fn ids(&self) -> Vec<TierId> {
+        let ids = self.tiers.iter().map(|tier| tier.spec.id.clone());
+        ids.collect()
     }
 
     fn tier(&mut self, id: &TierId) -> Option<&mut Tier> {

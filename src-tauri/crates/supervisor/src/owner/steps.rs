@@ -1,6 +1,6 @@
 //! From what is true to what is done: models read, the policy asked, its steps carried out.
 
-use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words};
+use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words, words::Room};
 use crate::process::{self, Launch};
 use std::time::Duration;
 use tierbar_core::{
@@ -160,6 +160,7 @@ impl Supervisor {
             });
         });
         tier.started(Worker::new(worker, tier.spec.clone(), spec, socket, stop));
+        self.told_load(id);
         self.nothing_idled_out();
     }
 
@@ -189,9 +190,30 @@ impl Supervisor {
         let mut refused = self
             .queue
             .extract_if(.., |waiter| waiter.request == request);
-        if let Some(waiter) = refused.next() {
-            let error = words::refused(&waiter.tier, why, &self.told);
-            waiter.want.refuse(error);
+        let Some(Waiter { tier, want, .. }) = refused.next() else {
+            return;
+        };
+        drop(refused);
+        let error = words::refused(&tier, why, &self.room(&tier, why), &self.told);
+        if !want.is_ahead() {
+            self.told_refusal(&tier, 1, &error);
+        }
+        want.refuse(error);
+    }
+
+    fn room(&self, id: &TierId, why: &Refusal) -> Room {
+        let plan = |id: &TierId| {
+            let tier = self.tiers.iter().find(|tier| tier.spec.id == *id)?;
+            tier.view().plan_bytes
+        };
+        let others = match why {
+            Refusal::Pinned(by) => by.iter().filter_map(plan).sum(),
+            Refusal::Alarm(_) | Refusal::Paused => 0,
+        };
+        Room {
+            budget: self.options.budget,
+            needed: plan(id).unwrap_or(0),
+            others,
         }
     }
 

@@ -1,10 +1,11 @@
 //! What the owner knows of one tier and of its worker.
 
-use super::{Event, Reply};
+use super::{Event, Reply, telling::Refusals};
 use crate::{LoadSpec, TierSpec, backoff::Backoff, handle::WorkerLease, process::Failure};
 use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
     Code, Error, TierId, TierState,
+    journal::Kind,
     lease::{Endpoint, KeepAlive},
     policy::{Phase, StopWish, TierView},
     status::TierStatus,
@@ -40,6 +41,7 @@ pub(super) struct Tier {
     /// Why it was stopped, if that was not asked for.
     why: Option<String>,
     backoff: Backoff,
+    pub(super) refusals: Refusals,
 }
 
 /// Whether the model that would be loaded has been read.
@@ -72,15 +74,19 @@ pub(super) struct Worker {
     pub(super) idle_since: Option<Duration>,
     /// How long its last request wants it to stay after it, if that said so.
     pub(super) keep: Option<KeepAlive>,
+    pub(super) begun: Instant,
     pub(super) ready_since: Option<Instant>,
+    /// When it was told to end.
+    pub(super) ending_since: Option<Instant>,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
     pub(super) loaded_percent: Option<u8>,
     /// The tier as it was configured when this was started.
     seat: TierSpec,
-    load: LoadSpec,
+    pub(super) load: LoadSpec,
     stop: CancellationToken,
-    ended: watch::Sender<Option<Error>>,
+    /// What its leases hear.
+    pub(super) ended: watch::Sender<Option<Error>>,
 }
 
 impl Worker {
@@ -103,7 +109,9 @@ impl Worker {
             leases: 0,
             idle_since: None,
             keep: None,
+            begun: Instant::now(),
             ready_since: None,
+            ending_since: None,
             context_tokens: load.plan.context_tokens,
             footprint_bytes: None,
             loaded_percent: None,
@@ -131,8 +139,10 @@ impl Worker {
 pub(super) struct Gone {
     /// Why.
     pub(super) end: Error,
-    /// Those who hold leases.
-    pub(super) leases: watch::Sender<Option<Error>>,
+    /// An unload, a failure or a crash.
+    pub(super) kind: Kind,
+    /// As it was last.
+    pub(super) worker: Worker,
     pub(super) stoppers: Vec<Reply<()>>,
     /// Those who wait for the tier cannot have it.
     pub(super) refused: bool,
@@ -154,6 +164,7 @@ impl Tier {
             failure: None,
             why: None,
             backoff: Backoff::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -223,6 +234,7 @@ impl Tier {
         self.why = Some(why);
         if let Some(worker) = &mut self.worker {
             worker.phase = Phase::Stopping;
+            worker.ending_since = Some(Instant::now());
             worker.stop.cancel();
         }
     }
@@ -234,7 +246,7 @@ impl Tier {
         let wish = self.wish.take();
         let mut gone = Gone {
             stoppers: mem::take(&mut self.stoppers),
-            leases: worker.ended,
+            kind: Kind::Unload,
             end: match wish {
                 Some((_, reason)) => reason,
                 None => {
@@ -243,8 +255,15 @@ impl Tier {
                 }
             },
             refused: false,
+            worker,
         };
+        let worker = &gone.worker;
         if let Some(failure) = failure.filter(|_| worker.phase != Phase::Stopping) {
+            gone.kind = if failure.crashed {
+                Kind::Crash
+            } else {
+                Kind::Failure
+            };
             self.fail(&failure.error);
             // A pinned tier that crashes at once whenever it is loaded is left alone.
             self.rests = worker
