@@ -14,6 +14,7 @@ const SHORT: Duration = Duration::from_millis(50);
 fn rules(patience: Duration, home: Option<&str>) -> Rules {
     Rules {
         patience,
+        conversations_mib: None,
         home: home.map(id),
         step_down: true,
     }

@@ -446,7 +446,15 @@ defer_to_full_screen: boolean,
 /**
  * While memory was short lately, a request for a tier that was unloaded for it goes to the next smaller one.
  */
-step_down: boolean, };
+step_down: boolean, 
+/**
+ * Conversations are kept on the disk when their tier is unloaded, and go on without being read again.
+ */
+keep_conversations: boolean, 
+/**
+ * Most of them together, in MiB; the oldest go first.
+ */
+conversations_mib: number, };
 
 export type LibraryConfig = { 
 /**

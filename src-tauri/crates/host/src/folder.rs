@@ -77,6 +77,11 @@ impl Folder {
         self.0.join("contexts")
     }
 
+    /// Conversations that were in memory when their tier was unloaded.
+    pub(crate) fn conversations(&self) -> PathBuf {
+        self.0.join("conversations")
+    }
+
     /// The speeds of models' last answers.
     pub(crate) fn speeds(&self) -> PathBuf {
         self.0.join("speeds.json")

@@ -1,8 +1,8 @@
 //! What the host offers to the gateway, and the one place where a configuration takes effect.
 
 use crate::{
-    blocking::blocking, board::Board, config::ConfigFile, folder::Folder, guarding::Guarding,
-    journal::Ledger, machine::ThisMachine, models::Models,
+    blocking::blocking, board::Board, config::ConfigFile, conversations, folder::Folder,
+    guarding::Guarding, journal::Ledger, machine::ThisMachine, models::Models,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -95,6 +95,7 @@ impl Shared {
             self.queue.configure(limits.rate_limit, limits.at_once);
             self.supervisor.set_rules(self.models.rules());
             self.guarding.reconsider();
+            conversations::apply(&self.folder, &config.policy).await;
             let tiers = self.set_tiers().await;
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());

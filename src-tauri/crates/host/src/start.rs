@@ -5,6 +5,7 @@ use crate::{
     blocking::blocking,
     board::Board,
     config::{self, ConfigFile, Watching},
+    conversations,
     folder::Folder,
     guarding::Guarding,
     journal::Ledger,
@@ -129,11 +130,13 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         .await?;
     }
     let journal = Arc::new(Ledger::open(store.clone()).await?);
+    conversations::apply(&folder, &configured.policy).await;
     let supervisor = Supervisor::start(Options {
         tiers,
         journal: Arc::clone(&journal) as _,
         rules: models.rules(),
         contexts_dir: Some(folder.contexts()),
+        swapped_dir: Some(folder.conversations()),
         ..Options::new(
             models.budget(),
             source,

@@ -94,6 +94,8 @@ pub struct Rules {
     pub home: Option<TierId>,
     /// Whether a tier that was loaded when memory ran short steps down.
     pub step_down: bool,
+    /// Most MiB of swapped-out conversations; `None`: none are kept.
+    pub conversations_mib: Option<u32>,
 }
 
 /// What [`Supervisor::start`] needs.
@@ -114,6 +116,8 @@ pub struct Options {
     pub log_dir: PathBuf,
     /// Folder of saved contexts, for the worker; `None`: it keeps none.
     pub contexts_dir: Option<PathBuf>,
+    /// Folder of swapped-out conversations, which the worker does not make; `None`: it keeps none.
+    pub swapped_dir: Option<PathBuf>,
     /// How long a loading worker may be silent before it is taken for hung.
     pub load_silence: Duration,
     /// How long a worker may take to end after SIGTERM before it is killed.
@@ -129,7 +133,7 @@ impl Options {
     pub const LOAD_SILENCE: Duration = Duration::from_secs(120);
     /// Six times this without an answer is a worker that hangs, and not one whose pages are being read from a slow disk.
     pub const HEALTH_PERIOD: Duration = Duration::from_secs(5);
-    /// A worker ends within milliseconds unless it hangs.
+    /// A worker ends within two seconds, in which it keeps its conversations, unless it hangs.
     pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
     /// Options with the default deadlines, no tiers, and nobody who hears of them.
@@ -147,6 +151,7 @@ impl Options {
                 patience: Self::PATIENCE,
                 home: None,
                 step_down: true,
+                conversations_mib: None,
             },
             tiers: Vec::new(),
             source,
@@ -155,6 +160,7 @@ impl Options {
             run_dir,
             log_dir,
             contexts_dir: None,
+            swapped_dir: None,
             load_silence: Self::LOAD_SILENCE,
             stop_deadline: Self::STOP_DEADLINE,
             health_period: Self::HEALTH_PERIOD,

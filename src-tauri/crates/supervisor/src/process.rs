@@ -46,6 +46,8 @@ pub(crate) struct Launch {
     pub(crate) socket: PathBuf,
     pub(crate) log: PathBuf,
     pub(crate) contexts: Option<PathBuf>,
+    /// Where it keeps conversations, and how many MiB of them.
+    pub(crate) swapped: Option<(PathBuf, u32)>,
     pub(crate) load_silence: Duration,
     pub(crate) stop_deadline: Duration,
     pub(crate) health_period: Duration,
@@ -121,6 +123,10 @@ impl Launch {
             .args(["--kv-cache", spec.kv_cache.as_str()]);
         if let Some(contexts) = &self.contexts {
             command.arg("--contexts").arg(contexts);
+        }
+        if let Some((swapped, mib)) = &self.swapped {
+            command.arg("--swapped").arg(swapped);
+            command.args(["--swapped-mib", &mib.to_string()]);
         }
         if let Some(projector) = &spec.projector {
             command.arg("--projector").arg(projector);
@@ -325,13 +331,14 @@ impl Process {
 
     /// Asks the process to end, and makes it. Returns when it is gone.
     async fn end(&mut self, deadline: Duration) {
-        drop(self.stdin.take());
         if let Some(pid) = self.alive() {
             let _ = kill_process(pid, Signal::TERM);
         }
         if timeout(deadline, self.child.wait()).await.is_err() {
             self.kill().await;
         }
+        // Not before: its end would keep the worker from keeping its conversations.
+        drop(self.stdin.take());
         self.hear_out().await;
     }
 
@@ -424,6 +431,7 @@ mod tests {
             socket: "/run/1".into(),
             log: "/logs/fast".into(),
             contexts: Some("/contexts".into()),
+            swapped: Some(("/swapped".into(), 64)),
             load_silence: second,
             stop_deadline: second,
             health_period: second,
@@ -440,7 +448,7 @@ mod tests {
         let plain = arguments(|_| {});
         assert_eq!(
             plain.join(" "),
-            "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0 --contexts /contexts"
+            "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0 --contexts /contexts --swapped /swapped --swapped-mib 64"
         );
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
         assert_eq!(behind(|spec| spec.threads = 3), "--threads 3");

@@ -1,8 +1,11 @@
 //! The context's sequences: what each holds, and how much of it a new prompt can use.
 
 use super::{SavedState, Written};
-use crate::llama::{
-    Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
+use crate::{
+    llama::{
+        Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
+    },
+    swap::{LEAST as LEAST_SWAPPED, Swap},
 };
 use std::{cmp::Reverse, sync::Arc};
 use tierbar_contexts::Draft;
@@ -45,6 +48,8 @@ struct Slot {
     busy: bool,
     /// When it was last used, counted in uses.
     used: u64,
+    /// Whoever used it last goes on from it, as far as is known.
+    kept: bool,
 }
 
 /// What a model has of its past at a position and forgets later: sliding windows and recurrent states.
@@ -71,6 +76,7 @@ impl Slots {
             checkpoints: Vec::new(),
             busy: false,
             used: 0,
+            kept: false,
         };
         Self {
             slots: (0..context.sequences()).map(|_| empty()).collect(),
@@ -135,6 +141,7 @@ impl Slots {
         self.uses += 1;
         let slot = &mut self.slots[chosen];
         (slot.busy, slot.used) = (true, self.uses);
+        slot.kept = wanted.reuse;
         Some(chosen)
     }
 
@@ -205,11 +212,11 @@ impl Slots {
             return false;
         };
         let shared = wanted.shared(&saved.tokens);
-        let whole = shared == saved.tokens.len();
+        let usable = saved.usable(&wanted.tokens[..shared]);
         let (live, _) = self.live(at, wanted);
         // Whoever loads a context by name wants its file, however little it adds.
         let least = if wanted.answers { LEAST_RESTORED } else { 1 };
-        if shared < live + least || (self.forgets && !whole) {
+        if usable < live + least {
             return false;
         }
         let busy = self.slots.iter().filter(|slot| slot.busy);
@@ -228,12 +235,68 @@ impl Slots {
             .restore(sequence(at), &saved.path, &saved.tokens)
         {
             tracing::warn!("{} could not be restored", saved.path.display());
+            if saved.swapped {
+                // Nor would it be at the next request.
+                let _gone = std::fs::remove_file(&saved.path);
+            }
             self.clear(at);
             return false;
         }
         self.slots[at].held = Held::from(saved.tokens.to_vec());
+        self.mark_back(at, saved);
         self.rewind(at, shared);
         !self.slots[at].held.is_empty()
+    }
+
+    /// Marks where a restored state can be gone back to.
+    fn mark_back(&mut self, at: usize, saved: &SavedState) {
+        if saved.back.is_none() {
+            return;
+        }
+        if let Ok(Some((tokens, state))) = tierbar_contexts::back(&saved.path) {
+            self.add_mark(at, tokens, state);
+        }
+    }
+
+    /// Writes what the slots hold, those used last first, as far as it is worth it. For the end of the process: nothing runs.
+    pub(super) fn swap_out(&mut self, swap: &Swap) {
+        let worth = |slot: &Slot| slot.kept && slot.held.len() >= LEAST_SWAPPED;
+        let mut order: Vec<_> = (0..self.slots.len())
+            .filter(|&at| worth(&self.slots[at]))
+            .collect();
+        order.sort_by_key(|&at| Reverse(self.slots[at].used));
+        for at in order {
+            if let Err(error) = self.swap_one_out(swap, at) {
+                tracing::warn!("a conversation is not kept: {}", error.message);
+            }
+        }
+    }
+
+    fn swap_one_out(&mut self, swap: &Swap, at: usize) -> Result<(), Error> {
+        let held = self.slots[at].held.len();
+        let back = self.slots[at].checkpoints.pop();
+        let back = back.filter(|back| back.tokens < held);
+        let bytes = back.as_ref().map_or(0, |back| back.state.len() as u64);
+        let bytes = bytes + self.context.state_bytes(sequence(at));
+        let Some(draft) = swap.draft(&self.slots[at].held, bytes)? else {
+            return Ok(());
+        };
+        let Written {
+            mut draft, bytes, ..
+        } = self.save(at, draft)?;
+        if let Some(back) = back {
+            draft.add_back(back.tokens, &back.state)?;
+        }
+        swap.seal(draft, &self.slots[at].held, bytes)
+    }
+
+    /// Gives up the ways back of what is not in use. Answers how many bytes they took.
+    pub(super) fn trim(&mut self) -> u64 {
+        let before = self.checkpoint_bytes();
+        for slot in self.slots.iter_mut().filter(|slot| !slot.busy) {
+            slot.checkpoints = Vec::new();
+        }
+        before - self.checkpoint_bytes()
     }
 
     /// Writes what the slot holds.
@@ -294,9 +357,12 @@ impl Slots {
             return;
         }
         let state = self.context.passing_state(sequence(at));
-        if state.is_empty() {
-            return;
+        if !state.is_empty() {
+            self.add_mark(at, tokens, state);
         }
+    }
+
+    fn add_mark(&mut self, at: usize, tokens: usize, state: Vec<u8>) {
         self.uses += 1;
         let made = self.uses;
         self.slots[at].checkpoints.push(Checkpoint {

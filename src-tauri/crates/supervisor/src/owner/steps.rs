@@ -146,6 +146,7 @@ impl Supervisor {
             socket: socket.clone(),
             log: options.log_dir.join(format!("worker-{id}.log")),
             contexts: options.contexts_dir,
+            swapped: options.swapped_dir.zip(options.rules.conversations_mib),
             load_silence: options.load_silence,
             stop_deadline: options.stop_deadline,
             health_period: options.health_period,
