@@ -314,7 +314,6 @@ async fn a_trim_gives_the_ways_back_to_the_system_and_loses_no_conversation() {
     let checkpoints = freed["checkpoint_bytes"].as_u64().unwrap();
     assert!(checkpoints > 1 << 20, "{freed}");
     let after = anonymous(pid);
-    println!("{freed}: {before} → {after}");
     assert!(
         before - after >= checkpoints / 2,
         "{before} {after} {freed}"

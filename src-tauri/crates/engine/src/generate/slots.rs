@@ -1,11 +1,10 @@
 //! The context's sequences: what each holds, and how much of it a new prompt can use.
 
+mod swapping;
+
 use super::{SavedState, Written};
-use crate::{
-    llama::{
-        Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
-    },
-    swap::{LEAST as LEAST_SWAPPED, Swap},
+use crate::llama::{
+    Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
 };
 use std::{cmp::Reverse, sync::Arc};
 use tierbar_contexts::Draft;
@@ -256,38 +255,6 @@ impl Slots {
         if let Ok(Some((tokens, state))) = tierbar_contexts::back(&saved.path) {
             self.add_mark(at, tokens, state);
         }
-    }
-
-    /// Writes what the slots hold, those used last first, as far as it is worth it. For the end of the process: nothing runs.
-    pub(super) fn swap_out(&mut self, swap: &Swap) {
-        let worth = |slot: &Slot| slot.kept && slot.held.len() >= LEAST_SWAPPED;
-        let mut order: Vec<_> = (0..self.slots.len())
-            .filter(|&at| worth(&self.slots[at]))
-            .collect();
-        order.sort_by_key(|&at| Reverse(self.slots[at].used));
-        for at in order {
-            if let Err(error) = self.swap_one_out(swap, at) {
-                tracing::warn!("a conversation is not kept: {}", error.message);
-            }
-        }
-    }
-
-    fn swap_one_out(&mut self, swap: &Swap, at: usize) -> Result<(), Error> {
-        let held = self.slots[at].held.len();
-        let back = self.slots[at].checkpoints.pop();
-        let back = back.filter(|back| back.tokens < held);
-        let bytes = back.as_ref().map_or(0, |back| back.state.len() as u64);
-        let bytes = bytes + self.context.state_bytes(sequence(at));
-        let Some(draft) = swap.draft(&self.slots[at].held, bytes)? else {
-            return Ok(());
-        };
-        let Written {
-            mut draft, bytes, ..
-        } = self.save(at, draft)?;
-        if let Some(back) = back {
-            draft.add_back(back.tokens, &back.state)?;
-        }
-        swap.seal(draft, &self.slots[at].held, bytes)
     }
 
     /// Gives up the ways back of what is not in use. Answers how many bytes they took.
