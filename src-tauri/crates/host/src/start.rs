@@ -134,6 +134,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         journal: Arc::clone(&journal) as _,
         rules: models.rules(),
         contexts_dir: Some(folder.contexts()),
+        loads_file: Some(folder.loads()),
         ..Options::new(
             models.budget(),
             source,
