@@ -81,6 +81,10 @@ impl Script {
             }
             "aborts-at-start" => process::abort(),
             "hangs" => forever(),
+            "hangs-once" => match File::create_new(self.dir.join("hung")) {
+                Ok(_) => forever(),
+                Err(_) => self.serve(),
+            },
             "fails" => {
                 say(r#"{"failed":{"code":"model_unsupported","message":"no such architecture"}}"#)?;
                 process::exit(1);
@@ -97,6 +101,10 @@ impl Script {
                 forever()
             }
             "ignores-sigterm" => {
+                self.bear()?;
+                self.serve()
+            }
+            "leaves-a-child" => {
                 self.bear()?;
                 self.serve()
             }
@@ -161,6 +169,9 @@ impl Script {
     fn answer(&self, mut stream: &UnixStream) -> io::Result<()> {
         let mut request = String::new();
         BufReader::new(stream).read_line(&mut request)?;
+        if self.behaviour == "babbles" {
+            return stream.write_all(b"\x00\x01 what was the question?");
+        }
         let body = match request.split(' ').nth(1) {
             Some("/crash") => process::abort(),
             Some("/exit") => process::exit(7),

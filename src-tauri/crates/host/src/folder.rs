@@ -92,6 +92,11 @@ impl Folder {
         self.0.join("bandwidth.json")
     }
 
+    /// Loads that are under way, or never ended.
+    pub(crate) fn loads(&self) -> PathBuf {
+        self.0.join("loads.json")
+    }
+
     /// The list of downloads.
     pub(crate) fn downloads(&self) -> PathBuf {
         self.0.join("downloads.json")

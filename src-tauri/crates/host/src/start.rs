@@ -137,6 +137,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         rules: models.rules(),
         contexts_dir: Some(folder.contexts()),
         swapped_dir: Some(folder.conversations()),
+        loads_file: Some(folder.loads()),
         ..Options::new(
             models.budget(),
             source,

@@ -11,10 +11,14 @@ mod backoff;
 mod handle;
 mod owner;
 mod process;
+mod reclaim;
+mod safe_mode;
 mod sockets;
 
 pub use handle::Handle;
 pub use owner::Supervisor;
+pub use reclaim::{MemoryProbe, ThisMachine};
+pub use safe_mode::BegunLoad;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
@@ -118,12 +122,19 @@ pub struct Options {
     pub contexts_dir: Option<PathBuf>,
     /// Folder of swapped-out conversations, which the worker does not make; `None`: it keeps none.
     pub swapped_dir: Option<PathBuf>,
+    /// Where loads are written down while they are under way; `None`: nowhere. A model during whose load the host has died is
+    /// not loaded by itself again until a load of it succeeds.
+    pub loads_file: Option<PathBuf>,
     /// How long a loading worker may be silent before it is taken for hung.
     pub load_silence: Duration,
     /// How long a worker may take to end after SIGTERM before it is killed.
     pub stop_deadline: Duration,
+    /// How long a tier that somebody has stopped may go on answering before it is ended all the same.
+    pub drain_deadline: Duration,
     /// How often a loaded worker is asked whether it lives.
     pub health_period: Duration,
+    /// Tells whether the memory of a worker that has ended is back.
+    pub memory: Arc<dyn MemoryProbe>,
 }
 
 impl Options {
@@ -135,6 +146,8 @@ impl Options {
     pub const HEALTH_PERIOD: Duration = Duration::from_secs(5);
     /// A worker ends within two seconds, in which it keeps its conversations, unless it hangs.
     pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
+    /// Longer than nearly all answers take; who does not want to wait stops by force.
+    pub const DRAIN_DEADLINE: Duration = Duration::from_secs(300);
 
     /// Options with the default deadlines, no tiers, and nobody who hears of them.
     #[must_use]
@@ -161,9 +174,12 @@ impl Options {
             log_dir,
             contexts_dir: None,
             swapped_dir: None,
+            loads_file: None,
             load_silence: Self::LOAD_SILENCE,
             stop_deadline: Self::STOP_DEADLINE,
+            drain_deadline: Self::DRAIN_DEADLINE,
             health_period: Self::HEALTH_PERIOD,
+            memory: Arc::new(ThisMachine),
         }
     }
 }

@@ -6,7 +6,11 @@ mod handshake;
 mod health;
 mod log;
 
-use crate::LoadSpec;
+use crate::{
+    LoadSpec,
+    reclaim::{MemoryProbe, Reclaim},
+    safe_mode::Loads,
+};
 use cause::Cause;
 use handshake::Unready;
 use log::LastWords;
@@ -24,6 +28,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     budget::{MICRO_BATCH, Placement},
+    reclaim::Missing,
     worker::Ready,
 };
 use tokio::{
@@ -36,6 +41,9 @@ use tokio_util::sync::CancellationToken;
 
 /// After a process has ended, how long a pipe that something else holds open is still read.
 const LAST_READ: Duration = Duration::from_secs(1);
+
+/// So long a killed process may take to end: a large one is torn down in seconds, and one that waits for a broken disk never is.
+const KILLED: Duration = Duration::from_secs(10);
 
 /// What a process is started with.
 #[derive(Debug)]
@@ -51,9 +59,11 @@ pub(crate) struct Launch {
     pub(crate) load_silence: Duration,
     pub(crate) stop_deadline: Duration,
     pub(crate) health_period: Duration,
+    pub(crate) memory: Arc<dyn MemoryProbe>,
+    pub(crate) loads: Arc<Loads>,
 }
 
-/// What the owner hears of a process, in this order; `Ended` always, and last.
+/// What the owner hears of a process, in this order; `Ended` and `Back` always.
 #[derive(Debug)]
 pub(crate) enum Report {
     Spawned(u32),
@@ -62,6 +72,10 @@ pub(crate) enum Report {
     Ready(Ready),
     /// The process is gone. Without a failure it ended because it was told to.
     Ended(Option<Failure>),
+    /// What of its memory is not back, so long after its end.
+    Missing(Missing, Duration),
+    /// All is, or counts as another's; with what is available. The last.
+    Back(Option<u64>),
 }
 
 #[derive(Debug)]
@@ -78,28 +92,52 @@ pub(crate) fn run(
     report: impl Fn(Report) + Send + Sync + 'static,
 ) {
     tokio::spawn(async move {
-        let failure = launch.run(&stop, &report).await;
-        report(Report::Ended(failure));
+        let available = launch.run(&stop, &report).await;
+        report(Report::Back(available));
     });
 }
 
 impl Launch {
-    async fn run(&self, stop: &CancellationToken, report: &impl Fn(Report)) -> Option<Failure> {
+    async fn run(&self, stop: &CancellationToken, report: &impl Fn(Report)) -> Option<u64> {
+        let model = self.spec.model.clone();
+        self.loads.begin(self.tier.clone(), model).await;
         let mut process = match Process::spawn(self) {
             Ok(process) => process,
-            Err(error) => return Some(self.not_run(&error)),
+            Err(error) => {
+                self.loads.end(false).await;
+                report(Report::Ended(Some(self.not_run(&error))));
+                return None;
+            }
         };
         report(Report::Spawned(process.pid));
+        let failure = self.attend(&mut process, stop, report).await;
+        if !process.ready {
+            self.loads.end(false).await;
+        }
+        report(Report::Ended(failure));
+        let tell = |missing, waited| report(Report::Missing(missing, waited));
+        process.reclaim.follow(tell).await
+    }
+
+    /// Returns when the process has ended.
+    async fn attend(
+        &self,
+        process: &mut Process,
+        stop: &CancellationToken,
+        report: &impl Fn(Report),
+    ) -> Option<Failure> {
         tokio::select! {
             biased;
             () = stop.cancelled() => {}
             unready = process.start(self, report) => match unready {
                 Ok(ready) => {
+                    process.ready = true;
+                    self.loads.end(true).await;
                     report(Report::Ready(ready));
                     tokio::select! {
                         biased;
                         () = stop.cancelled() => {}
-                        status = process.child.wait() => return Some(self.crashed(status, &mut process).await),
+                        status = process.child.wait() => return Some(self.crashed(status, process).await),
                         () = health::lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
                     }
                 }
@@ -186,7 +224,7 @@ impl Launch {
     }
 
     /// The process has to go, if it has not gone already.
-    async fn unready(&self, unready: Unready, mut process: Process) -> Failure {
+    async fn unready(&self, unready: Unready, process: &mut Process) -> Failure {
         let hint = format!("its log is {}", self.log.display());
         let error = match unready {
             Unready::Told(error) => {
@@ -231,7 +269,7 @@ impl Launch {
         }
     }
 
-    async fn hung(&self, mut process: Process) -> Failure {
+    async fn hung(&self, process: &mut Process) -> Failure {
         process.kill().await;
         let seconds = (self.health_period * health::MISSES).as_secs_f32();
         let what = format!(
@@ -279,6 +317,8 @@ struct Process {
     stdin: Option<ChildStdin>,
     words: Arc<LastWords>,
     drains: JoinSet<()>,
+    reclaim: Reclaim,
+    ready: bool,
 }
 
 impl Process {
@@ -300,6 +340,8 @@ impl Process {
             stdin,
             words,
             drains,
+            reclaim: Reclaim::new(Arc::clone(&launch.memory), pid),
+            ready: false,
         })
     }
 
@@ -331,6 +373,7 @@ impl Process {
 
     /// Asks the process to end, and makes it. Returns when it is gone.
     async fn end(&mut self, deadline: Duration) {
+        self.reclaim.look().await;
         if let Some(pid) = self.alive() {
             let _ = kill_process(pid, Signal::TERM);
         }
@@ -342,12 +385,18 @@ impl Process {
         self.hear_out().await;
     }
 
+    /// Returns when the process is gone, or cannot be killed: then its memory does not come back.
     async fn kill(&mut self) {
+        self.reclaim.look().await;
         if let Some(pid) = self.alive() {
             let _ = kill_process_group(pid, Signal::KILL);
         }
-        if let Err(error) = self.child.wait().await {
-            tracing::error!(pid = self.pid, %error, "a killed worker could not be waited for");
+        match timeout(KILLED, self.child.wait()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::error!(pid = self.pid, %error, "a killed worker could not be waited for");
+            }
+            Err(_) => tracing::error!(pid = self.pid, "a worker was killed and does not end"),
         }
     }
 
@@ -435,6 +484,8 @@ mod tests {
             load_silence: second,
             stop_deadline: second,
             health_period: second,
+            memory: Arc::new(crate::reclaim::ThisMachine),
+            loads: Loads::open(None),
         };
         let command = launch.command();
         let arguments = command.as_std().get_args();

@@ -2,7 +2,7 @@
 
 use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words, words::Room};
 use crate::process::{self, Launch};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
@@ -28,7 +28,7 @@ impl Supervisor {
             if steps.is_empty() {
                 match policy::returning(&state).filter(|_| !self.closing) {
                     Some(id) => self.enqueue(id, Want::Returning),
-                    None => return policy::next_look(&state),
+                    None => return self.next_look(&state),
                 }
             }
             for step in steps {
@@ -40,6 +40,12 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    fn next_look(&self, state: &State) -> Option<Duration> {
+        let drains = self.tiers.iter().filter_map(Tier::drain_until);
+        let drains = drains.filter(|until| *until > state.now);
+        drains.chain(policy::next_look(state)).min()
     }
 
     /// Takes those out of the queue that were to come back, and need not any more.
@@ -62,7 +68,7 @@ impl Supervisor {
                 // Read again for the next one: the file may change meanwhile.
                 tier.preparation = Preparation::None;
             } else if matches!(tier.preparation, Preparation::None)
-                && (tier.worker.is_none() || tier.stale())
+                && (tier.living().is_none() || tier.stale())
             {
                 tier.preparation = Preparation::Asked(preparation);
                 let (source, events) = (self.options.source.clone(), self.events.clone());
@@ -110,15 +116,21 @@ impl Supervisor {
             ahead: waiter.want.is_ahead(),
         };
         let decided = self.queue.iter().filter(|waiter| !undecided(&waiter.tier));
+        let now = self.started.elapsed();
         State {
-            now: self.started.elapsed(),
+            now,
             budget: self.options.budget,
             patience: self.options.rules.patience,
             alarm: self.alarm,
             alarm_since: self.alarm_since,
             stance: self.stance,
             home: self.options.rules.home.clone(),
-            tiers: self.tiers.iter().map(Tier::view).collect(),
+            missing: self.missing.as_ref().map(|(_, missing)| missing.clone()),
+            tiers: self
+                .tiers
+                .iter()
+                .map(|tier| tier.view(now, &self.loads))
+                .collect(),
             queue: decided.map(waiting).collect(),
         }
     }
@@ -126,7 +138,7 @@ impl Supervisor {
     fn start_worker(&mut self, id: &TierId) {
         let worker = self.next();
         let socket = self.sockets.path(id, worker);
-        let options = self.options.clone();
+        let (options, loads) = (self.options.clone(), Arc::clone(&self.loads));
         let events = self.events.clone();
         let Some(tier) = self.tier(id) else { return };
         let (spec, socket) = match (tier.preparation.take(), socket) {
@@ -150,6 +162,8 @@ impl Supervisor {
             load_silence: options.load_silence,
             stop_deadline: options.stop_deadline,
             health_period: options.health_period,
+            memory: options.memory,
+            loads,
         };
         let stop = CancellationToken::new();
         let reporter = id.clone();
@@ -162,6 +176,7 @@ impl Supervisor {
         });
         tier.started(Worker::new(worker, tier.spec.clone(), spec, socket, stop));
         self.told_load(id);
+        self.missing = None;
         self.nothing_idled_out();
     }
 
@@ -203,13 +218,14 @@ impl Supervisor {
     }
 
     fn room(&self, id: &TierId, why: &Refusal) -> Room {
+        let now = self.started.elapsed();
         let plan = |id: &TierId| {
             let tier = self.tiers.iter().find(|tier| tier.spec.id == *id)?;
-            tier.view().plan_bytes
+            tier.view(now, &self.loads).plan_bytes
         };
         let others = match why {
             Refusal::Pinned(by) => by.iter().filter_map(plan).sum(),
-            Refusal::Alarm(_) | Refusal::Paused => 0,
+            Refusal::Alarm(_) | Refusal::Missing(..) | Refusal::Paused => 0,
         };
         Room {
             budget: self.options.budget,

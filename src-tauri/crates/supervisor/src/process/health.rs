@@ -22,11 +22,17 @@ pub(super) async fn lost(socket: &Path, period: Duration) {
     }
 }
 
-/// Any answer will do: what counts is that there is one.
+/// Any answer will do, if it is one: what counts is that somebody thinks.
 async fn ask(socket: &Path) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket).await?;
     stream
         .write_all(b"GET /health HTTP/1.1\r\nHost: worker\r\nConnection: close\r\n\r\n")
         .await?;
-    stream.read_u8().await.map(|_| ())
+    let mut start = [0; 5];
+    stream.read_exact(&mut start).await?;
+    if start == *b"HTTP/" {
+        Ok(())
+    } else {
+        Err(io::ErrorKind::InvalidData.into())
+    }
 }
