@@ -67,7 +67,7 @@ def plan(seed, count, kills, hogs, tiers):
         if order < kills:
             acts[place] = ("kill", {"after": random_.uniform(0, 1.0)})
         else:
-            acts[place] = ("hog", {"spared": random_.randint(0, 32 * MIB), "seconds": random_.uniform(8, 12)})
+            acts[place] = ("hog", {"spared": random_.randint(0, 16 * MIB), "seconds": random_.uniform(10, 14)})
     return requests, acts
 
 

@@ -30,13 +30,19 @@ class Server:
         with open(self.log, "w") as log:
             self.process = subprocess.Popen([*self.command, *self.listening()], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                             preexec_fn=self.prepared, env=self.environment, start_new_session=True)
+        try:
+            self.wait_until_up()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def wait_until_up(self):
         until = time.monotonic() + HANG_SECONDS
         while not self.is_up():
             if self.process.poll() is not None or time.monotonic() > until:
-                self.__exit__()
                 raise SystemExit(f"{self.name} does not start: {self.log.read_text()[-2000:]}")
             time.sleep(0.01)
-        return self
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -116,8 +122,8 @@ class Tierbar(Server):
     def unloaded(self):
         """The reasons for which workers were ended, from the log, and how often."""
         reasons = {}
-        for tier, why in re.findall(r'stopping tier=(\S+) force=\S+ why="([^"]*)"', self.log.read_text()):
-            why = re.sub(rf"\b({tier}|fast|primary|heavy)\b", "…", why)
+        for why in re.findall(r'stopping tier=\S+ force=\S+ why="([^"]*)"', self.log.read_text()):
+            why = re.sub(r"\d+(\.\d+)?", "…", re.sub(r"\b(fast|primary|heavy)\b", "…", why))
             reasons[why] = reasons.get(why, 0) + 1
         return reasons
 
