@@ -51,7 +51,7 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
 	@$(with) tests/bench/engine
 
-stress: ## Swap models, kill workers, take memory away; beside llama-server. An hour; as root it runs in a control group
+stress: ## Swap models, kill workers and take memory away, beside llama-server; as root in a control group
 	@bundle/setup run
 	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
 	@$(with) tests/stress/stress
