@@ -67,7 +67,7 @@ def plan(seed, count, kills, hogs, tiers):
         if order < kills:
             acts[place] = ("kill", {"after": random_.uniform(0, 1.0)})
         else:
-            acts[place] = ("hog", {"spared": random_.randint(0, 16 * MIB), "seconds": random_.uniform(10, 14)})
+            acts[place] = ("hog", {"spared": random_.randint(0, 8 * MIB), "seconds": random_.uniform(12, 16)})
     return requests, acts
 
 
@@ -163,20 +163,26 @@ class Load:
             time.sleep(0.005)
 
     def hog(self, spared, seconds):
-        """Takes all that may be taken but so many bytes."""
-        size = self.hogs_to() - spared
-        act = Act("hog", time.monotonic(), what={"mib": size // MIB, "seconds": round(seconds, 1)})
+        """Takes all that may be taken but so many bytes, and what becomes free meanwhile."""
+        act = Act("hog", time.monotonic(), what={"mib": 0, "least_left_mib": self.host.group.limit // MIB, "most_swapped_mib": 0})
         self.acts.append(act)
-        program = Path(__file__).parent / "hog.py"
-        with subprocess.Popen([sys.executable, str(program), str(size)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        program, fine = Path(__file__).parent / "hog.py", True
+        with subprocess.Popen([sys.executable, str(program)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                               preexec_fn=self.host.group.enter) as hog:
-            held = hog.stdout.readline() == b"held\n"
-            act.what["left_mib"] = self.host.group.free() // MIB
-            act.what["swapped_mib"] = self.host.group.swapped() // MIB
-            self.over.wait(seconds)
+            until = time.monotonic() + seconds
+            while fine and time.monotonic() < until and not self.over.is_set():
+                size = self.hogs_to(act.what["mib"] * MIB) - spared
+                if size >= MIB:
+                    hog.stdin.write(f"{size}\n")
+                    hog.stdin.flush()
+                    fine = hog.stdout.readline() == "held\n"
+                    act.what["mib"] += size // MIB
+                act.what["least_left_mib"] = min(act.what["least_left_mib"], self.host.group.free() // MIB)
+                act.what["most_swapped_mib"] = max(act.what["most_swapped_mib"], self.host.group.swapped() // MIB)
+                self.over.wait(0.5)
             hog.stdin.close()
         act.ended = time.monotonic()
-        act.what["whole"] = held and hog.returncode == 0
+        act.what["whole"] = fine and hog.returncode == 0
 
 
 def exchange(host, outcome):
