@@ -1,8 +1,8 @@
 //! The one task that owns all tiers: it takes events, asks the policy, and carries out its steps.
 
 mod reclaim;
+mod shortness;
 mod snapshot;
-mod step_down;
 mod steps;
 mod telling;
 mod tier;
@@ -253,6 +253,7 @@ impl Supervisor {
                 }
                 if alarm > Alarm::None {
                     self.step_down();
+                    self.trim();
                 }
                 (self.alarm, self.told.alarm) = (alarm, why);
             }

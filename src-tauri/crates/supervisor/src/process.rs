@@ -5,6 +5,7 @@ mod exit;
 mod handshake;
 mod health;
 mod log;
+mod trim;
 
 use crate::{
     LoadSpec,
@@ -38,6 +39,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+pub(crate) use trim::trim;
 
 /// After a process has ended, how long a pipe that something else holds open is still read.
 const LAST_READ: Duration = Duration::from_secs(1);
@@ -85,12 +87,25 @@ pub(crate) struct Failure {
     pub(crate) crashed: bool,
 }
 
-/// Runs a process until it ends or the token is cancelled. Must be called within a tokio runtime.
-pub(crate) fn run(
-    launch: Launch,
-    stop: CancellationToken,
-    report: impl Fn(Report) + Send + Sync + 'static,
-) {
+/// Asks a process to end, from whoever holds a clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop {
+    asked: CancellationToken,
+    at_once: CancellationToken,
+}
+
+impl Stop {
+    /// `at_once`: without the time that it takes to keep its conversations.
+    pub(crate) fn ask(&self, at_once: bool) {
+        if at_once {
+            self.at_once.cancel();
+        }
+        self.asked.cancel();
+    }
+}
+
+/// Runs a process until it ends or is asked to. Must be called within a tokio runtime.
+pub(crate) fn run(launch: Launch, stop: Stop, report: impl Fn(Report) + Send + Sync + 'static) {
     tokio::spawn(async move {
         let available = launch.run(&stop, &report).await;
         report(Report::Back(available));
@@ -98,7 +113,7 @@ pub(crate) fn run(
 }
 
 impl Launch {
-    async fn run(&self, stop: &CancellationToken, report: &impl Fn(Report)) -> Option<u64> {
+    async fn run(&self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
         let model = self.spec.model.clone();
         self.loads.begin(self.tier.clone(), model).await;
         let mut process = match Process::spawn(self) {
@@ -123,12 +138,12 @@ impl Launch {
     async fn attend(
         &self,
         process: &mut Process,
-        stop: &CancellationToken,
+        stop: &Stop,
         report: &impl Fn(Report),
     ) -> Option<Failure> {
         tokio::select! {
             biased;
-            () = stop.cancelled() => {}
+            () = stop.asked.cancelled() => {}
             unready = process.start(self, report) => match unready {
                 Ok(ready) => {
                     process.ready = true;
@@ -136,7 +151,7 @@ impl Launch {
                     report(Report::Ready(ready));
                     tokio::select! {
                         biased;
-                        () = stop.cancelled() => {}
+                        () = stop.asked.cancelled() => {}
                         status = process.child.wait() => return Some(self.crashed(status, process).await),
                         () = health::lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
                     }
@@ -144,7 +159,11 @@ impl Launch {
                 Err(unready) => return Some(self.unready(unready, process).await),
             },
         }
-        process.end(self.stop_deadline).await;
+        if stop.at_once.is_cancelled() {
+            process.kill().await;
+        } else {
+            process.end(self.stop_deadline).await;
+        }
         None
     }
 

@@ -1,7 +1,7 @@
 //! From what is true to what is done: models read, the policy asked, its steps carried out.
 
 use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words, words::Room};
-use crate::process::{self, Launch};
+use crate::process::{self, Launch, Stop};
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
@@ -9,7 +9,6 @@ use tierbar_core::{
     policy::{self, Refusal, State, Step, Waiting, Why},
 };
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 /// A header is read in milliseconds, in seconds from a disk that sleeps.
 const PREPARATION: Duration = Duration::from_secs(30);
@@ -165,7 +164,7 @@ impl Supervisor {
             memory: options.memory,
             loads,
         };
-        let stop = CancellationToken::new();
+        let stop = Stop::default();
         let reporter = id.clone();
         process::run(launch, stop.clone(), move |report| {
             let _ = events.send(Event::Process {
@@ -199,7 +198,7 @@ impl Supervisor {
             (None, _) => sentence,
         };
         tracing::info!(tier = %id, force, why, "stopping");
-        tier.stopping(why);
+        tier.stopping(why, force);
     }
 
     fn refuse_one(&mut self, request: u64, why: &Refusal) {

@@ -5,7 +5,7 @@ use crate::{
     LoadSpec, TierSpec,
     backoff::{Backoff, Rest},
     handle::WorkerLease,
-    process::Failure,
+    process::{Failure, Stop},
     safe_mode::{BegunLoad, Loads},
 };
 use std::{mem, path::PathBuf, time::Duration};
@@ -22,7 +22,6 @@ use tokio::{
     sync::{mpsc, watch},
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
 
 /// A worker that has lived so long was sound.
 const SETTLED: Duration = Duration::from_secs(60);
@@ -103,7 +102,7 @@ pub(super) struct Worker {
     /// The tier as it was configured when this was started.
     seat: TierSpec,
     pub(super) load: LoadSpec,
-    stop: CancellationToken,
+    stop: Stop,
     /// What its leases hear.
     pub(super) ended: watch::Sender<Option<Error>>,
 }
@@ -114,7 +113,7 @@ impl Worker {
         seat: TierSpec,
         load: LoadSpec,
         socket: PathBuf,
-        stop: CancellationToken,
+        stop: Stop,
     ) -> Self {
         let seat = TierSpec {
             path: Some(load.path.clone()),
@@ -316,12 +315,12 @@ impl Tier {
         self.worker = Some(worker);
     }
 
-    pub(super) fn stopping(&mut self, why: String) {
+    pub(super) fn stopping(&mut self, why: String, at_once: bool) {
         self.why = Some(why);
         if let Some(worker) = &mut self.worker {
             worker.phase = Phase::Stopping;
             worker.ending_since = Some(Instant::now());
-            worker.stop.cancel();
+            worker.stop.ask(at_once);
         }
     }
 

@@ -1,9 +1,10 @@
-//! Who was loaded when memory ran short is stood in for by the next smaller tier for a while: the answer that ran into it
-//! ends, and the job goes on with less.
+//! Memory has run short: who is loaded gives back what it can do without, and is stood in for by the next smaller tier for a
+//! while. The answer that ran into it ends, and the job goes on with less.
 
 use super::{Supervisor, Tier};
+use crate::process::trim;
 use std::time::Duration;
-use tierbar_core::TierId;
+use tierbar_core::{TierId, policy::Phase};
 
 /// Long enough that a job's next requests do not run into the same shortness at once.
 const STAYS_DOWN: Duration = Duration::from_secs(300);
@@ -17,6 +18,16 @@ impl Supervisor {
         for tier in &mut self.tiers {
             if tier.worker.is_some() {
                 tier.down_until = Some(until);
+            }
+        }
+    }
+
+    /// Loaded workers give back what they can do without.
+    pub(super) fn trim(&self) {
+        for worker in self.tiers.iter().filter_map(|tier| tier.worker.as_ref()) {
+            if worker.phase == Phase::Ready {
+                let socket = worker.socket.clone();
+                tokio::spawn(async move { trim(&socket).await });
             }
         }
     }
