@@ -178,18 +178,28 @@ async fn short_ones_and_those_that_want_no_cache_are_not_kept() {
 #[tokio::test]
 async fn the_oldest_go_where_the_disk_may_hold_no_more() {
     let folder = tempfile::tempdir().unwrap();
-    // Each is about 300 tokens of 23 KiB.
-    for from in [100, 300, 500] {
-        let one = worker(SMOLLM, &folder, "16", &[]).await;
-        let prompt = numbers(from, from + 80);
-        one.post(COMPLETE, &question(&prompt)).await;
+    let size = || {
+        let files = files(&folder).into_iter();
+        files
+            .map(|file| fs::metadata(file).unwrap().len())
+            .sum::<u64>()
+    };
+    let talk = async |from: u32, mib: &str| {
+        let one = worker(SMOLLM, &folder, mib, &[]).await;
+        one.post(COMPLETE, &question(&numbers(from, from + 80)))
+            .await;
         leave(one).await;
-        let sizes = files(&folder);
-        let sizes = sizes.iter().map(|file| fs::metadata(file).unwrap().len());
-        assert!(sizes.sum::<u64>() <= 16 << 20);
+    };
+    talk(100, "1024").await;
+    // Two and a half of them; they are of one length.
+    let mib = size() * 5 / 2 >> 20;
+    for from in [300, 500] {
+        talk(from, &mib.to_string()).await;
+        assert!(size() <= mib << 20);
     }
+    let mib = &*mib.to_string();
     assert_eq!(files(&folder).len(), 2);
-    let last = worker(SMOLLM, &folder, "16", &[]).await;
+    let last = worker(SMOLLM, &folder, mib, &[]).await;
     for (from, found) in [(500, true), (300, true), (100, false)] {
         let (_, answer) = last
             .post(COMPLETE, &question(&numbers(from, from + 80)))

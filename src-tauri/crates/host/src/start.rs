@@ -23,7 +23,7 @@ use axum::serve::ListenerExt;
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
-use tierbar_core::{Code, Error, fit::Machine};
+use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Web, WebOptions};
 use tierbar_gateway::{Gateway, SpeedMeter, Token};
 use tierbar_library::{
@@ -135,6 +135,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         tiers,
         journal: Arc::clone(&journal) as _,
         rules: models.rules(),
+        // Until the first reading has been judged.
+        stance: Stance::Defers,
         contexts_dir: Some(folder.contexts()),
         swapped_dir: Some(folder.conversations()),
         loads_file: Some(folder.loads()),

@@ -27,6 +27,7 @@ use tierbar_core::{
     config::KvCache,
     journal::Journal,
     lease::BoxFuture,
+    policy::Stance,
 };
 
 /// Says what a tier would load, read from its model's file at the moment of asking.
@@ -107,6 +108,8 @@ pub struct Rules {
 pub struct Options {
     pub budget: Budget,
     pub rules: Rules,
+    /// Until [`Handle::set_stance`] says another one.
+    pub stance: Stance,
     /// In reading order.
     pub tiers: Vec<TierSpec>,
     pub source: Arc<dyn ModelSource>,
@@ -166,6 +169,7 @@ impl Options {
                 step_down: true,
                 conversations_mib: None,
             },
+            stance: Stance::Open,
             tiers: Vec::new(),
             source,
             journal: Arc::new(()),
