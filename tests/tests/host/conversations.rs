@@ -1,6 +1,7 @@
 //! Conversations that are swapped out with their tier, and go on by themselves when it is back.
 
 use crate::FAST;
+use crate::ends::signal;
 use reqwest::Method;
 use serde_json::{Value, json};
 use std::{
@@ -11,7 +12,7 @@ use std::{
 use tierbar_core::TierState;
 use tierbar_tests::{
     serving::{Data, Serving},
-    wait::until,
+    wait::{until, within},
 };
 
 /// Two tiers, of which one is loaded at a time.
@@ -116,4 +117,17 @@ async fn nothing_is_kept_where_that_is_switched_off_also_by_a_tier_that_was_load
     assert_eq!(again["timings"]["cache_n"], 0, "{again}");
     unload("fast").await;
     assert!(!folder.exists());
+}
+
+#[tokio::test]
+async fn a_host_that_is_asked_to_end_keeps_what_is_in_memory() {
+    let data = Data::new(&two());
+    let mut host = data.serve().await;
+    say(&host, "fast", &messages(100)).await;
+    signal(host.pid(), "TERM");
+    within("the host's end", host.child.wait()).await.unwrap();
+    assert_eq!(files(&data.path().join("conversations")).len(), 1);
+    let host = data.serve().await;
+    let again = say(&host, "fast", &messages(100)).await;
+    assert_eq!(again["timings"]["prompt_n"], 1, "{again}");
 }

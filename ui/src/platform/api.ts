@@ -444,7 +444,7 @@ battery_below: number,
  */
 defer_to_full_screen: boolean, 
 /**
- * While memory was short lately, a request for a tier that was unloaded for it goes to the next smaller one.
+ * While memory was short lately, a request for a tier that was loaded then goes to the next smaller one.
  */
 step_down: boolean, 
 /**

@@ -118,7 +118,7 @@ pub struct PolicyConfig {
     pub battery_below: u8,
     /// The same while another program fills the screen.
     pub defer_to_full_screen: bool,
-    /// While memory was short lately, a request for a tier that was unloaded for it goes to the next smaller one.
+    /// While memory was short lately, a request for a tier that was loaded then goes to the next smaller one.
     pub step_down: bool,
     /// Conversations are kept on the disk when their tier is unloaded, and go on without being read again.
     pub keep_conversations: bool,

@@ -251,11 +251,11 @@ impl Supervisor {
                 if self.alarm == Alarm::None {
                     self.alarm_since = self.started.elapsed();
                 }
+                (self.alarm, self.told.alarm) = (alarm, why);
                 if alarm > Alarm::None {
                     self.step_down();
                     self.trim();
                 }
-                (self.alarm, self.told.alarm) = (alarm, why);
             }
             Event::Stance(stance, why) => (self.stance, self.told.stance) = (stance, why),
             Event::Footprints(footprints) => {

@@ -1,10 +1,14 @@
 //! Memory has run short: who is loaded gives back what it can do without, and is stood in for by the next smaller tier for a
 //! while. The answer that ran into it ends, and the job goes on with less.
 
-use super::{Supervisor, Tier};
+use super::{Supervisor, Tier, words};
 use crate::process::trim;
 use std::time::Duration;
-use tierbar_core::{TierId, policy::Phase};
+use tierbar_core::{
+    TierId,
+    journal::{Happening, Kind},
+    policy::Phase,
+};
 
 /// Long enough that a job's next requests do not run into the same shortness at once.
 const STAYS_DOWN: Duration = Duration::from_secs(300);
@@ -15,9 +19,18 @@ impl Supervisor {
     /// An alarm has risen, or rises on.
     pub(super) fn step_down(&mut self) {
         let until = self.started.elapsed() + STAYS_DOWN;
-        for tier in &mut self.tiers {
-            if tier.worker.is_some() {
-                tier.down_until = Some(until);
+        for index in 0..self.tiers.len() {
+            if self.tiers[index].worker.is_none() {
+                continue;
+            }
+            let was_down = self.stands_in(&self.tiers[index]).is_some();
+            self.tiers[index].down_until = Some(until);
+            let tier = &self.tiers[index];
+            if let Some(smaller) = self.stands_in(tier).filter(|_| !was_down) {
+                let sentence = words::steps_down(&tier.spec.id, &smaller, STAYS_DOWN, &self.told);
+                let model = tier.spec.model.as_ref();
+                let happening = Happening::of(Kind::StepDown, &tier.spec.id, model, sentence);
+                self.note(happening);
             }
         }
     }

@@ -44,7 +44,12 @@ impl Supervisor {
     fn next_look(&self, state: &State) -> Option<Duration> {
         let drains = self.tiers.iter().filter_map(Tier::drain_until);
         let drains = drains.filter(|until| *until > state.now);
-        drains.chain(policy::next_look(state)).min()
+        let expected = self.queue.iter().filter_map(|waiter| match waiter.want {
+            Want::Expected(until) => Some(until.saturating_duration_since(self.started)),
+            _ => None,
+        });
+        let own = drains.chain(expected);
+        own.chain(policy::next_look(state)).min()
     }
 
     /// Takes those out of the queue that were to come back, and need not any more.
@@ -189,6 +194,8 @@ impl Supervisor {
         if !why.is_disuse() {
             self.nothing_idled_out();
         }
+        // Memory that runs out waits for no conversation to be written; a host that ends does.
+        let at_once = (force || matches!(why, Why::Alarm(_))) && !self.closing;
         let sentence = words::ended(why, force, &self.told);
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = why.is_disuse();
@@ -198,7 +205,7 @@ impl Supervisor {
             (None, _) => sentence,
         };
         tracing::info!(tier = %id, force, why, "stopping");
-        tier.stopping(why, force);
+        tier.stopping(why, at_once);
     }
 
     fn refuse_one(&mut self, request: u64, why: &Refusal) {

@@ -274,7 +274,8 @@ impl Tier {
         worker.footprint_bytes = Some(bytes);
         let planned = worker.load.plan.total_bytes();
         let most = planned.saturating_add(LEAKED.max(planned / 2));
-        if bytes > most && self.wish.is_none() {
+        // A load takes more in passing.
+        if bytes > most && self.wish.is_none() && worker.phase == Phase::Ready {
             let (held, planned) = (gib(bytes), gib(planned));
             let what = format!(
                 "{} was ended because it held {held}, and {planned} were planned",

@@ -24,6 +24,14 @@ pub(super) struct Told {
 pub(super) const NEVER_ENDED: &str =
     "loaded only when asked for, because Tierbar or the computer stopped during its last load";
 
+pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, told: &Told) -> String {
+    let minutes = length.as_secs() / 60;
+    format!(
+        "{to} answers for {tier} for {minutes} min, since memory ran short with that loaded: {}",
+        told.alarm
+    )
+}
+
 /// Why a tier was ended; `used`: although it was.
 pub(super) fn ended(why: &Why, used: bool, told: &Told) -> String {
     match why {
