@@ -39,7 +39,7 @@ pub(super) fn fast_cores() -> Option<usize> {
 }
 
 /// How long one thread has computed, as any thread can ask.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ThreadClock(libc::mach_port_t);
 
 impl ThreadClock {
