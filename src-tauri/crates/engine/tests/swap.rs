@@ -192,7 +192,7 @@ async fn the_oldest_go_where_the_disk_may_hold_no_more() {
     };
     talk(100, "1024").await;
     // Two and a half of them; they are of one length.
-    let mib = size() * 5 / 2 >> 20;
+    let mib = (size() * 5 / 2) >> 20;
     for from in [300, 500] {
         talk(from, &mib.to_string()).await;
         assert!(size() <= mib << 20);
