@@ -5,6 +5,7 @@ mod exit;
 mod handshake;
 mod health;
 mod log;
+mod question;
 mod trim;
 
 use crate::{
