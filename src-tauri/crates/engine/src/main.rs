@@ -21,7 +21,7 @@ use clap::Parser;
 use generate::{Drafter, Generations, MOST_DRAFTED, Wishes};
 use llama::{
     Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector,
-    ProjectorParams, Threadpool, Weights,
+    ProjectorParams, Weights,
 };
 use pause::Pause;
 use saves::{Saves, Uses};
@@ -193,13 +193,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     };
     let context = Context::new(Arc::clone(&model), params, None)?;
     let drafter = match &args.draft_model {
-        Some(path) => Some(draft_model(
-            path,
-            weights,
-            params,
-            &model,
-            context.threadpool(),
-        )?),
+        Some(path) => Some(draft_model(path, weights, params, &model, &context)?),
         None => args.lookup.then_some(Drafter::Lookup),
     };
     let given = args
@@ -242,7 +236,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         swap: swap.clone(),
         trims: Arc::clone(&trims),
         pause: Arc::clone(&pause),
-        media: media_reader(args, &model, threads, context.threadpool().turns(), &pause),
+        media: media_reader(args, &model, threads, context.turns(), &pause),
     };
     let ready = Ready {
         protocol: PROTOCOL,
@@ -281,7 +275,7 @@ fn draft_model(
     weights: Weights,
     params: ContextParams,
     large: &Model,
-    pool: Arc<Threadpool>,
+    beside: &Context,
 ) -> Result<Drafter, Error> {
     tierbar_gguf::read(path)?;
     let small = Arc::new(Model::load(path, weights, &|_| ())?);
@@ -290,7 +284,7 @@ fn draft_model(
         outputs: 1,
         ..params
     };
-    let context = Context::new(Arc::clone(&small), params, Some(pool))?;
+    let context = Context::new(Arc::clone(&small), params, Some(beside))?;
     Ok(DraftModel::new(context, &small, large)?.into())
 }
 

@@ -339,15 +339,22 @@ impl Engine {
         swap.ask();
         self.pause.set(Duration::ZERO);
         self.interrupt.ask();
-        self.wake();
+        let _ended = self.wake();
         Some(swap)
     }
 
-    /// If the engine's thread waits for work, one job that nobody waits for has it look around.
-    fn wake(&self) {
-        let (asker, running) = Running::begin(self, 1);
+    /// If the engine's thread waits for work, one job that nobody waits for has it look around; what runs goes on.
+    ///
+    /// # Errors
+    /// [`Code::WorkerCrashed`] if there is no such thread any more.
+    fn wake(&self) -> Result<(), Error> {
+        let (asker, running) = Running::begin(self, 0);
         drop(running);
-        let _busy = self.queue(asker.job(0, Vec::new(), Goal::Load));
+        match self.queue(asker.job(0, Vec::new(), Goal::Load)) {
+            // With so much to do it does not wait.
+            Err(error) if error.code == Code::Overloaded => Ok(()),
+            woken => woken,
+        }
     }
 
     fn queue(&self, job: Job) -> Result<(), Error> {

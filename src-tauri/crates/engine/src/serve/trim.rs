@@ -13,7 +13,7 @@ pub(super) async fn trim(State(engine): Shared) -> Result<Json<Value>, Refusal> 
         0
     } else {
         let trimmed = engine.trims.ask();
-        engine.wake();
+        engine.wake()?;
         trimmed.await.unwrap_or(0)
     };
     let media = engine.media.as_ref().map_or(0, Reader::forget);
