@@ -12,7 +12,7 @@ use std::{
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::{Budget, LoadPlan, MICRO_BATCH, Placement},
-    config::KvCache,
+    config::{Engine, KvCache},
     fit::{Line, LineKind},
     lease::BoxFuture,
 };
@@ -72,6 +72,7 @@ impl ModelSource for Scripted {
                 gpu_layers: None,
                 lookup: false,
                 draft_model: None,
+                command: None,
                 plan: LoadPlan {
                     placement: Placement::Resident,
                     lines: vec![Line {
@@ -93,6 +94,8 @@ impl ModelSource for Scripted {
 pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
     TierSpec {
         id: TierId::new(tier).expect("a tier's name"),
+        engine: Engine::Embedded,
+        asked_model: None,
         model: Some(ModelId(behaviour.to_owned())),
         path: None,
         context: CONTEXT,

@@ -80,6 +80,8 @@ pub enum LineKind {
     DraftModel,
     /// The weights of a model's media projector; its buffers, which are as large as images, are not known before.
     Projector,
+    /// A program of the user's: what they say that it takes.
+    Command,
     /// The slot that is kept free for a small embedding model.
     Embedder,
     /// Tierbar's own windows.

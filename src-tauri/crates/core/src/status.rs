@@ -1,6 +1,6 @@
 //! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
 
-use crate::{ModelId, TierId, TierState, download::DownloadStatus};
+use crate::{ModelId, TierId, TierState, config::Engine, download::DownloadStatus};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -77,11 +77,35 @@ pub struct BudgetStatus {
     pub planned_bytes: u64,
 }
 
+/// See [`Engine`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum EngineKind {
+    #[default]
+    Embedded,
+    Command,
+    Endpoint,
+}
+
+impl From<&Engine> for EngineKind {
+    fn from(engine: &Engine) -> Self {
+        match engine {
+            Engine::Embedded => Self::Embedded,
+            Engine::Command(_) => Self::Command,
+            Engine::Endpoint(_) => Self::Endpoint,
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TierStatus {
     pub id: TierId,
     pub state: TierState,
+    /// What answers for it.
+    #[serde(default)]
+    pub engine: EngineKind,
     /// The configured model; `null` while the tier has none.
     pub model: Option<ModelId>,
     pub pid: Option<u32>,

@@ -28,6 +28,7 @@ use tierbar_core::{
     lease::{BoxFuture, Endpoint, Lease, Tiers},
     status::{BudgetStatus, Ram, Speed, Status, Swap, TierStatus},
 };
+use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio::{net::UnixListener, sync::watch};
@@ -38,6 +39,7 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
     TierStatus {
         id: TierId::new(id).unwrap(),
         state,
+        engine: EngineKind::Embedded,
         model: model.map(|model| ModelId(model.to_owned())),
         pid: None,
         footprint_bytes: None,
@@ -300,6 +302,7 @@ impl Bench {
                 ended: ending,
                 leases,
             }),
+            remote: Remote::new(Duration::from_secs(2)).unwrap(),
             services: Arc::new(Home {
                 folder,
                 status,

@@ -1,5 +1,6 @@
 //! The one task that owns all tiers: it takes events, asks the policy, and carries out its steps.
 
+mod endpoint;
 mod snapshot;
 mod steps;
 mod tier;
@@ -15,6 +16,7 @@ use std::{mem, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::{Budget, gib},
+    config::Engine,
     policy::{self, Alarm, Phase, StopWish},
     status::{BudgetStatus, TierStatus},
 };
@@ -190,11 +192,15 @@ impl Supervisor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Want { tier, want } => match self.admit(&tier) {
+                Ok(()) if self.is_endpoint(&tier) => self.grant_endpoint(tier, want),
                 Ok(()) => self.enqueue(tier, want),
                 Err(error) => want.refuse(error),
             },
             // Whoever has left is forgotten after every event.
             Event::Left => {}
+            Event::Released { tier, worker } if worker == endpoint::REMOTE => {
+                self.released_endpoint(&tier);
+            }
             Event::Released { tier, worker } => self.released(&tier, worker),
             Event::Stop { tier, force, reply } => self.stop(&tier, force, reply),
             Event::Prepared {
@@ -225,7 +231,7 @@ impl Supervisor {
             Event::Footprints(footprints) => {
                 for (id, bytes) in footprints {
                     if let Some(worker) = self.tier(&id).and_then(|tier| tier.worker.as_mut()) {
-                        worker.footprint_bytes = Some(bytes);
+                        worker.weighed(&id, bytes);
                     }
                 }
             }
@@ -236,6 +242,7 @@ impl Supervisor {
                     waiter.want.refuse(shutting_down());
                 }
                 for tier in &mut self.tiers {
+                    tier.remote.cut(&shutting_down());
                     tier.end(StopWish::Force, &shutting_down());
                 }
             }
@@ -325,6 +332,9 @@ impl Supervisor {
             .hint("ask again and it is loaded again");
         tier.forgive();
         tier.rests = true;
+        if force {
+            tier.remote.cut(&stopped);
+        }
         if tier.worker.is_some() {
             let wish = if force {
                 StopWish::Force
@@ -415,6 +425,10 @@ impl Supervisor {
                 spec.path.clone_from(&tier.spec.path);
             }
             if tier.spec != spec {
+                if matches!(spec.engine, Engine::Endpoint(_)) {
+                    let what = format!("{} {}", spec.id, words::CHANGED);
+                    tier.end(StopWish::Drain, &Error::new(Code::TierStopped, what));
+                }
                 tier.spec = spec;
                 tier.preparation = Preparation::None;
                 tier.rests = false;
@@ -422,6 +436,7 @@ impl Supervisor {
             }
             self.tiers.push(tier);
         }
+        self.grant_to_endpoints();
         for mut tier in before {
             let gone = Error::new(
                 Code::TierUnknown,

@@ -2,6 +2,7 @@
 
 mod cause;
 mod exit;
+pub(crate) mod foreign;
 mod handshake;
 mod health;
 mod log;
@@ -24,6 +25,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     budget::{MICRO_BATCH, Placement},
+    lease::Address,
     worker::Ready,
 };
 use tokio::{
@@ -44,6 +46,8 @@ pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) spec: LoadSpec,
     pub(crate) socket: PathBuf,
+    /// Where a command in the worker's place answers.
+    pub(crate) address: Address,
     pub(crate) log: PathBuf,
     pub(crate) contexts: Option<PathBuf>,
     pub(crate) load_silence: Duration,
@@ -83,6 +87,9 @@ pub(crate) fn run(
 
 impl Launch {
     async fn run(&self, stop: &CancellationToken, report: &impl Fn(Report)) -> Option<Failure> {
+        if let Some(command) = &self.spec.command {
+            return foreign::run(self, command, stop, report).await;
+        }
         let mut process = match Process::spawn(self) {
             Ok(process) => process,
             Err(error) => return Some(self.not_run(&error)),
@@ -409,6 +416,7 @@ mod tests {
             gpu_layers: None,
             lookup: false,
             draft_model: None,
+            command: None,
             plan: LoadPlan {
                 placement: Placement::Resident,
                 lines: Vec::new(),
@@ -422,6 +430,7 @@ mod tests {
             program: "/tierbar-worker".into(),
             spec,
             socket: "/run/1".into(),
+            address: Address::Unix("/run/1".into()),
             log: "/logs/fast".into(),
             contexts: Some("/contexts".into()),
             load_silence: second,

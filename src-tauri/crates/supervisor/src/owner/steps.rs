@@ -1,11 +1,15 @@
 //! From what is true to what is done: models read, the policy asked, its steps carried out.
 
 use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words};
-use crate::process::{self, Launch};
-use std::time::Duration;
+use crate::{
+    LoadSpec,
+    process::{self, Launch, foreign},
+};
+use std::{path::Path, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
+    lease::{Address, Endpoint, Foreign},
     policy::{self, Refusal, State, Step, Waiting, Why},
 };
 use tokio::time::timeout;
@@ -118,7 +122,12 @@ impl Supervisor {
             alarm_since: self.alarm_since,
             defers: self.defers,
             home: self.options.rules.home.clone(),
-            tiers: self.tiers.iter().map(Tier::view).collect(),
+            tiers: self
+                .tiers
+                .iter()
+                .filter(|tier| tier.worker.is_some() || !tier.is_endpoint())
+                .map(Tier::view)
+                .collect(),
             queue: decided.map(waiting).collect(),
         }
     }
@@ -129,10 +138,13 @@ impl Supervisor {
         let options = self.options.clone();
         let events = self.events.clone();
         let Some(tier) = self.tier(id) else { return };
-        let (spec, socket) = match (tier.preparation.take(), socket) {
-            (Some(spec), Ok(socket)) => (spec, socket),
-            (None, _) => return,
-            (_, Err(error)) => {
+        let Some(spec) = tier.preparation.take() else {
+            return;
+        };
+        let placed = socket.and_then(|socket| Ok((address(id, &spec, &socket)?, socket)));
+        let (address, socket) = match placed {
+            Ok(placed) => placed,
+            Err(error) => {
                 tier.fail(&error);
                 self.refuse(id, &error);
                 return;
@@ -144,6 +156,7 @@ impl Supervisor {
             program: options.worker,
             spec: spec.clone(),
             socket: socket.clone(),
+            address: address.clone(),
             log: options.log_dir.join(format!("worker-{id}.log")),
             contexts: options.contexts_dir,
             load_silence: options.load_silence,
@@ -159,7 +172,15 @@ impl Supervisor {
                 report,
             });
         });
-        tier.started(Worker::new(worker, tier.spec.clone(), spec, socket, stop));
+        let endpoint = match &spec.command {
+            None => Endpoint::Unix(socket.clone()),
+            Some(command) => Endpoint::Foreign(Foreign {
+                at: address,
+                model: command.asked_model.clone(),
+            }),
+        };
+        let seat = tier.spec.clone();
+        tier.started(Worker::new(worker, seat, spec, socket, endpoint, stop));
         self.nothing_idled_out();
     }
 
@@ -231,4 +252,15 @@ impl Supervisor {
             Want::Expected(_) | Want::Returning => {}
         }
     }
+}
+
+/// Where what is loaded will answer.
+fn address(tier: &TierId, spec: &LoadSpec, socket: &Path) -> Result<Address, Error> {
+    let Some(command) = &spec.command else {
+        return Ok(Address::Unix(socket.to_owned()));
+    };
+    foreign::address(&command.engine, socket).map_err(|error| {
+        let what = format!("{tier} could not start: there is no free port ({error})");
+        Error::new(Code::TierFailed, what)
+    })
 }

@@ -1,13 +1,14 @@
 //! What the owner knows of one tier and of its worker.
 
-use super::{Event, Reply};
+use super::{Event, Reply, endpoint::Remote};
 use crate::{LoadSpec, TierSpec, backoff::Backoff, handle::WorkerLease, process::Failure};
 use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
     Code, Error, TierId, TierState,
+    budget::gib,
     lease::Endpoint,
     policy::{Phase, StopWish, TierView},
-    status::TierStatus,
+    status::{EngineKind, TierStatus},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -38,6 +39,8 @@ pub(super) struct Tier {
     /// Why it was stopped, if that was not asked for.
     why: Option<String>,
     backoff: Backoff,
+    /// Of an endpoint, which has no worker.
+    pub(super) remote: Remote,
 }
 
 /// Whether the model that would be loaded has been read.
@@ -74,7 +77,8 @@ pub(super) struct Worker {
     pub(super) loaded_percent: Option<u8>,
     /// The tier as it was configured when this was started.
     seat: TierSpec,
-    load: LoadSpec,
+    pub(super) load: LoadSpec,
+    endpoint: Endpoint,
     stop: CancellationToken,
     ended: watch::Sender<Option<Error>>,
 }
@@ -85,6 +89,7 @@ impl Worker {
         seat: TierSpec,
         load: LoadSpec,
         socket: PathBuf,
+        endpoint: Endpoint,
         stop: CancellationToken,
     ) -> Self {
         let seat = TierSpec {
@@ -104,6 +109,7 @@ impl Worker {
             loaded_percent: None,
             seat,
             load,
+            endpoint,
             stop,
             ended: watch::Sender::new(None),
         }
@@ -114,10 +120,34 @@ impl Worker {
             tier,
             worker: self.id,
             model: self.load.model.clone(),
-            endpoint: Endpoint::Unix(self.socket.clone()),
+            endpoint: self.endpoint.clone(),
             ended: self.ended.subscribe(),
             events,
         }
+    }
+}
+
+impl Worker {
+    /// Takes a reading of its memory.
+    pub(super) fn weighed(&mut self, tier: &TierId, bytes: u64) {
+        let told = self.exceeds().is_some();
+        self.footprint_bytes = Some(bytes);
+        if let Some(what) = self.exceeds().filter(|_| !told) {
+            tracing::warn!(%tier, "{what}");
+        }
+    }
+
+    /// That a command takes more than its user has said, on which the plan rests.
+    fn exceeds(&self) -> Option<String> {
+        self.load.command.as_ref()?;
+        let (bytes, planned) = (self.footprint_bytes?, self.load.plan.total_bytes());
+        (bytes > planned).then(|| {
+            format!(
+                "takes {}, and its configuration says {}: raise `memory`, so that what is loaded beside it fits",
+                gib(bytes),
+                gib(planned)
+            )
+        })
     }
 }
 
@@ -148,6 +178,7 @@ impl Tier {
             failure: None,
             why: None,
             backoff: Backoff::default(),
+            remote: Remote::default(),
         }
     }
 
@@ -289,6 +320,8 @@ impl Tier {
             Some((_, 1..)) if self.wish.is_some() => TierState::Stopping,
             Some((_, 0)) => TierState::Ready,
             Some(_) => TierState::Busy,
+            None if self.is_endpoint() && self.remote.leases > 0 => TierState::Busy,
+            None if self.is_endpoint() => TierState::Ready,
             None if self.failure.is_some() => TierState::Failed,
             None => TierState::Stopped,
         };
@@ -298,6 +331,7 @@ impl Tier {
         TierStatus {
             id: self.spec.id.clone(),
             state,
+            engine: EngineKind::from(&self.spec.engine),
             model: self.spec.model.clone(),
             pid: worker.and_then(|worker| worker.pid),
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
@@ -308,6 +342,7 @@ impl Tier {
             reason: failure
                 .or_else(|| drains.then(|| "stops when its answers have ended".to_owned()))
                 .or_else(|| waiting.clone())
+                .or_else(|| worker.and_then(Worker::exceeds))
                 .or_else(|| self.why.clone()),
         }
     }
