@@ -8,6 +8,7 @@ mod commands;
 mod configuration;
 mod contexts;
 mod ends;
+mod engines;
 mod gpu;
 mod library;
 mod measures;

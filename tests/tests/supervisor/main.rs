@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+mod commands;
 mod ends;
 mod failures;
 mod leases;
@@ -18,14 +19,14 @@ use std::{
 use tempfile::TempDir;
 use tierbar_core::{
     Error, TierId, TierState,
-    lease::{Endpoint, Lease, Tiers},
+    lease::{Address, Endpoint, Lease, Tiers},
     status::TierStatus,
 };
 use tierbar_supervisor::{Handle, Options, Supervisor, TierSpec};
 use tierbar_tests::scripted::{self, Scripted, Sign, options, seat};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::UnixStream,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpStream, UnixStream},
     time::timeout,
 };
 
@@ -46,6 +47,13 @@ impl Bench {
     }
 
     fn with(tiers: &[(&str, &str, u64)], change: impl FnOnce(&mut Options)) -> Self {
+        Self::with_source(tiers, |options, _, _| change(options))
+    }
+
+    fn with_source(
+        tiers: &[(&str, &str, u64)],
+        change: impl FnOnce(&mut Options, &Scripted, &Path),
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let source = Arc::new(Scripted::new(dir.path()));
         let seats = tiers.iter().map(|&(name, script, bytes)| {
@@ -53,7 +61,7 @@ impl Bench {
             seat(name, script)
         });
         let mut options = options(dir.path(), worker(), source.clone(), seats.collect());
-        change(&mut options);
+        change(&mut options, &source, dir.path());
         let handle = Supervisor::start(options).unwrap();
         Self {
             handle,
@@ -147,17 +155,31 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 
 /// Asks the lease's worker for a path, and returns all that comes back.
 async fn get(lease: &dyn Lease, path: &str) -> io::Result<String> {
-    let Endpoint::Unix(socket) = lease.endpoint();
-    let exchange = async {
-        let mut stream = UnixStream::connect(socket).await?;
-        stream
-            .write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes())
-            .await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+    let address = match lease.endpoint() {
+        Endpoint::Unix(socket) => Address::Unix(socket.clone()),
+        Endpoint::Foreign(foreign) => foreign.at.clone(),
     };
-    soon(exchange).await
+    let ask = async {
+        match address {
+            Address::Unix(socket) => exchange(UnixStream::connect(socket).await?, path).await,
+            Address::Port(port) => {
+                exchange(TcpStream::connect(("127.0.0.1", port)).await?, path).await
+            }
+            Address::Url(url) => panic!("{url}"),
+        }
+    };
+    soon(ask).await
+}
+
+async fn exchange(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    path: &str,
+) -> io::Result<String> {
+    let request = format!("GET {path} HTTP/1.1\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 fn signal(signal: &str, pid: u32) {

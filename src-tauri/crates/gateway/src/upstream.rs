@@ -25,6 +25,13 @@ type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 #[derive(Debug)]
 pub(crate) struct Broken(String);
 
+impl Broken {
+    /// An end before the answer's own.
+    pub(crate) fn early() -> Self {
+        Self("ended its answer too early".to_owned())
+    }
+}
+
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -233,8 +233,7 @@ impl Answer {
                 }
                 _ if self.tap.has_ended() => return Err(None),
                 Ok(None) => {
-                    let broken =
-                        Broken::from(std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
+                    let broken = Broken::early();
                     return Err(Some(reason(&*self.lease, &broken).await));
                 }
                 Err(broken) => return Err(Some(reason(&*self.lease, &broken).await)),
