@@ -50,7 +50,7 @@ impl Scripted {
     /// If that is no engine.
     pub fn foreign(&self, program: &Path, arguments: &[&str], keys: serde_json::Value) -> Engine {
         let program = program.to_str().expect("a path in UTF-8");
-        let command: Vec<_> = [program].iter().chain(arguments).collect();
+        let command = [&[program], arguments].concat();
         let mut engine = serde_json::json!({"command": command, "memory": "1MiB", "health": "/"});
         for (key, value) in keys.as_object().expect("keys") {
             engine[key] = value.clone();
@@ -93,7 +93,7 @@ impl ModelSource for Scripted {
             };
             Ok(LoadSpec {
                 model: ModelId(behaviour.clone()),
-                path: self.dir.join(behaviour).with_extension("gguf"),
+                path: self.dir.join(&behaviour).with_extension("gguf"),
                 projector: None,
                 context: CONTEXT,
                 kv_cache: KvCache::F16,

@@ -228,8 +228,10 @@ async fn a_command_whose_guard_is_killed_is_ended() {
 }
 
 fn parent(pid: u32) -> u32 {
-    let ps = Command::new("ps").args(["-o", "ppid=", "-p", &pid.to_string()]);
-    let output = { ps }.output().unwrap();
+    let output = Command::new("ps")
+        .args(["-o", "ppid=", "-p", &pid.to_string()])
+        .output()
+        .unwrap();
     String::from_utf8(output.stdout)
         .unwrap()
         .trim()
