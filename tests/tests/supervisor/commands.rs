@@ -187,10 +187,8 @@ async fn a_command_that_crashes_or_hangs_in_use_is_told_to_its_lease() {
     assert_eq!(get(&*lease, "/crash").await.unwrap_or_default(), "");
     let error = soon(lease.ended()).await;
     assert_eq!(error.code, Code::WorkerCrashed);
-    assert_eq!(
-        error.message,
-        "the command bad_worker of fast was killed by signal 6 (SIGABRT)"
-    );
+    let killed = "the command bad_worker of fast was killed by signal 6 (SIGABRT); it said last: ";
+    assert!(error.message.starts_with(killed), "{error}");
     drop(lease);
     bench.close().await;
 
