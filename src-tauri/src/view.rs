@@ -80,7 +80,7 @@ impl View {
     pub(crate) fn running(status: &Status) -> Self {
         Self {
             mark: mark(status),
-            lines: vec![status_line(status)],
+            lines: vec![status_line(status), models_line(status)],
             tiers: status.tiers.iter().map(tier).collect(),
             download: download::line(&status.downloads),
             phase: Phase::Running,
@@ -133,6 +133,9 @@ fn status_line(status: &Status) -> String {
         whole_or_tenths(gigabytes(ram.total_bytes)),
         gigabytes(status.swap.used_bytes)
     );
+    if status.swap.growth_bytes_per_minute > 0 {
+        line.push_str(", growing");
+    }
     if let Some(speed) = status.speed.decode_tokens_per_second {
         line.push_str(&format!(" · {speed:.0} tok/s"));
     }
@@ -142,6 +145,17 @@ fn status_line(status: &Status) -> String {
         Pressure::Critical => line.push_str(" · memory is critically short"),
     }
     line
+}
+
+/// `Models 1.2 GB, 4.1 of 12 GB planned`: what is measured of the tiers, and what they may take.
+fn models_line(status: &Status) -> String {
+    let footprints = status.tiers.iter().filter_map(|tier| tier.footprint_bytes);
+    format!(
+        "Models {:.1} GB, {:.1} of {} GB planned",
+        gigabytes(footprints.sum()),
+        gigabytes(status.budget.planned_bytes),
+        whole_or_tenths(gigabytes(status.budget.total_bytes))
+    )
 }
 
 /// `16`, but `23.5`: a machine's memory is mostly a whole number.
@@ -161,18 +175,23 @@ fn tier(tier: &TierStatus) -> Tier {
         .model
         .as_ref()
         .map_or("no model chosen", |model| model.as_str());
+    let reason = tier.reason.as_deref();
+    let name = format!("{} ", tier.id);
+    let unnamed = |reason| str::strip_prefix(reason, &*name).unwrap_or(reason);
     let state = match tier.state {
-        TierState::Stopped | TierState::Ready => model.to_owned(),
+        // Why it was ended, or what it waits for; its name stands before it already.
+        TierState::Stopped => reason.map_or(model, unnamed).to_owned(),
+        TierState::Ready => match tier.footprint_bytes {
+            Some(bytes) => format!("{model}, {:.1} GB", gigabytes(bytes)),
+            None => model.to_owned(),
+        },
         TierState::Starting => match tier.loaded_percent {
             Some(percent) => format!("loading {model}, {percent} %"),
             None => format!("loading {model}…"),
         },
         TierState::Busy => format!("{model}, answering"),
         TierState::Stopping => "finishing, click to end now".to_owned(),
-        TierState::Failed => format!(
-            "failed: {}",
-            tier.reason.as_deref().unwrap_or("see the log")
-        ),
+        TierState::Failed => format!("failed: {}", reason.unwrap_or("see the log")),
     };
     Tier {
         id: tier.id.clone(),
@@ -228,9 +247,11 @@ mod tests {
             model: Some(ModelId("SmolLM2-135M-Instruct.Q4_1".to_owned())),
             pid: None,
             footprint_bytes: None,
+            plan: None,
             context_tokens: 4096,
             loaded_percent: None,
             reason: None,
+            steps_down_to: None,
         });
         Status {
             version: "0.1.0".to_owned(),
@@ -246,6 +267,7 @@ mod tests {
             },
             speed: status::Speed::default(),
             budget: status::BudgetStatus::default(),
+            guard: status::GuardStatus::default(),
             tiers: tiers.collect(),
             downloads: Vec::new(),
             models_revision: 0,
@@ -269,6 +291,24 @@ mod tests {
         );
         status.ram.pressure = Pressure::Critical;
         assert!(status_line(&status).ends_with("memory is critically short"));
+        status.swap.growth_bytes_per_minute = 1;
+        assert!(status_line(&status).contains("swap 0.2 GB, growing · 41"));
+    }
+
+    #[test]
+    fn what_models_hold_stands_beside_what_they_may() {
+        let mut status = status_of(&[("fast", TierState::Ready), ("heavy", TierState::Stopping)]);
+        for tier in &mut status.tiers {
+            tier.footprint_bytes = Some(GIB);
+        }
+        status.budget.total_bytes = 12 * GIB;
+        status.budget.planned_bytes = 41 * GIB / 10;
+        let view = View::running(&status);
+        assert_eq!(view.lines[1], "Models 2.0 GB, 4.1 of 12 GB planned");
+        assert_eq!(
+            view.tiers[0].text,
+            "Fast — SmolLM2-135M-Instruct.Q4_1, 1.0 GB"
+        );
     }
 
     #[test]
@@ -300,6 +340,19 @@ mod tests {
         };
         assert_eq!(text(TierState::Ready, None, Some("m")).text, "Primary — m");
         assert!(text(TierState::Starting, None, Some("m")).checked);
+        for (reason, told) in [
+            (
+                "ended to make room for heavy",
+                "Primary — ended to make room for heavy",
+            ),
+            (
+                "waits until the memory of heavy is back",
+                "Primary — waits until the memory of heavy is back",
+            ),
+            ("primary was stopped", "Primary — was stopped"),
+        ] {
+            assert_eq!(text(TierState::Stopped, Some(reason), Some("m")).text, told);
+        }
         assert_eq!(
             text(TierState::Stopped, None, None).text,
             "Primary — no model chosen"

@@ -69,6 +69,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
         "{menu}"
     );
     let fast = format!("Fast — {MODEL}");
+    assert!(labels[1].starts_with("Models 0.0 GB, 0.0 of "), "{menu}");
     let rest = [
         fast.as_str(),
         "Heavy — no model chosen",
@@ -78,7 +79,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
         "Start at Login",
         "Quit Tierbar",
     ];
-    assert_eq!(labels[1..], rest);
+    assert_eq!(labels[2..], rest);
     assert!(!menu.0[0].enabled, "{menu}");
     assert_eq!(
         menu.find("Fast").and_then(|entry| entry.checked),

@@ -44,6 +44,11 @@ for (const scheme of ['light', 'dark'] as const) {
     await expectLegible(chat, scheme);
     await chat.getByTestId('tier-picker').click();
     await expectLegible(chat, scheme);
+    await chat.getByTestId('tier-start-fast').click();
+    await expect(chat.getByTestId('strip-tier')).toHaveText('fast, Ready');
+    await chat.getByTestId('strip-ram').click();
+    await expect(chat.getByTestId('plan-fast')).toBeVisible();
+    await expectLegible(chat, scheme);
 
     await chat.goto(`${host.url}/settings.html`);
     for (const section of ['general', 'models', 'tiers', 'monitor']) {

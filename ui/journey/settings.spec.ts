@@ -61,7 +61,7 @@ test('settings are saved beside the comments of the file, and a refused one is t
   await ask(chat, 'Say it again.');
   await expect(chat.getByTestId('answer-stats')).toHaveCount(2);
   await settings.getByTestId('settings-nav-monitor').click();
-  await expect(settings.getByTestId('monitor-tier-fast')).toContainText('1,536 tokens of context');
-  await expect(settings.getByTestId('monitor-ram')).toContainText(/of 16 GB/);
-  await expect(settings.getByTestId('monitor-budget')).toContainText(/[\d.]+ MB of 12 GB/);
+  await expect(settings.getByTestId('memory-tier-fast')).toContainText('1,536 tokens of context');
+  await expect(settings.getByTestId('memory-ram')).toContainText(/of 16 GB/);
+  await expect(settings.getByTestId('memory-budget')).toContainText(/[\d.]+ MB of 12 GB/);
 });

@@ -71,7 +71,7 @@ async fn a_killed_host_takes_its_worker_along_and_the_next_one_starts_as_if_noth
     );
 }
 
-fn signal(pid: u32, name: &str) {
+pub(crate) fn signal(pid: u32, name: &str) {
     let status = std::process::Command::new("kill")
         .args([&format!("-{name}"), &pid.to_string()])
         .status();

@@ -10,6 +10,8 @@ mod contexts;
 mod ends;
 mod engines;
 mod gpu;
+mod guard;
+mod journal;
 mod library;
 mod measures;
 mod pulls;

@@ -5,6 +5,7 @@
 mod commands;
 mod ends;
 mod failures;
+mod journal;
 mod leases;
 mod residence;
 mod switches;

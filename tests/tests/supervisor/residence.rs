@@ -1,7 +1,10 @@
 //! Who stays loaded, who comes back, and who passes whom.
 
 use super::*;
-use tierbar_core::{Code, policy::Alarm};
+use tierbar_core::{
+    Code,
+    policy::{Alarm, Stance},
+};
 use tierbar_supervisor::Rules;
 
 /// Longer than any test.
@@ -12,6 +15,7 @@ fn rules(patience: Duration, home: Option<&str>) -> Rules {
     Rules {
         patience,
         home: home.map(id),
+        step_down: true,
     }
 }
 
@@ -131,7 +135,7 @@ async fn a_pinned_tier_comes_by_itself_and_gives_way_to_nobody() {
     bench.in_state("fast", TierState::Ready).await;
     let error = bench.lease("heavy").await.unwrap_err();
     assert_eq!(error.code, Code::OverBudget);
-    let said = "heavy does not fit into memory beside fast, which is pinned";
+    let said = "heavy does not fit into memory beside fast, which is pinned: at most 1 may be loaded at once on this machine";
     assert_eq!(error.message, said);
     // Whoever stops it has his way, until somebody asks for it.
     bench.stop("fast", false).await.unwrap();
@@ -175,9 +179,10 @@ async fn an_expected_tier_is_loaded_into_what_lies_idle_and_nowhere_else() {
 
 #[tokio::test]
 async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used() {
+    const SHORT: &str = "memory is about to run out: 0.3 GiB of 16.0 GiB are available";
     let bench = two();
     let lease = bench.lease("fast").await.unwrap();
-    bench.handle.set_alarm(Alarm::Hold);
+    bench.handle.set_alarm(Alarm::Hold, SHORT.to_owned());
     let fast = id("fast");
     let mut waiting = bench.handle.lease(&fast);
     tokio::select! {
@@ -185,20 +190,28 @@ async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used(
         _ = &mut waiting => panic!("it was admitted"),
         () = dealt_with(&bench) => {}
     }
-    bench.handle.set_alarm(Alarm::Unload);
+    bench.handle.set_alarm(Alarm::Unload, SHORT.to_owned());
     dealt_with(&bench).await;
     assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
-    bench.handle.set_alarm(Alarm::Critical);
+    bench.handle.set_alarm(Alarm::Critical, SHORT.to_owned());
     let end = soon(lease.ended()).await;
     assert_eq!(end.code, Code::TierStopped);
-    assert!(end.message.contains("memory"), "{end}");
+    assert_eq!(
+        end.message,
+        format!("fast was ended although it was in use: {SHORT}")
+    );
     let status = bench.in_state("fast", TierState::Stopped).await;
-    assert!(status.reason.unwrap().contains("memory"));
+    let waits = "waits until memory is no longer short";
+    assert_eq!(
+        status.reason.as_deref(),
+        Some(waits),
+        "somebody asks for it"
+    );
     // Whoever waits is served when it has passed.
-    bench.handle.set_alarm(Alarm::None);
+    bench.handle.set_alarm(Alarm::None, String::new());
     drop(lease);
     drop(soon(waiting).await.unwrap());
-    bench.handle.set_alarm(Alarm::Unload);
+    bench.handle.set_alarm(Alarm::Unload, SHORT.to_owned());
     bench.in_state("fast", TierState::Stopped).await;
     bench.close().await;
 }
@@ -206,11 +219,81 @@ async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used(
 #[tokio::test]
 async fn a_machine_that_is_left_to_its_user_has_nothing_loaded_that_nobody_asked_for() {
     let bench = two();
-    bench.handle.set_defers(true);
+    let stance = |stance| bench.handle.set_stance(stance, "on battery".to_owned());
+    stance(Stance::Defers);
     bench.handle.set_tiers(vec![pinned("fast")]);
     dealt_with(&bench).await;
     assert_eq!(bench.now("fast").state, TierState::Stopped);
-    bench.handle.set_defers(false);
+    stance(Stance::Open);
     bench.in_state("fast", TierState::Ready).await;
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_pause_refuses_whoever_asks_and_lets_running_answers_end() {
+    const PAUSED: &str = "Tierbar is paused";
+    let bench = two();
+    let lease = bench.lease("fast").await.unwrap();
+    bench.handle.set_stance(Stance::Paused, PAUSED.to_owned());
+    let refused = bench.lease("fast").await.unwrap_err();
+    assert_eq!(
+        (refused.code, refused.message.as_str()),
+        (Code::Paused, PAUSED)
+    );
+    assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
+    drop(lease);
+    let status = bench.in_state("fast", TierState::Stopped).await;
+    assert_eq!(status.reason, Some(format!("ended: {PAUSED}")));
+    bench.handle.set_stance(Stance::Open, String::new());
+    drop(bench.lease("heavy").await.unwrap());
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn after_an_alarm_the_next_smaller_tier_stands_in_for_what_was_loaded() {
+    let bench = two();
+    drop(bench.lease("heavy").await.unwrap());
+    assert_eq!(bench.now("heavy").steps_down_to, None);
+    bench
+        .handle
+        .set_alarm(Alarm::Hold, "memory is short".to_owned());
+    dealt_with(&bench).await;
+    assert_eq!(bench.now("heavy").steps_down_to, Some(id("fast")));
+    assert_eq!(bench.now("fast").steps_down_to, None, "it was not loaded");
+    bench.handle.set_alarm(Alarm::None, String::new());
+    dealt_with(&bench).await;
+    assert_eq!(
+        bench.now("heavy").steps_down_to,
+        Some(id("fast")),
+        "for a while"
+    );
+    bench.handle.set_rules(Rules {
+        step_down: false,
+        ..rules(LONG, None)
+    });
+    dealt_with(&bench).await;
+    assert_eq!(bench.now("heavy").steps_down_to, None, "not wished");
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_request_says_how_long_its_tier_stays_until_the_next_one_comes() {
+    let bench = two();
+    let keep = |value: serde_json::Value| serde_json::from_value(value).unwrap();
+    bench
+        .handle
+        .set_tiers(vec![kept("fast", SHORT), seat("heavy", "good")]);
+    let lease = bench.lease("fast").await.unwrap();
+    lease.keep(keep((-1).into()));
+    drop(lease);
+    tokio::time::sleep(4 * SHORT).await;
+    assert_eq!(bench.now("fast").state, TierState::Ready, "for good");
+    drop(bench.lease("fast").await.unwrap());
+    bench.in_state("fast", TierState::Stopped).await;
+    let lease = bench.lease("heavy").await.unwrap();
+    lease.keep(keep(0.into()));
+    assert_eq!(bench.now("heavy").state, TierState::Busy);
+    drop(lease);
+    bench.in_state("heavy", TierState::Stopped).await;
     bench.close().await;
 }

@@ -44,6 +44,38 @@ async fn a_switch_never_has_two_workers_alive() {
 }
 
 #[tokio::test]
+async fn a_tier_that_leaves_shows_its_plan_until_it_is_gone_and_only_then_has_the_next_one_one() {
+    let bench = Bench::new(&[("fast", "ignores-sigterm", 5), ("heavy", "good", 7)]);
+    let planned = |tier: &str| bench.now(tier).plan.map(|plan| plan.total_bytes());
+    assert_eq!(planned("fast"), None);
+    drop(bench.lease("fast").await.unwrap());
+    assert_eq!((planned("fast"), planned("heavy")), (Some(5), None));
+    let heavy = id("heavy");
+    let mut next = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut next => panic!("it did not wait"),
+        status = bench.when("heavy", |status| status.reason.is_some()) => {
+            let reason = status.reason.unwrap();
+            assert_eq!(reason, "waits until the memory of fast is back");
+        }
+    }
+    let leaving = bench.now("fast");
+    assert_eq!(leaving.state, TierState::Stopping);
+    assert_eq!((planned("fast"), planned("heavy")), (Some(5), None));
+    let signs = bench.workers();
+    // With its child, which is in its group.
+    let group = format!("-{}", leaving.pid.unwrap());
+    let killed = Command::new("kill").args(["-KILL", "--", &group]).status();
+    assert!(killed.unwrap().success());
+    drop(soon(next).await.unwrap());
+    assert_eq!((planned("fast"), planned("heavy")), (None, Some(7)));
+    let gone = tokio::task::spawn_blocking(move || signs.iter().try_for_each(Sign::wait));
+    soon(gone).await.unwrap().unwrap();
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn tiers_that_fit_together_are_alive_together() {
     let bench = Bench::with(
         &[

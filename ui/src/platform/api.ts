@@ -114,6 +114,19 @@ total_bytes: number,
 planned_bytes: number, };
 
 export type EngineKind = "embedded" | "command" | "endpoint";
+export type Alarm = "none" | "hold" | "unload" | "critical";
+
+export type Stance = "open" | "defers" | "quiet" | "paused";
+
+export type GuardStatus = { alarm: Alarm, stance: Stance, 
+/**
+ * Why, in one sentence with its figures; `null` while there is nothing to say.
+ */
+why: string | null, 
+/**
+ * When a pause that was given an end ends, in milliseconds since 1970.
+ */
+paused_until: number | null, };
 
 export type TierStatus = { id: TierId, state: TierState, 
 /**
@@ -127,7 +140,11 @@ model: ModelId | null, pid: number | null,
 /**
  * Memory that the worker's end would give back.
  */
-footprint_bytes: number | null, context_tokens: number, 
+footprint_bytes: number | null, 
+/**
+ * What it was loaded by, from the start of its process until that is gone; `null` without one.
+ */
+plan: LoadPlan | null, context_tokens: number, 
 /**
  * While the tier starts: percent of its model's weights that are loaded.
  */
@@ -135,13 +152,17 @@ loaded_percent: number | null,
 /**
  * One plain sentence: why the tier failed, was stopped, or is waiting.
  */
-reason: string | null, };
+reason: string | null, 
+/**
+ * Memory was short a moment ago with this tier loaded: who names it is answered by this smaller one for a while.
+ */
+steps_down_to: TierId | null, };
 
 export type Status = { version: string, 
 /**
  * Base address of the API, such as `http://127.0.0.1:11435`.
  */
-url: string, ram: Ram, swap: Swap, speed: Speed, budget: BudgetStatus, 
+url: string, ram: Ram, swap: Swap, speed: Speed, budget: BudgetStatus, guard: GuardStatus, 
 /**
  * In reading order: fast, primary, heavy, then the rest by name.
  */
@@ -198,6 +219,12 @@ reason: string | null,
 warnings: Array<string>, };
 
 export type Placement = "resident" | "mmap" | "refused";
+
+export type LoadPlan = { placement: Placement, 
+/**
+ * Without those of no bytes.
+ */
+lines: Array<Line>, context_tokens: number, };
 
 export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
 
@@ -388,6 +415,8 @@ revision: string, licence: string | null, gated: boolean, files: Array<OfferedFi
 
 export type Span = string;
 
+export type QuietHours = string;
+
 export type IdleUnload = string;
 
 export type KvCache = "f16" | "q8_0" | "q4_0";
@@ -406,7 +435,23 @@ patience: Span,
 /**
  * The tier that is loaded again when another has been unloaded for want of use; empty: none.
  */
-home: string, };
+home: string, 
+/**
+ * In these hours nothing is loaded that no request waits for, and nothing stays loaded that nobody uses.
+ */
+quiet_hours: QuietHours, 
+/**
+ * On a battery that holds less than so many percent nothing is loaded that no request waits for; 0: it may be.
+ */
+battery_below: number, 
+/**
+ * The same while another program fills the screen.
+ */
+defer_to_full_screen: boolean, 
+/**
+ * While memory was short lately, a request for a tier that was unloaded for it goes to the next smaller one.
+ */
+step_down: boolean, };
 
 export type LibraryConfig = { 
 /**
@@ -647,6 +692,36 @@ summary: string,
  * Runs that were made again, because the tier did other work beside them.
  */
 disturbed: number, };
+
+export type Kind = "load" | "ready" | "unload" | "refusal" | "failure" | "crash" | "alarm" | "calm" | "step_down" | "pause" | "resume" | "note";
+
+export type Happening = { kind: Kind, 
+/**
+ * `null` where it concerns the machine.
+ */
+tier: TierId | null, model: ModelId | null, 
+/**
+ * One sentence without a full stop, which names the tier and has the figures.
+ */
+sentence: string, };
+
+export type Entry = { 
+/**
+ * Grows with each entry of a data folder; there may be gaps.
+ */
+id: number, 
+/**
+ * Milliseconds since 1970.
+ */
+at_ms: number, kind: Kind, 
+/**
+ * `null` where it concerns the machine.
+ */
+tier: TierId | null, model: ModelId | null, 
+/**
+ * One sentence without a full stop, which names the tier and has the figures.
+ */
+sentence: string, };
 
 export type Role = "system" | "user" | "assistant";
 

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import type { Chat, ChatMessage, ChatSummary, Status } from '../platform/api';
+import type { Chat, ChatMessage, ChatSummary, Entry, PolicyConfig, Status } from '../platform/api';
 
 /** A request as it left the page. */
 export interface Sent {
@@ -73,6 +73,8 @@ export class Stream {
 export class Network {
   requests: Sent[] = [];
   chats: Chat[] = [];
+  /** The log of why, the newest first. */
+  log: Entry[] = [];
   completions: Stream[] = [];
   eventStreams: Stream[] = [];
   /** Answers in place of what follows, for a path and method; `null` from it lets the request through. */
@@ -113,7 +115,17 @@ export class Network {
       this.eventStreams.push(stream);
       return stream.response;
     }
+    if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
+    if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
     return this.#chats(request);
+  }
+
+  #logged(url: string): Entry[] {
+    const asked = new URL(url, 'http://host').searchParams;
+    const before = Number(asked.get('before') ?? Number.POSITIVE_INFINITY);
+    const tier = asked.get('tier');
+    const told = this.log.filter((entry) => entry.id < before && (tier === null || entry.tier === tier));
+    return told.slice(0, Number(asked.get('limit')));
   }
 
   #chats({ method, path, body }: Sent): Response {
@@ -167,13 +179,24 @@ export async function until(condition: () => unknown): Promise<void> {
   );
 }
 
+export const POLICY: PolicyConfig = {
+  max_loaded: 'auto',
+  patience: '10s',
+  home: '',
+  quiet_hours: '',
+  battery_below: 20,
+  defer_to_full_screen: true,
+  step_down: true,
+};
+
 export const STATUS: Status = {
   version: '0.1.0',
   url: 'http://127.0.0.1:11435',
   ram: { total_bytes: 16 * 2 ** 30, available_bytes: 9 * 2 ** 30, pressure: 'normal' },
   swap: { used_bytes: 0, growth_bytes_per_minute: 0 },
   speed: { decode_tokens_per_second: null, prefill_tokens_per_second: null },
-  budget: { total_bytes: 12 * 2 ** 30, planned_bytes: 0 },
+  guard: { alarm: 'none', stance: 'open', why: null, paused_until: null },
+  budget: { total_bytes: 12 * 2 ** 30, planned_bytes: 2 * 2 ** 30 },
   tiers: [
     {
       id: 'fast',
@@ -182,9 +205,11 @@ export const STATUS: Status = {
       model: 'smol',
       pid: null,
       footprint_bytes: null,
+      plan: null,
       context_tokens: 4096,
       loaded_percent: null,
       reason: null,
+      steps_down_to: null,
     },
     {
       id: 'primary',
@@ -193,9 +218,20 @@ export const STATUS: Status = {
       model: 'gemma',
       pid: 7,
       footprint_bytes: 2 ** 30,
+      plan: {
+        placement: 'resident',
+        context_tokens: 8192,
+        lines: [
+          { what: 'dense_weights', bytes: 2 ** 30 },
+          { what: 'kv_cache', bytes: 2 ** 29 },
+          { what: 'compute_buffers', bytes: 2 ** 28 },
+          { what: 'app', bytes: 2 ** 28 },
+        ],
+      },
       context_tokens: 8192,
       loaded_percent: null,
       reason: null,
+      steps_down_to: null,
     },
   ],
   downloads: [],

@@ -4,9 +4,11 @@ mod bench;
 mod chat;
 mod client;
 mod downloads;
+mod log;
 mod measure;
 mod models;
 mod output;
+mod pause;
 mod secret;
 mod serve;
 mod status;
@@ -37,6 +39,8 @@ enum Command {
     Serve(serve::Args),
     /// Memory, speed and tiers of the running host
     Status(status::Args),
+    /// What happened to the tiers, and why
+    Log(log::Args),
     /// Models: which are here, what fits, fetch, check, delete
     Models(models::Args),
     /// Models on their way
@@ -47,6 +51,10 @@ enum Command {
     /// Load or unload a tier
     #[command(subcommand)]
     Tier(tier::Command),
+    /// Refuse requests and unload what nobody uses, so that the memory is yours
+    Pause(pause::Args),
+    /// End a pause
+    Resume,
     /// Talk to a tier here in the terminal
     Chat(chat::Args),
     /// Measure how fast a tier reads and writes
@@ -81,10 +89,13 @@ async fn run(args: Args) -> Result<(), Error> {
     match args.command {
         Command::Serve(args) => serve::run(home, args).await,
         Command::Status(args) => status::run(home, &args).await,
+        Command::Log(args) => log::run(home, args).await,
         Command::Models(args) => models::run(home, args).await,
         Command::Downloads(args) => downloads::run(home, args).await,
         Command::Secret(command) => secret::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,
+        Command::Pause(args) => pause::pause(home, &args).await,
+        Command::Resume => pause::resume(home).await,
         Command::Chat(args) => chat::run(home, args).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,

@@ -1,7 +1,10 @@
 //! Writing for people: results to stdout, everything else to stderr. A reader that has gone ends the program quietly.
 
 use std::io::{self, Write};
-use tierbar_core::{Error, fit::SpeedEstimate};
+use tierbar_core::{
+    Error,
+    fit::{LineKind, SpeedEstimate},
+};
 
 /// Writes to stdout and flushes, so that words appear as they come.
 pub(crate) fn write(text: &str) {
@@ -48,4 +51,23 @@ pub(crate) fn speeds(SpeedEstimate { low, high, .. }: SpeedEstimate) -> String {
         }
     };
     format!("{}–{} tok/s", digits(low), digits(high))
+}
+
+/// A line of a plan.
+pub(crate) fn line_name(line: LineKind) -> &'static str {
+    match line {
+        LineKind::DenseWeights => "Dense weights",
+        LineKind::Embeddings => "Embeddings",
+        LineKind::PagedWeights => "Weights read from the disk",
+        LineKind::ResidentExperts => "Experts in memory",
+        LineKind::PagedExperts => "Experts read from the disk",
+        LineKind::KvCache => "KV cache",
+        LineKind::ComputeBuffers => "Compute buffers",
+        LineKind::Checkpoints => "Context checkpoints",
+        LineKind::DraftModel => "Draft model",
+        LineKind::Command => "What the command takes",
+        LineKind::Projector => "Media projector",
+        LineKind::Embedder => "Slot for an embedding model",
+        LineKind::App => "Tierbar's windows",
+    }
 }

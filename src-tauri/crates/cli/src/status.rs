@@ -4,7 +4,7 @@ use crate::{client::Client, output};
 use std::path::PathBuf;
 use tierbar_core::{
     Code, Error,
-    budget::gib,
+    budget::{LoadPlan, gib},
     status::{Pressure, Status, TierStatus},
 };
 
@@ -13,6 +13,9 @@ pub(crate) struct Args {
     /// Print the status as JSON
     #[arg(long)]
     json: bool,
+    /// Show what each loaded tier takes by its plan, line by line
+    #[arg(long)]
+    plan: bool,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error> {
@@ -29,7 +32,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
             format!("the running host is of another version: {error}"),
         )
     })?;
-    output::write(&text(&status));
+    output::write(&text(&status, args.plan));
     let folder = home.unwrap_or_else(tierbar_host::data_folder);
     let token_file = folder.join("token");
     output::line(&format!(
@@ -39,7 +42,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
     Ok(())
 }
 
-fn text(status: &Status) -> String {
+fn text(status: &Status, plans: bool) -> String {
     let (ram, swap, speed) = (&status.ram, &status.swap, &status.speed);
     let used = ram.total_bytes.saturating_sub(ram.available_bytes);
     let pressure = match ram.pressure {
@@ -64,8 +67,14 @@ fn text(status: &Status) -> String {
         gib(status.budget.planned_bytes),
         gib(status.budget.total_bytes),
     );
+    if let Some(why) = &status.guard.why {
+        text += &format!("{why}\n\n");
+    }
     for tier in &status.tiers {
         text += &tier_line(tier);
+        if let Some(plan) = tier.plan.as_ref().filter(|_| plans) {
+            text += &plan_lines(plan);
+        }
     }
     for notice in &status.notices {
         text += &format!("\nnote: {notice}\n");
@@ -84,15 +93,33 @@ pub(crate) fn tier_line(tier: &TierStatus) -> String {
         (Some(pid), None) => format!("  pid {pid}"),
         _ => String::new(),
     };
+    let planned = tier.plan.as_ref().map_or_else(String::new, |plan| {
+        format!(" of {} planned", gib(plan.total_bytes()))
+    });
     let (id, state) = (tier.id.as_str(), tier.state.to_string());
     let mut line = format!(
-        "{id:<8} {state:<9} {model}, {} tokens{process}\n",
+        "{id:<8} {state:<9} {model}, {} tokens{process}{planned}\n",
         tier.context_tokens
     );
     if let Some(reason) = &tier.reason {
         line += &format!("                   {reason}\n");
     }
     line
+}
+
+/// What is read from the disk as it is needed comes last: it is no part of the sum.
+fn plan_lines(plan: &LoadPlan) -> String {
+    let (paged, held): (Vec<_>, Vec<_>) = plan.lines.iter().partition(|line| line.what.is_paged());
+    let lines = held.into_iter().chain(paged);
+    lines
+        .map(|line| {
+            format!(
+                "                   {:<28} {:>9}\n",
+                output::line_name(line.what),
+                gib(line.bytes)
+            )
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -110,7 +137,10 @@ mod tests {
             "budget": {"total_bytes": 12_884_901_888_u64, "planned_bytes": 0},
             "tiers": [
                 {"id": "fast", "state": "ready", "model": "m", "pid": 7, "footprint_bytes": 104_857_600,
-                 "context_tokens": 4096, "reason": null},
+                 "context_tokens": 4096, "reason": null,
+                 "plan": {"placement": "mmap", "context_tokens": 4096, "lines": [
+                     {"what": "dense_weights", "bytes": 94_371_840}, {"what": "paged_weights", "bytes": 3_221_225_472_u64},
+                     {"what": "kv_cache", "bytes": 47_185_920}]}},
                 {"id": "heavy", "state": "failed", "model": null, "pid": null, "footprint_bytes": null,
                  "context_tokens": 8192, "reason": "no model is chosen"}
             ],
@@ -118,15 +148,24 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(
-            text(&status),
+            text(&status, false),
             "Tierbar 0.1.0 on http://127.0.0.1:11435\n\n\
              RAM      8.0 GiB of 16.0 GiB in use, under pressure\n\
              Swap     1.0 GiB, growing 50 MiB a minute\n\
              Speed    41.2 tok/s writing, – tok/s reading\n\
              Budget   0 MiB of 12.0 GiB planned\n\n\
-             fast     ready     m, 4096 tokens  pid 7, 100 MiB\n\
+             fast     ready     m, 4096 tokens  pid 7, 100 MiB of 135 MiB planned\n\
              heavy    failed    no model chosen, 8192 tokens\n                   no model is chosen\n\n\
              note: a key is unknown\n"
+        );
+        assert!(
+            text(&status, true).contains(
+                "planned\n                   Dense weights                   90 MiB\n                   \
+                 KV cache                        45 MiB\n                   \
+                 Weights read from the disk     3.0 GiB\nheavy "
+            ),
+            "{}",
+            text(&status, true)
         );
     }
 }

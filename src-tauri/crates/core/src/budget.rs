@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use sum::needs;
 
 pub const GIB: u64 = 1 << 30;
-const MIB: u64 = 1 << 20;
+pub const MIB: u64 = 1 << 20;
 
 /// What a draft model takes beside the model that it guesses for, in the same context.
 #[must_use]
@@ -112,6 +112,7 @@ impl Placement {
 /// Each plan counts the embedder's slot and the app's windows, so with several models loaded they are counted for each:
 /// a third of a gibibyte stays free per further model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LoadPlan {
     pub placement: Placement,
     /// Without those of no bytes.

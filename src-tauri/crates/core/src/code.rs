@@ -58,6 +58,8 @@ pub enum Code {
     WorkerCrashed,
     /// The worker did not answer in time.
     WorkerTimeout,
+    /// The user has paused all tiers.
+    Paused,
     /// Too many requests are waiting.
     Overloaded,
     /// Another program listens on the address.
@@ -108,6 +110,7 @@ impl Code {
             Self::TierStopped => "tier_stopped",
             Self::WorkerCrashed => "worker_crashed",
             Self::WorkerTimeout => "worker_timeout",
+            Self::Paused => "paused",
             Self::Overloaded => "overloaded",
             Self::PortTaken => "port_taken",
             Self::Measuring => "measuring",
@@ -150,6 +153,7 @@ impl Code {
             | Self::OverBudget
             | Self::TierFailed
             | Self::TierStopped
+            | Self::Paused
             | Self::ShuttingDown => 503,
             Self::WorkerTimeout => 504,
             Self::Storage => 507,

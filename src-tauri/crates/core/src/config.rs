@@ -1,11 +1,13 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
 mod engine;
+mod hours;
 mod size;
 mod time;
 
 use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal};
+pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};
 pub use size::Size;
 use std::collections::BTreeMap;
@@ -114,10 +116,19 @@ pub struct PolicyConfig {
     pub patience: Span,
     /// The tier that is loaded again when another has been unloaded for want of use; empty: none.
     pub home: String,
+    /// In these hours nothing is loaded that no request waits for, and nothing stays loaded that nobody uses.
+    pub quiet_hours: QuietHours,
+    /// On a battery that holds less than so many percent nothing is loaded that no request waits for; 0: it may be.
+    pub battery_below: u8,
+    /// The same while another program fills the screen.
+    pub defer_to_full_screen: bool,
+    /// While memory was short lately, a request for a tier that was unloaded for it goes to the next smaller one.
+    pub step_down: bool,
 }
 
 impl PolicyConfig {
     pub const MOST_PATIENCE: Span = Span::seconds(600);
+    pub const MOST_BATTERY: u8 = 100;
 }
 
 impl Default for PolicyConfig {
@@ -126,6 +137,10 @@ impl Default for PolicyConfig {
             max_loaded: MaxLoaded::Auto,
             patience: Span::seconds(10),
             home: String::new(),
+            quiet_hours: QuietHours::default(),
+            battery_below: 20,
+            defer_to_full_screen: true,
+            step_down: true,
         }
     }
 }

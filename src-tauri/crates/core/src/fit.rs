@@ -78,7 +78,7 @@ pub enum LineKind {
     Checkpoints,
     /// A smaller model that guesses tokens: its weights, cache and buffers.
     DraftModel,
-    /// The weights of a model's media projector; its buffers, which are as large as images, are not known before.
+    /// A model's media projector: its weights, and what encoding its largest image or 30 seconds of sound takes.
     Projector,
     /// A program of the user's: what they say that it takes.
     Command,

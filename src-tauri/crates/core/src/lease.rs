@@ -1,7 +1,8 @@
 //! The seam between those who need a model and the one who owns the processes.
 
 use crate::{Error, ModelId, TierId, status::TierStatus};
-use std::{future::Future, path::PathBuf, pin::Pin};
+use serde::Deserialize;
+use std::{future::Future, path::PathBuf, pin::Pin, time::Duration};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -31,12 +32,80 @@ pub enum Address {
     Url(String),
 }
 
+/// How long a request wants its tier to stay loaded after it. As Ollama's `keep_alive`: seconds as a number, or a text such as
+/// `"5m"` or `"1h30m"`; 0: not at all; below 0: for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "serde_json::Value")]
+pub struct KeepAlive(Option<Duration>);
+
+impl KeepAlive {
+    /// `None`: for good.
+    #[must_use]
+    pub fn length(self) -> Option<Duration> {
+        self.0
+    }
+
+    fn seconds(seconds: f64) -> Option<Self> {
+        // Nobody waits for longer than for good.
+        const LONGEST: f64 = 1e9;
+        match seconds {
+            seconds if seconds.is_nan() => None,
+            seconds if seconds < 0.0 || seconds > LONGEST => Some(Self(None)),
+            seconds => Some(Self(Some(Duration::from_secs_f64(seconds)))),
+        }
+    }
+
+    /// Numbers with a unit each, the largest first or not: what Go calls a duration; or plain seconds.
+    fn text(text: &str) -> Option<Self> {
+        let (sign, mut rest) = match text.strip_prefix('-') {
+            Some(rest) => (-1.0, rest),
+            None => (1.0, text),
+        };
+        if let Ok(plain) = rest.parse::<u32>() {
+            return Self::seconds(sign * f64::from(plain));
+        }
+        let mut seconds = 0.0;
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+            let (number, after) = rest.split_at(digits.unwrap_or(rest.len()));
+            let units = after.find(|c: char| c.is_ascii_digit());
+            let (unit, after) = after.split_at(units.unwrap_or(after.len()));
+            let unit = match unit {
+                "ms" => 0.001,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return None,
+            };
+            seconds += number.parse::<f64>().ok()? * unit;
+            rest = after;
+        }
+        Self::seconds(sign * seconds).filter(|_| text.ends_with(char::is_alphabetic))
+    }
+}
+
+impl TryFrom<serde_json::Value> for KeepAlive {
+    type Error = String;
+    fn try_from(value: serde_json::Value) -> Result<Self, String> {
+        let read = match &value {
+            serde_json::Value::Number(number) => number.as_f64().and_then(Self::seconds),
+            serde_json::Value::String(text) => Self::text(text),
+            _ => None,
+        };
+        read.ok_or_else(|| {
+            format!("keep_alive is a number of seconds or a time such as \"5m\", not {value}")
+        })
+    }
+}
+
 /// The right to use a loaded tier. While it is held the tier is not unloaded, short of force; dropping it
 /// releases the tier.
 pub trait Lease: Send + Sync + std::fmt::Debug {
     fn tier(&self) -> &TierId;
     fn model(&self) -> &ModelId;
     fn endpoint(&self) -> &Endpoint;
+    /// The tier stays for so long after this, in place of what is configured, until the next lease.
+    fn keep(&self, keep: KeepAlive);
     /// Resolves when the tier's worker has ended, with the reason that its owner saw; pends while it lives.
     fn ended(&self) -> BoxFuture<'_, Error>;
 }
@@ -55,6 +124,61 @@ pub trait Tiers: Send + Sync + std::fmt::Debug {
     /// Ends the tier's process and returns once it is gone. Waits for leases first, unless `force`.
     fn stop(&self, tier: &TierId, force: bool) -> BoxFuture<'_, Result<(), Error>>;
 
+    /// Somebody will want the tier soon: loads it if what lies idle makes room, and holds nobody up. Answers at once,
+    /// whatever comes of it.
+    fn expect(&self, tier: &TierId);
+
     /// The tiers as they are now, in reading order. Advisory: never decide a mutation by it.
     fn snapshot(&self) -> Vec<TierStatus>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(value: serde_json::Value) -> Option<Option<u128>> {
+        let keep: KeepAlive = serde_json::from_value(value).ok()?;
+        Some(keep.length().map(|length| length.as_millis()))
+    }
+
+    #[test]
+    fn a_time_to_stay_is_read_as_ollama_reads_it() {
+        for (value, milliseconds) in [
+            (json!(300), 300_000),
+            (json!(0), 0),
+            (json!(1.5), 1500),
+            (json!("5m"), 300_000),
+            (json!("1h30m"), 5_400_000),
+            (json!("10m0s"), 600_000),
+            (json!("1.5h"), 5_400_000),
+            (json!("250ms"), 250),
+            (json!("90"), 90_000),
+            (json!("0"), 0),
+        ] {
+            assert_eq!(read(value.clone()), Some(Some(milliseconds)), "{value}");
+        }
+        for for_good in [
+            json!(-1),
+            json!("-1m"),
+            json!("-1"),
+            json!(1e300),
+            json!("99999999999h"),
+        ] {
+            assert_eq!(read(for_good.clone()), Some(None), "{for_good}");
+        }
+        for wrong in [
+            json!(null),
+            json!(""),
+            json!("-"),
+            json!("m"),
+            json!("5x"),
+            json!("5m3"),
+            json!("1.2.3s"),
+            json!([5]),
+            json!("NaN"),
+        ] {
+            assert_eq!(read(wrong.clone()), None, "{wrong}");
+        }
+    }
 }

@@ -11,7 +11,8 @@
 //! - Waiters are served oldest first, except that requests for a loaded tier may pass an older one for another tier until
 //!   that has waited for [`State::patience`]. Then the tier that it needs ended grants nothing more.
 //! - No more tiers are ended than needed: idle ones first, the least recently used of them first.
-//! - A pinned tier is ended for nobody, short of an alarm. Who does not fit beside it is refused.
+//! - A pinned tier is ended for nobody, short of an alarm or a [`Stance`] that lets nothing stay. Who does not fit beside it is
+//!   refused.
 //! - Whoever waits is granted or refused in the end, as long as leases end and loads do.
 
 mod look;
@@ -23,7 +24,11 @@ pub use pins::{Pins, pins};
 
 use crate::{TierId, budget::Budget};
 use seats::Seats;
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
+
+/// So long a tier stays that nobody uses, at [`Stance::Quiet`]: longer than a person thinks between two messages.
+const QUIET_KEEP: Duration = Duration::from_secs(60);
 
 /// So long a request waits for an alarm to pass.
 pub const ALARM_PATIENCE: Duration = Duration::from_secs(60);
@@ -38,8 +43,7 @@ pub struct State {
     pub alarm: Alarm,
     /// When it was raised.
     pub alarm_since: Duration,
-    /// The machine is left to its user: nothing is loaded that no request waits for.
-    pub defers: bool,
+    pub stance: Stance,
     /// The tier that comes back when another has idled out.
     pub home: Option<TierId>,
     pub tiers: Vec<TierView>,
@@ -48,7 +52,9 @@ pub struct State {
 }
 
 /// How short the machine's memory is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Alarm {
     #[default]
     None,
@@ -58,6 +64,21 @@ pub enum Alarm {
     Unload,
     /// Tiers are ended, whoever uses them.
     Critical,
+}
+
+/// How much of the machine models may have, by what its user wishes and does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum Stance {
+    #[default]
+    Open,
+    /// Nothing is loaded that no request waits for.
+    Defers,
+    /// Nor does anything stay that nobody uses, whether it is pinned or not.
+    Quiet,
+    /// Requests are refused. What is being answered is answered to its end.
+    Paused,
 }
 
 /// One tier, as far as memory is concerned.
@@ -135,7 +156,17 @@ pub enum Why {
     Budget,
     /// Nobody has used it for so long.
     Idle(Duration),
+    /// Nobody uses it, and nothing may stay that is not used.
+    Stance(Stance),
     Alarm(Alarm),
+}
+
+impl Why {
+    /// Nobody wanted it ended, and nobody needed its memory: it left since it was not used.
+    #[must_use]
+    pub fn is_disuse(&self) -> bool {
+        matches!(self, Self::Idle(_) | Self::Stance(_))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,6 +175,7 @@ pub enum Refusal {
     Pinned(Vec<TierId>),
     /// Memory has been short for longer than a request waits.
     Alarm(Alarm),
+    Paused,
 }
 
 /// Whether a plan fits the budget when nothing else is loaded. One that does not is never started: whoever
@@ -162,7 +194,9 @@ pub fn plan(state: &State) -> Vec<Step> {
     seats.end_idle();
     // A budget that was lowered may be exceeded by what is loaded already.
     seats.end_excess();
-    if state.alarm == Alarm::None {
+    if state.stance == Stance::Paused {
+        seats.refuse_all();
+    } else if state.alarm == Alarm::None {
         for waiting in state.queue.iter().filter(|waiting| !waiting.ahead) {
             seats.serve(waiting);
         }
@@ -176,6 +210,16 @@ pub fn plan(state: &State) -> Vec<Step> {
 }
 
 impl State {
+    /// How long the tier stays loaded with nobody using it; `None`: for good.
+    fn keep_of(&self, tier: &TierView) -> Option<Duration> {
+        let keep = tier.keep.filter(|_| !tier.pinned);
+        match self.stance {
+            Stance::Open | Stance::Defers => keep,
+            Stance::Quiet => Some(keep.map_or(QUIET_KEEP, |keep| keep.min(QUIET_KEEP))),
+            Stance::Paused => Some(Duration::ZERO),
+        }
+    }
+
     /// When its patience ends.
     fn patience_ends(&self, waiting: &Waiting) -> Duration {
         match self.alarm {

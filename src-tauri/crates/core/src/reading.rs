@@ -33,6 +33,8 @@ pub struct Reading {
     pub temperature_celsius: Option<f64>,
     pub thermal: Option<Thermal>,
     pub power: Option<Power>,
+    /// A program other than ours fills a screen.
+    pub full_screen: Option<bool>,
     /// One for each figure that should be known and is not.
     pub doubts: Vec<Doubt>,
 }

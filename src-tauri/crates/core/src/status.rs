@@ -1,6 +1,12 @@
 //! What the host reports about itself: the body of `/tierbar/v1/status` and of the event stream.
 
-use crate::{ModelId, TierId, TierState, config::Engine, download::DownloadStatus};
+use crate::{
+    ModelId, TierId, TierState,
+    budget::LoadPlan,
+    config::Engine,
+    download::DownloadStatus,
+    policy::{Alarm, Stance},
+};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -13,6 +19,8 @@ pub struct Status {
     pub swap: Swap,
     pub speed: Speed,
     pub budget: BudgetStatus,
+    #[serde(default)]
+    pub guard: GuardStatus,
     /// In reading order: fast, primary, heavy, then the rest by name.
     pub tiers: Vec<TierStatus>,
     /// Under way first, in the order in which they go; then those that wait for somebody, and the last few done.
@@ -98,6 +106,19 @@ impl From<&Engine> for EngineKind {
     }
 }
 
+/// What the guard makes of the machine, and of its user's wishes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct GuardStatus {
+    pub alarm: Alarm,
+    pub stance: Stance,
+    /// Why, in one sentence with its figures; `null` while there is nothing to say.
+    pub why: Option<String>,
+    /// When a pause that was given an end ends, in milliseconds since 1970.
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub paused_until: Option<i64>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TierStatus {
@@ -112,9 +133,15 @@ pub struct TierStatus {
     /// Memory that the worker's end would give back.
     #[cfg_attr(test, ts(type = "number | null"))]
     pub footprint_bytes: Option<u64>,
+    /// What it was loaded by, from the start of its process until that is gone; `null` without one.
+    #[serde(default)]
+    pub plan: Option<LoadPlan>,
     pub context_tokens: u32,
     /// While the tier starts: percent of its model's weights that are loaded.
     pub loaded_percent: Option<u8>,
     /// One plain sentence: why the tier failed, was stopped, or is waiting.
     pub reason: Option<String>,
+    /// Memory was short a moment ago with this tier loaded: who names it is answered by this smaller one for a while.
+    #[serde(default)]
+    pub steps_down_to: Option<TierId>,
 }

@@ -1,6 +1,8 @@
 //! The wire types' TypeScript twins: `ui/src/platform/api.ts` is what this writes, and the test fails when it differs.
 
-use crate::{bench, budget, catalog, chat, config, download, fit, model, status, tier, tune};
+use crate::{
+    bench, budget, catalog, chat, config, download, fit, journal, model, policy, status, tier, tune,
+};
 use ts_rs::{Config, TS};
 
 #[test]
@@ -18,12 +20,16 @@ fn the_typescript_types_are_those_of_the_wire() {
         status::Speed::decl(&cfg),
         status::BudgetStatus::decl(&cfg),
         status::EngineKind::decl(&cfg),
+        policy::Alarm::decl(&cfg),
+        policy::Stance::decl(&cfg),
+        status::GuardStatus::decl(&cfg),
         status::TierStatus::decl(&cfg),
         status::Status::decl(&cfg),
         download::DownloadState::decl(&cfg),
         download::Priority::decl(&cfg),
         download::DownloadStatus::decl(&cfg),
         budget::Placement::decl(&cfg),
+        budget::LoadPlan::decl(&cfg),
         fit::LineKind::decl(&cfg),
         fit::Line::decl(&cfg),
         fit::GpuShare::decl(&cfg),
@@ -38,6 +44,7 @@ fn the_typescript_types_are_those_of_the_wire() {
         catalog::HubModel::decl(&cfg),
         catalog::HubRepository::decl(&cfg),
         config::Span::decl(&cfg),
+        config::QuietHours::decl(&cfg),
         config::IdleUnload::decl(&cfg),
         config::KvCache::decl(&cfg),
         config::MaxLoaded::decl(&cfg),
@@ -61,6 +68,9 @@ fn the_typescript_types_are_those_of_the_wire() {
         tune::Outcome::decl(&cfg),
         tune::TuneRow::decl(&cfg),
         tune::TuneReport::decl(&cfg),
+        journal::Kind::decl(&cfg),
+        journal::Happening::decl(&cfg),
+        journal::Entry::decl(&cfg),
         chat::Role::decl(&cfg),
         chat::Finish::decl(&cfg),
         chat::ChatMessage::decl(&cfg),

@@ -13,6 +13,7 @@ mod saves;
 mod serve;
 mod text;
 mod trial;
+mod turns;
 
 use clap::Parser;
 use generate::{Drafter, Generations, MOST_DRAFTED};
@@ -40,6 +41,7 @@ use tierbar_core::{
 };
 use tierbar_gguf::split_of;
 use tokio::net::UnixListener;
+use turns::Turns;
 
 /// Requests that may wait for the one that runs.
 const QUEUE: usize = 64;
@@ -230,7 +232,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         model: Arc::clone(&model),
         saves,
         pause: Arc::clone(&pause),
-        media: media_reader(args, &model, threads),
+        media: media_reader(args, &model, threads, context.threadpool().turns(), &pause),
     };
     let ready = Ready {
         protocol: PROTOCOL,
@@ -276,7 +278,13 @@ fn draft_model(
 }
 
 /// A projector that cannot be used does not keep the model from answering text; who sends an image hears why.
-fn media_reader(args: &Args, model: &Arc<Model>, threads: u16) -> Result<media::Reader, Error> {
+fn media_reader(
+    args: &Args,
+    model: &Arc<Model>,
+    threads: u16,
+    turns: Arc<Turns>,
+    pause: &Arc<Pause>,
+) -> Result<media::Reader, Error> {
     let path = args.projector.as_ref().ok_or_else(request::text_only)?;
     let load = || -> Result<media::Reader, Error> {
         // Its header is read by us first: llama.cpp asserts what it expects of a file.
@@ -286,11 +294,13 @@ fn media_reader(args: &Args, model: &Arc<Model>, threads: u16) -> Result<media::
         trial::try_projector(args, path)?;
         let gpu = args.gpu_layers != Some(0);
         let context = args.context.min(model.context_train());
-        let kind = account.vision_kind.as_deref();
+        let sight = account.vision.as_ref();
         let params = ProjectorParams {
             threads,
             gpu,
-            most_rows: kind.and_then(|kind| media::most_rows(kind, context)),
+            most_rows: sight.and_then(|sight| sight.most_rows(context, args.batch)),
+            turns,
+            pause: Arc::clone(pause),
         };
         let projector = Projector::load(path, Arc::clone(model), params)?;
         Ok(media::Reader::new(projector, fingerprint, args.batch))

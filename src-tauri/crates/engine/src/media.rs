@@ -21,14 +21,6 @@ const MOST_MEDIA: usize = 16;
 /// A conversation sends its images anew each turn: so much of what was made of them is kept.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// Rows of an image, at most, for projectors that make the more of them the larger it is: a photograph of a phone would take
-/// 4,096, and be refused by a context of as many; and each patch attends to each, so that the encoder's memory and time grow with
-/// the square of them. 1,024 are an image of 0.8 megapixels.
-pub(crate) fn most_rows(kind: &str, context: u32) -> Option<u32> {
-    let grows = ["qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger"].contains(&kind);
-    grows.then(|| (context / 4).clamp(64, 1024))
-}
-
 /// What can be seen and heard with a projector.
 #[derive(Debug)]
 pub(crate) struct Reader {

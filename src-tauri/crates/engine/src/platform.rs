@@ -1,4 +1,4 @@
-//! What differs between systems: which cores compute, how to give way, and how to end at once.
+//! What differs between systems: which cores compute, what a thread has computed, how to give way, and how to end at once.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -9,6 +9,8 @@ mod macos;
 use linux as system;
 #[cfg(target_os = "macos")]
 use macos as system;
+
+pub(crate) use system::ThreadClock;
 
 /// Threads to compute with: what was asked for, or the fast cores for 0, and never all, so that the desktop keeps one.
 pub(crate) fn compute_threads(asked: u16) -> u16 {

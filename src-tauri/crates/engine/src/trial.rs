@@ -30,6 +30,8 @@ pub(crate) fn run(args: &Args, projector: &Path) -> ExitCode {
             threads: 1,
             gpu: false,
             most_rows: None,
+            turns: Arc::default(),
+            pause: Arc::default(),
         };
         Projector::load(projector, model, params).map(drop)
     };

@@ -352,12 +352,12 @@ async fn an_image_whose_client_leaves_is_not_encoded_to_its_end() {
         () = run(1) => {}
     }
     tokio::time::timeout(HANG, run(0)).await.unwrap();
-    let ended = json!({"running": 0, "done": 0, "cancelled": 1});
+    let ended = json!({"running": 0, "held": 0, "gave_way": 0, "done": 0, "cancelled": 1});
     assert_eq!(encodings().await, ended);
     // The next one is whole.
     seeing.answer(&request).await;
     assert_eq!(
         encodings().await,
-        json!({"running": 0, "done": 1, "cancelled": 1})
+        json!({"running": 0, "held": 0, "gave_way": 0, "done": 1, "cancelled": 1})
     );
 }

@@ -5,8 +5,10 @@ mod config;
 mod downloads;
 mod history;
 mod hub;
+mod log;
 mod measures;
 mod models;
+mod pause;
 mod secrets;
 mod session;
 mod status;
@@ -24,6 +26,10 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/status", get(status::status))
         .route("/events", get(status::events))
         .route("/history", get(history::history))
+        .route("/pause", post(pause::pause))
+        .route("/resume", post(pause::resume))
+        .route("/expect", post(tiers::expect))
+        .route("/log", get(log::log))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
         .route(

@@ -59,7 +59,16 @@ async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Respons
     let saved = on_disk(&gateway, move |contexts| contexts.get(&name)).await?;
     let (tiers, config) = (gateway.tiers.snapshot(), gateway.services.config());
     let tier = seat(&saved, model.as_deref(), &tiers, &config)?;
-    relay::relay_to(gateway, tier, LOAD, body, false).await
+    let job = relay::Job {
+        gateway,
+        tier,
+        stands_in_for: None,
+        path: LOAD,
+        body,
+        stream: false,
+        keep_alive: None,
+    };
+    job.relay().await
 }
 
 /// The tier for a context. Of those with the model that is wanted, or else the one that it was saved with, one with its KV

@@ -1,26 +1,38 @@
-//! Server-sent events of the status: a snapshot, then the fields that changed.
+//! Server-sent events: a snapshot of the status, then its fields that changed, and what happens to the tiers.
 
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tierbar_core::status::Status;
-use tokio::sync::watch;
+use tierbar_core::{journal::Entry, status::Status};
+use tokio::sync::{broadcast, watch};
 
 /// One watcher's place in the stream.
 pub(crate) struct Changes {
     status: watch::Receiver<Arc<Status>>,
+    log: broadcast::Receiver<Entry>,
     told: Option<Map<String, Value>>,
 }
 
 impl Changes {
-    pub(crate) fn new(status: watch::Receiver<Arc<Status>>) -> Self {
-        Self { status, told: None }
+    pub(crate) fn new(
+        status: watch::Receiver<Arc<Status>>,
+        log: broadcast::Receiver<Entry>,
+    ) -> Self {
+        Self {
+            status,
+            log,
+            told: None,
+        }
     }
 
-    /// The next event's name and data; `None` once the host has ended.
+    /// The next event's name and data; `None` once the host has ended, or when this watcher was so slow that it has missed
+    /// entries: it begins anew.
     pub(crate) async fn next(&mut self) -> Option<(&'static str, Value)> {
         loop {
             if self.told.is_some() {
-                self.status.changed().await.ok()?;
+                tokio::select! {
+                    changed = self.status.changed() => changed.ok()?,
+                    entry = self.log.recv() => return Some(("log", json!(entry.ok()?))),
+                }
             }
             let Ok(Value::Object(now)) = serde_json::to_value(&**self.status.borrow_and_update())
             else {
@@ -44,11 +56,13 @@ impl Changes {
 mod tests {
     use super::*;
     use crate::testing::status;
+    use tierbar_core::journal::{Happening, Kind};
 
     #[tokio::test]
     async fn a_change_carries_only_the_fields_that_differ() {
         let (sender, receiver) = watch::channel(Arc::new(status()));
-        let mut changes = Changes::new(receiver);
+        let (_log, entries) = broadcast::channel(1);
+        let mut changes = Changes::new(receiver, entries);
         let (name, snapshot) = changes.next().await.unwrap();
         assert_eq!(
             (name, &snapshot["url"]),
@@ -67,6 +81,26 @@ mod tests {
         );
 
         drop(sender);
+        assert!(changes.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_happens_is_told_behind_the_snapshot_and_whoever_misses_some_of_it_begins_anew() {
+        let (_sender, receiver) = watch::channel(Arc::new(status()));
+        let (log, entries) = broadcast::channel(2);
+        let mut changes = Changes::new(receiver, entries);
+        let entry = |id| Entry {
+            id,
+            at_ms: 9,
+            what: Happening::new(Kind::Alarm, "memory is short"),
+        };
+        log.send(entry(1)).unwrap();
+        assert_eq!(changes.next().await.unwrap().0, "snapshot");
+        let told = json!({"id": 1, "at_ms": 9, "kind": "alarm", "tier": null, "model": null, "sentence": "memory is short"});
+        assert_eq!(changes.next().await.unwrap(), ("log", told));
+        for id in 2..=4 {
+            log.send(entry(id)).unwrap();
+        }
         assert!(changes.next().await.is_none());
     }
 }

@@ -26,18 +26,19 @@ pub use token::Token;
 
 use axum::{Json, Router, middleware, routing::get};
 use serde_json::{Value, json};
-use std::{fmt, net::SocketAddr, path::Path, sync::Arc};
+use std::{fmt, net::SocketAddr, path::Path, sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{
     Config, Error,
     history::History,
+    journal::Entry,
     lease::{BoxFuture, Tiers},
     status::Status,
 };
 use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 /// What the host offers to the API beside the tiers and the store.
@@ -53,6 +54,14 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// # Errors
     /// `Storage` if what is kept cannot be read.
     fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>>;
+
+    /// Refuses requests and unloads what nobody uses, for so long or until [`Self::resume`]. The status since then.
+    fn pause(&self, length: Option<Duration>) -> Arc<Status>;
+
+    fn resume(&self) -> Arc<Status>;
+
+    /// The log's entries from now on. By then they are in the store, if that takes any.
+    fn log(&self) -> broadcast::Receiver<Entry>;
 
     fn config(&self) -> Arc<Config>;
 

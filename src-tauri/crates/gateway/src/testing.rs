@@ -16,6 +16,7 @@ use serde_json::Value;
 use std::{
     path::Path,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 use tempfile::TempDir;
 use tierbar_contexts::Contexts;
@@ -25,13 +26,18 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
     history::History,
-    lease::{BoxFuture, Endpoint, Lease, Tiers},
-    status::{BudgetStatus, Ram, Speed, Status, Swap, TierStatus},
+    journal::Entry,
+    lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
+    policy::Stance,
+    status::{BudgetStatus, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
 use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
-use tokio::{net::UnixListener, sync::watch};
+use tokio::{
+    net::UnixListener,
+    sync::{broadcast, watch},
+};
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -43,9 +49,11 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
         model: model.map(|model| ModelId(model.to_owned())),
         pid: None,
         footprint_bytes: None,
+        plan: None,
         context_tokens: 4096,
         loaded_percent: None,
         reason: None,
+        steps_down_to: None,
     }
 }
 
@@ -57,6 +65,7 @@ pub(crate) fn status() -> Status {
         swap: Swap::default(),
         speed: Speed::default(),
         budget: BudgetStatus::default(),
+        guard: GuardStatus::default(),
         tiers: vec![tier("fast", Some("small"), TierState::Ready)],
         downloads: Vec::new(),
         models_revision: 0,
@@ -70,6 +79,7 @@ pub(crate) struct OneTier {
     loaded: watch::Receiver<Option<Result<Endpoint, Error>>>,
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
+    asked: Asked,
 }
 
 #[derive(Debug)]
@@ -97,6 +107,7 @@ impl Lease for OneLease {
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
+    fn keep(&self, _: KeepAlive) {}
     fn ended(&self) -> BoxFuture<'_, Error> {
         let mut ended = self.ended.clone();
         Box::pin(async move {
@@ -137,6 +148,9 @@ impl Tiers for OneTier {
     fn stop(&self, _: &TierId, _: bool) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async { Ok(()) })
     }
+    fn expect(&self, tier: &TierId) {
+        self.asked.note(format!("expect {tier}"));
+    }
     fn snapshot(&self) -> Vec<TierStatus> {
         status().tiers
     }
@@ -146,6 +160,7 @@ impl Tiers for OneTier {
 struct Home {
     folder: TempDir,
     status: watch::Sender<Arc<Status>>,
+    log: broadcast::Sender<Entry>,
     config: Mutex<Config>,
 }
 
@@ -162,6 +177,22 @@ impl Services for Home {
             points: Vec::new(),
         };
         Box::pin(async move { Ok(history) })
+    }
+    fn pause(&self, length: Option<Duration>) -> Arc<Status> {
+        self.status.send_modify(|status| {
+            let guard = &mut Arc::make_mut(status).guard;
+            guard.stance = Stance::Paused;
+            guard.why = Some(format!("{length:?}"));
+        });
+        self.status()
+    }
+    fn resume(&self) -> Arc<Status> {
+        self.status
+            .send_modify(|status| Arc::make_mut(status).guard = GuardStatus::default());
+        self.status()
+    }
+    fn log(&self) -> broadcast::Receiver<Entry> {
+        self.log.subscribe()
     }
     fn config(&self) -> Arc<Config> {
         Arc::new(self.config.lock().unwrap().clone())
@@ -186,8 +217,12 @@ impl Asked {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 
-    fn refuse<T: Send + 'static>(&self, asked: String) -> BoxFuture<'static, Result<T, Error>> {
+    fn note(&self, asked: String) {
         self.0.lock().unwrap().push(asked);
+    }
+
+    fn refuse<T: Send + 'static>(&self, asked: String) -> BoxFuture<'static, Result<T, Error>> {
+        self.note(asked);
         Box::pin(async { Err(Error::new(Code::ModelInUse, "fast has it loaded")) })
     }
 }
@@ -264,6 +299,7 @@ pub(crate) struct Bench {
     pub(crate) leases: watch::Receiver<usize>,
     pub(crate) speed: SpeedMeter,
     pub(crate) asked: Asked,
+    pub(crate) store: Store,
     pub(crate) contexts: Contexts,
     sockets: TempDir,
 }
@@ -301,14 +337,16 @@ impl Bench {
                 loaded: loading,
                 ended: ending,
                 leases,
+                asked: asked.clone(),
             }),
             remote: Remote::new(Duration::from_secs(2)).unwrap(),
             services: Arc::new(Home {
                 folder,
                 status,
+                log: broadcast::Sender::new(1),
                 config: Mutex::new(config),
             }),
-            store,
+            store: store.clone(),
             contexts: contexts.clone(),
             speed: speed.clone(),
             token: token.clone(),
@@ -324,6 +362,7 @@ impl Bench {
             leases: held,
             speed,
             asked,
+            store,
             contexts,
             sockets,
         }

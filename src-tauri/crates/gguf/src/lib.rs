@@ -7,6 +7,7 @@
 //! the bytes that are left, no header is longer than 128 MiB, and only values that an account needs are kept.
 
 mod account;
+mod encoder;
 mod fault;
 mod ggml;
 mod header;
@@ -22,6 +23,7 @@ mod split;
 mod template;
 mod vocabulary;
 
+pub use encoder::Encoder;
 pub use projector::ProjectorAccount;
 pub use split::{Split, split_of};
 

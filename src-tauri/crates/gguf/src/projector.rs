@@ -3,6 +3,7 @@
 //! Keys: llama.cpp's `tools/mtmd/clip-impl.h`.
 
 use crate::{
+    encoder::Encoder,
     fault::{Fault, invalid},
     header::{Header, Value},
     keys::Keys,
@@ -22,10 +23,10 @@ pub struct ProjectorAccount {
     pub bytes: u64,
     /// Width of the embeddings that it makes, which must be the model's; `None` if the header does not tell.
     pub projection_dim: Option<u32>,
-    pub vision: bool,
-    /// llama.cpp's name of what it does with images, such as `qwen3vl_merger`.
-    pub vision_kind: Option<String>,
-    pub audio: bool,
+    /// What it sees with.
+    pub vision: Option<Encoder>,
+    /// What it hears with.
+    pub audio: Option<Encoder>,
 }
 
 impl ProjectorAccount {
@@ -35,6 +36,15 @@ impl ProjectorAccount {
     pub fn fits(&self, model: &ModelAccount) -> bool {
         self.projection_dim
             .is_none_or(|width| width == model.embedding)
+    }
+
+    /// What it takes beside a model of that context and batch: its weights, and an upper estimate of what encoding takes.
+    #[must_use]
+    pub fn load_bytes(&self, context: u32, batch: u32) -> u64 {
+        let encoders = [&self.vision, &self.audio].into_iter().flatten();
+        encoders.fold(self.bytes, |sum, encoder| {
+            sum.saturating_add(encoder.compute_bytes(context, batch))
+        })
     }
 }
 
@@ -76,18 +86,14 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
             .find(|tensor| tensor.name == "mm.2.bias")
             .and_then(|bias| u32::try_from(bias.elements).ok());
     }
+    let encoder = |has: bool, side| has.then(|| Encoder::of(header, &keys, side)).transpose();
     Ok(ProjectorAccount {
         name: keys.name(),
         quant: quant::name(&keys, header).to_owned(),
         file_bytes,
         bytes: header.tensors.iter().map(|tensor| tensor.bytes).sum(),
         projection_dim,
-        vision,
-        vision_kind: ["vision.projector_type", "projector_type"]
-            .into_iter()
-            .find_map(|key| keys.own_text(key))
-            .filter(|_| vision)
-            .map(str::to_owned),
-        audio,
+        vision: encoder(vision, "vision")?,
+        audio: encoder(audio, "audio")?,
     })
 }

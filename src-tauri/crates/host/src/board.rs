@@ -1,6 +1,6 @@
 //! The status: put together from readings, tiers and speed, and published when it has changed.
 
-use crate::past::Past;
+use crate::{guarding::Guarding, past::Past};
 use parking_lot::Mutex;
 use std::{
     sync::{
@@ -27,7 +27,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How often readings are taken while somebody watches, and while nobody does.
+/// How often readings are taken while somebody watches or a worker lives, and while neither is so.
 const WATCHED: Duration = Duration::from_secs(1);
 const UNWATCHED: Duration = Duration::from_secs(5);
 
@@ -35,17 +35,24 @@ type Downloads = watch::Receiver<Arc<Vec<DownloadStatus>>>;
 
 #[derive(Debug)]
 pub(crate) struct Board {
-    url: String,
-    supervisor: Handle,
-    speed: SpeedMeter,
-    downloads: Downloads,
-    memory: Mutex<Memory>,
+    parts: Parts,
     past: Past,
-    notices: Mutex<Vec<String>>,
-    models: AtomicU64,
     published: watch::Sender<Arc<Status>>,
     /// Somebody has begun to watch.
     watcher: Notify,
+}
+
+/// What the status is put together from.
+#[derive(Debug)]
+struct Parts {
+    url: String,
+    supervisor: Handle,
+    guarding: Arc<Guarding>,
+    speed: SpeedMeter,
+    downloads: Downloads,
+    memory: Mutex<Memory>,
+    notices: Mutex<Vec<String>>,
+    models: AtomicU64,
 }
 
 /// Memory as it is shown: of what is unknown, what was known last.
@@ -84,34 +91,29 @@ impl Board {
     pub(crate) fn new(
         url: String,
         supervisor: Handle,
+        guarding: Arc<Guarding>,
         speed: SpeedMeter,
         downloads: Downloads,
         reading: &Reading,
         past: Past,
     ) -> Self {
+        guarding.observe(reading);
         let mut memory = Memory::default();
         memory.update(reading);
-        let (memory, notices) = (Mutex::new(memory), Mutex::new(Vec::new()));
-        let models = AtomicU64::new(0);
-        let first = compose(
-            &url,
-            &supervisor,
-            &speed,
-            &downloads,
-            &models,
-            &memory,
-            &notices,
-        );
-        let first = Arc::new(first);
-        Self {
+        let parts = Parts {
             url,
             supervisor,
+            guarding,
             speed,
             downloads,
-            memory,
+            memory: Mutex::new(memory),
+            notices: Mutex::new(Vec::new()),
+            models: AtomicU64::new(0),
+        };
+        let first = Arc::new(parts.compose());
+        Self {
+            parts,
             past,
-            notices,
-            models,
             published: watch::Sender::new(first),
             watcher: Notify::new(),
         }
@@ -119,15 +121,7 @@ impl Board {
 
     /// The status as it is now; those who watch see it too.
     pub(crate) fn now(&self) -> Arc<Status> {
-        let now = compose(
-            &self.url,
-            &self.supervisor,
-            &self.speed,
-            &self.downloads,
-            &self.models,
-            &self.memory,
-            &self.notices,
-        );
+        let now = self.parts.compose();
         self.published.send_if_modified(|published| {
             let differs = **published != now;
             if differs {
@@ -147,7 +141,7 @@ impl Board {
 
     /// Another list of models would be told from now on. Those who watch are told with the next notices.
     pub(crate) fn models_changed(&self) {
-        self.models.fetch_add(1, Ordering::Relaxed);
+        self.parts.models.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) async fn history(&self, minutes: u64) -> Result<History, Error> {
@@ -155,26 +149,25 @@ impl Board {
     }
 
     pub(crate) fn notice(&self, notices: Vec<String>) {
-        *self.notices.lock() = notices;
+        *self.parts.notices.lock() = notices;
         self.now();
     }
 
     /// Keeps the status up to date until `closing`.
     pub(crate) async fn run(&self, mut sampler: Sampler, closing: CancellationToken) {
-        let mut tiers = self.supervisor.watch();
-        let mut downloads = self.downloads.clone();
+        let mut tiers = self.parts.supervisor.watch();
+        let mut downloads = self.parts.downloads.clone();
         let mut sampled = Instant::now();
+        let mut footprints = Instant::now();
         let mut read = Vec::new();
         let (announce, mut announced) = watch::channel(Pressure::Normal);
         let _announcements = pressure_changes(move |level| {
             announce.send_replace(level);
         });
         loop {
-            let period = if self.published.receiver_count() > 0 {
-                WATCHED
-            } else {
-                UNWATCHED
-            };
+            let watched = self.published.receiver_count() > 0;
+            let alert = watched || !read.is_empty() || self.parts.guarding.is_alarmed();
+            let period = if alert { WATCHED } else { UNWATCHED };
             let due = tokio::select! {
                 () = closing.cancelled() => return self.past.close().await,
                 () = sleep_until(sampled + period) => true,
@@ -208,9 +201,14 @@ impl Board {
                 sampled = Instant::now();
                 let reading;
                 (sampler, reading) = sample(sampler).await;
-                self.memory.lock().update(&reading);
+                self.parts.guarding.observe(&reading);
+                self.parts.memory.lock().update(&reading);
                 self.past.record(&reading).await;
-                self.read_footprints().await;
+                // The kernel walks a worker's pages for it, and nobody decides by it.
+                if watched || footprints.elapsed() >= UNWATCHED {
+                    footprints = Instant::now();
+                    self.read_footprints().await;
+                }
             }
             self.now();
         }
@@ -218,6 +216,7 @@ impl Board {
 
     async fn read_footprints(&self) {
         let workers: Vec<_> = self
+            .parts
             .supervisor
             .snapshot()
             .into_iter()
@@ -235,7 +234,7 @@ impl Board {
         if let Ok(footprints) = read.await
             && !footprints.is_empty()
         {
-            self.supervisor.set_footprints(footprints);
+            self.parts.supervisor.set_footprints(footprints);
         }
     }
 }
@@ -260,31 +259,26 @@ async fn sample(mut sampler: Sampler) -> (Sampler, Reading) {
     })
 }
 
-fn compose(
-    url: &str,
-    supervisor: &Handle,
-    speed: &SpeedMeter,
-    downloads: &Downloads,
-    models: &AtomicU64,
-    memory: &Mutex<Memory>,
-    notices: &Mutex<Vec<String>>,
-) -> Status {
-    let mut notices = notices.lock().clone();
-    let (ram, swap) = {
-        let memory = memory.lock();
-        notices.extend(memory.notice.clone());
-        (memory.ram, memory.swap)
-    };
-    Status {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        url: url.to_owned(),
-        ram,
-        swap,
-        speed: speed.speed(),
-        budget: supervisor.budget(),
-        tiers: supervisor.snapshot(),
-        downloads: downloads.borrow().to_vec(),
-        models_revision: models.load(Ordering::Relaxed),
-        notices,
+impl Parts {
+    fn compose(&self) -> Status {
+        let mut notices = self.notices.lock().clone();
+        let (ram, swap) = {
+            let memory = self.memory.lock();
+            notices.extend(memory.notice.clone());
+            (memory.ram, memory.swap)
+        };
+        Status {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            url: self.url.clone(),
+            ram,
+            swap,
+            speed: self.speed.speed(),
+            budget: self.supervisor.budget(),
+            guard: self.guarding.status(),
+            tiers: self.supervisor.snapshot(),
+            downloads: self.downloads.borrow().to_vec(),
+            models_revision: self.models.load(Ordering::Relaxed),
+            notices,
+        }
     }
 }

@@ -7,6 +7,8 @@ mod blocking;
 mod board;
 mod config;
 mod folder;
+mod guarding;
+mod journal;
 mod kept;
 mod listen;
 mod local;
@@ -26,6 +28,7 @@ mod start;
 mod worker;
 
 pub use folder::data_folder;
+pub use journal::past_log;
 pub use log::log_to_folder;
 pub use ownership::{Running, running};
 
@@ -134,7 +137,11 @@ impl Host {
     /// twice: both calls return once it is done.
     pub async fn shutdown(&self) {
         self.server
-            .shutdown(&self.shared.queue, &self.shared.supervisor)
+            .shutdown(
+                &self.shared.queue,
+                &self.shared.supervisor,
+                &self.shared.journal,
+            )
             .await;
     }
 }

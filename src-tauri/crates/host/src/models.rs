@@ -93,6 +93,7 @@ impl Models {
         Rules {
             patience: policy.patience.0,
             home: TierId::new(&policy.home).ok(),
+            step_down: policy.step_down,
         }
     }
 
@@ -257,6 +258,10 @@ fn load(
         &machine.budget(),
     )?;
     let found = library.projector(&path, &account);
+    let found = found.map(|(path, projector)| {
+        let bytes = projector.load_bytes(plan.context_tokens, config.batch);
+        (path, bytes)
+    });
     let (plan, projector) = with(plan, LineKind::Projector, found, machine);
     let draft = draft_model(config, library, plan.context_tokens)?;
     let (plan, draft_model) = with(plan, LineKind::DraftModel, draft, machine);

@@ -5,18 +5,21 @@ use crate::{
     board::Board,
     config::ConfigFile,
     folder::Folder,
+    guarding::Guarding,
+    journal::Ledger,
     machine::ThisMachine,
     models::{Models, refuse_new_commands},
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
-use std::{fmt, path::Path, sync::Arc};
+use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Config, Error,
     catalog::{HubModel, HubRepository},
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
     history::History,
+    journal::Entry,
     lease::BoxFuture,
     status::{Status, TierStatus},
 };
@@ -26,7 +29,10 @@ use tierbar_gateway::{
 };
 use tierbar_library::{LibraryWatch, hub::Resolver};
 use tierbar_supervisor::{Handle, TierSpec};
-use tokio::{sync::watch, task::spawn_blocking};
+use tokio::{
+    sync::{broadcast, watch},
+    task::spawn_blocking,
+};
 
 type Raise = Arc<dyn Fn() + Send + Sync>;
 
@@ -43,6 +49,9 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) speed: SpeedMeter,
     pub(crate) supervisor: Handle,
+    pub(crate) guarding: Arc<Guarding>,
+    /// The log of why: whatever decides something tells it.
+    pub(crate) journal: Arc<Ledger>,
     pub(crate) board: Board,
     /// Shows the app's window, in an app.
     pub(crate) raise: Mutex<Option<Raise>>,
@@ -91,6 +100,7 @@ impl Shared {
             let limits = &config.downloads;
             self.queue.configure(limits.rate_limit, limits.at_once);
             self.supervisor.set_rules(self.models.rules());
+            self.guarding.reconsider();
             let tiers = self.set_tiers().await;
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
@@ -211,6 +221,10 @@ impl Services for Shared {
         Box::pin(self.board.history(minutes))
     }
 
+    fn log(&self) -> broadcast::Receiver<Entry> {
+        self.journal.watch()
+    }
+
     fn config(&self) -> Arc<Config> {
         Arc::clone(&self.in_force.borrow())
     }
@@ -229,6 +243,16 @@ impl Services for Shared {
             };
             self.change_config(|_| patch).await
         })
+    }
+
+    fn pause(&self, length: Option<Duration>) -> Arc<Status> {
+        self.guarding.pause(length);
+        self.board.now()
+    }
+
+    fn resume(&self) -> Arc<Status> {
+        self.guarding.resume();
+        self.board.now()
     }
 
     fn raise(&self) -> bool {

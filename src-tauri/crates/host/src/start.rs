@@ -6,6 +6,8 @@ use crate::{
     board::Board,
     config::{self, ConfigFile, Watching},
     folder::Folder,
+    guarding::Guarding,
+    journal::Ledger,
     kept, listen,
     machine::ThisMachine,
     measure::Measuring,
@@ -126,8 +128,10 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         })
         .await?;
     }
+    let journal = Arc::new(Ledger::open(store.clone()).await?);
     let supervisor = Supervisor::start(Options {
         tiers,
+        journal: Arc::clone(&journal) as _,
         rules: models.rules(),
         contexts_dir: Some(folder.contexts()),
         ..Options::new(
@@ -173,10 +177,16 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         SpeedMeter::new(blocking(STARTING, move || Ok(kept::read(&path))).await?)
     };
     let speeds_file = folder.speeds();
+    let guarding = Arc::new(Guarding::new(
+        supervisor.clone(),
+        Arc::clone(&models),
+        Arc::clone(&journal) as _,
+    ));
     let shared = Arc::new(Shared {
         board: Board::new(
             url.clone(),
             supervisor.clone(),
+            Arc::clone(&guarding),
             speed.clone(),
             queue.watch(),
             &reading,
@@ -195,6 +205,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         queue,
         speed: speed.clone(),
         supervisor: supervisor.clone(),
+        guarding,
+        journal,
         pins: Mutex::new(pins),
         unwatched,
     });
@@ -285,7 +297,7 @@ impl Server {
         &self.token
     }
 
-    pub(crate) async fn shutdown(&self, queue: &Queue, supervisor: &Handle) {
+    pub(crate) async fn shutdown(&self, queue: &Queue, supervisor: &Handle, journal: &Ledger) {
         let mut running = self.running.lock().await;
         let Some((ownership, mut served)) = running.take() else {
             return;
@@ -296,6 +308,7 @@ impl Server {
         let drained = timeout(DRAINING, &mut served).await.is_ok();
         // Answers that still stream end with an event that says so.
         supervisor.shutdown().await;
+        journal.flush().await;
         if !drained && timeout(CLOSING, &mut served).await.is_err() {
             served.abort();
         }

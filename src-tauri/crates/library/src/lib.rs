@@ -37,6 +37,7 @@ use std::{
     sync::Arc,
 };
 use tierbar_core::{Code, Error, ModelAccount, ModelId, config::LibraryConfig, fit::Keeper};
+use tierbar_gguf::ProjectorAccount;
 use tokio_util::sync::CancellationToken;
 
 /// Where models are looked for.
@@ -247,10 +248,13 @@ impl Library {
         }
     }
 
-    /// The projector that is to be loaded with a model, and the bytes of its weights: of those beside it, one that is named
-    /// like a projector.
+    /// The projector that is to be loaded with a model: of those beside it, one that is named like a projector.
     #[must_use]
-    pub fn projector(&self, model: &Path, account: &ModelAccount) -> Option<(PathBuf, u64)> {
+    pub fn projector(
+        &self,
+        model: &Path,
+        account: &ModelAccount,
+    ) -> Option<(PathBuf, ProjectorAccount)> {
         let beside = std::fs::read_dir(model.parent()?).ok()?.flatten();
         let named = beside.map(|entry| entry.path());
         let named = named.filter(|path| projector::is_named(path) && path != model);
@@ -259,8 +263,8 @@ impl Library {
             .collect();
         let chosen = Projectors::read(&files, &self.headers).of(model, account)?;
         let (_, version) = files.iter().find(|(path, _)| *path == chosen)?;
-        let bytes = self.headers.projector(&chosen, version)?.bytes;
-        Some((chosen, bytes))
+        let account = self.headers.projector(&chosen, version)?;
+        Some((chosen, account))
     }
 
     /// Writes down where a file that was fetched came from. Of a split model, for each part.

@@ -235,7 +235,8 @@ fn a_projector_belongs_to_the_model_beside_it_whose_width_it_has() {
         let account = library.account(&at(name)).unwrap();
         library.projector(&at(name), &account)
     };
-    assert_eq!(to_load("narrow.gguf"), Some((at("mmproj-narrow.gguf"), 64)));
+    let (path, projector) = to_load("narrow.gguf").unwrap();
+    assert_eq!((path, projector.bytes), (at("mmproj-narrow.gguf"), 64));
     assert_eq!(to_load("sub/alone.gguf"), None);
     let entries = library.list().unwrap();
     let pairs: Vec<_> = entries

@@ -19,6 +19,7 @@ const MIGRATIONS: &[M<'static>] = &[
         include_str!("messages.sql")
     )),
     M::up(include_str!("minutes.sql")),
+    M::up(include_str!("log.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

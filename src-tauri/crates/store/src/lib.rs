@@ -1,8 +1,9 @@
-//! What the user's chats say and what the machine's minutes were, in one SQLite file. One file per table; no other crate sees SQLite.
+//! What the user's chats say, what the machine's minutes were, and what happened to the tiers, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod chats;
 mod database;
 mod failure;
+mod log;
 mod messages;
 mod minutes;
 mod title;
@@ -13,9 +14,10 @@ pub use chats::ChatFields;
 use database::Database;
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
-    Code, Error,
+    Code, Error, TierId,
     chat::{Chat, ChatMessage, ChatSummary},
     history::Point,
+    journal::Entry,
 };
 
 /// A handle on the one connection; clones share it. Calls run one after another on the blocking pool, and a call
@@ -125,6 +127,30 @@ impl Store {
             database.read(|connection| minutes::between(connection, from, to))
         })
         .await
+    }
+
+    /// Keeps entries of the log for 30 days, and at most the last 50,000. Their ids have to grow.
+    pub async fn add_entries(&self, entries: Vec<Entry>) -> Result<(), Error> {
+        self.call(move |database| database.write(|change| log::add(change, &entries)))
+            .await
+    }
+
+    /// The last `limit` entries before the one with the id `before`, the newest first; of one tier, if one is named.
+    pub async fn entries(
+        &self,
+        before: Option<u64>,
+        tier: Option<TierId>,
+        limit: u32,
+    ) -> Result<Vec<Entry>, Error> {
+        self.call(move |database| {
+            database.read(|connection| log::before(connection, before, tier.as_ref(), limit))
+        })
+        .await
+    }
+
+    /// The id of the log's last entry; 0 while there is none.
+    pub async fn last_entry(&self) -> Result<u64, Error> {
+        self.call(|database| database.read(log::last)).await
     }
 
     async fn call<T: Send + 'static>(

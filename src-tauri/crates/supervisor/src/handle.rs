@@ -8,8 +8,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::Budget,
-    lease::{BoxFuture, Endpoint, Lease, Tiers},
-    policy::Alarm,
+    lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
+    policy::{Alarm, Stance},
     status::{BudgetStatus, TierStatus},
 };
 use tokio::{
@@ -87,22 +87,14 @@ impl Handle {
         self.send(Event::Rules(rules));
     }
 
-    /// Memory is as short as this from now on.
-    pub fn set_alarm(&self, alarm: Alarm) {
-        self.send(Event::Alarm(alarm));
+    /// Memory is as short as this from now on; `why` in a few words with their figures, for those whom it concerns.
+    pub fn set_alarm(&self, alarm: Alarm, why: String) {
+        self.send(Event::Alarm(alarm, why));
     }
 
-    /// Whether the machine is left to its user: nothing is loaded then that no request waits for.
-    pub fn set_defers(&self, defers: bool) {
-        self.send(Event::Defers(defers));
-    }
-
-    /// Somebody will want the tier soon: loads it if what lies idle makes room, and holds nobody up.
-    pub fn expect(&self, tier: &TierId) {
-        self.send(Event::Want {
-            tier: tier.clone(),
-            want: Want::Expected(Instant::now() + EXPECTED_FOR),
-        });
+    /// What models may have of the machine from now on, and why, such as "Tierbar is paused".
+    pub fn set_stance(&self, stance: Stance, why: String) {
+        self.send(Event::Stance(stance, why));
     }
 
     /// Memory readings for the snapshot, in bytes. A tier that is not named keeps its last one.
@@ -191,6 +183,13 @@ impl Tiers for Handle {
         Box::pin(async move { self.ask(|reply| Event::Stop { tier, force, reply }).await })
     }
 
+    fn expect(&self, tier: &TierId) {
+        self.send(Event::Want {
+            tier: tier.clone(),
+            want: Want::Expected(Instant::now() + EXPECTED_FOR),
+        });
+    }
+
     fn snapshot(&self) -> Vec<TierStatus> {
         self.shared.tiers.borrow().clone()
     }
@@ -237,6 +236,14 @@ impl Lease for WorkerLease {
 
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
+    }
+
+    fn keep(&self, keep: KeepAlive) {
+        let _ = self.events.send(Event::Keep {
+            tier: self.tier.clone(),
+            worker: self.worker,
+            keep,
+        });
     }
 
     fn ended(&self) -> BoxFuture<'_, Error> {

@@ -21,6 +21,7 @@ use tierbar_core::{
     Error, ModelId, TierId,
     budget::{Budget, LoadPlan},
     config::{CommandEngine, Engine, KvCache},
+    journal::Journal,
     lease::BoxFuture,
 };
 
@@ -106,6 +107,8 @@ pub struct Rules {
     pub patience: Duration,
     /// The tier that comes back when another has idled out.
     pub home: Option<TierId>,
+    /// Whether a tier that was loaded when memory ran short steps down.
+    pub step_down: bool,
 }
 
 /// What [`Supervisor::start`] needs.
@@ -116,6 +119,8 @@ pub struct Options {
     /// In reading order.
     pub tiers: Vec<TierSpec>,
     pub source: Arc<dyn ModelSource>,
+    /// Hears what happens, and why.
+    pub journal: Arc<dyn Journal>,
     /// The worker's program.
     pub worker: PathBuf,
     /// Folder of the workers' sockets; made with mode 0700.
@@ -142,7 +147,7 @@ impl Options {
     /// A worker ends within milliseconds unless it hangs.
     pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
 
-    /// Options with the default deadlines and no tiers.
+    /// Options with the default deadlines, no tiers, and nobody who hears of them.
     #[must_use]
     pub fn new(
         budget: Budget,
@@ -156,9 +161,11 @@ impl Options {
             rules: Rules {
                 patience: Self::PATIENCE,
                 home: None,
+                step_down: true,
             },
             tiers: Vec::new(),
             source,
+            journal: Arc::new(()),
             worker,
             run_dir,
             log_dir,

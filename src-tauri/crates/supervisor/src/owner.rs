@@ -2,7 +2,9 @@
 
 mod endpoint;
 mod snapshot;
+mod step_down;
 mod steps;
+mod telling;
 mod tier;
 mod words;
 
@@ -17,7 +19,8 @@ use tierbar_core::{
     Code, Error, TierId,
     budget::{Budget, gib},
     config::Engine,
-    policy::{self, Alarm, Phase, StopWish},
+    lease::KeepAlive,
+    policy::{self, Alarm, Phase, Stance, StopWish},
     status::{BudgetStatus, TierStatus},
 };
 use tokio::{
@@ -26,6 +29,7 @@ use tokio::{
 };
 
 use tier::{Gone, Preparation, Tier, Worker};
+use words::Told;
 
 /// More requests than this wait for memory only if something is wrong with whoever sends them.
 const LONGEST_QUEUE: usize = 256;
@@ -45,6 +49,11 @@ pub(crate) enum Event {
         tier: TierId,
         worker: u64,
     },
+    Keep {
+        tier: TierId,
+        worker: u64,
+        keep: KeepAlive,
+    },
     Stop {
         tier: TierId,
         force: bool,
@@ -63,8 +72,8 @@ pub(crate) enum Event {
     Tiers(Vec<TierSpec>),
     Budget(Budget),
     Rules(Rules),
-    Alarm(Alarm),
-    Defers(bool),
+    Alarm(Alarm, String),
+    Stance(Stance, String),
     Footprints(Vec<(TierId, u64)>),
     Shutdown(Option<oneshot::Sender<()>>),
 }
@@ -123,7 +132,8 @@ pub struct Supervisor {
     alarm: Alarm,
     /// When it was raised.
     alarm_since: Duration,
-    defers: bool,
+    stance: Stance,
+    told: Told,
     sockets: Sockets,
     tiers: Vec<Tier>,
     queue: Vec<Waiter>,
@@ -150,7 +160,8 @@ impl Supervisor {
             started: Instant::now(),
             alarm: Alarm::None,
             alarm_since: Duration::ZERO,
-            defers: false,
+            stance: Stance::Open,
+            told: Told::default(),
             queue: Vec::new(),
             counter: 0,
             closing: false,
@@ -171,7 +182,8 @@ impl Supervisor {
 
     async fn run(mut self, mut inbox: mpsc::UnboundedReceiver<Event>) {
         loop {
-            let look = self.advance().map(|at| self.started + at);
+            let look = self.advance().into_iter().chain(self.steps_end()).min();
+            let look = look.map(|at| self.started + at);
             self.publish();
             if self.closing && self.tiers.iter().all(|tier| tier.worker.is_none()) {
                 break;
@@ -194,7 +206,13 @@ impl Supervisor {
             Event::Want { tier, want } => match self.admit(&tier) {
                 Ok(()) if self.is_endpoint(&tier) => self.grant_endpoint(tier, want),
                 Ok(()) => self.enqueue(tier, want),
-                Err(error) => want.refuse(error),
+                Err(error) => {
+                    // Whoever names a tier that there is not has made a mistake, and the policy has had no part in it.
+                    if error.code != Code::TierUnknown && !want.is_ahead() {
+                        self.told_refusal(&tier, 1, &error);
+                    }
+                    want.refuse(error);
+                }
             },
             // Whoever has left is forgotten after every event.
             Event::Left => {}
@@ -202,6 +220,12 @@ impl Supervisor {
                 self.released_endpoint(&tier);
             }
             Event::Released { tier, worker } => self.released(&tier, worker),
+            Event::Keep { tier, worker, keep } => {
+                let tier = self.tier(&tier);
+                if let Some(worker) = tier.and_then(|tier| tier.worker_mut(worker)) {
+                    worker.keep = Some(keep);
+                }
+            }
             Event::Stop { tier, force, reply } => self.stop(&tier, force, reply),
             Event::Prepared {
                 tier,
@@ -221,13 +245,16 @@ impl Supervisor {
                 }
             }
             Event::Rules(rules) => self.options.rules = rules,
-            Event::Alarm(alarm) => {
+            Event::Alarm(alarm, why) => {
                 if self.alarm == Alarm::None {
                     self.alarm_since = self.started.elapsed();
                 }
-                self.alarm = alarm;
+                if alarm > Alarm::None {
+                    self.step_down();
+                }
+                (self.alarm, self.told.alarm) = (alarm, why);
             }
-            Event::Defers(defers) => self.defers = defers,
+            Event::Stance(stance, why) => (self.stance, self.told.stance) = (stance, why),
             Event::Footprints(footprints) => {
                 for (id, bytes) in footprints {
                     if let Some(worker) = self.tier(&id).and_then(|tier| tier.worker.as_mut()) {
@@ -238,8 +265,8 @@ impl Supervisor {
             Event::Shutdown(closed) => {
                 self.closing = true;
                 self.closed.extend(closed);
-                for waiter in self.queue.drain(..) {
-                    waiter.want.refuse(shutting_down());
+                for id in self.ids() {
+                    self.refuse(&id, &shutting_down());
                 }
                 for tier in &mut self.tiers {
                     tier.remote.cut(&shutting_down());
@@ -360,10 +387,14 @@ impl Supervisor {
             Ok(spec) => tier.preparation = Preparation::Done(spec),
             Err(error) => {
                 // A tier that waits for a model has not failed.
-                if tier.worker.is_none() && tier.spec.model.is_some() {
+                let failed = tier.worker.is_none() && tier.spec.model.is_some();
+                if failed {
                     tier.fail(&error);
                 }
-                self.refuse(id, &error);
+                let refused = self.refuse(id, &error);
+                if failed && refused == 0 {
+                    self.told_failure(id, &error);
+                }
             }
         }
     }
@@ -386,6 +417,7 @@ impl Supervisor {
                 tracing::info!(tier = %id, pid = running.pid, context = ready.context_tokens, "ready");
                 tier.forgive();
                 tier.last_used = use_number;
+                self.told_ready(id, &ready.memory);
             }
             Report::Ended(failure) => {
                 sockets::remove(&running.socket);
@@ -394,6 +426,7 @@ impl Supervisor {
                     self.tiers.retain(|tier| tier.spec.id != *id);
                 }
                 if let Some(gone) = gone {
+                    self.told_end(id, &gone);
                     self.tell(id, gone);
                 }
             }
@@ -409,7 +442,7 @@ impl Supervisor {
             let _ = stopper.send(Ok(()));
         }
         // Nobody listens if nobody has a lease.
-        gone.leases.send_replace(Some(gone.end));
+        gone.worker.ended.send_replace(Some(gone.end));
     }
 
     fn set_tiers(&mut self, specs: Vec<TierSpec>) {
@@ -451,11 +484,21 @@ impl Supervisor {
         }
     }
 
-    fn refuse(&mut self, id: &TierId, error: &Error) {
+    /// Says how many requests were refused, besides those that nobody has made yet.
+    fn refuse(&mut self, id: &TierId, error: &Error) -> usize {
         self.publish();
+        let mut refused = 0;
         for waiter in self.queue.extract_if(.., |waiter| waiter.tier == *id) {
+            refused += usize::from(!waiter.want.is_ahead());
             waiter.want.refuse(error.clone());
         }
+        self.told_refusal(id, refused, error);
+        refused
+    }
+
+    fn ids(&self) -> Vec<TierId> {
+        let ids = self.tiers.iter().map(|tier| tier.spec.id.clone());
+        ids.collect()
     }
 
     fn tier(&mut self, id: &TierId) -> Option<&mut Tier> {

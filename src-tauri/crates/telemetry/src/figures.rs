@@ -47,4 +47,5 @@ pub(crate) struct Slow {
     pub(crate) temperature_celsius: Option<f64>,
     pub(crate) thermal: Option<Thermal>,
     pub(crate) power: Option<Power>,
+    pub(crate) full_screen: Option<bool>,
 }

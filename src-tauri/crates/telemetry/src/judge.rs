@@ -345,6 +345,7 @@ fn used(now: Ticks, before: Ticks) -> Option<f64> {
 fn slow(figures: &Figures, reading: &mut Reading) {
     let slow = figures.slow;
     reading.thermal = slow.thermal;
+    reading.full_screen = slow.full_screen;
     match slow.temperature_celsius {
         Some(celsius) if !CELSIUS.contains(&celsius) => doubt(
             &mut reading.doubts,

@@ -12,8 +12,8 @@ use linux as os;
 use macos as os;
 
 pub(crate) use os::{
-    Announced, PRESSURE_COUNTS_AVAILABLE, clocks, memory_is_back, of_group, open_uncached, power,
-    read, started, thermal, usage, working_set,
+    Announced, PRESSURE_COUNTS_AVAILABLE, clocks, full_screen, memory_is_back, of_group,
+    open_uncached, power, read, started, thermal, usage, working_set,
 };
 
 /// Bytes that the process's end would give back; `None` if there is no such process or it is not ours to read.

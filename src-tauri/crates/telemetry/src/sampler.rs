@@ -145,6 +145,7 @@ fn read_slow(sensors: &mut Option<Components>) -> Slow {
         temperature_celsius: hottest.map(f64::from),
         thermal: platform::thermal(),
         power: platform::power(),
+        full_screen: platform::full_screen(),
     }
 }
 

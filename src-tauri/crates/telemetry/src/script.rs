@@ -87,6 +87,7 @@ struct Line {
     temperature_celsius: Option<f64>,
     thermal: Option<Thermal>,
     power: Option<Power>,
+    full_screen: Option<bool>,
 }
 
 impl Script {
@@ -192,6 +193,7 @@ impl Script {
                 temperature_celsius: line.temperature_celsius,
                 thermal: line.thermal,
                 power: line.power,
+                full_screen: line.full_screen,
             },
         }
     }

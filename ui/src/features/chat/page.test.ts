@@ -2,6 +2,7 @@ import { fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
+import type { TierStatus } from '../../platform/api';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, type Stream, until } from '../../testing/host';
 import { Chats } from './chats.svelte';
@@ -225,6 +226,74 @@ describe('the machine', () => {
     expect(screen.getByTestId('strip-swap').textContent).toMatch(/1 GB\s*\+64 MB\/min/);
     expect(screen.getByTestId('strip-speed').textContent).toContain('12.3 tok/s');
     expect(screen.getByTestId('strip-tier').textContent).toContain('no model in memory');
+  });
+
+  it('tells of an alarm with its figures, and of a pause, which can be ended here', async () => {
+    await open();
+    const guard = (change: Partial<typeof STATUS.guard>) =>
+      network.eventStreams[0]?.event('change', { guard: { ...STATUS.guard, ...change } });
+    guard({ alarm: 'hold', why: 'memory is about to run out: 0.3 GB are available' });
+    expect((await screen.findByTestId('alarm')).textContent).toContain('Memory is about to run out: 0.3 GB');
+    guard({ stance: 'paused', why: 'Tierbar is paused' });
+    const banner = await screen.findByTestId('paused');
+    expect(screen.queryByTestId('alarm')).toBeNull();
+    await fireEvent.click(within(banner).getByText('Resume'));
+    await until(() => network.sent('POST', '/tierbar/v1/resume').length === 1);
+    guard({});
+    await until(() => screen.queryByTestId('paused') === null);
+  });
+
+  it('shows one model leave before the other comes', async () => {
+    await open();
+    const [fast, primary] = STATUS.tiers as [TierStatus, TierStatus];
+    const change = (tiers: TierStatus[]) => network.eventStreams[0]?.event('change', { tiers });
+    const shares = () => STATUS.tiers.map(({ id }) => screen.getByTestId(`memory-share-${id}`).dataset.state);
+    const row = (id: string) => screen.getByTestId(`memory-tier-${id}`).textContent?.replace(/\s+/g, ' ');
+    expect(shares()).toEqual(['gone', 'ready']);
+    await fireEvent.click(screen.getByTestId('strip-ram'));
+    const panel = within(screen.getByRole('dialog', { name: 'Memory' }));
+    const bar = () => panel.getByTestId('memory-bar').ariaLabel;
+    // The strip's is covered by the panel's.
+    const state = (id: string) => panel.getByTestId(`memory-share-${id}`).dataset.state;
+    expect(panel.getByTestId('plan-primary').textContent).toMatch(/Weights\s*1 GB.*Tierbar itself\s*256 MB/s);
+
+    change([
+      { ...fast, reason: 'waits until the memory of primary is back' },
+      { ...primary, state: 'stopping', reason: 'ended to make room for fast' },
+    ]);
+    await until(() => state('primary') === 'stopping');
+    expect(state('fast')).toBe('gone');
+    expect(bar()).toContain('primary 1 GB in use of 2 GB planned (Stopping…)');
+    expect(row('fast')).toContain('Waits until the memory of primary is back.');
+    expect(row('primary')).toContain('Ended to make room for fast.');
+
+    const plan = primary.plan;
+    change([
+      { ...fast, state: 'starting', pid: 8, plan, loaded_percent: 40 },
+      { ...primary, state: 'stopped', pid: null, footprint_bytes: null, plan: null },
+    ]);
+    await until(() => state('fast') === 'starting');
+    expect(state('primary')).toBe('gone');
+    expect(panel.getByTestId('memory-share-fast').querySelector<HTMLElement>('.ahead')?.style.left).toBe(
+      '40%',
+    );
+    expect(panel.queryByTestId('plan-primary')).toBeNull();
+    expect(row('fast')).toContain('Loading, 40 %');
+    expect(bar()).not.toContain('primary');
+
+    await fireEvent.keyDown(screen.getByTestId('memory-panel'), { key: 'Escape' });
+    expect(screen.queryByTestId('memory-panel')).toBeNull();
+    expect(document.activeElement).toBe(screen.getByTestId('strip-ram'));
+  });
+
+  it('has a tier loaded while its first message is written', async () => {
+    await open();
+    await chats.current.choose('fast');
+    await type('Hel');
+    await type('Hello');
+    await until(() => network.sent('POST', '/tierbar/v1/expect').length === 1);
+    expect(network.sent('POST', '/tierbar/v1/expect')[0]?.body).toEqual({ model: 'fast' });
+    expect(network.completions).toHaveLength(0);
   });
 
   it('says when the host is gone, and when it is back', async () => {

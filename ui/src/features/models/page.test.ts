@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/api';
 import { browser } from '../../testing/browser';
-import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
+import { Network, POLICY, refusal, type Sent, STATUS, until } from '../../testing/host';
 import { catalogModel, download, GIB, localModel, offered, refused, verdict } from '../../testing/models';
 import Root from '../settings/Root.svelte';
 
@@ -29,7 +29,7 @@ function host(request: Sent): Response | null {
         library: { folders: [], other_apps: true },
         downloads: { rate_limit: 0, at_once: 1 },
         allowed_origins: [],
-        policy: { max_loaded: 'auto', patience: '10s', home: '' },
+        policy: { ...POLICY },
         tiers: {},
       },
     });

@@ -1,8 +1,8 @@
 import { type Api, ApiError } from '../../lib/http';
 import { readSse } from '../../lib/sse';
-import type { Status, TierStatus } from '../../platform/api';
+import type { Entry, Status, TierStatus } from '../../platform/api';
 import { Loads } from '../tiers/loads';
-import { mergeStatus } from './merge';
+import { mergeStatus, readEntry } from './merge';
 
 /** `lost`: the last connection broke off or could not be made, and another is being tried. */
 export type Link = 'connecting' | 'live' | 'lost' | 'locked';
@@ -19,6 +19,8 @@ export class Feed {
   readonly loads = new Loads();
   /** Called after a lost link is live again. */
   onHealed: () => void = () => {};
+  /** Called with each entry of the log of why. */
+  onEntry: (entry: Entry) => void = () => {};
 
   #api: Api;
   #stop: AbortController | null = null;
@@ -64,6 +66,11 @@ export class Feed {
         if (response.body === null) throw new ApiError('unreachable', 'The status stream has no body.');
         for await (const item of readSse(response.body)) {
           if ('comment' in item) continue;
+          if (item.event === 'log') {
+            const entry = readEntry(item.data);
+            if (entry) this.onEntry(entry);
+            continue;
+          }
           this.status = mergeStatus(this.status, item.event, item.data);
           if (this.status === null) continue;
           this.loads.observe(this.status.tiers, performance.now());

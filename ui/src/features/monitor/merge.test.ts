@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { STATUS } from '../../testing/host';
-import { mergeStatus } from './merge';
+import { mergeStatus, readEntry } from './merge';
 
 describe('the status', () => {
   it('is replaced by a snapshot and changed field by field', () => {
@@ -31,5 +31,13 @@ describe('the status', () => {
     ['an empty snapshot', STATUS, 'snapshot', 'null'],
   ] as const)('is left as it is by %s', (_name, status, event, data) => {
     expect(mergeStatus(status, event, data)).toBe(status);
+  });
+});
+
+describe('an entry of the log', () => {
+  it('is read where there is one', () => {
+    const entry = { id: 1, at_ms: 2, kind: 'note', tier: null, model: null, sentence: 'x' };
+    expect(readEntry(JSON.stringify(entry))).toEqual(entry);
+    for (const other of ['', '[]', 'null', '{"id":1}']) expect(readEntry(other)).toBeNull();
   });
 });

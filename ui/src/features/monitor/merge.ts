@@ -1,4 +1,4 @@
-import type { Status } from '../../platform/api';
+import type { Entry, Status } from '../../platform/api';
 
 /**
  * The status after one event of `/tierbar/v1/events`: a snapshot replaces it, a change replaces the top-level
@@ -7,13 +7,23 @@ import type { Status } from '../../platform/api';
  */
 export function mergeStatus(status: Status | null, event: string, data: string): Status | null {
   if (event !== 'snapshot' && event !== 'change') return status;
-  let body: unknown;
-  try {
-    body = JSON.parse(data);
-  } catch {
-    return status;
-  }
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) return status;
+  const body = object(data);
+  if (body === null) return status;
   if (event === 'snapshot') return body as Status;
   return status === null ? null : { ...status, ...(body as Partial<Status>) };
+}
+
+/** The entry that a `log` event carries; `null` if it carries something else. */
+export function readEntry(data: string): Entry | null {
+  const body = object(data);
+  return body !== null && 'id' in body && 'sentence' in body ? (body as Entry) : null;
+}
+
+function object(data: string): object | null {
+  try {
+    const body: unknown = JSON.parse(data);
+    return typeof body === 'object' && !Array.isArray(body) ? body : null;
+  } catch {
+    return null;
+  }
 }

@@ -4,7 +4,7 @@ import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
 import type { Config } from '../../platform/api';
 import { browser } from '../../testing/browser';
-import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
+import { Network, POLICY, refusal, type Sent, STATUS, until } from '../../testing/host';
 import Root from './Root.svelte';
 
 let network: Network;
@@ -92,7 +92,7 @@ beforeEach(() => {
     library: { folders: [], other_apps: true },
     downloads: { rate_limit: 0, at_once: 1 },
     allowed_origins: [],
-    policy: { max_loaded: 'auto', patience: '10s', home: '' },
+    policy: { ...POLICY },
     tiers: {
       fast: {
         model: 'smol.gguf',
@@ -331,7 +331,39 @@ describe('tier settings', () => {
     await fireEvent.change(screen.getByTestId('settings-patience'), { target: { value: '30s' } });
     await until(() => patches().length === 2);
     expect(patches()).toEqual([{ policy: { home: 'fast' } }, { policy: { patience: '30s' } }]);
-    expect(config.policy).toEqual({ max_loaded: 'auto', patience: '30s', home: 'fast' });
+    expect(config.policy).toEqual({ ...POLICY, patience: '30s', home: 'fast' });
+  });
+
+  it('leave the machine to its user: hours, battery, full screen, stepping down', async () => {
+    await open('#tiers');
+    const hours = await screen.findByTestId('settings-quiet');
+    await fireEvent.change(hours, { target: { value: ' 22:00-07:30 ' } });
+    await until(() => patches().length === 1);
+    await fireEvent.change(screen.getByTestId('settings-battery'), { target: { value: '0' } });
+    await until(() => patches().length === 2);
+    await fireEvent.click(screen.getByTestId('settings-full-screen'));
+    await until(() => patches().length === 3);
+    await fireEvent.click(screen.getByTestId('settings-step-down'));
+    await until(() => patches().length === 4);
+    expect(patches()).toEqual([
+      { policy: { quiet_hours: '22:00-07:30' } },
+      { policy: { battery_below: 0 } },
+      { policy: { defer_to_full_screen: false } },
+      { policy: { step_down: false } },
+    ]);
+  });
+
+  it('pause all tiers and resume them', async () => {
+    await open('#tiers');
+    const button = await screen.findByTestId('settings-pause');
+    await fireEvent.click(button);
+    await until(() => network.sent('POST', '/tierbar/v1/pause').length === 1);
+    network.eventStreams[0]?.event('change', {
+      guard: { ...STATUS.guard, stance: 'paused', why: 'Tierbar is paused' },
+    });
+    await until(() => button.textContent?.trim() === 'Resume');
+    await fireEvent.click(button);
+    await until(() => network.sent('POST', '/tierbar/v1/resume').length === 1);
   });
 
   it('show a command and an endpoint as they are, without a choice of models', async () => {
@@ -419,14 +451,22 @@ describe('tier settings', () => {
 describe('the monitor', () => {
   it('shows memory, the budget and each tier', async () => {
     await open('#monitor');
-    expect((await screen.findByTestId('monitor-ram')).textContent).toContain('7 GB of 16 GB');
-    expect(screen.getByTestId('monitor-budget').textContent).toContain('0 B of 12 GB');
-    expect(screen.getByTestId('monitor-tier-primary').textContent).toMatch(
-      /Ready.*gemma · 8,192 tokens of context · 1 GB in use · process 7/s,
+    expect((await screen.findByTestId('memory-ram')).textContent).toContain('7 GB of 16 GB');
+    expect(screen.getByTestId('memory-budget').textContent).toContain('2 GB of 12 GB');
+    expect(screen.getByTestId('memory-bar').ariaLabel).toBe(
+      'RAM: other programs 6 GB, primary 1 GB in use of 2 GB planned (Ready), 9 GB of 16 GB available',
     );
+    expect(screen.getByTestId('memory-tier-primary').textContent).toMatch(
+      /Ready.*gemma · 8,192 tokens of context · process 7.*1 GB in use of 2 GB planned/s,
+    );
+    expect(screen.queryByTestId('plan-primary')).toBeNull();
+    const plan = screen.getByRole('button', { name: 'Plan of primary: 1 GB in use of 2 GB planned' });
+    await fireEvent.click(plan);
+    expect(plan.ariaExpanded ?? plan.getAttribute('aria-expanded')).toBe('true');
+    expect(screen.getByTestId('plan-primary').textContent).toMatch(/Weights\s*1 GB.*KV cache\s*512 MB/s);
     network.eventStreams[0]?.event('change', {
       swap: { used_bytes: 2 ** 30, growth_bytes_per_minute: 2 ** 20 },
     });
-    await until(() => screen.getByTestId('monitor-swap').textContent?.includes('Growing by 1 MB a minute.'));
+    await until(() => screen.getByTestId('memory-swap').textContent?.includes('Growing by 1 MB a minute.'));
   });
 });

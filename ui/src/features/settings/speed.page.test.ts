@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { BenchReport, Config, Settings, TuneReport } from '../../platform/api';
 import { browser } from '../../testing/browser';
-import { Network, refusal, type Sent, STATUS, Stream, until } from '../../testing/host';
+import { Network, POLICY, refusal, type Sent, STATUS, Stream, until } from '../../testing/host';
 import Root from './Root.svelte';
 
 const SETTINGS: Settings = { threads: 0, batch: 512, gpu_layers: null, kv_cache: 'f16' };
@@ -145,7 +145,7 @@ beforeEach(() => {
     library: { folders: [], other_apps: true },
     downloads: { rate_limit: 0, at_once: 1 },
     allowed_origins: [],
-    policy: { max_loaded: 'auto', patience: '10s', home: '' },
+    policy: { ...POLICY },
     tiers: { fast: { model: 'smol.gguf', ...seat }, primary: { model: '', ...seat } },
   };
 });

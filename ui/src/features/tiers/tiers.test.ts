@@ -10,7 +10,7 @@ const inState = (state: TierState) => [{ ...fast, state }];
 describe('who answers', () => {
   it('names the tier, its model, and whether it has to be loaded', () => {
     expect(whoAnswers('fast', STATUS.tiers)).toBe(
-      'fast will answer, with smol. It loads when you send the first message.',
+      'fast will answer, with smol. It loads when you begin to write.',
     );
     expect(whoAnswers('primary', STATUS.tiers)).toBe('primary will answer, with gemma. It is in memory.');
   });

@@ -43,5 +43,5 @@ export function whoAnswers(model: string, tiers: TierStatus[]): string {
   if (!tier) return `The tier ${model} no longer exists. Choose another one above.`;
   if (!tier.model) return `${tier.id} has no model yet. Give it one in Settings.`;
   if (holdsModel(tier.state)) return `${tier.id} will answer, with ${tier.model}. It is in memory.`;
-  return `${tier.id} will answer, with ${tier.model}. It loads when you send the first message.`;
+  return `${tier.id} will answer, with ${tier.model}. It loads when you begin to write.`;
 }

@@ -4,11 +4,7 @@ use crate::{
     client::{Client, admin, read},
     output,
 };
-use tierbar_core::{
-    Error,
-    budget::gib,
-    fit::{LineKind, Verdict},
-};
+use tierbar_core::{Error, budget::gib, fit::Verdict};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -57,7 +53,7 @@ fn text(verdict: &Verdict) -> String {
     let (counted, paged): (Vec<_>, Vec<_>) =
         verdict.lines.iter().partition(|line| !line.what.is_paged());
     for line in counted {
-        row(name(line.what), gib(line.bytes));
+        row(output::line_name(line.what), gib(line.bytes));
     }
     row("Sum", gib(verdict.total_bytes));
     row(
@@ -65,7 +61,7 @@ fn text(verdict: &Verdict) -> String {
         gib(verdict.budget_bytes),
     );
     for line in paged {
-        row(name(line.what), gib(line.bytes));
+        row(output::line_name(line.what), gib(line.bytes));
     }
     let kv = verdict.kv_cache.as_str();
     row(
@@ -102,24 +98,6 @@ fn text(verdict: &Verdict) -> String {
         text += "\nAn estimate from published facts: the model's header has not been read.\n";
     }
     text
-}
-
-fn name(line: LineKind) -> &'static str {
-    match line {
-        LineKind::DenseWeights => "Dense weights",
-        LineKind::Embeddings => "Embeddings",
-        LineKind::PagedWeights => "Weights read from the disk",
-        LineKind::ResidentExperts => "Experts in memory",
-        LineKind::PagedExperts => "Experts read from the disk",
-        LineKind::KvCache => "KV cache",
-        LineKind::ComputeBuffers => "Compute buffers",
-        LineKind::Checkpoints => "Context checkpoints",
-        LineKind::DraftModel => "Draft model",
-        LineKind::Command => "What the command takes",
-        LineKind::Projector => "Media projector",
-        LineKind::Embedder => "Slot for an embedding model",
-        LineKind::App => "Tierbar's windows",
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What the policy's owner does by itself: when it looks again, and which tier it asks for.
 
-use super::{Alarm, Phase, State, TierView, Waiting};
+use super::{Alarm, Phase, Stance, State, TierView, Waiting};
 use crate::TierId;
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use std::time::Duration;
 pub fn next_look(state: &State) -> Option<Duration> {
     let waiting = state.queue.iter();
     let waiting = waiting.map(|waiting| state.patience_ends(waiting));
-    let idle = state.tiers.iter().filter(|tier| !tier.pinned);
-    let idle = idle.filter_map(|tier| Some(tier.idle_since? + tier.keep?));
+    let idle = state.tiers.iter();
+    let idle = idle.filter_map(|tier| Some(tier.idle_since? + state.keep_of(tier)?));
     waiting.chain(idle).filter(|at| *at > state.now).min()
 }
 
@@ -22,7 +22,7 @@ pub fn returning(state: &State) -> Option<TierId> {
     let may = |tier: &TierView| {
         tier.phase == Phase::Stopped && !tier.rests && tier.stop.is_none() && !queued(tier)
     };
-    if state.defers || state.alarm != Alarm::None {
+    if state.stance != Stance::Open || state.alarm != Alarm::None {
         return None;
     }
     let mut tiers = state.tiers.iter().filter(|tier| may(tier));

@@ -1,6 +1,8 @@
 //! The tiers with what one call of the policy has already decided about them.
 
-use super::{Alarm, Phase, Refusal, State, Step, StopWish, TierView, Waiting, Why, fits_alone};
+use super::{
+    Alarm, Phase, Refusal, Stance, State, Step, StopWish, TierView, Waiting, Why, fits_alone,
+};
 use crate::TierId;
 
 struct Seat<'a> {
@@ -101,13 +103,33 @@ impl<'a> Seats<'a> {
 
     pub(super) fn end_idle(&mut self) {
         for index in 0..self.seats.len() {
-            let Seat { view, expected, .. } = self.seats[index];
+            let Seat {
+                view,
+                phase,
+                leases,
+                expected,
+                ..
+            } = self.seats[index];
+            let paused = self.state.stance == Stance::Paused;
+            if leases > 0 || !self.lives(index) || expected && !paused {
+                continue;
+            }
             let idle = view.idle_since.map(|at| self.state.now.saturating_sub(at));
-            if let (Some(idle), Some(keep)) = (idle, view.keep)
-                && (idle >= keep && !expected && !view.pinned)
-                && (self.seats[index].phase == Phase::Ready && self.seats[index].leases == 0)
-            {
-                self.stop(index, false, Why::Idle(idle));
+            let keeps = view.keep.filter(|_| !view.pinned);
+            match (idle, self.state.keep_of(view)) {
+                _ if paused && phase == Phase::Starting => {
+                    self.stop(index, false, Why::Stance(Stance::Paused));
+                }
+                (Some(idle), Some(keep)) if phase == Phase::Ready && idle >= keep => {
+                    let of_itself = keeps.is_some_and(|keeps| idle >= keeps);
+                    let why = if of_itself {
+                        Why::Idle(idle)
+                    } else {
+                        Why::Stance(self.state.stance)
+                    };
+                    self.stop(index, false, why);
+                }
+                _ => {}
             }
         }
     }
@@ -157,7 +179,7 @@ impl<'a> Seats<'a> {
             (Phase::Stopped, Some(bytes))
                 if seat.view.stop.is_none()
                     && !self.memory_claimed
-                    && !self.state.defers
+                    && self.state.stance == Stance::Open
                     && fits_alone(&self.state.budget, bytes)
                     && self.fits_beside_pinned(index, bytes) =>
             {
@@ -174,6 +196,12 @@ impl<'a> Seats<'a> {
             if self.state.now >= self.state.patience_ends(waiting) {
                 self.refuse(waiting, Refusal::Alarm(self.state.alarm));
             }
+        }
+    }
+
+    pub(super) fn refuse_all(&mut self) {
+        for waiting in &self.state.queue {
+            self.refuse(waiting, Refusal::Paused);
         }
     }
 

@@ -59,7 +59,7 @@ fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
         patience: Duration::ZERO,
         alarm: Alarm::None,
         alarm_since: Duration::ZERO,
-        defers: false,
+        stance: Stance::Open,
         home: None,
         budget: Budget {
             total_bytes: 10,

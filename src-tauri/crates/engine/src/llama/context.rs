@@ -6,6 +6,7 @@ use super::{
     model::{Model, Pooling},
     positions::End,
 };
+use crate::turns::Turns;
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::{CString, c_void},
@@ -258,6 +259,7 @@ impl Context {
     /// # Safety
     /// The batch's arrays are of the length that it says.
     unsafe fn evaluate(&mut self, batch: sys::llama_batch) -> Result<Decoded, Error> {
+        let _turn = self.threadpool.1.take();
         // SAFETY: the context is live; as the caller says.
         let status = unsafe {
             let status = sys::llama_decode(self.raw.as_ptr(), batch);
@@ -488,7 +490,7 @@ impl Drop for Context {
 
 /// Compute threads. Contexts that compute in turn share them: two sets would wait for work at each other's cost.
 #[derive(Debug)]
-pub(crate) struct Threadpool(NonNull<sys::ggml_threadpool>);
+pub(crate) struct Threadpool(NonNull<sys::ggml_threadpool>, Arc<Turns>);
 
 // SAFETY: ggml's pool is bound to no thread; one context at a time gives it work.
 unsafe impl Send for Threadpool {}
@@ -503,11 +505,16 @@ impl Threadpool {
             let mut params = sys::ggml_threadpool_params_default(i32::from(threads));
             sys::ggml_threadpool_new(&raw mut params)
         };
-        let pool = NonNull::new(raw).map(|raw| Arc::new(Self(raw)));
+        let pool = NonNull::new(raw).map(|raw| Arc::new(Self(raw, Arc::default())));
         pool.ok_or_else(|| {
             let message = format!("{threads} threads could not be started");
             Error::new(Code::TierFailed, message)
         })
+    }
+
+    /// For what computes beside the contexts, with as many threads of its own.
+    pub(crate) fn turns(&self) -> Arc<Turns> {
+        Arc::clone(&self.1)
     }
 }
 

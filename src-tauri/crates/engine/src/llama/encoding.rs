@@ -1,5 +1,7 @@
-//! An image on its way through the projector, which its client's leaving ends.
+//! An image on its way through the projector: its client's leaving ends it, a pause holds it, and it computes in turn with the
+//! evaluations of tokens.
 
+use crate::{pause::Pause, turns::Turns};
 use llama_cpp_sys_2 as sys;
 use serde::Serialize;
 use std::{
@@ -8,11 +10,12 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
+    time::{Duration, Instant},
 };
 use tierbar_core::{Code, Error};
 
-/// Multiplications between two looks at whether the client is there: milliseconds of a CPU's thread, or of a GPU, which a
-/// look makes wait.
+/// Multiplications between two looks at whether the client is there and who else would compute: milliseconds of a CPU's thread,
+/// or of a GPU, which a look makes wait.
 const CPU_STEP: u64 = 100_000_000;
 const GPU_STEP: u64 = 4_000_000_000;
 
@@ -20,6 +23,10 @@ const GPU_STEP: u64 = 4_000_000_000;
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Encoding {
     running: AtomicUsize,
+    /// The one that runs, or is to, stands still for a pause.
+    held: AtomicUsize,
+    /// How often one stopped for evaluations of tokens that waited.
+    gave_way: AtomicU64,
     done: AtomicU64,
     /// The client went away before the last node.
     cancelled: AtomicU64,
@@ -34,12 +41,29 @@ pub(crate) struct Encoding {
     work: AtomicU64,
     #[serde(skip)]
     step: u64,
+    #[serde(skip)]
+    share: Mutex<Share>,
+    #[serde(skip)]
+    turns: Arc<Turns>,
+    #[serde(skip)]
+    pause: Arc<Pause>,
+}
+
+/// What the one that runs has had of the time.
+#[derive(Debug, Default)]
+struct Share {
+    /// When its turn began.
+    since: Option<Instant>,
+    /// How long it waited for it.
+    waited: Duration,
 }
 
 impl Encoding {
-    pub(super) fn new(gpu: bool) -> Self {
+    pub(super) fn new(gpu: bool, turns: Arc<Turns>, pause: Arc<Pause>) -> Self {
         Self {
             step: if gpu { GPU_STEP } else { CPU_STEP },
+            turns,
+            pause,
             ..Self::default()
         }
     }
@@ -53,9 +77,14 @@ impl Encoding {
         *self.gone.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(gone);
         self.work.store(0, Ordering::Relaxed);
         self.running.store(1, Ordering::Relaxed);
+        self.stand_still();
+        let began = Instant::now();
+        let turn = self.turns.take();
+        self.begin_share(began);
         let left = gone.load(Ordering::Acquire);
         self.broken_off.store(left, Ordering::Relaxed);
         let encoded = (!left).then(encode);
+        drop(turn);
         // What was broken off says that it went well.
         let encoded = encoded.filter(|_| !self.broken_off.load(Ordering::Relaxed));
         let counter = match encoded {
@@ -70,6 +99,53 @@ impl Encoding {
     fn is_gone(&self) -> bool {
         let gone = self.gone.lock().unwrap_or_else(PoisonError::into_inner);
         gone.load(Ordering::Acquire)
+    }
+
+    /// Lets others compute whose turn it is. Answers whether the client is still there.
+    fn go_on(&self) -> bool {
+        if self.is_paused() {
+            self.pass(|| self.stand_still());
+        } else if self.turns.is_wanted() && self.has_had_its_share() {
+            self.gave_way.fetch_add(1, Ordering::Relaxed);
+            self.pass(|| ());
+        }
+        !self.is_gone()
+    }
+
+    fn pass(&self, between: impl FnOnce()) {
+        let mut ended = Instant::now();
+        self.turns.pass(|| {
+            between();
+            ended = Instant::now();
+        });
+        self.begin_share(ended);
+    }
+
+    /// Waits for the end of a pause, unless the client goes.
+    fn stand_still(&self) {
+        if self.is_paused() {
+            self.held.store(1, Ordering::Relaxed);
+            self.pause.stand(|| !self.is_gone());
+            self.held.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn is_paused(&self) -> bool {
+        !self.pause.left().is_zero()
+    }
+
+    fn begin_share(&self, asked: Instant) {
+        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        share.waited = asked.elapsed();
+        share.since = Some(Instant::now());
+    }
+
+    /// As long as the others had before it: an evaluation of a long prompt takes far longer than a few nodes.
+    fn has_had_its_share(&self) -> bool {
+        let share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        share
+            .since
+            .is_none_or(|since| since.elapsed() >= share.waited)
     }
 
     /// Whether it is time to look, behind a node of so many multiplications.
@@ -91,12 +167,13 @@ pub(super) unsafe extern "C" fn between_nodes(
     // SAFETY: `data` is the encoding of `Projector::load`, which lives as long as the projector, and the node is live.
     let (encoding, node) = unsafe { (&*data.cast::<Encoding>(), &*node) };
     if !before {
-        let gone = encoding.is_gone();
-        encoding.broken_off.fetch_or(gone, Ordering::Relaxed);
-        return !gone;
+        let goes_on = encoding.go_on();
+        encoding.broken_off.fetch_or(!goes_on, Ordering::Relaxed);
+        return goes_on;
     }
     // SAFETY: a node's sources are live.
-    encoding.is_gone() || encoding.is_due(unsafe { multiplications(node) })
+    let due = encoding.is_due(unsafe { multiplications(node) });
+    due || encoding.is_gone() || encoding.is_paused()
 }
 
 /// # Safety

@@ -1,6 +1,7 @@
 //! A media projector: images and sound to rows that stand where a model's tokens would.
 
 use super::{Token, backend::take_error, context::Place, encoding::Encoding, model::Model};
+use crate::{pause::Pause, turns::Turns};
 use llama_cpp_sys_2 as sys;
 use std::{
     ffi::{CStr, CString, c_char, c_void},
@@ -29,12 +30,15 @@ unsafe impl Send for Projector {}
 unsafe impl Sync for Projector {}
 
 /// How a projector is loaded.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct ProjectorParams {
     pub(crate) threads: u16,
     pub(crate) gpu: bool,
     /// Rows of an image, at most: larger ones are made smaller. `None` for what the projector says.
     pub(crate) most_rows: Option<u32>,
+    /// Shared with the contexts that compute on the same threads.
+    pub(crate) turns: Arc<Turns>,
+    pub(crate) pause: Arc<Pause>,
 }
 
 /// A picture or a sound, decoded.
@@ -100,7 +104,7 @@ impl Projector {
         params.media_marker = marker.as_ptr();
         params.print_timings = false;
         params.warmup = false;
-        let encoding = Arc::new(Encoding::new(given.gpu));
+        let encoding = Arc::new(Encoding::new(given.gpu, given.turns, given.pause));
         params.cb_eval = Some(super::encoding::between_nodes);
         params.cb_eval_user_data = Arc::as_ptr(&encoding).cast_mut().cast();
         // SAFETY: path and marker are NUL-terminated and outlive the call, the model is live and held below, as is what the

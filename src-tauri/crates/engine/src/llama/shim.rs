@@ -1,5 +1,6 @@
 //! What calls into the C++ shim share: strings to and from it, and a stack for those that recurse.
 
+use crate::platform::{ThreadClock, exit_now};
 use std::{
     ffi::{CStr, CString, c_char},
     panic,
@@ -12,8 +13,10 @@ use tierbar_core::{Code, Error};
 /// Address space; only what a call touches becomes memory. The shim's bounds are in proportion to it.
 const DEEP_STACK: usize = 512 << 20;
 
-/// The shim's own bounds are reached in half of it by all that allocates; what does not can only be ended with the process.
+/// Computing time. The shim's own bounds are reached in half of it by all that allocates; what does not can only be ended with
+/// the process.
 const LONGEST: Duration = Duration::from_secs(20);
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 unsafe extern "C" {
     fn tierbar_string_free(text: *mut c_char);
@@ -23,9 +26,10 @@ unsafe extern "C" {
 pub(super) fn on_deep_stack<T: Send>(
     call: impl FnOnce() -> Result<T, Error> + Send,
 ) -> Result<T, Error> {
-    let (running, ended) = channel::<()>();
+    let (running, ended) = channel();
     let call = move || {
-        let _until_the_end = running;
+        // Sent first, and dropped at the end.
+        let _told = running.send(ThreadClock::of_this_thread());
         call()
     };
     thread::scope(|scope| {
@@ -34,9 +38,13 @@ pub(super) fn on_deep_stack<T: Send>(
             .stack_size(DEEP_STACK)
             .spawn_scoped(scope, call)
             .map_err(|error| Error::new(Code::Internal, format!("no thread: {error}")))?;
-        if ended.recv_timeout(LONGEST) == Err(RecvTimeoutError::Timeout) {
-            tracing::error!("a chat template or a grammar computes without end");
-            crate::platform::exit_now(70);
+        let clock = ended.recv();
+        while ended.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
+            // Of a busy machine the call may get little.
+            if clock.as_ref().is_ok_and(|clock| clock.spent() >= LONGEST) {
+                tracing::error!("a chat template or a grammar computes without end");
+                exit_now(70);
+            }
         }
         thread
             .join()

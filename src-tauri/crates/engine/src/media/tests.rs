@@ -115,16 +115,6 @@ fn stand_ins_are_of_no_vocabulary_and_tell_files_and_rows_apart() {
 }
 
 #[test]
-fn an_image_takes_a_quarter_of_the_context_at_most() {
-    for kind in ["qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger"] {
-        assert_eq!(most_rows(kind, 2048), Some(512));
-        assert_eq!(most_rows(kind, 100_000), Some(1024));
-        assert_eq!(most_rows(kind, 10), Some(64));
-    }
-    assert_eq!(most_rows("gemma3", 4096), None);
-}
-
-#[test]
 fn what_was_used_last_is_kept_within_its_bytes() {
     let mut kept = Kept::default();
     let key = |nth| ("file".to_owned(), nth);

@@ -21,7 +21,7 @@ pub(crate) async fn events(
     State(gateway): State<Arc<Gateway>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     let changes = stream::unfold(
-        Changes::new(gateway.services.watch()),
+        Changes::new(gateway.services.watch(), gateway.services.log()),
         |mut changes| async {
             let (name, data) = changes.next().await?;
             Some((

@@ -1,7 +1,14 @@
 use crate::testing::{Bench, json, text};
-use axum::body::Body;
+use axum::{
+    body::Body,
+    http::{Request, StatusCode},
+};
 use http_body_util::BodyExt;
 use serde_json::json;
+use tierbar_core::{
+    TierId,
+    journal::{Entry, Happening, Kind},
+};
 
 const ADDRESS: &str = "127.0.0.1:11435";
 
@@ -42,6 +49,10 @@ async fn what_cannot_be_meant_is_refused_before_anybody_is_asked() {
         ("GET", "history?minutes=0", "", "minutes is 0; from 1 to"),
         ("GET", "history?minutes=43201", "", "minutes is 43201"),
         ("GET", "history?minutes=-1", "", "minutes"),
+        ("GET", "log?limit=0", "", "limit is 0; from 1 to 1000"),
+        ("GET", "log?limit=1001", "", "limit is 1001"),
+        ("GET", "log?before=-1", "", "before"),
+        ("GET", "log?tier=F%20st", "", "cannot name a tier"),
         ("DELETE", "models/m?permanently=perhaps", "", "permanently"),
         ("DELETE", "models/%FF", "", "there is nothing at"),
         ("POST", "models/import", "{}", "missing field `path`"),
@@ -77,6 +88,59 @@ async fn history_is_told_for_as_many_minutes_as_were_asked_for() {
         let history = json(bench.get(&format!("/tierbar/v1/history{query}")).await).await;
         assert_eq!(history, json!({"step_seconds": minutes, "points": []}));
     }
+}
+
+#[tokio::test]
+async fn whoever_will_be_asked_is_named_as_in_a_request_and_not_waited_for() {
+    let bench = Bench::new(ADDRESS).await;
+    let expect = |body| bench.ask("POST", "/tierbar/v1/expect", body);
+    for body in ["", "{}", r#"{"model":"auto"}"#, r#"{"model":"small"}"#] {
+        // Nothing is loaded: a request would wait.
+        let response = expect(body).await;
+        assert_eq!(
+            (response.status(), text(response).await.as_str()),
+            (StatusCode::NO_CONTENT, "")
+        );
+        assert_eq!(bench.asked.take(), ["expect fast"], "{body}");
+    }
+    for (body, status) in [(r#"{"model":"large"}"#, 404), (r#"{"model":1}"#, 400)] {
+        assert_eq!(expect(body).await.status(), status, "{body}");
+        assert_eq!(bench.asked.take(), [""; 0]);
+    }
+    let stranger = Request::post("/tierbar/v1/expect").header("host", ADDRESS);
+    let response = bench.send(stranger.body(Body::empty()).unwrap()).await;
+    assert_eq!(response.status(), 401);
+}
+
+#[tokio::test]
+async fn the_log_is_told_page_by_page_and_by_tier() {
+    let bench = Bench::new(ADDRESS).await;
+    let entry = |id, tier| Entry {
+        id,
+        at_ms: 1000 * id,
+        what: Happening::of(
+            Kind::Load,
+            &TierId::new(tier).unwrap(),
+            None,
+            format!("{tier} loads"),
+        ),
+    };
+    let told = (1..=101).map(|id| entry(id, if id % 2 == 0 { "fast" } else { "heavy" }));
+    bench.store.add_entries(told.collect()).await.unwrap();
+    let ids = async |query: &str| {
+        let page = json(bench.get(&format!("/tierbar/v1/log{query}")).await).await;
+        let entries = page["entries"].as_array().unwrap();
+        let ids = entries.iter().map(|entry| entry["id"].as_u64().unwrap());
+        ids.collect::<Vec<_>>()
+    };
+    assert_eq!(ids("").await, (2..=101).rev().collect::<Vec<_>>());
+    assert_eq!(ids("?before=2").await, [1]);
+    assert_eq!(ids("?limit=2&tier=fast").await, [100, 98]);
+    assert_eq!(ids("?limit=2&tier=fast&before=98").await, [96, 94]);
+    assert_eq!(ids("?tier=gone").await, [0; 0]);
+    let page = json(bench.get("/tierbar/v1/log?limit=1").await).await;
+    let last = json!({"id": 101, "at_ms": 101_000, "kind": "load", "tier": "heavy", "model": null, "sentence": "heavy loads"});
+    assert_eq!(page, json!({"entries": [last]}));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
-//! Starting and stopping a tier.
+//! Starting, stopping and expecting a tier.
 
-use crate::{Gateway, body, error::Failure, path::Id};
-use axum::{Json, body::Body, extract::State};
+use crate::{Gateway, body, error::Failure, openai::route, path::Id};
+use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId, status::TierStatus};
@@ -10,6 +10,23 @@ use tierbar_core::{Code, Error, TierId, status::TierStatus};
 pub(crate) struct Stop {
     #[serde(default)]
     force: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Expected {
+    #[serde(default)]
+    model: Option<String>,
+}
+
+/// A request for `model` is being written: its tier may load meanwhile, if that is in nobody's way.
+pub(crate) async fn expect(
+    State(gateway): State<Arc<Gateway>>,
+    body: Body,
+) -> Result<StatusCode, Failure> {
+    let expected: Expected = body::object(body).await?;
+    let tier = route::resolve(expected.model.as_deref(), &gateway.tiers.snapshot())?;
+    gateway.tiers.expect(&tier);
+    Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn start(

@@ -145,7 +145,9 @@ async fn the_apps_window_may_ask_first_without_a_token_and_sees_why_it_was_refus
 async fn admin_needs_the_token_and_a_wrong_one_is_told_apart_from_none() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let host = ("host", "localhost");
-    for path in ["status", "events", "models", "config", "chats", "chats/7"] {
+    for path in [
+        "status", "events", "log", "models", "config", "chats", "chats/7",
+    ] {
         assert_eq!(
             status(&bench, &format!("/tierbar/v1/{path}"), &[host]).await,
             401,

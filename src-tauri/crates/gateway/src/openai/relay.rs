@@ -18,7 +18,7 @@ use serde::Deserialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
-    lease::{Address, BoxFuture, Endpoint, Foreign, Lease},
+    lease::{Address, BoxFuture, Endpoint, Foreign, KeepAlive, Lease},
 };
 use tierbar_secrets::Name;
 use tokio::time::timeout;
@@ -35,21 +35,30 @@ const ANSWER_LIMIT: usize = 64 << 20;
 
 static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
 static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
+static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");
 
-/// The two fields that decide where a request goes; the worker reads the rest.
+/// The fields that decide where a request goes; the worker reads the rest.
 #[derive(Debug, Deserialize)]
 struct Wanted {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
     stream: Option<bool>,
+    #[serde(default)]
+    keep_alive: Option<KeepAlive>,
 }
 
-/// A request that has been read, on its way to a tier.
-struct Job {
-    gateway: Arc<Gateway>,
-    path: &'static str,
-    body: Vec<u8>,
+/// A request that has been read, on its way to a tier that has been found.
+pub(crate) struct Job {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) tier: TierId,
+    /// The tier that it names, if another stands in for that.
+    pub(crate) stands_in_for: Option<TierId>,
+    pub(crate) path: &'static str,
+    pub(crate) body: Vec<u8>,
+    /// The answer is to come as events.
+    pub(crate) stream: bool,
+    pub(crate) keep_alive: Option<KeepAlive>,
 }
 
 type Leasing = BoxFuture<'static, Result<Box<dyn Lease>, Error>>;
@@ -61,50 +70,59 @@ pub(crate) async fn relay(
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     let wanted: Wanted = body::parse(&body)?;
-    let tier = route::resolve(wanted.model.as_deref(), &gateway.tiers.snapshot())?;
-    relay_to(gateway, tier, path, body, wanted.stream == Some(true)).await
-}
-
-/// As [`relay`], to a tier that has been found. `stream`: the answer is to come as events.
-pub(crate) async fn relay_to(
-    gateway: Arc<Gateway>,
-    tier: TierId,
-    path: &'static str,
-    body: Vec<u8>,
-    stream: bool,
-) -> Result<Response, Failure> {
+    let tiers = gateway.tiers.snapshot();
+    let asked = route::resolve(wanted.model.as_deref(), &tiers)?;
+    let smaller = route::smaller(&asked, wanted.model.as_deref(), &tiers, body.len());
     let job = Job {
-        gateway: Arc::clone(&gateway),
+        gateway,
+        stands_in_for: smaller.is_some().then(|| asked.clone()),
+        tier: smaller.unwrap_or(asked),
         path,
         body,
+        stream: wanted.stream == Some(true),
+        keep_alive: wanted.keep_alive,
     };
+    job.relay().await
+}
 
-    let mut leasing: Leasing = {
-        let (gateway, tier) = (Arc::clone(&gateway), tier.clone());
-        Box::pin(async move { gateway.tiers.lease(&tier).await })
-    };
-    let lease = match timeout(FAST_FAILURE, &mut leasing).await {
-        Ok(lease) => lease?,
-        Err(_) if stream => {
-            let mut tiers = job.gateway.tiers.snapshot().into_iter();
-            let model = tiers
-                .find(|status| status.id == tier)
-                .and_then(|status| status.model);
-            return Ok(events(
-                &tier,
-                model.as_ref(),
-                Relay::Loading { leasing, job },
-            ));
+impl Job {
+    pub(crate) async fn relay(self) -> Result<Response, Failure> {
+        let asked = self.stands_in_for.clone();
+        let mut response = self.answer().await?;
+        if let Some(asked) = asked
+            && let Ok(asked) = HeaderValue::from_str(asked.as_str())
+        {
+            response.headers_mut().insert(STEPPED_DOWN.clone(), asked);
         }
-        Err(_) => leasing.await?,
-    };
+        Ok(response)
+    }
 
-    let answer = match job.send(lease).await? {
-        Sent::Streaming(answer) => answer,
-        Sent::Whole(answer) => return Ok(answer.into_response()),
-    };
-    let (tier, model) = (answer.lease.tier().clone(), answer.lease.model().clone());
-    Ok(events(&tier, Some(&model), Relay::Streaming(answer)))
+    async fn answer(self) -> Result<Response, Failure> {
+        let mut leasing: Leasing = {
+            let (gateway, tier) = (Arc::clone(&self.gateway), self.tier.clone());
+            Box::pin(async move { gateway.tiers.lease(&tier).await })
+        };
+        let lease = match timeout(FAST_FAILURE, &mut leasing).await {
+            Ok(lease) => lease?,
+            Err(_) if self.stream => {
+                let mut tiers = self.gateway.tiers.snapshot().into_iter();
+                let tier = self.tier.clone();
+                let model = tiers
+                    .find(|status| status.id == tier)
+                    .and_then(|status| status.model);
+                let loading = Relay::Loading { leasing, job: self };
+                return Ok(events(&tier, model.as_ref(), loading));
+            }
+            Err(_) => leasing.await?,
+        };
+
+        let answer = match self.send(lease).await? {
+            Sent::Streaming(answer) => answer,
+            Sent::Whole(answer) => return Ok(answer.into_response()),
+        };
+        let (tier, model) = (answer.lease.tier().clone(), answer.lease.model().clone());
+        Ok(events(&tier, Some(&model), Relay::Streaming(answer)))
+    }
 }
 
 /// How the worker answers.
@@ -127,6 +145,9 @@ impl IntoResponse for Whole {
 
 impl Job {
     async fn send(self, lease: Box<dyn Lease>) -> Result<Sent, Error> {
+        if let Some(keep) = self.keep_alive {
+            lease.keep(keep);
+        }
         let answering = self.gateway.speed.begin(lease.model());
         let key = key(&self.gateway, &*lease).await?;
         let (remote, key) = (&self.gateway.remote, key.as_ref());

@@ -43,6 +43,29 @@ pub(crate) fn resolve_by<D: Ord>(
     found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers))
 }
 
+/// The smaller tier that stands in for the one that was found, while memory is short: for who named the tier, not a model, and
+/// whose request of so many bytes it may hold.
+pub(crate) fn smaller(
+    found: &TierId,
+    wanted: Option<&str>,
+    tiers: &[TierStatus],
+    bytes: usize,
+) -> Option<TierId> {
+    // Four bytes are a token in most languages, and more in none that matter here.
+    const BYTES_PER_TOKEN: usize = 4;
+    let named = tiers.iter().find(|tier| tier.id == *found)?;
+    let by_name = match wanted {
+        None | Some("" | TierId::AUTO) => true,
+        Some(name) => name == found.as_str(),
+    };
+    let smaller = named.steps_down_to.as_ref().filter(|_| by_name)?;
+    let smaller = tiers.iter().find(|tier| tier.id == *smaller)?;
+    // What was meant for this machine stays on it.
+    let here = smaller.engine != EngineKind::Endpoint;
+    let holds = here && bytes / BYTES_PER_TOKEN < smaller.context_tokens as usize;
+    holds.then(|| smaller.id.clone())
+}
+
 /// One that is loaded, else one that may load, else one that has failed and may be tried again. What goes elsewhere comes last:
 /// an endpoint is asked by name, or where nothing here could answer.
 fn best<'a, D: Ord>(
@@ -153,6 +176,32 @@ mod tests {
         assert_eq!(resolved(Some("shared"), &tiers), Ok("shared".into()));
         assert_eq!(resolved(Some("shared"), &tiers[..2]), Ok("primary".into()));
         assert_eq!(resolved(Some("other.gguf"), &tiers), Ok("shared".into()));
+    }
+
+    #[test]
+    fn a_smaller_tier_stands_in_for_who_named_the_tier_if_it_holds_the_request() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("heavy", Some("large"), TierState::Ready),
+        ];
+        let heavy = tiers[1].id.clone();
+        let stands_in = |tiers: &[TierStatus], wanted, bytes| smaller(&heavy, wanted, tiers, bytes);
+        assert_eq!(stands_in(&tiers, Some("heavy"), 100), None);
+        tiers[1].steps_down_to = Some(tiers[0].id.clone());
+        let fast = Some(tiers[0].id.clone());
+        for by_tier in [Some("heavy"), Some("auto"), Some(""), None] {
+            assert_eq!(stands_in(&tiers, by_tier, 100), fast, "{by_tier:?}");
+        }
+        assert_eq!(
+            stands_in(&tiers, Some("large"), 100),
+            None,
+            "it wants this model"
+        );
+        assert_eq!(
+            stands_in(&tiers, Some("heavy"), 4 * 4096),
+            None,
+            "too long for it"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::writer::{F32, Gguf, Q8_0};
 use tierbar_core::Code;
-use tierbar_gguf::ProjectorAccount;
+use tierbar_gguf::{Encoder, ProjectorAccount};
 
 fn clip(encoders: &[(&str, u32)]) -> Gguf {
     let file = Gguf::empty()
@@ -39,9 +39,11 @@ fn a_projector_fits_the_models_of_its_width() {
         file_bytes: file.file_bytes(),
         bytes: 68 + 16,
         projection_dim: Some(64),
-        vision: true,
-        vision_kind: Some("gemma4v".to_owned()),
-        audio: false,
+        vision: Some(Encoder {
+            kind: "gemma4v".to_owned(),
+            ..Encoder::default()
+        }),
+        audio: None,
     };
     assert_eq!(account, expected);
     let model = Gguf::model("llama", 1).read().unwrap();
@@ -53,13 +55,12 @@ fn a_projector_fits_the_models_of_its_width() {
 #[test]
 fn a_projector_may_hear_too() {
     let both = read(&clip(&[("vision", 64), ("audio", 64)]));
-    assert!(both.vision && both.audio);
+    assert!(both.vision.is_some() && both.audio.is_some());
     let own =
         clip(&[("vision", 64), ("audio", 64)]).text("clip.vision.projector_type", "qwen2vl_merger");
-    assert_eq!(read(&own).vision_kind.as_deref(), Some("qwen2vl_merger"));
+    assert_eq!(read(&own).vision.unwrap().kind, "qwen2vl_merger");
     let sound = read(&clip(&[("audio", 2560)]));
-    assert!(!sound.vision && sound.audio);
-    assert_eq!(sound.vision_kind, None);
+    assert!(sound.vision.is_none() && sound.audio.is_some());
     assert_eq!(sound.projection_dim, Some(2560));
     refused(
         &clip(&[("vision", 64), ("audio", 65)]),
@@ -116,4 +117,96 @@ fn a_projector_is_read_by_its_path_and_must_be_whole() {
     cut.set_len(file.file_bytes() - 7).unwrap();
     let error = tierbar_gguf::projector(&path).unwrap_err();
     assert_eq!(error.details["missing_bytes"], 7, "{error}");
+}
+
+fn shaped(kind: &str, image: u32, width: u32, heads: u32) -> Encoder {
+    Encoder {
+        kind: kind.to_owned(),
+        image,
+        patch: 14,
+        width,
+        inner: width.saturating_mul(4),
+        heads,
+        ..Encoder::default()
+    }
+}
+
+#[test]
+fn an_image_takes_a_quarter_of_the_context_at_most_and_what_is_evaluated_at_once_a_batch() {
+    for kind in ["qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger"] {
+        let encoder = shaped(kind, 560, 1280, 16);
+        assert_eq!(encoder.most_rows(2048, 64), Some(512));
+        assert_eq!(encoder.most_rows(100_000, 64), Some(1024));
+        assert_eq!(encoder.most_rows(10, 64), Some(70));
+    }
+    let gemma_4 = shaped("gemma4v", 224, 768, 12);
+    assert_eq!(gemma_4.most_rows(100_000, 512), Some(512));
+    assert_eq!(gemma_4.most_rows(1024, 512), Some(256));
+    assert_eq!(shaped("gemma3", 896, 1152, 16).most_rows(4096, 512), None);
+}
+
+#[test]
+fn an_encoders_memory_grows_with_what_it_sees_and_with_scores_that_it_keeps() {
+    let bytes = |encoder: &Encoder| encoder.compute_bytes(4096, 512);
+    let small = shaped("gemma3", 448, 1152, 16);
+    let large = shaped("gemma3", 896, 1152, 16);
+    assert!(bytes(&large) > 3 * bytes(&small));
+    let gated = Encoder {
+        gated: true,
+        ..large.clone()
+    };
+    assert!(bytes(&gated) > bytes(&large));
+    // Heads of 1152 / 9 = 128 have attention that keeps no scores, those of 144 have none on Metal.
+    let [kept, not] = [8, 9].map(|heads| bytes(&shaped("gemma3", 896, 1152, heads)));
+    assert!(kept - not >= 8 * 4 * 4096 * 4096, "{kept} {not}");
+    let qwen = shaped("qwen2vl_merger", 560, 1280, 16);
+    assert!(qwen.compute_bytes(4096, 512) > 2 * qwen.compute_bytes(1024, 512));
+    let absurd = Encoder {
+        image: u32::MAX,
+        patch: 1,
+        ..shaped("x", 0, u32::MAX, u32::MAX)
+    };
+    assert!(bytes(&absurd) > 1 << 60);
+    let every = Encoder {
+        patch: u32::MAX,
+        merge: Some(u32::MAX),
+        ..shaped("qwen2.5vl_merger", u32::MAX, u32::MAX, u32::MAX)
+    };
+    assert!(bytes(&every) > 1 << 60);
+}
+
+#[test]
+fn a_projectors_load_is_its_weights_and_what_its_encoders_take() {
+    let account = read(&clip(&[("vision", 64), ("audio", 64)]));
+    let of = |encoder: &Option<Encoder>| encoder.as_ref().unwrap().compute_bytes(4096, 512);
+    assert_eq!(
+        account.load_bytes(4096, 512),
+        account.bytes + of(&account.vision) + of(&account.audio)
+    );
+}
+
+#[test]
+fn an_encoders_shape_is_read_from_its_header_and_its_tensors() {
+    let file = clip(&[("vision", 64)])
+        .number("clip.vision.image_size", 896)
+        .number("clip.vision.patch_size", 14)
+        .number("clip.vision.embedding_length", 32)
+        .number("clip.vision.feed_forward_length", 0)
+        .number("clip.vision.attention.head_count", 2)
+        .number("clip.vision.projector.scale_factor", 4)
+        .tensor("v.blk.0.ffn_up.weight", &[32, 96], F32, 4 * 32 * 96)
+        .tensor("v.blk.0.ffn_gate.weight", &[32, 96], F32, 4 * 32 * 96)
+        .tensor("a.blk.0.ffn_up.weight", &[32, 960], F32, 4 * 32 * 960);
+    let expected = Encoder {
+        kind: "gemma4v".to_owned(),
+        image: 896,
+        pixels: 0,
+        patch: 14,
+        merge: Some(4),
+        width: 32,
+        inner: 96,
+        gated: true,
+        heads: 2,
+    };
+    assert_eq!(read(&file).vision, Some(expected));
 }

@@ -86,6 +86,11 @@ fn check(config: &Config) -> Result<(), Problem> {
         );
         return Err(at(&["policy", "patience"])(what));
     }
+    let (battery, most) = (config.policy.battery_below, PolicyConfig::MOST_BATTERY);
+    if battery > most {
+        let what = format!("{battery}; a battery holds at most {most} percent");
+        return Err(at(&["policy", "battery_below"])(what));
+    }
     for (id, tier) in &config.tiers {
         let TierConfig {
             model,

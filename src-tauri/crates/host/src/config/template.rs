@@ -43,6 +43,14 @@ max_loaded = "auto"
 patience = "10s"
 # The tier that is loaded again when another has been unloaded for want of use. Empty: none.
 home = ""
+# Hours, such as "22:00-07:30", in which nothing is loaded that no request waits for, and nothing stays that nobody uses.
+quiet_hours = ""
+# On a battery below so many percent, nothing is loaded that no request waits for. 0: it may be.
+battery_below = 20
+# The same while another program fills the screen.
+defer_to_full_screen = true
+# After memory was short: requests for a tier that was unloaded for it go to the next smaller one for a while.
+step_down = true
 
 # A tier has:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet

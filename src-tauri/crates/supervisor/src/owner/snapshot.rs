@@ -3,7 +3,7 @@
 use super::{Supervisor, Tier, Worker};
 use tierbar_core::{
     policy::{Alarm, Phase},
-    status::BudgetStatus,
+    status::{BudgetStatus, TierStatus},
 };
 
 impl Supervisor {
@@ -11,7 +11,10 @@ impl Supervisor {
         let tiers: Vec<_> = self
             .tiers
             .iter()
-            .map(|tier| tier.status(&self.queue_of(tier)))
+            .map(|tier| TierStatus {
+                steps_down_to: self.stands_in(tier),
+                ..tier.status(&self.queue_of(tier))
+            })
             .collect();
         let budget = BudgetStatus {
             total_bytes: self.options.budget.total_bytes,

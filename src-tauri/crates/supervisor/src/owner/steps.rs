@@ -1,6 +1,6 @@
 //! From what is true to what is done: models read, the policy asked, its steps carried out.
 
-use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words};
+use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words, words::Room};
 use crate::{
     LoadSpec,
     process::{self, Launch, foreign},
@@ -120,7 +120,7 @@ impl Supervisor {
             patience: self.options.rules.patience,
             alarm: self.alarm,
             alarm_since: self.alarm_since,
-            defers: self.defers,
+            stance: self.stance,
             home: self.options.rules.home.clone(),
             tiers: self
                 .tiers
@@ -181,6 +181,7 @@ impl Supervisor {
         };
         let seat = tier.spec.clone();
         tier.started(Worker::new(worker, seat, spec, socket, endpoint, stop));
+        self.told_load(id);
         self.nothing_idled_out();
     }
 
@@ -191,15 +192,16 @@ impl Supervisor {
     }
 
     fn stop_worker(&mut self, id: &TierId, force: bool, why: &Why) {
-        if !matches!(why, Why::Idle(_)) {
+        if !why.is_disuse() {
             self.nothing_idled_out();
         }
+        let sentence = words::ended(why, force, &self.told);
         let Some(tier) = self.tier(id) else { return };
-        tier.idled_out = matches!(why, Why::Idle(_));
+        tier.idled_out = why.is_disuse();
         let why = match (tier.wished(), why) {
             (Some(error), _) => error.message.clone(),
             (None, Why::Wished) => words::CHANGED.to_owned(),
-            (None, why) => words::ended(why, force),
+            (None, _) => sentence,
         };
         tracing::info!(tier = %id, force, why, "stopping");
         tier.stopping(why);
@@ -209,9 +211,30 @@ impl Supervisor {
         let mut refused = self
             .queue
             .extract_if(.., |waiter| waiter.request == request);
-        if let Some(waiter) = refused.next() {
-            let error = words::refused(&waiter.tier, why);
-            waiter.want.refuse(error);
+        let Some(Waiter { tier, want, .. }) = refused.next() else {
+            return;
+        };
+        drop(refused);
+        let error = words::refused(&tier, why, &self.room(&tier, why), &self.told);
+        if !want.is_ahead() {
+            self.told_refusal(&tier, 1, &error);
+        }
+        want.refuse(error);
+    }
+
+    fn room(&self, id: &TierId, why: &Refusal) -> Room {
+        let plan = |id: &TierId| {
+            let tier = self.tiers.iter().find(|tier| tier.spec.id == *id)?;
+            tier.view().plan_bytes
+        };
+        let others = match why {
+            Refusal::Pinned(by) => by.iter().filter_map(plan).sum(),
+            Refusal::Alarm(_) | Refusal::Paused => 0,
+        };
+        Room {
+            budget: self.options.budget,
+            needed: plan(id).unwrap_or(0),
+            others,
         }
     }
 
@@ -240,6 +263,7 @@ impl Supervisor {
             Want::Lease(reply) => {
                 worker.leases += 1;
                 worker.idle_since = None;
+                worker.keep = None;
                 let lease = worker.lease(id, events);
                 self.publish();
                 // If nobody takes it, the lease is dropped here and so released.

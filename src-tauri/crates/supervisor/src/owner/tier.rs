@@ -1,12 +1,13 @@
 //! What the owner knows of one tier and of its worker.
 
-use super::{Event, Reply, endpoint::Remote};
+use super::{Event, Reply, endpoint::Remote, telling::Refusals};
 use crate::{LoadSpec, TierSpec, backoff::Backoff, handle::WorkerLease, process::Failure};
 use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
     Code, Error, TierId, TierState,
     budget::gib,
-    lease::Endpoint,
+    journal::Kind,
+    lease::{Endpoint, KeepAlive},
     policy::{Phase, StopWish, TierView},
     status::{EngineKind, TierStatus},
 };
@@ -31,6 +32,8 @@ pub(super) struct Tier {
     pub(super) idled_out: bool,
     /// It is loaded for requests alone: its last load failed or it crashed soon after, or somebody has stopped it.
     pub(super) rests: bool,
+    /// A smaller tier stands in for it until then.
+    pub(super) down_until: Option<Duration>,
     /// Those who asked for its end and wait for it.
     pub(super) stoppers: Vec<Reply<()>>,
     /// Who wants it to end, in the words that its leases hear.
@@ -41,6 +44,7 @@ pub(super) struct Tier {
     backoff: Backoff,
     /// Of an endpoint, which has no worker.
     pub(super) remote: Remote,
+    pub(super) refusals: Refusals,
 }
 
 /// Whether the model that would be loaded has been read.
@@ -71,7 +75,12 @@ pub(super) struct Worker {
     pub(super) leases: u32,
     /// Since when it has had no lease, once it is ready.
     pub(super) idle_since: Option<Duration>,
+    /// How long its last request wants it to stay after it, if that said so.
+    pub(super) keep: Option<KeepAlive>,
+    pub(super) begun: Instant,
     pub(super) ready_since: Option<Instant>,
+    /// When it was told to end.
+    pub(super) ending_since: Option<Instant>,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
     pub(super) loaded_percent: Option<u8>,
@@ -80,7 +89,8 @@ pub(super) struct Worker {
     pub(super) load: LoadSpec,
     endpoint: Endpoint,
     stop: CancellationToken,
-    ended: watch::Sender<Option<Error>>,
+    /// What its leases hear.
+    pub(super) ended: watch::Sender<Option<Error>>,
 }
 
 impl Worker {
@@ -103,7 +113,10 @@ impl Worker {
             socket,
             leases: 0,
             idle_since: None,
+            keep: None,
+            begun: Instant::now(),
             ready_since: None,
+            ending_since: None,
             context_tokens: load.plan.context_tokens,
             footprint_bytes: None,
             loaded_percent: None,
@@ -156,8 +169,10 @@ impl Worker {
 pub(super) struct Gone {
     /// Why.
     pub(super) end: Error,
-    /// Those who hold leases.
-    pub(super) leases: watch::Sender<Option<Error>>,
+    /// An unload, a failure or a crash.
+    pub(super) kind: Kind,
+    /// As it was last.
+    pub(super) worker: Worker,
     pub(super) stoppers: Vec<Reply<()>>,
     /// Those who wait for the tier cannot have it.
     pub(super) refused: bool,
@@ -173,12 +188,14 @@ impl Tier {
             last_used: 0,
             idled_out: false,
             rests: false,
+            down_until: None,
             stoppers: Vec::new(),
             wish: None,
             failure: None,
             why: None,
             backoff: Backoff::default(),
             remote: Remote::default(),
+            refusals: Refusals::default(),
         }
     }
 
@@ -248,6 +265,7 @@ impl Tier {
         self.why = Some(why);
         if let Some(worker) = &mut self.worker {
             worker.phase = Phase::Stopping;
+            worker.ending_since = Some(Instant::now());
             worker.stop.cancel();
         }
     }
@@ -259,7 +277,7 @@ impl Tier {
         let wish = self.wish.take();
         let mut gone = Gone {
             stoppers: mem::take(&mut self.stoppers),
-            leases: worker.ended,
+            kind: Kind::Unload,
             end: match wish {
                 Some((_, reason)) => reason,
                 None => {
@@ -268,8 +286,15 @@ impl Tier {
                 }
             },
             refused: false,
+            worker,
         };
+        let worker = &gone.worker;
         if let Some(failure) = failure.filter(|_| worker.phase != Phase::Stopping) {
+            gone.kind = if failure.crashed {
+                Kind::Crash
+            } else {
+                Kind::Failure
+            };
             self.fail(&failure.error);
             // A pinned tier that crashes at once whenever it is loaded is left alone.
             self.rests = worker
@@ -303,7 +328,9 @@ impl Tier {
             leases: worker.map_or(0, |worker| worker.leases),
             last_used: self.last_used,
             idle_since: worker.and_then(|worker| worker.idle_since),
-            keep: self.spec.keep,
+            keep: worker
+                .and_then(|worker| worker.keep)
+                .map_or(self.spec.keep, KeepAlive::length),
             pinned: self.spec.pinned && !self.removed,
             idled_out: self.idled_out,
             rests: self.rests || self.spec.model.is_none(),
@@ -335,6 +362,7 @@ impl Tier {
             model: self.spec.model.clone(),
             pid: worker.and_then(|worker| worker.pid),
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
+            plan: worker.map(|worker| worker.load.plan.clone()),
             context_tokens: worker.map_or(self.spec.context, |worker| worker.context_tokens),
             loaded_percent: worker
                 .filter(|worker| worker.phase == Phase::Starting)
@@ -344,6 +372,7 @@ impl Tier {
                 .or_else(|| waiting.clone())
                 .or_else(|| worker.and_then(Worker::exceeds))
                 .or_else(|| self.why.clone()),
+            steps_down_to: None,
         }
     }
 }

@@ -1,14 +1,26 @@
 //! What the policy decided, in the words that users read.
 
+use super::tier::Gone;
+use crate::LoadSpec;
+use std::time::Duration;
 use tierbar_core::{
-    Code, Error, TierId,
+    Code, Error, ModelId, TierId,
+    budget::{Budget, gib},
     policy::{ALARM_PATIENCE, Refusal, Why},
+    worker::Memory,
 };
 
 pub(super) const CHANGED: &str = "ended because its configuration has changed";
 
+/// What the guard has said of the machine, with its figures.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub(super) alarm: String,
+    pub(super) stance: String,
+}
+
 /// Why a tier was ended; `used`: although it was.
-pub(super) fn ended(why: &Why, used: bool) -> String {
+pub(super) fn ended(why: &Why, used: bool, told: &Told) -> String {
     match why {
         Why::Wished => "stopped".to_owned(),
         Why::RoomFor(next) => format!("ended to make room for {next}"),
@@ -20,15 +32,22 @@ pub(super) fn ended(why: &Why, used: bool) -> String {
                 minutes => format!("ended after {minutes} min without a request"),
             }
         }
-        Why::Alarm(_) if used => {
-            "ended although it was in use, because memory was about to run out".to_owned()
-        }
-        Why::Alarm(_) => "ended because memory was short".to_owned(),
+        Why::Alarm(_) if used => format!("ended although it was in use: {}", told.alarm),
+        Why::Alarm(_) => format!("ended: {}", told.alarm),
+        Why::Stance(_) => format!("ended: {}", told.stance),
     }
 }
 
+/// What a refused tier needed, in bytes, against what there is.
+pub(super) struct Room {
+    pub(super) budget: Budget,
+    pub(super) needed: u64,
+    /// Plans of those that stay.
+    pub(super) others: u64,
+}
+
 /// Why a request cannot have the tier.
-pub(super) fn refused(tier: &TierId, why: &Refusal) -> Error {
+pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, told: &Told) -> Error {
     match why {
         Refusal::Pinned(by) => {
             let names: Vec<_> = by.iter().map(TierId::as_str).collect();
@@ -36,17 +55,152 @@ pub(super) fn refused(tier: &TierId, why: &Refusal) -> Error {
                 names.join(" and "),
                 if by.len() == 1 { "is" } else { "are" },
             );
-            let what =
-                format!("{tier} does not fit into memory beside {names}, which {are} pinned");
+            let figures = if room.needed.saturating_add(room.others) > room.budget.total_bytes {
+                let [needed, others, total] =
+                    [room.needed, room.others, room.budget.total_bytes].map(gib);
+                format!("it needs {needed}, and {others} of the budget of {total} are taken")
+            } else {
+                let most = room.budget.max_loaded;
+                format!("at most {most} may be loaded at once on this machine")
+            };
+            let what = format!(
+                "{tier} does not fit into memory beside {names}, which {are} pinned: {figures}"
+            );
             Error::new(Code::OverBudget, what).hint(format!("unpin {names}, or use what is loaded"))
         }
         Refusal::Alarm(_) => {
             let seconds = ALARM_PATIENCE.as_secs();
             let what = format!(
-                "the machine has been short of memory for {seconds} s, and {tier} took no requests"
+                "the machine has been short of memory for {seconds} s, and {tier} took no requests ({})",
+                told.alarm
             );
             Error::new(Code::Overloaded, what)
                 .hint("close a program that uses much memory, and try again")
         }
+        Refusal::Paused => Error::new(Code::Paused, told.stance.clone())
+            .hint("resume in the menu bar, in the window, or with `tierbar resume`"),
+    }
+}
+
+pub(super) fn requests(count: usize) -> String {
+    match count {
+        1 => "a request".to_owned(),
+        _ => format!("{count} requests"),
+    }
+}
+
+pub(super) fn requests_refused(count: usize, tier: &TierId, error: &Error) -> String {
+    let (requests, were) = (requests(count), if count == 1 { "was" } else { "were" });
+    format!("{requests} for {tier} {were} refused: {}", error.message)
+}
+
+/// Of refusals that were not told one by one.
+pub(super) fn more_refused(count: usize, tier: &TierId, within: Duration) -> String {
+    let within = took(within);
+    format!("{count} more for {tier} were refused within {within}, for the same reason")
+}
+
+pub(super) fn loads(tier: &TierId, load: &LoadSpec, for_what: &str, budget: u64) -> String {
+    let (model, planned) = (&load.model, gib(load.plan.total_bytes()));
+    let budget = gib(budget);
+    format!("{tier} loads {model} {for_what}: {planned} planned, of a budget of {budget}")
+}
+
+/// `memory`: what the engine has allocated.
+pub(super) fn ready(
+    tier: &TierId,
+    model: &ModelId,
+    after: Duration,
+    context: u32,
+    memory: &Memory,
+) -> String {
+    let own =
+        memory.weights_bytes + memory.weights_device_bytes + memory.kv_bytes + memory.compute_bytes;
+    let (after, own) = (took(after), gib(own));
+    let mapped = match memory.weights_mapped_bytes {
+        0 => String::new(),
+        mapped => format!(" and {} mapped from the file", gib(mapped)),
+    };
+    format!(
+        "{tier} is ready after {after}: {model} with {context} tokens of context, {own} allocated{mapped}"
+    )
+}
+
+/// A worker was ended and is gone.
+pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
+    let worker = &gone.worker;
+    let why = match gone.end.code {
+        Code::ShuttingDown => format!("{tier} was ended because Tierbar ends"),
+        _ => gone.end.message.clone(),
+    };
+    let after = match worker.ending_since {
+        Some(since) => format!(" after {}", took(since.elapsed())),
+        None => String::new(),
+    };
+    let back = match worker.footprint_bytes {
+        Some(held) => gib(held),
+        None => format!(
+            "its share of the {} planned",
+            gib(worker.load.plan.total_bytes())
+        ),
+    };
+    let model = &worker.load.model;
+    format!("{why}; {model} was gone{after} and gave {back} back")
+}
+
+/// A worker has ended by itself.
+pub(super) fn fallen(tier: &TierId, gone: &Gone) -> String {
+    let (worker, error) = (&gone.worker, &gone.end);
+    let mut figures = Vec::new();
+    match worker.ready_since {
+        Some(since) => figures.push(format!("{} after it was ready", took(since.elapsed()))),
+        None => figures.push(format!("after {} of loading", took(worker.begun.elapsed()))),
+    }
+    match worker.footprint_bytes {
+        Some(held) => figures.push(format!("{} in use", gib(held))),
+        None => figures.push(format!("{} planned", gib(worker.load.plan.total_bytes()))),
+    }
+    match worker.leases {
+        0 => {}
+        1 => figures.push("an answer broken off".to_owned()),
+        leases => figures.push(format!("{leases} answers broken off")),
+    }
+    let cause = error.details.get("cause").and_then(|cause| cause.as_str());
+    if let Some(cause) = cause.filter(|cause| *cause != "unknown") {
+        figures.push(format!("probable cause: {}", cause.replace('_', " ")));
+    }
+    format!("{} ({})", not_loaded(tier, error), figures.join(", "))
+}
+
+/// A worker that says itself why it cannot load does not know its tier.
+pub(super) fn not_loaded(tier: &TierId, error: &Error) -> String {
+    let message = &error.message;
+    match error.code {
+        Code::TierFailed | Code::WorkerCrashed | Code::WorkerTimeout => message.clone(),
+        _ => format!("{tier} cannot be loaded: {message}"),
+    }
+}
+
+/// A length of time, in the unit in which it is a small number.
+fn took(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match time.as_secs() {
+        0 => format!("{} ms", time.as_millis()),
+        1..10 => format!("{seconds:.1} s"),
+        10..120 => format!("{seconds:.0} s"),
+        120..7200 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.0} h", seconds / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_is_told_in_its_own_unit() {
+        let told = [12, 1340, 59_900, 119_000, 150_000, 7_200_000];
+        let told = told.map(|ms| took(Duration::from_millis(ms)));
+        assert_eq!(told, ["12 ms", "1.3 s", "60 s", "119 s", "2 min", "2 h"]);
     }
 }

@@ -448,6 +448,7 @@ fn waiting_for_memory_is_no_pressure_while_there_is_plenty() {
 fn a_sensor_or_a_battery_that_tells_nonsense_is_unknown() {
     let with = |temperature_celsius, level_percent| Figures {
         slow: Slow {
+            full_screen: Some(true),
             temperature_celsius,
             thermal: Some(Thermal::Fair),
             power: Some(Power {

@@ -41,6 +41,11 @@ pub(crate) fn clocks() -> (u64, u64) {
     (awake, of(ClockId::Boottime).saturating_sub(awake))
 }
 
+/// A display server tells it over a connection that can hang, and readings must not: here only a script does.
+pub(crate) fn full_screen() -> Option<bool> {
+    None
+}
+
 /// Metal's, which Linux does not have.
 pub(crate) fn working_set() -> Option<u64> {
     None

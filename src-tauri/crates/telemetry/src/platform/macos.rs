@@ -7,11 +7,13 @@
 mod announced;
 mod machine;
 mod process;
+mod screen;
 mod slow;
 
 pub(crate) use announced::Announced;
 pub(crate) use machine::read;
 pub(crate) use process::{footprint, memory_is_back, of_group, started, usage};
+pub(crate) use screen::full_screen;
 pub(crate) use slow::{power, thermal};
 
 use objc2_metal::{MTLCreateSystemDefaultDevice, MTLDevice};

@@ -128,7 +128,7 @@ fn a_pinned_tier_comes_by_itself_and_a_resting_one_does_not() {
     let asked = at(0, std::slice::from_ref(&away), &["a"]);
     assert_eq!(returning(&asked), None, "it is asked for already");
     let deferring = State {
-        defers: true,
+        stance: Stance::Defers,
         ..at(0, std::slice::from_ref(&away), &[])
     };
     assert_eq!(returning(&deferring), None);
@@ -187,8 +187,82 @@ fn what_was_to_come_back_is_given_up_when_that_is_so_no_more() {
 #[test]
 fn what_nobody_waits_for_is_not_loaded_while_the_machine_is_left_to_its_user() {
     let mut state = at(0, &[tier("a", Stopped, 5)], &["a"]);
-    state.defers = true;
+    state.stance = Stance::Defers;
     assert_eq!(plan(&state), [start("a")]);
     state.queue[0].ahead = true;
     assert_eq!(plan(&state), []);
+}
+
+#[test]
+fn in_quiet_hours_nothing_stays_that_is_not_used_whoever_pinned_it() {
+    let minute = |tier: TierView| State {
+        stance: Stance::Quiet,
+        ..at(60, &[tier], &[])
+    };
+    let for_good = TierView {
+        keep: None,
+        ..idle("a", 0)
+    };
+    for tier in [idle("a", 0), for_good, pinned(idle("a", 0))] {
+        let why = Why::Stance(Stance::Quiet);
+        assert_eq!(plan(&minute(tier.clone())), [ended("a", why)]);
+        assert_eq!(
+            plan(&minute(TierView {
+                leases: 1,
+                idle_since: None,
+                ..tier.clone()
+            })),
+            []
+        );
+        let young = State {
+            now: Duration::from_secs(59),
+            ..minute(tier)
+        };
+        assert_eq!(plan(&young), []);
+        assert_eq!(next_look(&young), Some(Duration::from_secs(60)));
+    }
+    let short = TierView {
+        keep: Some(Duration::from_secs(5)),
+        ..idle("a", 0)
+    };
+    let why = Why::Idle(Duration::from_secs(60));
+    assert_eq!(
+        plan(&minute(short)),
+        [ended("a", why)],
+        "its own time has come too"
+    );
+}
+
+#[test]
+fn in_a_pause_what_is_used_ends_when_it_has_answered_and_nobody_is_admitted() {
+    let used = TierView {
+        leases: 1,
+        idle_since: None,
+        ..idle("a", 0)
+    };
+    let paused = |tier: TierView, queue: &[&str]| State {
+        stance: Stance::Paused,
+        ..at(0, &[tier], queue)
+    };
+    let refused = Step::Refuse {
+        request: 1,
+        why: Refusal::Paused,
+    };
+    let why = Why::Stance(Stance::Paused);
+    assert_eq!(plan(&paused(used, &["a"])), [refused.clone()]);
+    assert_eq!(
+        plan(&paused(pinned(idle("a", 0)), &["a"])),
+        [ended("a", why.clone()), refused]
+    );
+    assert_eq!(
+        plan(&paused(tier("a", Starting, 5), &[])),
+        [ended("a", why)]
+    );
+}
+
+#[test]
+fn the_home_tier_comes_back_after_quiet_hours() {
+    assert!(Why::Stance(Stance::Quiet).is_disuse());
+    assert!(Why::Idle(MINUTE).is_disuse());
+    assert!(!Why::RoomFor(id("a")).is_disuse());
 }

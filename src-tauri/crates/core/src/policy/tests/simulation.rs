@@ -21,7 +21,7 @@ enum Event {
     Wish(usize, StopWish),
     Pass(Duration),
     Alarm(Alarm),
-    Defer(bool),
+    Stance(Stance),
     Budget {
         total_bytes: u64,
         max_loaded: usize,
@@ -41,7 +41,7 @@ struct Machine {
     patience: Duration,
     alarm: Alarm,
     alarm_since: Duration,
-    defers: bool,
+    stance: Stance,
     tiers: Vec<Tier>,
     queue: Vec<Waiting>,
     /// The tier of each lease.
@@ -76,7 +76,7 @@ impl Machine {
             patience,
             alarm: Alarm::None,
             alarm_since: Duration::ZERO,
-            defers: false,
+            stance: Stance::Open,
             tiers: tiers.iter().enumerate().map(tier).collect(),
             queue: Vec::new(),
             leases: Vec::new(),
@@ -154,7 +154,7 @@ impl Machine {
                 }
                 self.alarm = alarm;
             }
-            Event::Defer(defers) => self.defers = defers,
+            Event::Stance(stance) => self.stance = stance,
             Event::Cancel(_) | Event::Release(_) => {}
         }
         self.refuse_what_never_fits();
@@ -187,7 +187,7 @@ impl Machine {
             patience: self.patience,
             alarm: self.alarm,
             alarm_since: self.alarm_since,
-            defers: self.defers,
+            stance: self.stance,
             home: Some(id("t0")),
             tiers: self.tiers.iter().map(|tier| tier.view.clone()).collect(),
             queue: self.queue.clone(),
@@ -204,7 +204,7 @@ impl Machine {
             view.leases = 0;
             view.stop = None;
             view.idle_since = None;
-            let idled_out = matches!(why.take(), Some(Why::Idle(_)));
+            let idled_out = why.take().is_some_and(|why| why.is_disuse());
             self.tiers[tier].view.idled_out = idled_out;
             self.leases.retain(|&leased| leased != tier);
         }
@@ -246,6 +246,7 @@ impl Machine {
                 let of = |waiting: &Waiting| waiting.request == *request;
                 let at = self.queue.iter().position(of).expect("it waits");
                 assert_eq!(self.alarm, Alarm::None, "admitted in an alarm");
+                assert!(self.stance < Stance::Paused, "admitted in a pause");
                 let waiting = self.queue.remove(at);
                 let tier = self.index(&waiting.tier);
                 let now = self.tick();
@@ -290,6 +291,7 @@ impl Machine {
                 assert!(!fits, "it would have fitted");
                 assert!(pinned.iter().all(|tier| tier.view.pinned));
             }
+            Refusal::Paused => assert_eq!(self.stance, Stance::Paused),
             Refusal::Alarm(alarm) => {
                 assert_eq!(*alarm, self.alarm);
                 assert!(
@@ -312,8 +314,10 @@ impl Machine {
             self.tiers.iter().all(settled),
             "a load before memory is back"
         );
+        let mut waiting = self.queue.iter().filter(|waiting| waiting.tier == *id);
+        let open = self.stance == Stance::Open;
         assert!(
-            self.queue.iter().any(|waiting| waiting.tier == *id),
+            waiting.any(|waiting| open || !waiting.ahead),
             "a load that nobody waits for"
         );
         let at = self.index(id);
@@ -333,6 +337,15 @@ impl Machine {
     }
 
     fn check(&self) {
+        if self.stance == Stance::Paused {
+            let uses_nothing = |tier: &Tier| tier.view.leases == 0 && tier.view.phase != Stopping;
+            let mut unused = self.tiers.iter().filter(|tier| uses_nothing(tier));
+            assert!(
+                unused.all(|tier| tier.view.phase == Stopped),
+                "kept in a pause"
+            );
+            assert!(self.queue.is_empty(), "left waiting in a pause");
+        }
         // A budget that was lowered is exceeded until leases end; loads are checked always.
         if !self.budget_moved {
             self.check_budget();
@@ -394,12 +407,18 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Alarm::Unload),
         1 => Just(Alarm::Critical),
     ];
+    let stance = prop_oneof![
+        3 => Just(Stance::Open),
+        1 => Just(Stance::Defers),
+        1 => Just(Stance::Quiet),
+        1 => Just(Stance::Paused),
+    ];
     prop_oneof![
         6 => which().prop_map(Event::Arrive),
         1 => which().prop_map(Event::Announce),
         4 => (0..20_u64).prop_map(|seconds| Event::Pass(Duration::from_secs(seconds))),
         1 => alarm.prop_map(Event::Alarm),
-        1 => any::<bool>().prop_map(Event::Defer),
+        1 => stance.prop_map(Event::Stance),
         1 => which().prop_map(Event::Cancel),
         4 => which().prop_map(Event::Release),
         4 => which().prop_map(Event::Read),

@@ -1,0 +1,227 @@
+use super::*;
+use crate::status::Pressure::{Critical, Normal, Warning};
+
+const TOTAL: u64 = 16 * GIB;
+
+/// A guard that is shown a reading each second.
+struct Shown {
+    guard: Guard,
+    second: u64,
+}
+
+impl Shown {
+    fn new() -> Self {
+        let (guard, second) = (Guard::default(), 100);
+        Self { guard, second }
+    }
+
+    fn sees(&mut self, reading: Reading) -> Alarm {
+        self.judges(reading).alarm
+    }
+
+    fn judges(&mut self, reading: Reading) -> Judgement {
+        self.second += 1;
+        let at_ms = self.second * 1000;
+        self.guard.observe(&Reading { at_ms, ..reading })
+    }
+
+    /// What it says in each of so many seconds.
+    fn sees_for(&mut self, seconds: usize, reading: &Reading) -> Vec<Alarm> {
+        let each = (0..seconds).map(|_| self.sees(reading.clone()));
+        each.collect()
+    }
+
+    /// The first of the next seconds, from 1, in which the alarm is this.
+    fn seconds_until(&mut self, alarm: Alarm, reading: &Reading) -> Option<usize> {
+        (1..1000).find(|_| self.sees(reading.clone()) == alarm)
+    }
+}
+
+fn reading(pressure: crate::status::Pressure, available: u64, growth: i64) -> Reading {
+    Reading {
+        ram_total_bytes: Some(TOTAL),
+        ram_available_bytes: Some(available),
+        pressure: Some(pressure),
+        swap_growth_bytes_per_minute: Some(growth),
+        ..Reading::default()
+    }
+}
+
+fn calm() -> Reading {
+    reading(Normal, 8 * GIB, 0)
+}
+
+fn swapping() -> Reading {
+    reading(Warning, 3 * GIB, 300 << 20)
+}
+
+#[test]
+fn critical_pressure_holds_at_once_then_ends_what_is_idle_then_what_is_used() {
+    use Alarm::{Critical as Last, Hold, Unload};
+    let mut shown = Shown::new();
+    shown.sees(calm());
+    let alarms = shown.sees_for(7, &reading(Critical, 3 * GIB, 0));
+    assert_eq!(alarms, [Hold, Unload, Unload, Unload, Unload, Last, Last]);
+}
+
+#[test]
+fn too_little_available_is_critical_whatever_the_kernel_says() {
+    let at = |available| Shown::new().sees(reading(Normal, available, 0));
+    assert_eq!(at(TOTAL * 39 / 1000), Alarm::Hold);
+    assert_eq!(at(TOTAL * 41 / 1000), Alarm::None);
+}
+
+#[test]
+fn swap_that_grows_under_pressure_holds_and_ends_later_than_critical_pressure_does() {
+    let mut shown = Shown::new();
+    assert_eq!(shown.sees(swapping()), Alarm::Hold);
+    assert_eq!(shown.seconds_until(Alarm::Unload, &swapping()), Some(5));
+    assert_eq!(shown.seconds_until(Alarm::Critical, &swapping()), Some(25));
+}
+
+#[test]
+fn swap_that_is_full_but_still_is_no_alarm_and_neither_is_growth_or_pressure_alone() {
+    let full = Reading {
+        swap_total_bytes: Some(8 * GIB),
+        swap_used_bytes: Some(8 * GIB),
+        ..calm()
+    };
+    for harmless in [
+        full,
+        reading(Normal, 8 * GIB, 300 << 20),
+        reading(Warning, 3 * GIB, 0),
+        reading(Normal, 8 * GIB, -(4 << 30)),
+    ] {
+        let alarms = Shown::new().sees_for(60, &harmless);
+        assert!(
+            alarms.iter().all(|&alarm| alarm == Alarm::None),
+            "{harmless:?}"
+        );
+    }
+    let flood = reading(Normal, 8 * GIB, 1 << 30);
+    assert_eq!(Shown::new().sees(flood), Alarm::Hold);
+}
+
+#[test]
+fn what_is_tight_is_told_and_nothing_is_loaded_ahead_of_need() {
+    let mut shown = Shown::new();
+    let tight = shown.judges(reading(Warning, 2 * GIB, 0));
+    assert_eq!(tight.alarm, Alarm::None);
+    assert!(tight.reserved);
+    assert_eq!(
+        tight.why.as_deref(),
+        Some("memory is tight: the system reports pressure, 2.0 GiB of 16.0 GiB are available")
+    );
+    assert_eq!(shown.judges(calm()), Judgement::default());
+}
+
+#[test]
+fn it_falls_after_ten_calm_seconds_and_not_while_figures_hover_at_their_bounds() {
+    let mut shown = Shown::new();
+    shown.sees(reading(Critical, 3 * GIB, 0));
+    assert_eq!(shown.seconds_until(Alarm::None, &calm()), Some(11));
+
+    shown = Shown::new();
+    shown.sees(reading(Normal, TOTAL * 39 / 1000, 0));
+    let hovers = reading(Normal, TOTAL * 49 / 1000, 0);
+    let alarms = shown.sees_for(60, &hovers);
+    assert!(alarms.iter().all(|&alarm| alarm > Alarm::None));
+    assert_eq!(
+        shown.seconds_until(Alarm::None, &reading(Normal, TOTAL * 51 / 1000, 0)),
+        Some(11)
+    );
+}
+
+#[test]
+fn one_bad_second_begins_the_calm_anew_but_not_what_has_lasted() {
+    let mut shown = Shown::new();
+    shown.sees_for(2, &reading(Critical, 3 * GIB, 0));
+    shown.sees_for(9, &calm());
+    assert_eq!(shown.sees(reading(Critical, 3 * GIB, 0)), Alarm::Unload);
+    shown.sees_for(9, &calm());
+    assert_eq!(shown.sees(calm()), Alarm::Unload);
+    assert_eq!(shown.sees(calm()), Alarm::None);
+}
+
+#[test]
+fn an_alarm_that_comes_back_needs_a_longer_calm_each_time() {
+    let mut shown = Shown::new();
+    let needed: Vec<_> = (0..8)
+        .map(|_| {
+            shown.sees(reading(Critical, 3 * GIB, 0));
+            shown.seconds_until(Alarm::None, &calm())
+        })
+        .map(Option::unwrap)
+        .collect();
+    assert_eq!(needed, [11, 21, 41, 81, 161, 321, 321, 321]);
+    shown.sees_for(301, &calm());
+    shown.sees(reading(Critical, 3 * GIB, 0));
+    assert_eq!(shown.seconds_until(Alarm::None, &calm()), Some(11));
+}
+
+#[test]
+fn what_is_unknown_neither_raises_nor_lowers_it_and_nothing_is_loaded_ahead_of_need() {
+    let unknown = Reading::default();
+    let mut shown = Shown::new();
+    let judged = shown.judges(unknown.clone());
+    assert_eq!((judged.alarm, judged.reserved), (Alarm::None, true));
+    shown.sees(reading(Critical, 3 * GIB, 0));
+    let alarms = shown.sees_for(60, &unknown);
+    assert!(alarms.iter().all(|&alarm| alarm == Alarm::Hold));
+    let no_growth = Reading {
+        swap_growth_bytes_per_minute: None,
+        ..calm()
+    };
+    assert_eq!(shown.seconds_until(Alarm::None, &no_growth), Some(11));
+
+    let absurd = Reading {
+        ram_total_bytes: Some(0),
+        ram_available_bytes: Some(u64::MAX),
+        swap_growth_bytes_per_minute: Some(i64::MIN),
+        ..calm()
+    };
+    let judged = Shown::new().judges(absurd);
+    assert_eq!((judged.alarm, judged.reserved), (Alarm::None, true));
+}
+
+#[test]
+fn hours_of_sleep_and_a_clock_that_goes_back_are_no_time_in_which_anything_lasted() {
+    let mut shown = Shown::new();
+    shown.sees(reading(Critical, 3 * GIB, 0));
+    shown.second += 8 * 3600;
+    assert_eq!(shown.sees(reading(Critical, 3 * GIB, 0)), Alarm::Hold);
+    assert_eq!(shown.sees(reading(Critical, 3 * GIB, 0)), Alarm::Unload);
+    shown.second += 8 * 3600;
+    assert_eq!(shown.sees(calm()), Alarm::Unload);
+    shown.second -= 4 * 3600;
+    assert_eq!(shown.seconds_until(Alarm::None, &calm()), Some(11));
+}
+
+#[test]
+fn the_sentence_of_an_alarm_has_its_figures() {
+    let mut shown = Shown::new();
+    let why = shown.judges(swapping()).why;
+    assert_eq!(
+        why.as_deref(),
+        Some(
+            "memory is short, and the machine swaps: the system reports pressure, 3.0 GiB of 16.0 GiB are available, swap has \
+             grown by 300 MiB in a minute"
+        )
+    );
+    let why = shown.judges(calm()).why.unwrap();
+    assert!(
+        why.starts_with("memory was short until a moment ago: 8.0 GiB"),
+        "{why}"
+    );
+}
+
+#[test]
+fn a_machine_that_has_just_woken_is_left_to_itself_for_a_while() {
+    let mut shown = Shown::new();
+    assert!(!shown.judges(calm()).reserved, "a start is no wake");
+    shown.second += 3600;
+    let reserved: Vec<_> = (0..40).map(|_| shown.judges(calm()).reserved).collect();
+    let (first, rest) = reserved.split_at(30);
+    assert!(first.iter().all(|&reserved| reserved));
+    assert!(rest.iter().all(|&reserved| !reserved));
+}

@@ -1,0 +1,127 @@
+//! The log of why: what happened to the tiers, each in one sentence with its figures.
+//!
+//! Whoever decides something tells a [`Journal`]; the one that the host has numbers it, keeps it for 30 days and
+//! passes it on to those who watch.
+
+use crate::{ModelId, TierId};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What kind of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum Kind {
+    /// A worker was started.
+    Load,
+    /// It can be used.
+    Ready,
+    /// A worker was ended, and is gone.
+    Unload,
+    /// Requests did not get their tier.
+    Refusal,
+    /// A tier could not be loaded, and that was told.
+    Failure,
+    /// A worker fell over.
+    Crash,
+    /// Memory is short, or shorter than before.
+    Alarm,
+    /// It is not any more.
+    Calm,
+    /// A job goes on with a smaller tier.
+    StepDown,
+    /// Nothing is loaded by itself, or nothing at all, for some time.
+    Pause,
+    /// That is over.
+    Resume,
+    /// Anything else; also what a newer version has a kind for.
+    Note,
+}
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Happening {
+    pub kind: Kind,
+    /// `null` where it concerns the machine.
+    pub tier: Option<TierId>,
+    pub model: Option<ModelId>,
+    /// One sentence without a full stop, which names the tier and has the figures.
+    pub sentence: String,
+}
+
+/// A happening as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Entry {
+    /// Grows with each entry of a data folder; there may be gaps.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub id: u64,
+    /// Milliseconds since 1970.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub at_ms: u64,
+    #[serde(flatten)]
+    pub what: Happening,
+}
+
+impl Happening {
+    /// Of the machine.
+    #[must_use]
+    pub fn new(kind: Kind, sentence: impl Into<String>) -> Self {
+        Self {
+            kind,
+            tier: None,
+            model: None,
+            sentence: sentence.into(),
+        }
+    }
+
+    /// Of a tier, and of the model that it has loaded or was to load.
+    #[must_use]
+    pub fn of(
+        kind: Kind,
+        tier: &TierId,
+        model: Option<&ModelId>,
+        sentence: impl Into<String>,
+    ) -> Self {
+        Self {
+            tier: Some(tier.clone()),
+            model: model.cloned(),
+            ..Self::new(kind, sentence)
+        }
+    }
+}
+
+/// Where happenings go.
+pub trait Journal: Send + Sync + fmt::Debug {
+    /// Takes note of what happens at this moment. Never blocks; what cannot be kept is lost.
+    fn tell(&self, happening: Happening);
+}
+
+/// Keeps nothing.
+impl Journal for () {
+    fn tell(&self, _: Happening) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_entry_is_one_flat_object() {
+        let tier = TierId::new("fast").unwrap();
+        let what = Happening::of(Kind::StepDown, &tier, None, "heavy steps down to fast");
+        let entry = Entry {
+            id: 7,
+            at_ms: 1,
+            what,
+        };
+        let wire = json!({
+            "id": 7, "at_ms": 1, "kind": "step_down", "tier": "fast", "model": null,
+            "sentence": "heavy steps down to fast"
+        });
+        assert_eq!(serde_json::to_value(&entry).unwrap(), wire);
+        assert_eq!(serde_json::from_value::<Entry>(wire).unwrap(), entry);
+    }
+}

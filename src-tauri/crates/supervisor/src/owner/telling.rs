@@ -1,0 +1,166 @@
+//! What the journal hears of the tiers.
+
+use super::{Supervisor, Want, Worker, tier::Gone, words};
+use std::{collections::HashMap, mem, time::Duration};
+use tierbar_core::{
+    Code, Error, TierId,
+    journal::{Happening, Kind},
+    worker::Memory,
+};
+use tokio::time::Instant;
+
+/// Refusals of one tier for one cause are told this often, with how many they were: a client that asks again and again
+/// would push everything else out of the log.
+const REFUSALS_EVERY: Duration = Duration::from_secs(60);
+
+/// A tier's refusals of late, by cause.
+#[derive(Debug, Default)]
+pub(super) struct Refusals(HashMap<Code, Refused>);
+
+#[derive(Debug)]
+struct Refused {
+    told: Instant,
+    /// Since then.
+    untold: usize,
+}
+
+impl Refusals {
+    /// How many to tell of, now that `count` more are refused; `None`: they are told later.
+    fn due(&mut self, code: Code, count: usize, now: Instant) -> Option<usize> {
+        let Some(refused) = self.0.get_mut(&code) else {
+            let (told, untold) = (now, 0);
+            self.0.insert(code, Refused { told, untold });
+            return Some(count);
+        };
+        refused.untold += count;
+        if now.duration_since(refused.told) < REFUSALS_EVERY {
+            return None;
+        }
+        refused.told = now;
+        Some(mem::take(&mut refused.untold))
+    }
+
+    /// How many have not been told of, and since when.
+    fn take_untold(&mut self) -> Vec<(usize, Instant)> {
+        let refused = self.0.drain().map(|(_, refused)| refused);
+        let untold = refused.filter(|refused| refused.untold > 0);
+        untold
+            .map(|refused| (refused.untold, refused.told))
+            .collect()
+    }
+}
+
+impl Supervisor {
+    /// Behind what has not been told yet of the tier's refusals.
+    fn note(&mut self, happening: Happening) {
+        let tier = happening.tier.as_ref().and_then(|id| self.tier(id));
+        if let Some(tier) = tier {
+            let (id, model) = (tier.spec.id.clone(), tier.spec.model.clone());
+            for (count, since) in tier.refusals.take_untold() {
+                let sentence = words::more_refused(count, &id, since.elapsed());
+                let more = Happening::of(Kind::Refusal, &id, model.as_ref(), sentence);
+                self.options.journal.tell(more);
+            }
+        }
+        self.options.journal.tell(happening);
+    }
+
+    /// A worker was started.
+    pub(super) fn told_load(&mut self, id: &TierId) {
+        let budget = self.options.budget.total_bytes;
+        let waiting = self.queue.iter().filter(|waiter| waiter.tier == *id);
+        let (mut requests, mut expected) = (0, false);
+        for waiter in waiting {
+            requests += usize::from(!waiter.want.is_ahead());
+            expected |= matches!(waiter.want, Want::Expected(_));
+        }
+        let Some(tier) = self.tier(id) else { return };
+        let pinned = tier.spec.pinned;
+        let Some(Worker { load, .. }) = &tier.worker else {
+            return;
+        };
+        let for_what = match requests {
+            0 if expected => "for somebody who is about to ask".to_owned(),
+            0 if pinned => "because it is pinned".to_owned(),
+            0 => "because it is the home tier".to_owned(),
+            _ => format!("for {}", words::requests(requests)),
+        };
+        let sentence = words::loads(id, load, &for_what, budget);
+        let happening = Happening::of(Kind::Load, id, Some(&load.model), sentence);
+        self.note(happening);
+    }
+
+    /// A worker can be used.
+    pub(super) fn told_ready(&mut self, id: &TierId, memory: &Memory) {
+        let Some(Worker {
+            load,
+            begun,
+            context_tokens,
+            ..
+        }) = self.tier(id).and_then(|tier| tier.worker.as_ref())
+        else {
+            return;
+        };
+        let sentence = words::ready(id, &load.model, begun.elapsed(), *context_tokens, memory);
+        let happening = Happening::of(Kind::Ready, id, Some(&load.model), sentence);
+        self.note(happening);
+    }
+
+    /// A worker is gone.
+    pub(super) fn told_end(&mut self, id: &TierId, gone: &Gone) {
+        let worker = &gone.worker;
+        let sentence = match gone.kind {
+            Kind::Unload => words::unloaded(id, gone),
+            _ => words::fallen(id, gone),
+        };
+        let model = Some(&worker.load.model);
+        self.note(Happening::of(gone.kind, id, model, sentence));
+    }
+
+    /// A tier cannot be loaded, and nobody asked for it.
+    pub(super) fn told_failure(&mut self, id: &TierId, error: &Error) {
+        let model = self.tier(id).and_then(|tier| tier.spec.model.clone());
+        let sentence = words::not_loaded(id, error);
+        self.note(Happening::of(Kind::Failure, id, model.as_ref(), sentence));
+    }
+
+    /// Requests for the tier were refused.
+    pub(super) fn told_refusal(&mut self, id: &TierId, count: usize, error: &Error) {
+        if count == 0 {
+            return;
+        }
+        let (mut due, mut model) = (Some(count), None);
+        if let Some(tier) = self.tier(id) {
+            model = tier.spec.model.clone();
+            due = tier.refusals.due(error.code, count, Instant::now());
+        }
+        if let Some(count) = due {
+            let sentence = words::requests_refused(count, id, error);
+            let happening = Happening::of(Kind::Refusal, id, model.as_ref(), sentence);
+            self.options.journal.tell(happening);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn refusals_are_told_at_once_and_then_together_and_none_is_forgotten() {
+        let mut refusals = Refusals::default();
+        let mut due = |code, count| refusals.due(code, count, Instant::now());
+        assert_eq!(due(Code::TierFailed, 2), Some(2));
+        assert_eq!(due(Code::TierFailed, 3), None);
+        // Another cause is another matter.
+        assert_eq!(due(Code::Overloaded, 1), Some(1));
+        tokio::time::advance(REFUSALS_EVERY).await;
+        assert_eq!(due(Code::TierFailed, 1), Some(4));
+        assert_eq!(due(Code::TierFailed, 5), None);
+        let untold = refusals.take_untold();
+        assert_eq!(untold, [(5, Instant::now())]);
+        assert_eq!(refusals.take_untold(), []);
+        let again = refusals.due(Code::TierFailed, 1, Instant::now());
+        assert_eq!(again, Some(1));
+    }
+}

@@ -1,0 +1,212 @@
+//! What the host does when memory runs out, and when its user wants the machine for something else.
+
+use crate::{Events, FAST};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::fs;
+use tierbar_core::{
+    TierState,
+    policy::{Alarm, Stance},
+};
+use tierbar_tests::{
+    serving::{Data, Serving, alive},
+    wait::until,
+};
+
+/// Words enough for a minute and more.
+const LARGE: &str = "[tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 8192\n";
+const CALM: &str = r#""ram_total_bytes": 17179869184, "ram_available_bytes": 8589934592, "pressure": "normal",
+    "swap_total_bytes": 0, "swap_used_bytes": 0"#;
+const SHORT: &str = r#""ram_available_bytes": 268435456, "pressure": "critical""#;
+
+/// A machine with these readings: each holds from a second on.
+fn machine(config: &str, readings: &[(u64, &str)]) -> Data {
+    let data = Data::new(config);
+    let line = |(second, figures): &(u64, &str)| {
+        let figures = figures.replace('\n', " ");
+        format!("{{\"at_ms\": {}, {figures}}}\n", second * 1000)
+    };
+    let script = data.path().join("readings.jsonl");
+    fs::write(&script, readings.iter().map(line).collect::<String>()).unwrap();
+    let path = script.to_str().unwrap().to_owned();
+    data.with("TIERBAR_SCRIPTED_READINGS", &path)
+}
+
+async fn alarm(host: &Serving, wanted: Alarm) -> String {
+    until("the alarm", async || {
+        let guard = host.status().await.guard;
+        (guard.alarm == wanted).then(|| guard.why.unwrap_or_default())
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_machine_that_runs_out_of_memory_gets_it_back_and_the_client_is_told() {
+    let data = machine(LARGE, &[(0, CALM), (20, SHORT), (32, CALM)]);
+    let host = data.serve().await;
+    let endless = json!({"stream": true, "ignore_eos": true, "max_tokens": 8000});
+    let mut events = Events::of(host.chat("fast", endless).await);
+    events.words().await;
+    let worker = host.tier("fast").await.pid.unwrap();
+
+    let why = alarm(&host, Alarm::Hold).await;
+    assert!(alive(worker), "ended before what is idle");
+    assert_eq!(
+        why,
+        "memory is about to run out: the system reports critical pressure, 256 MiB of 16.0 GiB are available"
+    );
+    let last: Value = serde_json::from_str(events.rest().await.last().unwrap()).unwrap();
+    assert_eq!(last["error"]["code"], "tier_stopped");
+    let told = last["error"]["message"].as_str().unwrap().to_owned();
+    let beginning = "fast was ended although it was in use: memory is about to run out: ";
+    assert!(told.starts_with(beginning), "{told}");
+    let stopped = host
+        .tier_when("fast", |tier| tier.state == TierState::Stopped)
+        .await;
+    assert_eq!(
+        stopped.reason,
+        told.strip_prefix("fast was ").map(str::to_owned)
+    );
+    assert!(!alive(worker));
+
+    // Who asks meanwhile waits, and is answered when it has passed.
+    let asked = host.chat("fast", json!({"max_tokens": 1}));
+    let waits = host.tier_when("fast", |tier| {
+        tier.reason.as_deref() == Some("waits until memory is no longer short")
+    });
+    let (answer, _) = tokio::join!(asked, waits);
+    assert_eq!(answer.status(), 200);
+    assert_eq!(host.status().await.guard.alarm, Alarm::None);
+}
+
+#[tokio::test]
+async fn an_idle_tier_leaves_at_an_alarm_and_a_pinned_one_does_not_come_back_until_it_has_passed() {
+    let pinned = format!("{FAST}pinned = true\n");
+    let data = machine(&pinned, &[(0, CALM), (15, SHORT), (20, CALM)]);
+    let host = data.serve().await;
+    host.tier_when("fast", |tier| tier.state == TierState::Ready)
+        .await;
+    let left = host
+        .tier_when("fast", |tier| tier.state == TierState::Stopped)
+        .await;
+    let why = left.reason.unwrap();
+    assert!(
+        why.starts_with("ended: memory is about to run out"),
+        "{why}"
+    );
+    assert_ne!(host.status().await.guard.alarm, Alarm::None);
+    host.tier_when("fast", |tier| tier.state == TierState::Ready)
+        .await;
+    assert_eq!(host.status().await.guard.alarm, Alarm::None);
+}
+
+#[tokio::test]
+async fn a_low_battery_puts_off_what_nobody_asked_for() {
+    let battery = format!("{CALM}, \"power\": {{\"on_battery\": true, \"level_percent\": 12}}");
+    let data = machine(&format!("{FAST}pinned = true\n"), &[(0, &battery)]);
+    let host = data.serve().await;
+    let guard = host.status().await.guard;
+    assert_eq!((guard.alarm, guard.stance), (Alarm::None, Stance::Defers));
+    assert_eq!(guard.why.as_deref(), Some("the battery is at 12 %"));
+    assert_eq!(host.tier("fast").await.state, TierState::Stopped);
+    let answer = host.chat("fast", json!({"max_tokens": 1})).await;
+    assert_eq!(answer.status(), 200, "a request is answered all the same");
+}
+
+#[tokio::test]
+async fn a_pause_unloads_and_refuses_until_it_is_over() {
+    let data = Data::new(FAST);
+    let host = data.serve().await;
+    assert_eq!(
+        host.chat("fast", json!({"max_tokens": 1})).await.status(),
+        200
+    );
+    let (code, told, _) = data.run(&["pause"]).await;
+    assert_eq!((code, told.lines().count()), (Some(0), 1));
+    host.tier_when("fast", |tier| tier.state == TierState::Stopped)
+        .await;
+    let guard = host.status().await.guard;
+    assert_eq!((guard.stance, guard.paused_until), (Stance::Paused, None));
+    let (status, body) = {
+        let body = json!({"model": "fast", "messages": [{"role": "user", "content": "Hi"}]});
+        host.ask(Method::POST, "/v1/chat/completions", Some(body))
+            .await
+    };
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (503, &json!("paused")),
+        "{body}"
+    );
+    assert!(
+        body["error"]["hint"]
+            .as_str()
+            .unwrap()
+            .contains("tierbar resume")
+    );
+    assert_eq!(data.run(&["resume"]).await.0, Some(0));
+    assert_eq!(
+        host.chat("fast", json!({"max_tokens": 1})).await.status(),
+        200
+    );
+
+    let (status, body) = host
+        .ask(
+            Method::POST,
+            "/tierbar/v1/pause",
+            Some(json!({"for": "1s"})),
+        )
+        .await;
+    assert_eq!(status, 200);
+    assert!(body["guard"]["paused_until"].is_number(), "{body}");
+    until("the pause's end", async || {
+        (host.status().await.guard.stance == Stance::Open).then_some(())
+    })
+    .await;
+    let wrong = host
+        .ask(
+            Method::POST,
+            "/tierbar/v1/pause",
+            Some(json!({"for": "long"})),
+        )
+        .await;
+    assert_eq!(wrong.0, 400);
+    let (code, _, error) = data.run(&["pause", "--for", "long"]).await;
+    assert_ne!(code, Some(0));
+    assert!(error.contains("write it as"), "{error}");
+}
+
+#[tokio::test]
+async fn a_request_says_how_long_its_tier_stays_as_ollamas_do() {
+    let host = Data::new(FAST).serve().await;
+    let answer = host
+        .chat("fast", json!({"max_tokens": 1, "keep_alive": 0}))
+        .await;
+    assert_eq!(answer.status(), 200);
+    host.tier_when("fast", |tier| tier.state == TierState::Stopped)
+        .await;
+    let wrong = host.chat("fast", json!({"keep_alive": "soon"})).await;
+    assert_eq!(wrong.status(), 400);
+    let body: Value = wrong.json().await.unwrap();
+    assert!(
+        body["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("keep_alive"),
+        "{body}"
+    );
+}
+
+#[tokio::test]
+async fn after_an_alarm_a_smaller_tier_answers_and_says_for_whom() {
+    let tiers = "[policy]\nhome = \"\"\n[tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 2048\n\
+                 [tiers.heavy]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 4096\n";
+    let data = machine(tiers, &[(0, CALM), (15, SHORT), (18, CALM)]);
+    let host = data.serve().await;
+    let first = host.chat("heavy", json!({"max_tokens": 1})).await;
+    assert_eq!(first.headers()["x-tierbar-tier"], "heavy");
+    alarm(&host, Alarm::Hold).await;
+    alarm(&host, Alarm::None).await;
+    let next = host.chat("heavy", json!({"max_tokens": 1})).await;
+    assert_eq!(next.headers()["x-tierbar-tier"], "fast");
+    assert_eq!(next.headers()["x-tierbar-stepped-down-from"], "heavy");
+}

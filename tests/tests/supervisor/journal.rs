@@ -1,0 +1,207 @@
+//! What the journal hears: each thing once, in its order, with its figures.
+
+use super::*;
+use std::sync::Mutex;
+use tierbar_core::{
+    budget::{Budget, GIB},
+    journal::{Happening, Journal, Kind},
+};
+
+#[derive(Debug, Default)]
+struct Told(Mutex<Vec<Happening>>);
+
+impl Journal for Told {
+    fn tell(&self, happening: Happening) {
+        self.0.lock().unwrap().push(happening);
+    }
+}
+
+impl Told {
+    /// The kinds and sentences since the last look. Times differ from run to run: `…` is in their place.
+    fn take(&self) -> Vec<(Kind, String)> {
+        let told = std::mem::take(&mut *self.0.lock().unwrap());
+        let line = |happening: Happening| (happening.kind, untimed(&happening.sentence));
+        told.into_iter().map(line).collect()
+    }
+
+    fn kinds(&self) -> Vec<Kind> {
+        self.take().into_iter().map(|(kind, _)| kind).collect()
+    }
+}
+
+fn untimed(sentence: &str) -> String {
+    let mut words: Vec<String> = Vec::new();
+    for word in sentence.split(' ') {
+        let unit = word.trim_end_matches([',', ':']);
+        let number = words.last().map(|last| last.trim_start_matches('('));
+        let timed = ["ms", "s", "min"].contains(&unit)
+            && number.is_some_and(|number| number.parse::<f64>().is_ok());
+        match words.last_mut() {
+            Some(last) if timed => {
+                let opened = if last.starts_with('(') { "(" } else { "" };
+                *last = format!("{opened}…{}", &word[unit.len()..]);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words.join(" ")
+}
+
+/// Twelve GiB, one tier at a time.
+fn bench(tiers: &[(&str, &str, u64)]) -> (Bench, Arc<Told>) {
+    let told = Arc::new(Told::default());
+    let journal = Arc::clone(&told);
+    let bench = Bench::with(tiers, |options| {
+        options.journal = journal;
+        options.budget = Budget {
+            total_bytes: 12 * GIB,
+            max_loaded: 1,
+        };
+    });
+    (bench, told)
+}
+
+#[tokio::test]
+async fn a_swap_is_told_from_the_load_to_what_came_back() {
+    let (bench, told) = bench(&[("fast", "good", GIB), ("heavy", "good", 8 * GIB)]);
+    drop(bench.lease("fast").await.unwrap());
+    drop(bench.lease("heavy").await.unwrap());
+    let heard: Vec<_> = told.0.lock().unwrap().clone();
+    assert!(
+        heard
+            .iter()
+            .all(|each| each.model.as_ref().unwrap().as_str() == "good")
+    );
+    let tiers = heard
+        .iter()
+        .map(|each| each.tier.as_ref().unwrap().as_str());
+    assert_eq!(
+        tiers.collect::<Vec<_>>(),
+        ["fast", "fast", "fast", "heavy", "heavy"]
+    );
+    let ready = |tier: &str| {
+        let what =
+            "good with 512 tokens of context, 0 MiB allocated and 0 MiB mapped from the file";
+        (Kind::Ready, format!("{tier} is ready after …: {what}"))
+    };
+    let loads = |tier: &str, planned: &str| {
+        let what = format!("{planned} planned, of a budget of 12.0 GiB");
+        (
+            Kind::Load,
+            format!("{tier} loads good for a request: {what}"),
+        )
+    };
+    let gone = "fast was ended to make room for heavy; good was gone after … and gave its share of the 1.0 GiB planned back";
+    assert_eq!(
+        told.take(),
+        [
+            loads("fast", "1.0 GiB"),
+            ready("fast"),
+            (Kind::Unload, gone.to_owned()),
+            loads("heavy", "8.0 GiB"),
+            ready("heavy"),
+        ]
+    );
+    // What was measured is told where it is known.
+    bench.handle.set_footprints(vec![(id("heavy"), 3 * GIB)]);
+    bench.close().await;
+    let gone = "heavy was ended because Tierbar ends; good was gone after … and gave 3.0 GiB back";
+    assert_eq!(told.take(), [(Kind::Unload, gone.to_owned())]);
+}
+
+#[tokio::test]
+async fn a_crash_is_told_with_its_signal_and_what_it_broke_off() {
+    let (bench, told) = bench(&[("fast", "good", GIB)]);
+    let lease = bench.lease("fast").await.unwrap();
+    bench.handle.set_footprints(vec![(id("fast"), 2 * GIB)]);
+    assert_eq!(told.kinds(), [Kind::Load, Kind::Ready]);
+    let _ = get(&*lease, "/crash").await;
+    soon(lease.ended()).await;
+    let what = "the worker of fast was killed by signal 6 (SIGABRT) (… after it was ready, 2.0 GiB in use, an answer broken off)";
+    assert_eq!(told.take(), [(Kind::Crash, what.to_owned())]);
+    bench.close().await;
+    assert_eq!(told.take(), []);
+}
+
+#[tokio::test]
+async fn a_load_that_fails_is_told_with_its_cause_and_with_whom_it_refused() {
+    let (bench, told) = bench(&[("fast", "dies-at-start", GIB), ("heavy", "fails", GIB)]);
+    bench.lease("fast").await.unwrap_err();
+    let what = "fast could not start: its worker exited with code 3 while loading; it said last: error: the tensors are not what they seem";
+    let told_crash = told.take();
+    assert_eq!(told_crash[0].0, Kind::Load);
+    assert_eq!(
+        told_crash[1..],
+        [
+            (
+                Kind::Crash,
+                format!("{what} (after … of loading, 1.0 GiB planned)")
+            ),
+            (
+                Kind::Refusal,
+                format!("a request for fast was refused: {what}")
+            ),
+        ]
+    );
+    bench.lease("heavy").await.unwrap_err();
+    let failure =
+        "heavy cannot be loaded: no such architecture (after … of loading, 1.0 GiB planned)";
+    let heard = told.take();
+    assert_eq!(heard[1], (Kind::Failure, failure.to_owned()));
+    assert_eq!(heard[2].0, Kind::Refusal);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn refusals_are_told_with_what_was_needed_against_what_there_is() {
+    let (bench, told) = bench(&[("fast", "good", 5 * GIB), ("heavy", "good", 13 * GIB)]);
+    bench.lease("heavy").await.unwrap_err();
+    let what = "a request for heavy was refused: good needs 13.0 GiB, and the budget for models is 12.0 GiB";
+    assert_eq!(told.take(), [(Kind::Refusal, what.to_owned())]);
+    bench.close().await;
+    assert_eq!(told.take(), []);
+}
+
+#[tokio::test]
+async fn a_pinned_tier_is_told_as_the_reason_of_its_load_and_of_what_it_refuses() {
+    let (bench, told) = bench(&[("fast", "good", 5 * GIB), ("heavy", "good", 8 * GIB)]);
+    bench.handle.set_budget(Budget {
+        total_bytes: 12 * GIB,
+        max_loaded: 2,
+    });
+    let pinned = TierSpec {
+        pinned: true,
+        ..seat("fast", "good")
+    };
+    bench.handle.set_tiers(vec![pinned, seat("heavy", "good")]);
+    bench.in_state("fast", TierState::Ready).await;
+    let error = bench.lease("heavy").await.unwrap_err();
+    let why = "heavy does not fit into memory beside fast, which is pinned: it needs 8.0 GiB, and 5.0 GiB of the budget of 12.0 GiB are taken";
+    assert_eq!(error.message, why);
+    let heard = told.take();
+    let loads = "fast loads good because it is pinned: 5.0 GiB planned, of a budget of 12.0 GiB";
+    assert_eq!(heard[0], (Kind::Load, loads.to_owned()));
+    let refused = format!("a request for heavy was refused: {why}");
+    assert_eq!(heard[2], (Kind::Refusal, refused));
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn whoever_asks_again_and_again_fills_no_log_and_is_counted() {
+    let (bench, told) = bench(&[("fast", "good", GIB)]);
+    bench.source.forget("fast");
+    for _ in 0..4 {
+        bench.lease("fast").await.unwrap_err();
+    }
+    bench.lease("slow").await.unwrap_err();
+    let what = "a request for fast was refused: no model is chosen for it";
+    assert_eq!(told.take(), [(Kind::Refusal, what.to_owned())]);
+    bench.source.script("fast", "good", GIB);
+    drop(bench.lease("fast").await.unwrap());
+    let heard = told.take();
+    let more = "3 more for fast were refused within …, for the same reason";
+    assert_eq!(heard[0], (Kind::Refusal, more.to_owned()));
+    let kinds: Vec<_> = heard.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [Kind::Refusal, Kind::Load, Kind::Ready]);
+    bench.close().await;
+}

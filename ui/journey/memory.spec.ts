@@ -1,0 +1,62 @@
+import { expect, test } from './test';
+
+test('a person sees one model leave before the other comes', async ({ chat, host }) => {
+  await chat.getByTestId('tier-picker').click();
+  await chat.getByTestId('tier-start-fast').click();
+  await expect(chat.getByTestId('strip-tier')).toHaveText('fast, Ready');
+  await chat.keyboard.press('Escape');
+
+  await chat.getByTestId('strip-ram').click();
+  const panel = chat.getByTestId('memory-panel');
+  const share = (id: string) => panel.getByTestId(`memory-share-${id}`);
+  await expect(share('fast')).toHaveAttribute('data-state', 'ready');
+  await expect(panel.getByTestId('plan-fast')).toHaveText(
+    /Weights\s*\d+ MB.*KV cache\s*\d+ MB.*Compute buffers\s*\d+ MB/s,
+  );
+  await expect(panel.getByTestId('memory-tier-fast')).toHaveText(/[\d.]+ MB in use of \d+ MB planned/);
+
+  // What is shown of the two, as it comes: a look from here would be too late, or too early.
+  await chat.evaluate(() => {
+    const seen: string[] = [];
+    const look = (id: string) => {
+      const find = (name: string) =>
+        document.querySelector<HTMLElement>(`[data-testid=memory-panel] [data-testid=${name}-${id}]`);
+      const words = find('memory-tier')?.innerText ?? '';
+      const plan = find('plan') ? 'planned' : 'no plan';
+      return `${find('memory-share')?.dataset.state}, ${plan}, ${words.match(/(Ended|Waits) [^.]*/)?.[0] ?? ''}`;
+    };
+    new MutationObserver(() => {
+      const now = `${look('fast')} | ${look('primary')}`;
+      if (now !== seen.at(-1)) seen.push(now);
+    }).observe(document.body, { subtree: true, childList: true, attributes: true, characterData: true });
+    Object.assign(window, { seen });
+  });
+
+  // A model that takes its time to leave: the host asks it to, and ends it when it has waited long enough.
+  const { pid } = await host.tier('fast');
+  process.kill(pid as number, 'SIGSTOP');
+  const started = await chat.request.post(`${host.url}/tierbar/v1/tiers/primary/start`);
+  expect(started.status()).toBe(200);
+  await expect(share('primary')).toHaveAttribute('data-state', 'ready');
+  await expect(panel.getByTestId('plan-fast')).toBeHidden();
+  await expect(panel.getByTestId('plan-primary')).toBeVisible();
+  const seen = await chat.evaluate(() => (window as unknown as { seen: string[] }).seen);
+  expect(seen.filter((states) => !states.includes('gone, no plan'))).toEqual([]);
+  expect(seen).toContain(
+    'stopping, planned, Ended to make room for primary | gone, no plan, Waits until the memory of fast is back',
+  );
+  expect(seen.at(-1)).toMatch(/^gone, no plan.* \| ready, planned/);
+});
+
+test('writing loads the tier before anything is sent', async ({ chat, host }) => {
+  await chat.getByTestId('tier-picker').click();
+  await chat.getByTestId('tier-option-primary').click();
+  await expect(chat.getByTestId('empty-state')).toContainText('It loads when you begin to write.');
+  expect((await host.tier('primary')).state).toBe('stopped');
+
+  await chat.getByTestId('composer').pressSequentially('Why');
+  await expect(chat.getByTestId('strip-tier')).toHaveText('primary, Ready');
+  await expect(chat.getByTestId('composer')).toHaveValue('Why');
+  await expect(chat.getByTestId('message-user')).toHaveCount(0);
+  await expect(chat.getByTestId('empty-state')).toContainText('It is in memory.');
+});

@@ -1,0 +1,95 @@
+import { fireEvent, render, screen } from '@testing-library/svelte';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type App, startApp } from '../../lib/app';
+import type { Entry, Kind } from '../../platform/api';
+import { browser } from '../../testing/browser';
+import { Network, refusal, STATUS, until } from '../../testing/host';
+import Root from '../settings/Root.svelte';
+import { PAGE } from './log.svelte';
+
+let network: Network;
+let app: App;
+
+beforeEach(() => {
+  browser();
+  network = new Network();
+});
+afterEach(() => {
+  app.feed.stop();
+  location.hash = '';
+});
+
+function entry(id: number, tier: string | null, kind: Kind, sentence: string): Entry {
+  return { id, at_ms: Date.now(), kind, tier, model: null, sentence };
+}
+
+async function open() {
+  location.hash = '#monitor';
+  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
+  render(Root, { app });
+  await until(() => network.eventStreams.length === 1);
+  network.eventStreams[0]?.event('snapshot', STATUS);
+}
+
+const lines = () =>
+  [...screen.getByTestId('log').querySelectorAll('li')].map((line) =>
+    line.textContent?.replace(/\s+/g, ' ').trim(),
+  );
+
+it('tells what happens as it happens, newest first, with what kind of thing it is', async () => {
+  network.log = [entry(1, 'fast', 'load', 'fast loads smol for a request: 1.0 GiB planned')];
+  await open();
+  await screen.findByTestId('log');
+  expect(lines()).toHaveLength(1);
+  network.eventStreams[0]?.event(
+    'log',
+    entry(2, 'fast', 'crash', 'the worker of fast was killed by signal 9'),
+  );
+  await until(() => lines().length === 2);
+  expect(lines()[0]).toMatch(/^\d\d:\d\d:\d\d Crash the worker of fast was killed by signal 9$/);
+  expect(lines()[1]).toMatch(/Load fast loads smol for a request: 1.0 GiB planned$/);
+});
+
+it('tells one tier alone where that is chosen', async () => {
+  network.log = [
+    entry(2, 'primary', 'ready', 'primary is ready'),
+    entry(1, 'fast', 'ready', 'fast is ready'),
+  ];
+  await open();
+  await until(() => screen.queryByTestId('log') && lines().length === 2);
+  await fireEvent.change(screen.getByTestId('log-tier'), { target: { value: 'fast' } });
+  await until(() => lines().length === 1);
+  network.eventStreams[0]?.event('log', entry(3, 'primary', 'unload', 'primary was ended'));
+  network.eventStreams[0]?.event('log', entry(4, 'fast', 'unload', 'fast was ended'));
+  await until(() => lines().length === 2);
+  expect(lines()[0]).toContain('fast was ended');
+});
+
+it('says that nothing has happened, and why the log cannot be read', async () => {
+  network.override = ({ path }) =>
+    path.startsWith('/tierbar/v1/log') ? refusal(507, 'storage', 'the file is damaged') : null;
+  await open();
+  expect((await screen.findByTestId('log-problem')).textContent).toContain('The file is damaged.');
+  expect(screen.queryByTestId('log-empty')).toBeNull();
+  network.override = () => null;
+  await fireEvent.click(screen.getByText('Retry'));
+  expect((await screen.findByTestId('log-empty')).textContent).toContain('Nothing has happened yet.');
+  expect(screen.queryByTestId('log-problem')).toBeNull();
+});
+
+it('reads what it has missed once a lost link is live again, and older entries when asked', async () => {
+  await open();
+  await screen.findByTestId('log-empty');
+  network.eventStreams[0]?.breakOff();
+  await until(() => app.feed.link === 'lost');
+  network.log = Array.from({ length: PAGE + 1 }, (_, n) =>
+    entry(PAGE + 1 - n, 'fast', 'load', `load ${PAGE + 1 - n}`),
+  );
+  app.feed.retryNow();
+  await until(() => network.eventStreams.length === 2);
+  network.eventStreams[1]?.event('snapshot', STATUS);
+  await until(() => screen.queryByTestId('log') && lines().length === PAGE);
+  await fireEvent.click(screen.getByTestId('log-older'));
+  await until(() => lines().length === PAGE + 1);
+  expect(screen.queryByTestId('log-older')).toBeNull();
+});
