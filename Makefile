@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine fuzz setup binaries all-targets ui clean
+.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine stress fuzz setup binaries all-targets ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -50,6 +50,11 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@bundle/setup run
 	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
 	@$(with) tests/bench/engine
+
+stress: ## Swap models, kill workers and take memory away, beside llama-server; as root in a control group
+	@bundle/setup run
+	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
+	@$(with) tests/stress/stress
 
 fuzz: ## Run the fuzzers over GGUF headers, ten minutes each (FUZZ_SECONDS)
 	@bundle/setup run

@@ -156,6 +156,7 @@ pub fn options(
     let _ = fs::create_dir_all(&source.dir);
     Options {
         tiers,
+        loads_file: Some(dir.join("loads.json")),
         load_silence: Duration::from_secs(60),
         // A worker that is not ended by being asked hangs the test.
         stop_deadline: Duration::from_secs(3600),

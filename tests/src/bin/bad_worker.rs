@@ -95,6 +95,10 @@ impl Script {
             }
             "aborts-at-start" => process::abort(),
             "hangs" | "foreign-hangs" => forever(),
+            "hangs-once" => match File::create_new(self.dir.join("hung")) {
+                Ok(_) => forever(),
+                Err(_) => self.serve(),
+            },
             "fails" => {
                 say(r#"{"failed":{"code":"model_unsupported","message":"no such architecture"}}"#)?;
                 process::exit(1);
@@ -111,6 +115,10 @@ impl Script {
                 forever()
             }
             "ignores-sigterm" | "foreign-ignores-sigterm" => {
+                self.bear()?;
+                self.serve()
+            }
+            "leaves-a-child" => {
                 self.bear()?;
                 self.serve()
             }
@@ -197,6 +205,7 @@ impl Script {
         let mut request = String::new();
         BufReader::new(&mut *stream).read_line(&mut request)?;
         match self.behaviour.as_str() {
+            "babbles" => return stream.write_all(b"\x00\x01 what was the question?"),
             "foreign-garbage" => return stream.write_all(b"220 mail.example ESMTP ready\r\n"),
             "foreign-loading" if count < 3 => {
                 return stream.write_all(b"HTTP/1.1 503 Loading\r\ncontent-length: 0\r\n\r\n");
@@ -210,6 +219,10 @@ impl Script {
                 flood();
                 io::stdout().write_all(&vec![b'x'; FLOOD])?;
                 "flooded".to_owned()
+            }
+            Some("/trim") => {
+                mutter("gave back what it could");
+                String::new()
             }
             Some("/environment") => env::vars_os()
                 .map(|(name, _)| format!("{}\n", name.display()))

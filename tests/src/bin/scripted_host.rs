@@ -1,6 +1,6 @@
 //! The smallest host: it loads one tier with `bad_worker`, says so, and then waits to be killed.
 //!
-//! `scripted_host DIR WORKER`: everything it needs lies in DIR.
+//! `scripted_host DIR WORKER [SCRIPT]`: everything it needs lies in DIR.
 
 use std::{
     future,
@@ -16,11 +16,13 @@ use tierbar_tests::scripted::{Scripted, options, seat};
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
     let (Some(dir), Some(worker)) = (arguments.next(), arguments.next()) else {
-        return Err("scripted_host DIR WORKER".into());
+        return Err("scripted_host DIR WORKER [SCRIPT]".into());
     };
+    let script = arguments.next().unwrap_or_else(|| "good".into());
+    let script = script.to_string_lossy();
     let source = Arc::new(Scripted::new(&dir));
-    source.script("fast", "good", 1);
-    let handle = Supervisor::start(options(&dir, worker, source, vec![seat("fast", "good")]))?;
+    source.script("fast", &script, 1);
+    let handle = Supervisor::start(options(&dir, worker, source, vec![seat("fast", &script)]))?;
     let lease = handle.lease(&tierbar_core::TierId::new("fast")?).await?;
     writeln!(io::stdout(), "ready")?;
     io::stdout().flush()?;

@@ -29,7 +29,9 @@ async fn cached(host: &Serving, tier: &str) -> Value {
 #[tokio::test]
 async fn a_saved_context_outlives_a_swap_of_tiers_and_the_host() {
     let second = FAST.replace("[tiers.fast]", "[tiers.primary]");
-    let data = Data::new(&format!("[policy]\nmax_loaded = 1\n{FAST}{second}"));
+    // What is kept unasked would be found before it.
+    let policy = "[policy]\nmax_loaded = 1\nkeep_conversations = false\n";
+    let data = Data::new(&format!("{policy}{FAST}{second}"));
     let host = data.serve().await;
     let request = json!({"name": "talk", "model": "fast", "messages": messages()});
     let (status, saved) = host.ask(Method::POST, SAVE, Some(request)).await;

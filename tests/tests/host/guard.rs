@@ -177,7 +177,8 @@ async fn a_pause_unloads_and_refuses_until_it_is_over() {
 
 #[tokio::test]
 async fn a_request_says_how_long_its_tier_stays_as_ollamas_do() {
-    let host = Data::new(FAST).serve().await;
+    let data = Data::new(FAST);
+    let host = data.serve().await;
     let answer = host
         .chat("fast", json!({"max_tokens": 1, "keep_alive": 0}))
         .await;

@@ -7,6 +7,7 @@ mod bad_input;
 mod commands;
 mod configuration;
 mod contexts;
+mod conversations;
 mod ends;
 mod engines;
 mod gpu;

@@ -17,11 +17,7 @@ async fn a_worker_that_ignores_sigterm_is_killed_with_its_children() {
     let pid = bench.in_state("fast", TierState::Ready).await.pid.unwrap();
     bench.stop("fast", false).await.unwrap();
     assert!(!bench.sign_of(pid).alive().unwrap());
-    // The child is not the supervisor's to wait for: it has been killed, and the kernel ends it in its own time.
-    let signs = bench.workers();
-    let gone = tokio::task::spawn_blocking(move || signs.iter().try_for_each(Sign::wait));
-    soon(gone).await.unwrap().unwrap();
-    assert_eq!(bench.sockets(), 0);
+    assert_eq!((bench.alive(), bench.sockets()), (0, 0));
     assert_eq!(bench.now("fast").state, TierState::Stopped);
     bench.close().await;
 }
@@ -249,4 +245,97 @@ async fn no_worker_outlives_a_host_that_is_killed() {
     host.wait().unwrap();
     // Blocks until the worker is gone; the kernel releases its lock.
     sign.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_tier_that_drains_for_too_long_is_ended_all_the_same() {
+    let bench = Bench::with(&[("fast", "good", 1)], |options| {
+        options.drain_deadline = Duration::from_millis(50);
+    });
+    let lease = bench.lease("fast").await.unwrap();
+    bench.stop("fast", false).await.unwrap();
+    let error = soon(lease.ended()).await;
+    assert_eq!(
+        (error.code, error.message.as_str()),
+        (Code::TierStopped, "fast was stopped")
+    );
+    assert_eq!(bench.alive(), 0);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_tier_that_drains_and_is_started_again_stays() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    let lease = bench.lease("fast").await.unwrap();
+    let fast = id("fast");
+    let mut stopping = bench.handle.stop(&fast, false);
+    tokio::select! {
+        biased;
+        _ = &mut stopping => panic!("a leased tier was stopped"),
+        _ = bench.in_state("fast", TierState::Stopping) => {}
+    }
+    soon(bench.handle.start(&fast)).await.unwrap();
+    assert_eq!(soon(stopping).await.unwrap_err().code, Code::Cancelled);
+    assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
+    drop(lease);
+    bench.in_state("fast", TierState::Ready).await;
+    assert_eq!(bench.workers().len(), 1);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_that_stands_still_can_be_stopped() {
+    let bench = Bench::with(&[("fast", "good", 1)], |options| {
+        options.stop_deadline = Duration::from_millis(200);
+    });
+    drop(bench.lease("fast").await.unwrap());
+    let pid = bench.in_state("fast", TierState::Ready).await.pid.unwrap();
+    signal("-STOP", pid);
+    bench.stop("fast", false).await.unwrap();
+    assert_eq!(bench.alive(), 0);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_worker_whose_socket_vanishes_or_that_answers_with_garbage_is_ended() {
+    for script in ["good", "babbles"] {
+        let bench = Bench::with(&[("fast", script, 1)], |options| {
+            options.health_period = Duration::from_millis(50);
+        });
+        let lease = bench.lease("fast").await.unwrap();
+        if script == "good"
+            && let Endpoint::Unix(socket) = lease.endpoint()
+        {
+            std::fs::remove_file(socket).unwrap();
+        }
+        let error = soon(lease.ended()).await;
+        assert_eq!(error.code, Code::WorkerTimeout, "{script}");
+        drop(lease);
+        bench.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_takes_far_more_than_was_planned_is_ended_when_its_answers_have() {
+    let bench = Bench::new(&[("fast", "good", 1 << 20)]);
+    bench.handle.set_budget(tierbar_core::budget::Budget {
+        total_bytes: 1 << 30,
+        max_loaded: 1,
+    });
+    let lease = bench.lease("fast").await.unwrap();
+    let told = |bytes| bench.handle.set_footprints(vec![(id("fast"), bytes)]);
+    told(1 << 30);
+    bench
+        .when("fast", |status| status.footprint_bytes.is_some())
+        .await;
+    assert_eq!(bench.now("fast").state, TierState::Busy);
+    told(3 << 30);
+    bench.in_state("fast", TierState::Stopping).await;
+    assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
+    drop(lease);
+    let status = bench.in_state("fast", TierState::Stopped).await;
+    let why = "fast was ended because it held 3.0 GiB, and 1 MiB were planned";
+    assert_eq!(status.reason.as_deref(), Some(why));
+    drop(bench.lease("fast").await.unwrap());
+    bench.close().await;
 }

@@ -21,7 +21,7 @@ async fn refusal(script: &str) -> Error {
         (0, 0),
         "{script} left something behind"
     );
-    assert_eq!(bench.handle.budget().planned_bytes, 0);
+    bench.empty().await;
     bench.close().await;
     error
 }
@@ -198,6 +198,30 @@ async fn a_tier_that_keeps_crashing_is_left_alone_for_a_while() {
     );
 
     skip(Duration::from_secs(30)).await;
+    bench.source.script("fast", "good", 1);
+    bench.lease("fast").await.unwrap();
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_tier_that_never_starts_is_given_up_until_somebody_changes_something() {
+    let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
+    exhaust(&bench).await;
+    for _ in 0..2 {
+        skip(Duration::from_secs(30)).await;
+        bench.lease("fast").await.unwrap_err();
+    }
+    skip(Duration::from_secs(3600)).await;
+    let error = bench.lease("fast").await.unwrap_err();
+    assert!(
+        error
+            .message
+            .ends_with("after 10 failures in a row it was given up"),
+        "{error}"
+    );
+    assert!(error.hint.unwrap().contains("stop it"));
+    assert_eq!(bench.workers().len(), 10);
+    bench.stop("fast", false).await.unwrap();
     bench.source.script("fast", "good", 1);
     bench.lease("fast").await.unwrap();
     bench.close().await;

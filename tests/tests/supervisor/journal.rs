@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use tierbar_core::{
     budget::{Budget, GIB},
     journal::{Happening, Journal, Kind},
+    policy::Alarm,
 };
 
 #[derive(Debug, Default)]
@@ -203,5 +204,29 @@ async fn whoever_asks_again_and_again_fills_no_log_and_is_counted() {
     assert_eq!(heard[0], (Kind::Refusal, more.to_owned()));
     let kinds: Vec<_> = heard.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, [Kind::Refusal, Kind::Load, Kind::Ready]);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_step_down_is_told_once_in_an_alarm() {
+    let (bench, told) = bench(&[("fast", "good", GIB), ("heavy", "good", GIB)]);
+    let lease = bench.lease("heavy").await.unwrap();
+    told.take();
+    for alarm in [Alarm::Hold, Alarm::Unload] {
+        let why = "memory is about to run out".to_owned();
+        bench.handle.set_alarm(alarm, why);
+    }
+    // Answered behind them.
+    assert!(bench.lease("gone").await.is_err());
+    let sentence = "fast answers for heavy for 5 min, since memory ran short with that loaded: memory is about to run out";
+    let stepped = (Kind::StepDown, sentence.to_owned());
+    let heard = told.0.lock().unwrap().clone();
+    let heard: Vec<_> = heard
+        .into_iter()
+        .map(|told| (told.kind, told.sentence))
+        .collect();
+    assert_eq!(heard, [stepped]);
+    bench.handle.set_alarm(Alarm::None, String::new());
+    drop(lease);
     bench.close().await;
 }

@@ -7,7 +7,9 @@ mod ends;
 mod failures;
 mod journal;
 mod leases;
+mod reclaim;
 mod residence;
+mod safe_mode;
 mod switches;
 
 use std::{
@@ -24,7 +26,10 @@ use tierbar_core::{
     status::TierStatus,
 };
 use tierbar_supervisor::{Handle, Options, Supervisor, TierSpec};
-use tierbar_tests::scripted::{self, Scripted, Sign, options, seat};
+use tierbar_tests::{
+    scripted::{self, Scripted, Sign, options, seat},
+    wait::until,
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpStream, UnixStream},
@@ -48,14 +53,29 @@ impl Bench {
     }
 
     fn with(tiers: &[(&str, &str, u64)], change: impl FnOnce(&mut Options)) -> Self {
-        Self::with_source(tiers, |options, _, _| change(options))
+        Self::within(tempfile::tempdir().unwrap(), tiers, change)
+    }
+
+    fn within(
+        dir: TempDir,
+        tiers: &[(&str, &str, u64)],
+        change: impl FnOnce(&mut Options),
+    ) -> Self {
+        Self::made(dir, tiers, |options, _, _| change(options))
     }
 
     fn with_source(
         tiers: &[(&str, &str, u64)],
         change: impl FnOnce(&mut Options, &Scripted, &Path),
     ) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        Self::made(tempfile::tempdir().unwrap(), tiers, change)
+    }
+
+    fn made(
+        dir: TempDir,
+        tiers: &[(&str, &str, u64)],
+        change: impl FnOnce(&mut Options, &Scripted, &Path),
+    ) -> Self {
         let source = Arc::new(Scripted::new(dir.path()));
         let seats = tiers.iter().map(|&(name, script, bytes)| {
             source.script(name, script, bytes);
@@ -116,6 +136,14 @@ impl Bench {
     fn alive(&self) -> usize {
         let alive = |sign: &&Sign| sign.alive().unwrap();
         self.workers().iter().filter(alive).count()
+    }
+
+    /// Waits until no memory is planned for any tier.
+    async fn empty(&self) {
+        until("the memory to be back", async || {
+            (self.handle.budget().planned_bytes == 0).then_some(())
+        })
+        .await;
     }
 
     fn sockets(&self) -> usize {

@@ -14,6 +14,7 @@ const SHORT: Duration = Duration::from_millis(50);
 fn rules(patience: Duration, home: Option<&str>) -> Rules {
     Rules {
         patience,
+        conversations_mib: None,
         home: home.map(id),
         step_down: true,
     }
@@ -190,6 +191,12 @@ async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used(
         _ = &mut waiting => panic!("it was admitted"),
         () = dealt_with(&bench) => {}
     }
+    let log = bench.dir.path().join("logs/worker-fast.log");
+    until("what the worker can do without", async || {
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        said.contains("gave back what it could").then_some(())
+    })
+    .await;
     bench.handle.set_alarm(Alarm::Unload, SHORT.to_owned());
     dealt_with(&bench).await;
     assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));

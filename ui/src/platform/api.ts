@@ -114,6 +114,7 @@ total_bytes: number,
 planned_bytes: number, };
 
 export type EngineKind = "embedded" | "command" | "endpoint";
+
 export type Alarm = "none" | "hold" | "unload" | "critical";
 
 export type Stance = "open" | "defers" | "quiet" | "paused";
@@ -449,9 +450,17 @@ battery_below: number,
  */
 defer_to_full_screen: boolean, 
 /**
- * While memory was short lately, a request for a tier that was unloaded for it goes to the next smaller one.
+ * While memory was short lately, a request for a tier that was loaded then goes to the next smaller one.
  */
-step_down: boolean, };
+step_down: boolean, 
+/**
+ * Conversations are kept on the disk when their tier is unloaded, and go on without being read again.
+ */
+keep_conversations: boolean, 
+/**
+ * Most of them together, in MiB; the oldest go first.
+ */
+conversations_mib: number, };
 
 export type LibraryConfig = { 
 /**

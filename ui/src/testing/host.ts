@@ -187,6 +187,8 @@ export const POLICY: PolicyConfig = {
   battery_below: 20,
   defer_to_full_screen: true,
   step_down: true,
+  keep_conversations: true,
+  conversations_mib: 2048,
 };
 
 export const STATUS: Status = {

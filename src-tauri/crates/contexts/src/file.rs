@@ -3,10 +3,11 @@
 //! | part | bytes |
 //! |---|---|
 //! | state | llama.cpp's `GGSQ` file: magic, version, count of tokens, the tokens, the cells |
+//! | way back | maybe, of [`Back`]: what the model has forgotten since then |
 //! | about | JSON, [`Saved`] |
 //! | footer | length of the JSON (u32), CRC-32 of all before it (u32), magic (8 bytes); little-endian |
 
-use crate::{Key, Saved, now, storage};
+use crate::{Back, Key, Saved, now, storage};
 use std::{
     ffi::OsStr,
     fs::{DirBuilder, File, OpenOptions},
@@ -31,16 +32,21 @@ pub struct Draft {
     name: String,
     path: TempPath,
     dest: PathBuf,
+    back: Option<Back>,
+    /// It outlives a power cut.
+    durable: bool,
 }
 
 impl Draft {
-    pub(crate) fn new(folder: &Path, name: &str, dest: PathBuf) -> io::Result<Self> {
+    pub(crate) fn new(folder: &Path, name: &str, dest: PathBuf, durable: bool) -> io::Result<Self> {
         // Made for its owner alone.
         let file = tempfile::Builder::new().prefix(DRAFT).tempfile_in(folder)?;
         Ok(Self {
             name: name.to_owned(),
             path: file.into_temp_path(),
             dest,
+            back: None,
+            durable,
         })
     }
 
@@ -74,6 +80,21 @@ impl Draft {
         .detail("free_bytes", free))
     }
 
+    /// Adds the way back to where the state held so many tokens, behind the state.
+    ///
+    /// # Errors
+    /// [`Code::Storage`] if it cannot be written.
+    pub fn add_back(&mut self, tokens: usize, state: &[u8]) -> Result<(), Error> {
+        let append = || {
+            let mut file = OpenOptions::new().append(true).open(&self.path)?;
+            file.write_all(state)
+        };
+        append().map_err(|error| storage("cannot write to", &self.path, &error))?;
+        let bytes = state.len() as u64;
+        self.back = Some(Back { tokens, bytes });
+        Ok(())
+    }
+
     /// Closes the file and gives it its name, in place of one that has it. `written`: the state's bytes.
     ///
     /// # Errors
@@ -85,6 +106,7 @@ impl Draft {
         key: Key,
         written: u64,
     ) -> Result<Saved, Error> {
+        let back = self.back;
         let mut saved = Saved {
             name: self.name,
             model,
@@ -92,8 +114,10 @@ impl Draft {
             bytes: 0,
             created: now(),
             key,
+            back,
         };
-        close(&self.path, &saved, written)
+        let written = written + back.map_or(0, |back| back.bytes);
+        close(&self.path, &saved, written, self.durable)
             .and_then(|bytes| {
                 saved.bytes = bytes;
                 self.path
@@ -101,8 +125,8 @@ impl Draft {
                     .map_err(|failed| failed.error)?;
                 // The name must be on the disk too.
                 match self.dest.parent() {
-                    Some(folder) => File::open(folder)?.sync_all(),
-                    None => Ok(()),
+                    Some(folder) if self.durable => File::open(folder)?.sync_all(),
+                    _ => Ok(()),
                 }
             })
             .map_err(|error| storage("cannot write", &self.dest, &error))?;
@@ -110,7 +134,7 @@ impl Draft {
     }
 }
 
-fn close(path: &Path, saved: &Saved, written: u64) -> io::Result<u64> {
+fn close(path: &Path, saved: &Saved, written: u64, durable: bool) -> io::Result<u64> {
     let mut file = OpenOptions::new().read(true).write(true).open(path)?;
     let length = file.metadata()?.len();
     if length != written {
@@ -128,7 +152,9 @@ fn close(path: &Path, saved: &Saved, written: u64) -> io::Result<u64> {
     end.extend(MAGIC);
     file.seek(SeekFrom::Start(length))?;
     file.write_all(&end)?;
-    file.sync_all()?;
+    if durable {
+        file.sync_all()?;
+    }
     Ok(length + end.len() as u64)
 }
 
@@ -157,6 +183,8 @@ pub(crate) fn about(path: &Path) -> io::Result<Saved> {
 struct End {
     saved: Saved,
     sum: u32,
+    /// Where the JSON begins.
+    about: u64,
     /// Where the footer begins: the sum is of what comes before.
     at: u64,
 }
@@ -176,12 +204,18 @@ fn end(file: &mut File) -> io::Result<End> {
     if magic != MAGIC || json > LONGEST_ABOUT || u64::from(json) > at {
         return Err(invalid());
     }
-    file.seek(SeekFrom::Start(at - u64::from(json)))?;
-    let mut about = vec![0; json as usize];
-    file.read_exact(&mut about)?;
-    let mut saved: Saved = serde_json::from_slice(&about).map_err(|_| invalid())?;
+    let about = at - u64::from(json);
+    file.seek(SeekFrom::Start(about))?;
+    let mut told = vec![0; json as usize];
+    file.read_exact(&mut told)?;
+    let mut saved: Saved = serde_json::from_slice(&told).map_err(|_| invalid())?;
     saved.bytes = bytes;
-    Ok(End { saved, sum, at })
+    Ok(End {
+        saved,
+        sum,
+        about,
+        at,
+    })
 }
 
 /// Whether the whole file agrees with its checksum: only then may llama.cpp, which trusts its bytes, read it.
@@ -194,6 +228,24 @@ pub fn is_whole(path: &Path) -> io::Result<bool> {
     let mut found = crc32fast::Hasher::new();
     feed(&mut file, at, &mut found)?;
     Ok(found.finalize() == sum)
+}
+
+/// The way back that a file has, with the number of tokens that it leads to. The file has been found whole.
+///
+/// # Errors
+/// What reading it gives.
+pub fn back(path: &Path) -> io::Result<Option<(usize, Vec<u8>)>> {
+    let mut file = File::open(path)?;
+    let End { saved, about, .. } = end(&mut file)?;
+    let Some(Back { tokens, bytes }) = saved.back else {
+        return Ok(None);
+    };
+    let invalid = || io::Error::from(io::ErrorKind::InvalidData);
+    let start = about.checked_sub(bytes).ok_or_else(invalid)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut state = vec![0; usize::try_from(bytes).map_err(|_| invalid())?];
+    file.read_exact(&mut state)?;
+    Ok(Some((tokens, state)))
 }
 
 /// The tokens that a file's state holds.

@@ -7,9 +7,11 @@
 
 mod file;
 mod key;
+mod swapped;
 
-pub use file::{Draft, is_whole};
+pub use file::{Draft, back, is_whole};
 pub use key::{Difference, Key, fingerprint, hash};
+pub use swapped::Swapped;
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -37,6 +39,18 @@ pub struct Saved {
     /// Seconds since 1970.
     pub created: u64,
     pub key: Key,
+    /// For a model that forgets: it can be gone back to there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Back>,
+}
+
+/// An earlier end of a state, kept behind it: what the model had in memory then and has forgotten since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Back {
+    /// How many it held then.
+    pub tokens: usize,
+    /// What was forgotten takes so many.
+    pub bytes: u64,
 }
 
 /// The folder of saved contexts.
@@ -126,7 +140,7 @@ impl Contexts {
     pub fn draft(&self, name: &str) -> Result<Draft, Error> {
         check_name(name)?;
         file::private(&self.0)
-            .and_then(|()| Draft::new(&self.0, name, self.path(name)))
+            .and_then(|()| Draft::new(&self.0, name, self.path(name), true))
             .map_err(|error| storage("cannot write to", &self.0, &error))
     }
 

@@ -122,11 +122,21 @@ pub struct PolicyConfig {
     pub battery_below: u8,
     /// The same while another program fills the screen.
     pub defer_to_full_screen: bool,
-    /// While memory was short lately, a request for a tier that was unloaded for it goes to the next smaller one.
+    /// While memory was short lately, a request for a tier that was loaded then goes to the next smaller one.
     pub step_down: bool,
+    /// Conversations are kept on the disk when their tier is unloaded, and go on without being read again.
+    pub keep_conversations: bool,
+    /// Most of them together, in MiB; the oldest go first.
+    pub conversations_mib: u32,
 }
 
 impl PolicyConfig {
+    /// What may be kept of conversations, in MiB; `None`: nothing of any.
+    #[must_use]
+    pub fn conversations(&self) -> Option<u32> {
+        Some(self.conversations_mib).filter(|_| self.keep_conversations)
+    }
+
     pub const MOST_PATIENCE: Span = Span::seconds(600);
     pub const MOST_BATTERY: u8 = 100;
 }
@@ -141,6 +151,8 @@ impl Default for PolicyConfig {
             battery_below: 20,
             defer_to_full_screen: true,
             step_down: true,
+            keep_conversations: true,
+            conversations_mib: 2048,
         }
     }
 }

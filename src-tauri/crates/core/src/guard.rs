@@ -33,14 +33,16 @@ const SWAPPING_LAST_RESORT: Duration = Duration::from_secs(30);
 const SWAP_GROWTH: u64 = 256 * MIB;
 /// At this rate it needs no other witness.
 const SWAP_FLOOD: u64 = GIB;
-/// Shares of all memory, in thousandths, below which too little is available, whatever the kernel says.
+/// Less than this in a second is no swapping to speak of.
+const SWAPS_NOW: u64 = MIB;
+/// Shares of all memory, in thousandths, below which too little is available, unless the kernel calls that normal; and little.
 const SCARCE: u64 = 40;
 const TIGHT: u64 = 80;
 /// Readings further apart than this have missed what lay between, such as a sleep.
 const GAP: Duration = Duration::from_secs(15);
 
-/// After a wake, programs read back what they had: nothing is loaded ahead of need for so long.
-const AFTER_WAKE: Duration = Duration::from_secs(30);
+/// So long nothing is loaded ahead of need after a wake, when programs read back what they had, and after memory was tight.
+const UNSETTLED: Duration = Duration::from_secs(30);
 
 /// What a reading says about memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,8 +69,8 @@ pub struct Guard {
     alarm: Alarm,
     why: Option<String>,
     last: Option<Duration>,
-    /// When readings came again after a gap.
-    woke: Option<Duration>,
+    /// Until then nothing is loaded ahead of need.
+    reserved_until: Duration,
     /// Since when the signs are this bad or worse.
     swapping_since: Option<Duration>,
     critical_since: Option<Duration>,
@@ -83,13 +85,26 @@ impl Guard {
     /// Takes one reading, in the order in which they were taken.
     pub fn observe(&mut self, reading: &Reading) -> Judgement {
         let now = Duration::from_millis(reading.at_ms);
-        if self.last.is_none_or(|last| now < last || now - last > GAP) {
-            // What lay between is not known: nothing has lasted.
-            self.woke = self.last.map(|_| now);
-            (self.swapping_since, self.critical_since, self.calm_since) = (None, None, None);
+        match self.last {
+            Some(last) if now < last => {
+                (self.swapping_since, self.critical_since, self.calm_since) = (None, None, None);
+            }
+            Some(last) if now - last > GAP => {
+                // It slept, or it thrashed so that nobody could read: what was bad before lasts, and the gap counts as a second.
+                let gap = now - last - Duration::from_secs(1);
+                let later = |since: Option<Duration>| since.map(|at| at + gap);
+                self.critical_since = later(self.critical_since);
+                self.swapping_since = later(self.swapping_since);
+                self.calm_since = None;
+                self.reserved_until = now + UNSETTLED;
+            }
+            _ => {}
         }
         self.last = Some(now);
         let sign = sign(reading, self.alarm > Alarm::None);
+        if sign != Some(Sign::Calm) {
+            self.reserved_until = now + UNSETTLED;
+        }
         if let Some(sign) = sign {
             self.time(sign, now);
             let alarm = self.risen(now);
@@ -108,8 +123,7 @@ impl Guard {
         Judgement {
             alarm: self.alarm,
             why: self.why.clone(),
-            reserved: sign.is_none_or(|sign| sign > Sign::Calm)
-                || self.woke.is_some_and(|woke| now - woke < AFTER_WAKE),
+            reserved: now < self.reserved_until,
         }
     }
 
@@ -163,10 +177,17 @@ fn sign(reading: &Reading, alarmed: bool) -> Option<Sign> {
     let grows =
         |bytes: u64| growth.is_some_and(|growth| growth >= if alarmed { bytes / 2 } else { bytes });
     let pressed = pressure.is_some_and(|pressure| pressure >= Pressure::Warning);
-    if pressure == Some(Pressure::Critical) || below(SCARCE) {
+    // Where the kernel grades pressure itself, it knows better than any sum what it could still take back.
+    let normal = pressure == Some(Pressure::Normal);
+    if pressure == Some(Pressure::Critical) || below(SCARCE) && !normal {
         return Some(Sign::Critical);
     }
-    if grows(SWAP_FLOOD) || grows(SWAP_GROWTH) && (pressed || below(TIGHT)) {
+    // What was swapped out within the last minute may have been one step, long over.
+    let swaps = reading
+        .swap_out_bytes_per_second
+        .is_none_or(|rate| rate >= SWAPS_NOW);
+    let floods = grows(SWAP_FLOOD) || grows(SWAP_GROWTH) && (pressed || below(TIGHT));
+    if floods && swaps {
         return Some(Sign::Swapping);
     }
     if pressed || below(TIGHT) || grows(SWAP_GROWTH) {

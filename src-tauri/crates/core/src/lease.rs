@@ -50,8 +50,10 @@ impl KeepAlive {
         const LONGEST: f64 = 1e9;
         match seconds {
             seconds if seconds.is_nan() => None,
-            seconds if seconds < 0.0 || seconds > LONGEST => Some(Self(None)),
-            seconds => Some(Self(Some(Duration::from_secs_f64(seconds)))),
+            seconds if (0.0..=LONGEST).contains(&seconds) => {
+                Some(Self(Some(Duration::from_secs_f64(seconds))))
+            }
+            _ => Some(Self(None)),
         }
     }
 

@@ -19,6 +19,7 @@ pub mod lease;
 pub mod model;
 pub mod policy;
 pub mod reading;
+pub mod reclaim;
 pub mod stance;
 pub mod status;
 pub mod tier;

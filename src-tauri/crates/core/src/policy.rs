@@ -6,7 +6,8 @@
 //!
 //! What it holds to:
 //! - The plans of the tiers that hold memory never sum over the budget, and never more than `max_loaded` hold any.
-//! - Nothing is loaded while another tier starts or stops: its memory must be back first.
+//! - Nothing is loaded while another tier starts or stops: its memory must be back first. If that was given up, nothing is
+//!   loaded that does not fit into what is available.
 //! - A leased tier is never ended without [`StopWish::Force`] or [`Alarm::Critical`].
 //! - Waiters are served oldest first, except that requests for a loaded tier may pass an older one for another tier until
 //!   that has waited for [`State::patience`]. Then the tier that it needs ended grants nothing more.
@@ -22,7 +23,7 @@ mod seats;
 pub use look::{next_look, returning, withdrawn};
 pub use pins::{Pins, pins};
 
-use crate::{TierId, budget::Budget};
+use crate::{TierId, budget::Budget, reclaim};
 use seats::Seats;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -46,9 +47,18 @@ pub struct State {
     pub stance: Stance,
     /// The tier that comes back when another has idled out.
     pub home: Option<TierId>,
+    /// A tier has ended, and its memory was waited for in vain.
+    pub missing: Option<Missing>,
     pub tiers: Vec<TierView>,
     /// Requests without a lease, oldest first.
     pub queue: Vec<Waiting>,
+}
+
+/// Memory that should be back and is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    pub of: TierId,
+    pub memory: reclaim::Missing,
 }
 
 /// How short the machine's memory is.
@@ -176,6 +186,8 @@ pub enum Refusal {
     /// Memory has been short for longer than a request waits.
     Alarm(Alarm),
     Paused,
+    /// It takes so many bytes, and does not fit into what another tier's end has left.
+    Missing(Missing, u64),
 }
 
 /// Whether a plan fits the budget when nothing else is loaded. One that does not is never started: whoever

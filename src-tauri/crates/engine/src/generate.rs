@@ -11,6 +11,7 @@ mod task;
 pub(crate) use embedding::run_pooled;
 pub(crate) use job::{
     Answering, Event, FinishReason, Goal, Job, SavedState, Summary, Timings, Written, check_fits,
+    usable,
 };
 pub(crate) use media::Media;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
@@ -19,6 +20,8 @@ pub(crate) use task::{Candidate, TokenReport};
 use crate::{
     llama::{Batch, Context, Decoded, Interrupt, Model, Token},
     pause::Pause,
+    swap::Swap,
+    trims::Trims,
 };
 use serde::Serialize;
 use shares::{Pace, shares};
@@ -56,16 +59,26 @@ const MARK_EVERY: usize = 2048;
 /// A generation is not begun where it could not write so much beside those that run.
 const HEADROOM: usize = 64;
 
-/// Does jobs until the senders are gone.
+/// What the host wants besides answers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wishes<'a> {
+    pub(crate) pause: &'a Pause,
+    pub(crate) trims: &'a Trims,
+    /// If conversations are kept at the end.
+    pub(crate) swap: Option<&'a Swap>,
+}
+
+/// Does jobs until the senders are gone, or the process is to end.
 pub(crate) fn run(
     model: &Arc<Model>,
     context: Context,
     drafter: Option<Drafter>,
-    pause: &Pause,
     jobs: &mpsc::Receiver<Job>,
     generations: &Generations,
+    wishes: Wishes<'_>,
 ) {
     let mut batching = Batching {
+        wishes,
         model,
         interrupt: context.interrupt(),
         slots: Slots::new(model, context),
@@ -73,13 +86,17 @@ pub(crate) fn run(
         waiting: VecDeque::new(),
         batch: Batch::default(),
         pace: Pace::default(),
-        pause,
         drafter,
         gain: Gain::default(),
         was_media: false,
         generations,
     };
     loop {
+        if let Some(swap) = batching.leaving() {
+            batching.slots.swap_out(swap);
+            swap.leave();
+        }
+        batching.trim();
         if batching.is_idle() {
             match jobs.recv() {
                 Ok(job) => batching.take(job),
@@ -106,6 +123,7 @@ struct Running {
 
 /// The generations and the context that they share.
 struct Batching<'a> {
+    wishes: Wishes<'a>,
     model: &'a Arc<Model>,
     interrupt: Arc<Interrupt>,
     slots: Slots,
@@ -115,7 +133,6 @@ struct Batching<'a> {
     waiting: VecDeque<Task>,
     batch: Batch,
     pace: Pace,
-    pause: &'a Pause,
     drafter: Option<Drafter>,
     gain: Gain,
     /// The last step was a medium's.
@@ -139,7 +156,7 @@ struct Share {
     effort: Effort,
 }
 
-impl Batching<'_> {
+impl<'a> Batching<'a> {
     fn is_idle(&self) -> bool {
         self.running.is_empty() && self.waiting.is_empty()
     }
@@ -147,7 +164,9 @@ impl Batching<'_> {
     fn take(&mut self, job: Job) {
         // Gone while it waited: what the cache holds is worth more to the next one.
         if job.cancel.load(Ordering::Relaxed) {
-            count(&self.generations.cancelled);
+            if !job.prompt.is_empty() {
+                count(&self.generations.cancelled);
+            }
             return;
         }
         if let Goal::SaveLatest(draft) = job.goal {
@@ -159,12 +178,28 @@ impl Batching<'_> {
         self.waiting.push_back(Task::new(self.model, job));
     }
 
+    /// Where to keep what is held, once the process is to end.
+    fn leaving(&self) -> Option<&'a Swap> {
+        self.wishes.swap.filter(|swap| swap.is_asked())
+    }
+
+    fn trim(&mut self) {
+        for told in self.wishes.trims.take() {
+            let _gone = told.send(self.slots.trim());
+        }
+    }
+
     /// One evaluation, and the tokens that it gives.
     fn step(&mut self) {
         self.interrupt.arm(self.is_interruptible());
-        let pause = self.pause;
+        // Asked before that, the evaluation would not be broken off.
+        if self.leaving().is_some() {
+            return;
+        }
+        let pause = self.wishes.pause;
         let wanted = || {
             self.drop_cancelled();
+            self.trim();
             !self.is_idle()
         };
         if !pause.stand(wanted) {

@@ -1,7 +1,7 @@
 //! `tierbar-worker`: one model, one process. Loads a GGUF with llama.cpp and serves it over a Unix socket.
 //!
 //! It prints how far the load is and how it ended (`core::worker::Handshake`), and lives no longer than its parent: the end of stdin
-//! ends it, at any moment, and so does SIGTERM.
+//! ends it, at any moment, and so does SIGTERM, when the conversations in memory have been written.
 
 mod generate;
 mod llama;
@@ -11,18 +11,20 @@ mod platform;
 mod request;
 mod saves;
 mod serve;
+mod swap;
 mod text;
 mod trial;
+mod trims;
 mod turns;
 
 use clap::Parser;
-use generate::{Drafter, Generations, MOST_DRAFTED};
+use generate::{Drafter, Generations, MOST_DRAFTED, Wishes};
 use llama::{
     Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector,
-    ProjectorParams, Threadpool, Weights,
+    ProjectorParams, Weights,
 };
 use pause::Pause;
-use saves::Saves;
+use saves::{Saves, Uses};
 use serve::Engine;
 use std::{
     fs,
@@ -32,7 +34,8 @@ use std::{
     process::ExitCode,
     sync::{Arc, mpsc},
 };
-use tierbar_contexts::{Contexts, Key, fingerprint, hash};
+use swap::{Swap, Swapping};
+use tierbar_contexts::{Contexts, Key, Swapped, fingerprint, hash};
 use tierbar_core::{
     Code, Error, ModelId,
     budget::{MICRO_BATCH, SLOTS},
@@ -41,6 +44,7 @@ use tierbar_core::{
 };
 use tierbar_gguf::split_of;
 use tokio::net::UnixListener;
+use trims::Trims;
 use turns::Turns;
 
 /// Requests that may wait for the one that runs.
@@ -92,6 +96,12 @@ struct Args {
     /// The folder of saved contexts, made when one is saved; none are kept without it
     #[arg(long)]
     contexts: Option<PathBuf>,
+    /// The folder where conversations in memory are kept at SIGTERM, and found again; none are if it is not there
+    #[arg(long, requires = "swapped_mib")]
+    swapped: Option<PathBuf>,
+    /// Most of them together, in MiB
+    #[arg(long)]
+    swapped_mib: Option<u32>,
     /// How far it gives way to other programs, from 0 for not at all to 19
     #[arg(long, default_value_t = NICE, value_parser = clap::value_parser!(u8).range(..=19))]
     nice: u8,
@@ -183,13 +193,7 @@ fn serve(args: &Args) -> Result<(), Error> {
     };
     let context = Context::new(Arc::clone(&model), params, None)?;
     let drafter = match &args.draft_model {
-        Some(path) => Some(draft_model(
-            path,
-            weights,
-            params,
-            &model,
-            context.threadpool(),
-        )?),
+        Some(path) => Some(draft_model(path, weights, params, &model, &context)?),
         None => args.lookup.then_some(Drafter::Lookup),
     };
     let given = args
@@ -203,14 +207,12 @@ fn serve(args: &Args) -> Result<(), Error> {
         |stem| stem.to_string_lossy().into_owned(),
     );
     let id = args.id.clone().unwrap_or(stem);
-    let saves = args
-        .contexts
-        .as_ref()
-        .map(|folder| saves(args, folder, &model, given.as_deref(), &id))
-        .transpose()?;
+    let saves = saves(args, &model, given.as_deref(), &id)?;
+    let swap = swapping(args, &model, given.as_deref(), &id, pooling)?;
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let generations = Arc::new(Generations::default());
     let pause = Arc::new(Pause::default());
+    let trims = Arc::new(Trims::default());
     let engine = Engine {
         template,
         only_embeds: pooling.is_some(),
@@ -231,8 +233,10 @@ fn serve(args: &Args) -> Result<(), Error> {
         generations: Arc::clone(&generations),
         model: Arc::clone(&model),
         saves,
+        swap: swap.clone(),
+        trims: Arc::clone(&trims),
         pause: Arc::clone(&pause),
-        media: media_reader(args, &model, threads, context.threadpool().turns(), &pause),
+        media: media_reader(args, &model, threads, context.turns(), &pause),
     };
     let ready = Ready {
         protocol: PROTOCOL,
@@ -246,7 +250,14 @@ fn serve(args: &Args) -> Result<(), Error> {
             Some(pooling) => {
                 generate::run_pooled(&model, pooling, context, &pause, &queue, &generations);
             }
-            None => generate::run(&model, context, drafter, &pause, &queue, &generations),
+            None => {
+                let wishes = Wishes {
+                    pause: &pause,
+                    trims: &trims,
+                    swap: swap.as_deref(),
+                };
+                generate::run(&model, context, drafter, &queue, &generations, wishes);
+            }
         })
         .map_err(|error| internal("the engine's thread did not start", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -264,7 +275,7 @@ fn draft_model(
     weights: Weights,
     params: ContextParams,
     large: &Model,
-    pool: Arc<Threadpool>,
+    beside: &Context,
 ) -> Result<Drafter, Error> {
     tierbar_gguf::read(path)?;
     let small = Arc::new(Model::load(path, weights, &|_| ())?);
@@ -273,7 +284,7 @@ fn draft_model(
         outputs: 1,
         ..params
     };
-    let context = Context::new(Arc::clone(&small), params, Some(pool))?;
+    let context = Context::new(Arc::clone(&small), params, Some(beside))?;
     Ok(DraftModel::new(context, &small, large)?.into())
 }
 
@@ -324,11 +335,40 @@ fn context_tokens(args: &Args, model: &Model, pooling: Option<Pooling>) -> u32 {
 
 fn saves(
     args: &Args,
-    folder: &Path,
     model: &Model,
     template: Option<&str>,
     id: &str,
-) -> Result<Arc<Saves>, Error> {
+) -> Result<Option<Arc<Saves>>, Error> {
+    let Some(folder) = &args.contexts else {
+        return Ok(None);
+    };
+    let key = key(args, model, template)?;
+    let contexts = Contexts::new(folder.clone());
+    let id = ModelId(id.to_owned());
+    let saves = Saves::new(contexts, key, id, model.forgets(), Uses::Named);
+    Ok(Some(Arc::new(saves)))
+}
+
+/// A model that makes embeddings alone holds nothing between its texts.
+fn swapping(
+    args: &Args,
+    model: &Model,
+    template: Option<&str>,
+    id: &str,
+    pooling: Option<Pooling>,
+) -> Result<Swapping, Error> {
+    let (Some(folder), Some(mib), None) = (&args.swapped, args.swapped_mib, pooling) else {
+        return Ok(None);
+    };
+    let folder = Swapped::new(folder.clone(), u64::from(mib) << 20);
+    let key = key(args, model, template)?;
+    let id = ModelId(id.to_owned());
+    let swap = Swap::new(folder, key, id, model.forgets(), &args.socket);
+    Ok(Some(Arc::new(swap)))
+}
+
+/// What its states are states of.
+fn key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, Error> {
     let name = args.model.to_string_lossy();
     let parts = split_of(&name).map_or_else(
         || vec![args.model.clone()],
@@ -336,15 +376,12 @@ fn saves(
     );
     let fingerprint = fingerprint(parts.iter().map(PathBuf::as_path))
         .map_err(|error| internal("the model could not be read again", &error))?;
-    let key = Key {
+    Ok(Key {
         model: fingerprint,
         template: hash(template.unwrap_or(&model.chat_template())),
         kv_cache: args.kv_cache,
         engine: env!("TIERBAR_LLAMA_CPP").to_owned(),
-    };
-    let contexts = Contexts::new(folder.to_owned());
-    let id = ModelId(id.to_owned());
-    Ok(Arc::new(Saves::new(contexts, key, id, model.forgets())))
+    })
 }
 
 /// llama.cpp pads a context's cells by itself, but not its batches, which then were smaller than what the cells take.
@@ -376,10 +413,17 @@ async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Er
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
         .map_err(failed)?;
     announce(&Handshake::Ready(ready));
+    let serving = axum::serve(listener, serve::router(Arc::clone(&engine)));
     tokio::select! {
-        served = axum::serve(listener, serve::router(engine)) => served.map_err(failed),
-        _ = terminate.recv() => leave(&args.socket),
+        served = serving => return served.map_err(failed),
+        _ = terminate.recv() => {}
     }
+    if engine.end().is_some() {
+        // Its thread ends the process when all is written.
+        tokio::time::sleep(swap::LONGEST).await;
+        tracing::warn!("not all conversations were written in time");
+    }
+    leave(&args.socket)
 }
 
 fn internal(what: &str, error: &dyn std::fmt::Display) -> Error {

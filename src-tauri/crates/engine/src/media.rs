@@ -75,6 +75,12 @@ impl Reader {
         self.projector.encoding()
     }
 
+    /// Drops what was made of images before. Answers how many bytes that took.
+    pub(crate) fn forget(&self) -> u64 {
+        let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
+        kept.bytes as u64
+    }
+
     /// Takes the files out of the messages, in their order, and leaves a marker for each.
     pub(crate) fn take(&self, messages: &mut [Value]) -> Result<Vec<Sent>, Error> {
         take(messages, self.projector.marker())

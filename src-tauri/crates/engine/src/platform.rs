@@ -1,4 +1,5 @@
-//! What differs between systems: which cores compute, what a thread has computed, how to give way, and how to end at once.
+//! What differs between systems: which cores compute, what a thread has computed, how to give way, to return memory, and to
+//! end at once.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -29,6 +30,11 @@ pub(crate) fn give_way(steps: u8) {
     // What keeps it from that, such as a limit, is no reason not to run.
     let _refused = rustix::process::nice(steps.into());
     system::give_way();
+}
+
+/// Gives memory that was freed back to the system, which the allocator would keep for the next time.
+pub(crate) fn return_memory() {
+    system::return_memory();
 }
 
 /// Ends the process without running C++ destructors, which would pull llama.cpp's globals from under its threads.

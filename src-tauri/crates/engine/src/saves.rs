@@ -1,19 +1,32 @@
 //! The saved contexts that this model can go on from, by their tokens.
 
 use crate::{
-    generate::SavedState,
-    llama::{Token, common_prefix, undivided},
+    generate::{SavedState, usable},
+    llama::Token,
+    swap::LEAST as LEAST_SWAPPED,
 };
 use std::{
     cmp::Reverse,
     collections::HashMap,
     os::unix::fs::MetadataExt,
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::SystemTime,
 };
 use tierbar_contexts::{Contexts, Difference, Draft, Key, Saved};
 use tierbar_core::{Code, Error, ModelId};
+
+/// Fewer tokens of another conversation are not worth reading its state: one part in so many of it.
+const WORTH: usize = 10;
+
+/// What the states are for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Uses {
+    /// Somebody saved them by name: they stay whatever they are.
+    Named,
+    /// They were swapped out: of no use, they are removed.
+    Swap,
+}
 
 #[derive(Debug)]
 pub(crate) struct Saves {
@@ -22,6 +35,7 @@ pub(crate) struct Saves {
     model: ModelId,
     /// Of a state that has more than the prompt nothing can be used: the model cannot go back in it.
     whole_only: bool,
+    uses: Uses,
     /// Of those with our key.
     known: Mutex<Known>,
 }
@@ -38,6 +52,8 @@ struct Known {
 struct State {
     stamp: Stamp,
     tokens: Arc<[Token]>,
+    /// Where it can be gone back to besides.
+    back: Option<usize>,
     /// Whether the file is whole; `None` while nobody has looked.
     whole: Option<bool>,
 }
@@ -52,12 +68,19 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 impl Saves {
     /// `model` is the name that is told; the key is what counts.
-    pub(crate) fn new(contexts: Contexts, key: Key, model: ModelId, whole_only: bool) -> Self {
+    pub(crate) fn new(
+        contexts: Contexts,
+        key: Key,
+        model: ModelId,
+        whole_only: bool,
+        uses: Uses,
+    ) -> Self {
         Self {
             contexts,
             key,
             model,
             whole_only,
+            uses,
             known: Mutex::default(),
         }
     }
@@ -68,27 +91,14 @@ impl Saves {
 
     /// The state that holds the longest beginning of the prompt. Blocking, for microseconds unless one was saved since.
     pub(crate) fn find(&self, prompt: &[Token]) -> Option<SavedState> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = self.contexts.changed()?;
-        if known.seen != Some(changed) {
-            self.look(&mut known);
-            known.seen = Some(changed);
-        }
-        let shared = |tokens: &[Token]| {
-            let shared = undivided(prompt, common_prefix(tokens, prompt));
-            if shared < tokens.len() && self.whole_only {
-                0
-            } else {
-                shared
-            }
-        };
+        let mut known = self.known()?;
         loop {
             let states = known
                 .states
                 .iter_mut()
                 .filter(|(_, state)| state.whole != Some(false));
             let (shared, name, state) = states
-                .map(|(name, state)| (shared(&state.tokens), name, state))
+                .map(|(name, state)| (self.shared(state, prompt), name, state))
                 .max_by_key(|(shared, _, state)| (*shared, Reverse(state.tokens.len())))?;
             if shared == 0 {
                 return None;
@@ -102,10 +112,52 @@ impl Saves {
                 return Some(SavedState {
                     path: self.contexts.path(name),
                     tokens: Arc::clone(&state.tokens),
+                    back: state.back.filter(|_| self.whole_only),
+                    whole_only: self.whole_only,
+                    swapped: self.uses == Uses::Swap,
                 });
             }
-            tracing::warn!("the saved context \"{name}\" is damaged");
+            if self.uses == Uses::Swap {
+                tracing::warn!(
+                    "a conversation that was swapped out is damaged: its prompt is read again"
+                );
+                let _gone = self.contexts.remove(name);
+            } else {
+                tracing::warn!("the saved context \"{name}\" is damaged");
+            }
         }
+    }
+
+    /// How many tokens of the prompt the state gives.
+    fn shared(&self, state: &State, prompt: &[Token]) -> usize {
+        let State { tokens, back, .. } = state;
+        let shared = usable(tokens, *back, self.whole_only, prompt);
+        let little = shared < LEAST_SWAPPED || shared * WORTH < tokens.len();
+        if self.uses == Uses::Swap && little {
+            return 0;
+        }
+        shared
+    }
+
+    /// The tokens of each, by name.
+    pub(crate) fn all(&self) -> Vec<(String, Arc<[Token]>)> {
+        let known = self.known();
+        let states = known.iter().flat_map(|known| &known.states);
+        let sound = states.filter(|(_, state)| state.whole != Some(false));
+        sound
+            .map(|(name, state)| (name.clone(), Arc::clone(&state.tokens)))
+            .collect()
+    }
+
+    /// What the folder has now; `None` if it is not there.
+    fn known(&self) -> Option<MutexGuard<'_, Known>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = self.contexts.changed()?;
+        if known.seen != Some(changed) {
+            self.look(&mut known);
+            known.seen = Some(changed);
+        }
+        Some(known)
     }
 
     fn look(&self, known: &mut Known) {
@@ -123,6 +175,7 @@ impl Saves {
                 Some(State {
                     stamp,
                     tokens,
+                    back: saved.back.map(|back| back.tokens),
                     whole: None,
                 })
             };
@@ -159,7 +212,14 @@ impl Saves {
         self.contexts.check(name)?;
         let tokens = self.contexts.tokens(name)?.into();
         let path = self.contexts.path(name);
-        Ok((saved, SavedState { path, tokens }))
+        let state = SavedState {
+            path,
+            tokens,
+            back: None,
+            whole_only: self.whole_only,
+            swapped: false,
+        };
+        Ok((saved, state))
     }
 
     fn mismatch(&self, saved: &Saved, difference: Difference) -> Error {

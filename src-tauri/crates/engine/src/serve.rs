@@ -5,6 +5,7 @@ mod contexts;
 mod embeddings;
 mod prompts;
 mod reader;
+mod trim;
 
 use crate::{
     generate::{Answering, Event, Generations, Goal, Job, Media, check_fits},
@@ -13,6 +14,8 @@ use crate::{
     pause::Pause,
     request::{ChatRequest, CompletionRequest, Options},
     saves::Saves,
+    swap::{self, Swapping},
+    trims::Trims,
 };
 use answer::{Answer, Kind};
 use axum::{
@@ -65,6 +68,9 @@ pub(crate) struct Engine {
     pub(crate) media: Result<MediaReader, Error>,
     /// If there is a folder for them.
     pub(crate) saves: Option<Arc<Saves>>,
+    /// If conversations are kept when it ends.
+    pub(crate) swap: Swapping,
+    pub(crate) trims: Arc<Trims>,
     pub(crate) pause: Arc<Pause>,
 }
 
@@ -73,6 +79,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
         .route("/health", get(async || Json(json!({"status": "ok"}))))
         .route("/props", get(props))
         .route("/yield", post(stand_still))
+        .route("/trim", post(trim::trim))
         .route("/tokenize", post(tokenize))
         .route("/apply-template", post(apply_template))
         .route("/v1/chat/completions", post(chat))
@@ -277,8 +284,12 @@ async fn start(
     let queue = Arc::clone(engine);
     off_the_reactor(move || {
         let saved = |prompt: &Vec<Token>| {
-            let saves = queue.saves.as_ref().filter(|_| cache_prompt)?;
-            saves.find(prompt)
+            if !cache_prompt {
+                return None;
+            }
+            let named = queue.saves.as_ref().and_then(|saves| saves.find(prompt));
+            let swapped = queue.swap.as_ref().and_then(|swap| swap.find(prompt));
+            swap::longer(prompt, named, swapped)
         };
         let each = wanted.prompts.iter().flat_map(|prompt| {
             let saved = saved(prompt);
@@ -322,6 +333,30 @@ async fn start(
 }
 
 impl Engine {
+    /// Has what is in memory written, and the process ended then. At once if nothing is to be kept.
+    pub(crate) fn end(&self) -> Option<&swap::Swap> {
+        let swap = self.swap.as_deref()?;
+        swap.ask();
+        self.pause.set(Duration::ZERO);
+        self.interrupt.ask();
+        let _ended = self.wake();
+        Some(swap)
+    }
+
+    /// If the engine's thread waits for work, one job that nobody waits for has it look around; what runs goes on.
+    ///
+    /// # Errors
+    /// [`Code::WorkerCrashed`] if there is no such thread any more.
+    fn wake(&self) -> Result<(), Error> {
+        let (asker, running) = Running::begin(self, 0);
+        drop(running);
+        match self.queue(asker.job(0, Vec::new(), Goal::Load)) {
+            // With so much to do it does not wait.
+            Err(error) if error.code == Code::Overloaded => Ok(()),
+            woken => woken,
+        }
+    }
+
     fn queue(&self, job: Job) -> Result<(), Error> {
         if self.only_embeds && !matches!(job.goal, Goal::Embed) {
             let message = "this model makes embeddings and no text";

@@ -3,7 +3,11 @@
 use std::{
     collections::VecDeque,
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
+
+/// How often it is looked whether who waits still wants its turn.
+const LOOK: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
@@ -29,6 +33,20 @@ impl Turns {
         Turn(self)
     }
 
+    /// As [`Self::take`]; `None` soon after `left` says that the turn is not wanted any more.
+    pub(crate) fn take_unless(&self, left: impl Fn() -> bool) -> Option<Turn<'_>> {
+        let (ticket, mut line) = self.ask();
+        while line.tickets.front() != Some(&ticket) {
+            if left() {
+                line.tickets.retain(|&other| other != ticket);
+                return None;
+            }
+            let woken = self.changed.wait_timeout(line, LOOK);
+            line = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Some(Turn(self))
+    }
+
     /// Whether somebody waits for the turn that runs.
     pub(crate) fn is_wanted(&self) -> bool {
         self.line().tickets.len() > 1
@@ -42,12 +60,17 @@ impl Turns {
     }
 
     fn wait(&self) {
+        let (ticket, line) = self.ask();
+        let others = |line: &mut Line| line.tickets.front() != Some(&ticket);
+        let _line = self.changed.wait_while(line, others);
+    }
+
+    fn ask(&self) -> (u64, MutexGuard<'_, Line>) {
         let mut line = self.line();
         let ticket = line.given;
         line.given += 1;
         line.tickets.push_back(ticket);
-        let others = |line: &mut Line| line.tickets.front() != Some(&ticket);
-        let _line = self.changed.wait_while(line, others);
+        (ticket, line)
     }
 
     fn end(&self) {
@@ -70,7 +93,7 @@ impl Drop for Turn<'_> {
 mod tests {
     use super::*;
     use std::{
-        sync::atomic::{AtomicUsize, Ordering},
+        sync::atomic::{AtomicBool, AtomicUsize, Ordering},
         thread::{scope, yield_now},
     };
 
@@ -98,6 +121,34 @@ mod tests {
         });
         let pairs = said.into_inner().unwrap();
         assert!(pairs.chunks(2).all(|pair| pair == ["other", "first"]));
+    }
+
+    #[test]
+    fn who_no_longer_wants_the_turn_leaves_the_line_and_holds_nobody_up() {
+        let turns = Turns::default();
+        let wanted = AtomicBool::new(true);
+        scope(|scope| {
+            let turn = turns.take();
+            let leaving = scope.spawn(|| {
+                let turn = turns.take_unless(|| !wanted.load(Ordering::SeqCst));
+                turn.is_none()
+            });
+            while !turns.is_wanted() {
+                yield_now();
+            }
+            let staying = scope.spawn(|| turns.take_unless(|| false).is_some());
+            while turns.line().tickets.len() < 3 {
+                yield_now();
+            }
+            wanted.store(false, Ordering::SeqCst);
+            assert!(leaving.join().unwrap());
+            assert!(turns.is_wanted());
+            drop(turn);
+            assert!(staying.join().unwrap());
+        });
+        assert!(turns.line().tickets.is_empty());
+        // A free turn is had by who wants none.
+        assert!(turns.take_unless(|| true).is_some());
     }
 
     #[test]

@@ -4,11 +4,14 @@
 
 #[path = "support/projector.rs"]
 mod projector;
+#[path = "support/sound.rs"]
+mod sound;
 mod support;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use projector::{GEMMA_3, GEMMA_4, Kind, QWEN_2, SLOW, plain, stripes, write};
+use projector::{GEMMA_3, GEMMA_4, QWEN_2, SLOW, plain, stripes, write};
 use serde_json::{Value, json};
+use std::path::Path;
 use support::{GEMMA, HANG, Worker, model};
 
 const CHAT: &str = "/v1/chat/completions";
@@ -18,10 +21,14 @@ struct Seeing {
     folder: tempfile::TempDir,
 }
 
-async fn seeing(kind: Kind) -> Seeing {
+fn slow(path: &Path) {
+    write(SLOW, path);
+}
+
+async fn seeing(write: impl FnOnce(&Path)) -> Seeing {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mmproj.gguf");
-    write(kind, &path);
+    write(&path);
     let arguments = ["--context", "4096", "--projector", path.to_str().unwrap()];
     let worker = Worker::start(&model(GEMMA), &arguments).await;
     worker.ready();
@@ -30,10 +37,12 @@ async fn seeing(kind: Kind) -> Seeing {
 
 fn about(file: &[u8]) -> Value {
     let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(file));
-    let parts = json!([
-        {"type": "image_url", "image_url": {"url": url}},
-        {"type": "text", "text": "What do you see?"}
-    ]);
+    let part = json!({"type": "image_url", "image_url": {"url": url}});
+    asked(&part, "What do you see?")
+}
+
+fn asked(medium: &Value, question: &str) -> Value {
+    let parts = json!([medium, {"type": "text", "text": question}]);
     json!({"messages": [{"role": "user", "content": parts}], "max_tokens": 4, "temperature": 0})
 }
 
@@ -79,38 +88,48 @@ fn anonymous(pid: u32) -> u64 {
     kib.parse::<u64>().unwrap() << 10
 }
 
+/// What encoding takes beside a projector's weights, and what was planned, in bytes.
+async fn takes(seeing: &Seeing, request: &Value) -> (u64, u64) {
+    let path = seeing.folder.path().join("mmproj.gguf");
+    let account = tierbar_gguf::projector(&path).unwrap();
+    let planned = account.load_bytes(4096, 512) - account.bytes;
+    // The model's own buffers, as far as they are touched.
+    let long = json!({"prompt": "Hello. ".repeat(600), "max_tokens": 1});
+    assert_eq!(seeing.worker.post("/v1/completions", &long).await.0, 200);
+    let pid = seeing.worker.ready().pid;
+    let before = anonymous(pid);
+    let answer = seeing.answer(request);
+    tokio::pin!(answer);
+    let mut most = 0;
+    loop {
+        tokio::select! {
+            _ = &mut answer => break,
+            () = tokio::time::sleep(std::time::Duration::from_millis(5)) => most = anonymous(pid).max(most),
+        }
+    }
+    (anonymous(pid).max(most) - before, planned)
+}
+
 #[tokio::test]
 async fn encoding_takes_no_more_memory_than_is_planned_for_a_projector() {
     for kind in [GEMMA_3, GEMMA_4, QWEN_2] {
-        let seeing = seeing(kind).await;
-        let path = seeing.folder.path().join("mmproj.gguf");
-        let account = tierbar_gguf::projector(&path).unwrap();
-        let planned = account.load_bytes(4096, 512) - account.bytes;
-        // The model's own buffers, as far as they are touched.
-        let long = json!({"prompt": "Hello. ".repeat(600), "max_tokens": 1});
-        assert_eq!(seeing.worker.post("/v1/completions", &long).await.0, 200);
-        let pid = seeing.worker.ready().pid;
-        let before = anonymous(pid);
-        let request = about(&plain(1600, 1200));
-        let answer = seeing.answer(&request);
-        tokio::pin!(answer);
-        let mut most = 0;
-        loop {
-            tokio::select! {
-                _ = &mut answer => break,
-                () = tokio::time::sleep(std::time::Duration::from_millis(5)) => most = anonymous(pid).max(most),
-            }
-        }
-        let took = anonymous(pid).max(most) - before;
+        let seeing = seeing(|path| write(kind, path)).await;
+        let (took, planned) = takes(&seeing, &about(&plain(1600, 1200))).await;
         // Nothing was measured otherwise.
         assert!(took > 64 << 20, "{took}");
         assert!(took <= planned, "{took} of {planned}");
     }
+    let hearing = seeing(|path| sound::write_gemma(640, path)).await;
+    let sound = BASE64_STANDARD.encode(sound::rising_for(1, 30));
+    let part = json!({"type": "input_audio", "input_audio": {"data": sound, "format": "wav"}});
+    let (took, planned) = takes(&hearing, &asked(&part, "What do you hear?")).await;
+    assert!(took > 64 << 20, "{took}");
+    assert!(took <= planned, "{took} of {planned}");
 }
 
 #[tokio::test]
 async fn an_image_stands_still_while_the_engine_does_and_is_what_it_would_have_been() {
-    let seeing = seeing(SLOW).await;
+    let seeing = seeing(slow).await;
     let mut request = about(&stripes(1));
     request["logprobs"] = json!(true);
     // From its beginning.
@@ -128,7 +147,7 @@ async fn an_image_stands_still_while_the_engine_does_and_is_what_it_would_have_b
         seeing.is_held(1).await;
         seeing.pause(0.0).await;
     });
-    let alone = self::seeing(SLOW).await;
+    let alone = self::seeing(slow).await;
     for (request, paused) in [(&request, &first), (&other, &second)] {
         let answer = alone.answer(request).await;
         assert_eq!(
@@ -140,7 +159,7 @@ async fn an_image_stands_still_while_the_engine_does_and_is_what_it_would_have_b
 
 #[tokio::test]
 async fn who_leaves_while_an_image_stands_still_ends_it() {
-    let seeing = seeing(SLOW).await;
+    let seeing = seeing(slow).await;
     seeing.pause(60.0).await;
     let request = about(&stripes(1));
     tokio::select! {
@@ -161,7 +180,7 @@ async fn who_leaves_while_an_image_stands_still_ends_it() {
 
 #[tokio::test]
 async fn tokens_and_an_image_are_computed_in_turn() {
-    let seeing = seeing(SLOW).await;
+    let seeing = seeing(slow).await;
     let story = json!({"prompt": "Once", "max_tokens": 2000, "ignore_eos": true, "stream": true});
     let told = seeing
         .worker

@@ -29,7 +29,7 @@ use tierbar_core::{
     journal::Entry,
     lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
     policy::Stance,
-    status::{BudgetStatus, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
+    status::{BudgetStatus, EngineKind, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
 use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;

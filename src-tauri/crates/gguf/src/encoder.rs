@@ -9,19 +9,46 @@ const MOST_ROWS: u32 = 1024;
 /// Fewer tell nothing of an image.
 const FEWEST_ROWS: u32 = 70;
 
-/// Encoders that take an image in its own size: their rows at most by themselves, and the patches that become one row, in one
-/// direction. From `clip_model_loader::load_hparams` of llama.cpp's `tools/mtmd/clip.cpp`.
-const GROWING: [(&str, u32, u32); 9] = [
-    ("gemma4uv", 1120, 3),
-    ("gemma4v", 1120, 3),
-    ("glm4v", 4096, 2),
-    ("kimivl", 1024, 1),
-    ("ling3vl", 4096, 2),
-    ("pixtral", 1024, 1),
-    ("qwen2.5vl_merger", 4096, 2),
-    ("qwen2vl_merger", 4096, 2),
-    ("qwen3vl_merger", 4096, 2),
+/// What llama.cpp has graphs for that the estimate below was made after (`clip_get_graph_builder` in `tools/mtmd/clip.cpp`), by
+/// its names. The first files tell none.
+const KINDS: [(&str, Input); 34] = [
+    ("", Input::Image),
+    ("adapter", Input::Image),
+    ("cogvlm", Input::Image),
+    ("dots_ocr", Input::Image),
+    ("gemma3", Input::Image),
+    ("gemma4a", Input::Sound(750)),
+    ("gemma4uv", grows(1120, 3)),
+    ("gemma4v", grows(1120, 3)),
+    ("glm4v", grows(4096, 2)),
+    ("glm5v", Input::Image),
+    ("glma", Input::Sound(WHISPER)),
+    ("hunyuanvl", grows(16_384, 2)),
+    ("idefics3", Input::Image),
+    ("internvl", Input::Image),
+    ("janus_pro", Input::Image),
+    ("kimivl", grows(1024, 1)),
+    ("ldp", Input::Image),
+    ("ldpv2", Input::Image),
+    ("lfm2", grows(256, 2)),
+    ("lightonocr", Input::Image),
+    ("ling3vl", grows(4096, 2)),
+    ("llama4", Input::Image),
+    ("meralion", Input::Sound(WHISPER)),
+    ("mlp", Input::Image),
+    ("musicflamingo", Input::Sound(WHISPER)),
+    ("paddleocr", Input::Image),
+    ("pixtral", grows(1024, 1)),
+    ("qwen2.5vl_merger", grows(4096, 2)),
+    ("qwen2a", Input::Sound(WHISPER)),
+    ("qwen2vl_merger", grows(4096, 2)),
+    ("qwen3vl_merger", grows(4096, 2)),
+    ("resampler", Input::Image),
+    ("ultravox", Input::Sound(WHISPER)),
+    ("voxtral", Input::Sound(WHISPER)),
 ];
+/// Positions of 30 seconds, which Whisper's encoder takes at a time.
+const WHISPER: u64 = 1500;
 /// The rows of their images see each other, and are evaluated at once (`mtmd_decode_use_non_causal`).
 const WHOLE: [&str; 2] = ["gemma4uv", "gemma4v"];
 
@@ -29,12 +56,30 @@ const WHOLE: [&str; 2] = ["gemma4uv", "gemma4v"];
 const FLASH_HEADS: [u64; 14] = [
     32, 40, 48, 64, 72, 80, 96, 112, 128, 192, 256, 320, 512, 576,
 ];
-/// Positions of 30 seconds, which Whisper's encoder takes at a time.
-const SOUND_POSITIONS: u64 = 1500;
 /// No size of a header counts for more.
 const LARGEST: u32 = 1 << 20;
 /// The graph's own description, ggml's lists, and what the smallest encoder takes.
 const BASE: u64 = 16 << 20;
+
+/// What is encoded at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Input {
+    /// An image, or a tile of it, no larger than the header tells.
+    Image,
+    /// An image in its own size, unless the header tells a largest.
+    Growing {
+        /// At most by itself.
+        rows: u32,
+        /// Patches that become one row, in one direction.
+        merge: u32,
+    },
+    /// A piece of sound, of so many positions.
+    Sound(u64),
+}
+
+const fn grows(rows: u32, merge: u32) -> Input {
+    Input::Growing { rows, merge }
+}
 
 /// An encoder's shape, as its header tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -55,6 +100,10 @@ pub struct Encoder {
     /// Those have a gate, which is as wide.
     pub gated: bool,
     pub heads: u32,
+    /// Of a sound's first convolution, over time and frequency; 0 where it is over time alone.
+    pub channels: u32,
+    /// Frequencies of a sound.
+    pub bands: u32,
 }
 
 impl Encoder {
@@ -62,7 +111,22 @@ impl Encoder {
     pub(crate) fn of(header: &Header, keys: &Keys, side: &str) -> Result<Self, Fault> {
         let number = |key: &str| Ok(keys.number(&format!("{side}.{key}"))?.unwrap_or(0));
         let kind = [format!("{side}.projector_type"), "projector_type".into()];
-        let kind = kind.iter().find_map(|key| keys.own_text(key));
+        let kind = match (kind.iter().find_map(|key| keys.own_text(key)), side) {
+            // One name for two encoders.
+            (Some("qwen2.5o"), "audio") => "qwen2a",
+            (Some("qwen2.5o"), _) => "qwen2.5vl_merger",
+            (kind, _) => kind.unwrap_or_default(),
+        };
+        let hears = matches!(input(kind), Some(Input::Sound(_)));
+        if input(kind).is_none() || hears != (side == "audio") {
+            return Err(Fault::Unsupported(
+                format!(
+                    "what its {side} encoder of the kind \"{kind}\" takes of memory is not known"
+                ),
+                "choose a model whose projector is of another kind, or send it text alone"
+                    .to_owned(),
+            ));
+        }
         let width = number("embedding_length")?;
         let prefix = &side[..1];
         let of_blocks = |layer: &str| {
@@ -74,11 +138,15 @@ impl Encoder {
         };
         // Some converters wrote 0.
         let inner = of_blocks(".ffn_up.weight").unwrap_or(0) / u64::from(width.max(1));
+        // Of 3 × 3 each.
+        let first = format!("{prefix}.conv1d.0.weight");
+        let first = header.tensors.iter().find(|tensor| tensor.name == first);
+        let channels = first.and_then(|tensor| u32::try_from(tensor.elements / 9).ok());
         let merges = ["spatial_merge_size", "projector.scale_factor"];
         let merges = merges.map(number).into_iter();
         let merges = merges.collect::<Result<Vec<u32>, Fault>>()?;
         Ok(Self {
-            kind: kind.unwrap_or_default().to_owned(),
+            kind: kind.to_owned(),
             image: number("image_size")?,
             pixels: number("image_max_pixels")?,
             patch: number("patch_size")?,
@@ -87,17 +155,21 @@ impl Encoder {
             inner: number("feed_forward_length")?.max(u32::try_from(inner).unwrap_or(u32::MAX)),
             gated: of_blocks(".ffn_gate.weight").is_some(),
             heads: number("attention.head_count")?,
+            channels: channels.unwrap_or(0),
+            bands: number("num_mel_bins")?,
         })
     }
 
     /// Rows of an image, at most, where it is for us to say: an image may take a quarter of the context.
     #[must_use]
     pub fn most_rows(&self, context: u32, batch: u32) -> Option<u32> {
-        let (_, own, _) = self.growing()?;
+        let Some(Input::Growing { rows, .. }) = self.input() else {
+            return None;
+        };
         let whole = WHOLE.contains(&self.kind.as_str());
         let room = if whole { batch } else { u32::MAX };
         let most = (context / 4).min(room).clamp(FEWEST_ROWS, MOST_ROWS);
-        Some(most.min(*own))
+        Some(most.min(rows))
     }
 
     /// An upper estimate of what encoding takes of memory, which is kept once it was taken.
@@ -121,7 +193,12 @@ impl Encoder {
         let beside = 2 * width.max(inner) + 2 * pixels;
         let by_all = self.bytes_by_all(width / heads.max(1), heads);
         let each = (most + most / 4 + beside).saturating_add(by_all.saturating_mul(positions));
-        BASE.saturating_add(each.saturating_mul(positions))
+        // Each step of the first convolution is half of what it reads, in time and in frequency, and as long again as the
+        // blocks' positions: it, what is made of it, and both in another order.
+        let [channels, bands] =
+            [self.channels, self.bands].map(|size| u64::from(size.min(LARGEST)));
+        let first = 16 * channels * bands * positions;
+        BASE.saturating_add(each.saturating_mul(positions).max(first))
     }
 
     /// Of each position by each.
@@ -142,22 +219,32 @@ impl Encoder {
 
     /// Patches of the largest image, or steps of a sound.
     fn positions(&self, context: u32, batch: u32) -> u64 {
-        if self.image == 0 && self.patch == 0 {
-            return SOUND_POSITIONS;
-        }
         let patch = u64::from(self.patch.clamp(1, LARGEST));
-        if let (Some(rows), Some((_, _, merge))) = (self.most_rows(context, batch), self.growing())
-        {
-            let merge = u64::from(self.merge.unwrap_or(*merge).min(LARGEST));
-            // Sides are rounded to whole rows.
-            return u64::from(rows + rows / 16) * merge * merge;
+        match (self.input(), self.most_rows(context, batch)) {
+            (Some(Input::Sound(positions)), _) => positions,
+            (Some(Input::Growing { merge, .. }), Some(rows)) => {
+                let merge = u64::from(self.merge.unwrap_or(merge).min(LARGEST));
+                // Sides are rounded to whole rows.
+                u64::from(rows + rows / 16) * merge * merge
+            }
+            _ => {
+                let side = u64::from(self.image).div_ceil(patch);
+                let own = u64::from(self.pixels) / (patch * patch);
+                (side * side).max(own) + 1
+            }
         }
-        let side = u64::from(self.image).div_ceil(patch);
-        let own = u64::from(self.pixels) / (patch * patch);
-        (side * side).max(own) + 1
     }
 
-    fn growing(&self) -> Option<&'static (&'static str, u32, u32)> {
-        GROWING.iter().find(|(kind, _, _)| *kind == self.kind)
+    fn input(&self) -> Option<Input> {
+        // The largest that its header tells comes before what is asked.
+        if self.kind == "hunyuanvl" && self.pixels > 0 {
+            return Some(Input::Image);
+        }
+        input(&self.kind)
     }
+}
+
+fn input(kind: &str) -> Option<Input> {
+    let found = KINDS.iter().find(|(known, _)| *known == kind);
+    found.map(|(_, input)| *input)
 }

@@ -19,7 +19,7 @@ use tierbar_core::{
 };
 use tierbar_gateway::SpeedMeter;
 use tierbar_supervisor::Handle;
-use tierbar_telemetry::{Sampler, footprint, memory_of_group, pressure_changes};
+use tierbar_telemetry::{Sampler, footprint, held_by, members_of_group, pressure_changes};
 use tokio::{
     sync::{Notify, watch},
     task::spawn_blocking,
@@ -242,7 +242,7 @@ impl Board {
 /// What a worker's end would give back. A command may have started others, in its group; ours starts none.
 fn footprint_of(pid: u32, engine: EngineKind) -> Option<u64> {
     match engine {
-        EngineKind::Command => memory_of_group(pid).ok(),
+        EngineKind::Command => held_by(&members_of_group(pid).ok()?).ok(),
         EngineKind::Embedded | EngineKind::Endpoint => footprint(pid),
     }
 }

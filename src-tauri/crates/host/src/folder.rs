@@ -77,6 +77,11 @@ impl Folder {
         self.0.join("contexts")
     }
 
+    /// Conversations that were in memory when their tier was unloaded.
+    pub(crate) fn conversations(&self) -> PathBuf {
+        self.0.join("conversations")
+    }
+
     /// The speeds of models' last answers.
     pub(crate) fn speeds(&self) -> PathBuf {
         self.0.join("speeds.json")
@@ -85,6 +90,11 @@ impl Folder {
     /// How fast this machine's memory and disks are.
     pub(crate) fn bandwidth(&self) -> PathBuf {
         self.0.join("bandwidth.json")
+    }
+
+    /// Loads that are under way, or never ended.
+    pub(crate) fn loads(&self) -> PathBuf {
+        self.0.join("loads.json")
     }
 
     /// The list of downloads.

@@ -30,6 +30,8 @@ struct State {
     pause: Option<Pause>,
     /// What the supervisor was told last.
     told: Told,
+    /// It has been told something: until then nothing is loaded unasked.
+    begun: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -147,7 +149,8 @@ impl Guarding {
             });
             self.supervisor.set_alarm(alarm, why);
         }
-        if told.stance != state.told.stance {
+        if told.stance != state.told.stance || !state.begun {
+            state.begun = true;
             let (stance, why) = told.stance.clone();
             tracing::info!(?stance, "{why}");
             // The battery's level is in the words, and one percent less is no news.

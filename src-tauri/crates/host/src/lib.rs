@@ -6,6 +6,7 @@
 mod blocking;
 mod board;
 mod config;
+mod conversations;
 mod folder;
 mod guarding;
 mod journal;

@@ -94,6 +94,7 @@ impl Models {
             patience: policy.patience.0,
             home: TierId::new(&policy.home).ok(),
             step_down: policy.step_down,
+            conversations_mib: policy.conversations(),
         }
     }
 

@@ -4,6 +4,7 @@ use crate::{
     blocking::blocking,
     board::Board,
     config::ConfigFile,
+    conversations,
     folder::Folder,
     guarding::Guarding,
     journal::Ledger,
@@ -16,6 +17,7 @@ use std::{fmt, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Config, Error,
     catalog::{HubModel, HubRepository},
+    config::TierConfig,
     download::DownloadStatus,
     fit::{LibraryModel, Verdict},
     history::History,
@@ -27,8 +29,8 @@ use tierbar_fetch::Queue;
 use tierbar_gateway::{
     CatalogAnswer, DownloadChange, FitQuestion, Listed, Pull, Services, SpeedMeter, Verified,
 };
-use tierbar_library::{LibraryWatch, hub::Resolver};
-use tierbar_supervisor::{Handle, TierSpec};
+use tierbar_library::{LibraryWatch, hub::Resolver, model_id};
+use tierbar_supervisor::{BegunLoad, Handle, TierSpec};
 use tokio::{
     sync::{broadcast, watch},
     task::spawn_blocking,
@@ -101,6 +103,7 @@ impl Shared {
             self.queue.configure(limits.rate_limit, limits.at_once);
             self.supervisor.set_rules(self.models.rules());
             self.guarding.reconsider();
+            conversations::apply(&self.folder, &config.policy).await;
             let tiers = self.set_tiers().await;
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
@@ -140,8 +143,14 @@ impl Shared {
     /// Follows what appears and vanishes in the models' folders, until the host ends.
     pub(crate) async fn follow_models(&self) {
         let (mut scans, mut told) = (self.watch.snapshot(), self.queue.notices());
+        let mut never_ended = self.supervisor.never_ended();
         loop {
             tokio::select! {
+                changed = never_ended.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
                 changed = scans.changed() => {
                     if changed.is_err() {
                         return;
@@ -188,12 +197,32 @@ impl Shared {
         }
         notices.extend(self.unwatched.clone());
         notices.extend(self.pins.lock().clone());
+        let never_ended = self.supervisor.never_ended();
+        let told = |load: &BegunLoad| never_ended_notice(load, config);
+        notices.extend(never_ended.borrow().iter().filter_map(told));
         notices.extend(self.queue.notices().borrow().iter().cloned());
         if let Some(scan) = &*self.watch.snapshot().borrow() {
             notices.extend(scan.notices.iter().cloned());
         }
         notices
     }
+}
+
+/// What is said of a load during which a host has died, while a tier has its model.
+fn never_ended_notice(load: &BegunLoad, config: &Config) -> Option<String> {
+    let BegunLoad { tier, model, at } = load;
+    let has_it = |tier: &TierConfig| model_id(tier.model.trim()) == *model;
+    config.tiers.values().find(|tier| has_it(tier))?;
+    let when = i64::try_from(*at).ok().and_then(|at| {
+        let at = jiff::Timestamp::from_second(at).ok()?;
+        let at = at.to_zoned(jiff::tz::TimeZone::system());
+        Some(at.strftime("on %-d %B %Y at %H:%M").to_string())
+    });
+    let when = when.unwrap_or_else(|| "before".to_owned());
+    Some(format!(
+        "Tierbar or this computer stopped {when}, while {model} was being loaded for {tier}: it is no longer loaded by itself, \
+         until a load of it succeeds. Start {tier} to try it; if that ends the same way, choose a smaller model or a smaller context"
+    ))
 }
 
 /// Whether the tiers are the configured ones, but for those that only finish their answers.
@@ -316,5 +345,32 @@ impl tierbar_gateway::Models for Shared {
 
     fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>> {
         Box::pin(async move { self.queue.remove(&id).await })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::{ModelId, TierId};
+
+    #[test]
+    fn a_load_that_never_ended_is_told_while_a_tier_has_its_model() {
+        let load = BegunLoad {
+            tier: TierId::new("heavy").unwrap(),
+            model: ModelId("big".to_owned()),
+            at: 1_790_000_000,
+        };
+        let told = |toml: &str| never_ended_notice(&load, &toml::from_str(toml).unwrap());
+        let said = told("[tiers.heavy]\nmodel = \"big.gguf\"\n").unwrap();
+        assert!(
+            said.starts_with("Tierbar or this computer stopped on ")
+                && said.contains(" September 2026 at "),
+            "{said}"
+        );
+        assert!(
+            said.contains("while big was being loaded for heavy"),
+            "{said}"
+        );
+        assert_eq!(told("[tiers.heavy]\nmodel = \"small.gguf\"\n"), None);
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     blocking::blocking,
     board::Board,
     config::{self, ConfigFile, Watching},
+    conversations,
     folder::Folder,
     guarding::Guarding,
     journal::Ledger,
@@ -22,7 +23,7 @@ use axum::serve::ListenerExt;
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
-use tierbar_core::{Code, Error, fit::Machine};
+use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
 use tierbar_gateway::{Gateway, SpeedMeter, Token};
 use tierbar_library::{
@@ -129,11 +130,16 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         .await?;
     }
     let journal = Arc::new(Ledger::open(store.clone()).await?);
+    conversations::apply(&folder, &configured.policy).await;
     let supervisor = Supervisor::start(Options {
         tiers,
         journal: Arc::clone(&journal) as _,
         rules: models.rules(),
+        // Until the first reading has been judged.
+        stance: Stance::Defers,
         contexts_dir: Some(folder.contexts()),
+        swapped_dir: Some(folder.conversations()),
+        loads_file: Some(folder.loads()),
         ..Options::new(
             models.budget(),
             source,

@@ -1,33 +1,13 @@
 //! The table of the log, on real files.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
-use std::path::PathBuf;
-use tempfile::TempDir;
+mod support;
+
+use support::Fixture;
 use tierbar_core::{
     ModelId, TierId,
     journal::{Entry, Happening, Kind},
 };
-use tierbar_store::Store;
-
-struct Fixture {
-    folder: TempDir,
-}
-
-impl Fixture {
-    fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("tierbar.db")
-    }
-
-    fn store(&self) -> Store {
-        Store::open(&self.path()).unwrap()
-    }
-}
 
 fn entry(id: u64, at_ms: u64, kind: Kind, tier: Option<&str>) -> Entry {
     Entry {

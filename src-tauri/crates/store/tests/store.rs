@@ -1,8 +1,10 @@
 //! The store through its public face, on real files.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
-use std::{fs, path::PathBuf};
-use tempfile::TempDir;
+mod support;
+
+use std::fs;
+use support::Fixture;
 use tierbar_core::{
     Code,
     chat::{ChatMessage, Finish, Role},
@@ -10,26 +12,6 @@ use tierbar_core::{
     status::Pressure,
 };
 use tierbar_store::{ChatFields, Store};
-
-struct Fixture {
-    folder: TempDir,
-}
-
-impl Fixture {
-    fn new() -> Self {
-        Self {
-            folder: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.path().join("tierbar.db")
-    }
-
-    fn store(&self) -> Store {
-        Store::open(&self.path()).unwrap()
-    }
-}
 
 fn message(role: Role, content: impl Into<String>) -> ChatMessage {
     ChatMessage {

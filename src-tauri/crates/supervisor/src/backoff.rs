@@ -1,4 +1,4 @@
-//! How long a tier whose worker keeps dying during its load is left alone.
+//! How long a tier whose worker keeps dying is left alone.
 
 use std::time::Duration;
 use tokio::time::Instant;
@@ -7,6 +7,8 @@ use tokio::time::Instant;
 const FREE: u32 = 3;
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
+/// So many in a row are no accident: it is given up.
+const ENOUGH: u32 = 10;
 
 #[derive(Debug, Default)]
 pub(crate) struct Backoff {
@@ -14,8 +16,17 @@ pub(crate) struct Backoff {
     until: Option<Instant>,
 }
 
+/// Whether the next attempt may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    None,
+    For(Duration),
+    /// Until somebody changes something.
+    ForGood,
+}
+
 impl Backoff {
-    /// Notes a crash during a load.
+    /// Notes a crash during a load, or before the worker was of any use.
     pub(crate) fn crashed(&mut self, now: Instant) {
         self.crashes = self.crashes.saturating_add(1);
         self.until = delay(self.crashes).map(|delay| now + delay);
@@ -26,10 +37,13 @@ impl Backoff {
         self.crashes
     }
 
-    /// How long the next attempt has to wait; `None` if it may start now.
-    pub(crate) fn wait(&self, now: Instant) -> Option<Duration> {
-        let left = self.until?.saturating_duration_since(now);
-        (!left.is_zero()).then_some(left)
+    pub(crate) fn rest(&self, now: Instant) -> Rest {
+        if self.crashes >= ENOUGH {
+            return Rest::ForGood;
+        }
+        let left = self.until.map(|until| until.saturating_duration_since(now));
+        left.filter(|left| !left.is_zero())
+            .map_or(Rest::None, Rest::For)
     }
 }
 
@@ -58,14 +72,19 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_pause_ends_when_its_time_has_passed() {
+    async fn the_pause_ends_when_its_time_has_passed_but_for_the_last() {
         let mut backoff = Backoff::default();
         for _ in 0..FREE {
-            assert_eq!(backoff.wait(Instant::now()), None);
+            assert_eq!(backoff.rest(Instant::now()), Rest::None);
             backoff.crashed(Instant::now());
         }
-        assert_eq!(backoff.wait(Instant::now()), Some(SHORTEST));
+        assert_eq!(backoff.rest(Instant::now()), Rest::For(SHORTEST));
         tokio::time::advance(SHORTEST).await;
-        assert_eq!(backoff.wait(Instant::now()), None);
+        for _ in FREE..ENOUGH {
+            assert_eq!(backoff.rest(Instant::now()), Rest::None);
+            backoff.crashed(Instant::now());
+            tokio::time::advance(LONGEST).await;
+        }
+        assert_eq!(backoff.rest(Instant::now()), Rest::ForGood);
     }
 }

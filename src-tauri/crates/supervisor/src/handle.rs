@@ -1,7 +1,7 @@
 //! What everyone but the owner holds: the handle, and the lease that it grants.
 
 use crate::{
-    Rules, TierSpec,
+    BegunLoad, Rules, TierSpec,
     owner::{Event, Want},
 };
 use std::{fmt, sync::Arc, time::Duration};
@@ -30,6 +30,7 @@ struct Shared {
     events: mpsc::UnboundedSender<Event>,
     tiers: watch::Receiver<Vec<TierStatus>>,
     budget: watch::Receiver<BudgetStatus>,
+    never_ended: watch::Receiver<Vec<BegunLoad>>,
 }
 
 impl Drop for Shared {
@@ -49,12 +50,14 @@ impl Handle {
         events: mpsc::UnboundedSender<Event>,
         tiers: watch::Receiver<Vec<TierStatus>>,
         budget: watch::Receiver<BudgetStatus>,
+        never_ended: watch::Receiver<Vec<BegunLoad>>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
                 events,
                 tiers,
                 budget,
+                never_ended,
             }),
         }
     }
@@ -69,6 +72,12 @@ impl Handle {
     #[must_use]
     pub fn budget(&self) -> BudgetStatus {
         *self.shared.budget.borrow()
+    }
+
+    /// Loads during which a host or the machine has died. Their models are not loaded by themselves.
+    #[must_use]
+    pub fn never_ended(&self) -> watch::Receiver<Vec<BegunLoad>> {
+        self.shared.never_ended.clone()
     }
 
     /// Replaces the configured tiers. One that is gone is drained; one that changed is restarted at its next

@@ -11,10 +11,14 @@ mod backoff;
 mod handle;
 mod owner;
 mod process;
+mod reclaim;
+mod safe_mode;
 mod sockets;
 
 pub use handle::Handle;
 pub use owner::Supervisor;
+pub use reclaim::{MemoryProbe, ThisMachine};
+pub use safe_mode::BegunLoad;
 
 use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
@@ -23,6 +27,7 @@ use tierbar_core::{
     config::{CommandEngine, Engine, KvCache},
     journal::Journal,
     lease::BoxFuture,
+    policy::Stance,
 };
 
 /// Says what a tier would load, read from its model's file at the moment of asking.
@@ -109,6 +114,8 @@ pub struct Rules {
     pub home: Option<TierId>,
     /// Whether a tier that was loaded when memory ran short steps down.
     pub step_down: bool,
+    /// Most MiB of swapped-out conversations; `None`: none are kept.
+    pub conversations_mib: Option<u32>,
 }
 
 /// What [`Supervisor::start`] needs.
@@ -116,6 +123,8 @@ pub struct Rules {
 pub struct Options {
     pub budget: Budget,
     pub rules: Rules,
+    /// Until [`Handle::set_stance`] says another one.
+    pub stance: Stance,
     /// In reading order.
     pub tiers: Vec<TierSpec>,
     pub source: Arc<dyn ModelSource>,
@@ -129,12 +138,21 @@ pub struct Options {
     pub log_dir: PathBuf,
     /// Folder of saved contexts, for the worker; `None`: it keeps none.
     pub contexts_dir: Option<PathBuf>,
+    /// Folder of swapped-out conversations, which the worker does not make; `None`: it keeps none.
+    pub swapped_dir: Option<PathBuf>,
+    /// Where loads are written down while they are under way; `None`: nowhere. A model during whose load the host has died is
+    /// not loaded by itself again until a load of it succeeds.
+    pub loads_file: Option<PathBuf>,
     /// How long a loading worker may be silent before it is taken for hung.
     pub load_silence: Duration,
     /// How long a worker may take to end after SIGTERM before it is killed.
     pub stop_deadline: Duration,
+    /// How long a tier that somebody has stopped may go on answering before it is ended all the same.
+    pub drain_deadline: Duration,
     /// How often a loaded worker is asked whether it lives.
     pub health_period: Duration,
+    /// Tells whether the memory of a worker that has ended is back.
+    pub memory: Arc<dyn MemoryProbe>,
 }
 
 impl Options {
@@ -144,8 +162,10 @@ impl Options {
     pub const LOAD_SILENCE: Duration = Duration::from_secs(120);
     /// Six times this without an answer is a worker that hangs, and not one whose pages are being read from a slow disk.
     pub const HEALTH_PERIOD: Duration = Duration::from_secs(5);
-    /// A worker ends within milliseconds unless it hangs.
+    /// A worker ends within two seconds, in which it keeps its conversations, unless it hangs.
     pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
+    /// Longer than nearly all answers take; who does not want to wait stops by force.
+    pub const DRAIN_DEADLINE: Duration = Duration::from_secs(300);
 
     /// Options with the default deadlines, no tiers, and nobody who hears of them.
     #[must_use]
@@ -162,7 +182,9 @@ impl Options {
                 patience: Self::PATIENCE,
                 home: None,
                 step_down: true,
+                conversations_mib: None,
             },
+            stance: Stance::Open,
             tiers: Vec::new(),
             source,
             journal: Arc::new(()),
@@ -170,9 +192,13 @@ impl Options {
             run_dir,
             log_dir,
             contexts_dir: None,
+            swapped_dir: None,
+            loads_file: None,
             load_silence: Self::LOAD_SILENCE,
             stop_deadline: Self::STOP_DEADLINE,
+            drain_deadline: Self::DRAIN_DEADLINE,
             health_period: Self::HEALTH_PERIOD,
+            memory: Arc::new(ThisMachine),
         }
     }
 }

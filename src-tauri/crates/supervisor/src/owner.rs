@@ -1,8 +1,9 @@
 //! The one task that owns all tiers: it takes events, asks the policy, and carries out its steps.
 
 mod endpoint;
+mod reclaim;
+mod shortness;
 mod snapshot;
-mod step_down;
 mod steps;
 mod telling;
 mod tier;
@@ -12,9 +13,10 @@ use crate::{
     LoadSpec, Options, Rules, TierSpec,
     handle::{Handle, WorkerLease, shutting_down},
     process::Report,
+    safe_mode::Loads,
     sockets::{self, Sockets},
 };
-use std::{mem, time::Duration};
+use std::{mem, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::{Budget, gib},
@@ -135,8 +137,11 @@ pub struct Supervisor {
     stance: Stance,
     told: Told,
     sockets: Sockets,
+    loads: Arc<Loads>,
     tiers: Vec<Tier>,
     queue: Vec<Waiter>,
+    /// What has not come back, of which worker.
+    missing: Option<(u64, policy::Missing)>,
     /// Numbers requests, preparations, workers and uses, all of which only have to differ and grow.
     counter: u64,
     closing: bool,
@@ -155,14 +160,16 @@ impl Supervisor {
         let (events, inbox) = mpsc::unbounded_channel();
         let owner = Self {
             sockets: Sockets::open(&options.run_dir)?,
+            loads: Loads::open(options.loads_file.clone()),
             tiers: options.tiers.iter().cloned().map(Tier::new).collect(),
+            stance: options.stance,
             options,
             started: Instant::now(),
             alarm: Alarm::None,
             alarm_since: Duration::ZERO,
-            stance: Stance::Open,
             told: Told::default(),
             queue: Vec::new(),
+            missing: None,
             counter: 0,
             closing: false,
             closed: Vec::new(),
@@ -175,6 +182,7 @@ impl Supervisor {
             owner.events.clone(),
             owner.tiers_seen.subscribe(),
             owner.budget_seen.subscribe(),
+            owner.loads.never_ended(),
         );
         tokio::spawn(owner.run(inbox));
         Ok(handle)
@@ -185,7 +193,7 @@ impl Supervisor {
             let look = self.advance().into_iter().chain(self.steps_end()).min();
             let look = look.map(|at| self.started + at);
             self.publish();
-            if self.closing && self.tiers.iter().all(|tier| tier.worker.is_none()) {
+            if self.closing && self.tiers.iter().all(|tier| tier.living().is_none()) {
                 break;
             }
             tokio::select! {
@@ -249,16 +257,17 @@ impl Supervisor {
                 if self.alarm == Alarm::None {
                     self.alarm_since = self.started.elapsed();
                 }
+                (self.alarm, self.told.alarm) = (alarm, why);
                 if alarm > Alarm::None {
                     self.step_down();
+                    self.trim();
                 }
-                (self.alarm, self.told.alarm) = (alarm, why);
             }
             Event::Stance(stance, why) => (self.stance, self.told.stance) = (stance, why),
             Event::Footprints(footprints) => {
                 for (id, bytes) in footprints {
-                    if let Some(worker) = self.tier(&id).and_then(|tier| tier.worker.as_mut()) {
-                        worker.weighed(&id, bytes);
+                    if let Some(tier) = self.tier(&id) {
+                        tier.weighed(bytes);
                     }
                 }
             }
@@ -270,16 +279,20 @@ impl Supervisor {
                 }
                 for tier in &mut self.tiers {
                     tier.remote.cut(&shutting_down());
-                    tier.end(StopWish::Force, &shutting_down());
+                    tier.end(StopWish::Force, &shutting_down(), None);
                 }
             }
         }
     }
 
-    fn enqueue(&mut self, tier: TierId, want: Want) {
+    fn enqueue(&mut self, id: TierId, want: Want) {
         if let Want::Expected(until) = want {
+            // A load that went wrong is for whoever asks for it.
+            if self.went_wrong(&id) {
+                return;
+            }
             let expected = |waiter: &&mut Waiter| {
-                waiter.tier == tier && matches!(waiter.want, Want::Expected(_))
+                waiter.tier == id && matches!(waiter.want, Want::Expected(_))
             };
             if let Some(waiter) = self.queue.iter_mut().find(expected) {
                 waiter.want = Want::Expected(until);
@@ -287,17 +300,29 @@ impl Supervisor {
             }
         }
         if !want.is_ahead()
-            && let Some(tier) = self.tier(&tier)
+            && let Some(tier) = self.tier(&id)
         {
             tier.rests = false;
+            if matches!(want, Want::Loaded(_)) {
+                let kept = Error::new(Code::Cancelled, format!("{id} was asked for again"));
+                for stopper in tier.keep() {
+                    let _ = stopper.send(Err(kept.clone()));
+                }
+            }
         }
         let waiter = Waiter {
             request: self.next(),
-            tier,
+            tier: id,
             since: self.started.elapsed(),
             want,
         };
         self.queue.push(waiter);
+    }
+
+    fn went_wrong(&mut self, id: &TierId) -> bool {
+        let loads = Arc::clone(&self.loads);
+        let tier = self.tier(id);
+        tier.is_some_and(|tier| tier.has_failed() || tier.never_ended(&loads).is_some())
     }
 
     /// Whether a request may join the queue.
@@ -342,15 +367,21 @@ impl Supervisor {
             && let Some(worker) = tier.worker_mut(worker)
         {
             worker.leases -= 1;
-            if worker.leases == 0 {
+            let (idle, lives) = (worker.leases == 0, !worker.gone);
+            worker.served |= lives;
+            if idle {
                 worker.idle_since = Some(now);
                 tier.last_used = use_number;
+            }
+            if lives {
+                tier.served();
             }
         }
     }
 
     fn stop(&mut self, id: &TierId, force: bool, reply: Reply<()>) {
         let unknown = self.unknown(id);
+        let until = self.started.elapsed() + self.options.drain_deadline;
         let Some(tier) = self.tier(id) else {
             drop(reply.send(Err(unknown)));
             return;
@@ -368,7 +399,7 @@ impl Supervisor {
             } else {
                 StopWish::Drain
             };
-            tier.end(wish, &stopped);
+            tier.end(wish, &stopped, Some(until));
             tier.stoppers.push(reply);
         } else {
             self.publish();
@@ -387,7 +418,7 @@ impl Supervisor {
             Ok(spec) => tier.preparation = Preparation::Done(spec),
             Err(error) => {
                 // A tier that waits for a model has not failed.
-                let failed = tier.worker.is_none() && tier.spec.model.is_some();
+                let failed = tier.living().is_none() && tier.spec.model.is_some();
                 if failed {
                     tier.fail(&error);
                 }
@@ -400,6 +431,11 @@ impl Supervisor {
     }
 
     fn reported(&mut self, id: &TierId, worker: u64, report: Report) {
+        match report {
+            Report::Missing(missing, waited) => return self.missed(id, worker, missing, waited),
+            Report::Back(available) => return self.back(id, worker, available),
+            _ => {}
+        }
         let (use_number, now) = (self.next(), self.started.elapsed());
         let Some(tier) = self.tier(id) else { return };
         let Some(running) = tier.worker_mut(worker) else {
@@ -415,21 +451,17 @@ impl Supervisor {
                 running.ready_since = Some(Instant::now());
                 running.context_tokens = ready.context_tokens;
                 tracing::info!(tier = %id, pid = running.pid, context = ready.context_tokens, "ready");
-                tier.forgive();
                 tier.last_used = use_number;
                 self.told_ready(id, &ready.memory);
             }
             Report::Ended(failure) => {
                 sockets::remove(&running.socket);
-                let gone = tier.ended(failure, Instant::now());
-                if tier.removed {
-                    self.tiers.retain(|tier| tier.spec.id != *id);
-                }
-                if let Some(gone) = gone {
+                if let Some(gone) = tier.ended(failure, Instant::now()) {
                     self.told_end(id, &gone);
                     self.tell(id, gone);
                 }
             }
+            Report::Missing(..) | Report::Back(_) => {}
         }
     }
 
@@ -438,14 +470,12 @@ impl Supervisor {
         if gone.refused {
             self.refuse(id, &gone.end);
         }
-        for stopper in gone.stoppers {
-            let _ = stopper.send(Ok(()));
-        }
         // Nobody listens if nobody has a lease.
         gone.worker.ended.send_replace(Some(gone.end));
     }
 
     fn set_tiers(&mut self, specs: Vec<TierSpec>) {
+        let until = self.started.elapsed() + self.options.drain_deadline;
         let mut before = mem::take(&mut self.tiers);
         for mut spec in specs {
             let known = before.iter().position(|tier| tier.spec.id == spec.id);
@@ -460,7 +490,11 @@ impl Supervisor {
             if tier.spec != spec {
                 if matches!(spec.engine, Engine::Endpoint(_)) {
                     let what = format!("{} {}", spec.id, words::CHANGED);
-                    tier.end(StopWish::Drain, &Error::new(Code::TierStopped, what));
+                    tier.end(
+                        StopWish::Drain,
+                        &Error::new(Code::TierStopped, what),
+                        Some(until),
+                    );
                 }
                 tier.spec = spec;
                 tier.preparation = Preparation::None;
@@ -478,7 +512,7 @@ impl Supervisor {
             self.refuse(&tier.spec.id, &gone);
             if tier.worker.is_some() {
                 tier.removed = true;
-                tier.end(StopWish::Drain, &gone);
+                tier.end(StopWish::Drain, &gone, Some(until));
                 self.tiers.push(tier);
             }
         }

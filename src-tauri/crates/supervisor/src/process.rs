@@ -6,8 +6,14 @@ pub(crate) mod foreign;
 mod handshake;
 mod health;
 mod log;
+mod question;
+mod trim;
 
-use crate::LoadSpec;
+use crate::{
+    LoadSpec,
+    reclaim::{MemoryProbe, Reclaim},
+    safe_mode::Loads,
+};
 use cause::Cause;
 use handshake::Unready;
 use log::LastWords;
@@ -26,6 +32,7 @@ use tierbar_core::{
     Code, Error, TierId,
     budget::{MICRO_BATCH, Placement},
     lease::Address,
+    reclaim::Missing,
     worker::Ready,
 };
 use tokio::{
@@ -35,9 +42,13 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
+pub(crate) use trim::trim;
 
 /// After a process has ended, how long a pipe that something else holds open is still read.
 const LAST_READ: Duration = Duration::from_secs(1);
+
+/// So long a killed process may take to end: a large one is torn down in seconds, and one that waits for a broken disk never is.
+const KILLED: Duration = Duration::from_secs(10);
 
 /// What a process is started with.
 #[derive(Debug)]
@@ -50,12 +61,16 @@ pub(crate) struct Launch {
     pub(crate) address: Address,
     pub(crate) log: PathBuf,
     pub(crate) contexts: Option<PathBuf>,
+    /// Where it keeps conversations, and how many MiB of them.
+    pub(crate) swapped: Option<(PathBuf, u32)>,
     pub(crate) load_silence: Duration,
     pub(crate) stop_deadline: Duration,
     pub(crate) health_period: Duration,
+    pub(crate) memory: Arc<dyn MemoryProbe>,
+    pub(crate) loads: Arc<Loads>,
 }
 
-/// What the owner hears of a process, in this order; `Ended` always, and last.
+/// What the owner hears of a process, in this order; `Ended` and `Back` always.
 #[derive(Debug)]
 pub(crate) enum Report {
     Spawned(u32),
@@ -64,6 +79,10 @@ pub(crate) enum Report {
     Ready(Ready),
     /// The process is gone. Without a failure it ended because it was told to.
     Ended(Option<Failure>),
+    /// What of its memory is not back, so long after its end.
+    Missing(Missing, Duration),
+    /// All is, or counts as another's; with what is available. The last.
+    Back(Option<u64>),
 }
 
 #[derive(Debug)]
@@ -73,45 +92,90 @@ pub(crate) struct Failure {
     pub(crate) crashed: bool,
 }
 
-/// Runs a process until it ends or the token is cancelled. Must be called within a tokio runtime.
-pub(crate) fn run(
-    launch: Launch,
-    stop: CancellationToken,
-    report: impl Fn(Report) + Send + Sync + 'static,
-) {
+/// Asks a process to end, from whoever holds a clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Stop {
+    asked: CancellationToken,
+    at_once: CancellationToken,
+}
+
+impl Stop {
+    /// `at_once`: without the time that it takes to keep its conversations.
+    pub(crate) fn ask(&self, at_once: bool) {
+        if at_once {
+            self.at_once.cancel();
+        }
+        self.asked.cancel();
+    }
+}
+
+/// Runs a process until it ends or is asked to. Must be called within a tokio runtime.
+pub(crate) fn run(launch: Launch, stop: Stop, report: impl Fn(Report) + Send + Sync + 'static) {
     tokio::spawn(async move {
-        let failure = launch.run(&stop, &report).await;
-        report(Report::Ended(failure));
+        let available = launch.run(&stop, &report).await;
+        report(Report::Back(available));
     });
 }
 
 impl Launch {
-    async fn run(&self, stop: &CancellationToken, report: &impl Fn(Report)) -> Option<Failure> {
-        if let Some(command) = &self.spec.command {
-            return foreign::run(self, command, stop, report).await;
+    async fn run(&self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
+        let model = self.spec.model.clone();
+        self.loads.begin(self.tier.clone(), model).await;
+        match &self.spec.command {
+            None => self.run_worker(stop, report).await,
+            Some(command) => foreign::run(self, command, stop, report).await,
         }
+    }
+
+    async fn run_worker(&self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
         let mut process = match Process::spawn(self) {
             Ok(process) => process,
-            Err(error) => return Some(self.not_run(&error)),
+            Err(error) => {
+                self.loads.end(false).await;
+                report(Report::Ended(Some(self.not_run(&error))));
+                return None;
+            }
         };
         report(Report::Spawned(process.pid));
+        let failure = self.attend(&mut process, stop, report).await;
+        if !process.ready {
+            self.loads.end(false).await;
+        }
+        report(Report::Ended(failure));
+        let tell = |missing, waited| report(Report::Missing(missing, waited));
+        process.reclaim.follow(tell).await
+    }
+
+    /// Returns when the process has ended.
+    async fn attend(
+        &self,
+        process: &mut Process,
+        stop: &Stop,
+        report: &impl Fn(Report),
+    ) -> Option<Failure> {
         tokio::select! {
             biased;
-            () = stop.cancelled() => {}
+            () = stop.asked.cancelled() => {}
             unready = process.start(self, report) => match unready {
                 Ok(ready) => {
+                    process.ready = true;
+                    self.loads.end(true).await;
                     report(Report::Ready(ready));
                     tokio::select! {
                         biased;
-                        () = stop.cancelled() => {}
-                        status = process.child.wait() => return Some(self.crashed(status, &mut process).await),
+                        () = stop.asked.cancelled() => {}
+                        status = process.child.wait() => return Some(self.crashed(status, process).await),
                         () = health::lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
                     }
                 }
                 Err(unready) => return Some(self.unready(unready, process).await),
             },
         }
-        process.end(self.stop_deadline).await;
+        if stop.at_once.is_cancelled() {
+            process.kill().await;
+        } else {
+            process.end(self.stop_deadline).await;
+        }
         None
     }
 
@@ -128,6 +192,10 @@ impl Launch {
             .args(["--kv-cache", spec.kv_cache.as_str()]);
         if let Some(contexts) = &self.contexts {
             command.arg("--contexts").arg(contexts);
+        }
+        if let Some((swapped, mib)) = &self.swapped {
+            command.arg("--swapped").arg(swapped);
+            command.args(["--swapped-mib", &mib.to_string()]);
         }
         if let Some(projector) = &spec.projector {
             command.arg("--projector").arg(projector);
@@ -187,7 +255,7 @@ impl Launch {
     }
 
     /// The process has to go, if it has not gone already.
-    async fn unready(&self, unready: Unready, mut process: Process) -> Failure {
+    async fn unready(&self, unready: Unready, process: &mut Process) -> Failure {
         let hint = format!("its log is {}", self.log.display());
         let error = match unready {
             Unready::Told(error) => {
@@ -232,7 +300,7 @@ impl Launch {
         }
     }
 
-    async fn hung(&self, mut process: Process) -> Failure {
+    async fn hung(&self, process: &mut Process) -> Failure {
         process.kill().await;
         let seconds = (self.health_period * health::MISSES).as_secs_f32();
         let what = format!(
@@ -280,6 +348,8 @@ struct Process {
     stdin: Option<ChildStdin>,
     words: Arc<LastWords>,
     drains: JoinSet<()>,
+    reclaim: Reclaim,
+    ready: bool,
 }
 
 impl Process {
@@ -301,6 +371,8 @@ impl Process {
             stdin,
             words,
             drains,
+            reclaim: Reclaim::new(Arc::clone(&launch.memory), pid),
+            ready: false,
         })
     }
 
@@ -332,22 +404,30 @@ impl Process {
 
     /// Asks the process to end, and makes it. Returns when it is gone.
     async fn end(&mut self, deadline: Duration) {
-        drop(self.stdin.take());
+        self.reclaim.look().await;
         if let Some(pid) = self.alive() {
             let _ = kill_process(pid, Signal::TERM);
         }
         if timeout(deadline, self.child.wait()).await.is_err() {
             self.kill().await;
         }
+        // Not before: its end would keep the worker from keeping its conversations.
+        drop(self.stdin.take());
         self.hear_out().await;
     }
 
+    /// Returns when the process is gone, or cannot be killed: then its memory does not come back.
     async fn kill(&mut self) {
+        self.reclaim.look().await;
         if let Some(pid) = self.alive() {
             let _ = kill_process_group(pid, Signal::KILL);
         }
-        if let Err(error) = self.child.wait().await {
-            tracing::error!(pid = self.pid, %error, "a killed worker could not be waited for");
+        match timeout(KILLED, self.child.wait()).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::error!(pid = self.pid, %error, "a killed worker could not be waited for");
+            }
+            Err(_) => tracing::error!(pid = self.pid, "a worker was killed and does not end"),
         }
     }
 
@@ -433,9 +513,12 @@ mod tests {
             address: Address::Unix("/run/1".into()),
             log: "/logs/fast".into(),
             contexts: Some("/contexts".into()),
+            swapped: Some(("/swapped".into(), 64)),
             load_silence: second,
             stop_deadline: second,
             health_period: second,
+            memory: Arc::new(crate::reclaim::ThisMachine),
+            loads: Loads::open(None),
         };
         let command = launch.command();
         let arguments = command.as_std().get_args();
@@ -449,7 +532,7 @@ mod tests {
         let plain = arguments(|_| {});
         assert_eq!(
             plain.join(" "),
-            "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0 --contexts /contexts"
+            "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0 --contexts /contexts --swapped /swapped --swapped-mib 64"
         );
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
         assert_eq!(behind(|spec| spec.threads = 3), "--threads 3");

@@ -173,13 +173,16 @@ impl Judge {
             .wired_bytes
             .filter(|wired| reading.ram_total_bytes.is_some_and(|total| *wired <= total));
         if let Some(simulated) = self.simulated {
-            // As if the machine had the simulated RAM and the same bytes in use.
-            let used = reading
-                .ram_total_bytes
-                .zip(reading.ram_available_bytes)
-                .map(|(total, available)| total - available);
+            // As if the machine had the simulated RAM and the same bytes in use, but with no larger a share left than it
+            // has: a larger machine that is simulated must not hide that the real one is short.
+            let real = reading.ram_total_bytes.zip(reading.ram_available_bytes);
             reading.ram_total_bytes = Some(simulated);
-            reading.ram_available_bytes = used.map(|used| simulated.saturating_sub(used));
+            reading.ram_available_bytes = real.map(|(total, available)| {
+                let share =
+                    u128::from(simulated) * u128::from(available) / u128::from(total.max(1));
+                let share = u64::try_from(share).unwrap_or(simulated);
+                simulated.saturating_sub(total - available).min(share)
+            });
         }
     }
 

@@ -19,7 +19,8 @@ mod script;
 mod simulate;
 
 pub use platform::footprint;
-pub use process::{Process, Usage, memory_of_group, usage};
+pub use platform::{MachineMemory, machine_memory};
+pub use process::{Process, Usage, held_by, members_of_group, usage};
 pub use recent::{RECENT_MINUTES, Recent};
 pub use sampler::{PressureChanges, Sampler, pressure_changes};
 pub use script::{SCRIPTED_READINGS, scripted_readings};

@@ -49,25 +49,33 @@ pub fn usage(pid: u32) -> Option<Usage> {
     platform::usage(pid)
 }
 
-/// Bytes that the end of all members of a process group would give back: 0 once none holds memory. Blocking; it looks
-/// at every process of the system.
+/// The members of a process group that hold memory. Blocking; it looks at every process of the system.
 ///
 /// # Errors
-/// The processes could not be listed, or one that holds memory is not ours to read.
-pub fn memory_of_group(group: u32) -> io::Result<u64> {
+/// The processes could not be listed.
+pub fn members_of_group(group: u32) -> io::Result<Vec<Process>> {
+    Ok(platform::of_group(group)?
+        .into_iter()
+        .filter_map(Process::of)
+        .collect())
+}
+
+/// Bytes that the processes hold in memory and swap and have not mapped from files, by the kernel's counters: 0 once none
+/// holds memory. What several share may be counted for each.
+///
+/// # Errors
+/// One that holds memory is not ours to read.
+pub fn held_by(processes: &[Process]) -> io::Result<u64> {
     let mut sum = 0_u64;
-    for pid in platform::of_group(group)? {
-        let Some(process) = Process::of(pid) else {
-            continue;
-        };
-        match platform::footprint(pid) {
+    for process in processes {
+        match platform::held(process.pid) {
             Some(bytes) => sum = sum.saturating_add(bytes),
             // It may have ended since it was listed.
             None if process.memory_is_back() => {}
             None => {
                 return Err(io::Error::new(
                     io::ErrorKind::PermissionDenied,
-                    format!("the memory of process {pid} cannot be read"),
+                    format!("the memory of process {} cannot be read", process.pid),
                 ));
             }
         }
@@ -95,10 +103,13 @@ mod tests {
             .spawn()
             .unwrap();
         let process = Process::of(child.id()).unwrap();
-        assert!(memory_of_group(child.id()).unwrap() > 0);
+        let members = members_of_group(child.id()).unwrap();
+        assert_eq!(members, [process]);
+        assert!(held_by(&members).unwrap() > 0);
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(process.memory_is_back());
-        assert_eq!(memory_of_group(child.id()).unwrap(), 0);
+        assert_eq!(members_of_group(child.id()).unwrap(), []);
+        assert_eq!(held_by(&members).unwrap(), 0);
     }
 }

@@ -65,10 +65,16 @@ fn critical_pressure_holds_at_once_then_ends_what_is_idle_then_what_is_used() {
 }
 
 #[test]
-fn too_little_available_is_critical_whatever_the_kernel_says() {
-    let at = |available| Shown::new().sees(reading(Normal, available, 0));
-    assert_eq!(at(TOTAL * 39 / 1000), Alarm::Hold);
-    assert_eq!(at(TOTAL * 41 / 1000), Alarm::None);
+fn too_little_available_is_critical_unless_the_kernel_calls_it_normal() {
+    let at = |pressure, available| Shown::new().sees(reading(pressure, available, 0));
+    assert_eq!(at(Warning, TOTAL * 39 / 1000), Alarm::Hold);
+    assert_eq!(at(Warning, TOTAL * 41 / 1000), Alarm::None);
+    assert_eq!(at(Normal, TOTAL * 39 / 1000), Alarm::None);
+    let ungraded = Reading {
+        pressure: None,
+        ..reading(Normal, TOTAL * 39 / 1000, 0)
+    };
+    assert_eq!(Shown::new().sees(ungraded), Alarm::Hold);
 }
 
 #[test]
@@ -112,7 +118,11 @@ fn what_is_tight_is_told_and_nothing_is_loaded_ahead_of_need() {
         tight.why.as_deref(),
         Some("memory is tight: the system reports pressure, 2.0 GiB of 16.0 GiB are available")
     );
-    assert_eq!(shown.judges(calm()), Judgement::default());
+    let calm: Vec<_> = (0..30).map(|_| shown.judges(calm())).collect();
+    assert!(calm.iter().all(|judged| judged.why.is_none()));
+    let (last, first) = calm.split_last().unwrap();
+    assert!(first.iter().all(|judged| judged.reserved), "it may hover");
+    assert_eq!(*last, Judgement::default());
 }
 
 #[test]
@@ -122,12 +132,12 @@ fn it_falls_after_ten_calm_seconds_and_not_while_figures_hover_at_their_bounds()
     assert_eq!(shown.seconds_until(Alarm::None, &calm()), Some(11));
 
     shown = Shown::new();
-    shown.sees(reading(Normal, TOTAL * 39 / 1000, 0));
-    let hovers = reading(Normal, TOTAL * 49 / 1000, 0);
+    shown.sees(reading(Warning, TOTAL * 39 / 1000, 0));
+    let hovers = reading(Warning, TOTAL * 49 / 1000, 0);
     let alarms = shown.sees_for(60, &hovers);
     assert!(alarms.iter().all(|&alarm| alarm > Alarm::None));
     assert_eq!(
-        shown.seconds_until(Alarm::None, &reading(Normal, TOTAL * 51 / 1000, 0)),
+        shown.seconds_until(Alarm::None, &reading(Warning, TOTAL * 51 / 1000, 0)),
         Some(11)
     );
 }
@@ -188,11 +198,15 @@ fn what_is_unknown_neither_raises_nor_lowers_it_and_nothing_is_loaded_ahead_of_n
 fn hours_of_sleep_and_a_clock_that_goes_back_are_no_time_in_which_anything_lasted() {
     let mut shown = Shown::new();
     shown.sees(reading(Critical, 3 * GIB, 0));
+    // The sleep counts as a second.
     shown.second += 8 * 3600;
-    assert_eq!(shown.sees(reading(Critical, 3 * GIB, 0)), Alarm::Hold);
     assert_eq!(shown.sees(reading(Critical, 3 * GIB, 0)), Alarm::Unload);
+    assert_eq!(
+        shown.seconds_until(Alarm::Critical, &reading(Critical, 3 * GIB, 0)),
+        Some(4)
+    );
     shown.second += 8 * 3600;
-    assert_eq!(shown.sees(calm()), Alarm::Unload);
+    assert_eq!(shown.sees(calm()), Alarm::Critical);
     shown.second -= 4 * 3600;
     assert_eq!(shown.seconds_until(Alarm::None, &calm()), Some(11));
 }
@@ -224,4 +238,35 @@ fn a_machine_that_has_just_woken_is_left_to_itself_for_a_while() {
     let (first, rest) = reserved.split_at(30);
     assert!(first.iter().all(|&reserved| reserved));
     assert!(rest.iter().all(|&reserved| !reserved));
+}
+
+#[test]
+fn a_machine_that_thrashes_so_that_nobody_can_read_gets_help_all_the_same() {
+    let mut shown = Shown::new();
+    let critical = reading(Critical, GIB, 0);
+    let mut alarms = Vec::new();
+    for _ in 0..6 {
+        alarms.push(shown.sees(critical.clone()));
+        shown.second += 20;
+    }
+    assert_eq!(alarms[0], Alarm::Hold);
+    assert_eq!(alarms[1], Alarm::Unload);
+    assert_eq!(alarms[5], Alarm::Critical);
+}
+
+#[test]
+fn one_step_of_swap_that_is_over_is_no_machine_that_swaps() {
+    let swapped = |rate| Reading {
+        swap_out_bytes_per_second: Some(rate),
+        ..reading(Warning, 3 * GIB, 2 << 30)
+    };
+    let mut shown = Shown::new();
+    assert_eq!(shown.sees(swapped(400 << 20)), Alarm::Hold);
+    // For a minute it still counts as growth.
+    let alarms = shown.sees_for(59, &swapped(0));
+    assert!(
+        alarms.iter().all(|&alarm| alarm <= Alarm::Hold),
+        "{alarms:?}"
+    );
+    assert_eq!(*alarms.last().unwrap(), Alarm::None);
 }

@@ -1,7 +1,8 @@
 //! The tiers with what one call of the policy has already decided about them.
 
 use super::{
-    Alarm, Phase, Refusal, Stance, State, Step, StopWish, TierView, Waiting, Why, fits_alone,
+    Alarm, Missing, Phase, Refusal, Stance, State, Step, StopWish, TierView, Waiting, Why,
+    fits_alone,
 };
 use crate::TierId;
 
@@ -157,7 +158,11 @@ impl<'a> Seats<'a> {
                     self.memory_claimed = true;
                     let patient = self.state.now < self.state.patience_ends(waiting);
                     let claim = if patient { Claim::Idle } else { Claim::All };
-                    self.load(index, bytes, claim);
+                    if let Some(missing) = self.load(index, bytes, claim) {
+                        self.memory_claimed = false;
+                        let why = Refusal::Missing(missing, bytes);
+                        self.refuse(waiting, why);
+                    }
                 }
                 _ => self.memory_claimed = true,
             },
@@ -188,6 +193,14 @@ impl<'a> Seats<'a> {
             }
             _ => {}
         }
+    }
+
+    /// What is missing for a plan, if anything is.
+    fn missing_for(&self, bytes: u64) -> Option<Missing> {
+        let missing = self.state.missing.as_ref();
+        missing
+            .filter(|missing| !missing.memory.allows(bytes))
+            .cloned()
     }
 
     /// Refuses those whose patience with an alarm has ended.
@@ -239,10 +252,20 @@ impl<'a> Seats<'a> {
             .map(|(_, seat)| seat)
     }
 
-    fn load(&mut self, index: usize, bytes: u64, claim: Claim) {
+    /// Says what is missing if there would be room but for that.
+    fn load(&mut self, index: usize, bytes: u64, claim: Claim) -> Option<Missing> {
         let why = Why::RoomFor(self.seats[index].view.id.clone());
         self.make_room(bytes, 1, claim, &why);
-        self.start_if_settled(index, bytes);
+        if !self.is_settled_for(bytes) {
+            return None;
+        }
+        let missing = self.missing_for(bytes);
+        if missing.is_none() {
+            self.seats[index].phase = Phase::Starting;
+            let tier = self.seats[index].view.id.clone();
+            self.steps.push(Step::Start(tier));
+        }
+        missing
     }
 
     /// Ends idle tiers, and claims leased ones if it may, until `bytes` in `slots` tiers more would fit.
@@ -316,8 +339,8 @@ impl<'a> Seats<'a> {
         self.steps.push(Step::Refuse { request, why });
     }
 
-    /// Starts the tier if no process is on its way in or out and its plan fits beside what is loaded.
-    fn start_if_settled(&mut self, index: usize, bytes: u64) {
+    /// No process is on its way in or out, and a plan fits beside what is loaded.
+    fn is_settled_for(&self, bytes: u64) -> bool {
         let settled = self
             .seats
             .iter()
@@ -325,10 +348,6 @@ impl<'a> Seats<'a> {
         let held = || self.seats.iter().filter(|seat| seat.holds_memory());
         let sum = held().fold(bytes, |sum, seat| sum.saturating_add(seat.bytes()));
         let budget = &self.state.budget;
-        if settled && sum <= budget.total_bytes && held().count() < budget.max_loaded {
-            self.seats[index].phase = Phase::Starting;
-            self.steps
-                .push(Step::Start(self.seats[index].view.id.clone()));
-        }
+        settled && sum <= budget.total_bytes && held().count() < budget.max_loaded
     }
 }

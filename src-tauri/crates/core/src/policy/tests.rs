@@ -1,6 +1,7 @@
 //! The policy's rules one by one, and its properties on a simulated machine.
 
 mod alarms;
+mod missing;
 mod patience;
 mod residence;
 mod simulation;
@@ -61,6 +62,7 @@ fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
         alarm_since: Duration::ZERO,
         stance: Stance::Open,
         home: None,
+        missing: None,
         budget: Budget {
             total_bytes: 10,
             max_loaded,

@@ -1,7 +1,7 @@
 //! What the engine's thread is asked to do, and what it tells of it.
 
 use super::{Media, task::TokenReport};
-use crate::llama::{Sampler, Token};
+use crate::llama::{Sampler, Token, common_prefix, undivided};
 use serde::Serialize;
 use std::{
     path::PathBuf,
@@ -65,6 +65,33 @@ pub(crate) struct Answering {
 pub(crate) struct SavedState {
     pub(crate) path: PathBuf,
     pub(crate) tokens: Arc<[Token]>,
+    /// It can be gone back to where it held so many, by what the file has behind it.
+    pub(crate) back: Option<usize>,
+    /// The model cannot go back in it otherwise.
+    pub(crate) whole_only: bool,
+    /// Nobody saved it by name.
+    pub(crate) swapped: bool,
+}
+
+impl SavedState {
+    /// How many tokens of the prompt it gives.
+    pub(crate) fn usable(&self, prompt: &[Token]) -> usize {
+        usable(&self.tokens, self.back, self.whole_only, prompt)
+    }
+}
+
+/// How many tokens of the prompt a state of these gives.
+pub(crate) fn usable(
+    tokens: &[Token],
+    back: Option<usize>,
+    whole_only: bool,
+    prompt: &[Token],
+) -> usize {
+    let shared = undivided(prompt, common_prefix(tokens, prompt));
+    if shared == tokens.len() || !whole_only {
+        return shared;
+    }
+    back.filter(|&back| back <= shared).unwrap_or(0)
 }
 
 #[derive(Debug)]

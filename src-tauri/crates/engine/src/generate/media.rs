@@ -58,7 +58,7 @@ impl Batching<'_> {
         // Breaking one evaluation off would lose the rows of all before it: llama.cpp forgets by position.
         let joined = media.is_joined();
         if joined {
-            self.interrupt.arm(false);
+            self.interrupt.forbid();
         }
         let count = if media.whole {
             media.places.len()

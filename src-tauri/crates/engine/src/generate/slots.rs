@@ -1,5 +1,7 @@
 //! The context's sequences: what each holds, and how much of it a new prompt can use.
 
+mod swapping;
+
 use super::{SavedState, Written};
 use crate::llama::{
     Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
@@ -45,6 +47,8 @@ struct Slot {
     busy: bool,
     /// When it was last used, counted in uses.
     used: u64,
+    /// Whoever used it last goes on from it, as far as is known.
+    kept: bool,
 }
 
 /// What a model has of its past at a position and forgets later: sliding windows and recurrent states.
@@ -71,6 +75,7 @@ impl Slots {
             checkpoints: Vec::new(),
             busy: false,
             used: 0,
+            kept: false,
         };
         Self {
             slots: (0..context.sequences()).map(|_| empty()).collect(),
@@ -135,6 +140,7 @@ impl Slots {
         self.uses += 1;
         let slot = &mut self.slots[chosen];
         (slot.busy, slot.used) = (true, self.uses);
+        slot.kept = wanted.reuse;
         Some(chosen)
     }
 
@@ -205,11 +211,11 @@ impl Slots {
             return false;
         };
         let shared = wanted.shared(&saved.tokens);
-        let whole = shared == saved.tokens.len();
+        let usable = saved.usable(&wanted.tokens[..shared]);
         let (live, _) = self.live(at, wanted);
         // Whoever loads a context by name wants its file, however little it adds.
         let least = if wanted.answers { LEAST_RESTORED } else { 1 };
-        if shared < live + least || (self.forgets && !whole) {
+        if usable < live + least {
             return false;
         }
         let busy = self.slots.iter().filter(|slot| slot.busy);
@@ -228,12 +234,36 @@ impl Slots {
             .restore(sequence(at), &saved.path, &saved.tokens)
         {
             tracing::warn!("{} could not be restored", saved.path.display());
+            if saved.swapped {
+                // Nor would it be at the next request.
+                let _gone = std::fs::remove_file(&saved.path);
+            }
             self.clear(at);
             return false;
         }
         self.slots[at].held = Held::from(saved.tokens.to_vec());
+        self.mark_back(at, saved);
         self.rewind(at, shared);
         !self.slots[at].held.is_empty()
+    }
+
+    /// Marks where a restored state can be gone back to.
+    fn mark_back(&mut self, at: usize, saved: &SavedState) {
+        if saved.back.is_none() {
+            return;
+        }
+        if let Ok(Some((tokens, state))) = tierbar_contexts::back(&saved.path) {
+            self.add_mark(at, tokens, state);
+        }
+    }
+
+    /// Gives up the ways back of what is not in use. Answers how many bytes they took.
+    pub(super) fn trim(&mut self) -> u64 {
+        let before = self.checkpoint_bytes();
+        for slot in self.slots.iter_mut().filter(|slot| !slot.busy) {
+            slot.checkpoints = Vec::new();
+        }
+        before - self.checkpoint_bytes()
     }
 
     /// Writes what the slot holds.
@@ -294,9 +324,12 @@ impl Slots {
             return;
         }
         let state = self.context.passing_state(sequence(at));
-        if state.is_empty() {
-            return;
+        if !state.is_empty() {
+            self.add_mark(at, tokens, state);
         }
+    }
+
+    fn add_mark(&mut self, at: usize, tokens: usize, state: Vec<u8>) {
         self.uses += 1;
         let made = self.uses;
         self.slots[at].checkpoints.push(Checkpoint {

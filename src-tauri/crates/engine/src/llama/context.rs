@@ -15,7 +15,7 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, Ordering, fence},
     },
 };
 use tierbar_core::{Code, Error, config::KvCache, worker::Memory};
@@ -49,7 +49,9 @@ pub(crate) struct ContextParams {
     pub(crate) pooling: Option<Pooling>,
 }
 
-/// Ends an evaluation that runs, from any thread.
+/// Ends an evaluation that runs or waits for its turn, from any thread.
+///
+/// Whoever asks has written the reason before, and whoever arms reads the reasons behind that: of the two, one sees the other.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupt {
     asked: AtomicBool,
@@ -58,13 +60,24 @@ pub(crate) struct Interrupt {
 
 impl Interrupt {
     pub(crate) fn ask(&self) {
+        fence(Ordering::SeqCst);
         self.asked.store(true, Ordering::Release);
     }
 
-    /// Forgets what was asked before, and says whether it may be asked of the next evaluation.
+    /// Forgets what was asked before, and says whether an evaluation that runs may be ended from now on.
     pub(crate) fn arm(&self, allowed: bool) {
         self.allowed.store(allowed, Ordering::Relaxed);
         self.asked.store(false, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    /// No evaluation that runs may be ended, until this is armed again; one that waits for its turn may.
+    pub(crate) fn forbid(&self) {
+        self.allowed.store(false, Ordering::Relaxed);
+    }
+
+    fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
     }
 
     fn is_due(&self) -> bool {
@@ -97,13 +110,13 @@ pub(crate) struct Context {
 unsafe impl Send for Context {}
 
 impl Context {
-    /// With threads of its own, or with another context's.
+    /// With threads and an interrupt of its own, or with those of another.
     pub(crate) fn new(
         model: Arc<Model>,
         params: ContextParams,
-        pool: Option<Arc<Threadpool>>,
+        beside: Option<&Self>,
     ) -> Result<Self, Error> {
-        let interrupt = Arc::new(Interrupt::default());
+        let interrupt = beside.map_or_else(Arc::default, Self::interrupt);
         // SAFETY: a plain struct of defaults.
         let mut raw_params = unsafe { sys::llama_context_default_params() };
         raw_params.n_ctx = params.tokens;
@@ -147,8 +160,8 @@ impl Context {
             )
             .hint("set a smaller context for this tier")
         })?;
-        let threadpool = match pool {
-            Some(pool) => pool,
+        let threadpool = match beside {
+            Some(other) => Arc::clone(&other.threadpool),
             None => match Threadpool::new(params.threads) {
                 Ok(pool) => pool,
                 Err(error) => {
@@ -171,8 +184,9 @@ impl Context {
         })
     }
 
-    pub(crate) fn threadpool(&self) -> Arc<Threadpool> {
-        Arc::clone(&self.threadpool)
+    /// For what computes beside the contexts, with as many threads of its own.
+    pub(crate) fn turns(&self) -> Arc<Turns> {
+        Arc::clone(&self.threadpool.1)
     }
 
     pub(crate) fn interrupt(&self) -> Arc<Interrupt> {
@@ -259,7 +273,10 @@ impl Context {
     /// # Safety
     /// The batch's arrays are of the length that it says.
     unsafe fn evaluate(&mut self, batch: sys::llama_batch) -> Result<Decoded, Error> {
-        let _turn = self.threadpool.1.take();
+        let interrupt = &self.interrupt;
+        let Some(_turn) = self.threadpool.1.take_unless(|| interrupt.is_asked()) else {
+            return Ok(Decoded::Aborted);
+        };
         // SAFETY: the context is live; as the caller says.
         let status = unsafe {
             let status = sys::llama_decode(self.raw.as_ptr(), batch);
@@ -490,7 +507,7 @@ impl Drop for Context {
 
 /// Compute threads. Contexts that compute in turn share them: two sets would wait for work at each other's cost.
 #[derive(Debug)]
-pub(crate) struct Threadpool(NonNull<sys::ggml_threadpool>, Arc<Turns>);
+struct Threadpool(NonNull<sys::ggml_threadpool>, Arc<Turns>);
 
 // SAFETY: ggml's pool is bound to no thread; one context at a time gives it work.
 unsafe impl Send for Threadpool {}
@@ -510,11 +527,6 @@ impl Threadpool {
             let message = format!("{threads} threads could not be started");
             Error::new(Code::TierFailed, message)
         })
-    }
-
-    /// For what computes beside the contexts, with as many threads of its own.
-    pub(crate) fn turns(&self) -> Arc<Turns> {
-        Arc::clone(&self.1)
     }
 }
 

@@ -58,9 +58,9 @@ impl DraftModel {
     pub(crate) fn read_on(&mut self, tokens: &[Token], most: usize) -> usize {
         self.go_back(tokens);
         let next = &tokens[self.held.len()..];
-        let next = &next[..next.len().min(most)];
-        let _not_wanted_yet = self.read(next);
-        next.len()
+        let before = self.held.len();
+        let _not_wanted_yet = self.read(&next[..next.len().min(most)]);
+        self.held.len().saturating_sub(before)
     }
 
     /// Guesses what follows.
@@ -98,11 +98,14 @@ impl DraftModel {
             let last = place + 1 == tokens.len();
             row = self.batch.push(token, position, 0, last);
         }
-        let decoded = self.context.decode(&mut self.batch);
-        if !matches!(decoded, Ok(Decoded::Done)) {
-            self.context.clear(0);
-            self.held.clear();
-            return None;
+        match self.context.decode(&mut self.batch) {
+            Ok(Decoded::Done) => {}
+            Ok(Decoded::Aborted) if self.context.truncate(0, self.held.end()) => return None,
+            _ => {
+                self.context.clear(0);
+                self.held.clear();
+                return None;
+            }
         }
         self.held.extend(tokens);
         let logits = self.context.logits(row)?;

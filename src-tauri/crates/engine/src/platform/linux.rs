@@ -3,6 +3,17 @@
 use rustix::param::clock_ticks_per_second;
 use std::{collections::BTreeSet, fs, time::Duration};
 
+#[cfg(target_env = "gnu")]
+#[expect(unsafe_code, reason = "libc")]
+pub(super) fn return_memory() {
+    // SAFETY: glibc's, which locks its arenas; it touches no memory that is in use.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other allocators return large pieces at once.
+#[cfg(not(target_env = "gnu"))]
+pub(super) fn return_memory() {}
+
 /// `nice` says it all.
 pub(super) fn give_way() {}
 

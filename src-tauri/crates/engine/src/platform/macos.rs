@@ -4,6 +4,16 @@
 
 use std::time::Duration;
 
+unsafe extern "C" {
+    /// Of `malloc/malloc.h`.
+    fn malloc_zone_pressure_relief(zone: *mut libc::c_void, goal: libc::size_t) -> libc::size_t;
+}
+
+pub(super) fn return_memory() {
+    // SAFETY: no zone means all, and a goal of 0 as much as can be; memory that is in use is not touched.
+    unsafe { malloc_zone_pressure_relief(std::ptr::null_mut(), 0) };
+}
+
 /// The class for work that a person started and does not wait for at each moment: it yields to what they do.
 pub(super) fn give_way() {
     // SAFETY: sets a property of the calling thread.
@@ -29,7 +39,7 @@ pub(super) fn fast_cores() -> Option<usize> {
 }
 
 /// How long one thread has computed, as any thread can ask.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ThreadClock(libc::mach_port_t);
 
 impl ThreadClock {

@@ -24,8 +24,10 @@ pub(crate) async fn expect(
     body: Body,
 ) -> Result<StatusCode, Failure> {
     let expected: Expected = body::object(body).await?;
-    let tier = route::resolve(expected.model.as_deref(), &gateway.tiers.snapshot())?;
-    gateway.tiers.expect(&tier);
+    let (model, tiers) = (expected.model.as_deref(), gateway.tiers.snapshot());
+    let tier = route::resolve(model, &tiers)?;
+    let smaller = route::smaller(&tier, model, &tiers, b"");
+    gateway.tiers.expect(&smaller.unwrap_or(tier));
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -72,7 +72,10 @@ pub(crate) async fn relay(
     let wanted: Wanted = body::parse(&body)?;
     let tiers = gateway.tiers.snapshot();
     let asked = route::resolve(wanted.model.as_deref(), &tiers)?;
-    let smaller = route::smaller(&asked, wanted.model.as_deref(), &tiers, body.len());
+    // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
+    let speaks = path == super::CHAT || path == super::TEXT;
+    let smaller = route::smaller(&asked, wanted.model.as_deref(), &tiers, &body);
+    let smaller = smaller.filter(|_| speaks);
     let job = Job {
         gateway,
         stands_in_for: smaller.is_some().then(|| asked.clone()),

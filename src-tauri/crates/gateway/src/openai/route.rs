@@ -44,15 +44,15 @@ pub(crate) fn resolve_by<D: Ord>(
 }
 
 /// The smaller tier that stands in for the one that was found, while memory is short: for who named the tier, not a model, and
-/// whose request of so many bytes it may hold.
+/// whose request it may hold with an answer.
 pub(crate) fn smaller(
     found: &TierId,
     wanted: Option<&str>,
     tiers: &[TierStatus],
-    bytes: usize,
+    body: &[u8],
 ) -> Option<TierId> {
-    // Four bytes are a token in most languages, and more in none that matter here.
-    const BYTES_PER_TOKEN: usize = 4;
+    // A token is at least so long in nearly all text; most are twice as long, which leaves room for the answer.
+    const BYTES_PER_TOKEN: usize = 2;
     let named = tiers.iter().find(|tier| tier.id == *found)?;
     let by_name = match wanted {
         None | Some("" | TierId::AUTO) => true,
@@ -60,10 +60,11 @@ pub(crate) fn smaller(
     };
     let smaller = named.steps_down_to.as_ref().filter(|_| by_name)?;
     let smaller = tiers.iter().find(|tier| tier.id == *smaller)?;
-    // What was meant for this machine stays on it.
-    let here = smaller.engine != EngineKind::Endpoint;
-    let holds = here && bytes / BYTES_PER_TOKEN < smaller.context_tokens as usize;
-    holds.then(|| smaller.id.clone())
+    let holds = body.len() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
+    // It may not see or hear.
+    let has = |part: &[u8]| body.windows(part.len()).any(|here| here == part);
+    let plain = holds && !has(b"image_url") && !has(b"input_audio");
+    plain.then(|| smaller.id.clone())
 }
 
 /// One that is loaded, else one that may load, else one that has failed and may be tried again. What goes elsewhere comes last:
@@ -185,7 +186,9 @@ mod tests {
             tier("heavy", Some("large"), TierState::Ready),
         ];
         let heavy = tiers[1].id.clone();
-        let stands_in = |tiers: &[TierStatus], wanted, bytes| smaller(&heavy, wanted, tiers, bytes);
+        let stands_in = |tiers: &[TierStatus], wanted, bytes| {
+            smaller(&heavy, wanted, tiers, &vec![b' '; bytes])
+        };
         assert_eq!(stands_in(&tiers, Some("heavy"), 100), None);
         tiers[1].steps_down_to = Some(tiers[0].id.clone());
         let fast = Some(tiers[0].id.clone());
@@ -198,10 +201,12 @@ mod tests {
             "it wants this model"
         );
         assert_eq!(
-            stands_in(&tiers, Some("heavy"), 4 * 4096),
+            stands_in(&tiers, Some("heavy"), 2 * 4096),
             None,
             "too long for it"
         );
+        let image = br#"{"messages": [{"content": [{"image_url": {}}]}]}"#;
+        assert_eq!(smaller(&heavy, Some("heavy"), &tiers, image), None);
     }
 
     #[test]

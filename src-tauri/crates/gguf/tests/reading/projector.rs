@@ -13,6 +13,11 @@ fn clip(encoders: &[(&str, u32)]) -> Gguf {
         .tensor("v.patch_embd.weight", &[32, 2], Q8_0, 68)
         .tensor("mm.input_projection.weight", &[4], F32, 16);
     encoders.iter().fold(file, |file, (encoder, width)| {
+        let file = if *encoder == "audio" {
+            file.text("clip.audio.projector_type", "gemma4a")
+        } else {
+            file
+        };
         file.pair(&format!("clip.has_{encoder}_encoder"), 7, &[1])
             .number(&format!("clip.{encoder}.projection_dim"), *width)
     })
@@ -70,6 +75,30 @@ fn a_projector_may_hear_too() {
     refused(&clip(&[]), Code::ModelInvalid, "neither for images");
     let switched_off = clip(&[]).pair("clip.has_vision_encoder", 7, &[0]);
     refused(&switched_off, Code::ModelInvalid, "neither for images");
+}
+
+#[test]
+fn an_encoder_whose_memory_cannot_be_planned_is_refused() {
+    let kind = |side: &str, kind: &str| {
+        Gguf::empty()
+            .text("general.architecture", "clip")
+            .pair(&format!("clip.has_{side}_encoder"), 7, &[1])
+            .text("clip.projector_type", kind)
+    };
+    let told = [
+        ("vision", "deepseekocr"),
+        ("audio", "lfm2a"),
+        ("vision", "gemma4a"),
+        ("audio", "gemma4v"),
+        ("vision", "of next year"),
+    ];
+    for (side, name) in told {
+        refused(&kind(side, name), Code::ModelUnsupported, name);
+    }
+    let both = kind("vision", "qwen2.5o").pair("clip.has_audio_encoder", 7, &[1]);
+    let both = read(&both);
+    assert_eq!(both.vision.unwrap().kind, "qwen2.5vl_merger");
+    assert_eq!(both.audio.unwrap().kind, "qwen2a");
 }
 
 #[test]
@@ -161,6 +190,20 @@ fn an_encoders_memory_grows_with_what_it_sees_and_with_scores_that_it_keeps() {
     assert!(kept - not >= 8 * 4 * 4096 * 4096, "{kept} {not}");
     let qwen = shaped("qwen2vl_merger", 560, 1280, 16);
     assert!(qwen.compute_bytes(4096, 512) > 2 * qwen.compute_bytes(1024, 512));
+    // What its header tells comes before what is asked of it.
+    let hunyuan = Encoder {
+        pixels: 4096 * 4096,
+        ..shaped("hunyuanvl", 0, 1152, 16)
+    };
+    assert_eq!(hunyuan.most_rows(4096, 512), None);
+    assert!(bytes(&hunyuan) > 10 * bytes(&shaped("hunyuanvl", 0, 1152, 16)));
+    let sound = Encoder {
+        kind: "gemma4a".to_owned(),
+        channels: 128,
+        bands: 128,
+        ..Encoder::default()
+    };
+    assert!(bytes(&sound) > 128 * 128 * 750 * 16);
     let absurd = Encoder {
         image: u32::MAX,
         patch: 1,
@@ -187,7 +230,9 @@ fn a_projectors_load_is_its_weights_and_what_its_encoders_take() {
 
 #[test]
 fn an_encoders_shape_is_read_from_its_header_and_its_tensors() {
-    let file = clip(&[("vision", 64)])
+    let file = clip(&[("vision", 64), ("audio", 64)])
+        .number("clip.audio.num_mel_bins", 128)
+        .tensor("a.conv1d.0.weight", &[3, 3, 1, 32], F32, 4 * 9 * 32)
         .number("clip.vision.image_size", 896)
         .number("clip.vision.patch_size", 14)
         .number("clip.vision.embedding_length", 32)
@@ -207,6 +252,10 @@ fn an_encoders_shape_is_read_from_its_header_and_its_tensors() {
         inner: 96,
         gated: true,
         heads: 2,
+        ..Encoder::default()
     };
-    assert_eq!(read(&file).vision, Some(expected));
+    let account = read(&file);
+    assert_eq!(account.vision, Some(expected));
+    let audio = account.audio.unwrap();
+    assert_eq!((audio.channels, audio.bands), (32, 128));
 }

@@ -49,8 +49,12 @@ quiet_hours = ""
 battery_below = 20
 # The same while another program fills the screen.
 defer_to_full_screen = true
-# After memory was short: requests for a tier that was unloaded for it go to the next smaller one for a while.
+# After memory was short: requests for a tier that was loaded then go to the next smaller one for a while.
 step_down = true
+# Conversations are kept on the disk, in conversations/ beside this file, when their tier is unloaded, and go on later without
+# being read again: for a week, and so many MiB of them. false: nothing is kept, and what is there is removed.
+keep_conversations = true
+conversations_mib = 2048
 
 # A tier has:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet

@@ -1,6 +1,6 @@
 //! What everyone else sees of the tiers.
 
-use super::{Supervisor, Tier, Worker};
+use super::{Supervisor, Tier, Worker, words};
 use tierbar_core::{
     policy::{Alarm, Phase},
     status::{BudgetStatus, TierStatus},
@@ -13,7 +13,7 @@ impl Supervisor {
             .iter()
             .map(|tier| TierStatus {
                 steps_down_to: self.stands_in(tier),
-                ..tier.status(&self.queue_of(tier))
+                ..tier.status(&self.queue_of(tier), &self.loads)
             })
             .collect();
         let budget = BudgetStatus {
@@ -39,10 +39,7 @@ impl Supervisor {
             .iter()
             .filter_map(|tier| Some((tier, tier.worker.as_ref()?)));
         let for_what = |(tier, worker): (&Tier, &Worker)| match (worker.phase, worker.leases) {
-            (Phase::Stopping, _) => Some(format!(
-                "waits until the memory of {} is back",
-                tier.spec.id
-            )),
+            (Phase::Stopping, _) => Some(words::waits_for(&tier.spec.id, worker.missing.as_ref())),
             (Phase::Starting, _) => Some(format!("waits until {} has started", tier.spec.id)),
             (_, 1..) => Some(format!("waits until {} has answered", tier.spec.id)),
             _ => None,

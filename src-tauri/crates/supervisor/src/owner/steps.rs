@@ -3,9 +3,9 @@
 use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words, words::Room};
 use crate::{
     LoadSpec,
-    process::{self, Launch, foreign},
+    process::{self, Launch, Stop, foreign},
 };
-use std::{path::Path, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
@@ -13,7 +13,6 @@ use tierbar_core::{
     policy::{self, Refusal, State, Step, Waiting, Why},
 };
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 /// A header is read in milliseconds, in seconds from a disk that sleeps.
 const PREPARATION: Duration = Duration::from_secs(30);
@@ -32,7 +31,7 @@ impl Supervisor {
             if steps.is_empty() {
                 match policy::returning(&state).filter(|_| !self.closing) {
                     Some(id) => self.enqueue(id, Want::Returning),
-                    None => return policy::next_look(&state),
+                    None => return self.next_look(&state),
                 }
             }
             for step in steps {
@@ -44,6 +43,17 @@ impl Supervisor {
                 }
             }
         }
+    }
+
+    fn next_look(&self, state: &State) -> Option<Duration> {
+        let drains = self.tiers.iter().filter_map(Tier::drain_until);
+        let drains = drains.filter(|until| *until > state.now);
+        let expected = self.queue.iter().filter_map(|waiter| match waiter.want {
+            Want::Expected(until) => Some(until.saturating_duration_since(self.started)),
+            _ => None,
+        });
+        let own = drains.chain(expected);
+        own.chain(policy::next_look(state)).min()
     }
 
     /// Takes those out of the queue that were to come back, and need not any more.
@@ -66,7 +76,7 @@ impl Supervisor {
                 // Read again for the next one: the file may change meanwhile.
                 tier.preparation = Preparation::None;
             } else if matches!(tier.preparation, Preparation::None)
-                && (tier.worker.is_none() || tier.stale())
+                && (tier.living().is_none() || tier.stale())
             {
                 tier.preparation = Preparation::Asked(preparation);
                 let (source, events) = (self.options.source.clone(), self.events.clone());
@@ -114,19 +124,21 @@ impl Supervisor {
             ahead: waiter.want.is_ahead(),
         };
         let decided = self.queue.iter().filter(|waiter| !undecided(&waiter.tier));
+        let now = self.started.elapsed();
         State {
-            now: self.started.elapsed(),
+            now,
             budget: self.options.budget,
             patience: self.options.rules.patience,
             alarm: self.alarm,
             alarm_since: self.alarm_since,
             stance: self.stance,
             home: self.options.rules.home.clone(),
+            missing: self.missing.as_ref().map(|(_, missing)| missing.clone()),
             tiers: self
                 .tiers
                 .iter()
                 .filter(|tier| tier.worker.is_some() || !tier.is_endpoint())
-                .map(Tier::view)
+                .map(|tier| tier.view(now, &self.loads))
                 .collect(),
             queue: decided.map(waiting).collect(),
         }
@@ -135,7 +147,7 @@ impl Supervisor {
     fn start_worker(&mut self, id: &TierId) {
         let worker = self.next();
         let socket = self.sockets.path(id, worker);
-        let options = self.options.clone();
+        let (options, loads) = (self.options.clone(), Arc::clone(&self.loads));
         let events = self.events.clone();
         let Some(tier) = self.tier(id) else { return };
         let Some(spec) = tier.preparation.take() else {
@@ -159,11 +171,14 @@ impl Supervisor {
             address: address.clone(),
             log: options.log_dir.join(format!("worker-{id}.log")),
             contexts: options.contexts_dir,
+            swapped: options.swapped_dir.zip(options.rules.conversations_mib),
             load_silence: options.load_silence,
             stop_deadline: options.stop_deadline,
             health_period: options.health_period,
+            memory: options.memory,
+            loads,
         };
-        let stop = CancellationToken::new();
+        let stop = Stop::default();
         let reporter = id.clone();
         process::run(launch, stop.clone(), move |report| {
             let _ = events.send(Event::Process {
@@ -182,6 +197,7 @@ impl Supervisor {
         let seat = tier.spec.clone();
         tier.started(Worker::new(worker, seat, spec, socket, endpoint, stop));
         self.told_load(id);
+        self.missing = None;
         self.nothing_idled_out();
     }
 
@@ -195,6 +211,8 @@ impl Supervisor {
         if !why.is_disuse() {
             self.nothing_idled_out();
         }
+        // Memory that runs out waits for no conversation to be written; a host that ends does.
+        let at_once = (force || matches!(why, Why::Alarm(_))) && !self.closing;
         let sentence = words::ended(why, force, &self.told);
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = why.is_disuse();
@@ -204,7 +222,7 @@ impl Supervisor {
             (None, _) => sentence,
         };
         tracing::info!(tier = %id, force, why, "stopping");
-        tier.stopping(why);
+        tier.stopping(why, at_once);
     }
 
     fn refuse_one(&mut self, request: u64, why: &Refusal) {
@@ -223,13 +241,14 @@ impl Supervisor {
     }
 
     fn room(&self, id: &TierId, why: &Refusal) -> Room {
+        let now = self.started.elapsed();
         let plan = |id: &TierId| {
             let tier = self.tiers.iter().find(|tier| tier.spec.id == *id)?;
-            tier.view().plan_bytes
+            tier.view(now, &self.loads).plan_bytes
         };
         let others = match why {
             Refusal::Pinned(by) => by.iter().filter_map(plan).sum(),
-            Refusal::Alarm(_) | Refusal::Paused => 0,
+            Refusal::Alarm(_) | Refusal::Missing(..) | Refusal::Paused => 0,
         };
         Room {
             budget: self.options.budget,

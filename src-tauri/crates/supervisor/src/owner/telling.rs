@@ -52,7 +52,7 @@ impl Refusals {
 
 impl Supervisor {
     /// Behind what has not been told yet of the tier's refusals.
-    fn note(&mut self, happening: Happening) {
+    pub(super) fn note(&mut self, happening: Happening) {
         let tier = happening.tier.as_ref().and_then(|id| self.tier(id));
         if let Some(tier) = tier {
             let (id, model) = (tier.spec.id.clone(), tier.spec.model.clone());

@@ -1,7 +1,13 @@
 //! What the owner knows of one tier and of its worker.
 
-use super::{Event, Reply, endpoint::Remote, telling::Refusals};
-use crate::{LoadSpec, TierSpec, backoff::Backoff, handle::WorkerLease, process::Failure};
+use super::{Event, Reply, endpoint::Remote, telling::Refusals, words};
+use crate::{
+    LoadSpec, TierSpec,
+    backoff::{Backoff, Rest},
+    handle::WorkerLease,
+    process::{Failure, Stop},
+    safe_mode::{BegunLoad, Loads},
+};
 use std::{mem, path::PathBuf, time::Duration};
 use tierbar_core::{
     Code, Error, TierId, TierState,
@@ -9,16 +15,19 @@ use tierbar_core::{
     journal::Kind,
     lease::{Endpoint, KeepAlive},
     policy::{Phase, StopWish, TierView},
+    reclaim::{Missing, PATIENCE},
     status::{EngineKind, TierStatus},
 };
 use tokio::{
     sync::{mpsc, watch},
     time::Instant,
 };
-use tokio_util::sync::CancellationToken;
 
 /// A worker that has lived so long was sound.
 const SETTLED: Duration = Duration::from_secs(60);
+
+/// So much more than was planned, and half the plan, is no error of the plan.
+const LEAKED: u64 = 1 << 30;
 
 #[derive(Debug)]
 pub(super) struct Tier {
@@ -38,6 +47,8 @@ pub(super) struct Tier {
     pub(super) stoppers: Vec<Reply<()>>,
     /// Who wants it to end, in the words that its leases hear.
     wish: Option<(StopWish, Error)>,
+    /// When a wish that it drains has to be done whoever uses it.
+    drain_until: Option<Duration>,
     failure: Option<Error>,
     /// Why it was stopped, if that was not asked for.
     why: Option<String>,
@@ -65,7 +76,7 @@ impl Preparation {
 }
 
 /// A process of a tier.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Worker {
     pub(super) id: u64,
     /// Never `Stopped`.
@@ -78,17 +89,23 @@ pub(super) struct Worker {
     /// How long its last request wants it to stay after it, if that said so.
     pub(super) keep: Option<KeepAlive>,
     pub(super) begun: Instant,
+    /// A request has done with it.
+    pub(super) served: bool,
     pub(super) ready_since: Option<Instant>,
     /// When it was told to end.
     pub(super) ending_since: Option<Instant>,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
     pub(super) loaded_percent: Option<u8>,
+    /// Its process has ended. It stays here until its memory is back.
+    pub(super) gone: bool,
+    /// What of that is not, when it was looked at last.
+    pub(super) missing: Option<Missing>,
     /// The tier as it was configured when this was started.
     seat: TierSpec,
     pub(super) load: LoadSpec,
     endpoint: Endpoint,
-    stop: CancellationToken,
+    stop: Stop,
     /// What its leases hear.
     pub(super) ended: watch::Sender<Option<Error>>,
 }
@@ -100,7 +117,7 @@ impl Worker {
         load: LoadSpec,
         socket: PathBuf,
         endpoint: Endpoint,
-        stop: CancellationToken,
+        stop: Stop,
     ) -> Self {
         let seat = TierSpec {
             path: Some(load.path.clone()),
@@ -115,11 +132,14 @@ impl Worker {
             idle_since: None,
             keep: None,
             begun: Instant::now(),
+            served: false,
             ready_since: None,
             ending_since: None,
             context_tokens: load.plan.context_tokens,
             footprint_bytes: None,
             loaded_percent: None,
+            gone: false,
+            missing: None,
             seat,
             load,
             endpoint,
@@ -141,15 +161,6 @@ impl Worker {
 }
 
 impl Worker {
-    /// Takes a reading of its memory.
-    pub(super) fn weighed(&mut self, tier: &TierId, bytes: u64) {
-        let told = self.exceeds().is_some();
-        self.footprint_bytes = Some(bytes);
-        if let Some(what) = self.exceeds().filter(|_| !told) {
-            tracing::warn!(%tier, "{what}");
-        }
-    }
-
     /// That a command takes more than its user has said, on which the plan rests.
     fn exceeds(&self) -> Option<String> {
         self.load.command.as_ref()?;
@@ -173,7 +184,6 @@ pub(super) struct Gone {
     pub(super) kind: Kind,
     /// As it was last.
     pub(super) worker: Worker,
-    pub(super) stoppers: Vec<Reply<()>>,
     /// Those who wait for the tier cannot have it.
     pub(super) refused: bool,
 }
@@ -191,6 +201,7 @@ impl Tier {
             down_until: None,
             stoppers: Vec::new(),
             wish: None,
+            drain_until: None,
             failure: None,
             why: None,
             backoff: Backoff::default(),
@@ -204,6 +215,11 @@ impl Tier {
         self.worker.as_mut().filter(|worker| worker.id == id)
     }
 
+    /// Its worker, unless that waits for its memory alone.
+    pub(super) fn living(&self) -> Option<&Worker> {
+        self.worker.as_ref().filter(|worker| !worker.gone)
+    }
+
     /// The configuration has changed since its worker was started.
     pub(super) fn stale(&self) -> bool {
         self.worker
@@ -213,19 +229,26 @@ impl Tier {
 
     /// Whether a request may start it: not while it rests after crashes.
     pub(super) fn rested(&self, now: Instant) -> Result<(), Error> {
-        let Some(left) = self.backoff.wait(now).filter(|_| self.worker.is_none()) else {
+        let rest = self.backoff.rest(now);
+        if rest == Rest::None || self.living().is_some() {
             return Ok(());
-        };
-        let seconds = left.as_secs_f64().ceil();
+        }
         let crashes = self.backoff.crashes();
         let reason = self
             .failure
             .as_ref()
             .map_or("its worker crashed", |failure| &failure.message);
-        let what = format!(
-            "{reason}; after {crashes} failures in a row the next attempt is in {seconds} s"
-        );
-        Err(Error::new(Code::TierFailed, what)
+        let error = |then: &str| {
+            let what = format!("{reason}; after {crashes} failures in a row {then}");
+            Error::new(Code::TierFailed, what)
+        };
+        let Rest::For(left) = rest else {
+            return Err(error("it was given up").hint(
+                "choose another model or other settings for the tier, or stop it to try again as it is",
+            ));
+        };
+        let seconds = left.as_secs_f64().ceil();
+        Err(error(&format!("the next attempt is in {seconds} s"))
             .hint("stop the tier to try again at once")
             .detail("retry_after_seconds", seconds))
     }
@@ -236,17 +259,74 @@ impl Tier {
         self.backoff = Backoff::default();
     }
 
+    /// A request has done with its worker, which is sound, then.
+    pub(super) fn served(&mut self) {
+        self.backoff = Backoff::default();
+    }
+
     pub(super) fn fail(&mut self, error: &Error) {
         tracing::warn!(tier = %self.spec.id, code = error.code.as_str(), "{error}");
         self.failure = Some(error.clone());
         self.rests = true;
     }
 
-    /// Somebody wants its worker to end; `reason` is what its leases hear.
-    pub(super) fn end(&mut self, wish: StopWish, reason: &Error) {
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// The load of its model that never ended, if there is one.
+    pub(super) fn never_ended(&self, loads: &Loads) -> Option<BegunLoad> {
+        loads.of(self.spec.model.as_ref()?)
+    }
+
+    /// Somebody wants its worker to end; `reason` is what its leases hear. `until`: so long it may drain.
+    pub(super) fn end(&mut self, wish: StopWish, reason: &Error, until: Option<Duration>) {
         if self.worker.is_some() {
             self.wish = Some((wish, reason.clone()));
+            self.drain_until = until;
         }
+    }
+
+    /// Its worker holds so much. One that leaks is replaced when its answers have ended.
+    pub(super) fn weighed(&mut self, bytes: u64) {
+        let Some(worker) = self.worker.as_mut().filter(|worker| !worker.gone) else {
+            return;
+        };
+        let told = worker.exceeds().is_some();
+        worker.footprint_bytes = Some(bytes);
+        if let Some(what) = worker.exceeds().filter(|_| !told) {
+            tracing::warn!(tier = %self.spec.id, "{what}");
+        }
+        let planned = worker.load.plan.total_bytes();
+        let most = planned.saturating_add(LEAKED.max(planned / 2));
+        // A load takes more in passing.
+        if bytes > most && self.wish.is_none() && worker.phase == Phase::Ready {
+            let (held, planned) = (gib(bytes), gib(planned));
+            let what = format!(
+                "{} was ended because it held {held}, and {planned} were planned",
+                self.spec.id
+            );
+            tracing::warn!(tier = %self.spec.id, %held, %planned, "a worker holds far more than was planned");
+            self.end(StopWish::Drain, &Error::new(Code::TierStopped, what), None);
+        }
+    }
+
+    /// Somebody wants it loaded while it drains because others wanted it to end: those are answered.
+    pub(super) fn keep(&mut self) -> Vec<Reply<()>> {
+        let drains = self.drain_until.is_some()
+            && self
+                .living()
+                .is_some_and(|worker| worker.phase != Phase::Stopping);
+        if !drains {
+            return Vec::new();
+        }
+        (self.wish, self.drain_until) = (None, None);
+        mem::take(&mut self.stoppers)
+    }
+
+    /// When it is to be looked at because it still drains.
+    pub(super) fn drain_until(&self) -> Option<Duration> {
+        self.drain_until.filter(|_| self.living().is_some())
     }
 
     pub(super) fn wished(&self) -> Option<&Error> {
@@ -261,24 +341,27 @@ impl Tier {
         self.worker = Some(worker);
     }
 
-    pub(super) fn stopping(&mut self, why: String) {
+    pub(super) fn stopping(&mut self, why: String, at_once: bool) {
         self.why = Some(why);
         if let Some(worker) = &mut self.worker {
             worker.phase = Phase::Stopping;
             worker.ending_since = Some(Instant::now());
-            worker.stop.cancel();
+            worker.stop.ask(at_once);
         }
     }
 
-    /// Its worker is gone. Says who has to hear of it.
+    /// Its worker's process is gone. Says who has to hear of it.
     pub(super) fn ended(&mut self, failure: Option<Failure>, now: Instant) -> Option<Gone> {
-        let worker = self.worker.take()?;
+        let worker = self.worker.as_mut()?;
         tracing::info!(tier = %self.spec.id, pid = worker.pid, "gone");
-        let wish = self.wish.take();
+        let last = worker.clone();
+        let phase = mem::replace(&mut worker.phase, Phase::Stopping);
+        let (ready_since, served) = (worker.ready_since, worker.served);
+        (worker.gone, worker.pid, worker.footprint_bytes) = (true, None, None);
+        self.drain_until = None;
         let mut gone = Gone {
-            stoppers: mem::take(&mut self.stoppers),
             kind: Kind::Unload,
-            end: match wish {
+            end: match self.wish.take() {
                 Some((_, reason)) => reason,
                 None => {
                     let why = self.why.as_deref().unwrap_or("stopped");
@@ -286,10 +369,9 @@ impl Tier {
                 }
             },
             refused: false,
-            worker,
+            worker: last,
         };
-        let worker = &gone.worker;
-        if let Some(failure) = failure.filter(|_| worker.phase != Phase::Stopping) {
+        if let Some(failure) = failure.filter(|_| phase != Phase::Stopping) {
             gone.kind = if failure.crashed {
                 Kind::Crash
             } else {
@@ -297,11 +379,9 @@ impl Tier {
             };
             self.fail(&failure.error);
             // A pinned tier that crashes at once whenever it is loaded is left alone.
-            self.rests = worker
-                .ready_since
-                .is_none_or(|since| now.duration_since(since) < SETTLED);
-            gone.refused = worker.phase == Phase::Starting;
-            if gone.refused && failure.crashed {
+            self.rests = ready_since.is_none_or(|since| now.duration_since(since) < SETTLED);
+            gone.refused = phase == Phase::Starting;
+            if failure.crashed && !served {
                 self.backoff.crashed(now);
             }
             gone.end = failure.error;
@@ -309,18 +389,39 @@ impl Tier {
         Some(gone)
     }
 
+    /// Nobody waits for its worker's memory any more. Those who wait for its end.
+    pub(super) fn back(&mut self) -> Vec<Reply<()>> {
+        (self.worker, self.wish, self.drain_until) = (None, None, None);
+        mem::take(&mut self.stoppers)
+    }
+
+    /// The same, because that was in vain, or somebody needs less than there is.
+    pub(super) fn given_up(&mut self, missing: &Missing, waited: Duration) -> Vec<Reply<()>> {
+        if waited >= PATIENCE {
+            self.why = Some(words::not_back(self.why.as_deref(), missing));
+        }
+        self.back()
+    }
+
+    /// What its next worker would take, once that is known.
+    pub(super) fn next_bytes(&self) -> Option<u64> {
+        match &self.preparation {
+            Preparation::Done(spec) => Some(spec.plan.total_bytes()),
+            Preparation::None | Preparation::Asked(_) => None,
+        }
+    }
+
     pub(super) fn held_bytes(&self) -> Option<u64> {
         Some(self.worker.as_ref()?.load.plan.total_bytes())
     }
 
-    pub(super) fn view(&self) -> TierView {
+    pub(super) fn view(&self, now: Duration, loads: &Loads) -> TierView {
         let worker = self.worker.as_ref();
-        let prepared = match &self.preparation {
-            Preparation::Done(spec) => Some(spec.plan.total_bytes()),
-            Preparation::None | Preparation::Asked(_) => None,
-        };
+        let prepared = self.next_bytes();
         // A stale worker goes once it is known that its successor can be loaded.
         let outdated = (self.stale() && prepared.is_some()).then_some(StopWish::Drain);
+        let late = self.drain_until.is_some_and(|until| until <= now);
+        let wish = |(wish, _): &(StopWish, Error)| if late { StopWish::Force } else { *wish };
         TierView {
             id: self.spec.id.clone(),
             phase: worker.map_or(Phase::Stopped, |worker| worker.phase),
@@ -333,16 +434,19 @@ impl Tier {
                 .map_or(self.spec.keep, KeepAlive::length),
             pinned: self.spec.pinned && !self.removed,
             idled_out: self.idled_out,
-            rests: self.rests || self.spec.model.is_none(),
-            stop: self.wish.as_ref().map(|(wish, _)| *wish).or(outdated),
+            rests: self.rests || self.spec.model.is_none() || self.never_ended(loads).is_some(),
+            stop: self.wish.as_ref().map(wish).or(outdated),
         }
     }
 
     /// `waiting`: what its requests wait for.
-    pub(super) fn status(&self, waiting: &Option<String>) -> TierStatus {
+    pub(super) fn status(&self, waiting: &Option<String>, loads: &Loads) -> TierStatus {
         let worker = self.worker.as_ref();
         let state = match worker.map(|worker| (worker.phase, worker.leases)) {
             Some((Phase::Starting, _)) => TierState::Starting,
+            Some((Phase::Stopping, _)) if self.living().is_none() && self.failure.is_some() => {
+                TierState::Failed
+            }
             Some((Phase::Stopping, _)) => TierState::Stopping,
             Some((_, 1..)) if self.wish.is_some() => TierState::Stopping,
             Some((_, 0)) => TierState::Ready,
@@ -371,7 +475,14 @@ impl Tier {
                 .or_else(|| drains.then(|| "stops when its answers have ended".to_owned()))
                 .or_else(|| waiting.clone())
                 .or_else(|| worker.and_then(Worker::exceeds))
-                .or_else(|| self.why.clone()),
+                .or_else(|| match worker.and_then(|worker| worker.missing) {
+                    Some(missing) => Some(words::not_yet_back(self.why.as_deref(), &missing)),
+                    None => self.why.clone(),
+                })
+                .or_else(|| {
+                    let load = self.never_ended(loads).filter(|_| worker.is_none());
+                    load.map(|_| words::NEVER_ENDED.to_owned())
+                }),
             steps_down_to: None,
         }
     }

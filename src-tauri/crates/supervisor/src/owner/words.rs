@@ -6,7 +6,8 @@ use std::time::Duration;
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::{Budget, gib},
-    policy::{ALARM_PATIENCE, Refusal, Why},
+    policy::{self, ALARM_PATIENCE, Refusal, Why},
+    reclaim::{Missing, PATIENCE},
     worker::Memory,
 };
 
@@ -17,6 +18,18 @@ pub(super) const CHANGED: &str = "ended because its configuration has changed";
 pub(super) struct Told {
     pub(super) alarm: String,
     pub(super) stance: String,
+}
+
+/// Why a tier is not loaded by itself.
+pub(super) const NEVER_ENDED: &str =
+    "loaded only when asked for, because Tierbar or the computer stopped during its last load";
+
+pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, told: &Told) -> String {
+    let minutes = length.as_secs() / 60;
+    format!(
+        "{to} answers for {tier} for {minutes} min, since memory ran short with that loaded: {}",
+        told.alarm
+    )
 }
 
 /// Why a tier was ended; `used`: although it was.
@@ -46,6 +59,33 @@ pub(super) struct Room {
     pub(super) others: u64,
 }
 
+/// What others wait for when a tier's process has ended.
+pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
+    match missing.and_then(figure) {
+        Some(bytes) => format!("waits until {bytes} of {tier} are back"),
+        None => format!("waits until the memory of {tier} is back"),
+    }
+}
+
+/// Why a tier has ended, of which so much is not back.
+pub(super) fn not_yet_back(why: Option<&str>, missing: &Missing) -> String {
+    let part = figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
+    let why = why.unwrap_or("ended");
+    format!("{why}; {part}its memory is not back yet")
+}
+
+/// The same, when it has been waited for.
+pub(super) fn not_back(why: Option<&str>, missing: &Missing) -> String {
+    let part = figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
+    let (why, seconds) = (why.unwrap_or("ended"), PATIENCE.as_secs());
+    format!("{why}; {part}its memory did not come back within {seconds} s")
+}
+
+/// Less says no more than that there is some.
+fn figure(missing: &Missing) -> Option<String> {
+    (missing.bytes >= 1 << 20).then(|| gib(missing.bytes))
+}
+
 /// Why a request cannot have the tier.
 pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, told: &Told) -> Error {
     match why {
@@ -67,6 +107,19 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, told: &Told) ->
                 "{tier} does not fit into memory beside {names}, which {are} pinned: {figures}"
             );
             Error::new(Code::OverBudget, what).hint(format!("unpin {names}, or use what is loaded"))
+        }
+        Refusal::Missing(policy::Missing { of, memory }, needed) => {
+            let part = figure(memory).unwrap_or_else(|| "some".to_owned());
+            let what = format!(
+                "{tier} needs {}, and {} can be had: {part} of the memory of {of}, which has ended, did not come back",
+                gib(*needed),
+                gib(memory.available_bytes),
+            );
+            Error::new(Code::Overloaded, what)
+                .hint("try again in a minute; if it stays so, close other programs or restart the computer")
+                .detail("needed_bytes", *needed)
+                .detail("available_bytes", memory.available_bytes)
+                .detail("missing_bytes", memory.bytes)
         }
         Refusal::Alarm(_) => {
             let seconds = ALARM_PATIENCE.as_secs();

@@ -1,9 +1,13 @@
 //! A server of the user's: run under the guard, and ready once its health path says so.
 
 use super::{
-    Failure, LAST_READ, Launch, Report, cause::Cause, exit, health, log, log::LastWords, passes,
+    Failure, KILLED, LAST_READ, Launch, Report, Stop, cause::Cause, exit, health, log,
+    log::LastWords, passes,
 };
-use crate::ForeignCommand;
+use crate::{
+    ForeignCommand,
+    reclaim::{MemoryProbe, Reclaim},
+};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     io,
@@ -26,7 +30,6 @@ use tokio::{
     task::JoinSet,
     time::{Instant, sleep, timeout, timeout_at},
 };
-use tokio_util::sync::CancellationToken;
 
 /// How often a server that starts is asked whether it is ready.
 const ASKING: Duration = Duration::from_millis(100);
@@ -47,26 +50,51 @@ pub(crate) fn address(engine: &CommandEngine, socket: &Path) -> io::Result<Addre
     }
 }
 
-/// As a worker's run: reports, and returns when nothing of the command is left.
+/// As a worker's run.
 pub(super) async fn run(
     launch: &Launch,
     command: &ForeignCommand,
-    stop: &CancellationToken,
+    stop: &Stop,
     report: &impl Fn(Report),
-) -> Option<Failure> {
+) -> Option<u64> {
+    let mut guarded = match start(launch, command).await {
+        Ok(guarded) => guarded,
+        Err(failure) => {
+            launch.loads.end(false).await;
+            report(Report::Ended(Some(failure)));
+            return None;
+        }
+    };
+    let failure = attend(launch, command, &mut guarded, stop, report).await;
+    if !guarded.ready {
+        launch.loads.end(false).await;
+    }
+    report(Report::Ended(failure));
+    let tell = |missing, waited| report(Report::Missing(missing, waited));
+    guarded.reclaim?.follow(tell).await
+}
+
+async fn start(launch: &Launch, command: &ForeignCommand) -> Result<Guarded, Failure> {
     if let Address::Port(port) = launch.address
         && TcpStream::connect(("127.0.0.1", port)).await.is_ok()
     {
-        return Some(launch.port_taken(port));
+        return Err(launch.port_taken(port));
     }
-    let mut guarded = match Guarded::spawn(launch, command) {
-        Ok(guarded) => guarded,
-        Err(error) => return Some(launch.no_guard(command, &error)),
-    };
+    Guarded::spawn(launch, command).map_err(|error| launch.no_guard(command, &error))
+}
+
+/// Returns when nothing of the command is left.
+async fn attend(
+    launch: &Launch,
+    command: &ForeignCommand,
+    guarded: &mut Guarded,
+    stop: &Stop,
+    report: &impl Fn(Report),
+) -> Option<Failure> {
     let name = command.engine.name();
     tokio::select! {
         biased;
-        () = stop.cancelled() => {}
+        () = stop.asked.cancelled() => {}
         status = guarded.watch(report) => {
             guarded.clear().await;
             let what = format!("its command {name} {} before it answered", exit::words(status));
@@ -74,10 +102,12 @@ pub(super) async fn run(
         }
         healthy = healthy(&launch.address, &command.engine) => match healthy {
             Ok(()) => {
+                guarded.ready = true;
+                launch.loads.end(true).await;
                 report(Report::Ready(launch.ready()));
                 tokio::select! {
                     biased;
-                    () = stop.cancelled() => {}
+                    () = stop.asked.cancelled() => {}
                     status = guarded.watch(report) => {
                         guarded.clear().await;
                         let what = format!("the command {name} of {} {}", launch.tier, exit::words(status));
@@ -108,7 +138,11 @@ pub(super) async fn run(
             }
         }
     }
-    guarded.end(launch.stop_deadline, &command.engine).await;
+    if stop.at_once.is_cancelled() {
+        guarded.kill().await;
+    } else {
+        guarded.end(launch.stop_deadline, &command.engine).await;
+    }
     None
 }
 
@@ -190,6 +224,10 @@ struct Guarded {
     told: bool,
     words: Arc<LastWords>,
     drains: JoinSet<()>,
+    memory: Arc<dyn MemoryProbe>,
+    /// Of the command, once the guard has told its number.
+    reclaim: Option<Reclaim>,
+    ready: bool,
 }
 
 impl Guarded {
@@ -233,6 +271,9 @@ impl Guarded {
             told: false,
             words,
             drains,
+            memory: Arc::clone(&launch.memory),
+            reclaim: None,
+            ready: false,
         })
     }
 
@@ -244,6 +285,7 @@ impl Guarded {
                     self.group = number.parse().ok().and_then(Pid::from_raw);
                     let pid = self.group.map(Pid::as_raw_nonzero);
                     if let Some(pid) = pid.and_then(|pid| u32::try_from(pid.get()).ok()) {
+                        self.reclaim = Some(Reclaim::new(Arc::clone(&self.memory), pid));
                         report(Report::Spawned(pid));
                     }
                 }
@@ -265,11 +307,31 @@ impl Guarded {
 
     /// Lets the guard end the command, and does it in its place if that hangs. Returns when both are gone.
     async fn end(&mut self, margin: Duration, engine: &CommandEngine) {
+        self.look().await;
         drop(self.stdin.take());
+        self.hear_end(engine.stop_deadline.0 + margin).await;
+    }
+
+    /// Without the time that the command may take. Returns when both are gone.
+    async fn kill(&mut self) {
+        self.look().await;
+        if let Some(group) = self.group.filter(|_| !self.told) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        drop(self.stdin.take());
+        self.hear_end(KILLED).await;
+    }
+
+    async fn look(&mut self) {
+        if let Some(reclaim) = &mut self.reclaim {
+            reclaim.look().await;
+        }
+    }
+
+    async fn hear_end(&mut self, deadline: Duration) {
         let told = async {
             self.watch(&|_| ()).await;
         };
-        let deadline = engine.stop_deadline.0 + margin;
         if timeout(deadline, told).await.is_err() {
             tracing::warn!("a command's guard hangs, and is killed");
         }

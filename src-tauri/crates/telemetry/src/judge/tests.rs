@@ -395,7 +395,9 @@ fn a_simulated_machine_has_its_total_and_the_real_use() {
         )
     };
     assert_eq!(simulated(64, 60), (12, Pressure::Normal));
-    assert_eq!(simulated(8, 7), (15, Pressure::Normal));
+    assert_eq!(simulated(8, 7), (14, Pressure::Normal));
+    // A real machine that is short is not hidden by a larger one.
+    assert_eq!(simulated(8, 1).0, 2);
     // Smaller than what is used: nothing is left.
     assert_eq!(simulated(64, 8), (0, Pressure::Critical));
     let unread = Figures {

@@ -10,8 +10,8 @@ mod stalls;
 mod testing;
 
 pub(crate) use announced::Announced;
-pub(crate) use machine::read;
-pub(crate) use process::{footprint, memory_is_back, of_group, started, usage};
+pub(crate) use machine::{held_by_all, read};
+pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
 pub(crate) use slow::{power, thermal};
 
 use rustix::{

@@ -11,8 +11,8 @@ mod screen;
 mod slow;
 
 pub(crate) use announced::Announced;
-pub(crate) use machine::read;
-pub(crate) use process::{footprint, memory_is_back, of_group, started, usage};
+pub(crate) use machine::{held_by_all, read};
+pub(crate) use process::{footprint, held, memory_is_back, of_group, started, usage};
 pub(crate) use screen::full_screen;
 pub(crate) use slow::{power, thermal};
 

@@ -249,7 +249,8 @@ fn in_a_pause_what_is_used_ends_when_it_has_answered_and_nobody_is_admitted() {
         why: Refusal::Paused,
     };
     let why = Why::Stance(Stance::Paused);
-    assert_eq!(plan(&paused(used, &["a"])), [refused.clone()]);
+    let running = plan(&paused(used, &["a"]));
+    assert_eq!(running, vec![refused.clone()]);
     assert_eq!(
         plan(&paused(pinned(idle("a", 0)), &["a"])),
         [ended("a", why.clone()), refused]

@@ -1,6 +1,7 @@
 //! A little machine that obeys the policy, driven by random events.
 
 use super::*;
+use crate::reclaim;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
@@ -18,6 +19,12 @@ enum Event {
     Loaded(usize),
     /// The tier's worker has ended, as asked or by a crash.
     Exited(usize),
+    /// Its memory is back.
+    Back(usize),
+    /// Its memory is waited for no longer, and so much is available.
+    GivenUp(usize, u64),
+    /// What was missing is back, or counts no more.
+    Found,
     Wish(usize, StopWish),
     Pass(Duration),
     Alarm(Alarm),
@@ -33,6 +40,8 @@ struct Tier {
     bytes: u64,
     /// Why it was last ended.
     why: Option<Why>,
+    /// It has no process.
+    exited: bool,
 }
 
 struct Machine {
@@ -50,6 +59,7 @@ struct Machine {
     requests: u64,
     /// Those that nobody sent.
     own: Vec<u64>,
+    missing: Option<Missing>,
     granted: BTreeSet<u64>,
     refused: BTreeSet<u64>,
     budget_moved: bool,
@@ -66,6 +76,7 @@ impl Machine {
             },
             bytes,
             why: None,
+            exited: true,
         };
         Self {
             now: Duration::ZERO,
@@ -83,6 +94,7 @@ impl Machine {
             clock: 0,
             requests: 0,
             own: Vec::new(),
+            missing: None,
             granted: BTreeSet::new(),
             refused: BTreeSet::new(),
             budget_moved: false,
@@ -131,6 +143,18 @@ impl Machine {
                 }
             }
             Event::Exited(tier) => self.exited(tier % tiers),
+            Event::Back(tier) => drop(self.back(tier % tiers)),
+            Event::GivenUp(tier, available_bytes) => {
+                if let Some(of) = self.back(tier % tiers) {
+                    let memory = reclaim::Missing {
+                        bytes: 1,
+                        available_bytes,
+                        held: false,
+                    };
+                    self.missing = Some(Missing { of, memory });
+                }
+            }
+            Event::Found => self.missing = None,
             Event::Wish(tier, wish) => {
                 let view = &mut self.tiers[tier % tiers].view;
                 if view.phase != Stopped {
@@ -189,25 +213,37 @@ impl Machine {
             alarm_since: self.alarm_since,
             stance: self.stance,
             home: Some(id("t0")),
+            missing: self.missing.clone(),
             tiers: self.tiers.iter().map(|tier| tier.view.clone()).collect(),
             queue: self.queue.clone(),
         }
     }
 
     fn exited(&mut self, tier: usize) {
-        let Tier { view, why, .. } = &mut self.tiers[tier];
-        if view.phase != Stopped {
+        let Tier {
+            view, why, exited, ..
+        } = &mut self.tiers[tier];
+        if view.phase != Stopped && !*exited {
             // It crashed, or somebody wished it away.
             view.rests |= view.phase != Stopping || view.stop.is_some();
+            view.phase = Stopping;
+            view.idle_since = None;
+            view.idled_out = why.take().is_some_and(|why| why.is_disuse());
+            *exited = true;
+        }
+    }
+
+    /// Its name, if it has been waited for.
+    fn back(&mut self, tier: usize) -> Option<TierId> {
+        let Tier { view, exited, .. } = &mut self.tiers[tier];
+        (view.phase == Stopping && *exited).then(|| {
             view.phase = Stopped;
             view.plan_bytes = None;
             view.leases = 0;
             view.stop = None;
-            view.idle_since = None;
-            let idled_out = why.take().is_some_and(|why| why.is_disuse());
-            self.tiers[tier].view.idled_out = idled_out;
             self.leases.retain(|&leased| leased != tier);
-        }
+            view.id.clone()
+        })
     }
 
     fn refuse_what_never_fits(&mut self) {
@@ -292,6 +328,11 @@ impl Machine {
                 assert!(pinned.iter().all(|tier| tier.view.pinned));
             }
             Refusal::Paused => assert_eq!(self.stance, Stance::Paused),
+            Refusal::Missing(missing, bytes) => {
+                assert_eq!(Some(missing), self.missing.as_ref());
+                assert_eq!(*bytes, self.tiers[self.index(&waiting.tier)].bytes);
+                assert!(!missing.memory.allows(*bytes), "it would have fitted");
+            }
             Refusal::Alarm(alarm) => {
                 assert_eq!(*alarm, self.alarm);
                 assert!(
@@ -316,6 +357,7 @@ impl Machine {
         );
         let mut waiting = self.queue.iter().filter(|waiting| waiting.tier == *id);
         let open = self.stance == Stance::Open;
+        let missing = self.missing.take();
         assert!(
             waiting.any(|waiting| open || !waiting.ahead),
             "a load that nobody waits for"
@@ -324,7 +366,12 @@ impl Machine {
         let tier = &mut self.tiers[at];
         assert_eq!(tier.view.phase, Stopped);
         assert_eq!(tier.view.plan_bytes, Some(tier.bytes));
+        assert!(
+            missing.is_none_or(|missing| missing.memory.allows(tier.bytes)),
+            "a load into memory that is not there"
+        );
         tier.view.phase = Starting;
+        tier.exited = false;
         for tier in &mut self.tiers {
             tier.view.idled_out = false;
         }
@@ -390,6 +437,7 @@ impl Machine {
                     owed.push(Event::Read(index));
                 }
                 Starting => owed.push(Event::Loaded(index)),
+                Stopping if tier.exited => owed.push(Event::Back(index)),
                 Stopping => owed.push(Event::Exited(index)),
                 Stopped | Ready => {}
             }
@@ -424,6 +472,9 @@ fn event() -> impl Strategy<Value = Event> {
         4 => which().prop_map(Event::Read),
         4 => which().prop_map(Event::Loaded),
         4 => which().prop_map(Event::Exited),
+        3 => which().prop_map(Event::Back),
+        1 => (which(), 0..12_u64).prop_map(|(tier, available)| Event::GivenUp(tier, available)),
+        1 => Just(Event::Found),
         1 => (which(), wish).prop_map(|(tier, wish)| Event::Wish(tier, wish)),
     ]
 }

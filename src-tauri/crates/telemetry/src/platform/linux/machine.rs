@@ -12,6 +12,31 @@ pub(crate) fn read() -> Figures {
     of_tree(Path::new("/"))
 }
 
+pub(crate) fn held_by_all() -> Option<u64> {
+    held_in(Path::new("/"))
+}
+
+/// What is available would not do: the kernel counts a page as free only after a while.
+fn held_in(root: &Path) -> Option<u64> {
+    let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
+    let line = |name: &str| {
+        let value = text.lines().find_map(|line| line.strip_prefix(name))?;
+        super::process::kilobytes(value)
+    };
+    let limit = cgroup::limit(root)
+        .filter(|limit| line("MemTotal:").is_none_or(|total| limit.total_bytes < total));
+    match limit {
+        Some(limit) => limit
+            .total_bytes
+            .checked_sub(limit.available_bytes)?
+            .checked_add(limit.swap_used_bytes.unwrap_or(0)),
+        None => line("AnonPages:")?
+            .checked_add(line("Shmem:")?)?
+            .checked_add(line("SwapTotal:")?)?
+            .checked_sub(line("SwapFree:")?),
+    }
+}
+
 /// `root` is `/` but in tests.
 fn of_tree(root: &Path) -> Figures {
     let read = |name: &str| fs::read_to_string(root.join(name)).ok();

@@ -8,6 +8,11 @@ pub(crate) fn footprint(pid: u32) -> Option<u64> {
     given_back(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?)
 }
 
+/// What a footprint is made of, by the kernel's counters: without a walk over its pages, and what is shared counts whole.
+pub(crate) fn held(pid: u32) -> Option<u64> {
+    counted(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
 pub(crate) fn usage(pid: u32) -> Option<Usage> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).ok();
     let ticks = Stat::of(&read("stat")?)?.ticks;
@@ -110,6 +115,14 @@ fn given_back(rollup: &str) -> Option<u64> {
         .checked_add(swap)
 }
 
+/// The sum of a status's anonymous, shared-memory and swap lines, which kernel threads and zombies do not have.
+fn counted(status: &str) -> Option<u64> {
+    let line = |name: &str| kilobytes(status.lines().find_map(|line| line.strip_prefix(name))?);
+    line("RssAnon:")?
+        .checked_add(line("RssShmem:").unwrap_or(0))?
+        .checked_add(line("VmSwap:").unwrap_or(0))
+}
+
 /// Bytes of a value such as `  120 kB`, in which a kB has 1024.
 pub(super) fn kilobytes(value: &str) -> Option<u64> {
     let kilobytes: u64 = value.trim().strip_suffix(" kB")?.trim().parse().ok()?;
@@ -136,6 +149,14 @@ mod tests {
                       Swap: 30 kB\nSwapPss:       20 kB\nLocked: 0 kB\n";
         assert_eq!(given_back(rollup), Some(160 * 1024));
         assert_eq!(given_back("Rss: 9000 kB\n"), None);
+    }
+
+    #[test]
+    fn the_kernels_counters_have_the_same_parts() {
+        let status = "VmRSS:\t 9000 kB\nRssAnon:\t 100 kB\nRssFile:\t 8860 kB\nRssShmem:\t 40 kB\nVmSwap:\t 20 kB\n";
+        assert_eq!(counted(status), Some(160 * 1024));
+        assert_eq!(counted("Name:\tkthreadd\nState:\tS\n"), None);
+        assert!(held(std::process::id()).unwrap() > 0);
     }
 
     #[test]

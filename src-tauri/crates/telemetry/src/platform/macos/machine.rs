@@ -46,6 +46,17 @@ pub(crate) fn read() -> Figures {
     figures
 }
 
+/// What programs and the kernel hold, the GPU's memory too, as their footprints count it: what is compressed or swapped out by
+/// its size before.
+pub(crate) fn held_by_all() -> Option<u64> {
+    let pages = pages()?;
+    let held = u64::from(pages.internal_page_count)
+        .saturating_sub(u64::from(pages.purgeable_count))
+        .saturating_add(u64::from(pages.wire_count))
+        .saturating_add(pages.total_uncompressed_pages_in_compressor);
+    Some(held.saturating_mul(page_size()))
+}
+
 /// `kern.memorystatus_vm_pressure_level`: 1 normal, 2 warning, 4 critical (xnu's `kVMPressure…`, as dispatch
 /// sources report it).
 fn pressure() -> Option<Pressure> {

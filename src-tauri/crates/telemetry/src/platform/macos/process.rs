@@ -7,6 +7,11 @@ pub(crate) fn footprint(pid: u32) -> Option<u64> {
     Some(rusage(pid)?.ri_phys_footprint)
 }
 
+/// The kernel counts it as it goes.
+pub(crate) fn held(pid: u32) -> Option<u64> {
+    footprint(pid)
+}
+
 pub(crate) fn usage(pid: u32) -> Option<Usage> {
     let used = rusage(pid)?;
     let ticks = used.ri_user_time.saturating_add(used.ri_system_time);

@@ -19,6 +19,59 @@ fn a_reading_of_this_machine_has_the_figures_of_every_machine() {
 }
 
 #[test]
+fn what_is_held_is_anonymous_and_shared_memory_and_swap_and_no_page_cache() {
+    let meminfo =
+        format!("{MEMINFO}Cached: 9000000 kB\nAnonPages: 3145728 kB\nShmem: 1048576 kB\n");
+    let machine = tree(&[("proc/meminfo", &meminfo)]);
+    assert_eq!(held_in(machine.path()), Some(5 * GIB));
+    assert_eq!(held_in(tree(&[("proc/meminfo", MEMINFO)]).path()), None);
+    let group = tree(&[
+        ("proc/meminfo", &meminfo),
+        ("proc/self/cgroup", "0::/\n"),
+        ("sys/fs/cgroup/memory.max", &format!("{}\n", 8 * GIB)),
+        ("sys/fs/cgroup/memory.current", &format!("{}\n", 7 * GIB)),
+        ("sys/fs/cgroup/memory.swap.max", &format!("{}\n", 2 * GIB)),
+        ("sys/fs/cgroup/memory.swap.current", &format!("{GIB}\n")),
+        (
+            "sys/fs/cgroup/memory.stat",
+            &format!("anon 1\ninactive_file {}\nactive_file {GIB}\n", 3 * GIB),
+        ),
+    ]);
+    assert_eq!(held_in(group.path()), Some(4 * GIB));
+}
+
+/// How far the machine's figure falls when a program ends that holds 128 MiB and more.
+fn fall() -> u64 {
+    use std::{
+        io::{BufRead, BufReader},
+        process::{Command, Stdio},
+    };
+    let mut child = Command::new("sh")
+        .args([
+            "-c",
+            "x=$(head -c 134217728 /dev/zero | tr '\\0' x); echo; read _; echo $x",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdout = child.stdout.take().unwrap();
+    BufReader::new(stdout)
+        .read_line(&mut String::new())
+        .unwrap();
+    let before = held_by_all().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    before.saturating_sub(held_by_all().unwrap())
+}
+
+#[test]
+fn memory_is_back_as_soon_as_its_process_was_waited_for() {
+    // Other programs take some meanwhile.
+    assert!((0..20).any(|_| fall() > 100 << 20));
+}
+
+#[test]
 fn what_cannot_be_read_is_missing_and_nothing_else_is() {
     let root = tree(&[("proc/meminfo", MEMINFO)]);
     let figures = of_tree(root.path());

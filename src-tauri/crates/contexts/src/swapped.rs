@@ -1,0 +1,272 @@
+//! Conversations that were in memory when their tier had to go: kept for a while, and for as long as there is room.
+//!
+//! They are saved contexts in a folder of their own, which the host makes and removes: where it is not there, nothing is
+//! kept. Losing one costs reading its prompt again, so nobody waits for a disk, and whatever is in doubt is removed.
+
+use crate::{Contexts, Draft, Saved, file, hash, storage};
+use std::{
+    fs, io,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+use tierbar_core::Error;
+
+/// Whoever comes back later has its prompt read.
+const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Each costs every worker a look at its start.
+const MOST: usize = 64;
+/// What a file has besides its state, at most.
+const ABOUT: u64 = 1 << 10;
+/// A worker that ends is given seconds: a draft that has not grown for so long is nobody's.
+const FORGOTTEN_DRAFT: Duration = Duration::from_secs(60);
+
+/// The folder of swapped-out conversations, and its bound.
+#[derive(Debug, Clone)]
+pub struct Swapped {
+    contexts: Contexts,
+    most_bytes: u64,
+}
+
+/// What lies in the folder.
+struct Entry {
+    path: PathBuf,
+    bytes: u64,
+    /// When it was written, or found again in memory.
+    used: SystemTime,
+}
+
+impl Swapped {
+    #[must_use]
+    pub fn new(folder: PathBuf, most_bytes: u64) -> Self {
+        Self {
+            contexts: Contexts::new(folder),
+            most_bytes,
+        }
+    }
+
+    #[must_use]
+    pub fn contexts(&self) -> &Contexts {
+        &self.contexts
+    }
+
+    /// Makes the folder, and brings it within its bounds.
+    ///
+    /// # Errors
+    /// [`tierbar_core::Code::Storage`] if it cannot be made.
+    pub fn open(&self) -> Result<(), Error> {
+        let folder = self.contexts.folder();
+        file::private(folder)
+            .and_then(|()| fs::set_permissions(folder, fs::Permissions::from_mode(0o700)))
+            .map_err(|error| storage("cannot make", folder, &error))?;
+        self.tidy();
+        Ok(())
+    }
+
+    /// Removes the folder with all that is in it. From then on nobody writes there.
+    ///
+    /// # Errors
+    /// [`tierbar_core::Code::Storage`] if something of it stays.
+    pub fn close(&self) -> Result<(), Error> {
+        let folder = self.contexts.folder();
+        match fs::remove_dir_all(folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed.map_err(|error| storage("cannot remove", folder, &error)),
+        }
+    }
+
+    /// Removes what is damaged, forgotten, too old, or too much, the oldest first.
+    pub fn tidy(&self) {
+        self.make_room(0, &[]);
+    }
+
+    /// A file for the state of these tokens, which may take so many bytes; room is made for it: first of those named,
+    /// which it makes superfluous, then of the oldest. `None` if there is no folder, or the bound is too small for it.
+    ///
+    /// # Errors
+    /// [`tierbar_core::Code::Storage`] if the folder cannot be written.
+    pub fn draft(
+        &self,
+        identity: &str,
+        bytes: u64,
+        superfluous: &[String],
+    ) -> Result<Option<Draft>, Error> {
+        let folder = self.contexts.folder();
+        let bytes = bytes + ABOUT;
+        if bytes > self.most_bytes || !folder.is_dir() {
+            return Ok(None);
+        }
+        self.make_room(bytes, superfluous);
+        // The same conversation in two tiers has one name, and they write the same.
+        let name = hash(identity);
+        Draft::new(folder, &name, self.contexts.path(&name), false)
+            .map(Some)
+            .map_err(|error| storage("cannot write to", folder, &error))
+    }
+
+    /// It is as good as written now.
+    pub fn touch(&self, name: &str) {
+        let file = fs::File::options()
+            .append(true)
+            .open(self.contexts.path(name));
+        let _gone = file.and_then(|file| file.set_modified(SystemTime::now()));
+    }
+
+    fn make_room(&self, bytes: u64, superfluous: &[String]) {
+        let now = SystemTime::now();
+        let mut kept = Vec::new();
+        for entry in entries(self.contexts.folder()) {
+            let age = now.duration_since(entry.used).unwrap_or_default();
+            let is_draft = entry.path.file_name().is_some_and(file::is_draft);
+            if is_draft {
+                // Whoever writes it is not done.
+                if age > FORGOTTEN_DRAFT {
+                    remove(&entry.path);
+                }
+            } else if age > LONGEST || !is_ours(&entry.path, &self.contexts) {
+                remove(&entry.path);
+            } else {
+                kept.push(entry);
+            }
+        }
+        let superfluous: Vec<_> = superfluous
+            .iter()
+            .map(|name| self.contexts.path(name))
+            .collect();
+        // The first to go last.
+        kept.sort_by_key(|entry| {
+            let last = !superfluous.contains(&entry.path);
+            std::cmp::Reverse((last, entry.used))
+        });
+        let mut total: u64 = kept.iter().map(|entry| entry.bytes).sum();
+        let most = if bytes > 0 { MOST - 1 } else { MOST };
+        while total + bytes > self.most_bytes || kept.len() > most {
+            let Some(oldest) = kept.pop() else { return };
+            remove(&oldest.path);
+            total -= oldest.bytes;
+        }
+    }
+}
+
+fn entries(folder: &Path) -> Vec<Entry> {
+    let all = fs::read_dir(folder).into_iter().flatten().flatten();
+    all.filter_map(|entry| {
+        let file = entry.metadata().ok().filter(fs::Metadata::is_file)?;
+        Some(Entry {
+            path: entry.path(),
+            bytes: file.len(),
+            used: file.modified().ok()?,
+        })
+    })
+    .collect()
+}
+
+/// Whether the file is a context of its name, by its end.
+fn is_ours(path: &Path, contexts: &Contexts) -> bool {
+    file::about(path).is_ok_and(|Saved { name, .. }| contexts.path(&name) == *path)
+}
+
+fn remove(path: &Path) {
+    // Somebody else may have been faster.
+    let _gone = fs::remove_file(path);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+    use tierbar_core::{ModelId, config::KvCache};
+
+    fn swapped(most_bytes: u64) -> (tempfile::TempDir, Swapped) {
+        let home = tempfile::tempdir().unwrap();
+        let swapped = Swapped::new(home.path().join("swapped"), most_bytes);
+        swapped.open().unwrap();
+        (home, swapped)
+    }
+
+    /// Written so many seconds after all others.
+    fn keep(swapped: &Swapped, identity: &str, at: u64, superfluous: &[String]) -> String {
+        let mut draft = swapped
+            .draft(identity, 10_000, superfluous)
+            .unwrap()
+            .unwrap();
+        fs::write(draft.path(), [7; 9000]).unwrap();
+        draft.add_back(2, &[9; 1000]).unwrap();
+        let key = Key {
+            model: "m".into(),
+            template: "t".into(),
+            kv_cache: KvCache::F16,
+            engine: "e".into(),
+        };
+        let saved = draft.seal(ModelId("small".into()), 3, key, 9000).unwrap();
+        let path = swapped.contexts().path(&saved.name);
+        let file = fs::File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(1000 - at))
+            .unwrap();
+        saved.name
+    }
+
+    fn names(swapped: &Swapped) -> Vec<String> {
+        let all = swapped.contexts().list().unwrap().into_iter();
+        let mut names: Vec<_> = all.map(|saved| saved.name).collect();
+        names.sort();
+        names
+    }
+
+    fn sorted(names: &[&String]) -> Vec<String> {
+        let mut names: Vec<_> = names.iter().map(|name| (*name).clone()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn room_is_made_of_what_is_superfluous_and_then_of_the_oldest() {
+        let (_home, swapped) = swapped(40_000);
+        let [a, b, c] =
+            [("a", 1), ("b", 2), ("c", 3)].map(|(name, at)| keep(&swapped, name, at, &[]));
+        let d = keep(&swapped, "d", 4, std::slice::from_ref(&b));
+        assert_eq!(names(&swapped), sorted(&[&a, &c, &d]));
+        swapped.touch(&a);
+        let e = keep(&swapped, "e", 5, &[]);
+        assert_eq!(names(&swapped), sorted(&[&a, &d, &e]));
+        assert!(swapped.draft("f", 40_001, &[]).unwrap().is_none());
+        assert_eq!(names(&swapped).len(), 3);
+    }
+
+    #[test]
+    fn the_way_back_is_read_as_it_was_written_and_counted_in_the_checksum() {
+        let (_home, swapped) = swapped(40_000);
+        let name = keep(&swapped, "a", 1, &[]);
+        let path = swapped.contexts().path(&name);
+        swapped.contexts().check(&name).unwrap();
+        assert_eq!(crate::back(&path).unwrap(), Some((2, vec![9; 1000])));
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[9500] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        assert!(swapped.contexts().check(&name).is_err());
+    }
+
+    #[test]
+    fn there_are_no_more_than_a_look_at_the_folder_may_cost() {
+        let (_home, swapped) = swapped(u64::MAX);
+        for at in 0..70 {
+            keep(&swapped, &at.to_string(), at, &[]);
+        }
+        assert_eq!(names(&swapped).len(), MOST);
+    }
+
+    #[test]
+    fn where_there_is_no_folder_nothing_is_written() {
+        let (_home, swapped) = swapped(40_000);
+        keep(&swapped, "a", 1, &[]);
+        swapped.close().unwrap();
+        assert!(swapped.draft("b", 1000, &[]).unwrap().is_none());
+        assert!(!swapped.contexts().folder().exists());
+        swapped.close().unwrap();
+        // A draft that was begun before has nowhere to go.
+        swapped.open().unwrap();
+        let draft = swapped.draft("c", 1000, &[]).unwrap().unwrap();
+        swapped.close().unwrap();
+        assert!(!draft.path().exists());
+    }
+}

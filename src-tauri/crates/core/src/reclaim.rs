@@ -1,0 +1,168 @@
+//! Whether the memory of a worker that has ended is back, from figures of before and after.
+//!
+//! That a process is gone shows that its own memory is back; on Linux it is as soon as its parent hears of the end. What
+//! remains are processes that it has started, and what a driver gives back later. So the whole machine's figure has to fall as
+//! well, by about what the processes held. Other programs move that figure too: a part may be missing, and nobody waits for
+//! the rest if the next plan fits into what is available anyway, or for longer than [`PATIENCE`].
+
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// So long a load waits for the memory of the tier before it.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+/// So long after a worker's end what is missing is still counted as its own, and not as another program's.
+pub const MEMORY: Duration = Duration::from_secs(60);
+/// Other programs may take so much while a worker ends.
+const SLACK: u64 = 256 << 20;
+
+/// Just before a worker was ended. `None`: unknown, such as of one that crashed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Before {
+    /// What its processes held, in memory and in swap, without what they had mapped.
+    pub group_bytes: Option<u64>,
+    /// What all programs and the system held, in the same sense.
+    pub machine_bytes: Option<u64>,
+}
+
+/// The same, after its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct After {
+    /// 0 once all its processes are gone.
+    pub group_bytes: Option<u64>,
+    pub machine_bytes: Option<u64>,
+    /// What can be had without swapping.
+    pub available_bytes: Option<u64>,
+}
+
+/// Memory of a tier that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Missing {
+    /// What is not back.
+    pub bytes: u64,
+    /// What can be had; 0 if that is unknown.
+    pub available_bytes: u64,
+    /// Processes of the tier live.
+    pub held: bool,
+}
+
+/// What is not back; `None` if all is.
+#[must_use]
+pub fn missing(before: &Before, after: &After) -> Option<Missing> {
+    let expected = before.group_bytes.unwrap_or(0);
+    let (bytes, held) = match after.group_bytes {
+        Some(0) => (not_fallen(expected, before, after)?, false),
+        Some(left) => (left, true),
+        None => (expected, true),
+    };
+    Some(Missing {
+        bytes,
+        available_bytes: after.available_bytes.unwrap_or(0),
+        held,
+    })
+}
+
+/// By how much less the machine's figure has fallen than it should have. A figure that cannot be read shows nothing: then
+/// the processes' end has to do.
+fn not_fallen(expected: u64, before: &Before, after: &After) -> Option<u64> {
+    let (was, is) = (before.machine_bytes?, after.machine_bytes?);
+    let bytes = expected.saturating_sub(was.saturating_sub(is));
+    (bytes > SLACK.max(expected / 8)).then_some(bytes)
+}
+
+impl Missing {
+    /// Whether to wait no longer, for a plan of so many bytes, if any.
+    #[must_use]
+    pub fn is_given_up(&self, waited: Duration, plan_bytes: Option<u64>) -> bool {
+        let fits = plan_bytes.is_some_and(|plan| self.allows(plan));
+        waited >= PATIENCE || (fits && !self.held)
+    }
+
+    /// Whether a plan fits although it is missing.
+    #[must_use]
+    pub fn allows(&self, plan_bytes: u64) -> bool {
+        plan_bytes <= self.available_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+    const BEFORE: Before = Before {
+        group_bytes: Some(8 * GIB),
+        machine_bytes: Some(12 * GIB),
+    };
+
+    fn after(group: u64, machine: u64) -> After {
+        After {
+            group_bytes: Some(group),
+            machine_bytes: Some(machine),
+            available_bytes: Some(3 * GIB),
+        }
+    }
+
+    fn bytes(before: &Before, after: &After) -> Option<u64> {
+        missing(before, after).map(|missing| missing.bytes)
+    }
+
+    #[test]
+    fn memory_is_back_when_the_processes_are_gone_and_the_machines_figure_has_fallen() {
+        assert_eq!(bytes(&BEFORE, &after(0, 4 * GIB)), None);
+        // A process that lives, whatever the machine's figure says.
+        assert_eq!(bytes(&BEFORE, &after(2 * GIB, 4 * GIB)), Some(2 * GIB));
+        // Nobody holds it, and it is not back: a driver's, most likely.
+        assert_eq!(bytes(&BEFORE, &after(0, 9 * GIB)), Some(5 * GIB));
+        assert_eq!(bytes(&BEFORE, &after(0, 20 * GIB)), Some(8 * GIB));
+    }
+
+    #[test]
+    fn other_programs_may_take_a_little_meanwhile() {
+        assert_eq!(bytes(&BEFORE, &after(0, 5 * GIB)), None);
+        assert_eq!(
+            bytes(&BEFORE, &after(0, 5 * GIB + 1)),
+            Some(GIB + 1),
+            "more than an eighth"
+        );
+        let small = Before {
+            group_bytes: Some(SLACK),
+            machine_bytes: Some(GIB),
+        };
+        assert_eq!(bytes(&small, &after(0, 2 * GIB)), None);
+    }
+
+    #[test]
+    fn what_is_unknown_counts_as_there_and_an_unknown_machine_shows_nothing() {
+        let unlisted = After {
+            group_bytes: None,
+            ..after(0, 0)
+        };
+        assert_eq!(bytes(&BEFORE, &unlisted), Some(8 * GIB));
+        assert!(missing(&Before::default(), &unlisted).is_some_and(|missing| missing.held));
+        let unread = After {
+            machine_bytes: None,
+            ..after(0, 0)
+        };
+        assert_eq!(bytes(&BEFORE, &unread), None);
+        assert_eq!(bytes(&Before::default(), &after(0, GIB)), None);
+    }
+
+    #[test]
+    fn nobody_waits_for_ever_nor_for_what_he_does_not_need() {
+        let missing = missing(&BEFORE, &after(0, 9 * GIB)).unwrap();
+        let soon = Duration::from_secs(9);
+        assert!(!missing.is_given_up(soon, None));
+        assert!(!missing.is_given_up(soon, Some(3 * GIB + 1)));
+        assert!(missing.is_given_up(soon, Some(3 * GIB)));
+        assert!(missing.is_given_up(PATIENCE, None));
+        let held = Missing {
+            held: true,
+            ..missing
+        };
+        assert!(
+            !held.is_given_up(soon, Some(GIB)),
+            "a process of the tier lives"
+        );
+        assert!(held.is_given_up(PATIENCE, None));
+    }
+}

@@ -1,0 +1,217 @@
+//! Loads during which the host, or the whole machine, has died: their models are not loaded by themselves again.
+//!
+//! A load is written down before it begins and struck out when it has ended, however it ended. Whatever is there when the host
+//! starts never ended. It stays, through restarts, until a load of the same model succeeds.
+
+use serde::{Deserialize, Serialize};
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{SystemTime, UNIX_EPOCH},
+};
+use tierbar_core::{ModelId, TierId};
+use tokio::{sync::watch, task::spawn_blocking};
+
+/// More are of models that nobody has any more.
+const KEPT: usize = 16;
+
+/// A load that was begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BegunLoad {
+    pub tier: TierId,
+    pub model: ModelId,
+    /// Seconds since 1970.
+    pub at: u64,
+}
+
+/// The file of loads. One is under way at a time.
+#[derive(Debug)]
+pub(crate) struct Loads {
+    /// `None`: nothing is written down.
+    file: Option<PathBuf>,
+    under_way: Mutex<Option<BegunLoad>>,
+    never_ended: watch::Sender<Vec<BegunLoad>>,
+}
+
+impl Loads {
+    /// Reads what a host before this one has left. Blocking.
+    pub(crate) fn open(file: Option<PathBuf>) -> Arc<Self> {
+        let left = file.as_deref().map_or_else(Vec::new, |file| {
+            read(file).unwrap_or_else(|error| {
+                tracing::warn!("{} cannot be read: {error}", file.display());
+                Vec::new()
+            })
+        });
+        for BegunLoad { tier, model, .. } in &left {
+            tracing::warn!(%tier, %model, "a load of it never ended: it is loaded only when asked for");
+        }
+        Arc::new(Self {
+            file,
+            under_way: Mutex::default(),
+            never_ended: watch::Sender::new(left),
+        })
+    }
+
+    /// Those that never ended, of each model the last.
+    pub(crate) fn never_ended(&self) -> watch::Receiver<Vec<BegunLoad>> {
+        self.never_ended.subscribe()
+    }
+
+    /// The load of this model that never ended.
+    pub(crate) fn of(&self, model: &ModelId) -> Option<BegunLoad> {
+        let left = self.never_ended.borrow();
+        left.iter().find(|load| load.model == *model).cloned()
+    }
+
+    /// Returns once it is on the disk.
+    pub(crate) async fn begin(self: &Arc<Self>, tier: TierId, model: ModelId) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let at = since.map_or(0, |since| since.as_secs());
+        let load = BegunLoad { tier, model, at };
+        self.change(move |_| Some(load)).await;
+    }
+
+    /// It is under way no more.
+    pub(crate) async fn end(self: &Arc<Self>, succeeded: bool) {
+        let loads = Arc::clone(self);
+        self.change(move |load| {
+            if let Some(load) = load.filter(|_| succeeded) {
+                loads.never_ended.send_if_modified(|left| {
+                    let before = left.len();
+                    left.retain(|each| each.model != load.model);
+                    left.len() != before
+                });
+            }
+            None
+        })
+        .await;
+    }
+
+    async fn change(
+        self: &Arc<Self>,
+        next: impl FnOnce(Option<BegunLoad>) -> Option<BegunLoad> + Send + 'static,
+    ) {
+        let loads = Arc::clone(self);
+        let change = move || {
+            let mut under_way = loads.under_way();
+            let before = under_way.take();
+            if before.is_none() && loads.file.is_none() {
+                return;
+            }
+            *under_way = next(before);
+            loads.write(under_way.as_ref());
+        };
+        // A panic in it would only lose a note.
+        let _ = spawn_blocking(change).await;
+    }
+
+    fn under_way(&self) -> MutexGuard<'_, Option<BegunLoad>> {
+        self.under_way
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self, under_way: Option<&BegunLoad>) {
+        let Some(file) = &self.file else { return };
+        let mut all: Vec<_> = under_way.into_iter().cloned().collect();
+        let left = self.never_ended.borrow();
+        let others = left
+            .iter()
+            .filter(|load| under_way.is_none_or(|now| now.model != load.model));
+        all.extend(others.cloned());
+        all.truncate(KEPT);
+        // A load must not fail because a disk is full.
+        if let Err(error) = write(file, &all, under_way.is_some()) {
+            tracing::warn!("{} cannot be written: {error}", file.display());
+        }
+    }
+}
+
+fn read(file: &Path) -> io::Result<Vec<BegunLoad>> {
+    match fs::read(file) {
+        Ok(text) => Ok(serde_json::from_slice(&text)?),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// `safely`: it must be there after a power cut. That a load has ended may be lost, to the safe side.
+fn write(file: &Path, loads: &[BegunLoad], safely: bool) -> io::Result<()> {
+    if loads.is_empty() {
+        return match fs::remove_file(file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        };
+    }
+    let folder = file.parent().unwrap_or(Path::new("."));
+    let mut new = tempfile::NamedTempFile::new_in(folder)?;
+    new.write_all(&serde_json::to_vec(loads)?)?;
+    if safely {
+        new.as_file().sync_all()?;
+    }
+    new.persist(file)?;
+    if safely {
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn models(loads: &Loads) -> Vec<String> {
+        let left = loads.never_ended();
+        let left = left.borrow();
+        left.iter().map(|load| load.model.to_string()).collect()
+    }
+
+    async fn begin(loads: &Arc<Loads>, model: &str) {
+        let tier = TierId::new("fast").unwrap();
+        loads.begin(tier, ModelId(model.to_owned())).await;
+    }
+
+    #[tokio::test]
+    async fn a_load_that_never_ended_is_known_until_one_of_the_same_model_succeeds() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("loads.json");
+        let open = || Loads::open(Some(file.clone()));
+        let first = open();
+        begin(&first, "good").await;
+        first.end(true).await;
+        assert!(!file.exists());
+        begin(&first, "bad").await;
+
+        let second = open();
+        assert_eq!(models(&second), ["bad"]);
+        // Another's success, its own failure and another restart change nothing.
+        begin(&second, "good").await;
+        second.end(true).await;
+        begin(&second, "bad").await;
+        second.end(false).await;
+        assert!(second.of(&ModelId("bad".to_owned())).is_some());
+        let third = open();
+        assert_eq!(models(&third), ["bad"]);
+        begin(&third, "bad").await;
+        assert_eq!(models(&open()), ["bad"], "once, though twice begun");
+        third.end(true).await;
+        assert_eq!(models(&third), [""; 0]);
+        assert!(!file.exists());
+    }
+
+    #[tokio::test]
+    async fn a_damaged_file_and_one_that_cannot_be_written_stop_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("loads.json");
+        fs::write(&file, "[{").unwrap();
+        let loads = Loads::open(Some(file.clone()));
+        assert_eq!(models(&loads), [""; 0]);
+        begin(&loads, "good").await;
+        assert_eq!(models(&Loads::open(Some(file))), ["good"]);
+        let nowhere = Loads::open(Some(folder.path().join("no/loads.json")));
+        begin(&nowhere, "good").await;
+        nowhere.end(true).await;
+    }
+}

@@ -1,0 +1,231 @@
+//! Memory that comes back late, or not.
+
+use super::*;
+use std::sync::Mutex;
+use tierbar_core::{
+    Code,
+    reclaim::{After, Before, PATIENCE},
+};
+use tierbar_supervisor::MemoryProbe;
+use tierbar_telemetry::Process;
+
+const GIB: u64 = 1 << 30;
+
+/// Says of every worker what it was told to.
+#[derive(Debug)]
+struct Told(Mutex<After>);
+
+impl MemoryProbe for Told {
+    fn before(&self, _: Process) -> Before {
+        Before {
+            group_bytes: Some(4 * GIB),
+            machine_bytes: Some(6 * GIB),
+        }
+    }
+
+    fn after(&self, _: Process) -> After {
+        *self.0.lock().unwrap()
+    }
+}
+
+const BACK: After = After {
+    group_bytes: Some(0),
+    machine_bytes: Some(2 * GIB),
+    available_bytes: Some(9 * GIB),
+};
+/// No process is left, and 3 GiB are missing.
+const MISSING: After = After {
+    machine_bytes: Some(5 * GIB),
+    available_bytes: Some(0),
+    ..BACK
+};
+
+/// Two tiers of which one fits, and what is said of their memory.
+fn told(after: After) -> (Bench, Arc<Told>) {
+    let told = Arc::new(Told(Mutex::new(after)));
+    let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
+        options.memory = told.clone();
+    });
+    (bench, told)
+}
+
+/// Passes time that nobody waits out.
+async fn skip(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+async fn waits(bench: &Bench, what: &str) {
+    let is = |status: &TierStatus| status.reason.as_deref() == Some(what);
+    bench.when("heavy", is).await;
+}
+
+const WAITS: &str = "waits until 3.0 GiB of fast are back";
+
+#[tokio::test]
+async fn nothing_is_loaded_before_the_memory_of_the_last_tier_is_back() {
+    let (bench, told) = told(MISSING);
+    drop(bench.lease("fast").await.unwrap());
+    let heavy = id("heavy");
+    let mut waiting = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("it was loaded"),
+        () = waits(&bench, WAITS) => {}
+    }
+    let leaving = bench.now("fast");
+    assert_eq!((leaving.state, leaving.pid), (TierState::Stopping, None));
+    let why = "ended to make room for heavy; 3.0 GiB of its memory is not back yet";
+    assert_eq!(leaving.reason.as_deref(), Some(why));
+    assert_eq!((bench.alive(), bench.workers().len()), (0, 1));
+    assert_eq!(bench.handle.budget().planned_bytes, 1);
+
+    *told.0.lock().unwrap() = BACK;
+    soon(waiting).await.unwrap();
+    assert_eq!(bench.now("fast").state, TierState::Stopped);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn memory_that_does_not_come_back_is_told_and_what_needs_it_is_refused_until_it_does() {
+    let (bench, told) = told(MISSING);
+    drop(bench.lease("fast").await.unwrap());
+    let heavy = id("heavy");
+    let mut waiting = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("it was loaded"),
+        () = waits(&bench, WAITS) => {}
+    }
+    skip(PATIENCE).await;
+    let error = soon(waiting).await.unwrap_err();
+    assert_eq!(error.code, Code::Overloaded);
+    let said = "heavy needs 0 MiB, and 0 MiB can be had: 3.0 GiB of the memory of fast, which has ended, did not come back";
+    assert_eq!(error.message, said);
+    assert_eq!(error.details["missing_bytes"], 3 * GIB);
+    let left = bench.now("fast");
+    assert_eq!(left.state, TierState::Stopped);
+    let why = "ended to make room for heavy; 3.0 GiB of its memory did not come back within 10 s";
+    assert_eq!(left.reason.as_deref(), Some(why));
+    assert_eq!(
+        bench.lease("heavy").await.unwrap_err().code,
+        Code::Overloaded
+    );
+    assert_eq!(bench.workers().len(), 1);
+
+    *told.0.lock().unwrap() = BACK;
+    let heavy = until("the memory to be seen", async || {
+        bench.lease("heavy").await.ok()
+    });
+    drop(heavy.await);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn what_fits_into_what_is_available_waits_for_processes_alone() {
+    let roomy = After {
+        available_bytes: Some(1),
+        ..MISSING
+    };
+    let (bench, told) = told(After {
+        group_bytes: Some(GIB),
+        ..roomy
+    });
+    drop(bench.lease("fast").await.unwrap());
+    let heavy = id("heavy");
+    let mut waiting = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("a process of the tier before it lives"),
+        () = waits(&bench, "waits until 1.0 GiB of fast are back") => {}
+    }
+    *told.0.lock().unwrap() = roomy;
+    drop(soon(waiting).await.unwrap());
+    let why = Some("ended to make room for heavy".to_owned());
+    assert_eq!(bench.now("fast").reason, why);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_process_that_cannot_be_ended_is_not_waited_for_for_ever() {
+    let (bench, _told) = told(After {
+        group_bytes: Some(GIB),
+        available_bytes: Some(1),
+        ..MISSING
+    });
+    drop(bench.lease("fast").await.unwrap());
+    let heavy = id("heavy");
+    let mut waiting = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("a process of the tier before it lives"),
+        () = waits(&bench, "waits until 1.0 GiB of fast are back") => {}
+    }
+    skip(PATIENCE).await;
+    drop(soon(waiting).await.unwrap());
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_crash_is_told_at_once_and_the_next_load_waits_all_the_same() {
+    let (bench, told) = told(After {
+        group_bytes: Some(3 * GIB),
+        ..MISSING
+    });
+    let lease = bench.lease("fast").await.unwrap();
+    let _ = get(&*lease, "/crash").await;
+    assert_eq!(soon(lease.ended()).await.code, Code::WorkerCrashed);
+    assert_eq!(bench.now("fast").state, TierState::Failed);
+    let heavy = id("heavy");
+    let mut waiting = bench.handle.lease(&heavy);
+    tokio::select! {
+        biased;
+        _ = &mut waiting => panic!("it was loaded"),
+        () = waits(&bench, WAITS) => {}
+    }
+    *told.0.lock().unwrap() = BACK;
+    drop(soon(waiting).await.unwrap());
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_tier_that_is_asked_for_again_waits_for_its_own_memory() {
+    let (bench, told) = told(MISSING);
+    drop(bench.lease("fast").await.unwrap());
+    let fast = id("fast");
+    let mut stopped = bench.handle.stop(&fast, false);
+    let mut waiting = bench.handle.lease(&fast);
+    let leaving = bench.when("fast", |status| {
+        let reason = status.reason.as_deref().unwrap_or_default();
+        reason.ends_with("is not back yet")
+    });
+    tokio::select! {
+        biased;
+        _ = &mut stopped => panic!("its memory is not back"),
+        _ = &mut waiting => panic!("it was loaded"),
+        _ = leaving => {}
+    }
+    *told.0.lock().unwrap() = BACK;
+    soon(stopped).await.unwrap();
+    drop(soon(waiting).await.unwrap());
+    assert_eq!(bench.workers().len(), 2);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn shutdown_does_not_wait_for_memory() {
+    let (bench, _told) = told(MISSING);
+    drop(bench.lease("fast").await.unwrap());
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn what_a_worker_leaves_behind_is_killed_before_anything_else_is_loaded() {
+    let bench = Bench::new(&[("fast", "leaves-a-child", 1)]);
+    drop(bench.lease("fast").await.unwrap());
+    assert_eq!(bench.alive(), 2, "the worker and its child");
+    bench.stop("fast", false).await.unwrap();
+    assert_eq!(bench.alive(), 0);
+    bench.close().await;
+}
