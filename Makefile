@@ -24,7 +24,7 @@ test: ## Run every test, ending in one verdict
 	@bundle/setup test
 	@$(with) tests/run
 
-build: ## Build tierbar, tierbar-worker and tierbar-app into target/release
+build: ## Build tierbar, its worker and guard, and tierbar-app into target/release
 	@bundle/setup run
 	@$(MAKE) --no-print-directory binaries
 
@@ -69,7 +69,7 @@ clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
 # The rest is for the targets above, after setup.
 
 binaries: ui
-	@$(with) cargo build --release --locked -p tierbar-app -p tierbar-cli -p tierbar-engine
+	@$(with) cargo build --release --locked -p tierbar-app -p tierbar-cli -p tierbar-engine -p tierbar-guard
 
 # What the tests run and are. Built at once, since their dependencies turn on features that `binaries` does without.
 all-targets: ui

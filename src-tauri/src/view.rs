@@ -243,6 +243,7 @@ mod tests {
         let tiers = states.iter().map(|(id, state)| TierStatus {
             id: TierId::new(*id).unwrap(),
             state: *state,
+            engine: status::EngineKind::Embedded,
             model: Some(ModelId("SmolLM2-135M-Instruct.Q4_1".to_owned())),
             pid: None,
             footprint_bytes: None,

@@ -1,6 +1,7 @@
 //! A supervisor's surroundings with scripted models: a folder, model files whose names are `bad_worker`'s scripts, and
 //! the signs of life that it leaves beside them.
 
+use crate::binaries::program as program_of;
 use std::{
     collections::HashMap,
     fs::{self, File},
@@ -12,11 +13,11 @@ use std::{
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     budget::{Budget, LoadPlan, MICRO_BATCH, Placement},
-    config::KvCache,
+    config::{Engine, KvCache},
     fit::{Line, LineKind},
     lease::BoxFuture,
 };
-use tierbar_supervisor::{LoadSpec, ModelSource, Options, TierSpec};
+use tierbar_supervisor::{ForeignCommand, LoadSpec, ModelSource, Options, TierSpec};
 
 /// Bytes that [`options`] lets all tiers take together; one tier at a time.
 pub const BUDGET: u64 = 10;
@@ -28,6 +29,8 @@ pub const CONTEXT: u32 = 512;
 pub struct Scripted {
     dir: PathBuf,
     scripts: Mutex<HashMap<String, (String, u64)>>,
+    /// What is run in the worker's place, by the tiers whose scripts are `foreign…`.
+    command: Mutex<Option<ForeignCommand>>,
 }
 
 impl Scripted {
@@ -36,7 +39,32 @@ impl Scripted {
         Self {
             dir: dir.join("models"),
             scripts: Mutex::default(),
+            command: Mutex::default(),
         }
+    }
+
+    /// From now on tiers whose scripts are `foreign…` run the worker as a command of the user's, with these keys of an engine
+    /// beside its command.
+    ///
+    /// # Panics
+    /// If that is no engine.
+    pub fn foreign(&self, program: &Path, arguments: &[&str], keys: serde_json::Value) -> Engine {
+        let program = program.to_str().expect("a path in UTF-8");
+        let command = [&[program], arguments].concat();
+        let mut engine = serde_json::json!({"command": command, "memory": "1MiB", "health": "/"});
+        for (key, value) in keys.as_object().expect("keys") {
+            engine[key] = value.clone();
+        }
+        let engine = serde_json::from_value(engine).expect("an engine");
+        if let Engine::Command(engine) = &engine {
+            let command = ForeignCommand {
+                engine: engine.clone(),
+                asked_model: None,
+                guard: program_of("tierbar-guard"),
+            };
+            *self.command.lock().unwrap_or_else(PoisonError::into_inner) = Some(command);
+        }
+        engine
     }
 
     /// From now on `tier` loads a model with this script, planned at `bytes`.
@@ -57,13 +85,15 @@ impl ModelSource for Scripted {
         let scripts = self.scripts.lock().unwrap_or_else(PoisonError::into_inner);
         let script = scripts.get(tier.as_str()).cloned();
         drop(scripts);
+        let command = self.command.lock().unwrap_or_else(PoisonError::into_inner);
+        let command = command.clone();
         Box::pin(async move {
             let Some((behaviour, bytes)) = script else {
                 return Err(Error::new(Code::TierFailed, "no model is chosen for it"));
             };
             Ok(LoadSpec {
                 model: ModelId(behaviour.clone()),
-                path: self.dir.join(behaviour).with_extension("gguf"),
+                path: self.dir.join(&behaviour).with_extension("gguf"),
                 projector: None,
                 context: CONTEXT,
                 kv_cache: KvCache::F16,
@@ -72,6 +102,7 @@ impl ModelSource for Scripted {
                 gpu_layers: None,
                 lookup: false,
                 draft_model: None,
+                command: command.filter(|_| behaviour.starts_with("foreign")),
                 plan: LoadPlan {
                     placement: Placement::Resident,
                     lines: vec![Line {
@@ -93,6 +124,8 @@ impl ModelSource for Scripted {
 pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
     TierSpec {
         id: TierId::new(tier).expect("a tier's name"),
+        engine: Engine::Embedded,
+        asked_model: None,
         model: Some(ModelId(behaviour.to_owned())),
         path: None,
         context: CONTEXT,

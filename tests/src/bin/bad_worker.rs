@@ -1,4 +1,5 @@
-//! A worker that follows a script: it takes `tierbar-worker`'s arguments and behaves as its model's file is named.
+//! A worker that follows a script: it takes `tierbar-worker`'s arguments and behaves as its model's file is named. As somebody
+//! else's server, `foreign…`, it may have `--port` in place of `--socket`, and does not care for its stdin.
 //!
 //! Beside the model it leaves `<pid>.alive`, locked for as long as it lives, and `overlap` if another one lives too.
 
@@ -7,9 +8,11 @@ use std::{
     error::Error,
     fs::{self, File},
     io::{self, BufRead, BufReader, Read, Write},
-    os::unix::{net::UnixListener, net::UnixStream, process::CommandExt},
+    net::TcpListener,
+    os::unix::{net::UnixListener, process::CommandExt},
     path::{Path, PathBuf},
     process::{self, Command, Stdio},
+    sync::mpsc,
     thread,
 };
 
@@ -18,12 +21,20 @@ const FLOOD: usize = 8 << 20;
 
 type Failed = Box<dyn Error>;
 
+enum Place {
+    Socket(PathBuf),
+    Port(u16),
+}
+
 struct Script {
     behaviour: String,
-    socket: PathBuf,
+    place: Place,
     context: String,
     dir: PathBuf,
 }
+
+trait Connection: Read + Write + Send {}
+impl<T: Read + Write + Send> Connection for T {}
 
 fn main() -> Result<(), Failed> {
     let model = PathBuf::from(argument("--model")?);
@@ -33,11 +44,14 @@ fn main() -> Result<(), Failed> {
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned(),
-        socket: argument("--socket")?.into(),
+        place: match argument("--port") {
+            Ok(port) => Place::Port(port.parse()?),
+            Err(_) => Place::Socket(argument("--socket")?.into()),
+        },
         context: argument("--context")?,
         dir: model.parent().ok_or("the model lies in no folder")?.into(),
     };
-    if script.behaviour == "ignores-sigterm" && env::var_os("DEAF").is_none() {
+    if script.behaviour.ends_with("ignores-sigterm") && env::var_os("DEAF").is_none() {
         // What a shell ignores, the program that it becomes ignores as well.
         let deafen = Command::new("sh")
             .args(["-c", "trap '' TERM; exec \"$0\" \"$@\""])
@@ -80,7 +94,7 @@ impl Script {
                 process::exit(3);
             }
             "aborts-at-start" => process::abort(),
-            "hangs" => forever(),
+            "hangs" | "foreign-hangs" => forever(),
             "hangs-once" => match File::create_new(self.dir.join("hung")) {
                 Ok(_) => forever(),
                 Err(_) => self.serve(),
@@ -100,7 +114,7 @@ impl Script {
                 io::stdout().write_all(&vec![b'x'; FLOOD])?;
                 forever()
             }
-            "ignores-sigterm" => {
+            "ignores-sigterm" | "foreign-ignores-sigterm" => {
                 self.bear()?;
                 self.serve()
             }
@@ -145,32 +159,58 @@ impl Script {
 
     /// With a socket that answers, so that nothing but the line is wrong.
     fn lie(&self, line: &str) -> Result<(), Failed> {
-        let _listener = UnixListener::bind(&self.socket)?;
+        let Place::Socket(socket) = &self.place else {
+            return Err("no socket".into());
+        };
+        let _listener = UnixListener::bind(socket)?;
         say(line)?;
         forever()
     }
 
     fn serve(&self) -> Result<(), Failed> {
-        let listener = UnixListener::bind(&self.socket)?;
+        let (sender, connections) = mpsc::channel::<Box<dyn Connection>>();
+        // Whoever asks after the handshake is answered.
+        let accept: Box<dyn FnOnce() + Send> = match &self.place {
+            Place::Socket(socket) => {
+                let listener = UnixListener::bind(socket)?;
+                Box::new(move || {
+                    let streams = listener.incoming().map_while(Result::ok);
+                    streams.for_each(|stream| drop(sender.send(Box::new(stream))));
+                })
+            }
+            Place::Port(port) => {
+                let listener = TcpListener::bind(("127.0.0.1", *port))?;
+                Box::new(move || {
+                    let streams = listener.incoming().map_while(Result::ok);
+                    streams.for_each(|stream| drop(sender.send(Box::new(stream))));
+                })
+            }
+        };
         say(&self.ready(1, process::id()))?;
-        if self.behaviour != "ignores-sigterm" {
+        thread::spawn(accept);
+        if !self.behaviour.ends_with("ignores-sigterm") && !self.behaviour.starts_with("foreign") {
             thread::spawn(|| {
                 let _ = io::stdin().read_to_end(&mut Vec::new());
                 process::exit(0);
             });
         }
-        for stream in listener.incoming() {
+        for (count, mut stream) in connections.iter().enumerate() {
             // A client that has gone away is no reason to end.
-            let _ = self.answer(&stream?);
+            let _ = self.answer(&mut *stream, count);
         }
         Ok(())
     }
 
-    fn answer(&self, mut stream: &UnixStream) -> io::Result<()> {
+    fn answer(&self, stream: &mut dyn Connection, count: usize) -> io::Result<()> {
         let mut request = String::new();
-        BufReader::new(stream).read_line(&mut request)?;
-        if self.behaviour == "babbles" {
-            return stream.write_all(b"\x00\x01 what was the question?");
+        BufReader::new(&mut *stream).read_line(&mut request)?;
+        match self.behaviour.as_str() {
+            "babbles" => return stream.write_all(b"\x00\x01 what was the question?"),
+            "foreign-garbage" => return stream.write_all(b"220 mail.example ESMTP ready\r\n"),
+            "foreign-loading" if count < 3 => {
+                return stream.write_all(b"HTTP/1.1 503 Loading\r\ncontent-length: 0\r\n\r\n");
+            }
+            _ => {}
         }
         let body = match request.split(' ').nth(1) {
             Some("/crash") => process::abort(),

@@ -9,6 +9,7 @@ mod configuration;
 mod contexts;
 mod conversations;
 mod ends;
+mod engines;
 mod gpu;
 mod guard;
 mod journal;

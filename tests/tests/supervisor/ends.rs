@@ -303,8 +303,9 @@ async fn a_worker_whose_socket_vanishes_or_that_answers_with_garbage_is_ended() 
             options.health_period = Duration::from_millis(50);
         });
         let lease = bench.lease("fast").await.unwrap();
-        if script == "good" {
-            let Endpoint::Unix(socket) = lease.endpoint();
+        if script == "good"
+            && let Endpoint::Unix(socket) = lease.endpoint()
+        {
             std::fs::remove_file(socket).unwrap();
         }
         let error = soon(lease.ended()).await;

@@ -19,7 +19,9 @@ async fn a_lease_names_its_model_and_a_private_socket_that_answers() {
         ("fast", "good")
     );
     assert!(get(&*lease, "/").await.unwrap().ends_with("\r\n\r\nok"));
-    let Endpoint::Unix(socket) = lease.endpoint();
+    let Endpoint::Unix(socket) = lease.endpoint() else {
+        panic!("it is not ours");
+    };
     assert!(std::fs::metadata(socket).unwrap().file_type().is_socket());
     assert_eq!(
         (mode(socket), mode(socket.parent().unwrap())),

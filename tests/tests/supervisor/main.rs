@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
+mod commands;
 mod ends;
 mod failures;
 mod journal;
@@ -21,7 +22,7 @@ use std::{
 use tempfile::TempDir;
 use tierbar_core::{
     Error, TierId, TierState,
-    lease::{Endpoint, Lease, Tiers},
+    lease::{Address, Endpoint, Lease, Tiers},
     status::TierStatus,
 };
 use tierbar_supervisor::{Handle, Options, Supervisor, TierSpec};
@@ -30,8 +31,8 @@ use tierbar_tests::{
     wait::until,
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::UnixStream,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpStream, UnixStream},
     time::timeout,
 };
 
@@ -60,13 +61,28 @@ impl Bench {
         tiers: &[(&str, &str, u64)],
         change: impl FnOnce(&mut Options),
     ) -> Self {
+        Self::made(dir, tiers, |options, _, _| change(options))
+    }
+
+    fn with_source(
+        tiers: &[(&str, &str, u64)],
+        change: impl FnOnce(&mut Options, &Scripted, &Path),
+    ) -> Self {
+        Self::made(tempfile::tempdir().unwrap(), tiers, change)
+    }
+
+    fn made(
+        dir: TempDir,
+        tiers: &[(&str, &str, u64)],
+        change: impl FnOnce(&mut Options, &Scripted, &Path),
+    ) -> Self {
         let source = Arc::new(Scripted::new(dir.path()));
         let seats = tiers.iter().map(|&(name, script, bytes)| {
             source.script(name, script, bytes);
             seat(name, script)
         });
         let mut options = options(dir.path(), worker(), source.clone(), seats.collect());
-        change(&mut options);
+        change(&mut options, &source, dir.path());
         let handle = Supervisor::start(options).unwrap();
         Self {
             handle,
@@ -168,17 +184,31 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 
 /// Asks the lease's worker for a path, and returns all that comes back.
 async fn get(lease: &dyn Lease, path: &str) -> io::Result<String> {
-    let Endpoint::Unix(socket) = lease.endpoint();
-    let exchange = async {
-        let mut stream = UnixStream::connect(socket).await?;
-        stream
-            .write_all(format!("GET {path} HTTP/1.1\r\n\r\n").as_bytes())
-            .await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+    let address = match lease.endpoint() {
+        Endpoint::Unix(socket) => Address::Unix(socket.clone()),
+        Endpoint::Foreign(foreign) => foreign.at.clone(),
     };
-    soon(exchange).await
+    let ask = async {
+        match address {
+            Address::Unix(socket) => exchange(UnixStream::connect(socket).await?, path).await,
+            Address::Port(port) => {
+                exchange(TcpStream::connect(("127.0.0.1", port)).await?, path).await
+            }
+            Address::Url(url) => panic!("{url}"),
+        }
+    };
+    soon(ask).await
+}
+
+async fn exchange(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    path: &str,
+) -> io::Result<String> {
+    let request = format!("GET {path} HTTP/1.1\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 fn signal(signal: &str, pid: u32) {

@@ -113,6 +113,8 @@ total_bytes: number,
  */
 planned_bytes: number, };
 
+export type EngineKind = "embedded" | "command" | "endpoint";
+
 export type Alarm = "none" | "hold" | "unload" | "critical";
 
 export type Stance = "open" | "defers" | "quiet" | "paused";
@@ -128,6 +130,10 @@ why: string | null,
 paused_until: number | null, };
 
 export type TierStatus = { id: TierId, state: TierState, 
+/**
+ * What answers for it.
+ */
+engine: EngineKind, 
 /**
  * The configured model; `null` while the tier has none.
  */
@@ -221,7 +227,7 @@ export type LoadPlan = { placement: Placement,
  */
 lines: Array<Line>, context_tokens: number, };
 
-export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "embedder" | "app";
+export type LineKind = "dense_weights" | "embeddings" | "paged_weights" | "resident_experts" | "paged_experts" | "kv_cache" | "compute_buffers" | "checkpoints" | "draft_model" | "projector" | "command" | "embedder" | "app";
 
 export type Line = { what: LineKind, bytes: number, };
 
@@ -476,11 +482,58 @@ rate_limit: number,
  */
 at_once: number, };
 
+export type Size = string;
+
+export type StopSignal = "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP";
+
+export type CommandEngine = { 
+/**
+ * The program and its arguments, in which `{socket}` and `{port}` stand for what the host chooses.
+ */
+command: Array<string>, 
+/**
+ * What the program takes at most: nobody can read it from a file, and the plan rests on it.
+ */
+memory: Size, 
+/**
+ * Answers with a status of 2xx once the model is loaded.
+ */
+health: string, 
+/**
+ * On 127.0.0.1; none given: a free one.
+ */
+port?: number | null, stop_signal: StopSignal, 
+/**
+ * So long it may take to end before it is killed.
+ */
+stop_deadline: Span, 
+/**
+ * So long it may take until it answers.
+ */
+load_deadline: Span, 
+/**
+ * Variables beside the few of the host's that every worker gets. No place for keys.
+ */
+env: { [key in string]: string }, };
+
+export type EndpointEngine = { 
+/**
+ * What stands before `/v1/…`.
+ */
+endpoint: string, };
+
+export type Engine = "embedded" | CommandEngine | EndpointEngine;
+
 export type TierConfig = { 
 /**
- * A model's id, a file name in the models folder, or a path. Empty: the tier waits for a model.
+ * A model's id, a file name in the models folder, or a path. Empty: the tier waits for a model. With an engine of
+ * somebody else's, the name that it knows its model by.
  */
 model: string, 
+/**
+ * What answers. The keys from `kv_cache` to `draft_model` are for `"embedded"` alone.
+ */
+engine: Engine, 
 /**
  * Context in tokens.
  */

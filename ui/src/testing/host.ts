@@ -203,6 +203,7 @@ export const STATUS: Status = {
     {
       id: 'fast',
       state: 'stopped',
+      engine: 'embedded',
       model: 'smol',
       pid: null,
       footprint_bytes: null,
@@ -215,6 +216,7 @@ export const STATUS: Status = {
     {
       id: 'primary',
       state: 'ready',
+      engine: 'embedded',
       model: 'gemma',
       pid: 7,
       footprint_bytes: 2 ** 30,

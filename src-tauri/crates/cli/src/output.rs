@@ -65,6 +65,7 @@ pub(crate) fn line_name(line: LineKind) -> &'static str {
         LineKind::ComputeBuffers => "Compute buffers",
         LineKind::Checkpoints => "Context checkpoints",
         LineKind::DraftModel => "Draft model",
+        LineKind::Command => "What the command takes",
         LineKind::Projector => "Media projector",
         LineKind::Embedder => "Slot for an embedding model",
         LineKind::App => "Tierbar's windows",

@@ -1,11 +1,15 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
+mod engine;
 mod hours;
+mod size;
 mod time;
 
-use crate::{budget::MICRO_BATCH, tier::TierId};
+use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
+pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};
+pub use size::Size;
 use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
 
@@ -194,8 +198,11 @@ impl From<MaxLoaded> for serde_json::Value {
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TierConfig {
-    /// A model's id, a file name in the models folder, or a path. Empty: the tier waits for a model.
+    /// A model's id, a file name in the models folder, or a path. Empty: the tier waits for a model. With an engine of
+    /// somebody else's, the name that it knows its model by.
     pub model: String,
+    /// What answers. The keys from `kv_cache` to `draft_model` are for `"embedded"` alone.
+    pub engine: Engine,
     /// Context in tokens.
     pub context: u32,
     pub kv_cache: KvCache,
@@ -219,6 +226,19 @@ pub struct TierConfig {
 }
 
 impl TierConfig {
+    /// What a server that is not ours is asked for, and what its tier is known by.
+    #[must_use]
+    pub fn foreign_model(&self) -> Option<(Option<String>, ModelId)> {
+        let asked = Some(self.model.trim()).filter(|model| !model.is_empty());
+        let known = match &self.engine {
+            Engine::Embedded => return None,
+            Engine::Command(command) => command.name(),
+            Engine::Endpoint(endpoint) => endpoint.server(),
+        };
+        let known = asked.unwrap_or(known).to_owned();
+        Some((asked.map(str::to_owned), ModelId(known)))
+    }
+
     /// The smallest context that a chat can be held in, and the largest that any current model is trained for.
     pub const CONTEXT: std::ops::RangeInclusive<u32> = 256..=1_048_576;
     /// A step has a token for each of the streams that a worker may have; beyond the upper end nothing gets faster.
@@ -229,6 +249,7 @@ impl Default for TierConfig {
     fn default() -> Self {
         Self {
             model: String::new(),
+            engine: Engine::Embedded,
             context: 4096,
             kv_cache: KvCache::F16,
             threads: 0,

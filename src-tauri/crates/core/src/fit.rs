@@ -80,6 +80,8 @@ pub enum LineKind {
     DraftModel,
     /// A model's media projector: its weights, and what encoding its largest image or 30 seconds of sound takes.
     Projector,
+    /// A program of the user's: what they say that it takes.
+    Command,
     /// The slot that is kept free for a small embedding model.
     Embedder,
     /// Tierbar's own windows.

@@ -9,8 +9,27 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// Where a loaded tier answers the OpenAI dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
-    /// HTTP over a Unix socket.
+    /// Our worker: HTTP over a Unix socket.
     Unix(PathBuf),
+    Foreign(Foreign),
+}
+
+/// A server that is not ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Foreign {
+    pub at: Address,
+    /// The name that it knows its model by; `None`: it is asked for none.
+    pub model: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Address {
+    /// A command's, over a Unix socket.
+    Unix(PathBuf),
+    /// A command's, on 127.0.0.1.
+    Port(u16),
+    /// What runs anyway: an `http` or `https` URL, to which `/v1/…` is added.
+    Url(String),
 }
 
 /// How long a request wants its tier to stay loaded after it. As Ollama's `keep_alive`: seconds as a number, or a text such as

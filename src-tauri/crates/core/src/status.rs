@@ -3,6 +3,7 @@
 use crate::{
     ModelId, TierId, TierState,
     budget::LoadPlan,
+    config::Engine,
     download::DownloadStatus,
     policy::{Alarm, Stance},
 };
@@ -84,6 +85,27 @@ pub struct BudgetStatus {
     pub planned_bytes: u64,
 }
 
+/// See [`Engine`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum EngineKind {
+    #[default]
+    Embedded,
+    Command,
+    Endpoint,
+}
+
+impl From<&Engine> for EngineKind {
+    fn from(engine: &Engine) -> Self {
+        match engine {
+            Engine::Embedded => Self::Embedded,
+            Engine::Command(_) => Self::Command,
+            Engine::Endpoint(_) => Self::Endpoint,
+        }
+    }
+}
+
 /// What the guard makes of the machine, and of its user's wishes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -102,6 +124,9 @@ pub struct GuardStatus {
 pub struct TierStatus {
     pub id: TierId,
     pub state: TierState,
+    /// What answers for it.
+    #[serde(default)]
+    pub engine: EngineKind,
     /// The configured model; `null` while the tier has none.
     pub model: Option<ModelId>,
     pub pid: Option<u32>,

@@ -4,11 +4,13 @@
 mod loopback;
 mod platform;
 mod queue;
+mod remote;
 mod transfer;
 mod web;
 
 pub use loopback::loopback;
 pub use queue::{Job, Landed, Queue, QueueOptions};
+pub use remote::{Remote, RemoteAnswer};
 pub use transfer::{
     Fetched, FileSpec, Phase, Progress, RateLimit, Terms, TokenFor, discard, transfer,
     transfer_with,

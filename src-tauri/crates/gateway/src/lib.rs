@@ -35,6 +35,7 @@ use tierbar_core::{
     lease::{BoxFuture, Tiers},
     status::Status,
 };
+use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio::sync::{broadcast, watch};
@@ -84,6 +85,8 @@ pub struct Gateway {
     pub models: Arc<dyn Models>,
     pub measures: Arc<dyn Measures>,
     pub secrets: Secrets,
+    /// The way to tiers that are endpoints.
+    pub remote: Remote,
     pub store: Store,
     pub contexts: Contexts,
     pub speed: SpeedMeter,

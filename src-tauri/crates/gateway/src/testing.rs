@@ -29,8 +29,9 @@ use tierbar_core::{
     journal::Entry,
     lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
     policy::Stance,
-    status::{BudgetStatus, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
+    status::{BudgetStatus, EngineKind, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
+use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio::{
@@ -44,6 +45,7 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
     TierStatus {
         id: TierId::new(id).unwrap(),
         state,
+        engine: EngineKind::Embedded,
         model: model.map(|model| ModelId(model.to_owned())),
         pid: None,
         footprint_bytes: None,
@@ -337,6 +339,7 @@ impl Bench {
                 leases,
                 asked: asked.clone(),
             }),
+            remote: Remote::new(Duration::from_secs(2)).unwrap(),
             services: Arc::new(Home {
                 folder,
                 status,

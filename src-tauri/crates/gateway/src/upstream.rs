@@ -1,22 +1,36 @@
-//! One request to a worker, over a connection of its own. Whoever drops it closes the connection at that moment,
-//! which is how the worker learns that nobody waits for the answer any more.
+//! One request to a worker, or to a server in its place, over a connection of its own. Whoever drops it closes the
+//! connection at that moment, which is how the worker learns that nobody waits for the answer any more.
 
 use axum::body::{Body, Bytes};
 use futures_util::{FutureExt, future::poll_fn};
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper::{
     Request, Response, body::Body as _, body::Incoming, client::conn::http1, header,
     http::response::Parts,
 };
 use hyper_util::rt::TokioIo;
+use secrecy::SecretString;
+use serde_json::Value;
 use std::{fmt, future::Future, io, pin::Pin, task::Poll};
-use tierbar_core::lease::Endpoint;
-use tokio::net::UnixStream;
+use tierbar_core::lease::{Address, Endpoint, Foreign};
+use tierbar_fetch::Remote;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpStream, UnixStream},
+};
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
 /// The connection broke or the answer is not HTTP. The worker's owner knows why.
 #[derive(Debug)]
 pub(crate) struct Broken(String);
+
+impl Broken {
+    /// An end before the answer's own.
+    pub(crate) fn early() -> Self {
+        Self("ended its answer too early".to_owned())
+    }
+}
 
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -39,8 +53,8 @@ impl From<hyper::Error> for Broken {
 /// An answer whose body is still arriving.
 pub(crate) struct Upstream {
     pub(crate) head: Parts,
-    body: Incoming,
-    /// Moves the bytes; `None` once the connection has ended.
+    body: UnsyncBoxBody<Bytes, Broken>,
+    /// Moves the bytes; `None` once the connection has ended, or is somebody else's to drive.
     driver: Option<Driver>,
 }
 
@@ -53,10 +67,43 @@ impl Upstream {
         endpoint: &Endpoint,
         path: &'static str,
         json: Vec<u8>,
+        remote: &Remote,
+        key: Option<&SecretString>,
     ) -> Result<Self, Broken> {
-        let Endpoint::Unix(socket) = endpoint;
-        let stream = TokioIo::new(UnixStream::connect(socket).await?);
-        let (mut sender, connection) = http1::handshake(stream).await?;
+        let (at, json) = match endpoint {
+            Endpoint::Unix(socket) => {
+                return Self::over(UnixStream::connect(socket).await?, path, json).await;
+            }
+            Endpoint::Foreign(Foreign { at, model }) => (at, asking_for(model.as_deref(), json)),
+        };
+        match at {
+            Address::Unix(socket) => {
+                Self::over(UnixStream::connect(socket).await?, path, json).await
+            }
+            Address::Port(port) => {
+                let stream = TcpStream::connect(("127.0.0.1", *port)).await?;
+                stream.set_nodelay(true)?;
+                Self::over(stream, path, json).await
+            }
+            Address::Url(url) => {
+                let answer = remote.post(url, path, key, json).await.map_err(Broken)?;
+                let (head, body) = answer.into_parts();
+                let body = body.map_err(Broken).boxed_unsync();
+                Ok(Self {
+                    head,
+                    body,
+                    driver: None,
+                })
+            }
+        }
+    }
+
+    async fn over(
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        path: &'static str,
+        json: Vec<u8>,
+    ) -> Result<Self, Broken> {
+        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver: Option<Driver> = Some(Box::pin(connection));
         let request = Request::post(path)
             .header(header::HOST, "localhost")
@@ -71,6 +118,7 @@ impl Upstream {
         .await?;
         drop(sending);
         let (head, body) = response.into_parts();
+        let body = body.map_err(Broken::from).boxed_unsync();
         Ok(Self { head, body, driver })
     }
 
@@ -122,6 +170,23 @@ impl Upstream {
         }
         Ok(bytes)
     }
+}
+
+/// The request with the name that the server knows its model by, or with none: our names mean nothing to it, and some servers
+/// load what they are asked for.
+fn asking_for(model: Option<&str>, json: Vec<u8>) -> Vec<u8> {
+    let Ok(Value::Object(mut request)) = serde_json::from_slice(&json) else {
+        return json;
+    };
+    match model {
+        Some(model) => {
+            request.insert("model".to_owned(), model.into());
+        }
+        None => {
+            request.shift_remove("model");
+        }
+    }
+    serde_json::to_vec(&request).unwrap_or(json)
 }
 
 /// What ends the connection reaches the request or the body as an error of its own.

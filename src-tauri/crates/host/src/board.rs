@@ -15,11 +15,11 @@ use tierbar_core::{
     history::History,
     lease::Tiers,
     reading::Reading,
-    status::{Pressure, Ram, Status, Swap},
+    status::{EngineKind, Pressure, Ram, Status, Swap},
 };
 use tierbar_gateway::SpeedMeter;
 use tierbar_supervisor::Handle;
-use tierbar_telemetry::{Sampler, footprint, pressure_changes};
+use tierbar_telemetry::{Sampler, footprint, held_by, members_of_group, pressure_changes};
 use tokio::{
     sync::{Notify, watch},
     task::spawn_blocking,
@@ -220,7 +220,7 @@ impl Board {
             .supervisor
             .snapshot()
             .into_iter()
-            .filter_map(|tier| Some((tier.id, tier.pid?)))
+            .filter_map(|tier| Some((tier.id, tier.pid?, tier.engine)))
             .collect();
         if workers.is_empty() {
             return;
@@ -228,7 +228,7 @@ impl Board {
         let read = spawn_blocking(move || {
             workers
                 .into_iter()
-                .filter_map(|(tier, pid)| Some((tier, footprint(pid)?)))
+                .filter_map(|(tier, pid, engine)| Some((tier, footprint_of(pid, engine)?)))
                 .collect::<Vec<_>>()
         });
         if let Ok(footprints) = read.await
@@ -236,6 +236,14 @@ impl Board {
         {
             self.parts.supervisor.set_footprints(footprints);
         }
+    }
+}
+
+/// What a worker's end would give back. A command may have started others, in its group; ours starts none.
+fn footprint_of(pid: u32, engine: EngineKind) -> Option<u64> {
+    match engine {
+        EngineKind::Command => held_by(&members_of_group(pid).ok()?).ok(),
+        EngineKind::Embedded | EngineKind::Endpoint => footprint(pid),
     }
 }
 

@@ -1,6 +1,9 @@
 //! What each tier would load, for the supervisor.
 
+mod foreign;
 mod pins;
+
+pub(crate) use foreign::{not_measured, refuse_new_commands};
 
 use crate::{
     blocking::blocking,
@@ -123,8 +126,11 @@ impl Models {
         let pins = pins::of(&current.config, &current.library, &machine);
         let notice = pins::too_many(&pins, &machine.budget()).map(|error| error.to_string());
         let spec = |id: &TierId| {
+            let config = current.tier(id)?;
+            let foreign = config.foreign_model();
             let TierConfig {
                 model,
+                engine,
                 context,
                 kv_cache,
                 threads,
@@ -134,13 +140,24 @@ impl Models {
                 draft_model,
                 idle_unload,
                 pinned,
-            } = current.tier(id)?;
+            } = config;
             let model = model.trim();
             let draft_model = draft_model.trim();
+            let (asked_model, model, path) = match foreign {
+                Some((asked, model)) => (asked, Some(model), None),
+                None if model.is_empty() => (None, None, None),
+                None => (
+                    None,
+                    Some(model_id(model)),
+                    current.library.resolve(model).ok(),
+                ),
+            };
             Some(TierSpec {
                 id: id.clone(),
-                model: (!model.is_empty()).then(|| model_id(model)),
-                path: current.library.resolve(model).ok(),
+                engine,
+                model,
+                asked_model,
+                path,
                 context,
                 kv_cache,
                 threads,
@@ -163,6 +180,7 @@ impl Models {
     pub(crate) fn limits(&self, tier: &TierId) -> Result<(Limits, u32), Error> {
         let current = self.current.read().clone();
         let config = current.tier(tier).ok_or_else(|| no_longer(tier))?;
+        foreign::refuse_measuring(tier, &config)?;
         let free = TierConfig {
             gpu_layers: None,
             ..config
@@ -218,6 +236,9 @@ fn load(
     library: &Library,
     machine: &Machine,
 ) -> Result<LoadSpec, Error> {
+    if let Some(command) = foreign::load(tier, config) {
+        return command;
+    }
     if config.model.trim().is_empty() {
         return Err(Error::new(
             Code::ModelMissing,
@@ -262,6 +283,7 @@ fn load(
         batch: config.batch,
         lookup: config.lookup,
         draft_model,
+        command: None,
         gpu_layers: machine.gpu_limit.and_then(on_gpu),
         plan,
     })

@@ -1,8 +1,15 @@
 //! What the host offers to the gateway, and the one place where a configuration takes effect.
 
 use crate::{
-    blocking::blocking, board::Board, config::ConfigFile, conversations, folder::Folder,
-    guarding::Guarding, journal::Ledger, machine::ThisMachine, models::Models,
+    blocking::blocking,
+    board::Board,
+    config::ConfigFile,
+    conversations,
+    folder::Folder,
+    guarding::Guarding,
+    journal::Ledger,
+    machine::ThisMachine,
+    models::{Models, refuse_new_commands},
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -120,9 +127,14 @@ impl Shared {
     ) -> Result<Arc<Config>, Error> {
         let _turn = self.applying.lock().await;
         let config = Arc::clone(&self.config);
-        let patch = change(&config.config());
+        let before = config.config();
+        let patch = change(&before);
         let models = Arc::clone(&self.models);
-        let write = move || config.patch(&patch, |changed| models.check_pins(changed));
+        let check = move |changed: &Config| {
+            refuse_new_commands(&before, changed)?;
+            models.check_pins(changed)
+        };
+        let write = move || config.patch(&patch, check);
         blocking("writing config.toml", write).await?;
         self.apply().await;
         Ok(self.config.config())

@@ -24,7 +24,7 @@ use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
-use tierbar_fetch::{Queue, QueueOptions, Web, WebOptions};
+use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
 use tierbar_gateway::{Gateway, SpeedMeter, Token};
 use tierbar_library::{
     LibraryWatch, Pace,
@@ -226,6 +226,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         models: Arc::clone(&shared) as _,
         measures: Arc::new(Measuring::new(Arc::clone(&shared))),
         secrets,
+        remote: Remote::new(Remote::SILENCE)?,
         store,
         contexts,
         speed: speed.clone(),

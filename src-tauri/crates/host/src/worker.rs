@@ -1,18 +1,31 @@
-//! Where the worker's program is.
+//! Where the programs are that the host runs.
 
 use std::path::{Path, PathBuf};
 use tierbar_core::{Code, Error};
 
-const NAME: &str = "tierbar-worker";
+const WORKER: &str = "tierbar-worker";
+const GUARD: &str = "tierbar-guard";
 
-/// The given path, else `TIERBAR_WORKER`, else beside this program, also from another folder of the same bundle.
+/// The worker: the given path, else `TIERBAR_WORKER`, else beside this program, also from another folder of the same bundle.
 ///
 /// # Errors
 /// `Internal` saying where it was looked for.
 pub(crate) fn find(given: Option<PathBuf>) -> Result<PathBuf, Error> {
     let named = given.or_else(|| crate::folder::set("TIERBAR_WORKER"));
+    found(WORKER, named, "TIERBAR_WORKER")
+}
+
+/// What ends other programs when this one is gone, looked for as the worker is.
+///
+/// # Errors
+/// As [`find`].
+pub(crate) fn guard() -> Result<PathBuf, Error> {
+    found(GUARD, crate::folder::set("TIERBAR_GUARD"), "TIERBAR_GUARD")
+}
+
+fn found(name: &str, named: Option<PathBuf>, variable: &str) -> Result<PathBuf, Error> {
     let candidates = named.map_or_else(
-        || beside(std::env::current_exe().ok().as_deref()),
+        || beside(name, std::env::current_exe().ok().as_deref()),
         |path| vec![path],
     );
     if let Some(found) = candidates.iter().find(|path| path.is_file()) {
@@ -24,29 +37,30 @@ pub(crate) fn find(given: Option<PathBuf>) -> Result<PathBuf, Error> {
         .map(|path| path.display().to_string())
         .collect();
     let message = format!(
-        "the program {NAME} was not found; looked for {}",
+        "the program {name} was not found; looked for {}",
         looked.join(" and ")
     );
-    Err(Error::new(Code::Internal, message)
-        .hint("build it with `make build`, or set TIERBAR_WORKER to its path"))
+    Err(Error::new(Code::Internal, message).hint(format!(
+        "build it with `make build`, or set {variable} to its path"
+    )))
 }
 
-fn beside(program: Option<&Path>) -> Vec<PathBuf> {
+fn beside(name: &str, program: Option<&Path>) -> Vec<PathBuf> {
     // A program that is reached by a link, such as one in /usr/local/bin, lies beside its real file.
     let real = program.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
     let Some(folder) = real.as_deref().and_then(Path::parent) else {
-        return vec![NAME.into()];
+        return vec![name.into()];
     };
-    let mut candidates = vec![folder.join(NAME)];
+    let mut candidates = vec![folder.join(name)];
     if let Some(contents) = folder
         .parent()
         .filter(|parent| parent.ends_with("Contents"))
     {
-        candidates.push(contents.join("MacOS").join(NAME));
+        candidates.push(contents.join("MacOS").join(name));
     }
     // A test's program lies one folder below the others.
     if let Some(profile) = folder.parent().filter(|_| folder.ends_with("deps")) {
-        candidates.push(profile.join(NAME));
+        candidates.push(profile.join(name));
     }
     candidates
 }
@@ -57,9 +71,12 @@ mod tests {
 
     #[test]
     fn a_program_in_a_bundle_finds_the_worker_beside_the_app() {
-        let looked = beside(Some(Path::new(
-            "/Applications/Tierbar.app/Contents/Resources/tierbar",
-        )));
+        let looked = beside(
+            WORKER,
+            Some(Path::new(
+                "/Applications/Tierbar.app/Contents/Resources/tierbar",
+            )),
+        );
         assert_eq!(
             looked[1],
             Path::new("/Applications/Tierbar.app/Contents/MacOS/tierbar-worker")

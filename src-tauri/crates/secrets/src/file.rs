@@ -103,18 +103,18 @@ impl Store for FileStore {
         Source::File
     }
 
-    fn get(&self, name: Name) -> Result<Option<SecretString>, Error> {
+    fn get(&self, name: &Name) -> Result<Option<SecretString>, Error> {
         Ok(self.read()?.remove(name.as_str()))
     }
 
-    fn set(&self, name: Name, value: &SecretString) -> Result<(), Error> {
+    fn set(&self, name: &Name, value: &SecretString) -> Result<(), Error> {
         let _changing = self.changing.lock();
         let mut secrets = self.read()?;
         secrets.insert(name.as_str().to_owned(), value.clone());
         self.write(&secrets)
     }
 
-    fn remove(&self, name: Name) -> Result<(), Error> {
+    fn remove(&self, name: &Name) -> Result<(), Error> {
         let _changing = self.changing.lock();
         let mut secrets = self.read()?;
         if secrets.remove(name.as_str()).is_some() {

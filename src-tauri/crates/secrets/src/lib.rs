@@ -44,10 +44,10 @@ pub type Environment = Arc<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 /// Keeps secrets of one kind of place.
 trait Store: Send + Sync {
     fn source(&self) -> Source;
-    fn get(&self, name: Name) -> Result<Option<SecretString>, Error>;
-    fn set(&self, name: Name, value: &SecretString) -> Result<(), Error>;
+    fn get(&self, name: &Name) -> Result<Option<SecretString>, Error>;
+    fn set(&self, name: &Name, value: &SecretString) -> Result<(), Error>;
     /// Removing what is not there is no error.
-    fn remove(&self, name: Name) -> Result<(), Error>;
+    fn remove(&self, name: &Name) -> Result<(), Error>;
 }
 
 /// The secrets of one data folder. Clones share their store.
@@ -88,7 +88,7 @@ impl Secrets {
     ///
     /// # Errors
     /// [`Code::Storage`] if the store cannot be read.
-    pub fn get(&self, name: Name) -> Result<Option<SecretString>, Error> {
+    pub fn get(&self, name: &Name) -> Result<Option<SecretString>, Error> {
         Ok(self.find(name)?.map(|(secret, _)| secret))
     }
 
@@ -96,7 +96,7 @@ impl Secrets {
     ///
     /// # Errors
     /// As [`Secrets::get`].
-    pub fn source(&self, name: Name) -> Result<Option<Source>, Error> {
+    pub fn source(&self, name: &Name) -> Result<Option<Source>, Error> {
         Ok(self.find(name)?.map(|(_, source)| source))
     }
 
@@ -104,7 +104,7 @@ impl Secrets {
     ///
     /// # Errors
     /// [`Code::BadRequest`] for what cannot be a token; [`Code::Storage`] if the store refuses.
-    pub fn set(&self, name: Name, value: &SecretString) -> Result<(), Error> {
+    pub fn set(&self, name: &Name, value: &SecretString) -> Result<(), Error> {
         let value = checked(value.expose_secret()).map_err(|problem| {
             Error::new(
                 Code::BadRequest,
@@ -119,11 +119,11 @@ impl Secrets {
     ///
     /// # Errors
     /// [`Code::Storage`] if the store refuses.
-    pub fn remove(&self, name: Name) -> Result<(), Error> {
+    pub fn remove(&self, name: &Name) -> Result<(), Error> {
         self.store.remove(name)
     }
 
-    fn find(&self, name: Name) -> Result<Option<(SecretString, Source)>, Error> {
+    fn find(&self, name: &Name) -> Result<Option<(SecretString, Source)>, Error> {
         for variable in name.variables() {
             let Some(value) = (self.environment)(variable).filter(|value| !value.is_empty()) else {
                 continue;

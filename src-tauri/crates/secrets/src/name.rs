@@ -1,37 +1,48 @@
-//! The closed list of secrets, and where else than in the store each may lie.
+//! Which secrets there are, and where else than in the store each may lie.
 
 use crate::Environment;
 use std::{fmt, path::PathBuf, str::FromStr};
 use tierbar_core::{Code, Error};
 
 /// A secret that Tierbar knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Name {
     /// The access token for the model hub.
     HuggingFace,
+    /// The key of a server that a tier's endpoint names: its host, with its port if that is given. It belongs to the
+    /// server and not to the tier, so that it goes to no other.
+    Server(String),
 }
 
 impl Name {
-    pub const ALL: [Self; 1] = [Self::HuggingFace];
+    /// That of the server at a URL.
+    #[must_use]
+    pub fn of_server(url: &str) -> Self {
+        let (_, rest) = url.split_once("://").unwrap_or(("", url));
+        let server = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        Self::Server(server.to_ascii_lowercase())
+    }
 
     /// Its name in the API and in the store.
     #[must_use]
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &str {
         match self {
             Self::HuggingFace => "hugging-face",
+            Self::Server(server) => server,
         }
     }
 
     /// Environment variables that carry it; the first that is set counts.
     #[must_use]
-    pub fn variables(self) -> &'static [&'static str] {
+    pub fn variables(&self) -> &'static [&'static str] {
         match self {
             Self::HuggingFace => &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"],
+            Self::Server(_) => &[],
         }
     }
 
     /// The file in which the program that it belongs to keeps it. The rules of `huggingface_hub`'s `constants.py`.
-    pub(crate) fn own_file(self, environment: &Environment) -> Option<PathBuf> {
+    pub(crate) fn own_file(&self, environment: &Environment) -> Option<PathBuf> {
         let set = |variable: &str| {
             let value = environment(variable).filter(|value| !value.is_empty());
             value.map(PathBuf::from)
@@ -50,6 +61,7 @@ impl Name {
                     .or_else(|| folder("HOME").map(|home| home.join(".cache/huggingface")))
                     .map(|home| home.join("token"))
             }),
+            Self::Server(_) => None,
         }
     }
 }
@@ -63,14 +75,21 @@ impl fmt::Display for Name {
 impl FromStr for Name {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::ALL
-            .into_iter()
-            .find(|name| name.as_str() == text)
-            .ok_or_else(|| {
-                let known: Vec<_> = Self::ALL.iter().map(|name| name.as_str()).collect();
-                // The text is not repeated: it may be the secret itself, put in the wrong place.
-                Error::new(Code::NotFound, "there is no secret of that name")
-                    .hint(format!("known are: {}", known.join(", ")))
-            })
+        if text == Self::HuggingFace.as_str() {
+            return Ok(Self::HuggingFace);
+        }
+        let plain =
+            |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']');
+        // A token has neither, should it have been put in the wrong place.
+        let server = text.contains(['.', ':']) && text.len() <= 255 && text.bytes().all(plain);
+        if server {
+            return Ok(Self::of_server(text));
+        }
+        // The text is not repeated: it may be the secret itself, put in the wrong place.
+        Err(
+            Error::new(Code::NotFound, "there is no secret of that name").hint(
+                "known are: hugging-face, and the servers of endpoints, such as api.example.com",
+            ),
+        )
     }
 }

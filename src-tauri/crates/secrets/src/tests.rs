@@ -21,7 +21,7 @@ fn exposed(secret: Option<SecretString>) -> Option<String> {
 }
 
 fn get(secrets: &Secrets) -> Option<String> {
-    exposed(secrets.get(Name::HuggingFace).unwrap())
+    exposed(secrets.get(&Name::HuggingFace).unwrap())
 }
 
 fn file(home: &Path) -> PathBuf {
@@ -34,17 +34,17 @@ fn a_secret_is_kept_and_removed() {
     let first = secrets(home.path(), &[]);
     assert_eq!(get(&first), None);
     first
-        .set(Name::HuggingFace, &format!(" {TOKEN}\n").into())
+        .set(&Name::HuggingFace, &format!(" {TOKEN}\n").into())
         .unwrap();
     let second = secrets(home.path(), &[]);
     assert_eq!(get(&second).as_deref(), Some(TOKEN));
     assert_eq!(
-        second.source(Name::HuggingFace).unwrap(),
+        second.source(&Name::HuggingFace).unwrap(),
         Some(Source::File)
     );
-    second.remove(Name::HuggingFace).unwrap();
+    second.remove(&Name::HuggingFace).unwrap();
     assert_eq!(get(&first), None);
-    second.remove(Name::HuggingFace).unwrap();
+    second.remove(&Name::HuggingFace).unwrap();
     assert!(
         !fs::read_to_string(file(home.path()))
             .unwrap()
@@ -56,7 +56,7 @@ fn a_secret_is_kept_and_removed() {
 fn only_its_owner_may_read_the_file() {
     let home = tempfile::tempdir().unwrap();
     secrets(home.path(), &[])
-        .set(Name::HuggingFace, &TOKEN.into())
+        .set(&Name::HuggingFace, &TOKEN.into())
         .unwrap();
     let mode = || {
         fs::metadata(file(home.path()))
@@ -82,7 +82,7 @@ fn a_link_in_the_files_place_is_not_followed() {
     fs::write(&elsewhere, format!("{{\"hugging-face\":\"{TOKEN}\"}}")).unwrap();
     std::os::unix::fs::symlink(&elsewhere, file(home.path())).unwrap();
     let error = secrets(home.path(), &[])
-        .get(Name::HuggingFace)
+        .get(&Name::HuggingFace)
         .unwrap_err();
     assert_eq!(error.code, Code::Storage);
 }
@@ -100,12 +100,12 @@ fn the_environment_comes_first_then_the_store_then_hugging_faces_own_file() {
     let found = |secrets: &Secrets| {
         (
             get(secrets).unwrap(),
-            secrets.source(Name::HuggingFace).unwrap().unwrap(),
+            secrets.source(&Name::HuggingFace).unwrap().unwrap(),
         )
     };
 
     assert_eq!(found(&without), ("hf_own".into(), Source::HuggingFace));
-    without.set(Name::HuggingFace, &"hf_store".into()).unwrap();
+    without.set(&Name::HuggingFace, &"hf_store".into()).unwrap();
     assert_eq!(found(&without), ("hf_store".into(), Source::File));
     assert_eq!(found(&all), ("hf_env".into(), Source::Environment));
 }
@@ -181,7 +181,7 @@ fn what_no_header_can_carry_is_not_kept_and_not_repeated() {
         "größe",
         long.as_str(),
     ] {
-        let error = secrets.set(Name::HuggingFace, &value.into()).unwrap_err();
+        let error = secrets.set(&Name::HuggingFace, &value.into()).unwrap_err();
         assert_eq!(error.code, Code::BadRequest, "{value:?}");
         if !value.trim().is_empty() {
             assert!(!error.to_string().contains(value), "{error}");
@@ -206,12 +206,12 @@ fn a_damaged_file_is_told_without_its_content() {
         String::new(),
     ] {
         fs::write(file(home.path()), &content).unwrap();
-        let error = secrets.get(Name::HuggingFace).unwrap_err();
+        let error = secrets.get(&Name::HuggingFace).unwrap_err();
         assert_eq!(error.code, Code::Storage);
         assert!(error.message.contains("damaged"), "{error}");
         assert!(!format!("{error:?}").contains("Secret"), "{error:?}");
         // It is not overwritten either: it may hold what the user wants to save.
-        secrets.set(Name::HuggingFace, &TOKEN.into()).unwrap_err();
+        secrets.set(&Name::HuggingFace, &TOKEN.into()).unwrap_err();
         assert_eq!(fs::read_to_string(file(home.path())).unwrap(), content);
     }
 }
@@ -221,19 +221,50 @@ fn nothing_that_is_shown_shows_a_secret() {
     let home = tempfile::tempdir().unwrap();
     let (told, ()) = logged(|| {
         let secrets = secrets(home.path(), &[("HF_TOKEN", TOKEN)]);
-        secrets.set(Name::HuggingFace, &TOKEN.into()).unwrap();
-        let secret = secrets.get(Name::HuggingFace).unwrap();
+        secrets.set(&Name::HuggingFace, &TOKEN.into()).unwrap();
+        let secret = secrets.get(&Name::HuggingFace).unwrap();
         assert!(!format!("{secrets:?} {secret:?}").contains(TOKEN));
     });
     assert!(!told.contains(TOKEN), "{told}");
 }
 
 #[test]
-fn names_are_a_closed_list() {
-    for name in Name::ALL {
+fn a_key_is_its_servers_alone() {
+    let home = tempfile::tempdir().unwrap();
+    let secrets = secrets(home.path(), &[("HF_TOKEN", "hub")]);
+    let of = |url| exposed(secrets.get(&Name::of_server(url)).unwrap());
+    let name = Name::of_server("https://api.example.com/v9");
+    secrets.set(&name, &TOKEN.into()).unwrap();
+    assert_eq!(of("https://api.example.com").as_deref(), Some(TOKEN));
+    for other in [
+        "https://example.com",
+        "https://api.example.com:444",
+        "https://evil.com/api.example.com",
+    ] {
+        assert_eq!(of(other), None, "{other}");
+    }
+}
+
+#[test]
+fn a_name_is_the_hubs_or_a_servers_and_no_token() {
+    let server = Name::of_server("https://API.example.com:8443/openai");
+    assert_eq!(server.as_str(), "api.example.com:8443");
+    for name in [
+        Name::HuggingFace,
+        server,
+        Name::of_server("http://[::1]:80/x"),
+    ] {
         assert_eq!(name.as_str().parse::<Name>().unwrap(), name);
     }
-    for wrong in ["", "../x", "HUGGING-FACE", TOKEN] {
+    for wrong in [
+        "",
+        "../x",
+        "HUGGING-FACE",
+        TOKEN,
+        "sk-proj-0123",
+        "a.b/c",
+        "me@a.b",
+    ] {
         let error = wrong.parse::<Name>().unwrap_err();
         assert_eq!(error.code, Code::NotFound);
         assert!(!format!("{error:?}").contains(TOKEN));

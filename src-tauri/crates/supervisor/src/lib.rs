@@ -24,7 +24,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
     Error, ModelId, TierId,
     budget::{Budget, LoadPlan},
-    config::KvCache,
+    config::{CommandEngine, Engine, KvCache},
     journal::Journal,
     lease::BoxFuture,
     policy::Stance,
@@ -60,7 +60,19 @@ pub struct LoadSpec {
     pub lookup: bool,
     /// A smaller model that guesses tokens, in place of that.
     pub draft_model: Option<PathBuf>,
+    /// What is run in place of our worker. Of the others only `model`, `context` and `plan` count then.
+    pub command: Option<ForeignCommand>,
     pub plan: LoadPlan,
+}
+
+/// A server of the user's, and how it is run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForeignCommand {
+    pub engine: CommandEngine,
+    /// The name that it knows its model by.
+    pub asked_model: Option<String>,
+    /// `tierbar-guard`, which ends it when this process is gone.
+    pub guard: PathBuf,
 }
 
 /// A tier as configured. A change of what it loads makes a loaded worker stale: it serves the leases that it has, and the
@@ -68,8 +80,11 @@ pub struct LoadSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TierSpec {
     pub id: TierId,
+    pub engine: Engine,
     /// `None` while the tier has no model.
     pub model: Option<ModelId>,
+    /// The name that a server that is not ours knows its model by.
+    pub asked_model: Option<String>,
     /// The file that the model's name means now; `None` while it means none. A worker whose file has gone runs on:
     /// only another file makes it stale.
     pub path: Option<PathBuf>,

@@ -1,5 +1,6 @@
 //! The one task that owns all tiers: it takes events, asks the policy, and carries out its steps.
 
+mod endpoint;
 mod reclaim;
 mod shortness;
 mod snapshot;
@@ -19,6 +20,7 @@ use std::{mem, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::{Budget, gib},
+    config::Engine,
     lease::KeepAlive,
     policy::{self, Alarm, Phase, Stance, StopWish},
     status::{BudgetStatus, TierStatus},
@@ -210,6 +212,7 @@ impl Supervisor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Want { tier, want } => match self.admit(&tier) {
+                Ok(()) if self.is_endpoint(&tier) => self.grant_endpoint(tier, want),
                 Ok(()) => self.enqueue(tier, want),
                 Err(error) => {
                     // Whoever names a tier that there is not has made a mistake, and the policy has had no part in it.
@@ -221,6 +224,9 @@ impl Supervisor {
             },
             // Whoever has left is forgotten after every event.
             Event::Left => {}
+            Event::Released { tier, worker } if worker == endpoint::REMOTE => {
+                self.released_endpoint(&tier);
+            }
             Event::Released { tier, worker } => self.released(&tier, worker),
             Event::Keep { tier, worker, keep } => {
                 let tier = self.tier(&tier);
@@ -272,6 +278,7 @@ impl Supervisor {
                     self.refuse(&id, &shutting_down());
                 }
                 for tier in &mut self.tiers {
+                    tier.remote.cut(&shutting_down());
                     tier.end(StopWish::Force, &shutting_down(), None);
                 }
             }
@@ -383,6 +390,9 @@ impl Supervisor {
             .hint("ask again and it is loaded again");
         tier.forgive();
         tier.rests = true;
+        if force {
+            tier.remote.cut(&stopped);
+        }
         if tier.worker.is_some() {
             let wish = if force {
                 StopWish::Force
@@ -478,6 +488,14 @@ impl Supervisor {
                 spec.path.clone_from(&tier.spec.path);
             }
             if tier.spec != spec {
+                if matches!(spec.engine, Engine::Endpoint(_)) {
+                    let what = format!("{} {}", spec.id, words::CHANGED);
+                    tier.end(
+                        StopWish::Drain,
+                        &Error::new(Code::TierStopped, what),
+                        Some(until),
+                    );
+                }
                 tier.spec = spec;
                 tier.preparation = Preparation::None;
                 tier.rests = false;
@@ -485,6 +503,7 @@ impl Supervisor {
             }
             self.tiers.push(tier);
         }
+        self.grant_to_endpoints();
         for mut tier in before {
             let gone = Error::new(
                 Code::TierUnknown,

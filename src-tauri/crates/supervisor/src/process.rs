@@ -2,6 +2,7 @@
 
 mod cause;
 mod exit;
+pub(crate) mod foreign;
 mod handshake;
 mod health;
 mod log;
@@ -30,6 +31,7 @@ use std::{
 use tierbar_core::{
     Code, Error, TierId,
     budget::{MICRO_BATCH, Placement},
+    lease::Address,
     reclaim::Missing,
     worker::Ready,
 };
@@ -55,6 +57,8 @@ pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) spec: LoadSpec,
     pub(crate) socket: PathBuf,
+    /// Where a command in the worker's place answers.
+    pub(crate) address: Address,
     pub(crate) log: PathBuf,
     pub(crate) contexts: Option<PathBuf>,
     /// Where it keeps conversations, and how many MiB of them.
@@ -117,6 +121,13 @@ impl Launch {
     async fn run(&self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
         let model = self.spec.model.clone();
         self.loads.begin(self.tier.clone(), model).await;
+        match &self.spec.command {
+            None => self.run_worker(stop, report).await,
+            Some(command) => foreign::run(self, command, stop, report).await,
+        }
+    }
+
+    async fn run_worker(&self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
         let mut process = match Process::spawn(self) {
             Ok(process) => process,
             Err(error) => {
@@ -485,6 +496,7 @@ mod tests {
             gpu_layers: None,
             lookup: false,
             draft_model: None,
+            command: None,
             plan: LoadPlan {
                 placement: Placement::Resident,
                 lines: Vec::new(),
@@ -498,6 +510,7 @@ mod tests {
             program: "/tierbar-worker".into(),
             spec,
             socket: "/run/1".into(),
+            address: Address::Unix("/run/1".into()),
             log: "/logs/fast".into(),
             contexts: Some("/contexts".into()),
             swapped: Some(("/swapped".into(), 64)),

@@ -29,6 +29,7 @@ export const LINE: Record<LineKind, string> = {
   checkpoints: 'Context checkpoints',
   draft_model: 'Draft model',
   projector: 'Media projector',
+  command: 'Your command',
   embedder: 'For an embedder',
   app: 'Tierbar itself',
 };
@@ -45,6 +46,7 @@ export const GROUP: Record<LineKind, 'weights' | 'cache' | 'buffers' | 'rest' | 
   checkpoints: 'cache',
   draft_model: 'weights',
   projector: 'weights',
+  command: 'weights',
   embedder: 'rest',
   app: 'rest',
 };

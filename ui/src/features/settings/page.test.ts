@@ -69,6 +69,7 @@ function answer({ method, path, body }: Sent): Response | null {
             batch: 512,
             lookup: false,
             draft_model: '',
+            engine: 'embedded',
             idle_unload: '10m',
             pinned: false,
           }),
@@ -101,6 +102,7 @@ beforeEach(() => {
         batch: 512,
         lookup: false,
         draft_model: '',
+        engine: 'embedded',
         idle_unload: '10m',
         pinned: false,
       },
@@ -362,6 +364,31 @@ describe('tier settings', () => {
     await until(() => button.textContent?.trim() === 'Resume');
     await fireEvent.click(button);
     await until(() => network.sent('POST', '/tierbar/v1/resume').length === 1);
+  });
+
+  it('show a command and an endpoint as they are, without a choice of models', async () => {
+    Object.assign(config.tiers.fast as object, {
+      engine: {
+        command: ['/opt/llama-server', '-m', '/My Models/x.gguf', '--host', '{socket}'],
+        memory: '6GiB',
+      },
+    });
+    Object.assign(config.tiers.primary as object, { engine: { endpoint: 'http://127.0.0.1:11434' } });
+    await open('#tiers');
+    const command = await screen.findByTestId('settings-tier-fast-engine');
+    expect(command.textContent).toBe(
+      "Runs a command of yours: /opt/llama-server -m '/My Models/x.gguf' --host {socket}",
+    );
+    expect(screen.getByText(/Planned at 6GiB/)).toBeTruthy();
+    expect(screen.getByTestId('settings-tier-primary-engine').textContent).toBe(
+      'Answers at http://127.0.0.1:11434',
+    );
+    for (const tier of ['fast', 'primary']) {
+      expect(screen.queryByTestId(`settings-tier-${tier}-kv`)).toBeNull();
+      expect(document.getElementById(`settings-tier-${tier}-model`)).toBeNull();
+    }
+    expect(screen.getByTestId('settings-tier-fast-pinned')).toBeTruthy();
+    expect(screen.queryByTestId('settings-tier-primary-pinned')).toBeNull();
   });
 
   it('choose a draft model in place of guessing by words, and the other way round', async () => {

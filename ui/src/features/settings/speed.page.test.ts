@@ -135,6 +135,7 @@ beforeEach(() => {
     batch: 512,
     lookup: false,
     draft_model: '',
+    engine: 'embedded',
     idle_unload: '10m',
     pinned: false,
   };

@@ -5,8 +5,8 @@ use axum::{Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use tierbar_core::{Code, Error};
+use std::{collections::BTreeSet, sync::Arc};
+use tierbar_core::{Code, Error, config::Engine};
 use tierbar_secrets::{Name, Secrets};
 
 #[derive(Debug, Deserialize)]
@@ -15,10 +15,16 @@ pub(crate) struct Given {
 }
 
 pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Value>, Failure> {
+    let config = gateway.services.config();
+    let servers = config.tiers.values().filter_map(|tier| match &tier.engine {
+        Engine::Endpoint(engine) => Some(Name::of_server(&engine.endpoint)),
+        _ => None,
+    });
+    let names: BTreeSet<_> = servers.chain([Name::HuggingFace]).collect();
     let listed = with_secrets(&gateway, |secrets| {
-        Name::ALL
-            .into_iter()
-            .map(|name| Ok(json!({"name": name.as_str(), "source": secrets.source(name)?})))
+        let names = names.into_iter();
+        names
+            .map(|name| Ok(json!({"name": name.as_str(), "source": secrets.source(&name)?})))
             .collect::<Result<Vec<_>, Error>>()
     });
     Ok(Json(json!({"secrets": listed.await?})))
@@ -34,7 +40,7 @@ pub(crate) async fn set(
     // The parser's own message may quote the value.
     let Given { value } = body::parse(&bytes)
         .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
-    with_secrets(&gateway, move |secrets| secrets.set(name, &value)).await?;
+    with_secrets(&gateway, move |secrets| secrets.set(&name, &value)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -43,7 +49,7 @@ pub(crate) async fn remove(
     Id(name): Id,
 ) -> Result<StatusCode, Failure> {
     let name: Name = name.parse()?;
-    with_secrets(&gateway, move |secrets| secrets.remove(name)).await?;
+    with_secrets(&gateway, move |secrets| secrets.remove(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -4,19 +4,23 @@
 //! it the place in the queue, or the worker's connection and the lease. Prompts and answers are never logged.
 
 use super::{route, tap, tap::Tap};
-use crate::{Gateway, body, error, error::Failure, upstream::Broken, upstream::Upstream};
+use crate::{
+    Gateway, blocking::blocking, body, error, error::Failure, upstream::Broken, upstream::Upstream,
+};
 use axum::{
     body::{Body, Bytes},
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
+use secrecy::SecretString;
 use serde::Deserialize;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
-    lease::{BoxFuture, KeepAlive, Lease},
+    lease::{Address, BoxFuture, Endpoint, Foreign, KeepAlive, Lease},
 };
+use tierbar_secrets::Name;
 use tokio::time::timeout;
 
 /// A load that fails for a plain reason, such as a missing file, does so within this time and gets a status of its
@@ -148,7 +152,15 @@ impl Job {
             lease.keep(keep);
         }
         let answering = self.gateway.speed.begin(lease.model());
-        let mut upstream = match Upstream::post(lease.endpoint(), self.path, self.body).await {
+        let key = key(&self.gateway, &*lease).await?;
+        let (remote, key) = (&self.gateway.remote, key.as_ref());
+        let posted = Upstream::post(lease.endpoint(), self.path, self.body, remote, key);
+        // A worker that ends breaks the connection itself.
+        let posted = tokio::select! {
+            posted = posted => posted,
+            ended = lease.ended(), if is_remote(&*lease) => return Err(ended),
+        };
+        let mut upstream = match posted {
             Ok(upstream) => upstream,
             Err(broken) => return Err(reason(&*lease, &broken).await),
         };
@@ -176,8 +188,37 @@ impl Job {
     }
 }
 
+fn url(lease: &dyn Lease) -> Option<&str> {
+    match lease.endpoint() {
+        Endpoint::Foreign(Foreign {
+            at: Address::Url(url),
+            ..
+        }) => Some(url),
+        _ => None,
+    }
+}
+
+fn is_remote(lease: &dyn Lease) -> bool {
+    url(lease).is_some()
+}
+
+/// The key of the lease's endpoint, if it has one.
+async fn key(gateway: &Gateway, lease: &dyn Lease) -> Result<Option<SecretString>, Error> {
+    let Some(url) = url(lease) else {
+        return Ok(None);
+    };
+    let name = Name::of_server(url);
+    let secrets = gateway.secrets.clone();
+    blocking("the endpoint's key", move || secrets.get(&name)).await
+}
+
 /// Why the worker's connection broke, in the words of the worker's owner.
 async fn reason(lease: &dyn Lease, broken: &Broken) -> Error {
+    if let Some(url) = url(lease) {
+        let message = format!("the endpoint of {}, {url}, {broken}", lease.tier());
+        return Error::new(Code::Unreachable, message)
+            .hint("see that the server runs and that its address is right, then try again");
+    }
     match timeout(REASON_DEADLINE, lease.ended()).await {
         Ok(ended) => ended,
         Err(_) => {
@@ -202,7 +243,12 @@ impl Answer {
     /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
     async fn next(&mut self) -> Result<Bytes, Option<Error>> {
         loop {
-            match self.upstream.next().await {
+            let arrived = tokio::select! {
+                biased;
+                ended = self.lease.ended(), if is_remote(&*self.lease) => return Err(Some(ended)),
+                arrived = self.upstream.next() => arrived,
+            };
+            match arrived {
                 Ok(Some(arrived)) => {
                     let passing = self.tap.pass(&arrived);
                     if !passing.is_empty() {
@@ -211,8 +257,7 @@ impl Answer {
                 }
                 _ if self.tap.has_ended() => return Err(None),
                 Ok(None) => {
-                    let broken =
-                        Broken::from(std::io::Error::from(std::io::ErrorKind::UnexpectedEof));
+                    let broken = Broken::early();
                     return Err(Some(reason(&*self.lease, &broken).await));
                 }
                 Err(broken) => return Err(Some(reason(&*self.lease, &broken).await)),

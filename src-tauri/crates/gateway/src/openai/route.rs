@@ -1,6 +1,9 @@
 //! Which tier a request's `model` means.
 
-use tierbar_core::{Code, Error, ModelId, TierId, TierState, status::TierStatus};
+use tierbar_core::{
+    Code, Error, ModelId, TierId, TierState,
+    status::{EngineKind, TierStatus},
+};
 
 /// `wanted` is a tier's name, a model's id or `auto`, which is also what an absent one means. `tiers` are in
 /// reading order, so the smallest comes first.
@@ -64,7 +67,8 @@ pub(crate) fn smaller(
     plain.then(|| smaller.id.clone())
 }
 
-/// One that is loaded, else one that may load, else one that has failed and may be tried again.
+/// One that is loaded, else one that may load, else one that has failed and may be tried again. What goes elsewhere comes last:
+/// an endpoint is asked by name, or where nothing here could answer.
 fn best<'a, D: Ord>(
     tiers: impl Iterator<Item = &'a TierStatus>,
     drawback: impl Fn(&TierStatus) -> D,
@@ -77,7 +81,10 @@ fn best<'a, D: Ord>(
     };
     tiers
         .filter(|tier| tier.model.is_some())
-        .min_by_key(|tier| (drawback(tier), rank(tier)))
+        .min_by_key(|tier| {
+            let elsewhere = tier.engine == EngineKind::Endpoint;
+            (drawback(tier), elsewhere, rank(tier))
+        })
         .map(|tier| tier.id.clone())
 }
 
@@ -132,6 +139,18 @@ mod tests {
         assert_eq!(resolved(Some("auto"), &tiers), Ok("primary".into()));
         tiers[1].state = TierState::Stopped;
         assert_eq!(resolved(Some("auto"), &tiers), Ok("fast".into()));
+    }
+
+    #[test]
+    fn auto_stays_here_while_a_tier_here_may_answer() {
+        let mut tiers = [
+            tier("fast", Some("far"), TierState::Ready),
+            tier("primary", Some("medium"), TierState::Failed),
+        ];
+        tiers[0].engine = EngineKind::Endpoint;
+        assert_eq!(resolved(Some("auto"), &tiers), Ok("primary".into()));
+        assert_eq!(resolved(Some("far"), &tiers), Ok("fast".into()));
+        assert_eq!(resolved(Some("auto"), &tiers[..1]), Ok("fast".into()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_ignored::Path as Ignored;
 use std::{ops::Range, path::Path};
 use tierbar_core::{
     Code, Config, Error,
-    config::{DownloadsConfig, PolicyConfig, TierConfig},
+    config::{DownloadsConfig, Engine, PolicyConfig, TierConfig},
 };
 use toml_edit::{Document, Item, TableLike};
 
@@ -94,6 +94,7 @@ fn check(config: &Config) -> Result<(), Problem> {
     for (id, tier) in &config.tiers {
         let TierConfig {
             model,
+            engine,
             context,
             kv_cache: _,
             threads,
@@ -102,10 +103,15 @@ fn check(config: &Config) -> Result<(), Problem> {
             lookup: _,
             draft_model,
             idle_unload: _,
-            pinned: _,
+            pinned,
         } = tier;
         let at = |key| at(&["tiers", id.as_str(), key]);
         path(model).map_err(at("model"))?;
+        if let (Engine::Endpoint(_), true) = (engine, *pinned) {
+            return Err(at("pinned")(
+                "an endpoint is always there; there is nothing to keep loaded".to_owned(),
+            ));
+        }
         path(draft_model).map_err(at("draft_model"))?;
         if !TierConfig::CONTEXT.contains(context) {
             let (least, most) = (TierConfig::CONTEXT.start(), TierConfig::CONTEXT.end());

@@ -1,5 +1,6 @@
 //! A leased worker, asked directly: what it has allocated, how busy it is, and how long a request takes.
 
+use crate::models::not_measured;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -79,7 +80,9 @@ struct Timings {
 
 impl Worker {
     pub(super) fn new(lease: Box<dyn Lease>) -> Result<Self, Error> {
-        let Endpoint::Unix(socket) = lease.endpoint();
+        let Endpoint::Unix(socket) = lease.endpoint() else {
+            return Err(not_measured(lease.tier()));
+        };
         let http = tierbar_fetch::loopback()
             .unix_socket(socket.clone())
             .build()

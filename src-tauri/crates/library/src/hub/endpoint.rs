@@ -55,7 +55,7 @@ pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
         if url.origin() != origin {
             return None;
         }
-        let found = aside(|| secrets.get(Name::HuggingFace));
+        let found = aside(|| secrets.get(&Name::HuggingFace));
         found.unwrap_or_else(|error| {
             tracing::warn!("asked without a token: {error}");
             None

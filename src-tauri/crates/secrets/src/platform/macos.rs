@@ -21,7 +21,7 @@ pub(crate) fn keychain() -> Option<Arc<dyn Store>> {
 struct Keychain(Arc<keychain::Store>);
 
 impl Keychain {
-    fn entry(&self, name: Name) -> Result<Entry, KeyringError> {
+    fn entry(&self, name: &Name) -> Result<Entry, KeyringError> {
         self.0.build(SERVICE, name.as_str(), None)
     }
 }
@@ -31,7 +31,7 @@ impl Store for Keychain {
         Source::Keychain
     }
 
-    fn get(&self, name: Name) -> Result<Option<SecretString>, Error> {
+    fn get(&self, name: &Name) -> Result<Option<SecretString>, Error> {
         match self.entry(name).and_then(|entry| entry.get_password()) {
             Ok(secret) => Ok(Some(secret.into())),
             Err(KeyringError::NoEntry) => Ok(None),
@@ -39,13 +39,13 @@ impl Store for Keychain {
         }
     }
 
-    fn set(&self, name: Name, value: &SecretString) -> Result<(), Error> {
+    fn set(&self, name: &Name, value: &SecretString) -> Result<(), Error> {
         self.entry(name)
             .and_then(|entry| entry.set_password(value.expose_secret()))
             .map_err(|error| refused("written", &error))
     }
 
-    fn remove(&self, name: Name) -> Result<(), Error> {
+    fn remove(&self, name: &Name) -> Result<(), Error> {
         match self.entry(name).and_then(|entry| entry.delete_credential()) {
             Ok(()) | Err(KeyringError::NoEntry) => Ok(()),
             Err(error) => Err(refused("changed", &error)),

@@ -35,10 +35,10 @@ impl Supervisor {
         }
     }
 
-    /// Loaded workers give back what they can do without.
+    /// Loaded workers give back what they can do without. No command in a worker's place knows how.
     pub(super) fn trim(&self) {
         for worker in self.tiers.iter().filter_map(|tier| tier.worker.as_ref()) {
-            if worker.phase == Phase::Ready {
+            if worker.phase == Phase::Ready && worker.load.command.is_none() {
                 let socket = worker.socket.clone();
                 tokio::spawn(async move { trim(&socket).await });
             }
@@ -51,8 +51,9 @@ impl Supervisor {
         let rank = |id: &TierId| LADDER.iter().position(|name| *name == id.as_str());
         let own = rank(&tier.spec.id).filter(|_| down)?;
         let smaller = self.tiers.iter().filter(|other| {
-            let has_model = other.spec.model.is_some() && !other.removed;
-            has_model && rank(&other.spec.id).is_some_and(|rank| rank < own)
+            // What was meant for this machine stays on it.
+            let here = other.spec.model.is_some() && !other.removed && !other.is_endpoint();
+            here && rank(&other.spec.id).is_some_and(|rank| rank < own)
         });
         let next = smaller.max_by_key(|other| rank(&other.spec.id))?;
         Some(next.spec.id.clone())

@@ -1,11 +1,15 @@
 //! From what is true to what is done: models read, the policy asked, its steps carried out.
 
 use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words, words::Room};
-use crate::process::{self, Launch, Stop};
-use std::{sync::Arc, time::Duration};
+use crate::{
+    LoadSpec,
+    process::{self, Launch, Stop, foreign},
+};
+use std::{path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
+    lease::{Address, Endpoint, Foreign},
     policy::{self, Refusal, State, Step, Waiting, Why},
 };
 use tokio::time::timeout;
@@ -133,6 +137,7 @@ impl Supervisor {
             tiers: self
                 .tiers
                 .iter()
+                .filter(|tier| tier.worker.is_some() || !tier.is_endpoint())
                 .map(|tier| tier.view(now, &self.loads))
                 .collect(),
             queue: decided.map(waiting).collect(),
@@ -145,10 +150,13 @@ impl Supervisor {
         let (options, loads) = (self.options.clone(), Arc::clone(&self.loads));
         let events = self.events.clone();
         let Some(tier) = self.tier(id) else { return };
-        let (spec, socket) = match (tier.preparation.take(), socket) {
-            (Some(spec), Ok(socket)) => (spec, socket),
-            (None, _) => return,
-            (_, Err(error)) => {
+        let Some(spec) = tier.preparation.take() else {
+            return;
+        };
+        let placed = socket.and_then(|socket| Ok((address(id, &spec, &socket)?, socket)));
+        let (address, socket) = match placed {
+            Ok(placed) => placed,
+            Err(error) => {
                 tier.fail(&error);
                 self.refuse(id, &error);
                 return;
@@ -160,6 +168,7 @@ impl Supervisor {
             program: options.worker,
             spec: spec.clone(),
             socket: socket.clone(),
+            address: address.clone(),
             log: options.log_dir.join(format!("worker-{id}.log")),
             contexts: options.contexts_dir,
             swapped: options.swapped_dir.zip(options.rules.conversations_mib),
@@ -178,7 +187,15 @@ impl Supervisor {
                 report,
             });
         });
-        tier.started(Worker::new(worker, tier.spec.clone(), spec, socket, stop));
+        let endpoint = match &spec.command {
+            None => Endpoint::Unix(socket.clone()),
+            Some(command) => Endpoint::Foreign(Foreign {
+                at: address,
+                model: command.asked_model.clone(),
+            }),
+        };
+        let seat = tier.spec.clone();
+        tier.started(Worker::new(worker, seat, spec, socket, endpoint, stop));
         self.told_load(id);
         self.missing = None;
         self.nothing_idled_out();
@@ -278,4 +295,15 @@ impl Supervisor {
             Want::Expected(_) | Want::Returning => {}
         }
     }
+}
+
+/// Where what is loaded will answer.
+fn address(tier: &TierId, spec: &LoadSpec, socket: &Path) -> Result<Address, Error> {
+    let Some(command) = &spec.command else {
+        return Ok(Address::Unix(socket.to_owned()));
+    };
+    foreign::address(&command.engine, socket).map_err(|error| {
+        let what = format!("{tier} could not start: there is no free port ({error})");
+        Error::new(Code::TierFailed, what)
+    })
 }

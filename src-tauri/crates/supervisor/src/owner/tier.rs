@@ -1,6 +1,6 @@
 //! What the owner knows of one tier and of its worker.
 
-use super::{Event, Reply, telling::Refusals, words};
+use super::{Event, Reply, endpoint::Remote, telling::Refusals, words};
 use crate::{
     LoadSpec, TierSpec,
     backoff::{Backoff, Rest},
@@ -16,7 +16,7 @@ use tierbar_core::{
     lease::{Endpoint, KeepAlive},
     policy::{Phase, StopWish, TierView},
     reclaim::{Missing, PATIENCE},
-    status::TierStatus,
+    status::{EngineKind, TierStatus},
 };
 use tokio::{
     sync::{mpsc, watch},
@@ -53,6 +53,8 @@ pub(super) struct Tier {
     /// Why it was stopped, if that was not asked for.
     why: Option<String>,
     backoff: Backoff,
+    /// Of an endpoint, which has no worker.
+    pub(super) remote: Remote,
     pub(super) refusals: Refusals,
 }
 
@@ -102,6 +104,7 @@ pub(super) struct Worker {
     /// The tier as it was configured when this was started.
     seat: TierSpec,
     pub(super) load: LoadSpec,
+    endpoint: Endpoint,
     stop: Stop,
     /// What its leases hear.
     pub(super) ended: watch::Sender<Option<Error>>,
@@ -113,6 +116,7 @@ impl Worker {
         seat: TierSpec,
         load: LoadSpec,
         socket: PathBuf,
+        endpoint: Endpoint,
         stop: Stop,
     ) -> Self {
         let seat = TierSpec {
@@ -138,6 +142,7 @@ impl Worker {
             missing: None,
             seat,
             load,
+            endpoint,
             stop,
             ended: watch::Sender::new(None),
         }
@@ -148,10 +153,25 @@ impl Worker {
             tier,
             worker: self.id,
             model: self.load.model.clone(),
-            endpoint: Endpoint::Unix(self.socket.clone()),
+            endpoint: self.endpoint.clone(),
             ended: self.ended.subscribe(),
             events,
         }
+    }
+}
+
+impl Worker {
+    /// That a command takes more than its user has said, on which the plan rests.
+    fn exceeds(&self) -> Option<String> {
+        self.load.command.as_ref()?;
+        let (bytes, planned) = (self.footprint_bytes?, self.load.plan.total_bytes());
+        (bytes > planned).then(|| {
+            format!(
+                "takes {}, and its configuration says {}: raise `memory`, so that what is loaded beside it fits",
+                gib(bytes),
+                gib(planned)
+            )
+        })
     }
 }
 
@@ -185,6 +205,7 @@ impl Tier {
             failure: None,
             why: None,
             backoff: Backoff::default(),
+            remote: Remote::default(),
             refusals: Refusals::default(),
         }
     }
@@ -271,7 +292,11 @@ impl Tier {
         let Some(worker) = self.worker.as_mut().filter(|worker| !worker.gone) else {
             return;
         };
+        let told = worker.exceeds().is_some();
         worker.footprint_bytes = Some(bytes);
+        if let Some(what) = worker.exceeds().filter(|_| !told) {
+            tracing::warn!(tier = %self.spec.id, "{what}");
+        }
         let planned = worker.load.plan.total_bytes();
         let most = planned.saturating_add(LEAKED.max(planned / 2));
         // A load takes more in passing.
@@ -426,6 +451,8 @@ impl Tier {
             Some((_, 1..)) if self.wish.is_some() => TierState::Stopping,
             Some((_, 0)) => TierState::Ready,
             Some(_) => TierState::Busy,
+            None if self.is_endpoint() && self.remote.leases > 0 => TierState::Busy,
+            None if self.is_endpoint() => TierState::Ready,
             None if self.failure.is_some() => TierState::Failed,
             None => TierState::Stopped,
         };
@@ -435,6 +462,7 @@ impl Tier {
         TierStatus {
             id: self.spec.id.clone(),
             state,
+            engine: EngineKind::from(&self.spec.engine),
             model: self.spec.model.clone(),
             pid: worker.and_then(|worker| worker.pid),
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
@@ -446,6 +474,7 @@ impl Tier {
             reason: failure
                 .or_else(|| drains.then(|| "stops when its answers have ended".to_owned()))
                 .or_else(|| waiting.clone())
+                .or_else(|| worker.and_then(Worker::exceeds))
                 .or_else(|| match worker.and_then(|worker| worker.missing) {
                     Some(missing) => Some(words::not_yet_back(self.why.as_deref(), &missing)),
                     None => self.why.clone(),

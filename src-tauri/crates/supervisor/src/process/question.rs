@@ -1,8 +1,8 @@
-//! A short question to a worker, beside the requests that the gateway relays.
+//! A short question to a worker or to a command in its place, beside the requests that the gateway relays.
 
 use std::{io, path::Path};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::UnixStream,
 };
 
@@ -20,4 +20,29 @@ pub(super) async fn ask(socket: &Path, line: &str) -> io::Result<()> {
     } else {
         Err(io::ErrorKind::InvalidData.into())
     }
+}
+
+/// The status that a path is answered with.
+///
+/// # Errors
+/// `InvalidData` for what is no HTTP.
+pub(super) async fn status(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    path: &str,
+) -> io::Result<u16> {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    // `HTTP/1.1 200`
+    let mut start = [0; 12];
+    stream.read_exact(&mut start).await?;
+    let version = [&b"HTTP/1.1 "[..], b"HTTP/1.0 "];
+    let status = version
+        .iter()
+        .find_map(|version| start.strip_prefix(*version));
+    let status = status.and_then(|digits| str::from_utf8(digits).ok()?.parse().ok());
+    status.ok_or_else(|| {
+        let start = String::from_utf8_lossy(&start);
+        let what = format!("answered with something else than HTTP: {:?}", &*start);
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    })
 }

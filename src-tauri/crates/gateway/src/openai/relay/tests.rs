@@ -1,3 +1,5 @@
+mod endpoints;
+
 use super::*;
 use crate::testing::{Bench, json, text};
 use axum::{Router, routing::post};

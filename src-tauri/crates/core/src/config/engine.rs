@@ -1,0 +1,387 @@
+//! What answers for a tier: our worker, a program of the user's, or a server that runs anyway.
+
+use super::{Size, Span};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
+};
+use std::{collections::BTreeMap, fmt};
+
+/// `"embedded"`, `{ command = [...], … }` or `{ endpoint = "http://…" }`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(untagged))]
+pub enum Engine {
+    /// `tierbar-worker`.
+    #[default]
+    #[cfg_attr(test, ts(type = "\"embedded\""))]
+    Embedded,
+    Command(CommandEngine),
+    Endpoint(EndpointEngine),
+}
+
+/// A program that serves OpenAI's dialect, started and ended as our worker is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct CommandEngine {
+    /// The program and its arguments, in which `{socket}` and `{port}` stand for what the host chooses.
+    pub command: Vec<String>,
+    /// What the program takes at most: nobody can read it from a file, and the plan rests on it.
+    pub memory: Size,
+    /// Answers with a status of 2xx once the model is loaded.
+    pub health: String,
+    /// On 127.0.0.1; none given: a free one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional = nullable))]
+    pub port: Option<u16>,
+    pub stop_signal: StopSignal,
+    /// So long it may take to end before it is killed.
+    pub stop_deadline: Span,
+    /// So long it may take until it answers.
+    pub load_deadline: Span,
+    /// Variables beside the few of the host's that every worker gets. No place for keys.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub env: BTreeMap<String, String>,
+}
+
+/// A server that runs anyway: nothing is loaded, and no memory planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct EndpointEngine {
+    /// What stands before `/v1/…`.
+    pub endpoint: String,
+}
+
+/// What asks a program to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum StopSignal {
+    #[default]
+    #[serde(rename = "SIGTERM")]
+    Term,
+    #[serde(rename = "SIGINT")]
+    Int,
+    #[serde(rename = "SIGQUIT")]
+    Quit,
+    #[serde(rename = "SIGHUP")]
+    Hup,
+}
+
+impl CommandEngine {
+    pub const SOCKET: &'static str = "{socket}";
+    pub const PORT: &'static str = "{port}";
+    /// As long as our worker has.
+    const STOP_DEADLINE: Span = Span::seconds(5);
+    /// Large models come from slow disks, and some servers fetch theirs first.
+    const LOAD_DEADLINE: Span = Span::seconds(600);
+
+    /// Whether an argument holds the placeholder.
+    #[must_use]
+    pub fn asks_for(&self, placeholder: &str) -> bool {
+        let mut arguments = self.command.iter().skip(1);
+        arguments.any(|argument| argument.contains(placeholder))
+    }
+
+    /// The program's file name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        let program = self.command.first().map_or("", String::as_str);
+        program.rsplit('/').next().unwrap_or(program)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let whole = |text: &String| !text.contains('\0');
+        if self.name().is_empty() || !self.command.iter().all(whole) {
+            return Err(
+                "the command is a list: the program, then its arguments one by one, such as [\"llama-server\", \"-m\", …]"
+                    .to_owned(),
+            );
+        }
+        let (socket, port) = (self.asks_for(Self::SOCKET), self.asks_for(Self::PORT));
+        if socket && (port || self.port.is_some()) {
+            return Err("the command is given a socket and a port: it answers on one".to_owned());
+        }
+        if !socket && !port && self.port.is_none() {
+            return Err(
+                "nobody would know where the command answers: give it {socket} or {port} among its arguments, or name its `port`"
+                    .to_owned(),
+            );
+        }
+        if self.port == Some(0) {
+            return Err("a port is a number from 1 to 65535".to_owned());
+        }
+        let path =
+            self.health.starts_with('/') && self.health.bytes().all(|byte| byte.is_ascii_graphic());
+        if !path {
+            return Err(format!(
+                "\"{}\" is no path: health is such as \"/health\"",
+                self.health
+            ));
+        }
+        if self.memory.0 == 0 {
+            return Err("no program runs in a memory of 0".to_owned());
+        }
+        let named = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
+        match self
+            .env
+            .iter()
+            .find(|(name, value)| !named(name) || !whole(value))
+        {
+            Some((name, _)) => Err(format!("env: \"{name}\" cannot be a variable")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl EndpointEngine {
+    /// `https://host:port`, for people and as what a key belongs to.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        let (_, rest) = self.endpoint.split_once("://").unwrap_or_default();
+        rest.split(['/', '?', '#']).next().unwrap_or(rest)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.server().contains('@') {
+            return Err(format!(
+                "a key does not belong into the configuration: `tierbar secret set {}` keeps it",
+                self.server().rsplit('@').next().unwrap_or_default()
+            ));
+        }
+        let wrong = |why: &str| {
+            format!(
+                "\"{}\" {why}: an endpoint is such as \"http://127.0.0.1:11434\", without /v1",
+                self.endpoint
+            )
+        };
+        let (scheme, rest) = self
+            .endpoint
+            .split_once("://")
+            .ok_or_else(|| wrong("is no URL"))?;
+        if !matches!(scheme, "http" | "https") {
+            return Err(wrong("begins with neither http:// nor https://"));
+        }
+        if self.server().is_empty() || !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(wrong("is no URL"));
+        }
+        if rest.contains(['?', '#']) {
+            return Err(wrong("has more than a path behind the server"));
+        }
+        if rest.trim_end_matches('/').ends_with("/v1") {
+            return Err(wrong("ends in /v1, which is added to it"));
+        }
+        Ok(())
+    }
+}
+
+impl StopSignal {
+    /// As it is written.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Term => "SIGTERM",
+            Self::Int => "SIGINT",
+            Self::Quit => "SIGQUIT",
+            Self::Hup => "SIGHUP",
+        }
+    }
+}
+
+impl std::str::FromStr for StopSignal {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        [Self::Term, Self::Int, Self::Quit, Self::Hup]
+            .into_iter()
+            .find(|signal| signal.as_str() == name)
+            .ok_or_else(|| format!("\"{name}\" is none of SIGTERM, SIGINT, SIGQUIT and SIGHUP"))
+    }
+}
+
+impl Serialize for Engine {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Embedded => serializer.serialize_str("embedded"),
+            Self::Command(command) => command.serialize(serializer),
+            Self::Endpoint(endpoint) => endpoint.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Engine {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(EngineVisitor)
+    }
+}
+
+struct EngineVisitor;
+
+/// All keys that an engine's table may have.
+#[derive(Deserialize)]
+struct Table {
+    command: Option<Vec<String>>,
+    memory: Option<Size>,
+    health: Option<String>,
+    port: Option<u16>,
+    stop_signal: Option<StopSignal>,
+    stop_deadline: Option<Span>,
+    load_deadline: Option<Span>,
+    env: Option<BTreeMap<String, String>>,
+    endpoint: Option<String>,
+}
+
+impl<'de> Visitor<'de> for EngineVisitor {
+    type Value = Engine;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "\"embedded\", { command = […], memory = \"…\" } or { endpoint = \"http://…\" }",
+        )
+    }
+
+    fn visit_str<E: de::Error>(self, word: &str) -> Result<Engine, E> {
+        match word {
+            "embedded" => Ok(Engine::Embedded),
+            _ => Err(E::invalid_value(de::Unexpected::Str(word), &self)),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Engine, A::Error> {
+        let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+        table.engine().map_err(de::Error::custom)
+    }
+}
+
+impl Table {
+    fn engine(self) -> Result<Engine, String> {
+        let of_command = [
+            self.memory.is_some(),
+            self.health.is_some(),
+            self.port.is_some(),
+            self.stop_signal.is_some(),
+            self.stop_deadline.is_some(),
+            self.load_deadline.is_some(),
+            self.env.is_some(),
+        ];
+        match (self.command, self.endpoint) {
+            (Some(_), Some(_)) => Err("an engine is a command or an endpoint, not both".to_owned()),
+            (None, None) => Err("an engine has a `command` or an `endpoint`".to_owned()),
+            (None, Some(endpoint)) => {
+                if of_command.contains(&true) {
+                    return Err(
+                        "an endpoint has no other keys: nothing is started for it".to_owned()
+                    );
+                }
+                let endpoint = EndpointEngine { endpoint };
+                endpoint.check()?;
+                Ok(Engine::Endpoint(endpoint))
+            }
+            (Some(command), None) => {
+                let memory = self.memory.ok_or(
+                    "say how much memory the command takes at most, such as memory = \"6GiB\": it cannot be read from a file",
+                )?;
+                let command = CommandEngine {
+                    command,
+                    memory,
+                    health: self.health.unwrap_or_else(|| "/health".to_owned()),
+                    port: self.port,
+                    stop_signal: self.stop_signal.unwrap_or_default(),
+                    stop_deadline: self.stop_deadline.unwrap_or(CommandEngine::STOP_DEADLINE),
+                    load_deadline: self.load_deadline.unwrap_or(CommandEngine::LOAD_DEADLINE),
+                    env: self.env.unwrap_or_default(),
+                };
+                command.check()?;
+                Ok(Engine::Command(command))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(value: Value) -> Result<Engine, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn each_kind_is_read_and_written_as_it_was() {
+        for value in [
+            json!("embedded"),
+            json!({"endpoint": "https://api.example.com:8443/openai"}),
+            json!({
+                "command": ["llama-server", "--host", "{socket}"], "memory": "6GiB", "health": "/health",
+                "stop_signal": "SIGINT", "stop_deadline": "5s", "load_deadline": "10m", "env": {"LLAMA_ARG_X": "1"},
+            }),
+        ] {
+            let engine = read(value.clone()).unwrap();
+            assert_eq!(serde_json::to_value(&engine).unwrap(), value);
+        }
+        let Ok(Engine::Command(command)) =
+            read(json!({"command": ["/opt/s", "{port}"], "memory": "512MiB"}))
+        else {
+            panic!("no command");
+        };
+        assert_eq!((command.name(), command.memory.0), ("s", 512 << 20));
+        assert_eq!(&*command.health, "/health");
+        assert_eq!(command.stop_signal, StopSignal::Term);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_what_to_do() {
+        let command = |more: Value| {
+            let mut table = json!({"command": ["s", "{port}"], "memory": "1GiB"});
+            for (key, value) in more.as_object().unwrap() {
+                table[key] = value.clone();
+            }
+            table
+        };
+        for (value, says) in [
+            (json!("worker"), "expected \"embedded\""),
+            (json!(5), "expected \"embedded\""),
+            (json!({}), "a `command` or an `endpoint`"),
+            (json!({"command": ["s", "{port}"]}), "memory = \"6GiB\""),
+            (command(json!({"endpoint": "http://a"})), "not both"),
+            (command(json!({"command": []})), "is a list"),
+            (command(json!({"command": ["s"]})), "{socket} or {port}"),
+            (
+                command(json!({"command": ["{port}"]})),
+                "{socket} or {port}",
+            ),
+            (
+                command(json!({"command": ["s", "{port}", "{socket}"]})),
+                "on one",
+            ),
+            (
+                command(json!({"command": ["s", "{socket}"], "port": 1})),
+                "on one",
+            ),
+            (command(json!({"port": 0})), "1 to 65535"),
+            (command(json!({"health": "health"})), "no path"),
+            (command(json!({"memory": "0GiB"})), "memory of 0"),
+            (command(json!({"memory": "6"})), "6GiB"),
+            (command(json!({"stop_signal": "SIGKILL"})), "SIGKILL"),
+            (command(json!({"env": {"A=B": ""}})), "A=B"),
+            (
+                json!({"endpoint": "http://a", "memory": "1GiB"}),
+                "no other keys",
+            ),
+            (json!({"endpoint": "127.0.0.1:80"}), "is no URL"),
+            (json!({"endpoint": "ftp://a"}), "neither http://"),
+            (json!({"endpoint": "http:///x"}), "is no URL"),
+            (json!({"endpoint": "http://a b"}), "is no URL"),
+            (json!({"endpoint": "http://a/?x=1"}), "more than a path"),
+            (json!({"endpoint": "http://a/v1/"}), "ends in /v1"),
+            (
+                json!({"endpoint": "https://me:key@a.b"}),
+                "tierbar secret set a.b",
+            ),
+        ] {
+            let error = read(value.clone()).unwrap_err();
+            assert!(error.contains(says), "{value}: {error}");
+        }
+        // A key is not repeated.
+        let error = read(json!({"endpoint": "https://me:key@a.b"})).unwrap_err();
+        assert!(!error.contains("key@"), "{error}");
+    }
+}

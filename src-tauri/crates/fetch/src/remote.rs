@@ -1,0 +1,130 @@
+//! Servers of OpenAI's dialect that a user has named: one request each, whose answer may take its time.
+
+use crate::web::{root_cause, told};
+use bytes::Bytes;
+use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
+use secrecy::{ExposeSecret, SecretString};
+use std::{fmt, net::IpAddr, time::Duration};
+use tierbar_core::{Code, Error};
+use url::{Host, Url};
+
+/// An answer whose body is still arriving. Dropping it closes the connection, which is how a server learns that nobody
+/// waits any more. An error is a sentence's end.
+pub type RemoteAnswer = http::Response<UnsyncBoxBody<Bytes, String>>;
+
+const CONNECT: Duration = Duration::from_secs(15);
+
+/// Cloneable; clones share their connections.
+#[derive(Clone)]
+pub struct Remote {
+    /// Without the system's proxies, for this machine and network.
+    direct: reqwest::Client,
+    open: reqwest::Client,
+}
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote").finish_non_exhaustive()
+    }
+}
+
+impl Remote {
+    /// Longer than a model reads a long prompt for, and no longer than people wait in vain.
+    pub const SILENCE: Duration = Duration::from_secs(300);
+
+    /// `silence`: the longest of a server, before the head of its answer and in its body.
+    ///
+    /// # Errors
+    /// [`Code::Internal`] if the system gives no TLS roots.
+    pub fn new(silence: Duration) -> Result<Self, Error> {
+        let builder = || {
+            // The first of the process stays.
+            let _ = rustls::crypto::ring::default_provider().install_default();
+            reqwest::Client::builder()
+                .user_agent(concat!("Tierbar/", env!("CARGO_PKG_VERSION")))
+                .http1_only()
+                // A prompt goes where its user has said, and nowhere else.
+                .redirect(reqwest::redirect::Policy::none())
+                .referer(false)
+                .retry(reqwest::retry::never())
+                .connect_timeout(CONNECT)
+                .read_timeout(silence)
+        };
+        let built = |builder: reqwest::ClientBuilder| {
+            builder.build().map_err(|error| {
+                Error::new(
+                    Code::Internal,
+                    format!("no web client: {}", root_cause(&error)),
+                )
+            })
+        };
+        Ok(Self {
+            direct: built(builder().no_proxy())?,
+            open: built(builder())?,
+        })
+    }
+
+    /// Posts JSON to `path` at the server, with its key if it has one, and waits for the head of the answer.
+    ///
+    /// # Errors
+    /// A sentence's end, such as `cannot be reached (…)`.
+    pub async fn post(
+        &self,
+        server: &str,
+        path: &str,
+        key: Option<&SecretString>,
+        json: Vec<u8>,
+    ) -> Result<RemoteAnswer, String> {
+        let url = Url::parse(&format!("{}{path}", server.trim_end_matches('/')))
+            .map_err(|error| format!("is no URL ({error})"))?;
+        let client = if is_near(&url) {
+            &self.direct
+        } else {
+            &self.open
+        };
+        let mut request = client
+            .post(url)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(json);
+        if let Some(key) = key {
+            request = request.bearer_auth(key.expose_secret());
+        }
+        let answer = request.send().await.map_err(|error| {
+            let cause = root_cause(&error);
+            if error.is_timeout() && !error.is_connect() {
+                "was silent for too long".to_owned()
+            } else {
+                format!("cannot be reached ({cause})")
+            }
+        })?;
+        if answer.status().is_redirection() {
+            let to = answer.headers().get(http::header::LOCATION);
+            let to = to.and_then(|to| Url::parse(to.to_str().ok()?).ok());
+            let to = to.map_or_else(|| "somewhere else".to_owned(), |to| told(&to));
+            return Err(format!("sends its clients to {to}, where nothing is sent"));
+        }
+        let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
+        let body = body.map_err(|error| {
+            if error.is_timeout() {
+                "was silent for too long".to_owned()
+            } else {
+                format!("broke off its answer ({})", root_cause(&error))
+            }
+        });
+        Ok(http::Response::from_parts(head, body.boxed_unsync()))
+    }
+}
+
+/// In this machine or network, as far as the address tells.
+fn is_near(url: &Url) -> bool {
+    let near = |ip: IpAddr| match ip {
+        IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unique_local() || ip.is_unicast_link_local(),
+    };
+    match url.host() {
+        Some(Host::Ipv4(ip)) => near(ip.into()),
+        Some(Host::Ipv6(ip)) => near(ip.into()),
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".local"),
+        None => false,
+    }
+}

@@ -1,0 +1,146 @@
+//! Servers that are not ours: what they are asked, and what becomes of those that fail.
+
+use super::*;
+use tierbar_core::lease::{Address, Endpoint, Foreign};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+
+const HEAD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+/// A bench whose tier is elsewhere, and the server there: it says this to its one request, and then holds the connection
+/// until the client leaves, or, if it is to cut, closes it. It tells what it was asked.
+async fn elsewhere(
+    url: bool,
+    model: Option<&str>,
+    says: String,
+    cuts: bool,
+) -> (Bench, JoinHandle<String>) {
+    let bench = bench().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let at = if url {
+        Address::Url(format!("http://127.0.0.1:{port}"))
+    } else {
+        Address::Port(port)
+    };
+    let model = model.map(str::to_owned);
+    let foreign = Endpoint::Foreign(Foreign { at, model });
+    bench.loaded.send_replace(Some(Ok(foreign)));
+    let asked = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let asked = read(&mut stream).await;
+        stream.write_all(says.as_bytes()).await.unwrap();
+        if !cuts {
+            // Ends when the client has closed the connection, whether in order or not.
+            let _ = stream.read(&mut [0]).await;
+        }
+        asked
+    });
+    (bench, asked)
+}
+
+async fn read(stream: &mut TcpStream) -> String {
+    let (mut asked, mut piece) = (String::new(), [0; 4096]);
+    while !asked.ends_with('}') {
+        let length = stream.read(&mut piece).await.unwrap();
+        asked += std::str::from_utf8(&piece[..length]).unwrap();
+    }
+    asked
+}
+
+#[tokio::test]
+async fn a_server_is_asked_for_its_own_model_or_for_none() {
+    for url in [true, false] {
+        for (model, sent) in [
+            (
+                Some("qwen3:8b"),
+                r#"{"model":"qwen3:8b","stream":true,"messages":[]}"#,
+            ),
+            (None, r#"{"stream":true,"messages":[]}"#),
+        ] {
+            let (mut bench, asked) = elsewhere(url, model, format!("{HEAD}{STREAM}"), true).await;
+            let response = bench.post(CHAT, ASKS_STREAM).await;
+            assert_eq!(response.headers()["x-tierbar-tier"], "fast");
+            assert_eq!(text(response).await, STREAM);
+            let asked = asked.await.unwrap();
+            assert!(
+                asked.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"),
+                "{asked}"
+            );
+            assert!(asked.ends_with(sent), "{asked}");
+            assert!(!asked.to_lowercase().contains("authorization"), "{asked}");
+            bench.released().await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_closes_the_connection_to_an_endpoint() {
+    for url in [true, false] {
+        let head = format!("{HEAD}data: a\n\n");
+        let (mut bench, left) = elsewhere(url, None, head, false).await;
+        let response = bench.post(CHAT, ASKS_STREAM).await;
+        let mut body = response.into_body().into_data_stream();
+        assert_eq!(body.next().await.unwrap().unwrap(), "data: a\n\n");
+        drop(body);
+        left.await.unwrap();
+        bench.released().await;
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_cuts_its_answer_leaves_an_error_event() {
+    let head = format!("{HEAD}data: a\n\ndata: {{");
+    let (mut bench, _asked) = elsewhere(true, None, head, true).await;
+    let told = text(bench.post(CHAT, ASKS_STREAM).await).await;
+    assert!(told.starts_with("data: a\n\n"), "{told}");
+    assert!(told.contains("\"code\":\"unreachable\""), "{told}");
+    assert!(
+        told.contains("the endpoint of fast, http://127.0.0.1:"),
+        "{told}"
+    );
+    bench.released().await;
+}
+
+#[tokio::test]
+async fn an_endpoint_that_hangs_is_given_up() {
+    // The bench's silence is short.
+    for says in [String::new(), format!("{HEAD}data: a\n\n")] {
+        let (mut bench, _asked) = elsewhere(true, None, says, false).await;
+        let told = text(bench.post(CHAT, ASKS_STREAM).await).await;
+        assert!(told.contains("was silent for too long"), "{told}");
+        bench.released().await;
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_sends_its_clients_elsewhere_is_not_followed() {
+    let moved =
+        "HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:9/v1?key=1\r\ncontent-length: 0\r\n\r\n";
+    let (bench, _asked) = elsewhere(true, None, moved.to_owned(), true).await;
+    let response = bench.post(CHAT, ASKS_STREAM).await;
+    assert_eq!(response.status(), 502);
+    let told = text(response).await;
+    assert!(
+        told.contains("http://127.0.0.1:9/v1, where nothing is sent"),
+        "{told}"
+    );
+    assert!(!told.contains("key=1"), "{told}");
+}
+
+#[tokio::test]
+async fn an_endpoint_whose_tier_is_stopped_by_force_ends_its_answers() {
+    let head = format!("{HEAD}data: a\n\n");
+    let (bench, _asked) = elsewhere(true, None, head, false).await;
+    let response = bench.post(CHAT, ASKS_STREAM).await;
+    let mut body = response.into_body().into_data_stream();
+    assert_eq!(body.next().await.unwrap().unwrap(), "data: a\n\n");
+    let stopped = Error::new(Code::TierStopped, "fast was stopped");
+    bench.ended.send_replace(Some(stopped.clone()));
+    let last = body.next().await.unwrap().unwrap();
+    assert_eq!(last, format!("\n{}", error::last_event(&stopped)));
+}

@@ -1,0 +1,237 @@
+//! `tierbar-guard SIGNAL DEADLINE_MS PROGRAM [ARGUMENT …]` runs a program for as long as its own stdin is open.
+//!
+//! Our worker ends by itself when its host is gone; other programs do not. When stdin closes, however that came, or the
+//! program ends, the program's process group gets the signal, after the deadline SIGKILL. On Linux so does what has left the
+//! group, since the guard adopts it, and the program dies with the guard; on macOS there is only the group.
+//!
+//! The program's output goes to the guard's stderr, both pipes. Stdout is the guard's: `pid N`, and in the end `exit CODE` or
+//! `signal N`.
+
+mod platform;
+
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, test_kill_process_group,
+        wait,
+    },
+};
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io::{self, Read, Write},
+    os::{
+        fd::AsFd,
+        unix::process::{CommandExt, parent_id},
+    },
+    process::{Command, ExitCode, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// The second stage, which becomes the program: the first argument, and the number of the guard.
+const BECOME: &str = "--become";
+/// So often it is looked whether a group is empty: there is nothing to wait on.
+const LOOK: Duration = Duration::from_millis(10);
+/// What has been killed is gone by then, or hangs in the kernel.
+const KILLED: Duration = Duration::from_secs(5);
+
+/// As shells have it.
+const NOT_FOUND: u8 = 127;
+const NOT_RUN: u8 = 126;
+
+fn main() -> ExitCode {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    match arguments.as_slice() {
+        [first, guard, program, rest @ ..] if first == BECOME => turn_into(guard, program, rest),
+        [signal, deadline, program @ ..] if !program.is_empty() => {
+            let (Some(signal), Some(deadline)) = (signal_of(signal), number(deadline)) else {
+                return usage();
+            };
+            match Guard::start(program, signal, Duration::from_millis(deadline)) {
+                Ok(guard) => guard.run(),
+                Err(error) => {
+                    mutter(&format!("the program cannot be guarded: {error}"));
+                    ExitCode::from(NOT_RUN)
+                }
+            }
+        }
+        _ => usage(),
+    }
+}
+
+fn usage() -> ExitCode {
+    mutter("tierbar-guard SIGNAL DEADLINE_MS PROGRAM [ARGUMENT …]");
+    ExitCode::from(2)
+}
+
+fn number(text: &OsStr) -> Option<u64> {
+    text.to_str()?.parse().ok()
+}
+
+fn signal_of(name: &OsStr) -> Option<Signal> {
+    match name.to_str()? {
+        "SIGTERM" => Some(Signal::TERM),
+        "SIGINT" => Some(Signal::INT),
+        "SIGQUIT" => Some(Signal::QUIT),
+        "SIGHUP" => Some(Signal::HUP),
+        _ => None,
+    }
+}
+
+/// What ends with this process where that can be had, and then is the program.
+fn turn_into(guard: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode {
+    platform::die_with_parent();
+    // It may have died before that took hold.
+    if number(guard) != Some(u64::from(parent_id())) {
+        return ExitCode::FAILURE;
+    }
+    let error = Command::new(program).args(arguments).exec();
+    mutter(&format!("{} cannot be run: {error}", program.display()));
+    ExitCode::from(match error.kind() {
+        io::ErrorKind::NotFound => NOT_FOUND,
+        _ => NOT_RUN,
+    })
+}
+
+enum Event {
+    HostGone,
+    /// The program has ended.
+    Ended(WaitStatus),
+    /// No child is left, adopted ones included.
+    Alone,
+}
+
+struct Guard {
+    /// The program's, of which it is the first.
+    group: Pid,
+    signal: Signal,
+    deadline: Duration,
+    events: Receiver<Event>,
+    ended: Option<WaitStatus>,
+    alone: bool,
+}
+
+impl Guard {
+    fn start(program: &[OsString], signal: Signal, deadline: Duration) -> io::Result<Self> {
+        platform::adopt();
+        let output = || io::Result::Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+        let child = Command::new(env::current_exe()?)
+            .args([BECOME, &getpid().as_raw_nonzero().to_string()])
+            .args(program)
+            .stdin(Stdio::null())
+            .stdout(output()?)
+            .stderr(output()?)
+            .process_group(0)
+            .spawn()?;
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let group = group.ok_or_else(|| io::Error::other("the program has no number"))?;
+        say(&format!("pid {}", group.as_raw_nonzero()));
+        let (tell, events) = channel();
+        thread::spawn({
+            let tell = tell.clone();
+            move || watch_host(&tell)
+        });
+        thread::spawn(move || reap(group, &tell));
+        Ok(Self {
+            group,
+            signal,
+            deadline,
+            events,
+            ended: None,
+            alone: false,
+        })
+    }
+
+    /// Until either side is gone, and then until all of the program is.
+    fn run(mut self) -> ExitCode {
+        if let Ok(event) = self.events.recv() {
+            self.note(event);
+        }
+        // Fails where nobody is left.
+        let _ = kill_process_group(self.group, self.signal);
+        self.look_until(Instant::now() + self.deadline, Self::group_is_empty);
+        let _ = kill_process_group(self.group, Signal::KILL);
+        self.look_until(Instant::now() + KILLED, |guard| {
+            platform::kill_adopted();
+            guard.alone
+        });
+        self.tell_end()
+    }
+
+    fn group_is_empty(&mut self) -> bool {
+        self.alone || test_kill_process_group(self.group) == Err(Errno::SRCH)
+    }
+
+    /// Takes events until it is so, or it is late.
+    fn look_until(&mut self, late: Instant, mut is_so: impl FnMut(&mut Self) -> bool) {
+        while !is_so(self) && Instant::now() < late {
+            match self.events.recv_timeout(LOOK) {
+                Ok(event) => self.note(event),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK),
+            }
+        }
+    }
+
+    fn note(&mut self, event: Event) {
+        match event {
+            Event::HostGone => {}
+            Event::Ended(status) => self.ended = Some(status),
+            Event::Alone => self.alone = true,
+        }
+    }
+
+    fn tell_end(&self) -> ExitCode {
+        let ended = self.ended;
+        let code = ended.and_then(WaitStatus::exit_status);
+        let signal = ended.and_then(WaitStatus::terminating_signal);
+        let code = match (code, signal) {
+            (Some(code), _) => {
+                say(&format!("exit {code}"));
+                code
+            }
+            (None, Some(signal)) => {
+                say(&format!("signal {signal}"));
+                128 + signal
+            }
+            (None, None) => {
+                mutter("the program could not be ended");
+                1
+            }
+        };
+        ExitCode::from(u8::try_from(code).unwrap_or(1))
+    }
+}
+
+fn watch_host(tell: &Sender<Event>) {
+    let mut stdin = io::stdin().lock();
+    let mut ignored = [0; 64];
+    while let Ok(1..) = stdin.read(&mut ignored) {}
+    let _ = tell.send(Event::HostGone);
+}
+
+/// Waits for every child, adopted ones too, so that none stays a zombie.
+fn reap(program: Pid, tell: &Sender<Event>) {
+    loop {
+        match wait(WaitOptions::empty()) {
+            Ok(Some((pid, status))) if pid == program => {
+                let _ = tell.send(Event::Ended(status));
+            }
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(_) => break,
+        }
+    }
+    let _ = tell.send(Event::Alone);
+}
+
+/// Whoever listens may be gone.
+fn say(line: &str) {
+    let mut stdout = io::stdout();
+    let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
+}
+
+fn mutter(line: &str) {
+    let _ = writeln!(io::stderr(), "{line}");
+}

@@ -1,0 +1,38 @@
+//! Linux: a subreaper, and a signal at the parent's death.
+
+use rustix::process::{
+    Pid, Signal, getpid, kill_process, set_child_subreaper, set_parent_process_death_signal,
+};
+use std::fs;
+
+/// Descendants whose parents end become children of this process.
+pub(crate) fn adopt() {
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Survives an `exec`.
+pub(crate) fn die_with_parent() {
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// Kills all children, whatever group they are in. What these have started comes to this process next.
+pub(crate) fn kill_adopted() {
+    let me = getpid();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for process in processes {
+        let name = process.file_name();
+        let pid = name.to_str().and_then(|name| name.parse().ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw)
+            && parent(pid) == Some(me)
+        {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+fn parent(pid: Pid) -> Option<Pid> {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    // The name before it may hold anything.
+    let (_, behind) = stat.rsplit_once(')')?;
+    Pid::from_raw(behind.split_ascii_whitespace().nth(1)?.parse().ok()?)
+}

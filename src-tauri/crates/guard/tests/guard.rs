@@ -1,0 +1,187 @@
+//! The guard over real programs that behave badly.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, ChildStdout, Command, Stdio},
+};
+use tempfile::TempDir;
+
+struct Guarded {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    dir: TempDir,
+}
+
+impl Guarded {
+    /// A shell's script, in a folder of its own. What runs in it holds the pipe `alive` open for as long as it lives.
+    fn new(signal: &str, deadline: &str, script: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("alive");
+        let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let script = format!("exec 9>alive\n{script}");
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-guard"))
+            .args([signal, deadline, "sh", "-c", &script])
+            .current_dir(dir.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        Self { child, stdout, dir }
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    /// Waits until the script has opened the pipe, and then, with the reader given back, until nobody holds it any more.
+    fn alive(&self) -> File {
+        File::open(self.file("alive")).unwrap()
+    }
+
+    /// Waits until the script has written this file whole: it is moved there.
+    fn when_written(&self, name: &str) -> String {
+        while !self.file(name).exists() {
+            std::thread::yield_now();
+        }
+        fs::read_to_string(self.file(name)).unwrap()
+    }
+
+    /// As a host that is killed.
+    fn leave(&mut self) {
+        drop(self.child.stdin.take());
+    }
+
+    fn end(mut self) -> (Option<i32>, String, String) {
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut stdout).unwrap();
+        let mut pipe = self.child.stderr.take().unwrap();
+        pipe.read_to_string(&mut stderr).unwrap();
+        (self.child.wait().unwrap().code(), stdout, stderr)
+    }
+}
+
+/// Returns once all that had the pipe open is gone.
+fn gone(mut alive: File) {
+    alive.read_to_end(&mut Vec::new()).unwrap();
+}
+
+#[test]
+fn a_program_s_end_is_passed_on_with_what_it_said() {
+    let mut guarded = Guarded::new(
+        "SIGTERM",
+        "60000",
+        "echo said; echo muttered >&2; read nothing; exit 7",
+    );
+    drop(guarded.alive());
+    assert!(guarded.line().starts_with("pid "));
+    let (code, stdout, stderr) = guarded.end();
+    assert_eq!((code, &*stdout), (Some(7), "exit 7\n"));
+    assert!(
+        stderr.contains("said") && stderr.contains("muttered"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn a_signal_is_passed_on() {
+    let mut guarded = Guarded::new("SIGTERM", "60000", "kill -SEGV $$");
+    drop(guarded.alive());
+    let pid = guarded.line();
+    assert_eq!(guarded.end().1, "signal 11\n", "{pid}");
+}
+
+#[test]
+fn a_program_that_is_not_there_is_told_as_by_a_shell() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-guard"))
+        .args(["SIGTERM", "1", "/nowhere/server"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut said = String::new();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut said)
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(127));
+    assert!(said.starts_with("/nowhere/server cannot be run"), "{said}");
+}
+
+#[test]
+fn when_the_host_is_gone_the_program_is_asked_with_its_signal() {
+    let script = "trap 'echo asked > told; exit 3' INT; touch ready; while :; do sleep 0.01; done";
+    let mut guarded = Guarded::new("SIGINT", "60000", script);
+    let alive = guarded.alive();
+    guarded.when_written("ready");
+    guarded.leave();
+    gone(alive);
+    assert!(guarded.file("told").exists());
+    assert_eq!(guarded.line().split(' ').next(), Some("pid"));
+    assert_eq!(guarded.end().1, "exit 3\n");
+}
+
+#[test]
+fn what_ignores_the_signal_is_killed_with_its_children() {
+    let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > a; mv a ready; while :; do sleep 1; done' & wait";
+    let mut guarded = Guarded::new("SIGTERM", "100", script);
+    let alive = guarded.alive();
+    guarded.when_written("ready");
+    guarded.leave();
+    gone(alive);
+    assert!(guarded.line().starts_with("pid "));
+    assert_eq!(guarded.end().1, "signal 9\n");
+}
+
+#[test]
+fn a_program_that_ends_leaves_nothing_behind() {
+    let script = "sh -c 'trap \"\" TERM; echo $$ > a; mv a ready; while :; do sleep 1; done' & while [ ! -e ready ]; do sleep 0.01; done; exit 5";
+    let guarded = Guarded::new("SIGTERM", "100", script);
+    gone(guarded.alive());
+    assert_eq!(guarded.end().0, Some(5));
+}
+
+/// Elsewhere a process that leaves the group is not found.
+fn adopts() -> bool {
+    Path::new("/proc/self/stat").exists()
+}
+
+#[test]
+fn what_leaves_the_group_is_found_where_it_is_adopted() {
+    if !adopts() {
+        return;
+    }
+    let script = "setsid sh -c 'trap \"\" TERM HUP; echo $$ > a; mv a ready; while :; do sleep 1; done' & wait";
+    let mut guarded = Guarded::new("SIGTERM", "60000", script);
+    let alive = guarded.alive();
+    guarded.when_written("ready");
+    guarded.leave();
+    gone(alive);
+}
+
+#[test]
+fn a_killed_guard_takes_the_program_along_where_that_can_be_had() {
+    if !adopts() {
+        return;
+    }
+    let mut guarded = Guarded::new("SIGTERM", "60000", "touch ready; exec sleep 1000");
+    let alive = guarded.alive();
+    guarded.when_written("ready");
+    guarded.child.kill().unwrap();
+    gone(alive);
+}

@@ -1,0 +1,146 @@
+//! Tiers whose engine is not ours: what a command would take, and what cannot be done with one.
+
+use crate::worker;
+use std::path::PathBuf;
+use tierbar_core::{
+    Code, Config, Error, ModelId, TierId,
+    budget::{LoadPlan, Placement},
+    config::{CommandEngine, Engine, TierConfig},
+    fit::{Line, LineKind},
+};
+use tierbar_supervisor::{ForeignCommand, LoadSpec};
+
+/// The load of a command, planned by what the user says that it takes; `None` for our own engine.
+pub(super) fn load(tier: &TierId, config: &TierConfig) -> Option<Result<LoadSpec, Error>> {
+    let (asked_model, model) = config.foreign_model()?;
+    let Engine::Command(engine) = &config.engine else {
+        let what = format!("nothing is loaded for {tier}: it is an endpoint");
+        return Some(Err(Error::new(Code::Internal, what)));
+    };
+    Some(worker::guard().map(|guard| spec(config, engine, asked_model, model, guard)))
+}
+
+fn spec(
+    config: &TierConfig,
+    engine: &CommandEngine,
+    asked_model: Option<String>,
+    model: ModelId,
+    guard: PathBuf,
+) -> LoadSpec {
+    LoadSpec {
+        model,
+        path: PathBuf::new(),
+        projector: None,
+        context: config.context,
+        kv_cache: config.kv_cache,
+        threads: config.threads,
+        batch: config.batch,
+        gpu_layers: None,
+        lookup: false,
+        draft_model: None,
+        plan: LoadPlan {
+            placement: Placement::Resident,
+            lines: vec![Line {
+                what: LineKind::Command,
+                bytes: engine.memory.0,
+            }],
+            context_tokens: config.context,
+        },
+        command: Some(ForeignCommand {
+            engine: engine.clone(),
+            asked_model,
+            guard,
+        }),
+    }
+}
+
+/// # Errors
+/// `BadRequest` for a tier that our worker does not serve.
+pub(super) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(), Error> {
+    match config.engine {
+        Engine::Embedded => Ok(()),
+        Engine::Command(_) | Engine::Endpoint(_) => Err(not_measured(tier)),
+    }
+}
+
+pub(crate) fn not_measured(tier: &TierId) -> Error {
+    let what = format!("only Tierbar's own engine is measured, and {tier} has another");
+    Error::new(Code::BadRequest, what)
+        .hint("set `engine = \"embedded\"` for the tier, or measure another one")
+}
+
+/// Commands come from the file alone: whoever has the API's token, which works beyond this machine too, must not have any
+/// program run here by it.
+///
+/// # Errors
+/// `BadRequest` if a command is new or differs.
+pub(crate) fn refuse_new_commands(before: &Config, after: &Config) -> Result<(), Error> {
+    for (id, tier) in &after.tiers {
+        let was = before.tiers.get(id).map(|tier| &tier.engine);
+        if matches!(tier.engine, Engine::Command(_)) && was != Some(&tier.engine) {
+            let what = format!("the command of {id} is not taken from the API");
+            return Err(Error::new(Code::BadRequest, what)
+                .hint(format!("write it into config.toml, under [tiers.{id}]")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::models;
+    use super::*;
+
+    const COMMAND: &str =
+        "[tiers.fast]\nengine = { command = [\"s\", \"{port}\"], memory = \"6GiB\" }\n";
+
+    fn config(toml: &str) -> Config {
+        toml::from_str(toml).unwrap()
+    }
+
+    #[test]
+    fn a_command_is_planned_by_what_its_user_says() {
+        let config = config(COMMAND);
+        let id = TierId::new("fast").unwrap();
+        let tier = &config.tiers[&id];
+        let (Engine::Command(engine), Some((asked, model))) = (&tier.engine, tier.foreign_model())
+        else {
+            panic!("no command");
+        };
+        let spec = spec(tier, engine, asked, model, "/guard".into());
+        assert_eq!(spec.plan.total_bytes(), 6 << 30);
+        assert_eq!(spec.command.unwrap().engine, *engine);
+        let (_home, models) = models(COMMAND);
+        let tiers = models.tiers();
+        assert_eq!(tiers[0].model.as_ref().unwrap().as_str(), "s");
+        assert_eq!(tiers[0].asked_model, None);
+        let error = models.limits(&id).unwrap_err();
+        assert_eq!(error.code, Code::BadRequest);
+    }
+
+    #[test]
+    fn a_tier_that_names_a_model_asks_its_server_for_it() {
+        let (_home, models) = models(
+            "[tiers.heavy]\nmodel = \"qwen3:8b\"\nengine = { endpoint = \"http://127.0.0.1:11434\" }\n",
+        );
+        let tier = models.tiers().remove(0);
+        assert_eq!(tier.model.unwrap().as_str(), "qwen3:8b");
+        assert_eq!(
+            (tier.asked_model.as_deref(), tier.path),
+            (Some("qwen3:8b"), None)
+        );
+    }
+
+    #[test]
+    fn the_api_names_no_command() {
+        let with = config(COMMAND);
+        let other = config(&COMMAND.replace("\"s\"", "\"rm\""));
+        let none = config("[tiers.fast]\n");
+        let endpoint = config("[tiers.fast]\nengine = { endpoint = \"http://a\" }\n");
+        assert!(refuse_new_commands(&none, &with).is_err());
+        assert!(refuse_new_commands(&with, &other).is_err());
+        for (before, after) in [(&with, &with), (&with, &none), (&none, &endpoint)] {
+            refuse_new_commands(before, after).unwrap();
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Tiers that answer elsewhere. Nothing is loaded for them and no memory planned, so the policy does not know them:
+//! whoever asks has a lease at once.
+
+use super::{Supervisor, Tier, Waiter, Want};
+use crate::handle::WorkerLease;
+use tierbar_core::{
+    Code, Error, TierId,
+    config::Engine,
+    lease::{Address, Endpoint, Foreign},
+};
+use tokio::sync::watch;
+
+/// In a lease's `worker`: none. Those that there are count from 1.
+pub(super) const REMOTE: u64 = 0;
+
+/// The leases on an endpoint.
+#[derive(Debug)]
+pub(super) struct Remote {
+    pub(super) leases: u32,
+    ended: watch::Sender<Option<Error>>,
+}
+
+impl Default for Remote {
+    fn default() -> Self {
+        Self {
+            leases: 0,
+            ended: watch::Sender::new(None),
+        }
+    }
+}
+
+impl Remote {
+    /// Ends what runs, for this reason.
+    pub(super) fn cut(&mut self, reason: &Error) {
+        let before = std::mem::take(self);
+        // The leases are still given back.
+        self.leases = before.leases;
+        before.ended.send_replace(Some(reason.clone()));
+    }
+}
+
+impl Tier {
+    pub(super) fn is_endpoint(&self) -> bool {
+        matches!(self.spec.engine, Engine::Endpoint(_))
+    }
+}
+
+impl Supervisor {
+    pub(super) fn is_endpoint(&self, id: &TierId) -> bool {
+        let of = |tier: &Tier| tier.spec.id == *id && tier.is_endpoint();
+        self.tiers.iter().any(of)
+    }
+
+    pub(super) fn grant_endpoint(&mut self, id: TierId, want: Want) {
+        let events = self.events.clone();
+        let Some(tier) = self.tier(&id) else { return };
+        match want {
+            Want::Lease(reply) => match (&tier.spec.engine, &tier.spec.model) {
+                (Engine::Endpoint(engine), Some(model)) => {
+                    let lease = WorkerLease {
+                        worker: REMOTE,
+                        model: model.clone(),
+                        endpoint: Endpoint::Foreign(Foreign {
+                            at: Address::Url(engine.endpoint.clone()),
+                            model: tier.spec.asked_model.clone(),
+                        }),
+                        ended: tier.remote.ended.subscribe(),
+                        events,
+                        tier: id,
+                    };
+                    tier.remote.leases += 1;
+                    self.publish();
+                    // If nobody takes it, the lease is dropped here and so released.
+                    let _ = reply.send(Ok(lease));
+                }
+                _ => {
+                    let what = format!("{id} has no endpoint");
+                    let _ = reply.send(Err(Error::new(Code::Internal, what)));
+                }
+            },
+            Want::Loaded(reply) => drop(reply.send(Ok(()))),
+            Want::Expected(_) | Want::Returning => {}
+        }
+    }
+
+    pub(super) fn released_endpoint(&mut self, id: &TierId) {
+        if let Some(tier) = self.tier(id) {
+            tier.remote.leases = tier.remote.leases.saturating_sub(1);
+        }
+    }
+
+    /// Grants what was queued before its tier became an endpoint.
+    pub(super) fn grant_to_endpoints(&mut self) {
+        let endpoints: Vec<_> = self
+            .tiers
+            .iter()
+            .filter(|tier| tier.is_endpoint())
+            .collect();
+        let endpoints: Vec<_> = endpoints.iter().map(|tier| tier.spec.id.clone()).collect();
+        let of = |waiter: &mut Waiter| endpoints.contains(&waiter.tier);
+        let waiting: Vec<_> = self.queue.extract_if(.., of).collect();
+        for waiter in waiting {
+            self.grant_endpoint(waiter.tier, waiter.want);
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! A server of the user's: run under the guard, and ready once its health path says so.
+
+use super::{
+    Failure, KILLED, LAST_READ, Launch, Report, Stop, cause::Cause, exit, health, log,
+    log::LastWords, passes,
+};
+use crate::{
+    ForeignCommand,
+    reclaim::{MemoryProbe, Reclaim},
+};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::{
+    io,
+    os::unix::process::ExitStatusExt,
+    path::Path,
+    process::{ExitStatus, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error,
+    config::CommandEngine,
+    lease::Address,
+    worker::{Memory, PROTOCOL, Ready},
+};
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    net::TcpStream,
+    process::{Child, ChildStdin, ChildStdout, Command},
+    task::JoinSet,
+    time::{Instant, sleep, timeout, timeout_at},
+};
+
+/// How often a server that starts is asked whether it is ready.
+const ASKING: Duration = Duration::from_millis(100);
+/// A server may think for so many health periods before its silence counts once: many answer one request at a time.
+const PATIENCE: u32 = 20;
+
+/// Where the command is to answer: the socket, the port that is configured, or a free one.
+pub(crate) fn address(engine: &CommandEngine, socket: &Path) -> io::Result<Address> {
+    if engine.asks_for(CommandEngine::SOCKET) {
+        return Ok(Address::Unix(socket.to_owned()));
+    }
+    match engine.port {
+        Some(port) => Ok(Address::Port(port)),
+        // Somebody else may take it before the command does, which then says so and ends.
+        None => std::net::TcpListener::bind(("127.0.0.1", 0))?
+            .local_addr()
+            .map(|free| Address::Port(free.port())),
+    }
+}
+
+/// As a worker's run.
+pub(super) async fn run(
+    launch: &Launch,
+    command: &ForeignCommand,
+    stop: &Stop,
+    report: &impl Fn(Report),
+) -> Option<u64> {
+    let mut guarded = match start(launch, command).await {
+        Ok(guarded) => guarded,
+        Err(failure) => {
+            launch.loads.end(false).await;
+            report(Report::Ended(Some(failure)));
+            return None;
+        }
+    };
+    let failure = attend(launch, command, &mut guarded, stop, report).await;
+    if !guarded.ready {
+        launch.loads.end(false).await;
+    }
+    report(Report::Ended(failure));
+    let tell = |missing, waited| report(Report::Missing(missing, waited));
+    guarded.reclaim?.follow(tell).await
+}
+
+async fn start(launch: &Launch, command: &ForeignCommand) -> Result<Guarded, Failure> {
+    if let Address::Port(port) = launch.address
+        && TcpStream::connect(("127.0.0.1", port)).await.is_ok()
+    {
+        return Err(launch.port_taken(port));
+    }
+    Guarded::spawn(launch, command).map_err(|error| launch.no_guard(command, &error))
+}
+
+/// Returns when nothing of the command is left.
+async fn attend(
+    launch: &Launch,
+    command: &ForeignCommand,
+    guarded: &mut Guarded,
+    stop: &Stop,
+    report: &impl Fn(Report),
+) -> Option<Failure> {
+    let name = command.engine.name();
+    tokio::select! {
+        biased;
+        () = stop.asked.cancelled() => {}
+        status = guarded.watch(report) => {
+            guarded.clear().await;
+            let what = format!("its command {name} {} before it answered", exit::words(status));
+            return Some(guarded.explain(launch.failed(&guarded.quoting(what)), status));
+        }
+        healthy = healthy(&launch.address, &command.engine) => match healthy {
+            Ok(()) => {
+                guarded.ready = true;
+                launch.loads.end(true).await;
+                report(Report::Ready(launch.ready()));
+                tokio::select! {
+                    biased;
+                    () = stop.asked.cancelled() => {}
+                    status = guarded.watch(report) => {
+                        guarded.clear().await;
+                        let what = format!("the command {name} of {} {}", launch.tier, exit::words(status));
+                        let what = if exit::from_outside(status) { what } else { guarded.quoting(what) };
+                        return Some(guarded.explain(Error::new(Code::WorkerCrashed, what), status));
+                    }
+                    () = health::lost_by(launch.health_period * PATIENCE, || async {
+                        health::ask_at(&launch.address, &command.engine.health).await.map(drop)
+                    }) => {
+                        guarded.end(launch.stop_deadline, &command.engine).await;
+                        return Some(launch.silent(name));
+                    }
+                }
+            }
+            Err(said) => {
+                guarded.end(launch.stop_deadline, &command.engine).await;
+                let seconds = command.engine.load_deadline.0.as_secs();
+                let what = format!(
+                    "{} could not start: its command {name} was not ready after {seconds} s: {} {said}",
+                    launch.tier, command.engine.health
+                );
+                return Some(crashed(
+                    Error::new(Code::WorkerTimeout, guarded.quoting(what)).hint(format!(
+                        "its log is {}; `load_deadline` gives it more time, `health` names another path",
+                        launch.log.display()
+                    )),
+                ));
+            }
+        }
+    }
+    if stop.at_once.is_cancelled() {
+        guarded.kill().await;
+    } else {
+        guarded.end(launch.stop_deadline, &command.engine).await;
+    }
+    None
+}
+
+impl Launch {
+    /// What a server does not tell about itself is what the user has told.
+    fn ready(&self) -> Ready {
+        Ready {
+            protocol: PROTOCOL,
+            pid: 0,
+            context_tokens: self.spec.context,
+            memory: Memory::default(),
+        }
+    }
+
+    fn port_taken(&self, port: u16) -> Failure {
+        let what = format!("another program listens on port {port} already");
+        Failure {
+            error: Error::new(Code::PortTaken, self.failed(&what).message).hint(
+                "end that program, or leave `port` out and give the command {port} among its arguments",
+            ),
+            crashed: false,
+        }
+    }
+
+    fn no_guard(&self, command: &ForeignCommand, error: &io::Error) -> Failure {
+        let what = format!("{} cannot be run: {error}", command.guard.display());
+        let error = self.failed(&what);
+        crashed(error.hint("install Tierbar again: its guard program is missing or damaged"))
+    }
+
+    fn silent(&self, name: &str) -> Failure {
+        let seconds = (self.health_period * PATIENCE * health::MISSES).as_secs_f32();
+        let what = format!(
+            "the command {name} of {} did not answer for {seconds} s and was ended",
+            self.tier
+        );
+        let hint = format!("its log is {}", self.log.display());
+        crashed(Error::new(Code::WorkerTimeout, what).hint(hint))
+    }
+}
+
+fn crashed(error: Error) -> Failure {
+    Failure {
+        error,
+        crashed: true,
+    }
+}
+
+/// Waits until the health path answers well.
+///
+/// # Errors
+/// What it did instead, once the time is over.
+async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
+    let late = Instant::now() + engine.load_deadline.0;
+    let mut said = "was never asked".to_owned();
+    loop {
+        said = match timeout_at(late, health::ask_at(at, &engine.health)).await {
+            Ok(Ok(200..=299)) => return Ok(()),
+            Ok(Ok(status)) => format!("answered with {status}"),
+            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
+            Ok(Err(error)) => format!("was not answered ({error})"),
+            Err(_) => return Err(said),
+        };
+        if timeout_at(late, sleep(ASKING)).await.is_err() {
+            return Err(said);
+        }
+    }
+}
+
+/// The guard with the command below it.
+struct Guarded {
+    guard: Child,
+    /// Held open for as long as the command is wanted.
+    stdin: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+    /// The command's, once the guard has told it.
+    group: Option<Pid>,
+    /// It has told the command's end: its group is gone.
+    told: bool,
+    words: Arc<LastWords>,
+    drains: JoinSet<()>,
+    memory: Arc<dyn MemoryProbe>,
+    /// Of the command, once the guard has told its number.
+    reclaim: Option<Reclaim>,
+    ready: bool,
+}
+
+impl Guarded {
+    fn spawn(launch: &Launch, command: &ForeignCommand) -> io::Result<Self> {
+        let ForeignCommand { engine, guard, .. } = command;
+        let filled = |argument: &String| match &launch.address {
+            Address::Unix(socket) => {
+                argument.replace(CommandEngine::SOCKET, &socket.to_string_lossy())
+            }
+            Address::Port(port) => argument.replace(CommandEngine::PORT, &port.to_string()),
+            Address::Url(_) => argument.clone(),
+        };
+        let mut guard = Command::new(guard)
+            .arg(engine.stop_signal.as_str())
+            .arg(engine.stop_deadline.0.as_millis().to_string())
+            .args(engine.command.first())
+            .args(engine.command.iter().skip(1).map(filled))
+            .env_clear()
+            .envs(std::env::vars_os().filter(|(name, _)| passes(name)))
+            .envs(&engine.env)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C in the host's terminal is the host's to handle.
+            .process_group(0)
+            .spawn()?;
+        let (Some(stdout), Some(stderr)) = (guard.stdout.take(), guard.stderr.take()) else {
+            return Err(io::Error::other("a pipe is missing"));
+        };
+        let words = Arc::new(LastWords::default());
+        let mut drains = JoinSet::new();
+        drains.spawn({
+            let (words, path) = (Arc::clone(&words), launch.log.clone());
+            async move { log::drain(stderr, &path, &words).await }
+        });
+        Ok(Self {
+            stdin: guard.stdin.take(),
+            lines: BufReader::new(stdout).lines(),
+            guard,
+            group: None,
+            told: false,
+            words,
+            drains,
+            memory: Arc::clone(&launch.memory),
+            reclaim: None,
+            ready: false,
+        })
+    }
+
+    /// Listens to the guard until the command has ended. Cancel-safe.
+    async fn watch(&mut self, report: &impl Fn(Report)) -> ExitStatus {
+        while let Ok(Some(line)) = self.lines.next_line().await {
+            match line.split_once(' ') {
+                Some(("pid", number)) if self.group.is_none() => {
+                    self.group = number.parse().ok().and_then(Pid::from_raw);
+                    let pid = self.group.map(Pid::as_raw_nonzero);
+                    if let Some(pid) = pid.and_then(|pid| u32::try_from(pid.get()).ok()) {
+                        self.reclaim = Some(Reclaim::new(Arc::clone(&self.memory), pid));
+                        report(Report::Spawned(pid));
+                    }
+                }
+                Some(("exit", code)) => {
+                    self.told = true;
+                    return ExitStatus::from_raw(code.parse().unwrap_or(1) << 8);
+                }
+                Some(("signal", number)) => {
+                    self.told = true;
+                    return ExitStatus::from_raw(number.parse().unwrap_or(9));
+                }
+                _ => {}
+            }
+        }
+        // The guard itself has fallen over.
+        let status = self.guard.wait().await;
+        status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8))
+    }
+
+    /// Lets the guard end the command, and does it in its place if that hangs. Returns when both are gone.
+    async fn end(&mut self, margin: Duration, engine: &CommandEngine) {
+        self.look().await;
+        drop(self.stdin.take());
+        self.hear_end(engine.stop_deadline.0 + margin).await;
+    }
+
+    /// Without the time that the command may take. Returns when both are gone.
+    async fn kill(&mut self) {
+        self.look().await;
+        if let Some(group) = self.group.filter(|_| !self.told) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        drop(self.stdin.take());
+        self.hear_end(KILLED).await;
+    }
+
+    async fn look(&mut self) {
+        if let Some(reclaim) = &mut self.reclaim {
+            reclaim.look().await;
+        }
+    }
+
+    async fn hear_end(&mut self, deadline: Duration) {
+        let told = async {
+            self.watch(&|_| ()).await;
+        };
+        if timeout(deadline, told).await.is_err() {
+            tracing::warn!("a command's guard hangs, and is killed");
+        }
+        self.clear().await;
+    }
+
+    /// Nothing of the group is left, and the guard is gone.
+    async fn clear(&mut self) {
+        drop(self.stdin.take());
+        if let Some(group) = self.group.filter(|_| !self.told) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        if timeout(LAST_READ, self.guard.wait()).await.is_err()
+            && let Err(error) = self.guard.kill().await
+        {
+            tracing::error!(%error, "a killed guard could not be waited for");
+        }
+        let all = async { while self.drains.join_next().await.is_some() {} };
+        let _ = timeout(LAST_READ, all).await;
+    }
+
+    fn quoting(&self, sentence: String) -> String {
+        match self.words.telling() {
+            Some(line) => format!("{sentence}; it said last: {line}"),
+            None => sentence,
+        }
+    }
+
+    fn explain(&self, error: Error, status: ExitStatus) -> Failure {
+        let lines = self.words.lines();
+        let cause = Cause::of(status, &lines);
+        let hint = match status.code() {
+            Some(126 | 127) => {
+                "name the program by its whole path: an app does not have your shell's PATH"
+            }
+            _ => cause.hint(),
+        };
+        crashed(
+            error
+                .hint(hint)
+                .detail("cause", cause.name())
+                .detail("last_lines", lines),
+        )
+    }
+}

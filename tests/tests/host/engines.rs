@@ -1,0 +1,285 @@
+//! Tiers served by somebody else's programs, and what is left of these when the host is killed.
+//!
+//! As somebody else's server stands our own worker, which a shell starts and whose stdin stays open, and beside it a real
+//! llama-server where there is one: `TIERBAR_LLAMA_SERVER` names it, or `make bench-engine` has built it.
+
+use crate::{Events, FAST};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
+use tierbar_tests::{
+    binaries::{STARTER, model, program},
+    serving::{Data, alive},
+    wait::until,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+const ENDLESS: &str = r#"{"stream": true, "ignore_eos": true, "max_tokens": 1900}"#;
+
+/// A server, and a name for it.
+struct Server {
+    name: &'static str,
+    command: Vec<String>,
+}
+
+fn server(name: &'static str, words: &[&str]) -> Server {
+    let command = words.iter().map(|&word| word.to_owned()).collect();
+    Server { name, command }
+}
+
+/// Our worker: with a stdin that it may read, and a child beside it that ignores SIGTERM.
+fn worker() -> Server {
+    let (worker, model) = (program("tierbar-worker"), model(STARTER));
+    let script = "(trap '' TERM; while :; do sleep 1; done) | exec \"$0\" \"$@\"";
+    let (worker, model) = (worker.to_str().unwrap(), model.to_str().unwrap());
+    let mut all = server("tierbar-worker", &["sh", "-c", script, worker]);
+    all.command.extend(
+        [
+            "--model",
+            model,
+            "--socket",
+            "{socket}",
+            "--context",
+            "2048",
+        ]
+        .map(str::to_owned),
+    );
+    all
+}
+
+fn llama_server() -> Option<PathBuf> {
+    let named = env::var_os("TIERBAR_LLAMA_SERVER").map(PathBuf::from);
+    let built = || {
+        let lib = PathBuf::from(env::var_os("HOME")?).join(".cache/tierbar/venv-peer/lib");
+        let pythons = std::fs::read_dir(lib).ok()?.flatten();
+        let mut found = pythons.map(|python| {
+            python
+                .path()
+                .join("site-packages/llama_cpp/bin/llama-server")
+        });
+        found.find(|path| path.is_file())
+    };
+    let found = named.or_else(built);
+    if let Some(path) = &found {
+        assert!(path.is_file(), "{} is not there", path.display());
+    }
+    found
+}
+
+fn servers() -> Vec<Server> {
+    let mut servers = vec![worker()];
+    if let Some(peer) = llama_server() {
+        let (peer, model) = (peer, model(STARTER));
+        let base = [
+            peer.to_str().unwrap(),
+            "-m",
+            model.to_str().unwrap(),
+            "-c",
+            "2048",
+            "-t",
+            "1",
+        ];
+        servers.push(server(
+            "llama-server, socket",
+            &[&base[..], &["--host", "{socket}"]].concat(),
+        ));
+        servers.push(server(
+            "llama-server, port",
+            &[&base[..], &["--port", "{port}"]].concat(),
+        ));
+    }
+    servers
+}
+
+fn config(server: &Server) -> String {
+    let command = json!(server.command);
+    format!(
+        "[tiers.heavy]\ncontext = 2048\nengine = {{ command = {command}, memory = \"1GiB\", stop_deadline = \"0s\" }}\n"
+    )
+}
+
+/// All processes whose command line has the words, by `ps`.
+fn with_words(words: &str) -> Vec<u32> {
+    let ps = std::process::Command::new("ps")
+        .args(["-eo", "pid=,args="])
+        .output();
+    let text = String::from_utf8_lossy(&ps.unwrap().stdout).into_owned();
+    let lines = text.lines().filter(|line| line.contains(words));
+    lines
+        .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+        .collect()
+}
+
+#[tokio::test]
+async fn a_command_answers_streams_is_cancelled_and_leaves_for_another_tier() {
+    for server in servers() {
+        println!("as a command: {}", server.name);
+        let data = Data::new(&format!("{FAST}{}", config(&server)));
+        let host = data.serve().await;
+        let whole = host.chat("heavy", json!({"max_tokens": 4})).await;
+        assert_eq!(whole.status(), 200, "{}", server.name);
+        assert_eq!(whole.headers()["x-tierbar-tier"], "heavy");
+        let whole: Value = whole.json().await.unwrap();
+        assert!(
+            whole["choices"][0]["message"]["content"].is_string(),
+            "{whole}"
+        );
+        let tier = host.tier("heavy").await;
+        let pid = tier.pid.unwrap();
+        let tier = host
+            .tier_when("heavy", |tier| tier.footprint_bytes > Some(0))
+            .await;
+        assert_eq!(tier.reason, None, "it takes more than was said");
+        // The client leaves in the middle.
+        let mut events = Events::of(
+            host.chat("heavy", serde_json::from_str(ENDLESS).unwrap())
+                .await,
+        );
+        events.words().await;
+        drop(events);
+        host.tier_when("heavy", |tier| tier.state == tierbar_core::TierState::Ready)
+            .await;
+        // One model at a time: the command goes for our own engine, with all that it has started.
+        let sockets = data.path().join("run");
+        let own = host.chat("fast", json!({"max_tokens": 1})).await;
+        assert_eq!(own.status(), 200);
+        assert!(!alive(pid));
+        assert_eq!(
+            with_words(sockets.to_str().unwrap()).len(),
+            1,
+            "{}",
+            server.name
+        );
+    }
+}
+
+#[tokio::test]
+async fn the_api_names_no_command_and_an_endpoint_that_is_down_is_told() {
+    let data = Data::new(FAST);
+    let host = data.serve().await;
+    let engine = json!({"command": ["sh", "-c", "touch ran", "{port}"], "memory": "1GiB"});
+    let patch = json!({"tiers": {"fast": {"engine": engine}}});
+    let (status, body) = host
+        .ask(Method::PATCH, "/tierbar/v1/config", Some(patch))
+        .await;
+    assert_eq!(
+        (status, &body["error"]["code"]),
+        (400, &json!("bad_request"))
+    );
+    let patch = json!({"tiers": {"fast": {"engine": {"endpoint": "http://127.0.0.1:9"}}}});
+    let (status, body) = host
+        .ask(Method::PATCH, "/tierbar/v1/config", Some(patch))
+        .await;
+    assert_eq!(status, 200, "{body}");
+    let down = host.chat("fast", json!({})).await;
+    assert_eq!(down.status(), 502);
+    let body: Value = down.json().await.unwrap();
+    assert_eq!(body["error"]["code"], "unreachable");
+    assert_eq!(host.tier("fast").await.pid, None);
+}
+
+/// An endpoint that takes one request, and keeps what was sent.
+async fn once(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let heard = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut heard = String::new();
+        let mut piece = [0; 4096];
+        while !heard.ends_with('}') {
+            let length = stream.read(&mut piece).await.unwrap();
+            heard += std::str::from_utf8(&piece[..length]).unwrap();
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        heard
+    });
+    (address.to_string(), heard)
+}
+
+#[tokio::test]
+async fn an_endpoint_is_asked_for_its_own_model_with_its_own_key() {
+    let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+    let (server, heard) = once(answer).await;
+    let config = format!(
+        "[tiers.heavy]\nmodel = \"qwen3:8b\"\nengine = {{ endpoint = \"http://{server}/openai/\" }}\n"
+    );
+    let data = Data::empty(&config);
+    let host = data.serve().await;
+    let key = host
+        .send(
+            Method::PUT,
+            &format!("/tierbar/v1/secrets/{server}"),
+            Some(json!({"value": "sk-1"})),
+        )
+        .await;
+    assert_eq!(key.status(), 204);
+    let (_, listed) = host.ask(Method::GET, "/tierbar/v1/secrets", None).await;
+    assert!(
+        listed["secrets"]
+            .as_array()
+            .unwrap()
+            .contains(&json!({"name": server, "source": "file"})),
+        "{listed}"
+    );
+    assert_eq!(host.chat("heavy", json!({})).await.status(), 200);
+    let heard = heard.await.unwrap();
+    assert!(
+        heard.starts_with("POST /openai/v1/chat/completions "),
+        "{heard}"
+    );
+    assert!(heard.contains("authorization: Bearer sk-1\r\n"), "{heard}");
+    assert!(heard.contains("\"model\":\"qwen3:8b\""), "{heard}");
+}
+
+/// How often what a killed host leaves is looked for: a few times, or as `TIERBAR_KILLS` says.
+fn kills() -> usize {
+    env::var("TIERBAR_KILLS").map_or(3, |count| count.parse().unwrap())
+}
+
+/// Kills hosts while they load or answer, and waits until nothing that speaks of their folder is left.
+async fn no_orphans(config: &str, tier: &str) {
+    for round in 0..kills() {
+        let data = Data::new(config);
+        let mut host = data.serve().await;
+        let folder: &Path = data.path();
+        let folder = folder.to_str().unwrap();
+        if round % 2 == 0 {
+            let endless = serde_json::from_str(ENDLESS).unwrap();
+            let mut events = Events::of(host.chat(tier, endless).await);
+            events.words().await;
+            host.child.kill().await.unwrap();
+        } else {
+            // While it loads.
+            let (http, url, token) = (host.http.clone(), host.url.clone(), host.token.clone());
+            let path = format!("{url}/tierbar/v1/tiers/{tier}/start");
+            let starting =
+                tokio::spawn(async move { drop(http.post(path).bearer_auth(token).send().await) });
+            host.tier_when(tier, |tier| tier.pid.is_some()).await;
+            host.child.kill().await.unwrap();
+            starting.await.unwrap();
+        }
+        until("the end of all", async || {
+            with_words(folder).is_empty().then_some(())
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn a_killed_host_leaves_no_worker() {
+    no_orphans(FAST, "fast").await;
+}
+
+#[tokio::test]
+async fn a_killed_host_leaves_no_command_nor_what_it_has_started() {
+    for server in servers() {
+        println!("as a command: {}", server.name);
+        no_orphans(&config(&server), "heavy").await;
+    }
+}
