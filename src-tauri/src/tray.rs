@@ -13,13 +13,14 @@ use tauri::{
     menu::{CheckMenuItem, Menu, MenuEvent, MenuItem, PredefinedMenuItem},
     tray::{TrayIcon, TrayIconBuilder},
 };
-use tierbar_core::{TierId, TierState, status::TierStatus};
+use tierbar_core::{TierId, TierState, policy::Stance, status::TierStatus};
 use tierbar_host::Host;
 
 const CHAT: &str = "chat";
 const MODELS: &str = "models";
 const DOWNLOAD: &str = "download";
 const SETTINGS: &str = "settings";
+const PAUSE: &str = "pause";
 const LOGIN: &str = "login";
 const RETRY: &str = "retry";
 const FOLDER: &str = "folder";
@@ -44,6 +45,7 @@ struct Shown {
 struct Items {
     lines: Vec<MenuItem<Wry>>,
     tiers: Vec<CheckMenuItem<Wry>>,
+    pause: Option<CheckMenuItem<Wry>>,
     download: Option<MenuItem<Wry>>,
     login: Option<CheckMenuItem<Wry>>,
 }
@@ -156,6 +158,9 @@ impl Shown {
         for (item, tier) in self.items.tiers.iter().zip(&self.view.tiers) {
             check(item, tier.checked)?;
         }
+        if let Some(item) = &self.items.pause {
+            check(item, self.view.paused)?;
+        }
         self.items
             .login
             .as_ref()
@@ -179,6 +184,7 @@ fn menu(app: &AppHandle, view: &View) -> tauri::Result<(Menu<Wry>, Items)> {
     let mut items = Items {
         lines: Vec::new(),
         tiers: Vec::new(),
+        pause: None,
         download: None,
         login: None,
     };
@@ -205,9 +211,10 @@ fn menu(app: &AppHandle, view: &View) -> tauri::Result<(Menu<Wry>, Items)> {
             ])?;
         }
         Phase::Running => {
-            if !view.tiers.is_empty() {
-                menu.append(&separator()?)?;
-            }
+            let paused = view.paused;
+            let pause = CheckMenuItem::with_id(app, PAUSE, "Pause", true, paused, None::<&str>)?;
+            menu.append_items(&[&pause, &separator()?])?;
+            items.pause = Some(pause);
             if let Some(text) = &view.download {
                 let download = item(DOWNLOAD, &label(text))?;
                 menu.append_items(&[&download, &separator()?])?;
@@ -255,6 +262,12 @@ fn clicked(app: &AppHandle, event: MenuEvent) {
         RETRY => startup::retry(app),
         FOLDER => startup::open_folder(),
         QUIT => startup::quit(app),
+        PAUSE => {
+            let host = app.state::<Host>();
+            let paused = host.status().borrow().guard.stance == Stance::Paused;
+            host.set_paused(!paused);
+            refresh(app);
+        }
         LOGIN => {
             if let Err(reason) = login_item::set(app, !login_item::is_on(app)) {
                 tracing::error!("{reason}");

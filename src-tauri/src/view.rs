@@ -5,6 +5,7 @@ mod download;
 use tierbar_core::{
     Error, TierId, TierState,
     budget::GIB,
+    policy::{Alarm, Stance},
     status::{Pressure, Status, TierStatus},
 };
 
@@ -41,6 +42,7 @@ pub(crate) struct View {
     /// Plain text at the top.
     pub(crate) lines: Vec<String>,
     pub(crate) tiers: Vec<Tier>,
+    pub(crate) paused: bool,
     /// What the download that goes first is doing.
     pub(crate) download: Option<String>,
     pub(crate) phase: Phase,
@@ -60,6 +62,7 @@ impl View {
             mark: Mark::Loading,
             lines: vec!["Starting…".to_owned()],
             tiers: Vec::new(),
+            paused: false,
             download: None,
             phase: Phase::Starting,
         }
@@ -72,6 +75,7 @@ impl View {
             mark: Mark::Failed,
             lines,
             tiers: Vec::new(),
+            paused: false,
             download: None,
             phase: Phase::Failed,
         }
@@ -80,8 +84,12 @@ impl View {
     pub(crate) fn running(status: &Status) -> Self {
         Self {
             mark: mark(status),
-            lines: vec![status_line(status), models_line(status)],
+            lines: [status_line(status), models_line(status)]
+                .into_iter()
+                .chain(status.guard.why.iter().flat_map(|why| wrapped(why)))
+                .collect(),
             tiers: status.tiers.iter().map(tier).collect(),
+            paused: status.guard.stance == Stance::Paused,
             download: download::line(&status.downloads),
             phase: Phase::Running,
         }
@@ -108,7 +116,8 @@ impl View {
 
 fn mark(status: &Status) -> Mark {
     let any = |states: &[TierState]| status.tiers.iter().any(|tier| states.contains(&tier.state));
-    if status.ram.pressure > Pressure::Normal {
+    let alarmed = status.guard.alarm > Alarm::None;
+    if alarmed || status.ram.pressure > Pressure::Normal {
         Mark::Warning
     } else if any(&[TierState::Starting, TierState::Stopping]) {
         Mark::Loading
@@ -312,6 +321,17 @@ mod tests {
     }
 
     #[test]
+    fn what_the_guard_does_is_told_below_the_figures() {
+        let mut status = status_of(&[]);
+        assert!(!View::running(&status).paused);
+        status.guard.stance = Stance::Paused;
+        status.guard.why = Some("it is paused".to_owned());
+        let view = View::running(&status);
+        assert!(view.paused);
+        assert_eq!(view.lines[2..], ["it is paused"]);
+    }
+
+    #[test]
     fn the_mark_tells_what_happens_before_what_has_happened() {
         use TierState::{Busy, Failed, Ready, Starting, Stopped};
         let cases: [(&[(&str, TierState)], Mark); 6] = [
@@ -328,6 +348,9 @@ mod tests {
         let mut short = status_of(&[("fast", Busy)]);
         short.ram.pressure = Pressure::Warning;
         assert_eq!(mark(&short), Mark::Warning);
+        let mut alarmed = status_of(&[("fast", Busy)]);
+        alarmed.guard.alarm = Alarm::Hold;
+        assert_eq!(mark(&alarmed), Mark::Warning);
     }
 
     #[test]

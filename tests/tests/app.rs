@@ -9,7 +9,7 @@ use std::{
     path::Path,
     process::{ExitStatus, Stdio},
 };
-use tierbar_core::download::DownloadState;
+use tierbar_core::{download::DownloadState, policy::Stance};
 use tierbar_tests::{
     binaries::{program, source},
     desk::{Desk, gone, is_alive},
@@ -73,6 +73,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
     let rest = [
         fast.as_str(),
         "Heavy — no model chosen",
+        "Pause",
         "Open Chat",
         "Models…",
         "Settings…",
@@ -112,6 +113,27 @@ async fn a_tier_is_started_and_stopped_from_the_menu() {
         .await;
     shows(&app.icon, "idle").await;
     assert!(!is_alive(worker));
+}
+
+#[tokio::test]
+async fn the_menu_pauses_everything_and_goes_on() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    app.icon.click("Pause").await;
+    app.icon
+        .until("a pause that is told", async |_, menu| {
+            let told = menu.0.iter().any(|entry| entry.label.contains("paused"));
+            (menu.is_checked("Pause") && told).then_some(())
+        })
+        .await;
+    assert_eq!(desk.status().await.guard.stance, Stance::Paused);
+    app.icon.click("Pause").await;
+    app.icon
+        .until("no pause", async |_, menu| {
+            (!menu.is_checked("Pause")).then_some(())
+        })
+        .await;
+    assert_eq!(desk.status().await.guard.stance, Stance::Open);
 }
 
 #[tokio::test]

@@ -238,6 +238,27 @@ fn parent(pid: u32) -> u32 {
 }
 
 #[tokio::test]
+async fn nothing_is_loaded_while_a_command_of_a_killed_host_is_ending() {
+    let bench = Bench::new(&[("fast", "good", 1)]);
+    let guard = std::fs::File::create(bench.dir.path().join("run/commands.lock")).unwrap();
+    guard.lock_shared().unwrap();
+    let handle = bench.handle.clone();
+    let leasing = tokio::spawn(async move { handle.lease(&id("fast")).await });
+    bench.in_state("fast", TierState::Starting).await;
+    // A stop does not wait for it.
+    bench.stop("fast", false).await.unwrap();
+    assert!(soon(leasing).await.unwrap().is_err());
+    let handle = bench.handle.clone();
+    let leasing = tokio::spawn(async move { handle.lease(&id("fast")).await });
+    bench.in_state("fast", TierState::Starting).await;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    assert_eq!(bench.workers().len(), 0);
+    drop(guard);
+    drop(soon(leasing).await.unwrap().unwrap());
+    bench.close().await;
+}
+
+#[tokio::test]
 async fn a_command_that_takes_more_than_was_said_is_told_so() {
     let bench = foreign("foreign", SOCKET, json!({}));
     drop(bench.lease("fast").await.unwrap());
@@ -256,6 +277,10 @@ async fn a_command_that_takes_more_than_was_said_is_told_so() {
         reason.starts_with("takes 3.0 GiB, and its configuration says"),
         "{reason}"
     );
+    // Where our own worker would be ended as one that leaks.
+    assert_eq!(status.state, TierState::Ready);
+    assert!(get(&*bench.lease("fast").await.unwrap(), "/").await.is_ok());
+    assert_eq!(bench.now("fast").pid, status.pid);
     bench.close().await;
 }
 

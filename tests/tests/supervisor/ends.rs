@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader},
     process::{Child, Stdio},
 };
-use tierbar_core::Code;
+use tierbar_core::{Code, policy::Alarm};
 
 #[tokio::test]
 async fn a_worker_that_ignores_sigterm_is_killed_with_its_children() {
@@ -294,6 +294,30 @@ async fn a_worker_that_stands_still_can_be_stopped() {
     bench.stop("fast", false).await.unwrap();
     assert_eq!(bench.alive(), 0);
     bench.close().await;
+}
+
+#[tokio::test]
+async fn an_end_that_takes_its_time_is_hastened_by_an_alarm_and_by_force() {
+    for alarm in [true, false] {
+        // Only a kill ends it before the test's patience does.
+        let bench = Bench::with(&[("fast", "ignores-sigterm", 1)], |options| {
+            options.stop_deadline = 2 * HANG;
+        });
+        drop(bench.lease("fast").await.unwrap());
+        let stopped = bench.handle.clone();
+        let stopping = tokio::spawn(async move { stopped.stop(&id("fast"), false).await });
+        bench.in_state("fast", TierState::Stopping).await;
+        if alarm {
+            bench
+                .handle
+                .set_alarm(Alarm::Unload, "memory is short".to_owned());
+        } else {
+            bench.stop("fast", true).await.unwrap();
+        }
+        soon(stopping).await.unwrap().unwrap();
+        assert_eq!(bench.alive(), 0);
+        bench.close().await;
+    }
 }
 
 #[tokio::test]

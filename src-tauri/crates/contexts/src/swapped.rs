@@ -114,14 +114,16 @@ impl Swapped {
 
     fn make_room(&self, bytes: u64, superfluous: &[String]) {
         let now = SystemTime::now();
-        let mut kept = Vec::new();
+        let (mut kept, mut drafts) = (Vec::new(), 0);
         for entry in entries(self.contexts.folder()) {
             let age = now.duration_since(entry.used).unwrap_or_default();
             let is_draft = entry.path.file_name().is_some_and(file::is_draft);
             if is_draft {
-                // Whoever writes it is not done.
+                // Whoever writes it is not done, or was ended in the middle of it.
                 if age > FORGOTTEN_DRAFT {
                     remove(&entry.path);
+                } else {
+                    drafts += entry.bytes;
                 }
             } else if age > LONGEST || !is_ours(&entry.path, &self.contexts) {
                 remove(&entry.path);
@@ -138,7 +140,7 @@ impl Swapped {
             let last = !superfluous.contains(&entry.path);
             std::cmp::Reverse((last, entry.used))
         });
-        let mut total: u64 = kept.iter().map(|entry| entry.bytes).sum();
+        let mut total = drafts + kept.iter().map(|entry| entry.bytes).sum::<u64>();
         let most = if bytes > 0 { MOST - 1 } else { MOST };
         while total + bytes > self.most_bytes || kept.len() > most {
             let Some(oldest) = kept.pop() else { return };
@@ -217,6 +219,19 @@ mod tests {
         let mut names: Vec<_> = names.iter().map(|name| (*name).clone()).collect();
         names.sort();
         names
+    }
+
+    #[test]
+    fn what_is_being_written_counts() {
+        let (_home, swapped) = swapped(40_000);
+        let [a, b] = [("a", 1), ("b", 2)].map(|(name, at)| keep(&swapped, name, at, &[]));
+        let draft = swapped.draft("d", 10_000, &[]).unwrap().unwrap();
+        fs::write(draft.path(), [7; 15_000]).unwrap();
+        // Its writer was killed: nothing removed it.
+        std::mem::forget(draft);
+        assert_eq!(names(&swapped), sorted(&[&a, &b]));
+        let c = keep(&swapped, "c", 3, &[]);
+        assert_eq!(names(&swapped), sorted(&[&b, &c]));
     }
 
     #[test]

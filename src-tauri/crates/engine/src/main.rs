@@ -312,6 +312,7 @@ fn media_reader(
             most_rows: sight.and_then(|sight| sight.most_rows(context, args.batch)),
             turns,
             pause: Arc::clone(pause),
+            warmup: false,
         };
         let projector = Projector::load(path, Arc::clone(model), params)?;
         Ok(media::Reader::new(projector, fingerprint, args.batch))

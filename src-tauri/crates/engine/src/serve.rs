@@ -447,7 +447,13 @@ impl Running {
             Event::Text { .. } => {}
             Event::Done(_) | Event::Embedded(_) | Event::Saved(..) => self.left -= 1,
             // One that fails takes the others along.
-            Event::Failed(_) => self.left = 0,
+            Event::Failed(_) => {
+                if self.left > 1 {
+                    self.cancel.store(true, Ordering::Release);
+                    self.interrupt.ask();
+                }
+                self.left = 0;
+            }
         }
         Some((index, event))
     }

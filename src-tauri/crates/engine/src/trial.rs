@@ -1,4 +1,4 @@
-//! A projector is loaded in a process of its own first: llama.cpp asserts what it expects of one, and a file that breaks
+//! A projector is loaded in a process of its own first: llama.cpp asserts what it expects of one, as late as when a graph is built, and a file that breaks
 //! that must not take the model along, which answers text without it.
 
 use crate::{
@@ -32,6 +32,7 @@ pub(crate) fn run(args: &Args, projector: &Path) -> ExitCode {
             most_rows: None,
             turns: Arc::default(),
             pause: Arc::default(),
+            warmup: true,
         };
         Projector::load(projector, model, params).map(drop)
     };

@@ -77,11 +77,14 @@ impl Remote {
     ) -> Result<RemoteAnswer, String> {
         let url = Url::parse(&format!("{}{path}", server.trim_end_matches('/')))
             .map_err(|error| format!("is no URL ({error})"))?;
-        let client = if is_near(&url) {
-            &self.direct
-        } else {
-            &self.open
-        };
+        let near = is_near(&url);
+        if key.is_some() && url.scheme() != "https" && !near {
+            return Err(
+                "has a key, which is not sent without encryption: give it an https address"
+                    .to_owned(),
+            );
+        }
+        let client = if near { &self.direct } else { &self.open };
         let mut request = client
             .post(url)
             .header(http::header::CONTENT_TYPE, "application/json")
@@ -124,7 +127,7 @@ fn is_near(url: &Url) -> bool {
     match url.host() {
         Some(Host::Ipv4(ip)) => near(ip.into()),
         Some(Host::Ipv6(ip)) => near(ip.into()),
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".local"),
+        Some(Host::Domain(name)) => !name.contains('.') || name.ends_with(".local"),
         None => false,
     }
 }

@@ -18,7 +18,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_contexts::{Contexts, Saved};
-use tierbar_core::{Code, Config, Error, TierId, status::TierStatus};
+use tierbar_core::{
+    Code, Config, Error, TierId,
+    status::{EngineKind, TierStatus},
+};
 
 const SAVE: &str = "/v1/context/save";
 const LOAD: &str = "/v1/context/load";
@@ -57,8 +60,12 @@ async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Respons
     let body = body::read(body, body::ADMIN_LIMIT).await?;
     let Named { name, model } = body::parse(&body)?;
     let saved = on_disk(&gateway, move |contexts| contexts.get(&name)).await?;
-    let (tiers, config) = (gateway.tiers.snapshot(), gateway.services.config());
+    let (mut tiers, config) = (gateway.tiers.snapshot(), gateway.services.config());
+    if model.is_none() {
+        tiers.retain(|tier| tier.engine == EngineKind::Embedded);
+    }
     let tier = seat(&saved, model.as_deref(), &tiers, &config)?;
+    route::check_engine(&tier, &tiers, LOAD)?;
     let job = relay::Job {
         gateway,
         tier,

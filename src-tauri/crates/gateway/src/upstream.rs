@@ -178,6 +178,8 @@ fn asking_for(model: Option<&str>, json: Vec<u8>) -> Vec<u8> {
     let Ok(Value::Object(mut request)) = serde_json::from_slice(&json) else {
         return json;
     };
+    // Ours alone.
+    request.shift_remove("keep_alive");
     match model {
         Some(model) => {
             request.insert("model".to_owned(), model.into());

@@ -1,6 +1,10 @@
 //! What encodes images or sound within a projector, and what that takes beside its weights.
 
-use crate::{fault::Fault, header::Header, keys::Keys};
+use crate::{
+    fault::{Fault, invalid},
+    header::Header,
+    keys::Keys,
+};
 
 /// Rows of an image, at most, for encoders that make the more of them the larger it is: a photograph of a phone would take
 /// 4,096, and be refused by a context of as many; and each patch attends to each, so that the time grows with the square of them.
@@ -10,18 +14,18 @@ const MOST_ROWS: u32 = 1024;
 const FEWEST_ROWS: u32 = 70;
 
 /// What llama.cpp has graphs for that the estimate below was made after (`clip_get_graph_builder` in `tools/mtmd/clip.cpp`), by
-/// its names. The first files tell none.
-const KINDS: [(&str, Input); 34] = [
-    ("", Input::Image),
+/// its names.
+const KINDS: [(&str, Input); 35] = [
     ("adapter", Input::Image),
     ("cogvlm", Input::Image),
-    ("dots_ocr", Input::Image),
+    ("dots_ocr", Input::Bounded),
     ("gemma3", Input::Image),
     ("gemma4a", Input::Sound(750)),
+    ("gemma4ua", Input::Frames),
     ("gemma4uv", grows(1120, 3)),
     ("gemma4v", grows(1120, 3)),
     ("glm4v", grows(4096, 2)),
-    ("glm5v", Input::Image),
+    ("glm5v", Input::Bounded),
     ("glma", Input::Sound(WHISPER)),
     ("hunyuanvl", grows(16_384, 2)),
     ("idefics3", Input::Image),
@@ -30,14 +34,15 @@ const KINDS: [(&str, Input); 34] = [
     ("kimivl", grows(1024, 1)),
     ("ldp", Input::Image),
     ("ldpv2", Input::Image),
-    ("lfm2", grows(256, 2)),
+    ("lfm2", Input::Tile(1088)),
     ("lightonocr", Input::Image),
     ("ling3vl", grows(4096, 2)),
     ("llama4", Input::Image),
     ("meralion", Input::Sound(WHISPER)),
     ("mlp", Input::Image),
     ("musicflamingo", Input::Sound(WHISPER)),
-    ("paddleocr", Input::Image),
+    ("paddleocr", Input::Bounded),
+    ("phi4", Input::Bounded),
     ("pixtral", grows(1024, 1)),
     ("qwen2.5vl_merger", grows(4096, 2)),
     ("qwen2a", Input::Sound(WHISPER)),
@@ -49,6 +54,8 @@ const KINDS: [(&str, Input); 34] = [
 ];
 /// Positions of 30 seconds, which Whisper's encoder takes at a time.
 const WHISPER: u64 = 1500;
+/// Samples of a frame of [`Input::Frames`].
+const FRAME: u64 = 640;
 /// The rows of their images see each other, and are evaluated at once (`mtmd_decode_use_non_causal`).
 const WHOLE: [&str; 2] = ["gemma4uv", "gemma4v"];
 
@@ -64,9 +71,13 @@ const BASE: u64 = 16 << 20;
 /// What is encoded at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
-    /// An image, or a tile of it, no larger than the header tells.
+    /// An image, or a tile of it, of the size that the header tells.
     Image,
-    /// An image in its own size, unless the header tells a largest.
+    /// A tile of so many patches, at most.
+    Tile(u64),
+    /// An image in its own size, up to the pixels that the header tells.
+    Bounded,
+    /// An image in its own size, up to what is asked for.
     Growing {
         /// At most by itself.
         rows: u32,
@@ -75,6 +86,14 @@ enum Input {
     },
     /// A piece of sound, of so many positions.
     Sound(u64),
+    /// A whole sound, each of whose frames becomes a row by itself.
+    Frames,
+}
+
+impl Input {
+    fn is_sound(self) -> bool {
+        matches!(self, Self::Sound(_) | Self::Frames)
+    }
 }
 
 const fn grows(rows: u32, merge: u32) -> Input {
@@ -100,6 +119,10 @@ pub struct Encoder {
     /// Those have a gate, which is as wide.
     pub gated: bool,
     pub heads: u32,
+    /// The width of a head, where the header tells another than theirs of the whole.
+    pub head: u32,
+    /// Of its rows.
+    pub projection: u32,
     /// Of a sound's first convolution, over time and frequency; 0 where it is over time alone.
     pub channels: u32,
     /// Frequencies of a sound.
@@ -110,22 +133,31 @@ impl Encoder {
     /// `side`: `vision` or `audio`.
     pub(crate) fn of(header: &Header, keys: &Keys, side: &str) -> Result<Self, Fault> {
         let number = |key: &str| Ok(keys.number(&format!("{side}.{key}"))?.unwrap_or(0));
-        let kind = [format!("{side}.projector_type"), "projector_type".into()];
-        let kind = match (kind.iter().find_map(|key| keys.own_text(key)), side) {
+        // In this order: llama.cpp builds what the first one tells.
+        let kind = ["projector_type".into(), format!("{side}.projector_type")];
+        let told = |key: &String| keys.own_text(key).filter(|kind| !kind.is_empty());
+        let kind = match (kind.iter().find_map(told), side) {
             // One name for two encoders.
             (Some("qwen2.5o"), "audio") => "qwen2a",
             (Some("qwen2.5o"), _) => "qwen2.5vl_merger",
             (kind, _) => kind.unwrap_or_default(),
         };
-        let hears = matches!(input(kind), Some(Input::Sound(_)));
-        if input(kind).is_none() || hears != (side == "audio") {
-            return Err(Fault::Unsupported(
-                format!(
-                    "what its {side} encoder of the kind \"{kind}\" takes of memory is not known"
-                ),
-                "choose a model whose projector is of another kind, or send it text alone"
-                    .to_owned(),
-            ));
+        let pixels = number("image_max_pixels")?;
+        let known = input(kind).filter(|input| input.is_sound() == (side == "audio"));
+        match known {
+            None => {
+                return Err(Fault::Unsupported(
+                    format!(
+                        "what its {side} encoder of the kind \"{kind}\" takes of memory is not known"
+                    ),
+                    "choose a model whose projector is of another kind, or send it text alone"
+                        .to_owned(),
+                ));
+            }
+            Some(Input::Bounded) if pixels == 0 => {
+                return invalid("it does not tell how large an image may be");
+            }
+            Some(_) => {}
         }
         let width = number("embedding_length")?;
         let prefix = &side[..1];
@@ -147,14 +179,20 @@ impl Encoder {
         let merges = merges.collect::<Result<Vec<u32>, Fault>>()?;
         Ok(Self {
             kind: kind.to_owned(),
-            image: number("image_size")?,
-            pixels: number("image_max_pixels")?,
+            image: if kind == "lightonocr" {
+                number("preproc_image_size")?.max(number("image_size")?)
+            } else {
+                number("image_size")?
+            },
+            pixels,
             patch: number("patch_size")?,
             merge: merges.into_iter().find(|&merge| merge > 0),
             width,
             inner: number("feed_forward_length")?.max(u32::try_from(inner).unwrap_or(u32::MAX)),
             gated: of_blocks(".ffn_gate.weight").is_some(),
             heads: number("attention.head_count")?,
+            head: number("attention.head_dim")?,
+            projection: number("projection_dim")?,
             channels: channels.unwrap_or(0),
             bands: number("num_mel_bins")?,
         })
@@ -183,7 +221,16 @@ impl Encoder {
         let [width, inner, heads, patch] = [self.width, self.inner, self.heads, self.patch]
             .map(|size| u64::from(size.min(LARGEST)));
         let positions = self.positions(context, batch);
-        let attention = 24 * width;
+        if self.input() == Some(Input::Frames) {
+            // The frames, in both orders and normalised, and what they become.
+            let each = 12 * FRAME + 8 * u64::from(self.projection.min(LARGEST));
+            return BASE.saturating_add(each.saturating_mul(positions));
+        }
+        let head = match u64::from(self.head.min(LARGEST)) {
+            0 => width / heads.max(1),
+            head => head,
+        };
+        let attention = 24 * width.max(head * heads);
         let hidden = if self.gated { 8 * inner } else { 4 * inner };
         // The picture, its patches side by side, and what they become.
         let pixels = 12 * patch * patch;
@@ -191,7 +238,7 @@ impl Encoder {
         let most = attention.max(12 * width + hidden).max(input);
         // The CPU's copy of what is multiplied, in the weights' type, and the picture before it is the graph's.
         let beside = 2 * width.max(inner) + 2 * pixels;
-        let by_all = self.bytes_by_all(width / heads.max(1), heads);
+        let by_all = self.bytes_by_all(head, heads);
         let each = (most + most / 4 + beside).saturating_add(by_all.saturating_mul(positions));
         // Each step of the first convolution is half of what it reads, in time and in frequency, and as long again as the
         // blocks' positions: it, what is made of it, and both in another order.
@@ -221,7 +268,8 @@ impl Encoder {
     fn positions(&self, context: u32, batch: u32) -> u64 {
         let patch = u64::from(self.patch.clamp(1, LARGEST));
         match (self.input(), self.most_rows(context, batch)) {
-            (Some(Input::Sound(positions)), _) => positions,
+            (Some(Input::Sound(positions) | Input::Tile(positions)), _) => positions,
+            (Some(Input::Frames), _) => context.into(),
             (Some(Input::Growing { merge, .. }), Some(rows)) => {
                 let merge = u64::from(self.merge.unwrap_or(merge).min(LARGEST));
                 // Sides are rounded to whole rows.
@@ -238,7 +286,7 @@ impl Encoder {
     fn input(&self) -> Option<Input> {
         // The largest that its header tells comes before what is asked.
         if self.kind == "hunyuanvl" && self.pixels > 0 {
-            return Some(Input::Image);
+            return Some(Input::Bounded);
         }
         input(&self.kind)
     }

@@ -4,6 +4,8 @@
 //! program ends, the program's process group gets the signal, after the deadline SIGKILL. On Linux so does what has left the
 //! group, since the guard adopts it, and the program dies with the guard; on macOS there is only the group.
 //!
+//! If `TIERBAR_GUARD_LOCK` names a file, the guard has a lock on it for as long as it lives, which others share.
+//!
 //! The program's output goes to the guard's stderr, both pipes. Stdout is the guard's: `pid N`, and in the end `exit CODE` or
 //! `signal N`.
 
@@ -19,6 +21,7 @@ use rustix::{
 use std::{
     env,
     ffi::{OsStr, OsString},
+    fs::File,
     io::{self, Read, Write},
     os::{
         fd::AsFd,
@@ -32,6 +35,7 @@ use std::{
 
 /// The second stage, which becomes the program: the first argument, and the number of the guard.
 const BECOME: &str = "--become";
+const LOCK: &str = "TIERBAR_GUARD_LOCK";
 /// So often it is looked whether a group is empty: there is nothing to wait on.
 const LOOK: Duration = Duration::from_millis(10);
 /// What has been killed is gone by then, or hangs in the kernel.
@@ -104,6 +108,8 @@ enum Event {
 }
 
 struct Guard {
+    /// Held, until this process ends.
+    _lock: Option<File>,
     /// The program's, of which it is the first.
     group: Pid,
     signal: Signal,
@@ -115,11 +121,17 @@ struct Guard {
 
 impl Guard {
     fn start(program: &[OsString], signal: Signal, deadline: Duration) -> io::Result<Self> {
+        let lock = env::var_os(LOCK).and_then(|path| {
+            held(path)
+                .inspect_err(|error| mutter(&format!("no lock: {error}")))
+                .ok()
+        });
         platform::adopt();
         let output = || io::Result::Ok(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
         let child = Command::new(env::current_exe()?)
             .args([BECOME, &getpid().as_raw_nonzero().to_string()])
             .args(program)
+            .env_remove(LOCK)
             .stdin(Stdio::null())
             .stdout(output()?)
             .stderr(output()?)
@@ -135,6 +147,7 @@ impl Guard {
         });
         thread::spawn(move || reap(group, &tell));
         Ok(Self {
+            _lock: lock,
             group,
             signal,
             deadline,
@@ -203,6 +216,12 @@ impl Guard {
         };
         ExitCode::from(u8::try_from(code).unwrap_or(1))
     }
+}
+
+fn held(path: OsString) -> io::Result<File> {
+    let file = File::options().create(true).append(true).open(path)?;
+    file.lock_shared()?;
+    Ok(file)
 }
 
 fn watch_host(tell: &Sender<Event>) {

@@ -27,6 +27,7 @@ impl Guarded {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-guard"))
             .args([signal, deadline, "sh", "-c", &script])
             .current_dir(dir.path())
+            .env("TIERBAR_GUARD_LOCK", dir.path().join("lock"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -93,6 +94,23 @@ fn a_program_s_end_is_passed_on_with_what_it_said() {
         stderr.contains("said") && stderr.contains("muttered"),
         "{stderr}"
     );
+}
+
+#[test]
+fn a_lock_is_held_until_all_is_gone() {
+    let script =
+        "trap '' TERM; env >environment; mv environment told; while :; do sleep 0.01; done";
+    let mut guarded = Guarded::new("SIGTERM", "200", script);
+    let alive = guarded.alive();
+    let environment = guarded.when_written("told");
+    assert!(!environment.contains("TIERBAR_GUARD_LOCK"), "{environment}");
+    let lock = File::open(guarded.file("lock")).unwrap();
+    guarded.leave();
+    assert!(lock.try_lock().is_err());
+    // Whoever has it comes behind the program.
+    lock.lock().unwrap();
+    gone(alive);
+    drop(guarded);
 }
 
 #[test]

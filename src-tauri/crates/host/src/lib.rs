@@ -129,6 +129,16 @@ impl Host {
         self.shared.in_force.subscribe()
     }
 
+    /// Refuses requests until it is told otherwise; what is being answered is answered to its end.
+    pub fn set_paused(&self, paused: bool) {
+        if paused {
+            self.shared.guarding.pause(None);
+        } else {
+            self.shared.guarding.resume();
+        }
+        self.shared.board.now();
+    }
+
     /// Called when somebody asks the app to show its chat window (`POST /tierbar/v1/raise`).
     pub fn on_raise(&self, raise: impl Fn() + Send + Sync + 'static) {
         *self.shared.raise.lock() = Some(Arc::new(raise));

@@ -258,12 +258,17 @@ fn load(
         config.batch,
         &machine.budget(),
     )?;
-    let found = library.projector(&path, &account);
-    let found = found.map(|(path, projector)| {
-        let bytes = projector.load_bytes(plan.context_tokens, config.batch);
-        (path, bytes)
-    });
+    let (found, useless) = match library.projector(&path, &account) {
+        Some((path, Ok(projector))) => {
+            let bytes = projector.load_bytes(plan.context_tokens, config.batch);
+            (Some((path, bytes)), None)
+        }
+        Some((path, Err(_))) => (None, Some(path)),
+        None => (None, None),
+    };
     let (plan, projector) = with(plan, LineKind::Projector, found, machine);
+    // The worker does not load it either, and says why to whoever sends an image.
+    let projector = projector.or(useless);
     let draft = draft_model(config, library, plan.context_tokens)?;
     let (plan, draft_model) = with(plan, LineKind::DraftModel, draft, machine);
     let on_gpu = |limit| {

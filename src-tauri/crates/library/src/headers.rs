@@ -29,11 +29,12 @@ pub(crate) struct Stamp {
 }
 
 type Account = Result<ModelAccount, Error>;
+type Projector = Result<ProjectorAccount, Error>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
     models: Mutex<HashMap<PathBuf, (Version, Account)>>,
-    projectors: Mutex<HashMap<PathBuf, (Version, Option<ProjectorAccount>)>>,
+    projectors: Mutex<HashMap<PathBuf, (Version, Projector)>>,
 }
 
 impl Headers {
@@ -50,14 +51,14 @@ impl Headers {
         account
     }
 
-    /// What a media projector's header says; `None` if the file is none.
-    pub(crate) fn projector(&self, path: &Path, version: &Version) -> Option<ProjectorAccount> {
+    /// What a media projector's header says.
+    pub(crate) fn projector(&self, path: &Path, version: &Version) -> Projector {
         if let Some((known, projector)) = self.projectors.lock().get(path)
             && known == version
         {
             return projector.clone();
         }
-        let projector = tierbar_gguf::projector(path).ok();
+        let projector = tierbar_gguf::projector(path);
         let read = (version.clone(), projector.clone());
         self.projectors.lock().insert(path.to_owned(), read);
         projector

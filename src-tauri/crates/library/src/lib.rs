@@ -29,7 +29,7 @@ pub use verify::{OnProgress, PartHash, Verification};
 pub use watch::{LibraryWatch, Pace};
 
 use files::Found;
-use headers::Headers;
+use headers::{Headers, Version};
 use inventory::Inventory;
 use projector::Projectors;
 use std::{
@@ -208,11 +208,10 @@ impl Library {
         let mut loadable = Vec::with_capacity(models.len());
         for (model, account) in models.iter().zip(accounts) {
             let projector = projector::may_be(&account)
-                .then(|| self.headers.projector(&model.path, &model.version))
-                .flatten();
+                .then(|| self.headers.projector(&model.path, &model.version));
             match projector {
-                Some(projector) => projectors.add(model.path.clone(), projector),
-                None => loadable.push((model, account)),
+                Some(Ok(projector)) => projectors.add(model.path.clone(), projector),
+                Some(Err(_)) | None => loadable.push((model, account)),
             }
         }
         let mut entries: Vec<Entry> = loadable
@@ -248,23 +247,33 @@ impl Library {
         }
     }
 
-    /// The projector that is to be loaded with a model: of those beside it, one that is named like a projector.
+    /// The projector that is to be loaded with a model: of those beside it, one that is named like a projector. Where there is
+    /// only one that cannot be used, the reason stands in the place of its account.
     #[must_use]
     pub fn projector(
         &self,
         model: &Path,
         account: &ModelAccount,
-    ) -> Option<(PathBuf, ProjectorAccount)> {
+    ) -> Option<(PathBuf, Result<ProjectorAccount, Error>)> {
         let beside = std::fs::read_dir(model.parent()?).ok()?.flatten();
         let named = beside.map(|entry| entry.path());
         let named = named.filter(|path| projector::is_named(path) && path != model);
         let files: Vec<_> = named
             .filter_map(|path| Some((path.clone(), headers::version(&[path])?)))
             .collect();
-        let chosen = Projectors::read(&files, &self.headers).of(model, account)?;
-        let (_, version) = files.iter().find(|(path, _)| *path == chosen)?;
-        let account = self.headers.projector(&chosen, version)?;
-        Some((chosen, account))
+        let chosen = Projectors::read(&files, &self.headers).of(model, account);
+        let read = |(path, version): &(PathBuf, Version)| {
+            let account = self.headers.projector(path, version);
+            (path.clone(), account)
+        };
+        match chosen {
+            Some(chosen) => files.iter().find(|(path, _)| *path == chosen).map(read),
+            None => files
+                .iter()
+                .map(read)
+                .filter(|(_, account)| account.is_err())
+                .min_by(|(a, _), (b, _)| a.cmp(b)),
+        }
     }
 
     /// Writes down where a file that was fetched came from. Of a split model, for each part.

@@ -20,7 +20,7 @@ impl Projectors {
     pub(crate) fn read(files: &[(PathBuf, Version)], headers: &Headers) -> Self {
         let mut projectors = Self::default();
         for (path, version) in files {
-            if let Some(account) = headers.projector(path, version) {
+            if let Ok(account) = headers.projector(path, version) {
                 projectors.add(path.clone(), account);
             }
         }

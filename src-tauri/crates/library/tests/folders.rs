@@ -209,13 +209,15 @@ fn a_copy_that_is_not_whole_yet_is_told_and_becomes_a_model_once_it_is() {
 fn a_projector_belongs_to_the_model_beside_it_whose_width_it_has() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let projector = |width| {
+    let of_kind = |kind, width| {
         Gguf::empty()
             .text("general.architecture", "clip")
             .pair("clip.has_vision_encoder", 7, &[1])
+            .text("clip.projector_type", kind)
             .number("clip.vision.projection_dim", width)
             .tensor("v.patch_embd.weight", &[4, 4], F32, 64)
     };
+    let projector = |width| of_kind("gemma3", width);
     let narrow = Gguf::model("llama", 1)
         .number("llama.attention.head_count", 4)
         .number("llama.feed_forward_length", 64);
@@ -236,8 +238,14 @@ fn a_projector_belongs_to_the_model_beside_it_whose_width_it_has() {
         library.projector(&at(name), &account)
     };
     let (path, projector) = to_load("narrow.gguf").unwrap();
-    assert_eq!((path, projector.bytes), (at("mmproj-narrow.gguf"), 64));
-    assert_eq!(to_load("sub/alone.gguf"), None);
+    let bytes = projector.unwrap().bytes;
+    assert_eq!((path, bytes), (at("mmproj-narrow.gguf"), 64));
+    assert!(to_load("sub/alone.gguf").is_none());
+    // One that cannot be used is told.
+    of_kind("of next year", 64).write(&at("sub/mmproj.gguf"));
+    let (path, refused) = to_load("sub/alone.gguf").unwrap();
+    assert_eq!(path, at("sub/mmproj.gguf"));
+    assert_eq!(refused.unwrap_err().code, Code::ModelUnsupported);
     let entries = library.list().unwrap();
     let pairs: Vec<_> = entries
         .iter()

@@ -15,12 +15,17 @@ pub enum Name {
 }
 
 impl Name {
-    /// That of the server at a URL.
+    /// That of the server at a URL. Without a dot in its name it has its port, so that it is the name of nothing else.
     #[must_use]
     pub fn of_server(url: &str) -> Self {
-        let (_, rest) = url.split_once("://").unwrap_or(("", url));
+        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
         let server = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-        Self::Server(server.to_ascii_lowercase())
+        let server = server.to_ascii_lowercase();
+        Self::Server(match scheme {
+            _ if server.contains(['.', ':']) => server,
+            "https" => server + ":443",
+            _ => server + ":80",
+        })
     }
 
     /// Its name in the API and in the store.

@@ -10,6 +10,7 @@
 mod backoff;
 mod handle;
 mod owner;
+mod predecessors;
 mod process;
 mod reclaim;
 mod safe_mode;

@@ -12,6 +12,7 @@ mod words;
 use crate::{
     LoadSpec, Options, Rules, TierSpec,
     handle::{Handle, WorkerLease, shutting_down},
+    predecessors::Predecessors,
     process::Report,
     safe_mode::Loads,
     sockets::{self, Sockets},
@@ -137,6 +138,7 @@ pub struct Supervisor {
     stance: Stance,
     told: Told,
     sockets: Sockets,
+    predecessors: Arc<Predecessors>,
     loads: Arc<Loads>,
     tiers: Vec<Tier>,
     queue: Vec<Waiter>,
@@ -160,6 +162,7 @@ impl Supervisor {
         let (events, inbox) = mpsc::unbounded_channel();
         let owner = Self {
             sockets: Sockets::open(&options.run_dir)?,
+            predecessors: Arc::new(Predecessors::new(&options.run_dir)),
             loads: Loads::open(options.loads_file.clone()),
             tiers: options.tiers.iter().cloned().map(Tier::new).collect(),
             stance: options.stance,
@@ -212,7 +215,10 @@ impl Supervisor {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Want { tier, want } => match self.admit(&tier) {
-                Ok(()) if self.is_endpoint(&tier) => self.grant_endpoint(tier, want),
+                Ok(()) if self.is_endpoint(&tier) => match self.stance {
+                    Stance::Paused => want.refuse(words::paused(&self.told)),
+                    _ => self.grant_endpoint(tier, want),
+                },
                 Ok(()) => self.enqueue(tier, want),
                 Err(error) => {
                     // Whoever names a tier that there is not has made a mistake, and the policy has had no part in it.
@@ -261,6 +267,9 @@ impl Supervisor {
                 if alarm > Alarm::None {
                     self.step_down();
                     self.trim();
+                }
+                if alarm >= Alarm::Unload {
+                    self.tiers.iter().for_each(Tier::hasten);
                 }
             }
             Event::Stance(stance, why) => (self.stance, self.told.stance) = (stance, why),
@@ -395,6 +404,7 @@ impl Supervisor {
         }
         if tier.worker.is_some() {
             let wish = if force {
+                tier.hasten();
                 StopWish::Force
             } else {
                 StopWish::Drain
@@ -510,6 +520,7 @@ impl Supervisor {
                 format!("{} was removed from the configuration", tier.spec.id),
             );
             self.refuse(&tier.spec.id, &gone);
+            tier.remote.cut(&gone);
             if tier.worker.is_some() {
                 tier.removed = true;
                 tier.end(StopWish::Drain, &gone, Some(until));

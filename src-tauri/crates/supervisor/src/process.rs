@@ -11,6 +11,7 @@ mod trim;
 
 use crate::{
     LoadSpec,
+    predecessors::Predecessors,
     reclaim::{MemoryProbe, Reclaim},
     safe_mode::Loads,
 };
@@ -22,6 +23,7 @@ use std::{
     ffi::OsString,
     fs::{self, Permissions},
     io,
+    net::TcpListener,
     os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{ExitStatus, Stdio},
@@ -59,6 +61,8 @@ pub(crate) struct Launch {
     pub(crate) socket: PathBuf,
     /// Where a command in the worker's place answers.
     pub(crate) address: Address,
+    /// Keeps that free until then.
+    pub(crate) reserved: Option<TcpListener>,
     pub(crate) log: PathBuf,
     pub(crate) contexts: Option<PathBuf>,
     /// Where it keeps conversations, and how many MiB of them.
@@ -68,6 +72,7 @@ pub(crate) struct Launch {
     pub(crate) health_period: Duration,
     pub(crate) memory: Arc<dyn MemoryProbe>,
     pub(crate) loads: Arc<Loads>,
+    pub(crate) predecessors: Arc<Predecessors>,
 }
 
 /// What the owner hears of a process, in this order; `Ended` and `Back` always.
@@ -110,7 +115,7 @@ impl Stop {
 }
 
 /// Runs a process until it ends or is asked to. Must be called within a tokio runtime.
-pub(crate) fn run(launch: Launch, stop: Stop, report: impl Fn(Report) + Send + Sync + 'static) {
+pub(crate) fn run(mut launch: Launch, stop: Stop, report: impl Fn(Report) + Send + Sync + 'static) {
     tokio::spawn(async move {
         let available = launch.run(&stop, &report).await;
         report(Report::Back(available));
@@ -118,12 +123,21 @@ pub(crate) fn run(launch: Launch, stop: Stop, report: impl Fn(Report) + Send + S
 }
 
 impl Launch {
-    async fn run(&self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
+    async fn run(&mut self, stop: &Stop, report: &impl Fn(Report)) -> Option<u64> {
+        tokio::select! {
+            biased;
+            () = self.predecessors.gone() => {}
+            () = stop.asked.cancelled() => {
+                report(Report::Ended(None));
+                return None;
+            }
+        }
+        let reserved = self.reserved.take();
         let model = self.spec.model.clone();
         self.loads.begin(self.tier.clone(), model).await;
         match &self.spec.command {
             None => self.run_worker(stop, report).await,
-            Some(command) => foreign::run(self, command, stop, report).await,
+            Some(command) => foreign::run(self, command, reserved, stop, report).await,
         }
     }
 
@@ -171,10 +185,10 @@ impl Launch {
                 Err(unready) => return Some(self.unready(unready, process).await),
             },
         }
-        if stop.at_once.is_cancelled() {
-            process.kill().await;
-        } else {
-            process.end(self.stop_deadline).await;
+        tokio::select! {
+            biased;
+            () = stop.at_once.cancelled() => process.kill().await,
+            () = process.end(self.stop_deadline) => {}
         }
         None
     }
@@ -511,6 +525,7 @@ mod tests {
             spec,
             socket: "/run/1".into(),
             address: Address::Unix("/run/1".into()),
+            reserved: None,
             log: "/logs/fast".into(),
             contexts: Some("/contexts".into()),
             swapped: Some(("/swapped".into(), 64)),
@@ -519,6 +534,7 @@ mod tests {
             health_period: second,
             memory: Arc::new(crate::reclaim::ThisMachine),
             loads: Loads::open(None),
+            predecessors: Arc::new(Predecessors::new("/run".as_ref())),
         };
         let command = launch.command();
         let arguments = command.as_std().get_args();

@@ -5,7 +5,7 @@ use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
 };
-use std::{collections::BTreeMap, fmt};
+use std::{collections::BTreeMap, fmt, time::Duration};
 
 /// `"embedded"`, `{ command = [...], … }` or `{ endpoint = "http://…" }`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -71,6 +71,7 @@ impl CommandEngine {
     pub const PORT: &'static str = "{port}";
     /// As long as our worker has.
     const STOP_DEADLINE: Span = Span::seconds(5);
+    const LONGEST_STOP: Duration = Duration::from_secs(60);
     /// Large models come from slow disks, and some servers fetch theirs first.
     const LOAD_DEADLINE: Span = Span::seconds(600);
 
@@ -115,6 +116,13 @@ impl CommandEngine {
             return Err(format!(
                 "\"{}\" is no path: health is such as \"/health\"",
                 self.health
+            ));
+        }
+        // A host that ends waits for it, and so does one that comes after a host that was killed.
+        if self.stop_deadline.0 > Self::LONGEST_STOP {
+            return Err(format!(
+                "stop_deadline is at most {} s",
+                Self::LONGEST_STOP.as_secs()
             ));
         }
         if self.memory.0 == 0 {

@@ -58,6 +58,7 @@ impl DraftModel {
     pub(crate) fn read_on(&mut self, tokens: &[Token], most: usize) -> usize {
         self.go_back(tokens);
         let next = &tokens[self.held.len()..];
+        let most = most.min(self.context.batch());
         let before = self.held.len();
         let _not_wanted_yet = self.read(&next[..next.len().min(most)]);
         self.held.len().saturating_sub(before)

@@ -39,6 +39,8 @@ pub(crate) struct ProjectorParams {
     /// Shared with the contexts that compute on the same threads.
     pub(crate) turns: Arc<Turns>,
     pub(crate) pause: Arc<Pause>,
+    /// Whether its graphs are built once.
+    pub(crate) warmup: bool,
 }
 
 /// A picture or a sound, decoded.
@@ -103,7 +105,7 @@ impl Projector {
         }
         params.media_marker = marker.as_ptr();
         params.print_timings = false;
-        params.warmup = false;
+        params.warmup = given.warmup;
         let encoding = Arc::new(Encoding::new(given.gpu, given.turns, given.pause));
         params.cb_eval = Some(super::encoding::between_nodes);
         params.cb_eval_user_data = Arc::as_ptr(&encoding).cast_mut().cast();

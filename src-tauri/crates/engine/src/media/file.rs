@@ -11,6 +11,9 @@ use tierbar_core::Error;
 pub(super) const LARGEST: usize = 16 << 20;
 /// Of a request. A phone's best photograph has 48 million.
 pub(super) const MOST_PIXELS: u64 = 50_000_000;
+/// A side to the other. The patches of a thinner image are more than its pixels tell: llama.cpp makes its short side as long as
+/// one (`calc_size_preserved_ratio` in `tools/mtmd/mtmd-image.cpp`).
+const THINNEST: u32 = 64;
 /// Of decoding.
 const MOST_MEMORY: u64 = 256 << 20;
 const LARGEST_MP3: usize = 4 << 20;
@@ -47,6 +50,13 @@ pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
         ))
         .hint("send smaller ones: models look at a few megapixels at most")
     })?;
+    let (short, long) = (width.min(height), width.max(height));
+    if long / short.max(1) >= THINNEST {
+        return Err(bad(format!(
+            "an image of {width} × {height} pixels is too thin: one side may be {THINNEST} times the other"
+        ))
+        .hint("cut it into pieces"));
+    }
     let orientation = decoder.orientation().map_err(broken)?;
     let mut decoded = DynamicImage::from_decoder(decoder).map_err(broken)?;
     decoded.apply_orientation(orientation);

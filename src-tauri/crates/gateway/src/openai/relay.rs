@@ -74,6 +74,7 @@ pub(crate) async fn relay(
     let asked = route::resolve(wanted.model.as_deref(), &tiers)?;
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
     let speaks = path == super::CHAT || path == super::TEXT;
+    route::check_engine(&asked, &tiers, path)?;
     let smaller = route::smaller(&asked, wanted.model.as_deref(), &tiers, &body);
     let smaller = smaller.filter(|_| speaks);
     let job = Job {
@@ -171,11 +172,23 @@ impl Job {
                 lease,
             }));
         }
-        let body = match upstream.whole(ANSWER_LIMIT).await {
+        let body = tokio::select! {
+            body = upstream.whole(ANSWER_LIMIT) => body,
+            ended = lease.ended(), if is_remote(&*lease) => return Err(ended),
+        };
+        let body = match body {
             Ok(body) => body,
             Err(broken) => return Err(reason(&*lease, &broken).await),
         };
         tap::whole(&answering, &body);
+        if is_remote(&*lease)
+            && matches!(
+                upstream.head.status,
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+            )
+        {
+            return Err(no_key(&*lease, upstream.head.status));
+        }
         let mut headers = who_answers(lease.tier(), Some(lease.model()));
         if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
             headers.insert(header::CONTENT_TYPE, kind);
@@ -210,6 +223,17 @@ async fn key(gateway: &Gateway, lease: &dyn Lease) -> Result<Option<SecretString
     let name = Name::of_server(url);
     let secrets = gateway.secrets.clone();
     blocking("the endpoint's key", move || secrets.get(&name)).await
+}
+
+/// A client that heard of it by that status would take it for our own token's.
+fn no_key(lease: &dyn Lease, status: StatusCode) -> Error {
+    let url = url(lease).unwrap_or_default();
+    let message = format!(
+        "the endpoint of {}, {url}, wants another key ({status})",
+        lease.tier()
+    );
+    let name = Name::of_server(url);
+    Error::new(Code::Unreachable, message).hint(format!("run: tierbar secret set {name}"))
 }
 
 /// Why the worker's connection broke, in the words of the worker's owner.

@@ -67,6 +67,20 @@ pub(crate) fn smaller(
     plain.then(|| smaller.id.clone())
 }
 
+/// Contexts are saved by our own engine alone; what another server would make of such a request is unknown.
+///
+/// # Errors
+/// `BadRequest` for a request about contexts to a tier with another engine.
+pub(crate) fn check_engine(id: &TierId, tiers: &[TierStatus], path: &str) -> Result<(), Error> {
+    let foreign = |tier: &TierStatus| tier.id == *id && tier.engine != EngineKind::Embedded;
+    if !path.starts_with("/v1/context/") || !tiers.iter().any(foreign) {
+        return Ok(());
+    }
+    let message =
+        format!("{id} is served by another program: contexts are saved by Tierbar's own engine");
+    Err(Error::new(Code::BadRequest, message).hint("name a tier with a model of its own"))
+}
+
 /// One that is loaded, else one that may load, else one that has failed and may be tried again. What goes elsewhere comes last:
 /// an endpoint is asked by name, or where nothing here could answer.
 fn best<'a, D: Ord>(

@@ -9,15 +9,15 @@ fn clip(encoders: &[(&str, u32)]) -> Gguf {
         .text("general.architecture", "clip")
         .text("general.type", "mmproj")
         .text("general.name", "Gemma 4")
-        .text("clip.projector_type", "gemma4v")
         .tensor("v.patch_embd.weight", &[32, 2], Q8_0, 68)
         .tensor("mm.input_projection.weight", &[4], F32, 16);
     encoders.iter().fold(file, |file, (encoder, width)| {
-        let file = if *encoder == "audio" {
-            file.text("clip.audio.projector_type", "gemma4a")
+        let kind = if *encoder == "audio" {
+            "gemma4a"
         } else {
-            file
+            "gemma4v"
         };
+        let file = file.text(&format!("clip.{encoder}.projector_type"), kind);
         file.pair(&format!("clip.has_{encoder}_encoder"), 7, &[1])
             .number(&format!("clip.{encoder}.projection_dim"), *width)
     })
@@ -46,6 +46,7 @@ fn a_projector_fits_the_models_of_its_width() {
         projection_dim: Some(64),
         vision: Some(Encoder {
             kind: "gemma4v".to_owned(),
+            projection: 64,
             ..Encoder::default()
         }),
         audio: None,
@@ -61,9 +62,8 @@ fn a_projector_fits_the_models_of_its_width() {
 fn a_projector_may_hear_too() {
     let both = read(&clip(&[("vision", 64), ("audio", 64)]));
     assert!(both.vision.is_some() && both.audio.is_some());
-    let own =
-        clip(&[("vision", 64), ("audio", 64)]).text("clip.vision.projector_type", "qwen2vl_merger");
-    assert_eq!(read(&own).vision.unwrap().kind, "qwen2vl_merger");
+    let unified = clip(&[("vision", 64)]).text("clip.projector_type", "gemma4uv");
+    assert_eq!(read(&unified).vision.unwrap().kind, "gemma4uv");
     let sound = read(&clip(&[("audio", 2560)]));
     assert!(sound.vision.is_none() && sound.audio.is_some());
     assert_eq!(sound.projection_dim, Some(2560));
@@ -91,10 +91,15 @@ fn an_encoder_whose_memory_cannot_be_planned_is_refused() {
         ("vision", "gemma4a"),
         ("audio", "gemma4v"),
         ("vision", "of next year"),
+        ("vision", ""),
     ];
     for (side, name) in told {
         refused(&kind(side, name), Code::ModelUnsupported, name);
     }
+    let unbounded = kind("vision", "dots_ocr");
+    refused(&unbounded, Code::ModelInvalid, "how large");
+    let bounded = unbounded.number("clip.vision.image_max_pixels", 10_000);
+    assert_eq!(read(&bounded).vision.unwrap().pixels, 10_000);
     let both = kind("vision", "qwen2.5o").pair("clip.has_audio_encoder", 7, &[1]);
     let both = read(&both);
     assert_eq!(both.vision.unwrap().kind, "qwen2.5vl_merger");
@@ -197,6 +202,17 @@ fn an_encoders_memory_grows_with_what_it_sees_and_with_scores_that_it_keeps() {
     };
     assert_eq!(hunyuan.most_rows(4096, 512), None);
     assert!(bytes(&hunyuan) > 10 * bytes(&shaped("hunyuanvl", 0, 1152, 16)));
+    let frames = Encoder {
+        kind: "gemma4ua".to_owned(),
+        projection: 3840,
+        ..Encoder::default()
+    };
+    assert!(bytes(&frames) > 4096 * 3840 * 8);
+    let wide = Encoder {
+        head: 720,
+        ..small.clone()
+    };
+    assert!(bytes(&wide) > 2 * bytes(&small));
     let sound = Encoder {
         kind: "gemma4a".to_owned(),
         channels: 128,
@@ -252,6 +268,7 @@ fn an_encoders_shape_is_read_from_its_header_and_its_tensors() {
         inner: 96,
         gated: true,
         heads: 2,
+        projection: 64,
         ..Encoder::default()
     };
     let account = read(&file);

@@ -47,7 +47,9 @@ impl Supervisor {
 
     /// The smaller tier that stands in for this one now.
     pub(super) fn stands_in(&self, tier: &Tier) -> Option<TierId> {
-        let down = tier.down_until? > self.started.elapsed() && self.options.rules.step_down;
+        let down = tier.down_until? > self.started.elapsed()
+            && self.options.rules.step_down
+            && !tier.is_endpoint();
         let rank = |id: &TierId| LADDER.iter().position(|name| *name == id.as_str());
         let own = rank(&tier.spec.id).filter(|_| down)?;
         let smaller = self.tiers.iter().filter(|other| {

@@ -5,7 +5,7 @@ use crate::{
     LoadSpec,
     process::{self, Launch, Stop, foreign},
 };
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
@@ -148,13 +148,14 @@ impl Supervisor {
         let worker = self.next();
         let socket = self.sockets.path(id, worker);
         let (options, loads) = (self.options.clone(), Arc::clone(&self.loads));
+        let predecessors = Arc::clone(&self.predecessors);
         let events = self.events.clone();
         let Some(tier) = self.tier(id) else { return };
         let Some(spec) = tier.preparation.take() else {
             return;
         };
         let placed = socket.and_then(|socket| Ok((address(id, &spec, &socket)?, socket)));
-        let (address, socket) = match placed {
+        let ((address, reserved), socket) = match placed {
             Ok(placed) => placed,
             Err(error) => {
                 tier.fail(&error);
@@ -169,6 +170,7 @@ impl Supervisor {
             spec: spec.clone(),
             socket: socket.clone(),
             address: address.clone(),
+            reserved,
             log: options.log_dir.join(format!("worker-{id}.log")),
             contexts: options.contexts_dir,
             swapped: options.swapped_dir.zip(options.rules.conversations_mib),
@@ -177,6 +179,7 @@ impl Supervisor {
             health_period: options.health_period,
             memory: options.memory,
             loads,
+            predecessors,
         };
         let stop = Stop::default();
         let reporter = id.clone();
@@ -298,9 +301,13 @@ impl Supervisor {
 }
 
 /// Where what is loaded will answer.
-fn address(tier: &TierId, spec: &LoadSpec, socket: &Path) -> Result<Address, Error> {
+fn address(
+    tier: &TierId,
+    spec: &LoadSpec,
+    socket: &Path,
+) -> Result<(Address, Option<TcpListener>), Error> {
     let Some(command) = &spec.command else {
-        return Ok(Address::Unix(socket.to_owned()));
+        return Ok((Address::Unix(socket.to_owned()), None));
     };
     foreign::address(&command.engine, socket).map_err(|error| {
         let what = format!("{tier} could not start: there is no free port ({error})");

@@ -287,6 +287,16 @@ impl Tier {
         }
     }
 
+    /// A worker that is ending already has no more time for it.
+    pub(super) fn hasten(&self) {
+        if let Some(worker) = self
+            .living()
+            .filter(|worker| worker.phase == Phase::Stopping)
+        {
+            worker.stop.ask(true);
+        }
+    }
+
     /// Its worker holds so much. One that leaks is replaced when its answers have ended.
     pub(super) fn weighed(&mut self, bytes: u64) {
         let Some(worker) = self.worker.as_mut().filter(|worker| !worker.gone) else {
@@ -296,6 +306,10 @@ impl Tier {
         worker.footprint_bytes = Some(bytes);
         if let Some(what) = worker.exceeds().filter(|_| !told) {
             tracing::warn!(tier = %self.spec.id, "{what}");
+        }
+        // What a command takes is not known, but said: the next one would take as much.
+        if worker.load.command.is_some() {
+            return;
         }
         let planned = worker.load.plan.total_bytes();
         let most = planned.saturating_add(LEAKED.max(planned / 2));

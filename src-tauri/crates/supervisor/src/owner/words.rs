@@ -130,9 +130,13 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, told: &Told) ->
             Error::new(Code::Overloaded, what)
                 .hint("close a program that uses much memory, and try again")
         }
-        Refusal::Paused => Error::new(Code::Paused, told.stance.clone())
-            .hint("resume in the menu bar, in the window, or with `tierbar resume`"),
+        Refusal::Paused => paused(told),
     }
+}
+
+pub(super) fn paused(told: &Told) -> Error {
+    Error::new(Code::Paused, told.stance.clone())
+        .hint("resume in the menu bar, in the window, or with `tierbar resume`")
 }
 
 pub(super) fn requests(count: usize) -> String {

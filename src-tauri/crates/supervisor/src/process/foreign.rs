@@ -11,6 +11,7 @@ use crate::{
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{
     io,
+    net::TcpListener,
     os::unix::process::ExitStatusExt,
     path::Path,
     process::{ExitStatus, Stdio},
@@ -33,20 +34,26 @@ use tokio::{
 
 /// How often a server that starts is asked whether it is ready.
 const ASKING: Duration = Duration::from_millis(100);
+/// How long one that starts may take for an answer: it may swallow what comes before it listens in earnest.
+const ANSWER: Duration = Duration::from_secs(5);
 /// A server may think for so many health periods before its silence counts once: many answer one request at a time.
 const PATIENCE: u32 = 20;
 
-/// Where the command is to answer: the socket, the port that is configured, or a free one.
-pub(crate) fn address(engine: &CommandEngine, socket: &Path) -> io::Result<Address> {
+/// Where the command is to answer: the socket, the port that is configured, or a free one, which is kept free until the command
+/// is started.
+pub(crate) fn address(
+    engine: &CommandEngine,
+    socket: &Path,
+) -> io::Result<(Address, Option<TcpListener>)> {
     if engine.asks_for(CommandEngine::SOCKET) {
-        return Ok(Address::Unix(socket.to_owned()));
+        return Ok((Address::Unix(socket.to_owned()), None));
     }
     match engine.port {
-        Some(port) => Ok(Address::Port(port)),
-        // Somebody else may take it before the command does, which then says so and ends.
-        None => std::net::TcpListener::bind(("127.0.0.1", 0))?
-            .local_addr()
-            .map(|free| Address::Port(free.port())),
+        Some(port) => Ok((Address::Port(port), None)),
+        None => {
+            let free = TcpListener::bind(("127.0.0.1", 0))?;
+            Ok((Address::Port(free.local_addr()?.port()), Some(free)))
+        }
     }
 }
 
@@ -54,10 +61,11 @@ pub(crate) fn address(engine: &CommandEngine, socket: &Path) -> io::Result<Addre
 pub(super) async fn run(
     launch: &Launch,
     command: &ForeignCommand,
+    reserved: Option<TcpListener>,
     stop: &Stop,
     report: &impl Fn(Report),
 ) -> Option<u64> {
-    let mut guarded = match start(launch, command).await {
+    let mut guarded = match start(launch, command, reserved).await {
         Ok(guarded) => guarded,
         Err(failure) => {
             launch.loads.end(false).await;
@@ -74,12 +82,19 @@ pub(super) async fn run(
     guarded.reclaim?.follow(tell).await
 }
 
-async fn start(launch: &Launch, command: &ForeignCommand) -> Result<Guarded, Failure> {
-    if let Address::Port(port) = launch.address
+async fn start(
+    launch: &Launch,
+    command: &ForeignCommand,
+    reserved: Option<TcpListener>,
+) -> Result<Guarded, Failure> {
+    if let (Address::Port(port), None) = (&launch.address, &reserved)
+        && let port = *port
         && TcpStream::connect(("127.0.0.1", port)).await.is_ok()
     {
         return Err(launch.port_taken(port));
     }
+    // Somebody else may still be faster than the command, which then says so and ends.
+    drop(reserved);
     Guarded::spawn(launch, command).map_err(|error| launch.no_guard(command, &error))
 }
 
@@ -114,7 +129,7 @@ async fn attend(
                         let what = if exit::from_outside(status) { what } else { guarded.quoting(what) };
                         return Some(guarded.explain(Error::new(Code::WorkerCrashed, what), status));
                     }
-                    () = health::lost_by(launch.health_period * PATIENCE, || async {
+                    () = health::lost_by(launch.health_period, launch.health_period * PATIENCE, || async {
                         health::ask_at(&launch.address, &command.engine.health).await.map(drop)
                     }) => {
                         guarded.end(launch.stop_deadline, &command.engine).await;
@@ -138,10 +153,10 @@ async fn attend(
             }
         }
     }
-    if stop.at_once.is_cancelled() {
-        guarded.kill().await;
-    } else {
-        guarded.end(launch.stop_deadline, &command.engine).await;
+    tokio::select! {
+        biased;
+        () = stop.at_once.cancelled() => guarded.kill().await,
+        () = guarded.end(launch.stop_deadline, &command.engine) => {}
     }
     None
 }
@@ -174,9 +189,8 @@ impl Launch {
     }
 
     fn silent(&self, name: &str) -> Failure {
-        let seconds = (self.health_period * PATIENCE * health::MISSES).as_secs_f32();
         let what = format!(
-            "the command {name} of {} did not answer for {seconds} s and was ended",
+            "the command {name} of {} no longer answers and was ended",
             self.tier
         );
         let hint = format!("its log is {}", self.log.display());
@@ -199,11 +213,12 @@ async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
     let late = Instant::now() + engine.load_deadline.0;
     let mut said = "was never asked".to_owned();
     loop {
-        said = match timeout_at(late, health::ask_at(at, &engine.health)).await {
-            Ok(Ok(200..=299)) => return Ok(()),
-            Ok(Ok(status)) => format!("answered with {status}"),
-            Ok(Err(error)) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
-            Ok(Err(error)) => format!("was not answered ({error})"),
+        said = match timeout_at(late, timeout(ANSWER, health::ask_at(at, &engine.health))).await {
+            Ok(Ok(Ok(200..=299))) => return Ok(()),
+            Ok(Ok(Ok(status))) => format!("answered with {status}"),
+            Ok(Ok(Err(error))) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
+            Ok(Ok(Err(error))) => format!("was not answered ({error})"),
+            Ok(Err(_)) => "was not answered".to_owned(),
             Err(_) => return Err(said),
         };
         if timeout_at(late, sleep(ASKING)).await.is_err() {
@@ -248,6 +263,7 @@ impl Guarded {
             .env_clear()
             .envs(std::env::vars_os().filter(|(name, _)| passes(name)))
             .envs(&engine.env)
+            .env("TIERBAR_GUARD_LOCK", launch.predecessors.lock())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

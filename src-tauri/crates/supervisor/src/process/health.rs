@@ -13,18 +13,18 @@ pub(super) const MISSES: u32 = 6;
 
 /// Asks every `period`; returns when the worker has not answered [`MISSES`] times in a row.
 pub(super) async fn lost(socket: &Path, period: Duration) {
-    lost_by(period, || ask(socket, "GET /health")).await;
+    lost_by(period, period, || ask(socket, "GET /health")).await;
 }
 
-/// As [`lost`], by another way of asking.
-pub(super) async fn lost_by<F>(period: Duration, ask: impl Fn() -> F)
+/// As [`lost`], by another way of asking, whose answer may take as long as `patience`.
+pub(super) async fn lost_by<F>(period: Duration, patience: Duration, ask: impl Fn() -> F)
 where
     F: Future<Output = io::Result<()>>,
 {
     let mut misses = 0;
     while misses < MISSES {
         sleep(period).await;
-        misses = match timeout(period, ask()).await {
+        misses = match timeout(patience, ask()).await {
             Ok(Ok(())) => 0,
             Ok(Err(_)) | Err(_) => misses + 1,
         };

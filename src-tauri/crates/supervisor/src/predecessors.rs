@@ -1,0 +1,62 @@
+//! Commands of a host that was killed: their guards end them, in as much time as these were given, and until then they hold
+//! their memory and their ports. Each guard has a lock on a file for as long as it lives.
+
+use std::{
+    fs::{File, TryLockError},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+use tokio::{
+    sync::OnceCell,
+    time::{Instant, sleep},
+};
+
+const LOOK: Duration = Duration::from_millis(50);
+/// The longest that a command may be given, and what its guard takes behind that.
+const LONGEST: Duration = Duration::from_secs(75);
+
+#[derive(Debug)]
+pub(crate) struct Predecessors {
+    lock: PathBuf,
+    gone: OnceCell<()>,
+}
+
+impl Predecessors {
+    pub(crate) fn new(run_dir: &Path) -> Self {
+        Self {
+            lock: run_dir.join("commands.lock"),
+            gone: OnceCell::new(),
+        }
+    }
+
+    /// What a guard is given to hold.
+    pub(crate) fn lock(&self) -> &Path {
+        &self.lock
+    }
+
+    /// Returns when none of them is left. From then on there are only our own.
+    pub(crate) async fn gone(&self) {
+        let wait = || async {
+            let late = Instant::now() + LONGEST;
+            let mut told = false;
+            while self.are_alive() && Instant::now() < late {
+                if !told {
+                    tracing::warn!(
+                        "a command that was started by a Tierbar before this one is still ending"
+                    );
+                    told = true;
+                }
+                sleep(LOOK).await;
+            }
+        };
+        self.gone.get_or_init(wait).await;
+    }
+
+    fn are_alive(&self) -> bool {
+        let lock = match File::options().append(true).open(&self.lock) {
+            Ok(file) => file.try_lock(),
+            Err(_) => return false,
+        };
+        matches!(lock, Err(TryLockError::WouldBlock))
+    }
+}
