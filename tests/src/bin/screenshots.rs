@@ -89,6 +89,9 @@ async fn windows(folder: &Path, theme: Option<&'static str>) {
         app.click("fit-chip").await;
         app.element("fit-details").await;
         save(&folder.join("models-light.png"), &app.picture().await);
+        app.click("settings-nav-monitor").await;
+        app.element("memory-bar").await;
+        save(&folder.join("monitor-light.png"), &app.picture().await);
     }
 }
 

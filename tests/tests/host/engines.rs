@@ -138,7 +138,8 @@ fn with_words(words: &str) -> Vec<u32> {
 async fn a_command_answers_streams_is_cancelled_and_leaves_for_another_tier() {
     for server in servers() {
         println!("as a command: {}", server.name);
-        let data = Data::new(&format!("{FAST}{}", config(&server)));
+        let policy = "[policy]\nmax_loaded = 1\n";
+        let data = Data::new(&format!("{policy}{FAST}{}", config(&server)));
         let host = data.serve().await;
         let whole = host.chat("heavy", json!({"max_tokens": 4})).await;
         assert_eq!(whole.status(), 200, "{}", server.name);
