@@ -30,7 +30,7 @@ pub struct Scripted {
     dir: PathBuf,
     scripts: Mutex<HashMap<String, (String, u64)>>,
     /// What is run in the worker's place, by the tiers whose scripts are `foreign…`.
-    command: Mutex<Option<ForeignCommand>>,
+    command: Mutex<Option<Box<ForeignCommand>>>,
 }
 
 impl Scripted {
@@ -62,7 +62,8 @@ impl Scripted {
                 asked_model: None,
                 guard: program_of("tierbar-guard"),
             };
-            *self.command.lock().unwrap_or_else(PoisonError::into_inner) = Some(command);
+            let command = Some(Box::new(command));
+            *self.command.lock().unwrap_or_else(PoisonError::into_inner) = command;
         }
         engine
     }

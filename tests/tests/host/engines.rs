@@ -79,9 +79,6 @@ fn llama_server() -> Option<PathBuf> {
         found.find(|path| path.is_file())
     };
     let found = named.or_else(built);
-    if found.is_none() {
-        println!("no llama-server is here: our own worker stands in for it alone");
-    }
     if let Some(path) = &found {
         assert!(path.is_file(), "{} is not there", path.display());
     }

@@ -183,7 +183,8 @@ impl Guard {
             match self.events.recv_timeout(LOOK) {
                 Ok(event) => self.note(event),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => thread::sleep(LOOK),
+                // Whoever tells has told the last.
+                Err(RecvTimeoutError::Disconnected) => return,
             }
         }
     }

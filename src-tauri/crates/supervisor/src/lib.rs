@@ -62,7 +62,7 @@ pub struct LoadSpec {
     /// A smaller model that guesses tokens, in place of that.
     pub draft_model: Option<PathBuf>,
     /// What is run in place of our worker. Of the others only `model`, `context` and `plan` count then.
-    pub command: Option<ForeignCommand>,
+    pub command: Option<Box<ForeignCommand>>,
     pub plan: LoadPlan,
 }
 

@@ -2,7 +2,7 @@ import { fireEvent, render, screen } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
-import type { Config } from '../../platform/api';
+import type { Config, TierConfig } from '../../platform/api';
 import { browser } from '../../testing/browser';
 import { Network, POLICY, refusal, type Sent, STATUS, until } from '../../testing/host';
 import Root from './Root.svelte';
@@ -373,7 +373,10 @@ describe('tier settings', () => {
         memory: '6GiB',
       },
     });
-    Object.assign(config.tiers.primary as object, { engine: { endpoint: 'http://127.0.0.1:11434' } });
+    config.tiers.primary = {
+      ...(config.tiers.fast as TierConfig),
+      engine: { endpoint: 'http://127.0.0.1:11434' },
+    };
     await open('#tiers');
     const command = await screen.findByTestId('settings-tier-fast-engine');
     expect(command.textContent).toBe(

@@ -135,7 +135,7 @@ beforeEach(() => {
     batch: 512,
     lookup: false,
     draft_model: '',
-    engine: 'embedded',
+    engine: 'embedded' as const,
     idle_unload: '10m',
     pinned: false,
   };

@@ -46,11 +46,11 @@ fn spec(
             }],
             context_tokens: config.context,
         },
-        command: Some(ForeignCommand {
+        command: Some(Box::new(ForeignCommand {
             engine: engine.clone(),
             asked_model,
             guard,
-        }),
+        })),
     }
 }
 
