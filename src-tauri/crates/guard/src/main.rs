@@ -87,6 +87,7 @@ fn signal_of(name: &OsStr) -> Option<Signal> {
 /// What ends with this process where that can be had, and then is the program.
 fn turn_into(guard: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode {
     platform::die_with_parent();
+    platform::heed_signals();
     // It may have died before that took hold.
     if number(guard) != Some(u64::from(parent_id())) {
         return ExitCode::FAILURE;

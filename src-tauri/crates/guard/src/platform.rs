@@ -1,4 +1,4 @@
-//! What only Linux has: processes that die with their parent, and orphans that come to it.
+//! Signals, and what only Linux has: processes that die with their parent, and orphans that come to it.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -9,3 +9,12 @@ mod macos;
 pub(crate) use linux::{adopt, die_with_parent, kill_adopted};
 #[cfg(target_os = "macos")]
 pub(crate) use macos::{adopt, die_with_parent, kill_adopted};
+
+/// What was started in the background ignores some signals, and would hand that on to a program which is to end by one of them.
+#[expect(unsafe_code, reason = "libc")]
+pub(crate) fn heed_signals() {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
+        // SAFETY: the default takes no handler of ours.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}

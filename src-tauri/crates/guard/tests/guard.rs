@@ -24,8 +24,11 @@ impl Guarded {
         let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         let script = format!("exec 9>alive\n{script}");
-        let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-guard"))
-            .args([signal, deadline, "sh", "-c", &script])
+        // As a program has it that was started in the background.
+        let deaf = "trap '' INT QUIT HUP; exec \"$0\" \"$@\"";
+        let guard = env!("CARGO_BIN_EXE_tierbar-guard");
+        let mut child = Command::new("sh")
+            .args(["-c", deaf, guard, signal, deadline, "sh", "-c", &script])
             .current_dir(dir.path())
             .env("TIERBAR_GUARD_LOCK", dir.path().join("lock"))
             .stdin(Stdio::piped())

@@ -23,13 +23,15 @@ use tierbar_telemetry::{Sampler, footprint, held_by, members_of_group, pressure_
 use tokio::{
     sync::{Notify, watch},
     task::spawn_blocking,
-    time::{Instant, sleep_until},
+    time::{Instant, sleep_until, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
 /// How often readings are taken while somebody watches or a worker lives, and while neither is so.
 const WATCHED: Duration = Duration::from_secs(1);
 const UNWATCHED: Duration = Duration::from_secs(5);
+/// A sensor that does not answer hides nothing else for longer.
+const LATE: Duration = Duration::from_secs(3);
 
 type Downloads = watch::Receiver<Arc<Vec<DownloadStatus>>>;
 
@@ -203,7 +205,8 @@ impl Board {
                 (sampler, reading) = sample(sampler).await;
                 self.parts.guarding.observe(&reading);
                 self.parts.memory.lock().update(&reading);
-                self.past.record(&reading).await;
+                // A disk that has too much to do keeps nobody from seeing what is so.
+                let _ = timeout(WATCHED, self.past.record(&reading)).await;
                 // The kernel walks a worker's pages for it, and nobody decides by it.
                 if watched || footprints.elapsed() >= UNWATCHED {
                     footprints = Instant::now();
@@ -231,7 +234,8 @@ impl Board {
                 .filter_map(|(tier, pid, engine)| Some((tier, footprint_of(pid, engine)?)))
                 .collect::<Vec<_>>()
         });
-        if let Ok(footprints) = read.await
+        // The kernel may take its time over a process that is short of memory.
+        if let Ok(Ok(footprints)) = timeout(WATCHED, read).await
             && !footprints.is_empty()
         {
             self.parts.supervisor.set_footprints(footprints);
@@ -253,10 +257,14 @@ async fn sample(mut sampler: Sampler) -> (Sampler, Reading) {
         let reading = sampler.sample();
         (sampler, reading)
     });
-    sampled.await.unwrap_or_else(|ended| {
-        tracing::error!("a reading was not taken: {ended}");
-        (Sampler::new(), Reading::default())
-    })
+    let late = timeout(LATE, sampled).await;
+    let why = match late {
+        Ok(Ok(sampled)) => return sampled,
+        Ok(Err(ended)) => ended.to_string(),
+        Err(_) => format!("it takes more than {} s", LATE.as_secs()),
+    };
+    tracing::error!("a reading counts as unknown: {why}");
+    (Sampler::new(), Reading::default())
 }
 
 impl Parts {

@@ -9,13 +9,16 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 use tierbar_core::{ModelId, TierId};
-use tokio::{sync::watch, task::spawn_blocking};
+use tokio::{sync::watch, task::spawn_blocking, time::timeout};
 
 /// More are of models that nobody has any more.
 const KEPT: usize = 16;
+
+/// A load does not wait for longer until it is written down: beside a download a disk may take seconds for it.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 /// A load that was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +35,8 @@ pub(crate) struct Loads {
     /// `None`: nothing is written down.
     file: Option<PathBuf>,
     under_way: Mutex<Option<BegunLoad>>,
+    /// Held by who writes the file.
+    writing: Mutex<()>,
     never_ended: watch::Sender<Vec<BegunLoad>>,
 }
 
@@ -50,6 +55,7 @@ impl Loads {
         Arc::new(Self {
             file,
             under_way: Mutex::default(),
+            writing: Mutex::default(),
             never_ended: watch::Sender::new(left),
         })
     }
@@ -65,7 +71,7 @@ impl Loads {
         left.iter().find(|load| load.model == *model).cloned()
     }
 
-    /// Returns once it is on the disk.
+    /// Returns once it is on the disk, or the disk has too much to do: it will be there soon after.
     pub(crate) async fn begin(self: &Arc<Self>, tier: TierId, model: ModelId) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let at = since.map_or(0, |since| since.as_secs());
@@ -89,22 +95,18 @@ impl Loads {
         .await;
     }
 
-    async fn change(
-        self: &Arc<Self>,
-        next: impl FnOnce(Option<BegunLoad>) -> Option<BegunLoad> + Send + 'static,
-    ) {
-        let loads = Arc::clone(self);
-        let change = move || {
-            let mut under_way = loads.under_way();
+    async fn change(self: &Arc<Self>, next: impl FnOnce(Option<BegunLoad>) -> Option<BegunLoad>) {
+        {
+            let mut under_way = self.under_way();
             let before = under_way.take();
-            if before.is_none() && loads.file.is_none() {
+            if before.is_none() && self.file.is_none() {
                 return;
             }
             *under_way = next(before);
-            loads.write(under_way.as_ref());
-        };
-        // A panic in it would only lose a note.
-        let _ = spawn_blocking(change).await;
+        }
+        let loads = Arc::clone(self);
+        // It goes on when nobody waits any more. A panic in it would only lose a note.
+        let _ = timeout(PATIENCE, spawn_blocking(move || loads.write())).await;
     }
 
     fn under_way(&self) -> MutexGuard<'_, Option<BegunLoad>> {
@@ -113,8 +115,12 @@ impl Loads {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self, under_way: Option<&BegunLoad>) {
+    /// Writes down what is so now: of several writers the last one writes the latest.
+    fn write(&self) {
         let Some(file) = &self.file else { return };
+        let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let under_way = self.under_way().clone();
+        let under_way = under_way.as_ref();
         let mut all: Vec<_> = under_way.into_iter().cloned().collect();
         let left = self.never_ended.borrow();
         let others = left
