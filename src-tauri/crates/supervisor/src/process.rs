@@ -15,7 +15,6 @@ use crate::{
     reclaim::{MemoryProbe, Reclaim},
     safe_mode::Loads,
 };
-use cause::Cause;
 use handshake::Unready;
 use log::LastWords;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
@@ -283,7 +282,11 @@ impl Launch {
                 Ok(Ok(status)) => {
                     process.hear_out().await;
                     let what = format!("its worker {} while loading", exit::words(status));
-                    process.explain(self.failed(&process.quoting(what)), status)
+                    cause::explain(
+                        &process.words,
+                        self.failed(&process.words.quoted_by(what)),
+                        status,
+                    )
                 }
                 _ => {
                     process.kill().await;
@@ -305,7 +308,7 @@ impl Launch {
                     "{} could not start: its worker was silent for {seconds} s",
                     self.tier
                 );
-                Error::new(Code::WorkerTimeout, process.quoting(what)).hint(hint)
+                Error::new(Code::WorkerTimeout, process.words.quoted_by(what)).hint(hint)
             }
         };
         Failure {
@@ -336,8 +339,16 @@ impl Launch {
                 let what = format!("the worker of {} {}", self.tier, exit::words(status));
                 // Whoever is killed from outside has not said why.
                 let killed = exit::from_outside(status);
-                let what = if killed { what } else { process.quoting(what) };
-                process.explain(Error::new(Code::WorkerCrashed, what), status)
+                let what = if killed {
+                    what
+                } else {
+                    process.words.quoted_by(what)
+                };
+                cause::explain(
+                    &process.words,
+                    Error::new(Code::WorkerCrashed, what),
+                    status,
+                )
             }
             Err(error) => {
                 process.kill().await;
@@ -455,23 +466,6 @@ impl Process {
     async fn hear_out(&mut self) {
         let all = async { while self.drains.join_next().await.is_some() {} };
         let _ = timeout(LAST_READ, all).await;
-    }
-
-    /// With the cause, what to do about it, and the last lines.
-    fn explain(&self, error: Error, status: ExitStatus) -> Error {
-        let lines = self.words.lines();
-        let cause = Cause::of(status, &lines);
-        error
-            .hint(cause.hint())
-            .detail("cause", cause.name())
-            .detail("last_lines", lines)
-    }
-
-    fn quoting(&self, sentence: String) -> String {
-        match self.words.telling() {
-            Some(line) => format!("{sentence}; it said last: {line}"),
-            None => sentence,
-        }
     }
 }
 

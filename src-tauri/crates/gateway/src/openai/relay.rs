@@ -156,12 +156,7 @@ impl Job {
         let key = key(&self.gateway, &*lease).await?;
         let (remote, key) = (&self.gateway.remote, key.as_ref());
         let posted = Upstream::post(lease.endpoint(), self.path, self.body, remote, key);
-        // A worker that ends breaks the connection itself.
-        let posted = tokio::select! {
-            posted = posted => posted,
-            ended = lease.ended(), if is_remote(&*lease) => return Err(ended),
-        };
-        let mut upstream = match posted {
+        let mut upstream = match unless_cut(&*lease, posted).await? {
             Ok(upstream) => upstream,
             Err(broken) => return Err(reason(&*lease, &broken).await),
         };
@@ -172,11 +167,7 @@ impl Job {
                 lease,
             }));
         }
-        let body = tokio::select! {
-            body = upstream.whole(ANSWER_LIMIT) => body,
-            ended = lease.ended(), if is_remote(&*lease) => return Err(ended),
-        };
-        let body = match body {
+        let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
             Ok(body) => body,
             Err(broken) => return Err(reason(&*lease, &broken).await),
         };
@@ -213,6 +204,16 @@ fn url(lease: &dyn Lease) -> Option<&str> {
 
 fn is_remote(lease: &dyn Lease) -> bool {
     url(lease).is_some()
+}
+
+/// What the server does, unless the lease on an endpoint ends first, with the reason why. A worker that ends breaks the
+/// connection itself.
+async fn unless_cut<T>(lease: &dyn Lease, done: impl Future<Output = T>) -> Result<T, Error> {
+    tokio::select! {
+        biased;
+        ended = lease.ended(), if is_remote(lease) => Err(ended),
+        done = done => Ok(done),
+    }
 }
 
 /// The key of the lease's endpoint, if it has one.
@@ -267,12 +268,7 @@ impl Answer {
     /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
     async fn next(&mut self) -> Result<Bytes, Option<Error>> {
         loop {
-            let arrived = tokio::select! {
-                biased;
-                ended = self.lease.ended(), if is_remote(&*self.lease) => return Err(Some(ended)),
-                arrived = self.upstream.next() => arrived,
-            };
-            match arrived {
+            match unless_cut(&*self.lease, self.upstream.next()).await? {
                 Ok(Some(arrived)) => {
                     let passing = self.tap.pass(&arrived);
                     if !passing.is_empty() {

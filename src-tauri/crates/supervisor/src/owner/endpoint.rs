@@ -91,12 +91,8 @@ impl Supervisor {
 
     /// Grants what was queued before its tier became an endpoint.
     pub(super) fn grant_to_endpoints(&mut self) {
-        let endpoints: Vec<_> = self
-            .tiers
-            .iter()
-            .filter(|tier| tier.is_endpoint())
-            .collect();
-        let endpoints: Vec<_> = endpoints.iter().map(|tier| tier.spec.id.clone()).collect();
+        let endpoints = self.tiers.iter().filter(|tier| tier.is_endpoint());
+        let endpoints: Vec<_> = endpoints.map(|tier| tier.spec.id.clone()).collect();
         let of = |waiter: &mut Waiter| endpoints.contains(&waiter.tier);
         let waiting: Vec<_> = self.queue.extract_if(.., of).collect();
         for waiter in waiting {

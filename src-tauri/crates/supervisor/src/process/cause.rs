@@ -1,7 +1,19 @@
 //! Why a worker fell over, as far as its end and its last words tell.
 
+use super::log::LastWords;
 use rustix::process::Signal;
 use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
+use tierbar_core::Error;
+
+/// The error with the cause, what to do about it, and the last lines.
+pub(super) fn explain(words: &LastWords, error: Error, status: ExitStatus) -> Error {
+    let lines = words.lines();
+    let cause = Cause::of(status, &lines);
+    error
+        .hint(cause.hint())
+        .detail("cause", cause.name())
+        .detail("last_lines", lines)
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {

@@ -1,8 +1,8 @@
 //! A server of the user's: run under the guard, and ready once its health path says so.
 
 use super::{
-    Failure, KILLED, LAST_READ, Launch, Report, Stop, cause::Cause, exit, health, log,
-    log::LastWords, passes,
+    Failure, KILLED, LAST_READ, Launch, Report, Stop, cause, exit, health, log, log::LastWords,
+    passes,
 };
 use crate::{
     ForeignCommand,
@@ -113,7 +113,7 @@ async fn attend(
         status = guarded.watch(report) => {
             guarded.clear().await;
             let what = format!("its command {name} {} before it answered", exit::words(status));
-            return Some(guarded.explain(launch.failed(&guarded.quoting(what)), status));
+            return Some(guarded.explain(launch.failed(&guarded.words.quoted_by(what)), status));
         }
         healthy = healthy(&launch.address, &command.engine) => match healthy {
             Ok(()) => {
@@ -126,7 +126,7 @@ async fn attend(
                     status = guarded.watch(report) => {
                         guarded.clear().await;
                         let what = format!("the command {name} of {} {}", launch.tier, exit::words(status));
-                        let what = if exit::from_outside(status) { what } else { guarded.quoting(what) };
+                        let what = if exit::from_outside(status) { what } else { guarded.words.quoted_by(what) };
                         return Some(guarded.explain(Error::new(Code::WorkerCrashed, what), status));
                     }
                     () = health::lost_by(launch.health_period, launch.health_period * PATIENCE, || async {
@@ -145,7 +145,7 @@ async fn attend(
                     launch.tier, command.engine.health
                 );
                 return Some(crashed(
-                    Error::new(Code::WorkerTimeout, guarded.quoting(what)).hint(format!(
+                    Error::new(Code::WorkerTimeout, guarded.words.quoted_by(what)).hint(format!(
                         "its log is {}; `load_deadline` gives it more time, `health` names another path",
                         launch.log.display()
                     )),
@@ -369,27 +369,12 @@ impl Guarded {
         let _ = timeout(LAST_READ, all).await;
     }
 
-    fn quoting(&self, sentence: String) -> String {
-        match self.words.telling() {
-            Some(line) => format!("{sentence}; it said last: {line}"),
-            None => sentence,
-        }
-    }
-
     fn explain(&self, error: Error, status: ExitStatus) -> Failure {
-        let lines = self.words.lines();
-        let cause = Cause::of(status, &lines);
-        let hint = match status.code() {
-            Some(126 | 127) => {
-                "name the program by its whole path: an app does not have your shell's PATH"
-            }
-            _ => cause.hint(),
-        };
-        crashed(
-            error
-                .hint(hint)
-                .detail("cause", cause.name())
-                .detail("last_lines", lines),
-        )
+        let error = cause::explain(&self.words, error, status);
+        crashed(match status.code() {
+            Some(126 | 127) => error
+                .hint("name the program by its whole path: an app does not have your shell's PATH"),
+            _ => error,
+        })
     }
 }

@@ -53,8 +53,16 @@ impl LastWords {
         lines.whole.iter().cloned().collect()
     }
 
+    /// The sentence, with the line that says most about a failure.
+    pub(crate) fn quoted_by(&self, sentence: String) -> String {
+        match self.telling() {
+            Some(line) => format!("{sentence}; it said last: {line}"),
+            None => sentence,
+        }
+    }
+
     /// The line that says most about a failure: the last that speaks of one, else the last.
-    pub(crate) fn telling(&self) -> Option<String> {
+    fn telling(&self) -> Option<String> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.close();
         // A failed assertion is followed by a backtrace.
