@@ -6,7 +6,7 @@ mod size;
 mod time;
 
 use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
-pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal};
+pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};
 pub use size::Size;

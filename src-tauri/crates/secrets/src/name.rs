@@ -2,7 +2,7 @@
 
 use crate::Environment;
 use std::{fmt, path::PathBuf, str::FromStr};
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, config::server_of};
 
 /// A secret that Tierbar knows.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -18,8 +18,7 @@ impl Name {
     /// That of the server at a URL. Without a dot in its name it has its port, so that it is the name of nothing else.
     #[must_use]
     pub fn of_server(url: &str) -> Self {
-        let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-        let server = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+        let (scheme, server) = server_of(url).unwrap_or(("", url));
         let server = server.to_ascii_lowercase();
         Self::Server(match scheme {
             _ if server.contains(['.', ':']) => server,

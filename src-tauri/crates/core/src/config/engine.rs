@@ -140,12 +140,18 @@ impl CommandEngine {
     }
 }
 
+/// A URL's scheme and its server, with the port if that is given.
+#[must_use]
+pub fn server_of(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    Some((scheme, rest.split(['/', '?', '#']).next().unwrap_or(rest)))
+}
+
 impl EndpointEngine {
     /// `https://host:port`, for people and as what a key belongs to.
     #[must_use]
     pub fn server(&self) -> &str {
-        let (_, rest) = self.endpoint.split_once("://").unwrap_or_default();
-        rest.split(['/', '?', '#']).next().unwrap_or(rest)
+        server_of(&self.endpoint).map_or("", |(_, server)| server)
     }
 
     fn check(&self) -> Result<(), String> {
