@@ -3,7 +3,7 @@
 mod foreign;
 mod pins;
 
-pub(crate) use foreign::{not_measured, refuse_new_commands};
+pub(crate) use foreign::{not_measured, refuse_measuring, refuse_new_commands};
 
 use crate::{
     blocking::blocking,
@@ -180,7 +180,7 @@ impl Models {
     pub(crate) fn limits(&self, tier: &TierId) -> Result<(Limits, u32), Error> {
         let current = self.current.read().clone();
         let config = current.tier(tier).ok_or_else(|| no_longer(tier))?;
-        foreign::refuse_measuring(tier, &config)?;
+        refuse_measuring(tier, &config)?;
         let free = TierConfig {
             gpu_layers: None,
             ..config

@@ -4,7 +4,7 @@ use super::{
     Teller, spared, wanted,
     worker::{Timed, Worker},
 };
-use crate::services::Shared;
+use crate::{models::refuse_measuring, services::Shared};
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -94,6 +94,8 @@ pub(super) fn configured(shared: &Shared, tier: &TierId) -> Result<Settings, Err
         let gone = format!("{tier} was removed from the configuration");
         Error::new(Code::TierUnknown, gone)
     })?;
+    // Before its command is loaded for nothing, and another tier ended for it.
+    refuse_measuring(tier, tier_config)?;
     Ok(Settings::of(tier_config))
 }
 

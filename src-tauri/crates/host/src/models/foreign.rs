@@ -56,7 +56,7 @@ fn spec(
 
 /// # Errors
 /// `BadRequest` for a tier that our worker does not serve.
-pub(super) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(), Error> {
+pub(crate) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(), Error> {
     match config.engine {
         Engine::Embedded => Ok(()),
         Engine::Command(_) | Engine::Endpoint(_) => Err(not_measured(tier)),
