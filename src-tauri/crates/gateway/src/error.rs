@@ -1,8 +1,12 @@
-//! An error as a response: the status that fits, and the body of [`Error::openai_body`].
+//! An error as a response: the status that fits, and a body in the dialect of the path.
 
+use crate::anthropic;
 use axum::{
     Json,
+    body::Body,
+    extract::Request,
     http::{HeaderValue, Method, StatusCode, Uri, header},
+    middleware::Next,
     response::{IntoResponse, Response},
 };
 use tierbar_core::{Code, Error};
@@ -32,8 +36,25 @@ impl IntoResponse for Failure {
                 .headers_mut()
                 .insert(header::WWW_AUTHENTICATE, scheme);
         }
+        response.extensions_mut().insert(error);
         response
     }
+}
+
+/// Tells errors in the words of those who ask at this path. The outermost layer: who is refused at the door is told in them too.
+pub(crate) async fn in_dialect(request: Request, next: Next) -> Response {
+    let tell = if anthropic::is_path(request.uri().path()) {
+        anthropic::error_body
+    } else {
+        return next.run(request).await;
+    };
+    let mut response = next.run(request).await;
+    if let Some(error) = response.extensions().get::<Error>() {
+        let body = Body::from(tell(error).to_string());
+        response.headers_mut().remove(header::CONTENT_LENGTH);
+        *response.body_mut() = body;
+    }
+    response
 }
 
 /// An error as the last event of a stream that has begun.

@@ -2,9 +2,11 @@
 //! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers.
 
 mod admin;
+mod anthropic;
 mod blocking;
 mod body;
 mod contexts;
+mod dialect;
 mod error;
 mod events;
 mod guard;
@@ -102,7 +104,9 @@ impl Gateway {
     pub fn router(self) -> Router {
         let gateway = Arc::new(self);
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
-        let mut inference = openai::routes().merge(contexts::routes());
+        let mut inference = openai::routes()
+            .merge(anthropic::routes())
+            .merge(contexts::routes());
         if !gateway.address.ip().is_loopback() {
             inference = inference.layer(token());
         }
@@ -116,6 +120,7 @@ impl Gateway {
                 Arc::clone(&gateway),
                 guard::same_site,
             ))
+            .layer(middleware::from_fn(error::in_dialect))
             .with_state(gateway)
     }
 }

@@ -4,6 +4,7 @@ mod models;
 pub(crate) mod relay;
 pub(crate) mod route;
 mod tap;
+pub(crate) mod wire;
 
 use crate::Gateway;
 use axum::{
@@ -14,7 +15,7 @@ use axum::{
 };
 use std::sync::Arc;
 
-const CHAT: &str = "/v1/chat/completions";
+pub(crate) const CHAT: &str = "/v1/chat/completions";
 const TEXT: &str = "/v1/completions";
 const EMBEDDINGS: &str = "/v1/embeddings";
 

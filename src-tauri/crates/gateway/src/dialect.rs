@@ -1,0 +1,222 @@
+//! Answers in another dialect: what the relay tells in OpenAI's is turned as it passes, piece by piece or whole.
+
+use crate::{
+    body,
+    error::Failure,
+    openai::wire::{self, Chunk, Completion},
+};
+use axum::{
+    Json,
+    body::{Body, BodyDataStream, Bytes},
+    http::{HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::{StreamExt, stream};
+use serde_json::Value;
+use std::convert::Infallible;
+use tierbar_core::{Code, Error};
+
+/// As the relay's own bound on answers.
+const ANSWER_LIMIT: usize = 64 << 20;
+
+/// How a dialect tells one answer. In a stream its calls come in this order: any number of `waiting`, any number of `chunk`, then
+/// `end` or `failed`, once.
+pub(crate) trait Dialect: Send + 'static {
+    /// The content type of its streams.
+    const STREAM: &'static str;
+
+    /// The tier still loads; nothing for dialects that have no word for that.
+    fn waiting(&mut self) -> String {
+        String::new()
+    }
+
+    fn chunk(&mut self, chunk: Chunk) -> String;
+
+    fn end(&mut self) -> String;
+
+    fn failed(&mut self, error: &Error) -> String;
+
+    /// An answer that came whole.
+    fn whole(self, answer: Completion) -> Value;
+}
+
+/// The relay's answer in the dialect's words. The headers that say who answered stay.
+///
+/// # Errors
+/// What the worker refused the request with; `Unreachable` for an answer that is not OpenAI's.
+pub(crate) async fn told<D: Dialect>(dialect: D, answer: Response) -> Result<Response, Failure> {
+    let (mut head, body) = answer.into_parts();
+    let kind = head.headers.remove(header::CONTENT_TYPE);
+    let kind = kind.as_ref().and_then(|kind| kind.to_str().ok());
+    if kind.is_some_and(|kind| kind.starts_with("text/event-stream")) {
+        let kind = HeaderValue::from_static(D::STREAM);
+        head.headers.insert(header::CONTENT_TYPE, kind);
+        return Ok(Response::from_parts(head, turned(dialect, body)));
+    }
+    let body = body::read(body, ANSWER_LIMIT).await?;
+    if !head.status.is_success() {
+        return Err(Failure(wire::error(&body)));
+    }
+    let answer = serde_json::from_slice(&body).map_err(|error| {
+        let message = format!("the model's server did not answer as OpenAI's do: {error}");
+        Error::new(Code::Unreachable, message)
+    })?;
+    Ok((head.headers, Json(dialect.whole(answer))).into_response())
+}
+
+fn turned<D: Dialect>(dialect: D, body: Body) -> Body {
+    let turning = Turning {
+        dialect,
+        arriving: body.into_data_stream(),
+        partial: Vec::new(),
+        ended: false,
+    };
+    Body::from_stream(stream::unfold(turning, |mut turning| async {
+        let bytes = turning.next().await?;
+        Some((Ok::<_, Infallible>(bytes), turning))
+    }))
+}
+
+/// A stream on its way from one dialect to the other.
+struct Turning<D> {
+    dialect: D,
+    arriving: BodyDataStream,
+    /// A line whose end has not arrived.
+    partial: Vec<u8>,
+    ended: bool,
+}
+
+impl<D: Dialect> Turning<D> {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        while !self.ended {
+            let mut out = String::new();
+            match self.arriving.next().await {
+                Some(Ok(bytes)) => self.take(&bytes, &mut out),
+                _ => {
+                    // The relay ends each stream with a word of its own.
+                    let error = Error::new(Code::Internal, "the answer ended without its last word");
+                    out = self.dialect.failed(&error);
+                    self.ended = true;
+                }
+            }
+            if !out.is_empty() {
+                return Some(out.into());
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, bytes: &[u8], out: &mut String) {
+        self.partial.extend_from_slice(bytes);
+        let Some(end) = self.partial.iter().rposition(|&byte| byte == b'\n') else {
+            return;
+        };
+        let rest = self.partial.split_off(end + 1);
+        let whole = std::mem::replace(&mut self.partial, rest);
+        for line in whole.split(|&byte| byte == b'\n') {
+            if self.ended {
+                return;
+            }
+            self.line(line.trim_ascii(), out);
+        }
+    }
+
+    fn line(&mut self, line: &[u8], out: &mut String) {
+        if line.starts_with(b":") {
+            out.push_str(&self.dialect.waiting());
+        }
+        let Some(data) = line.strip_prefix(b"data:").map(<[u8]>::trim_ascii) else {
+            return;
+        };
+        if data == b"[DONE]" {
+            self.ended = true;
+            out.push_str(&self.dialect.end());
+            return;
+        }
+        // What is no event of OpenAI's says nothing that could be told.
+        let Ok(chunk) = serde_json::from_slice::<Chunk>(data) else {
+            return;
+        };
+        if chunk.error.is_some() {
+            self.ended = true;
+            out.push_str(&self.dialect.failed(&wire::error(data)));
+        } else {
+            out.push_str(&self.dialect.chunk(chunk));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::text;
+    use serde_json::json;
+
+    /// Writes down what it is told.
+    struct Scribe;
+
+    impl Dialect for Scribe {
+        const STREAM: &'static str = "text/plain";
+        fn waiting(&mut self) -> String {
+            "…".to_owned()
+        }
+        fn chunk(&mut self, mut chunk: Chunk) -> String {
+            let choice = chunk.choices.pop();
+            let content = choice.and_then(|choice| choice.delta.content);
+            content.unwrap_or_default()
+        }
+        fn end(&mut self) -> String {
+            ".".to_owned()
+        }
+        fn failed(&mut self, error: &Error) -> String {
+            format!("!{error}")
+        }
+        fn whole(self, answer: Completion) -> Value {
+            json!({"content": answer.choices[0].message.content})
+        }
+    }
+
+    fn events(stream: &str, piece: usize) -> Response {
+        let pieces: Vec<_> = stream
+            .as_bytes()
+            .chunks(piece)
+            .map(|piece| Ok::<_, Infallible>(Bytes::copy_from_slice(piece)))
+            .collect();
+        let body = Body::from_stream(stream::iter(pieces));
+        ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+    }
+
+    const STREAM: &str = ": loading\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"Grüße\"}}]}\r\n\r\ndata: no json\n\n";
+
+    #[tokio::test]
+    async fn a_stream_is_turned_however_it_is_cut() {
+        for piece in 1..=STREAM.len() {
+            let stream = format!("{STREAM}data: [DONE]\n\ndata: more\n\n");
+            let told = told(Scribe, events(&stream, piece)).await.unwrap();
+            assert_eq!(told.headers()[header::CONTENT_TYPE], "text/plain");
+            assert_eq!(text(told).await, "…Grüße.");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_stream_that_breaks_off_says_so_once() {
+        let failed = format!("{STREAM}data: {{\"error\":{{\"message\":\"gone\"}}}}\n\ndata: [DONE]\n\n");
+        let told_failed = told(Scribe, events(&failed, 7)).await.unwrap();
+        assert_eq!(text(told_failed).await, "…Grüße!gone");
+        let cut = told(Scribe, events(STREAM, 7)).await.unwrap();
+        assert!(text(cut).await.starts_with("…Grüße!the answer ended"));
+    }
+
+    #[tokio::test]
+    async fn a_whole_answer_is_turned_and_a_refusal_is_an_error() {
+        let answer = Json(json!({"choices": [{"message": {"content": "yes"}}]}));
+        let told_whole = told(Scribe, answer.into_response()).await.unwrap();
+        assert_eq!(text(told_whole).await, r#"{"content":"yes"}"#);
+        let refused = Error::new(Code::ContextExceeded, "too long");
+        let refused = told(Scribe, Failure(refused).into_response()).await;
+        assert_eq!(refused.unwrap_err().0.code, Code::ContextExceeded);
+        let foreign = told(Scribe, "hello".into_response()).await;
+        assert_eq!(foreign.unwrap_err().0.code, Code::Unreachable);
+    }
+}
