@@ -83,6 +83,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
         .route("/tokenize", post(tokenize))
         .route("/apply-template", post(apply_template))
         .route("/v1/chat/completions", post(chat))
+        .route("/v1/chat/tokens", post(count))
         .route("/v1/completions", post(completion))
         .route("/v1/embeddings", post(embeddings::embeddings))
         .merge(contexts::routes())
@@ -217,6 +218,20 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     start(&engine, wanted, &request.options).await
 }
 
+/// How many tokens a chat's prompt has.
+async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+    let client = Client::default();
+    let gone = Arc::clone(&client.gone);
+    let tokens = off_the_reactor(move || {
+        let mut request: ChatRequest = read(&body)?;
+        let (prompt, (tokens, _)) = engine.read_chat(&mut request, true, &gone)?;
+        request.check_offers(&prompt)?;
+        Ok::<_, Error>(tokens.len())
+    })
+    .await??;
+    Ok(Json(json!({"tokens": tokens})))
+}
+
 async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     let mut request: CompletionRequest = read(&body)?;
     let prompts = request.prompts();
@@ -270,8 +285,8 @@ async fn start(
     }
     let biases = never.into_iter().map(|token| (token, f32::NEG_INFINITY));
     sampling.logit_bias.extend(biases);
-    let mut stops = options.stops()?;
-    stops.extend(wanted.stops);
+    let own_stops = options.stops()?;
+    let stops = [own_stops.clone(), wanted.stops].concat();
     let max_tokens = options.max_tokens()?;
     let log_probabilities = options.log_probabilities()?;
     for prompt in &wanted.prompts {
@@ -320,7 +335,14 @@ async fn start(
         .into_iter()
         .flat_map(|echo| std::iter::repeat_n(echo, answers))
         .collect();
-    let answer = Answer::new(kind, engine.id.clone(), echoes, prompt_tokens);
+    let answer = Answer::new(
+        kind,
+        engine.id.clone(),
+        echoes,
+        prompt_tokens,
+        answers,
+        own_stops,
+    );
     if options.stream() {
         answer
             .stream(running, options.include_usage())

@@ -14,8 +14,8 @@ pub(crate) struct TextStream {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Released {
     pub(crate) text: String,
-    /// A stop string was completed; nothing follows.
-    pub(crate) stopped: bool,
+    /// The stop string that was completed; nothing follows.
+    pub(crate) stopped: Option<String>,
 }
 
 impl TextStream {
@@ -33,16 +33,17 @@ impl TextStream {
         self.held
             .push_str(&String::from_utf8_lossy(&self.partial[..complete]));
         self.partial.drain(..complete);
-        if let Some(at) = self
+        if let Some((at, stop)) = self
             .stops
             .iter()
-            .filter_map(|stop| self.held.find(stop))
+            .filter_map(|stop| Some((self.held.find(stop)?, stop)))
             .min()
         {
+            let stopped = Some(stop.clone());
             self.held.truncate(at);
             return Released {
                 text: std::mem::take(&mut self.held),
-                stopped: true,
+                stopped,
             };
         }
         let keep = self
@@ -54,7 +55,7 @@ impl TextStream {
         let rest = self.held.split_off(self.held.len() - keep);
         Released {
             text: std::mem::replace(&mut self.held, rest),
-            stopped: false,
+            stopped: None,
         }
     }
 
@@ -100,7 +101,7 @@ mod tests {
         for piece in pieces {
             let released = stream.push(piece);
             text.push_str(&released.text);
-            if released.stopped {
+            if released.stopped.is_some() {
                 return (text, true);
             }
         }

@@ -1,18 +1,58 @@
 //! Anthropic's dialect: `/v1/messages`, turned into a chat of OpenAI's and back.
+//!
+//! Shapes: Anthropic's API reference, "Messages", "Streaming messages" and "Count message tokens".
 
+mod answer;
+mod ask;
+mod content;
 mod failure;
+mod stream;
+mod tools;
 
-use crate::Gateway;
-use axum::Router;
+use crate::{
+    Gateway, body, dialect,
+    error::Failure,
+    openai::{self, relay},
+};
+use answer::Telling;
+use ask::Ask;
+use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
 pub(crate) use failure::error_body;
+use serde_json::{Value, json};
 use std::sync::Arc;
 
 const MESSAGES: &str = "/v1/messages";
+const COUNT: &str = "/v1/messages/count_tokens";
 
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
     Router::new()
+        .route(MESSAGES, post(messages))
+        .route(COUNT, post(count))
 }
 
 pub(crate) fn is_path(path: &str) -> bool {
-    path.starts_with(MESSAGES)
+    path == MESSAGES || path == COUNT
 }
+
+async fn messages(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Response, Failure> {
+    let ask = read(body).await?;
+    let telling = Telling::new(ask.model());
+    let chat = body::object_of(ask.into_chat()?);
+    let answer = relay::relay(gateway, openai::CHAT, chat).await?;
+    dialect::told(telling, answer).await
+}
+
+async fn count(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Json<Value>, Failure> {
+    let mut chat = read(body).await?.into_chat()?;
+    chat.shift_remove("stream");
+    let counted = relay::count(gateway, body::object_of(chat)).await?;
+    Ok(Json(json!({"input_tokens": counted})))
+}
+
+async fn read(body: Body) -> Result<Ask, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    Ok(body::parse(&bytes)?)
+}
+
+#[cfg(test)]
+mod tests;

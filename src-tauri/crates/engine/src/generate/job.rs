@@ -117,9 +117,11 @@ pub(crate) struct Written {
     pub(crate) bytes: u64,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Summary {
     pub(crate) finish: FinishReason,
+    /// The stop string that has ended it.
+    pub(crate) stop: Option<String>,
     pub(crate) timings: Timings,
 }
 
@@ -156,6 +158,11 @@ pub(crate) struct Drafts {
 }
 
 impl Timings {
+    /// Prompt tokens that needed no evaluation.
+    pub(crate) fn cached(&self) -> usize {
+        self.cache_n
+    }
+
     pub(super) fn new(
         cache_n: usize,
         prompt_n: usize,

@@ -61,6 +61,8 @@ pub(super) struct Task {
     /// Prompt tokens that a slot held when this came to it first.
     cached: usize,
     predicted: usize,
+    /// The stop string that has ended it.
+    stop: Option<String>,
     drafts: Option<Drafts>,
     embedding: Option<Vec<f32>>,
     started: Option<Instant>,
@@ -82,6 +84,7 @@ impl Task {
             reports: Vec::new(),
             cached: 0,
             predicted: 0,
+            stop: None,
             drafts: None,
             embedding: None,
             started: None,
@@ -207,7 +210,8 @@ impl Task {
         self.model.append_piece(token, shown, &mut bytes);
         let released = self.text.push(&bytes);
         self.send(released.text);
-        if released.stopped {
+        if released.stopped.is_some() {
+            self.stop = released.stopped;
             self.text = TextStream::default();
             return Ok(Next::End(FinishReason::Stop));
         }
@@ -275,7 +279,11 @@ impl Task {
         timings.drafts = self.drafts;
         self.tell(match written {
             Some(written) => Event::Saved(written, Some(timings)),
-            None => Event::Done(Summary { finish, timings }),
+            None => Event::Done(Summary {
+                finish,
+                stop: self.stop.take(),
+                timings,
+            }),
         });
     }
 

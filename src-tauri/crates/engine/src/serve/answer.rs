@@ -37,8 +37,14 @@ pub(super) struct Answer {
     echoes: Vec<String>,
     /// Of all prompts.
     prompt_tokens: usize,
+    /// Of those, how many were in memory before.
+    cached_tokens: usize,
+    /// To each prompt.
+    answers: usize,
     /// Of all choices that have ended.
     completion_tokens: usize,
+    /// The client's stop strings: those of the template are none of its business.
+    stops: Vec<String>,
     /// Of a streamed chat's choices.
     readers: Vec<Reader>,
 }
@@ -57,6 +63,8 @@ impl Answer {
         model: String,
         echoes: Vec<String>,
         prompt_tokens: usize,
+        answers: usize,
+        stops: Vec<String>,
     ) -> Self {
         let prefix = match &kind {
             Kind::Chat(_) => "chatcmpl",
@@ -72,7 +80,10 @@ impl Answer {
             model,
             echoes,
             prompt_tokens,
+            cached_tokens: 0,
+            answers,
             completion_tokens: 0,
+            stops,
             readers: Vec::new(),
         }
     }
@@ -91,7 +102,7 @@ impl Answer {
                     choice.reports.extend(reports);
                 }
                 Event::Done(summary) => {
-                    self.completion_tokens += summary.timings.predicted_n;
+                    self.count(index, &summary);
                     choice.summary = Some(summary);
                 }
                 Event::Saved(..) | Event::Embedded(_) => {}
@@ -117,10 +128,18 @@ impl Answer {
         Ok(Value::Object(body))
     }
 
+    fn count(&mut self, index: usize, summary: &Summary) {
+        self.completion_tokens += summary.timings.predicted_n;
+        // A prompt's further answers share what the first one had read.
+        if index.is_multiple_of(self.answers) {
+            self.cached_tokens += summary.timings.cached();
+        }
+    }
+
     fn finished(&self, index: usize, choice: Choice) -> Value {
         let logprobs = self.probabilities(&choice.reports);
-        let finish = choice.summary.map(|summary| summary.finish);
-        match &self.kind {
+        let finish = choice.summary.as_ref().map(|summary| summary.finish);
+        let finished = match &self.kind {
             Kind::Chat(parser) => {
                 let mut reader = Reader::new(parser.clone());
                 reader.take(&choice.text, finish == Some(FinishReason::Length));
@@ -133,7 +152,23 @@ impl Answer {
                 let finish = finish.map(|finish| reason(finish, false));
                 one(index, ("text", json!(text)), logprobs, finish)
             }
+        };
+        match choice.summary {
+            Some(summary) => self.with_stop(finished, &summary),
+            None => finished,
         }
+    }
+
+    /// A choice with the stop string that has ended it, as vLLM names it.
+    fn with_stop(&self, mut choice: Value, summary: &Summary) -> Value {
+        if let Some(stop) = summary
+            .stop
+            .as_ref()
+            .filter(|stop| self.stops.contains(stop))
+        {
+            choice["stop_reason"] = json!(stop);
+        }
+        choice
     }
 
     /// Answers with a stream of events. A failure before the first text is an error with its own status.
@@ -201,7 +236,7 @@ impl Answer {
         match event {
             Event::Text { text, reports } => (self.told(index, &text, &reports), false),
             Event::Done(summary) => {
-                self.completion_tokens += summary.timings.predicted_n;
+                self.count(index, &summary);
                 (self.last(index, &summary), false)
             }
             Event::Saved(..) | Event::Embedded(_) => (String::new(), false),
@@ -231,14 +266,14 @@ impl Answer {
         let Some(reader) = self.readers.get_mut(index) else {
             let finish = Some(reason(summary.finish, false));
             let choice = one(index, ("text", json!("")), Value::Null, finish);
-            return self.chunk(choice, Some(summary));
+            return self.chunk(self.with_stop(choice, summary), Some(summary));
         };
         let deltas = reader.finish(summary.finish == FinishReason::Length);
         let finish = Some(reason(summary.finish, reader.calls_tools()));
         let chunk = |delta| self.chunk(one(index, ("delta", delta), Value::Null, None), None);
         let left: String = deltas.into_iter().map(chunk).collect();
         let end = one(index, ("delta", json!({})), Value::Null, finish);
-        left + &self.chunk(end, Some(summary))
+        left + &self.chunk(self.with_stop(end, summary), Some(summary))
     }
 
     fn chunk(&self, choice: Value, summary: Option<&Summary>) -> String {
@@ -269,7 +304,12 @@ impl Answer {
 
     fn usage(&self) -> Value {
         let (prompt, completion) = (self.prompt_tokens, self.completion_tokens);
-        json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
+        json!({
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "total_tokens": prompt + completion,
+            "prompt_tokens_details": {"cached_tokens": self.cached_tokens},
+        })
     }
 
     /// In the shape of OpenAI's chats, or of its completions.

@@ -3,7 +3,7 @@
 //! Nothing here is a task of its own. When the client goes away the server drops the handler or the body, and with
 //! it the place in the queue, or the worker's connection and the lease. Prompts and answers are never logged.
 
-use super::{route, tap, tap::Tap};
+use super::{route, tap, tap::Tap, wire};
 use crate::{
     Gateway, blocking::blocking, body, error, error::Failure, upstream::Broken, upstream::Upstream,
 };
@@ -87,6 +87,25 @@ pub(crate) async fn relay(
         keep_alive: wanted.keep_alive,
     };
     job.relay().await
+}
+
+/// How many tokens a chat would be read as, by the tier that it names.
+///
+/// # Errors
+/// `BadRequest` for a tier of another engine than ours; those of [`relay`].
+pub(crate) async fn count(gateway: Arc<Gateway>, body: Body) -> Result<u64, Failure> {
+    #[derive(Deserialize)]
+    struct Counted {
+        tokens: u64,
+    }
+    let answer = relay(gateway, super::TOKENS, body).await?;
+    let refused = !answer.status().is_success();
+    let body = body::read(answer.into_body(), ANSWER_LIMIT).await?;
+    if refused {
+        return Err(Failure(wire::error(&body)));
+    }
+    let Counted { tokens } = body::parse(&body)?;
+    Ok(tokens)
 }
 
 impl Job {

@@ -1,5 +1,6 @@
 //! Which tier a request's `model` means.
 
+use super::TOKENS;
 use tierbar_core::{
     Code, Error, ModelId, TierId, TierState,
     status::{EngineKind, TierStatus},
@@ -67,17 +68,21 @@ pub(crate) fn smaller(
     plain.then(|| smaller.id.clone())
 }
 
-/// Contexts are saved by our own engine alone; what another server would make of such a request is unknown.
+/// Contexts are saved and tokens counted by our own engine alone; what another server would make of such a request is unknown.
 ///
 /// # Errors
-/// `BadRequest` for a request about contexts to a tier with another engine.
+/// `BadRequest` for such a request to a tier with another engine.
 pub(crate) fn check_engine(id: &TierId, tiers: &[TierStatus], path: &str) -> Result<(), Error> {
     let foreign = |tier: &TierStatus| tier.id == *id && tier.engine != EngineKind::Embedded;
-    if !path.starts_with("/v1/context/") || !tiers.iter().any(foreign) {
+    let only_ours = match path {
+        TOKENS => "tokens are counted",
+        path if path.starts_with("/v1/context/") => "contexts are saved",
+        _ => return Ok(()),
+    };
+    if !tiers.iter().any(foreign) {
         return Ok(());
     }
-    let message =
-        format!("{id} is served by another program: contexts are saved by Tierbar's own engine");
+    let message = format!("{id} is served by another program: {only_ours} by Tierbar's own engine");
     Err(Error::new(Code::BadRequest, message).hint("name a tier with a model of its own"))
 }
 

@@ -1,0 +1,184 @@
+//! A request of Anthropic's as one of OpenAI's.
+
+use super::{
+    content::{self, Content},
+    tools,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tierbar_core::{Code, Error};
+
+/// The fields that OpenAI names otherwise. The rest passes: `temperature`, `top_p`, `stream`, and what engines add.
+#[derive(Debug, Deserialize)]
+pub(super) struct Ask {
+    #[serde(default)]
+    model: Option<String>,
+    messages: Vec<Message>,
+    #[serde(default)]
+    system: Option<Content>,
+    #[serde(default)]
+    max_tokens: Option<Value>,
+    #[serde(default)]
+    stop_sequences: Option<Value>,
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    #[serde(default)]
+    tool_choice: Option<tools::Choice>,
+    #[serde(default)]
+    thinking: Option<Thinking>,
+    #[serde(default)]
+    output_config: Option<OutputConfig>,
+    #[serde(default)]
+    output_format: Option<Value>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Message {
+    role: String,
+    content: Content,
+}
+
+#[derive(Debug, Deserialize)]
+struct Thinking {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    budget_tokens: Option<i64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OutputConfig {
+    #[serde(default)]
+    format: Option<Value>,
+    #[serde(default)]
+    effort: Option<Value>,
+}
+
+/// What OpenAI's servers know nothing of, or take for something else.
+const DROPPED: [&str; 6] = [
+    "metadata",
+    "service_tier",
+    "container",
+    "mcp_servers",
+    "context_management",
+    "cache_control",
+];
+
+impl Ask {
+    /// As it was named; empty for none.
+    pub(super) fn model(&self) -> String {
+        self.model.clone().unwrap_or_default()
+    }
+
+    /// # Errors
+    /// `BadRequest` for what has no place in a chat of OpenAI's.
+    pub(super) fn into_chat(self) -> Result<Map<String, Value>, Error> {
+        let mut chat = self.rest;
+        for key in DROPPED {
+            chat.shift_remove(key);
+        }
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value.filter(|value| !value.is_null()) {
+                chat.insert(key.to_owned(), value);
+            }
+        };
+        put("model", self.model.map(Value::from));
+        put("max_tokens", self.max_tokens);
+        put("stop", self.stop_sequences);
+        put("tools", self.tools.as_deref().and_then(tools::offered));
+        if let Some(choice) = &self.tool_choice {
+            put("tool_choice", Some(choice.openai()?));
+            put("parallel_tool_calls", choice.parallel().map(Value::from));
+        }
+        if let Some(thinking) = self.thinking {
+            put("think", Some((thinking.kind != "disabled").into()));
+            let budget = thinking.budget_tokens;
+            put("thinking_budget_tokens", budget.map(Value::from));
+        }
+        let (format, effort) = match self.output_config {
+            Some(config) => (config.format, config.effort),
+            None => (None, None),
+        };
+        put("reasoning_effort", effort);
+        if let Some(format) = format.or(self.output_format) {
+            put("response_format", Some(response_format(&format)?));
+        }
+        let mut messages = Vec::new();
+        if let Some(system) = self.system {
+            messages.push(json!({"role": "system", "content": system.text()?}));
+        }
+        for message in self.messages {
+            content::into_messages(&message.role, message.content, &mut messages)?;
+        }
+        put("messages", Some(messages.into()));
+        // Where the figures of a stream come from.
+        put("stream_options", Some(json!({"include_usage": true})));
+        Ok(chat)
+    }
+}
+
+fn response_format(format: &Value) -> Result<Value, Error> {
+    let schema = format.get("schema");
+    match (format.get("type").and_then(Value::as_str), schema) {
+        (Some("json_schema"), Some(schema)) => {
+            Ok(json!({"type": "json_schema", "json_schema": {"name": "output", "schema": schema}}))
+        }
+        _ => Err(Error::new(
+            Code::BadRequest,
+            "the output's format is not {\"type\": \"json_schema\", \"schema\": …}",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chat(ask: Value) -> Result<Value, Error> {
+        let ask: Ask = crate::body::parse(ask.to_string().as_bytes())?;
+        ask.into_chat().map(Value::Object)
+    }
+
+    #[test]
+    fn what_is_named_otherwise_is_renamed_and_the_rest_passes() {
+        let chat = chat(json!({
+            "model": "fast", "max_tokens": 9, "stop_sequences": ["END"], "temperature": 0.5, "top_k": 3,
+            "cache_prompt": false, "metadata": {"user_id": "me"}, "stream": true,
+            "system": [{"type": "text", "text": "Be brief."}],
+            "thinking": {"type": "enabled", "budget_tokens": 1024},
+            "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"type": "object"}}},
+            "messages": [{"role": "user", "content": "Hi"}],
+        }))
+        .unwrap();
+        assert_eq!(
+            chat,
+            json!({
+                "temperature": 0.5, "top_k": 3, "cache_prompt": false, "stream": true,
+                "model": "fast", "max_tokens": 9, "stop": ["END"],
+                "think": true, "thinking_budget_tokens": 1024, "reasoning_effort": "low",
+                "response_format": {"type": "json_schema", "json_schema": {"name": "output", "schema": {"type": "object"}}},
+                "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+                "stream_options": {"include_usage": true},
+            })
+        );
+    }
+
+    #[test]
+    fn thinking_that_is_disabled_is_off_and_no_format_but_a_schema_is_taken() {
+        let asked = |extra: (&str, Value)| {
+            let mut ask = json!({"messages": [{"role": "user", "content": "Hi"}]});
+            ask[extra.0] = extra.1;
+            ask
+        };
+        let off = chat(asked(("thinking", json!({"type": "disabled"}))));
+        assert_eq!(off.unwrap()["think"], false);
+        let adaptive = chat(asked(("thinking", json!({"type": "adaptive"}))));
+        assert_eq!(adaptive.unwrap()["think"], true);
+        let other = chat(asked(("output_format", json!({"type": "xml"}))));
+        assert_eq!(other.unwrap_err().code, Code::BadRequest);
+        let none = chat(json!({"model": "fast"})).unwrap_err();
+        assert!(none.message.contains("messages"), "{none}");
+    }
+}
