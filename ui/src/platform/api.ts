@@ -516,11 +516,21 @@ load_deadline: Span,
  */
 env: { [key in string]: string }, };
 
+export type Dollars = number;
+
 export type EndpointEngine = { 
 /**
  * What stands before `/v1/…`.
  */
-endpoint: string, };
+endpoint: string, 
+/**
+ * Of a million prompt tokens; none given: not known.
+ */
+input_price?: Dollars | null, 
+/**
+ * Of a million tokens of its answers.
+ */
+output_price?: Dollars | null, };
 
 export type Engine = "embedded" | CommandEngine | EndpointEngine;
 
@@ -568,6 +578,38 @@ idle_unload: IdleUnload,
  */
 pinned: boolean, };
 
+export type Step = string;
+
+export type ChainConfig = { 
+/**
+ * Tiers, of any engine, in the order in which they are asked. The last may be `"queue"`: what nobody answers now waits there.
+ */
+steps: Array<Step>, 
+/**
+ * How often an endpoint that fails is asked again before the next step is.
+ */
+retries: number, 
+/**
+ * So long an endpoint may take to its first word.
+ */
+wait: Span, 
+/**
+ * So long the chain may take to the first word of all.
+ */
+time: Span, 
+/**
+ * What one request may cost at most, by its endpoints' prices; those without one are passed over then. 0: anything.
+ */
+cost: Dollars, 
+/**
+ * The next step is asked as well when the one before has been silent for so long, and who speaks first answers; `"0s"`: never.
+ */
+hedge: Span, 
+/**
+ * An answer from this machine in place of the first step's begins with `[Local Fallback]`.
+ */
+mark: boolean, };
+
 export type Config = { 
 /**
  * Address of the API. Beyond loopback, inference needs the token too.
@@ -580,7 +622,11 @@ models_dir: string, library: LibraryConfig, downloads: DownloadsConfig,
 /**
  * Origins of web pages, besides our own, that may call the API from a browser.
  */
-allowed_origins: Array<string>, policy: PolicyConfig, tiers: { [key in TierId]: TierConfig }, };
+allowed_origins: Array<string>, policy: PolicyConfig, tiers: { [key in TierId]: TierConfig }, 
+/**
+ * Who is asked one after another, by the name that a request asks for.
+ */
+chains: { [key in TierId]: ChainConfig }, };
 
 export type Settings = { 
 /**

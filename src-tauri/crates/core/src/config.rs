@@ -1,11 +1,15 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
+mod chain;
+mod dollars;
 mod engine;
 mod hours;
 mod size;
 mod time;
 
 use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
+pub use chain::{ChainConfig, Step};
+pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};
@@ -28,6 +32,8 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     pub policy: PolicyConfig,
     pub tiers: BTreeMap<TierId, TierConfig>,
+    /// Who is asked one after another, by the name that a request asks for.
+    pub chains: BTreeMap<TierId, ChainConfig>,
 }
 
 impl Config {
@@ -58,6 +64,7 @@ impl Default for Config {
             allowed_origins: Vec::new(),
             policy: PolicyConfig::default(),
             tiers: BTreeMap::new(),
+            chains: BTreeMap::new(),
         }
     }
 }

@@ -7,6 +7,7 @@
 pub mod bench;
 pub mod budget;
 pub mod catalog;
+pub mod chain;
 pub mod chat;
 pub mod code;
 pub mod config;

@@ -1,6 +1,6 @@
 //! What answers for a tier: our worker, a program of the user's, or a server that runs anyway.
 
-use super::{Size, Span};
+use super::{Dollars, Size, Span};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -49,6 +49,14 @@ pub struct CommandEngine {
 pub struct EndpointEngine {
     /// What stands before `/v1/…`.
     pub endpoint: String,
+    /// Of a million prompt tokens; none given: not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional = nullable))]
+    pub input_price: Option<Dollars>,
+    /// Of a million tokens of its answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional = nullable))]
+    pub output_price: Option<Dollars>,
 }
 
 /// What asks a program to end.
@@ -240,6 +248,8 @@ struct Table {
     load_deadline: Option<Span>,
     env: Option<BTreeMap<String, String>>,
     endpoint: Option<String>,
+    input_price: Option<Dollars>,
+    output_price: Option<Dollars>,
 }
 
 impl<'de> Visitor<'de> for EngineVisitor {
@@ -281,14 +291,21 @@ impl Table {
             (None, Some(endpoint)) => {
                 if of_command.contains(&true) {
                     return Err(
-                        "an endpoint has no other keys: nothing is started for it".to_owned()
+                        "an endpoint has no key of a command: nothing is started for it".to_owned(),
                     );
                 }
-                let endpoint = EndpointEngine { endpoint };
+                let endpoint = EndpointEngine {
+                    endpoint,
+                    input_price: self.input_price,
+                    output_price: self.output_price,
+                };
                 endpoint.check()?;
                 Ok(Engine::Endpoint(endpoint))
             }
             (Some(command), None) => {
+                if self.input_price.or(self.output_price).is_some() {
+                    return Err("only an endpoint has a price".to_owned());
+                }
                 let memory = self.memory.ok_or(
                     "say how much memory the command takes at most, such as memory = \"6GiB\": it cannot be read from a file",
                 )?;
@@ -378,7 +395,7 @@ mod tests {
             (command(json!({"env": {"A=B": ""}})), "A=B"),
             (
                 json!({"endpoint": "http://a", "memory": "1GiB"}),
-                "no other keys",
+                "no key of a command",
             ),
             (json!({"endpoint": "127.0.0.1:80"}), "is no URL"),
             (json!({"endpoint": "ftp://a"}), "neither http://"),

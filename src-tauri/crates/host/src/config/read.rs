@@ -4,8 +4,8 @@ use crate::listen;
 use serde_ignored::Path as Ignored;
 use std::{ops::Range, path::Path};
 use tierbar_core::{
-    Code, Config, Error,
-    config::{DownloadsConfig, Engine, PolicyConfig, TierConfig},
+    Code, Config, Error, TierId,
+    config::{ChainConfig, DownloadsConfig, Engine, PolicyConfig, Span, Step, TierConfig},
 };
 use toml_edit::{Document, Item, TableLike};
 
@@ -91,6 +91,10 @@ fn check(config: &Config) -> Result<(), Problem> {
         let what = format!("{battery}; a battery holds at most {most} percent");
         return Err(at(&["policy", "battery_below"])(what));
     }
+    for (name, chain) in &config.chains {
+        let at = |(key, wrong)| at(&["chains", name.as_str(), key])(wrong);
+        self::chain(name, chain, config).map_err(at)?;
+    }
     for (id, tier) in &config.tiers {
         let TierConfig {
             model,
@@ -129,6 +133,48 @@ fn check(config: &Config) -> Result<(), Problem> {
             return Err(at("batch")(format!(
                 "{batch} tokens; it must lie between {least} and {most}"
             )));
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// The key, and what is wrong with it.
+fn chain(
+    name: &TierId,
+    chain: &ChainConfig,
+    config: &Config,
+) -> Result<(), (&'static str, String)> {
+    let steps = |wrong: String| Err(("steps", wrong));
+    if config.tiers.contains_key(name) {
+        return steps(format!(
+            "\"{name}\" is a tier already: requests could not tell them apart"
+        ));
+    }
+    let count = chain.tiers().count();
+    if count == 0 || chain.steps.len() > ChainConfig::MOST_STEPS {
+        let most = ChainConfig::MOST_STEPS;
+        return steps(format!(
+            "name 1 to {most} tiers, such as [\"primary\", \"queue\"]"
+        ));
+    }
+    if let Some(unknown) = chain.tiers().find(|tier| !config.tiers.contains_key(tier)) {
+        return steps(format!("\"{unknown}\" is no tier of this configuration"));
+    }
+    let queued = chain.steps.iter().position(|step| *step == Step::Queue);
+    if queued.is_some_and(|at| at + 1 < chain.steps.len()) {
+        return steps(
+            "\"queue\" is the last step: what waits there is done by the others later".to_owned(),
+        );
+    }
+    if chain.retries > ChainConfig::MOST_RETRIES {
+        let most = ChainConfig::MOST_RETRIES;
+        return Err(("retries", format!("{}; at most {most}", chain.retries)));
+    }
+    for (key, span) in [("wait", chain.wait), ("time", chain.time)] {
+        if span < Span::seconds(1) || span > ChainConfig::LONGEST {
+            let longest = ChainConfig::LONGEST;
+            return Err((key, format!("\"{span}\"; from \"1s\" to \"{longest}\"")));
         }
     }
     Ok(())

@@ -56,6 +56,11 @@ step_down = true
 keep_conversations = true
 conversations_mib = 2048
 
+# A chain is asked for by its name, as a model is, and asks its steps one after another, such as
+#   [chains.nightly]
+#   steps = ["sonnet", "heavy", "primary", "queue"]
+# docs/chains.md has all of it.
+
 # A tier has:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet
 #   context   tokens of prompt and answer together

@@ -113,6 +113,34 @@ fn wrong_values_are_refused_with_line_and_key() {
             "[downloads]\nrate_limit = -1\n",
             "config.toml line 2: downloads.rate_limit: ",
         ),
+        (
+            "[tiers.a]\n[chains.a]\nsteps = [\"a\"]\n",
+            "config.toml line 3: chains.a.steps: \"a\" is a tier already",
+        ),
+        (
+            "[tiers.a]\n[chains.c]\nsteps = [\"queue\"]\n",
+            "config.toml line 3: chains.c.steps: name 1 to 16 tiers",
+        ),
+        (
+            "[tiers.a]\n[chains.c]\nsteps = [\"a\", \"b\"]\n",
+            "config.toml line 3: chains.c.steps: \"b\" is no tier of this configuration",
+        ),
+        (
+            "[tiers.a]\n[chains.c]\nsteps = [\"queue\", \"a\"]\n",
+            "config.toml line 3: chains.c.steps: \"queue\" is the last step",
+        ),
+        (
+            "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\nretries = 6\n",
+            "config.toml line 4: chains.c.retries: 6; at most 5",
+        ),
+        (
+            "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\nwait = \"0s\"\n",
+            "config.toml line 4: chains.c.wait: \"0s\"; from \"1s\" to \"1h\"",
+        ),
+        (
+            "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\ncost = -1.0\n",
+            "config.toml line 4: chains.c.cost: -1 is no sum of dollars",
+        ),
         ("[tiers.fast\n", "config.toml line 1: "),
         ("a = 1\na = 2\n", "config.toml line 2: "),
     ] {

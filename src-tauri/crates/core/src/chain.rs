@@ -1,0 +1,262 @@
+//! Endpoints that fail: which of them may be asked now, and what follows from each answer. Pure: the time is passed in, in
+//! milliseconds of any clock that does not go back.
+//!
+//! A breaker of the usual three states (M. Nygard, "Release It!", 2nd ed., ch. 5): closed; open after failures in a row;
+//! half open, in which one request is let through to try.
+
+use crate::TierId;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Failures in a row after which an endpoint is left alone.
+const FAILURES: u32 = 3;
+/// For so long, twice as long after each try that fails.
+const FIRST_PAUSE_MS: u64 = 30_000;
+const LONGEST_PAUSE_MS: u64 = 600_000;
+/// A limit without a time.
+const UNTOLD_COOLDOWN_MS: u64 = 30_000;
+/// What servers ask for beyond is forgotten: a day's quota may have been raised meanwhile.
+const LONGEST_COOLDOWN_MS: u64 = 6 * 3_600_000;
+/// A credential that was refused may have been mended elsewhere.
+const REFUSED_MS: u64 = 15 * 60_000;
+/// A try that tells nothing in so long has been given up by whoever made it.
+const TRY_MS: u64 = 600_000;
+
+/// What came of asking an endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Answered,
+    /// It works, and does not take this request.
+    Unfit,
+    /// It broke off, was silent, or failed by itself.
+    Failed,
+    /// It wants to be left alone for so long, if it said.
+    Limited {
+        for_ms: Option<u64>,
+    },
+    /// It does not take the credential.
+    Refused,
+}
+
+/// Whether an endpoint may be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase", tag = "gate")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum Gate {
+    Open,
+    /// Its server has set a limit.
+    Cooling {
+        #[cfg_attr(test, ts(type = "number"))]
+        for_ms: u64,
+    },
+    /// It has failed too often; then one request tries it.
+    Broken {
+        #[cfg_attr(test, ts(type = "number"))]
+        for_ms: u64,
+    },
+    /// One request is trying it.
+    Trying,
+    /// Its server has refused the credential.
+    Refused {
+        #[cfg_attr(test, ts(type = "number"))]
+        for_ms: u64,
+    },
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Health {
+    failures: u32,
+    /// Times that it was broken in a row.
+    breaks: u32,
+    broken_until: Option<u64>,
+    cooling_until: u64,
+    trying_until: u64,
+}
+
+/// All endpoints that were asked, by their tier, and the credentials that were refused.
+#[derive(Debug, Default)]
+pub struct Endpoints {
+    health: BTreeMap<TierId, Health>,
+    refused_until: BTreeMap<String, u64>,
+}
+
+impl Endpoints {
+    /// Whether the endpoint may be asked now. `credential` is what it shares with others: one that is refused is refused for all.
+    #[must_use]
+    pub fn gate(&self, tier: &TierId, credential: &str, now: u64) -> Gate {
+        let left = |until: u64| until.checked_sub(now).filter(|left| *left > 0);
+        let refused = self.refused_until.get(credential);
+        if let Some(for_ms) = refused.and_then(|&until| left(until)) {
+            return Gate::Refused { for_ms };
+        }
+        let health = self.health.get(tier).copied().unwrap_or_default();
+        if let Some(for_ms) = left(health.cooling_until) {
+            return Gate::Cooling { for_ms };
+        }
+        match health.broken_until {
+            None => Gate::Open,
+            Some(until) => match left(until) {
+                Some(for_ms) => Gate::Broken { for_ms },
+                None if left(health.trying_until).is_some() => Gate::Trying,
+                None => Gate::Open,
+            },
+        }
+    }
+
+    /// As [`Self::gate`]; whoever finds it open has to tell the outcome.
+    pub fn enter(&mut self, tier: &TierId, credential: &str, now: u64) -> Gate {
+        let gate = self.gate(tier, credential, now);
+        if gate == Gate::Open {
+            let health = self.health.entry(tier.clone()).or_default();
+            if health.broken_until.is_some() {
+                health.trying_until = now.saturating_add(TRY_MS);
+            }
+        }
+        gate
+    }
+
+    pub fn note(&mut self, tier: &TierId, credential: &str, outcome: Outcome, now: u64) {
+        let health = self.health.entry(tier.clone()).or_default();
+        health.trying_until = 0;
+        match outcome {
+            Outcome::Answered | Outcome::Unfit => {
+                *health = Health::default();
+                self.refused_until.remove(credential);
+            }
+            Outcome::Failed => {
+                health.failures += 1;
+                // One that was broken is so again after one failure.
+                if health.failures >= FAILURES || health.breaks > 0 {
+                    let pause = FIRST_PAUSE_MS << health.breaks.min(10);
+                    health.broken_until = Some(now.saturating_add(pause.min(LONGEST_PAUSE_MS)));
+                    health.breaks += 1;
+                    health.failures = 0;
+                }
+            }
+            Outcome::Limited { for_ms } => {
+                let cooldown = for_ms.unwrap_or(UNTOLD_COOLDOWN_MS);
+                let cooldown = cooldown.min(LONGEST_COOLDOWN_MS);
+                health.cooling_until = now.saturating_add(cooldown);
+            }
+            Outcome::Refused => {
+                let until = now.saturating_add(REFUSED_MS);
+                self.refused_until.insert(credential.to_owned(), until);
+            }
+        }
+    }
+
+    /// Whoever asked went away before anything came of it.
+    pub fn leave(&mut self, tier: &TierId) {
+        if let Some(health) = self.health.get_mut(tier) {
+            health.trying_until = 0;
+        }
+    }
+
+    /// A credential was given anew: what is known of the one before is void.
+    pub fn forget(&mut self, credential: &str) {
+        self.refused_until.remove(credential);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "api.example.com";
+
+    fn tier(name: &str) -> TierId {
+        TierId::new(name).unwrap()
+    }
+
+    fn failing(endpoints: &mut Endpoints, tier: &TierId, now: u64) {
+        assert_eq!(endpoints.enter(tier, KEY, now), Gate::Open, "at {now}");
+        endpoints.note(tier, KEY, Outcome::Failed, now);
+    }
+
+    #[test]
+    fn an_endpoint_that_keeps_failing_is_left_alone_for_longer_each_time_and_tried_by_one() {
+        let (mut endpoints, a) = (Endpoints::default(), tier("a"));
+        for now in 0..3 {
+            failing(&mut endpoints, &a, now);
+        }
+        let (mut now, mut pause) = (2, FIRST_PAUSE_MS);
+        for _ in 0..8 {
+            let broken = Gate::Broken { for_ms: 1 };
+            assert_eq!(endpoints.gate(&a, KEY, now + pause - 1), broken);
+            now += pause;
+            assert_eq!(endpoints.enter(&a, KEY, now), Gate::Open);
+            assert_eq!(endpoints.enter(&a, KEY, now), Gate::Trying);
+            assert_eq!(endpoints.enter(&tier("b"), KEY, now), Gate::Open);
+            endpoints.note(&a, KEY, Outcome::Failed, now);
+            pause = (pause * 2).min(LONGEST_PAUSE_MS);
+        }
+        now += pause;
+        assert_eq!(endpoints.enter(&a, KEY, now), Gate::Open);
+        endpoints.note(&a, KEY, Outcome::Answered, now);
+        for later in 0..2 {
+            failing(&mut endpoints, &a, now + later);
+        }
+        assert_eq!(endpoints.gate(&a, KEY, now), Gate::Open);
+    }
+
+    #[test]
+    fn a_try_that_nobody_ended_is_not_the_last() {
+        let (mut endpoints, a) = (Endpoints::default(), tier("a"));
+        for now in 0..3 {
+            failing(&mut endpoints, &a, now);
+        }
+        let now = 2 + FIRST_PAUSE_MS;
+        assert_eq!(endpoints.enter(&a, KEY, now), Gate::Open);
+        endpoints.leave(&a);
+        assert_eq!(endpoints.enter(&a, KEY, now), Gate::Open);
+        assert_eq!(endpoints.enter(&a, KEY, now + TRY_MS - 1), Gate::Trying);
+        assert_eq!(endpoints.enter(&a, KEY, now + TRY_MS), Gate::Open);
+    }
+
+    #[test]
+    fn a_limit_is_kept_for_as_long_as_it_says() {
+        let (mut endpoints, a) = (Endpoints::default(), tier("a"));
+        let limited = |for_ms| Outcome::Limited { for_ms };
+        endpoints.note(&a, KEY, limited(Some(5000)), 100);
+        assert_eq!(endpoints.gate(&a, KEY, 5099), Gate::Cooling { for_ms: 1 });
+        assert_eq!(endpoints.gate(&a, KEY, 5100), Gate::Open);
+        endpoints.note(&a, KEY, limited(None), 6000);
+        assert_eq!(
+            endpoints.gate(&a, KEY, 6000),
+            Gate::Cooling {
+                for_ms: UNTOLD_COOLDOWN_MS
+            }
+        );
+        endpoints.note(&a, KEY, limited(Some(u64::MAX)), 6000);
+        assert_eq!(
+            endpoints.gate(&a, KEY, 6000),
+            Gate::Cooling {
+                for_ms: LONGEST_COOLDOWN_MS
+            }
+        );
+        assert_eq!(endpoints.gate(&tier("b"), KEY, 6000), Gate::Open);
+    }
+
+    #[test]
+    fn a_credential_that_is_refused_is_refused_for_all_that_share_it() {
+        let (mut endpoints, a, b) = (Endpoints::default(), tier("a"), tier("b"));
+        endpoints.note(&a, KEY, Outcome::Refused, 100);
+        let refused = Gate::Refused { for_ms: REFUSED_MS };
+        assert_eq!(endpoints.gate(&b, KEY, 100), refused);
+        assert_eq!(endpoints.gate(&b, "other.example.com", 100), Gate::Open);
+        assert_eq!(endpoints.gate(&b, KEY, 100 + REFUSED_MS), Gate::Open);
+        endpoints.forget(KEY);
+        assert_eq!(endpoints.gate(&a, KEY, 100), Gate::Open);
+    }
+
+    #[test]
+    fn a_request_that_does_not_fit_says_nothing_against_its_endpoint() {
+        let (mut endpoints, a) = (Endpoints::default(), tier("a"));
+        for now in 0..2 {
+            failing(&mut endpoints, &a, now);
+        }
+        endpoints.note(&a, KEY, Outcome::Unfit, 2);
+        failing(&mut endpoints, &a, 3);
+        assert_eq!(endpoints.gate(&a, KEY, 4), Gate::Open);
+    }
+}

@@ -1,0 +1,87 @@
+//! Money.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// US dollars, kept in millionths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
+#[serde(try_from = "f64", into = "f64")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "number"))]
+pub struct Dollars(pub u64);
+
+const MILLION: f64 = 1e6;
+
+impl Dollars {
+    /// What so many tokens cost, this being the price of a million.
+    #[must_use]
+    pub fn of_tokens(self, tokens: u64) -> Self {
+        let millionths = u128::from(self.0) * u128::from(tokens);
+        Self(u64::try_from(millionths.div_ceil(1_000_000)).unwrap_or(u64::MAX))
+    }
+
+    #[must_use]
+    pub fn plus(self, more: Self) -> Self {
+        Self(self.0.saturating_add(more.0))
+    }
+}
+
+impl TryFrom<f64> for Dollars {
+    type Error = String;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "checked to lie within"
+    )]
+    fn try_from(dollars: f64) -> Result<Self, String> {
+        const MOST: f64 = 1e6;
+        if (0.0..=MOST).contains(&dollars) {
+            return Ok(Self((dollars * MILLION).round() as u64));
+        }
+        Err(format!("{dollars} is no sum of dollars from 0 to {MOST}"))
+    }
+}
+
+impl From<Dollars> for f64 {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a million dollars in millionths is far below 2^52"
+    )]
+    fn from(Dollars(millionths): Dollars) -> Self {
+        millionths as f64 / MILLION
+    }
+}
+
+impl fmt::Display for Dollars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dollars = f64::from(*self);
+        // A request often costs less than a cent.
+        if dollars > 0.0 && dollars < 0.01 {
+            write!(f, "${dollars:.4}")
+        } else {
+            write!(f, "${dollars:.2}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_cost_what_the_price_says_and_never_less() {
+        let price = Dollars::try_from(3.0).unwrap();
+        assert_eq!(price.of_tokens(1_000_000), price);
+        assert_eq!(price.of_tokens(1000).to_string(), "$0.0030");
+        assert_eq!(Dollars(1).of_tokens(1), Dollars(1));
+        assert_eq!(Dollars(u64::MAX).of_tokens(u64::MAX), Dollars(u64::MAX));
+        assert_eq!(Dollars::default().of_tokens(u64::MAX), Dollars(0));
+    }
+
+    #[test]
+    fn sums_below_nothing_or_beyond_reason_are_refused() {
+        for wrong in [-0.01, 1e7, f64::NAN, f64::INFINITY] {
+            assert!(Dollars::try_from(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(f64::from(Dollars::try_from(0.25).unwrap()), 0.25);
+    }
+}
