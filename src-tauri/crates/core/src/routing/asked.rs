@@ -10,12 +10,16 @@ const LONGEST_ANSWER: u64 = 2048;
 const TOKENS_PER_MESSAGE: u64 = 8;
 /// The most rows that a projector makes of one image, or nearly so.
 const TOKENS_PER_MEDIUM: u64 = 1024;
+/// Messages of the user before the last that are kept: what was asked longer ago is over.
+const EARLIER: usize = 3;
 
 /// A request in its dimensions. Read without trust: what is not as it should be counts for nothing, and the worker refuses it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Asked {
     /// The user's last message, or the prompt of a completion.
     pub text: String,
+    /// The user's messages before it, the newest first.
+    pub earlier: Vec<String>,
     /// All that is to be read: an estimate that rather says too much.
     pub prompt_tokens: u64,
     /// Room for the answer.
@@ -74,8 +78,9 @@ impl Asked {
     fn read(&mut self, message: &Value) {
         self.prompt_tokens += TOKENS_PER_MESSAGE;
         let is_users = message["role"] == "user";
-        if is_users {
-            self.text.clear();
+        if is_users && !self.text.is_empty() {
+            self.earlier.insert(0, std::mem::take(&mut self.text));
+            self.earlier.truncate(EARLIER);
         }
         let mut text = |text: &str| {
             self.prompt_tokens += tokens(text);

@@ -87,12 +87,35 @@ fn by_text(asked: &Asked, text: &Text) -> Judgement {
     } else {
         Level::Medium
     };
+    // "And in Rust?" belongs to a tier that could answer what came before, and has it in its cache.
+    let before = asked.earlier.iter().map(|text| alone(text)).max();
+    if let Some(before) = before.filter(|before| level == Level::Simple && *before > level) {
+        return sure(before, "it goes on with what was asked before");
+    }
+    let (level, because) = match level {
+        Level::Simple if text.asks_how() => (Level::Medium, "it asks how or why"),
+        Level::Simple => (level, "it is short, and no rule knows more"),
+        _ if text.is_full_of_figures() => {
+            (Level::Hard, "it has many figures, and no rule knows more")
+        }
+        _ if text.is_question_about_a_text() => (
+            Level::Simple,
+            "it is a question about a text, and no rule knows more",
+        ),
+        _ => (level, "no rule knows how hard it is"),
+    };
     Judgement {
         level,
         sure: false,
-        because: match level {
-            Level::Simple => "it is short, and no rule knows more",
-            _ => "no rule knows how hard it is",
-        },
+        because,
     }
+}
+
+/// How hard a text is that stands alone.
+fn alone(text: &str) -> Level {
+    let asked = Asked {
+        text: text.to_owned(),
+        ..Asked::default()
+    };
+    by_text(&asked, &Text::of(text)).level
 }

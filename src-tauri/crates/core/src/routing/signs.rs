@@ -78,6 +78,12 @@ const SMALL_TASKS: &[&str] = &[
     "how do you say",
     "title of",
     "how many letters",
+    "pull out",
+    "which of",
+    "how many days",
+    "who wrote",
+    "who is",
+    "when was",
 ];
 
 /// Steps that build on each other.
@@ -118,6 +124,21 @@ const HARD_TASKS: &[&str] = &[
     "докажи",
     "証明",
     "证明",
+    "show that",
+    "which is larger",
+    "which is greater",
+    "weighings",
+    "zeige, dass",
+    "montrez que",
+    "montre que",
+    "muestra que",
+    "покажи, что",
+    "lexer",
+    "parser",
+    "compiler",
+    "algorithm",
+    "data structure",
+    "re-render",
 ];
 
 /// A text is to be written or explained.
@@ -152,6 +173,11 @@ const TEXT_TASKS: &[&str] = &[
     "escribe",
     "объясни",
     "напиши",
+    "tips",
+    "recommend",
+    "advise",
+    "turn these",
+    "tl;dr",
 ];
 
 /// A text in a programming language is wanted.
@@ -296,16 +322,64 @@ impl Text {
     }
 
     pub(super) fn is_sum_in_words(&self) -> bool {
-        let numbers = self
-            .lower
-            .split(|c: char| !c.is_ascii_digit())
-            .filter(|digits| !digits.is_empty());
-        self.has_any(SUMS) && numbers.take(3).count() == 3
+        self.has_any(SUMS) && self.figures() >= 3
+    }
+
+    /// An explanation is asked for.
+    pub(super) fn asks_how(&self) -> bool {
+        const WORDS: &[&str] = &[
+            "how do",
+            "how does",
+            "how can",
+            "how to",
+            "why",
+            "what could",
+            "what should",
+            "wie funktioniert",
+            "warum",
+            "pourquoi",
+            "comment",
+            "por qué",
+            "cómo",
+            "почему",
+        ];
+        WORDS.iter().any(|word| self.lower.starts_with(word))
+    }
+
+    /// A short question, and the text that it is about.
+    pub(super) fn is_question_about_a_text(&self) -> bool {
+        const SHORT: usize = 14;
+        let first = self.lower.split_once(['?', '.', ':', '!']);
+        first.is_some_and(|(question, text)| {
+            let ends = self.lower.as_bytes().get(question.len()) == Some(&b'?');
+            ends && question.split_whitespace().count() <= SHORT && words(text) > 3
+        })
+    }
+
+    /// What has so many figures in so many words is seldom answered at one look.
+    pub(super) fn is_full_of_figures(&self) -> bool {
+        const FIGURES: usize = 3;
+        const WORDS: usize = 15;
+        self.words >= WORDS && self.figures() >= FIGURES
     }
 
     pub(super) fn is_conditioned(&self) -> bool {
         let conditions = CONDITIONS.iter().filter(|sign| self.has(sign));
         self.has_any(CONDITIONED) && conditions.take(2).count() == 2
+    }
+
+    /// Figures, and numbers in words.
+    fn figures(&self) -> usize {
+        const NUMBERS: &[&str] = &[
+            "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve",
+            "hundred",
+        ];
+        let figure =
+            |word: &&str| word.starts_with(|c: char| c.is_ascii_digit()) || NUMBERS.contains(word);
+        self.lower
+            .split(|c: char| !c.is_alphanumeric())
+            .filter(figure)
+            .count()
     }
 
     fn has_any(&self, signs: &[&str]) -> bool {

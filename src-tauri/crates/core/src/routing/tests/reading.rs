@@ -15,6 +15,7 @@ fn the_last_message_of_the_user_is_what_is_asked() {
         {"role": "tool", "content": "42"},
     ]}));
     assert_eq!(asked.text, "thank\nyou");
+    assert_eq!(asked.earlier, ["Prove it."]);
     assert!(asked.prompt_tokens > 5 * 8);
 }
 
@@ -99,6 +100,27 @@ fn words_inside_of_other_words_and_in_the_middle_of_a_text_are_no_signs() {
     assert_ne!(judge(&said(&buried)).level, Level::Hard);
     let at_the_end = format!("{filler}\nProve that he was wrong.");
     assert_eq!(judge(&said(&at_the_end)).level, Level::Hard);
+}
+
+#[test]
+fn a_few_words_go_on_with_what_was_asked_before() {
+    let after = |first: &str, then: &[&str]| {
+        let mut messages = vec![json!({"role": "user", "content": first})];
+        for text in then {
+            messages.push(json!({"role": "assistant", "content": "Well."}));
+            messages.push(json!({"role": "user", "content": text}));
+        }
+        judge(&Asked::of(&json!({"messages": messages}))).level
+    };
+    let proof = "Prove that there are infinitely many primes.";
+    assert_eq!(after(proof, &["And of the form 4n + 3?"]), Level::Hard);
+    assert_eq!(after(proof, &["go on", "go on"]), Level::Hard);
+    assert_eq!(after(proof, &["thanks!"]), Level::Simple);
+    assert_eq!(
+        after(proof, &["What is the capital of Peru?"]),
+        Level::Simple
+    );
+    assert_eq!(after("hi", &["go on"]), Level::Simple);
 }
 
 #[test]

@@ -52,10 +52,10 @@ fn sorted(set: &str) -> (usize, usize, Vec<String>) {
 /// Floors, below what was measured when they were set: a change of the rules that sorts worse is seen.
 #[test]
 fn the_rules_sort_most_of_the_evaluation_set() {
-    for (set, size, floor) in [("a", 70, 62), ("b", 30, 1)] {
+    for (set, size, floor) in [("a", 70, 65), ("b", 33, 29), ("c", 30, 13)] {
         let (all, right, spoilt) = sorted(set);
         assert!(all >= size, "{all} in set {set}");
         assert!(right >= floor, "{right} of {all} in set {set}");
-        assert!(spoilt.len() <= 2, "too small by two: {spoilt:?}");
+        assert!(spoilt.len() <= 1, "too small by two: {spoilt:?}");
     }
 }
