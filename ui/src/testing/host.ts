@@ -106,7 +106,11 @@ export class Network {
     const other = this.override(request);
     if (other) return other;
     if (url.endsWith('/v1/chat/completions')) {
-      const stream = new Stream(request, { 'x-tierbar-tier': 'fast', 'x-tierbar-model': 'smol' });
+      const stream = new Stream(request, {
+        'x-tierbar-tier': 'fast',
+        'x-tierbar-model': 'smol',
+        'x-tierbar-why': 'it is a greeting; fast is loaded',
+      });
       this.completions.push(stream);
       return stream.response;
     }

@@ -21,6 +21,7 @@ pub mod model;
 pub mod policy;
 pub mod reading;
 pub mod reclaim;
+pub mod routing;
 pub mod stance;
 pub mod status;
 pub mod tier;

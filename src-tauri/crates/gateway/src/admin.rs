@@ -14,7 +14,7 @@ mod session;
 mod status;
 mod tiers;
 
-use crate::Gateway;
+use crate::{Gateway, auto::told};
 use axum::{
     Router,
     routing::{delete, get, patch, post, put},
@@ -30,6 +30,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/resume", post(pause::resume))
         .route("/expect", post(tiers::expect))
         .route("/log", get(log::log))
+        .route("/route", post(told::tell))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
         .route(

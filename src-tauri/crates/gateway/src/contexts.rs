@@ -2,6 +2,7 @@
 
 use crate::{
     Gateway,
+    auto::Hints,
     blocking::blocking,
     body,
     error::Failure,
@@ -11,6 +12,7 @@ use axum::{
     Json, Router,
     body::Body,
     extract::State,
+    http::HeaderMap,
     response::Response,
     routing::{get, post},
 };
@@ -27,7 +29,9 @@ const SAVE: &str = "/v1/context/save";
 const LOAD: &str = "/v1/context/load";
 
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
-    let save = |State(gateway): State<Arc<Gateway>>, body: Body| relay::relay(gateway, SAVE, body);
+    let save = |State(gateway): State<Arc<Gateway>>, headers: HeaderMap, body: Body| {
+        relay::relay(gateway, SAVE, Hints::of(&headers), body)
+    };
     Router::new()
         .route("/v1/context", get(list))
         .route(SAVE, post(save))
@@ -70,6 +74,7 @@ async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Respons
         gateway,
         tier,
         stands_in_for: None,
+        why: None,
         path: LOAD,
         body,
         stream: false,

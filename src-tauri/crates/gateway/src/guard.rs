@@ -64,7 +64,9 @@ pub(crate) async fn same_site(
     headers.append(header::VARY, HeaderValue::from_static("origin"));
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
-        HeaderValue::from_static("x-tierbar-tier, x-tierbar-model, x-tierbar-stepped-down-from"),
+        HeaderValue::from_static(
+            "x-tierbar-tier, x-tierbar-model, x-tierbar-why, x-tierbar-stepped-down-from",
+        ),
     );
     response
 }

@@ -1,8 +1,10 @@
 //! The HTTP API: routing, who may call, and the dialects. It answers from the tiers, which it knows as
-//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers.
+//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers
+//! and what its router has learnt.
 
 mod admin;
 mod anthropic;
+mod auto;
 mod blocking;
 mod body;
 mod contexts;
@@ -21,6 +23,7 @@ mod token;
 mod ui;
 mod upstream;
 
+pub use auto::Auto;
 pub use measures::{MeasureEvent, Measurement, Measures};
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 pub use speed::{SpeedHistory, SpeedMeter};
@@ -92,6 +95,7 @@ pub struct Gateway {
     pub store: Store,
     pub contexts: Contexts,
     pub speed: SpeedMeter,
+    pub auto: Auto,
     pub token: Token,
     /// The address that is listened on.
     pub address: SocketAddr,

@@ -6,11 +6,12 @@ pub(crate) mod route;
 mod tap;
 pub(crate) mod wire;
 
-use crate::Gateway;
+use crate::{Gateway, auto::Hints};
 use axum::{
     Router,
     body::Body,
     extract::State,
+    http::HeaderMap,
     routing::{get, post},
 };
 use std::sync::Arc;
@@ -18,18 +19,21 @@ use std::sync::Arc;
 pub(crate) const CHAT: &str = "/v1/chat/completions";
 /// How many tokens a chat is; between the gateway and our own worker.
 const TOKENS: &str = "/v1/chat/tokens";
-const TEXT: &str = "/v1/completions";
+pub(crate) const TEXT: &str = "/v1/completions";
 const EMBEDDINGS: &str = "/v1/embeddings";
 
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
-    let chat = |State(gateway): State<Arc<Gateway>>, body: Body| relay::relay(gateway, CHAT, body);
-    let text = |State(gateway): State<Arc<Gateway>>, body: Body| relay::relay(gateway, TEXT, body);
-    let embeddings =
-        |State(gateway): State<Arc<Gateway>>, body: Body| relay::relay(gateway, EMBEDDINGS, body);
+    let relayed = |path: &'static str| {
+        post(
+            move |State(gateway): State<Arc<Gateway>>, headers: HeaderMap, body: Body| {
+                relay::relay(gateway, path, Hints::of(&headers), body)
+            },
+        )
+    };
     Router::new()
         .route("/v1/models", get(models::list))
         .route("/v1/models/{id}", get(models::one))
-        .route(CHAT, post(chat))
-        .route(TEXT, post(text))
-        .route(EMBEDDINGS, post(embeddings))
+        .route(CHAT, relayed(CHAT))
+        .route(TEXT, relayed(TEXT))
+        .route(EMBEDDINGS, relayed(EMBEDDINGS))
 }

@@ -41,6 +41,7 @@ struct Measured {
     answers: u64,
     live: Option<Live>,
     last: Speed,
+    under_way: BTreeMap<ModelId, u32>,
 }
 
 #[derive(Debug)]
@@ -75,6 +76,12 @@ impl SpeedMeter {
         speeds.get(speeds.len() / 2).copied()
     }
 
+    /// Answers that the model is giving now.
+    #[must_use]
+    pub fn under_way(&self, model: &ModelId) -> u32 {
+        self.measured().under_way.get(model).copied().unwrap_or(0)
+    }
+
     /// Prompt processing is known only from the engine's figures, so it is the last answer's until then.
     #[must_use]
     pub fn speed(&self) -> Speed {
@@ -90,6 +97,7 @@ impl SpeedMeter {
         let mut measured = self.measured();
         measured.answers += 1;
         let answer = measured.answers;
+        *measured.under_way.entry(model.clone()).or_default() += 1;
         measured.live = Some(Live {
             answer,
             chunks: 0,
@@ -180,6 +188,10 @@ impl Answering {
 impl Drop for Answering {
     fn drop(&mut self) {
         let mut measured = self.meter.measured();
+        match measured.under_way.get_mut(&self.model) {
+            Some(more @ 2..) => *more -= 1,
+            _ => drop(measured.under_way.remove(&self.model)),
+        }
         if measured
             .live
             .as_ref()
@@ -244,11 +256,15 @@ mod tests {
         let (meter, start) = (SpeedMeter::default(), Instant::now());
         let older = meter.begin(&small());
         let newer = meter.begin(&small());
+        assert_eq!(meter.under_way(&small()), 2);
         newer.chunk(start);
         newer.chunk(after(start, 500));
         older.chunk(after(start, 501));
         drop(older);
+        assert_eq!(meter.under_way(&small()), 1);
         assert_eq!(meter.speed().decode_tokens_per_second, Some(2.0));
+        drop(newer);
+        assert_eq!(meter.under_way(&small()), 0);
     }
 
     #[test]

@@ -73,9 +73,11 @@ pub(crate) fn status() -> Status {
     }
 }
 
-/// One tier, `fast` with the model `small`. A lease waits until `loaded` says how the load went.
+/// One tier, `fast` with the model `small`, unless a test has others, which all have the same worker. A lease waits until `loaded`
+/// says how the load went.
 #[derive(Debug)]
 pub(crate) struct OneTier {
+    tiers: watch::Receiver<Vec<TierStatus>>,
     loaded: watch::Receiver<Option<Result<Endpoint, Error>>>,
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
@@ -152,7 +154,7 @@ impl Tiers for OneTier {
         self.asked.note(format!("expect {tier}"));
     }
     fn snapshot(&self) -> Vec<TierStatus> {
-        status().tiers
+        self.tiers.borrow().clone()
     }
 }
 
@@ -291,6 +293,7 @@ impl Models for Asked {
 pub(crate) struct Bench {
     pub(crate) router: Router,
     pub(crate) token: Token,
+    pub(crate) tiers: watch::Sender<Vec<TierStatus>>,
     /// How the tier's load went.
     pub(crate) loaded: watch::Sender<Option<Result<Endpoint, Error>>>,
     /// Why the worker has ended.
@@ -317,6 +320,7 @@ impl Bench {
             allowed_origins: vec!["https://friend.example".to_owned()],
             ..Config::default()
         };
+        let (tiers, tiers_seen) = watch::channel(status().tiers);
         let status = watch::Sender::new(Arc::new(status()));
         let (loaded, loading) = watch::channel(None);
         let (ended, ending) = watch::channel(None);
@@ -334,6 +338,7 @@ impl Bench {
                 Arc::new(|name: &str| (name == "TIERBAR_SECRETS").then(|| "file".into())),
             ),
             tiers: Arc::new(OneTier {
+                tiers: tiers_seen,
                 loaded: loading,
                 ended: ending,
                 leases,
@@ -349,6 +354,7 @@ impl Bench {
             store: store.clone(),
             contexts: contexts.clone(),
             speed: speed.clone(),
+            auto: crate::Auto::default(),
             token: token.clone(),
             address: address.parse().unwrap(),
             closing: CancellationToken::new(),
@@ -357,6 +363,7 @@ impl Bench {
         Self {
             router: gateway.router(),
             token,
+            tiers,
             loaded,
             ended,
             leases: held,

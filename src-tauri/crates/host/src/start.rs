@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
-use tierbar_gateway::{Gateway, SpeedMeter, Token};
+use tierbar_gateway::{Auto, Gateway, SpeedMeter, Token};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},
@@ -230,6 +230,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         store,
         contexts,
         speed: speed.clone(),
+        auto: Auto::default(),
         token: token.clone(),
         address,
         closing: closing.clone(),

@@ -10,8 +10,8 @@ export interface CompletionRequest {
 
 /** What a stream of `POST /v1/chat/completions` says, in the order it says it. */
 export type CompletionEvent =
-  /** Who answers. The tier is unknown where the response's headers cannot be read. */
-  | { type: 'from'; tier: string | null; model: string | null }
+  /** Who answers, and why if the router chose. Both are unknown where the response's headers cannot be read. */
+  | { type: 'from'; tier: string | null; model: string | null; why: string | null }
   /** The tier is being loaded; repeated while it is. */
   | { type: 'loading' }
   | { type: 'text'; text: string }
@@ -36,8 +36,9 @@ export async function* streamCompletion(
   const body = { model, messages, stream: true, stream_options: { include_usage: true } };
   const response = await api.stream('/v1/chat/completions', { body, signal });
   const tier = response.headers.get('x-tierbar-tier');
+  const why = response.headers.get('x-tierbar-why');
   let answeredBy = response.headers.get('x-tierbar-model');
-  yield { type: 'from', tier, model: answeredBy };
+  yield { type: 'from', tier, model: answeredBy, why };
 
   const brokeOff = () =>
     new ApiError('worker_crashed', 'The answer broke off.', 'What had arrived is kept. Try again.');
@@ -54,7 +55,7 @@ export async function* streamCompletion(
       if (error) throw error;
       if (answeredBy === null && chunk.model) {
         answeredBy = chunk.model;
-        yield { type: 'from', tier, model: answeredBy };
+        yield { type: 'from', tier, model: answeredBy, why };
       }
       const choice = chunk.choices?.[0];
       if (choice?.delta?.content) yield { type: 'text', text: choice.delta.content };

@@ -57,6 +57,7 @@ describe('sending a message', () => {
       decode_tokens_per_second: 41.5,
       time_to_first_token_ms: expect.any(Number),
     });
+    expect(chat.messages[1]?.why).toBe('it is a greeting; fast is loaded');
     expect(chat.problem).toBeNull();
   });
 

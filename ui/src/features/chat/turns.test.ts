@@ -11,6 +11,7 @@ function message(role: Role, content: string): Message {
     content,
     saved: true,
     loadMs: null,
+    why: null,
     tier: null,
     model: null,
     finish: null,

@@ -5,7 +5,8 @@
 
 use super::{route, tap, tap::Tap, wire};
 use crate::{
-    Gateway, blocking::blocking, body, error, error::Failure, upstream::Broken, upstream::Upstream,
+    Gateway, auto, auto::Hints, blocking::blocking, body, error, error::Failure, upstream::Broken,
+    upstream::Upstream,
 };
 use axum::{
     body::{Body, Bytes},
@@ -35,6 +36,7 @@ const ANSWER_LIMIT: usize = 64 << 20;
 
 static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
 static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
+static WHY: HeaderName = HeaderName::from_static("x-tierbar-why");
 static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");
 
 /// The fields that decide where a request goes; the worker reads the rest.
@@ -54,6 +56,8 @@ pub(crate) struct Job {
     pub(crate) tier: TierId,
     /// The tier that it names, if another stands in for that.
     pub(crate) stands_in_for: Option<TierId>,
+    /// Why the router chose the tier, if it did.
+    pub(crate) why: Option<String>,
     pub(crate) path: &'static str,
     pub(crate) body: Vec<u8>,
     /// The answer is to come as events.
@@ -66,21 +70,25 @@ type Leasing = BoxFuture<'static, Result<Box<dyn Lease>, Error>>;
 pub(crate) async fn relay(
     gateway: Arc<Gateway>,
     path: &'static str,
+    hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     let wanted: Wanted = body::parse(&body)?;
     let tiers = gateway.tiers.snapshot();
-    let asked = route::resolve(wanted.model.as_deref(), &tiers)?;
+    let model = wanted.model.as_deref();
+    let routed = auto::route(&gateway, path, &hints, model, &body, &tiers).await?;
+    let asked = routed.tier;
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
     let speaks = path == super::CHAT || path == super::TEXT;
     route::check_engine(&asked, &tiers, path)?;
-    let smaller = route::smaller(&asked, wanted.model.as_deref(), &tiers, &body);
+    let smaller = route::smaller(&asked, model, &tiers, &body);
     let smaller = smaller.filter(|_| speaks);
     let job = Job {
         gateway,
         stands_in_for: smaller.is_some().then(|| asked.clone()),
         tier: smaller.unwrap_or(asked),
+        why: routed.why,
         path,
         body,
         stream: wanted.stream == Some(true),
@@ -110,12 +118,18 @@ pub(crate) async fn count(gateway: Arc<Gateway>, body: Body) -> Result<u64, Fail
 
 impl Job {
     pub(crate) async fn relay(self) -> Result<Response, Failure> {
-        let asked = self.stands_in_for.clone();
+        let told = [
+            (&WHY, self.why.clone()),
+            (
+                &STEPPED_DOWN,
+                self.stands_in_for.as_ref().map(ToString::to_string),
+            ),
+        ];
         let mut response = self.answer().await?;
-        if let Some(asked) = asked
-            && let Ok(asked) = HeaderValue::from_str(asked.as_str())
-        {
-            response.headers_mut().insert(STEPPED_DOWN.clone(), asked);
+        for (name, value) in told {
+            if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
+                response.headers_mut().insert(name.clone(), value);
+            }
         }
         Ok(response)
     }
@@ -123,7 +137,7 @@ impl Job {
     async fn answer(self) -> Result<Response, Failure> {
         let mut leasing: Leasing = {
             let (gateway, tier) = (Arc::clone(&self.gateway), self.tier.clone());
-            Box::pin(async move { gateway.tiers.lease(&tier).await })
+            Box::pin(async move { auto::lease(&gateway, &tier).await })
         };
         let lease = match timeout(FAST_FAILURE, &mut leasing).await {
             Ok(lease) => lease?,

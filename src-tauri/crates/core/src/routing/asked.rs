@@ -1,0 +1,161 @@
+//! What a request asks, as far as the choice of a tier goes by it.
+
+use serde_json::Value;
+
+/// What an answer is given room for where the request sets no limit.
+const USUAL_ANSWER: u64 = 512;
+/// Clients set their limit on answers high as a habit; more than this is no wish.
+const LONGEST_ANSWER: u64 = 2048;
+/// What a message's marks take in a chat template.
+const TOKENS_PER_MESSAGE: u64 = 8;
+/// The most rows that a projector makes of one image, or nearly so.
+const TOKENS_PER_MEDIUM: u64 = 1024;
+/// Messages of the user before the last that are kept: what was asked longer ago is over.
+const EARLIER: usize = 3;
+
+/// A request in its dimensions. Read without trust: what is not as it should be counts for nothing, and the worker refuses it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Asked {
+    /// The user's last message, or the prompt of a completion.
+    pub text: String,
+    /// The user's messages before it, the newest first.
+    pub earlier: Vec<String>,
+    /// All that is to be read: an estimate that rather says too much.
+    pub prompt_tokens: u64,
+    /// Room for the answer.
+    pub answer_tokens: u64,
+    /// It has images or sound.
+    pub media: bool,
+    pub tools: bool,
+    /// The client asks for thinking.
+    pub thinks: bool,
+}
+
+impl Asked {
+    /// Of the body of a chat completion, or of a text completion.
+    #[must_use]
+    pub fn of(request: &Value) -> Self {
+        let mut asked = Self {
+            answer_tokens: answer_tokens(request),
+            tools: has_tools(request),
+            thinks: thinks(request),
+            ..Self::default()
+        };
+        for message in array(&request["messages"]) {
+            asked.read(message);
+        }
+        match &request["prompt"] {
+            Value::String(prompt) => asked.prompt(prompt),
+            // Several prompts share a context, and go to one tier.
+            Value::Array(prompts) => {
+                for prompt in prompts {
+                    match prompt {
+                        Value::String(prompt) => asked.prompt(prompt),
+                        _ => asked.prompt_tokens += 1,
+                    }
+                }
+            }
+            _ => {}
+        }
+        if asked.tools {
+            let length = request["tools"].to_string().len();
+            asked.prompt_tokens += tokens_of_ascii(length);
+        }
+        asked
+    }
+
+    /// Tokens that a context has to hold.
+    #[must_use]
+    pub fn context_tokens(&self) -> u64 {
+        self.prompt_tokens.saturating_add(self.answer_tokens)
+    }
+
+    fn prompt(&mut self, prompt: &str) {
+        self.prompt_tokens += tokens(prompt);
+        self.text.push_str(prompt);
+    }
+
+    fn read(&mut self, message: &Value) {
+        self.prompt_tokens += TOKENS_PER_MESSAGE;
+        let is_users = message["role"] == "user";
+        if is_users && !self.text.is_empty() {
+            self.earlier.insert(0, std::mem::take(&mut self.text));
+            self.earlier.truncate(EARLIER);
+        }
+        let mut text = |text: &str| {
+            self.prompt_tokens += tokens(text);
+            if is_users {
+                if !self.text.is_empty() {
+                    self.text.push('\n');
+                }
+                self.text.push_str(text);
+            }
+        };
+        match &message["content"] {
+            Value::String(content) => text(content),
+            Value::Array(parts) => {
+                let mut media = 0;
+                for part in parts {
+                    match part["text"].as_str() {
+                        Some(content) => text(content),
+                        None => media += u64::from(is_medium(part)),
+                    }
+                }
+                self.media |= media > 0;
+                self.prompt_tokens += media * TOKENS_PER_MEDIUM;
+            }
+            _ => {}
+        }
+        if !array(&message["tool_calls"]).is_empty() {
+            self.prompt_tokens += tokens_of_ascii(message["tool_calls"].to_string().len());
+        }
+    }
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn is_medium(part: &Value) -> bool {
+    matches!(part["type"].as_str(), Some("image_url" | "input_audio"))
+}
+
+fn answer_tokens(request: &Value) -> u64 {
+    let limits = ["max_completion_tokens", "max_tokens", "n_predict"];
+    let limit = limits.iter().find_map(|name| request[name].as_u64());
+    limit.map_or(USUAL_ANSWER, |limit| limit.min(LONGEST_ANSWER))
+}
+
+fn has_tools(request: &Value) -> bool {
+    request["tool_choice"] != "none" && !array(&request["tools"]).is_empty()
+}
+
+/// Whether it asks for more than a little thinking, in one of the ways that the engine knows.
+fn thinks(request: &Value) -> bool {
+    let much = |value: &Value| match value {
+        Value::Bool(wanted) => *wanted,
+        Value::String(effort) => matches!(effort.as_str(), "medium" | "high" | "xhigh" | "max"),
+        _ => false,
+    };
+    much(&request["reasoning_effort"])
+        || much(&request["think"])
+        || much(&request["chat_template_kwargs"]["enable_thinking"])
+}
+
+/// Tokens of a text. Vocabularies have 3.5 to 5 letters a token of English, fewer of code, about one for a Chinese or Japanese
+/// character, and two thirds of one for a letter of most other scripts.
+pub(super) fn tokens(text: &str) -> u64 {
+    let (mut ascii, mut ideographs, mut others) = (0, 0, 0);
+    for character in text.chars() {
+        match character {
+            '\0'..='\x7f' => ascii += 1,
+            '\u{2e80}'.. => ideographs += 1,
+            _ => others += 1,
+        }
+    }
+    tokens_of_ascii(ascii) + ideographs + (others * 2u64).div_ceil(3)
+}
+
+fn tokens_of_ascii(letters: usize) -> u64 {
+    (letters as u64 * 2).div_ceil(7)
+}

@@ -1,0 +1,194 @@
+//! The tier for a request of a level: what can do it, then what is there.
+
+use super::{Asked, Judgement, Level};
+use crate::{TierId, TierState};
+
+/// Seconds that a load may take to have a tier one level larger, and two.
+///
+/// One level is the difference between a fair answer and a good one; two, between one that is wrong and one that is right.
+const WORTH_WAITING: [f64; 2] = [20.0, 120.0];
+/// What a load takes where none was seen yet, and tokens per second where none were measured, by the tier's level: guesses for a
+/// 16 GB machine with the default models, which the first load and the first answer replace.
+const LOAD_SECONDS: [f64; 3] = [3.0, 8.0, 25.0];
+const TOKENS_PER_SECOND: [f64; 3] = [60.0, 25.0, 15.0];
+
+/// A tier as the choice sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seat {
+    pub tier: TierId,
+    pub state: TierState,
+    /// It answers somewhere else.
+    pub elsewhere: bool,
+    pub context_tokens: u64,
+    /// Whether its model sees images; `None` while that is unknown.
+    pub sees: Option<bool>,
+    /// Of its model's last answers.
+    pub tokens_per_second: Option<f64>,
+    /// What it took to have it the last time that it was not loaded.
+    pub load_seconds: Option<f64>,
+    /// Answers that it is giving.
+    pub under_way: u32,
+}
+
+impl Seat {
+    fn is_loaded(&self) -> bool {
+        matches!(
+            self.state,
+            TierState::Starting | TierState::Ready | TierState::Busy
+        )
+    }
+
+    /// A tier with a purpose of its own counts as one in the middle.
+    fn level(&self) -> Level {
+        Level::of(&self.tier).unwrap_or(Level::Medium)
+    }
+
+    fn load_seconds(&self) -> f64 {
+        self.load_seconds
+            .unwrap_or(LOAD_SECONDS[self.level().place()])
+    }
+
+    /// Until the answer is there. Those that stream at the same time share the machine.
+    fn seconds(&self, tokens: u64) -> f64 {
+        let rate = self.tokens_per_second.filter(|rate| *rate > 0.0);
+        let rate = rate.unwrap_or(TOKENS_PER_SECOND[self.level().place()]);
+        let load = match self.state {
+            TierState::Starting => self.load_seconds(),
+            _ => 0.0,
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+        let tokens = tokens as f64;
+        load + tokens * f64::from(self.under_way.saturating_add(1)) / rate
+    }
+}
+
+/// What a tier has to be for a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    pub level: Level,
+    /// Whether a load is worth it for the level's sake: it was told by a rule or by a classifier that is trusted.
+    pub sure: bool,
+}
+
+impl From<Judgement> for Need {
+    fn from(judged: Judgement) -> Self {
+        Self {
+            level: judged.level,
+            sure: judged.sure,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub tier: TierId,
+    /// Why this one and no other: a clause in ASCII, to stand behind the level's reason.
+    pub why: String,
+}
+
+/// The tier for a request. `seats` are those with a model, in reading order. `may_load`: memory is not short.
+///
+/// What a tier is for comes before what it has: nothing here is passed over for a tier elsewhere, a tier with a name of its own is
+/// taken only where none of the three is there, and one that has failed only where none else is. Then it has to see the images and
+/// hold the request. Of those left, one that is loaded and large enough answers, the soonest; a larger one is loaded if that is
+/// worth its seconds.
+///
+/// `None` if there is no seat.
+#[must_use]
+pub fn choose(asked: &Asked, need: Need, seats: &[Seat], may_load: bool) -> Option<Choice> {
+    let mut left: Vec<&Seat> = seats.iter().collect();
+    keep(&mut left, |seat| !seat.elsewhere);
+    keep(&mut left, |seat| Level::of(&seat.tier).is_some());
+    keep(&mut left, |seat| seat.state != TierState::Failed);
+    if asked.media {
+        keep(&mut left, |seat| seat.sees != Some(false));
+        keep(&mut left, |seat| seat.sees == Some(true));
+    }
+    let wanted = asked.context_tokens();
+    let narrowed = keep(&mut left, |seat| seat.context_tokens >= wanted);
+    let largest = left.iter().map(|seat| seat.context_tokens).max()?;
+    if largest < wanted {
+        left.retain(|seat| seat.context_tokens == largest);
+    }
+    // Reading order is that of the levels; those of one level keep theirs.
+    left.sort_by_key(|seat| seat.level());
+    let enough: Vec<&Seat> = left
+        .iter()
+        .copied()
+        .filter(|seat| seat.level() >= need.level)
+        .collect();
+    let loaded = enough.iter().filter(|seat| seat.is_loaded());
+    let soonest = loaded.min_by(|one, other| {
+        let seconds = |seat: &Seat| seat.seconds(asked.answer_tokens);
+        seconds(one).total_cmp(&seconds(other))
+    });
+    let only = if narrowed { ", which holds it" } else { "" };
+    if let Some(seat) = soonest {
+        let is = match seat.state {
+            TierState::Starting => "is being loaded",
+            _ => "is loaded",
+        };
+        let why = format!("{} {is}{only}", seat.tier);
+        return Some(choice(seat, why));
+    }
+    let below = left.iter().rev().find(|seat| seat.is_loaded()).copied();
+    let Some(target) = enough.first().copied() else {
+        // The largest there is, loaded or not: what is smaller yet would be two steps too small.
+        let largest = left.last().copied()?;
+        let stays = below.filter(|seat| !is_worth_loading(seat, largest, need, may_load));
+        let seat = stays.unwrap_or(largest);
+        let why = format!("{} is the largest that can take it", seat.tier);
+        return Some(choice(seat, why));
+    };
+    let Some(stays) = below else {
+        let why = format!("{} is the smallest that can do it{only}", target.tier);
+        return Some(choice(target, why));
+    };
+    if is_worth_loading(stays, target, need, may_load) {
+        let why = format!(
+            "{} is loaded for it, in about {:.0} s",
+            target.tier,
+            target.load_seconds().ceil()
+        );
+        return Some(choice(target, why));
+    }
+    let why = match (may_load, need.sure) {
+        (false, _) => "memory is short".to_owned(),
+        (_, false) => "no load is worth a guess".to_owned(),
+        _ => format!(
+            "{} would take about {:.0} s to load",
+            target.tier,
+            target.load_seconds().ceil()
+        ),
+    };
+    Some(choice(
+        stays,
+        format!("{} is loaded, and {why}", stays.tier),
+    ))
+}
+
+/// Whether `target` is loaded although the smaller `loaded` could answer at once.
+fn is_worth_loading(loaded: &Seat, target: &Seat, need: Need, may_load: bool) -> bool {
+    let wanted = target.level().min(need.level);
+    let steps = wanted.place().saturating_sub(loaded.level().place());
+    let Some(step) = steps.checked_sub(1) else {
+        return false;
+    };
+    may_load && need.sure && target.load_seconds() <= WORTH_WAITING[step.min(1)]
+}
+
+fn choice(seat: &Seat, why: String) -> Choice {
+    Choice {
+        tier: seat.tier.clone(),
+        why,
+    }
+}
+
+/// Leaves those that are wanted, if any is. Whether some had to go.
+fn keep(seats: &mut Vec<&Seat>, wanted: impl Fn(&Seat) -> bool) -> bool {
+    let some = seats.iter().any(|seat| wanted(seat)) && !seats.iter().all(|seat| wanted(seat));
+    if some {
+        seats.retain(|seat| wanted(seat));
+    }
+    some
+}

@@ -1,0 +1,209 @@
+//! A small model's one word about how hard a request is, and whether it can be believed.
+//!
+//! The word is one of three by a grammar, and its first token's probabilities tell how sure the model is. Small models prefer one
+//! word whatever they are asked, so each word is weighed by how often the model says it for [`PROBES`], of which the levels are
+//! known; and a model that does not sort those either is not asked again.
+
+use super::Level;
+use serde_json::{Value, json};
+
+/// Of a longer text, the letters at its beginning and at its end that the model reads.
+const HEAD: usize = 600;
+const TAIL: usize = 300;
+/// Alternatives that are asked for: the words are seldom first in a small model's mind.
+const ALTERNATIVES: u32 = 60;
+/// Less than this between the first word and the second is a guess.
+const MARGIN: f64 = 0.25;
+
+/// Texts of known levels, none of them of the evaluation set.
+pub const PROBES: [(&str, Level); 12] = [
+    ("hello there", Level::Simple),
+    ("What colour is the sky?", Level::Simple),
+    (
+        "Is this message angry or calm? \"Leave me alone!\"",
+        Level::Simple,
+    ),
+    ("Translate \"dog\" to French.", Level::Simple),
+    (
+        "Explain how a bicycle stays upright, in a few sentences.",
+        Level::Medium,
+    ),
+    (
+        "Write a polite email that declines an invitation to a wedding.",
+        Level::Medium,
+    ),
+    (
+        "Write a function in Python that counts the vowels of a text.",
+        Level::Medium,
+    ),
+    (
+        "Describe the main differences between cats and dogs as pets.",
+        Level::Medium,
+    ),
+    (
+        "Prove by induction that the sum of the first n odd numbers is n squared.",
+        Level::Hard,
+    ),
+    (
+        "Find the bug: two threads add to one counter without a lock and the total is wrong. Show a correct and a fast version.",
+        Level::Hard,
+    ),
+    (
+        "Seat eight guests at a round table so that no couple sits together and Ann faces Bob. How many ways are there?",
+        Level::Hard,
+    ),
+    (
+        "Design a database for a hospital with 40 wards, with audit trails, failover and a plan for moving the old data.",
+        Level::Hard,
+    ),
+];
+/// Who guesses has so many of the twelve right once in 250 times.
+const ENOUGH_RIGHT: usize = 9;
+
+/// The question to a model, as the body of a chat completion.
+#[must_use]
+pub fn question(text: &str) -> Value {
+    let content = format!(
+        "Say how hard a request is to answer well, in one word.\n\
+         simple: greetings, thanks, common facts, sorting or picking from a short text, one sentence translated.\n\
+         medium: explaining, rewriting, summarizing, letters, ideas, a short function.\n\
+         hard: proofs, puzzles, sums in words, debugging, design, plans with conditions, several steps.\n\n\
+         Request: thank you!\nWord: simple\n\n\
+         Request: Explain what inflation is.\nWord: medium\n\n\
+         Request: Prove that the square root of 3 is irrational.\nWord: hard\n\n\
+         Request: {}\nWord:",
+        excerpt(text)
+    );
+    json!({
+        "messages": [{"role": "user", "content": content}],
+        "max_tokens": 6,
+        "temperature": 0,
+        "grammar": "root ::= \"simple\" | \"medium\" | \"hard\"",
+        "logprobs": true,
+        "top_logprobs": ALTERNATIVES,
+        "cache_prompt": true,
+        "chat_template_kwargs": {"enable_thinking": false},
+    })
+}
+
+/// The text on one line, without its middle if it is long.
+fn excerpt(text: &str) -> String {
+    let line: Vec<&str> = text.split_whitespace().collect();
+    let line = line.join(" ");
+    let count = line.chars().count();
+    if count <= HEAD + TAIL {
+        return line;
+    }
+    let head = line.chars().take(HEAD);
+    let tail = line.chars().skip(count - TAIL);
+    head.chain(" ... ".chars()).chain(tail).collect()
+}
+
+/// How probable each level is to a model, in the order of [`Level::ALL`]; they add up to 1.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Opinion([f64; 3]);
+
+impl Opinion {
+    /// Of the answer to [`question`]: by the probabilities of its first token, or by its word alone where a server tells none.
+    #[must_use]
+    pub fn of(answer: &Value) -> Option<Self> {
+        let choice = &answer["choices"][0];
+        let said = choice["message"]["content"].as_str()?.trim().to_lowercase();
+        let first = &choice["logprobs"]["content"][0]["top_logprobs"];
+        let mut weights = [0.0; 3];
+        for token in first.as_array().map_or(&[][..], Vec::as_slice) {
+            let text = token["token"].as_str().unwrap_or_default().trim();
+            let probability = token["logprob"].as_f64().map_or(0.0, f64::exp);
+            let text = text.to_lowercase();
+            let begun = Level::ALL
+                .iter()
+                .position(|level| level.word().starts_with(&text));
+            if let Some(place) = begun.filter(|_| !text.is_empty() && probability.is_finite()) {
+                weights[place] += probability;
+            }
+        }
+        Self::from_weights(weights).or_else(|| {
+            let place = Level::ALL
+                .iter()
+                .position(|level| said.starts_with(level.word()))?;
+            let mut weights = [0.0; 3];
+            weights[place] = 1.0;
+            Self::from_weights(weights)
+        })
+    }
+
+    fn from_weights(weights: [f64; 3]) -> Option<Self> {
+        let sum: f64 = weights.iter().sum();
+        (sum > 1e-9 && sum.is_finite()).then(|| Self(weights.map(|weight| weight / sum)))
+    }
+
+    /// The most probable level, and by how much.
+    #[must_use]
+    pub fn first(&self) -> (Level, f64) {
+        let mut order = Level::ALL;
+        order.sort_by(|one, other| self.0[other.place()].total_cmp(&self.0[one.place()]));
+        let [first, second, _] = order;
+        (first, self.0[first.place()] - self.0[second.place()])
+    }
+
+    #[must_use]
+    pub fn probabilities(&self) -> [f64; 3] {
+        self.0
+    }
+}
+
+/// How a model did on [`PROBES`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Exam {
+    /// How probable each word is to it over all of them.
+    usual: Opinion,
+    pub right: usize,
+}
+
+impl Exam {
+    /// By its opinions of all the probes, in their order.
+    #[must_use]
+    pub fn of(opinions: &[Opinion; PROBES.len()]) -> Self {
+        // A word that it never says must not become the surest for being said once.
+        const FLOOR: f64 = 0.02;
+        let mut sums = [FLOOR * 12.0; 3];
+        for Opinion(one) in opinions {
+            for (sum, probability) in sums.iter_mut().zip(one) {
+                *sum += probability;
+            }
+        }
+        let usual = Opinion::from_weights(sums).unwrap_or(Opinion([1.0 / 3.0; 3]));
+        let unmarked = Self { usual, right: 0 };
+        let right = opinions
+            .iter()
+            .zip(PROBES)
+            .filter(|(opinion, (_, level))| unmarked.weigh(**opinion).first().0 == *level);
+        Self {
+            usual,
+            right: right.count(),
+        }
+    }
+
+    /// The opinion, beside what the model says anyway.
+    #[must_use]
+    pub fn weigh(&self, opinion: Opinion) -> Opinion {
+        let mut weights = opinion.0;
+        for (weight, usual) in weights.iter_mut().zip(self.usual.0) {
+            *weight /= usual;
+        }
+        Opinion::from_weights(weights).unwrap_or(opinion)
+    }
+
+    /// Whether the model has shown that it can sort requests.
+    #[must_use]
+    pub fn is_passed(&self) -> bool {
+        self.right >= ENOUGH_RIGHT
+    }
+
+    /// The level, if the model can be believed and is sure enough of this one.
+    #[must_use]
+    pub fn believed(&self, opinion: Opinion) -> Option<Level> {
+        let (level, margin) = self.weigh(opinion).first();
+        (self.is_passed() && margin >= MARGIN).then_some(level)
+    }
+}

@@ -1,0 +1,121 @@
+//! How hard a request is, by rules that a user can be told.
+
+use super::{Asked, Level, asked::tokens, signs::Text};
+
+/// So much to read is more than a small model keeps in view.
+const LONG: u64 = 6000;
+const LONGISH: u64 = 1500;
+/// A task on a text of this length takes one look.
+const SHORT: u64 = 400;
+/// A question of so few words, of which no rule knows more.
+const FEW_WORDS: usize = 12;
+
+/// What the rules make of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Judgement {
+    pub level: Level,
+    /// A rule knows it. Otherwise this is what nobody knows better, and a classifier may.
+    pub sure: bool,
+    /// A few words in ASCII.
+    pub because: &'static str,
+}
+
+impl Judgement {
+    fn sure(level: Level, because: &'static str) -> Self {
+        Self {
+            level,
+            sure: true,
+            because,
+        }
+    }
+}
+
+/// The first rule that holds, those for the smallest and the largest requests first.
+#[must_use]
+pub fn judge(asked: &Asked) -> Judgement {
+    let text = Text::of(&asked.text);
+    let by_text = by_text(asked, &text);
+    // Small models write calls that do not parse, and take one object for another.
+    if asked.tools && by_text.level < Level::Medium && by_text.because != GREETING {
+        return Judgement::sure(Level::Medium, "it has tools");
+    }
+    by_text
+}
+
+const GREETING: &str = "it is a greeting";
+
+fn by_text(asked: &Asked, text: &Text) -> Judgement {
+    let sure = Judgement::sure;
+    if asked.thinks {
+        return sure(Level::Hard, "it asks for thinking");
+    }
+    if text.is_greeting() {
+        return sure(Level::Simple, GREETING);
+    }
+    if text.is_hard_task() {
+        return sure(Level::Hard, "it takes steps that build on each other");
+    }
+    if text.is_small_task() && tokens(&asked.text) <= SHORT {
+        return sure(Level::Simple, "it is a small task on a short text");
+    }
+    if text.is_repair() {
+        return sure(Level::Hard, "it is about what code does wrong");
+    }
+    if text.is_maths() {
+        return sure(Level::Hard, "it has formulas");
+    }
+    if text.is_sum_in_words() {
+        return sure(Level::Hard, "it is a sum told in words");
+    }
+    if text.is_conditioned() {
+        return sure(Level::Hard, "it has several conditions to keep");
+    }
+    if asked.prompt_tokens > LONG {
+        return sure(Level::Hard, "it is long");
+    }
+    if text.has_code() || text.is_code_task() {
+        return sure(Level::Medium, "it is about code");
+    }
+    if text.is_text_task() {
+        return sure(Level::Medium, "a text is to be written or explained");
+    }
+    if asked.prompt_tokens > LONGISH {
+        return sure(Level::Medium, "it is rather long");
+    }
+    let level = if text.words() <= FEW_WORDS {
+        Level::Simple
+    } else {
+        Level::Medium
+    };
+    // "And in Rust?" belongs to a tier that could answer what came before, and has it in its cache.
+    let before = asked.earlier.iter().map(|text| alone(text)).max();
+    if let Some(before) = before.filter(|before| level == Level::Simple && *before > level) {
+        return sure(before, "it goes on with what was asked before");
+    }
+    let (level, because) = match level {
+        Level::Simple if text.asks_how() => (Level::Medium, "it asks how or why"),
+        Level::Simple => (level, "it is short, and no rule knows more"),
+        _ if text.is_full_of_figures() => {
+            (Level::Hard, "it has many figures, and no rule knows more")
+        }
+        _ if text.is_question_about_a_text() => (
+            Level::Simple,
+            "it is a question about a text, and no rule knows more",
+        ),
+        _ => (level, "no rule knows how hard it is"),
+    };
+    Judgement {
+        level,
+        sure: false,
+        because,
+    }
+}
+
+/// How hard a text is that stands alone.
+fn alone(text: &str) -> Level {
+    let asked = Asked {
+        text: text.to_owned(),
+        ..Asked::default()
+    };
+    by_text(&asked, &Text::of(text)).level
+}

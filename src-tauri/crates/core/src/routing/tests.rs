@@ -1,0 +1,4 @@
+mod choosing;
+mod classifying;
+mod reading;
+mod set;

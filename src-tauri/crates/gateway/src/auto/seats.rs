@@ -1,0 +1,84 @@
+//! The tiers as the choice sees them, and how long each took to be had.
+
+use crate::Gateway;
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+use tierbar_core::{
+    Error, ModelId, TierId, TierState,
+    fit::LineKind,
+    lease::Lease,
+    routing::Seat,
+    status::{EngineKind, TierStatus},
+};
+
+/// Models whose loads are remembered; there are hardly ever more than a few.
+const MOST: usize = 32;
+
+/// How long each model took to be loaded, at its fastest.
+#[derive(Debug, Default)]
+pub(super) struct Loads(Mutex<BTreeMap<ModelId, Duration>>);
+
+impl Loads {
+    fn note(&self, model: &ModelId, took: Duration) {
+        let mut loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if loads.len() < MOST || loads.contains_key(model) {
+            let fastest = loads.entry(model.clone()).or_insert(took);
+            *fastest = took.min(*fastest);
+        }
+    }
+
+    fn of(&self, model: &ModelId) -> Option<Duration> {
+        let loads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        loads.get(model).copied()
+    }
+}
+
+/// A lease on the tier. Notes what it took if the model had to be loaded and nobody else was in its way: the end of another tier is
+/// then a part of it, since the next time has that too.
+pub(crate) async fn lease(gateway: &Gateway, tier: &TierId) -> Result<Box<dyn Lease>, Error> {
+    let tiers = gateway.tiers.snapshot();
+    let idle = |tier: &TierStatus| matches!(tier.state, TierState::Stopped | TierState::Ready);
+    let loads = tiers.iter().all(idle)
+        && tiers
+            .iter()
+            .any(|status| status.id == *tier && status.state == TierState::Stopped);
+    let began = Instant::now();
+    let lease = gateway.tiers.lease(tier).await?;
+    if loads {
+        gateway.auto.loads.note(lease.model(), began.elapsed());
+    }
+    Ok(lease)
+}
+
+/// Those with a model, in reading order.
+pub(super) fn of(gateway: &Gateway, tiers: &[TierStatus]) -> Vec<Seat> {
+    let seat = |tier: &TierStatus| {
+        let model = tier.model.as_ref()?;
+        let load = gateway.auto.loads.of(model);
+        Some(Seat {
+            tier: tier.id.clone(),
+            state: tier.state,
+            elsewhere: tier.engine == EngineKind::Endpoint,
+            context_tokens: tier.context_tokens.into(),
+            sees: sees(tier),
+            tokens_per_second: gateway.speed.usual(model),
+            load_seconds: load.map(|took| took.as_secs_f64()),
+            under_way: gateway.speed.under_way(model),
+        })
+    };
+    tiers.iter().filter_map(seat).collect()
+}
+
+/// Whether its model has a projector: told by the plan that it was loaded by.
+fn sees(tier: &TierStatus) -> Option<bool> {
+    let plan = tier.plan.as_ref();
+    let plan = plan.filter(|_| tier.engine == EngineKind::Embedded)?;
+    Some(
+        plan.lines
+            .iter()
+            .any(|line| line.what == LineKind::Projector),
+    )
+}
