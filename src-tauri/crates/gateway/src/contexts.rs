@@ -16,7 +16,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 use tierbar_contexts::{Contexts, Saved};
 use tierbar_core::{
     Code, Config, Error, TierId,
@@ -57,6 +57,7 @@ async fn delete(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Json<
 
 /// Goes to a tier that can take the context, unless the request names another.
 async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Response, Failure> {
+    let arrived = Instant::now();
     let body = body::read(body, body::ADMIN_LIMIT).await?;
     let Named { name, model } = body::parse(&body)?;
     let saved = on_disk(&gateway, move |contexts| contexts.get(&name)).await?;
@@ -74,6 +75,7 @@ async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Respons
         body,
         stream: false,
         keep_alive: None,
+        arrived,
     };
     job.relay().await
 }

@@ -1,5 +1,6 @@
 //! The HTTP API: routing, who may call, and the dialects. It answers from the tiers, which it knows as
-//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers.
+//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but what it counts: the
+//! speed of answers, and what `/metrics` tells.
 
 mod admin;
 mod blocking;
@@ -9,6 +10,7 @@ mod error;
 mod events;
 mod guard;
 mod measures;
+mod metrics;
 mod models;
 mod openai;
 mod path;
@@ -20,6 +22,7 @@ mod ui;
 mod upstream;
 
 pub use measures::{MeasureEvent, Measurement, Measures};
+pub use metrics::Metrics;
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
@@ -90,6 +93,7 @@ pub struct Gateway {
     pub store: Store,
     pub contexts: Contexts,
     pub speed: SpeedMeter,
+    pub metrics: Metrics,
     pub token: Token,
     /// The address that is listened on.
     pub address: SocketAddr,
@@ -102,7 +106,9 @@ impl Gateway {
     pub fn router(self) -> Router {
         let gateway = Arc::new(self);
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
-        let mut inference = openai::routes().merge(contexts::routes());
+        let mut inference = openai::routes()
+            .merge(contexts::routes())
+            .route("/metrics", get(metrics::tell));
         if !gateway.address.ip().is_loopback() {
             inference = inference.layer(token());
         }
@@ -115,6 +121,10 @@ impl Gateway {
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&gateway),
                 guard::same_site,
+            ))
+            .layer(middleware::from_fn_with_state(
+                Arc::clone(&gateway),
+                metrics::count,
             ))
             .with_state(gateway)
     }

@@ -3,7 +3,7 @@
 mod endless;
 
 use crate::{
-    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Models, Pull, Services,
+    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Metrics, Models, Pull, Services,
     SpeedMeter, Token, Verified,
 };
 use axum::{
@@ -298,6 +298,7 @@ pub(crate) struct Bench {
     /// Leases held now.
     pub(crate) leases: watch::Receiver<usize>,
     pub(crate) speed: SpeedMeter,
+    pub(crate) metrics: Metrics,
     pub(crate) asked: Asked,
     pub(crate) store: Store,
     pub(crate) contexts: Contexts,
@@ -322,6 +323,7 @@ impl Bench {
         let (ended, ending) = watch::channel(None);
         let (leases, held) = watch::channel(0);
         let speed = SpeedMeter::default();
+        let metrics = Metrics::default();
         let asked = Asked::default();
         let home = folder.path().to_owned();
         let contexts = Contexts::new(home.join("contexts"));
@@ -349,6 +351,7 @@ impl Bench {
             store: store.clone(),
             contexts: contexts.clone(),
             speed: speed.clone(),
+            metrics: metrics.clone(),
             token: token.clone(),
             address: address.parse().unwrap(),
             closing: CancellationToken::new(),
@@ -361,6 +364,7 @@ impl Bench {
             ended,
             leases: held,
             speed,
+            metrics,
             asked,
             store,
             contexts,

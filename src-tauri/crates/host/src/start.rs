@@ -25,7 +25,7 @@ use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
-use tierbar_gateway::{Gateway, SpeedMeter, Token};
+use tierbar_gateway::{Gateway, Metrics, SpeedMeter, Token};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},
@@ -129,7 +129,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         })
         .await?;
     }
-    let journal = Arc::new(Ledger::open(store.clone()).await?);
+    let metrics = Metrics::default();
+    let journal = Arc::new(Ledger::open(store.clone(), metrics.clone()).await?);
     conversations::apply(&folder, &configured.policy).await;
     let supervisor = Supervisor::start(Options {
         tiers,
@@ -230,6 +231,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         store,
         contexts,
         speed: speed.clone(),
+        metrics,
         token: token.clone(),
         address,
         closing: closing.clone(),

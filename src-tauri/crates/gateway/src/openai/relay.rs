@@ -15,7 +15,11 @@ use axum::{
 use futures_util::stream;
 use secrecy::SecretString;
 use serde::Deserialize;
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 use tierbar_core::{
     Code, Error, ModelId, TierId,
     lease::{Address, BoxFuture, Endpoint, Foreign, KeepAlive, Lease},
@@ -33,7 +37,7 @@ const REASON_DEADLINE: Duration = Duration::from_secs(3);
 /// The longest answer that a context can hold is a fraction of it.
 const ANSWER_LIMIT: usize = 64 << 20;
 
-static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
+pub(crate) static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
 static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
 static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");
 
@@ -59,6 +63,7 @@ pub(crate) struct Job {
     /// The answer is to come as events.
     pub(crate) stream: bool,
     pub(crate) keep_alive: Option<KeepAlive>,
+    pub(crate) arrived: Instant,
 }
 
 type Leasing = BoxFuture<'static, Result<Box<dyn Lease>, Error>>;
@@ -68,6 +73,7 @@ pub(crate) async fn relay(
     path: &'static str,
     body: Body,
 ) -> Result<Response, Failure> {
+    let arrived = Instant::now();
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     let wanted: Wanted = body::parse(&body)?;
     let tiers = gateway.tiers.snapshot();
@@ -85,6 +91,7 @@ pub(crate) async fn relay(
         body,
         stream: wanted.stream == Some(true),
         keep_alive: wanted.keep_alive,
+        arrived,
     };
     job.relay().await
 }
@@ -104,7 +111,11 @@ impl Job {
     async fn answer(self) -> Result<Response, Failure> {
         let mut leasing: Leasing = {
             let (gateway, tier) = (Arc::clone(&self.gateway), self.tier.clone());
-            Box::pin(async move { gateway.tiers.lease(&tier).await })
+            let waiting = gateway.metrics.waiting(&tier);
+            Box::pin(async move {
+                let _waiting = waiting;
+                gateway.tiers.lease(&tier).await
+            })
         };
         let lease = match timeout(FAST_FAILURE, &mut leasing).await {
             Ok(lease) => lease?,
@@ -131,7 +142,7 @@ impl Job {
 
 /// How the worker answers.
 enum Sent {
-    Streaming(Answer),
+    Streaming(Box<Answer>),
     Whole(Whole),
 }
 
@@ -153,6 +164,7 @@ impl Job {
             lease.keep(keep);
         }
         let answering = self.gateway.speed.begin(lease.model());
+        let mut counted = self.gateway.metrics.answer(lease.tier(), self.arrived);
         let key = key(&self.gateway, &*lease).await?;
         let (remote, key) = (&self.gateway.remote, key.as_ref());
         let posted = Upstream::post(lease.endpoint(), self.path, self.body, remote, key);
@@ -161,17 +173,21 @@ impl Job {
             Err(broken) => return Err(reason(&*lease, &broken).await),
         };
         if upstream.head.status == StatusCode::OK && upstream.is_event_stream() {
-            return Ok(Sent::Streaming(Answer {
+            counted.begins();
+            return Ok(Sent::Streaming(Box::new(Answer {
                 upstream,
-                tap: Tap::new(answering),
+                tap: Tap::new(answering, counted),
                 lease,
-            }));
+            })));
         }
         let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
             Ok(body) => body,
             Err(broken) => return Err(reason(&*lease, &broken).await),
         };
-        tap::whole(&answering, &body);
+        if upstream.head.status.is_success() {
+            counted.begins();
+        }
+        tap::whole(&answering, &mut counted, &body);
         if is_remote(&*lease)
             && matches!(
                 upstream.head.status,
@@ -289,7 +305,7 @@ impl Answer {
 /// A stream of events to the client, step by step.
 enum Relay {
     Loading { leasing: Leasing, job: Job },
-    Streaming(Answer),
+    Streaming(Box<Answer>),
     Over,
 }
 
@@ -305,6 +321,7 @@ impl Relay {
                     let Self::Loading { job, .. } = std::mem::replace(self, Self::Over) else {
                         return None;
                     };
+                    let (metrics, tier) = (job.gateway.metrics.clone(), job.tier.clone());
                     let sent = match leased {
                         Ok(lease) => job.send(lease).await,
                         Err(error) => Err(error),
@@ -312,13 +329,19 @@ impl Relay {
                     match sent {
                         Ok(Sent::Streaming(answer)) => *self = Self::Streaming(answer),
                         Ok(Sent::Whole(refused)) => return Some(as_event(&refused.body)),
-                        Err(error) => break error,
+                        Err(error) => {
+                            metrics.broke(tier.as_str(), error.code);
+                            break error;
+                        }
                     }
                 }
                 Self::Streaming(answer) => match answer.next().await {
                     Ok(passing) => return Some(passing),
                     Err(None) => return None,
-                    Err(Some(error)) => break error,
+                    Err(Some(error)) => {
+                        answer.tap.broke(error.code);
+                        break error;
+                    }
                 },
                 Self::Over => return None,
             }
