@@ -38,6 +38,27 @@ pub enum Kind {
     Note,
 }
 
+impl Kind {
+    /// The wire name, such as `step_down`.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Load => "load",
+            Self::Ready => "ready",
+            Self::Unload => "unload",
+            Self::Refusal => "refusal",
+            Self::Failure => "failure",
+            Self::Crash => "crash",
+            Self::Alarm => "alarm",
+            Self::Calm => "calm",
+            Self::StepDown => "step_down",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
+            Self::Note => "note",
+        }
+    }
+}
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -107,6 +128,13 @@ impl Journal for () {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn the_wire_name_is_what_serde_writes() {
+        for kind in [Kind::StepDown, Kind::Load, Kind::Note] {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.as_str());
+        }
+    }
 
     #[test]
     fn an_entry_is_one_flat_object() {

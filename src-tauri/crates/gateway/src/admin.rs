@@ -1,5 +1,6 @@
 //! The admin API under `/tierbar/v1`. All of it needs the token.
 
+mod chains;
 mod chats;
 mod config;
 mod downloads;
@@ -57,6 +58,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/secrets", get(secrets::list))
         .route("/secrets/{name}", put(secrets::set).delete(secrets::remove))
         .route("/config", get(config::get).patch(config::patch))
+        .route("/chains", get(chains::list))
         .route("/chats", get(chats::list).post(chats::create))
         .route(
             "/chats/{id}",

@@ -12,11 +12,14 @@ mod tools;
 use crate::{
     Gateway, body, dialect,
     error::Failure,
+    hints::Hints,
     openai::{self, relay},
 };
 use answer::Telling;
 use ask::Ask;
-use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
+use axum::{
+    Json, Router, body::Body, extract::State, http::HeaderMap, response::Response, routing::post,
+};
 pub(crate) use failure::error_body;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -34,18 +37,26 @@ pub(crate) fn is_path(path: &str) -> bool {
     path == MESSAGES || path == COUNT
 }
 
-async fn messages(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Response, Failure> {
+async fn messages(
+    State(gateway): State<Arc<Gateway>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
     let ask = read(body).await?;
     let telling = Telling::new(ask.model());
     let chat = body::object_of(ask.into_chat()?);
-    let answer = relay::relay(gateway, openai::CHAT, chat).await?;
+    let answer = relay::relay(gateway, openai::CHAT, Hints::of(&headers), chat).await?;
     dialect::told(telling, answer).await
 }
 
-async fn count(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Json<Value>, Failure> {
+async fn count(
+    State(gateway): State<Arc<Gateway>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Value>, Failure> {
     let mut chat = read(body).await?.into_chat()?;
     chat.shift_remove("stream");
-    let counted = relay::count(gateway, body::object_of(chat)).await?;
+    let counted = relay::count(gateway, Hints::of(&headers), body::object_of(chat)).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }
 

@@ -6,16 +6,15 @@
 
 mod asking;
 mod classifier;
-mod hints;
 mod recent;
 mod seats;
 pub(crate) mod told;
 
-pub(crate) use hints::Hints;
 pub(crate) use seats::lease;
 
 use crate::{
     Gateway,
+    hints::{self, Hints},
     openai::{CHAT, TEXT, route},
 };
 use classifier::{Classifier, Said};

@@ -2,10 +2,10 @@
 
 use crate::{
     Gateway,
-    auto::Hints,
     blocking::blocking,
     body,
     error::Failure,
+    hints::Hints,
     openai::{relay, route},
 };
 use axum::{
@@ -18,7 +18,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 use tierbar_contexts::{Contexts, Saved};
 use tierbar_core::{
     Code, Config, Error, TierId,
@@ -61,6 +61,7 @@ async fn delete(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Json<
 
 /// Goes to a tier that can take the context, unless the request names another.
 async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Response, Failure> {
+    let arrived = Instant::now();
     let body = body::read(body, body::ADMIN_LIMIT).await?;
     let Named { name, model } = body::parse(&body)?;
     let saved = on_disk(&gateway, move |contexts| contexts.get(&name)).await?;
@@ -75,10 +76,13 @@ async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Respons
         tier,
         stands_in_for: None,
         why: None,
-        path: LOAD,
-        body,
-        stream: false,
-        keep_alive: None,
+        ask: relay::Ask {
+            path: LOAD,
+            body,
+            stream: false,
+            keep_alive: None,
+            arrived,
+        },
     };
     job.relay().await
 }

@@ -30,6 +30,7 @@ impl IntoResponse for Failure {
         let status = StatusCode::from_u16(error.code.http_status())
             .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(error.openai_body())).into_response();
+        response.extensions_mut().insert(error.code);
         if error.code == Code::Unauthorized {
             let scheme = HeaderValue::from_static("Bearer");
             response

@@ -1,18 +1,21 @@
 //! The HTTP API: routing, who may call, and the dialects. It answers from the tiers, which it knows as
-//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers
-//! and what its router has learnt.
+//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but what it counts (the
+//! speed of answers, what `/metrics` tells) and what its router has learnt.
 
 mod admin;
 mod anthropic;
 mod auto;
 mod blocking;
 mod body;
+mod chain;
 mod contexts;
 mod dialect;
 mod error;
 mod events;
 mod guard;
+mod hints;
 mod measures;
+mod metrics;
 mod models;
 mod openai;
 mod path;
@@ -24,7 +27,9 @@ mod ui;
 mod upstream;
 
 pub use auto::Auto;
+pub use chain::Chains;
 pub use measures::{MeasureEvent, Measurement, Measures};
+pub use metrics::Metrics;
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
@@ -96,6 +101,8 @@ pub struct Gateway {
     pub contexts: Contexts,
     pub speed: SpeedMeter,
     pub auto: Auto,
+    pub chains: Chains,
+    pub metrics: Metrics,
     pub token: Token,
     /// The address that is listened on.
     pub address: SocketAddr,
@@ -110,7 +117,8 @@ impl Gateway {
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
         let mut inference = openai::routes()
             .merge(anthropic::routes())
-            .merge(contexts::routes());
+            .merge(contexts::routes())
+            .route("/metrics", get(metrics::tell));
         if !gateway.address.ip().is_loopback() {
             inference = inference.layer(token());
         }
@@ -125,6 +133,10 @@ impl Gateway {
                 guard::same_site,
             ))
             .layer(middleware::from_fn(error::in_dialect))
+            .layer(middleware::from_fn_with_state(
+                Arc::clone(&gateway),
+                metrics::count,
+            ))
             .with_state(gateway)
     }
 }

@@ -6,7 +6,7 @@ pub(crate) mod route;
 mod tap;
 pub(crate) mod wire;
 
-use crate::{Gateway, auto::Hints};
+use crate::{Gateway, hints::Hints};
 use axum::{
     Router,
     body::Body,

@@ -1,6 +1,7 @@
 //! How fast answers are: counted while one streams, and the engine's own figures once it has ended. What each model's
 //! last answers had is remembered, so that a guess at its speed can be held against it.
 
+use crate::metrics::Used;
 use serde::Deserialize;
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -27,6 +28,16 @@ pub(crate) struct Timings {
     predicted_per_second: Option<f64>,
     #[serde(default)]
     predicted_n: u64,
+    #[serde(default)]
+    prompt_n: u64,
+    #[serde(default)]
+    cache_n: u64,
+}
+
+impl Timings {
+    pub(crate) fn used(&self) -> Used {
+        Used::new(self.prompt_n.saturating_add(self.cache_n), self.predicted_n)
+    }
 }
 
 /// The speed of the answer that began last. Clones share it.
@@ -232,6 +243,8 @@ mod tests {
             prompt_per_second: Some(300.0),
             predicted_per_second: Some(4.5),
             predicted_n: 4,
+            prompt_n: 0,
+            cache_n: 0,
         });
         drop(answering);
         let exact = Speed {
@@ -274,6 +287,8 @@ mod tests {
             prompt_per_second: Some(0.0),
             predicted_per_second: None,
             predicted_n: 0,
+            prompt_n: 0,
+            cache_n: 0,
         });
         assert_eq!(meter.speed(), Speed::default());
     }
@@ -285,6 +300,8 @@ mod tests {
                 prompt_per_second: None,
                 predicted_per_second: Some(speed),
                 predicted_n: tokens,
+                prompt_n: 0,
+                cache_n: 0,
             });
         };
         let first = SpeedMeter::default();

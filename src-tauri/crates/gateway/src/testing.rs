@@ -3,7 +3,7 @@
 mod endless;
 
 use crate::{
-    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Models, Pull, Services,
+    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Metrics, Models, Pull, Services,
     SpeedMeter, Token, Verified,
 };
 use axum::{
@@ -14,6 +14,8 @@ use axum::{
 use endless::Endless;
 use serde_json::Value;
 use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
     path::Path,
     sync::{Arc, Mutex},
     time::Duration,
@@ -23,11 +25,12 @@ use tierbar_contexts::Contexts;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
     catalog::{HubModel, HubRepository},
+    config::{Engine, TierConfig},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
     history::History,
     journal::Entry,
-    lease::{BoxFuture, Endpoint, KeepAlive, Lease, Tiers},
+    lease::{Address, BoxFuture, Endpoint, Foreign, KeepAlive, Lease, Tiers},
     policy::Stance,
     status::{BudgetStatus, EngineKind, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
@@ -35,7 +38,7 @@ use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio::{
-    net::UnixListener,
+    net::{TcpListener, UnixListener},
     sync::{broadcast, watch},
 };
 use tokio_util::sync::CancellationToken;
@@ -82,7 +85,11 @@ pub(crate) struct OneTier {
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
     asked: Asked,
+    others: Others,
 }
+
+/// Tiers beside the one, each loaded or with what its load comes to.
+type Others = Arc<Mutex<BTreeMap<TierId, Result<Endpoint, Error>>>>;
 
 #[derive(Debug)]
 struct OneLease {
@@ -126,13 +133,13 @@ impl Lease for OneLease {
 impl Tiers for OneTier {
     fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>> {
         let (tier, mut loaded) = (tier.clone(), self.loaded.clone());
+        let other = self.others.lock().unwrap().get(&tier).cloned();
         Box::pin(async move {
-            let endpoint = loaded
-                .wait_for(Option::is_some)
-                .await
-                .unwrap()
-                .clone()
-                .unwrap()?;
+            let loaded = async { loaded.wait_for(Option::is_some).await.unwrap().clone() };
+            let endpoint = match other {
+                Some(other) => other?,
+                None => loaded.await.unwrap()?,
+            };
             self.leases.send_modify(|held| *held += 1);
             Ok(Box::new(OneLease {
                 tier,
@@ -163,7 +170,7 @@ struct Home {
     folder: TempDir,
     status: watch::Sender<Arc<Status>>,
     log: broadcast::Sender<Entry>,
-    config: Mutex<Config>,
+    config: Arc<Mutex<Config>>,
 }
 
 impl Services for Home {
@@ -301,9 +308,12 @@ pub(crate) struct Bench {
     /// Leases held now.
     pub(crate) leases: watch::Receiver<usize>,
     pub(crate) speed: SpeedMeter,
+    pub(crate) metrics: Metrics,
     pub(crate) asked: Asked,
     pub(crate) store: Store,
     pub(crate) contexts: Contexts,
+    pub(crate) config: Arc<Mutex<Config>>,
+    others: Others,
     sockets: TempDir,
 }
 
@@ -316,17 +326,18 @@ impl Bench {
             .await
             .unwrap()
             .unwrap();
-        let config = Config {
+        let config = Arc::new(Mutex::new(Config {
             allowed_origins: vec!["https://friend.example".to_owned()],
             ..Config::default()
-        };
+        }));
         let (tiers, tiers_seen) = watch::channel(status().tiers);
         let status = watch::Sender::new(Arc::new(status()));
         let (loaded, loading) = watch::channel(None);
         let (ended, ending) = watch::channel(None);
         let (leases, held) = watch::channel(0);
         let speed = SpeedMeter::default();
-        let asked = Asked::default();
+        let metrics = Metrics::default();
+        let (asked, others) = (Asked::default(), Others::default());
         let home = folder.path().to_owned();
         let contexts = Contexts::new(home.join("contexts"));
         let gateway = Gateway {
@@ -343,18 +354,21 @@ impl Bench {
                 ended: ending,
                 leases,
                 asked: asked.clone(),
+                others: Arc::clone(&others),
             }),
             remote: Remote::new(Duration::from_secs(2)).unwrap(),
             services: Arc::new(Home {
                 folder,
                 status,
                 log: broadcast::Sender::new(1),
-                config: Mutex::new(config),
+                config: Arc::clone(&config),
             }),
             store: store.clone(),
             contexts: contexts.clone(),
             speed: speed.clone(),
             auto: crate::Auto::default(),
+            chains: crate::Chains::default(),
+            metrics: metrics.clone(),
             token: token.clone(),
             address: address.parse().unwrap(),
             closing: CancellationToken::new(),
@@ -368,9 +382,12 @@ impl Bench {
             ended,
             leases: held,
             speed,
+            metrics,
             asked,
             store,
             contexts,
+            config,
+            others,
             sockets,
         }
     }
@@ -381,6 +398,30 @@ impl Bench {
         let listener = UnixListener::bind(&socket).unwrap();
         tokio::spawn(async move { axum::serve(listener, routes).await });
         self.loaded.send_replace(Some(Ok(Endpoint::Unix(socket))));
+    }
+
+    /// Another tier: an endpoint that answers as `routes` say. Gives its address.
+    pub(crate) async fn endpoint(&self, name: &str, routes: Router) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        let url = format!("http://{address}");
+        let engine = serde_json::from_value(serde_json::json!({"endpoint": url})).unwrap();
+        let at = Address::Url(url);
+        let endpoint = Endpoint::Foreign(Foreign { at, model: None });
+        self.other(name, Ok(endpoint), engine);
+        address
+    }
+
+    /// Another tier that is configured so, and what its load comes to.
+    pub(crate) fn other(&self, name: &str, loaded: Result<Endpoint, Error>, engine: Engine) {
+        let tier = TierId::new(name).unwrap();
+        self.others.lock().unwrap().insert(tier.clone(), loaded);
+        let settings = TierConfig {
+            engine,
+            ..TierConfig::default()
+        };
+        self.config.lock().unwrap().tiers.insert(tier, settings);
     }
 
     pub(crate) async fn send(&self, request: Request<Body>) -> Response<Body> {

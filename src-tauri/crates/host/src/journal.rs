@@ -13,6 +13,7 @@ use tierbar_core::{
     Error, TierId,
     journal::{Entry, Happening, Journal, Kind},
 };
+use tierbar_gateway::Metrics;
 use tierbar_store::Store;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -47,6 +48,7 @@ pub(crate) struct Ledger {
     inbox: mpsc::Sender<Note>,
     lost: Arc<AtomicUsize>,
     told: broadcast::Sender<Entry>,
+    metrics: Metrics,
 }
 
 #[derive(Debug)]
@@ -61,7 +63,7 @@ impl Ledger {
     ///
     /// # Errors
     /// `Storage` if the store cannot be read.
-    pub(crate) async fn open(store: Store) -> Result<Self, Error> {
+    pub(crate) async fn open(store: Store, metrics: Metrics) -> Result<Self, Error> {
         let last = store.last_entry().await?;
         let (inbox, notes) = mpsc::channel(WAITING);
         let told = broadcast::Sender::new(BEHIND);
@@ -74,7 +76,12 @@ impl Ledger {
             failing: false,
         };
         tokio::spawn(writer.run(notes));
-        Ok(Self { inbox, lost, told })
+        Ok(Self {
+            inbox,
+            lost,
+            told,
+            metrics,
+        })
     }
 
     /// Entries from now on; those before are in the store.
@@ -93,6 +100,7 @@ impl Ledger {
 
 impl Journal for Ledger {
     fn tell(&self, mut happening: Happening) {
+        self.metrics.happened(&happening);
         if let Some((end, _)) = happening.sentence.char_indices().nth(LONGEST) {
             happening.sentence.truncate(end);
             happening.sentence.push('…');
@@ -191,7 +199,9 @@ mod tests {
     async fn what_happens_is_numbered_from_where_the_last_host_ended() {
         let folder = tempfile::tempdir().unwrap();
         for expected in [1, 3] {
-            let ledger = Ledger::open(store(folder.path())).await.unwrap();
+            let ledger = Ledger::open(store(folder.path()), Metrics::default())
+                .await
+                .unwrap();
             let mut watched = ledger.watch();
             ledger.tell(happening("one"));
             ledger.tell(happening("two"));
@@ -210,7 +220,9 @@ mod tests {
     #[tokio::test]
     async fn a_sentence_is_cut_where_it_quotes_too_much() {
         let folder = tempfile::tempdir().unwrap();
-        let ledger = Ledger::open(store(folder.path())).await.unwrap();
+        let ledger = Ledger::open(store(folder.path()), Metrics::default())
+            .await
+            .unwrap();
         let mut watched = ledger.watch();
         ledger.tell(happening("ä".repeat(LONGEST)));
         ledger.tell(happening("ä".repeat(5000)));
@@ -224,7 +236,9 @@ mod tests {
     async fn what_cannot_be_kept_is_told_all_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
-        let ledger = Ledger::open(store.clone()).await.unwrap();
+        let ledger = Ledger::open(store.clone(), Metrics::default())
+            .await
+            .unwrap();
         let mut watched = ledger.watch();
         // The store refuses an id that it has.
         let taken = Entry {
@@ -245,7 +259,9 @@ mod tests {
     async fn what_happens_faster_than_it_can_be_written_is_counted() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
-        let ledger = Ledger::open(store.clone()).await.unwrap();
+        let ledger = Ledger::open(store.clone(), Metrics::default())
+            .await
+            .unwrap();
         // The writer does not run before this task waits.
         for count in 0..WAITING + 3 {
             ledger.tell(happening(count.to_string()));

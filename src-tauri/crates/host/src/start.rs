@@ -25,7 +25,8 @@ use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
-use tierbar_gateway::{Auto, Gateway, SpeedMeter, Token};
+use tierbar_gateway::{Auto, Chains, Gateway, SpeedMeter, Token};
+use tierbar_gateway::{Gateway, Metrics, SpeedMeter, Token};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},
@@ -129,7 +130,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         })
         .await?;
     }
-    let journal = Arc::new(Ledger::open(store.clone()).await?);
+    let metrics = Metrics::default();
+    let journal = Arc::new(Ledger::open(store.clone(), metrics.clone()).await?);
     conversations::apply(&folder, &configured.policy).await;
     let supervisor = Supervisor::start(Options {
         tiers,
@@ -231,6 +233,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         contexts,
         speed: speed.clone(),
         auto: Auto::default(),
+        chains: Chains::default(),
+        metrics,
         token: token.clone(),
         address,
         closing: closing.clone(),

@@ -40,7 +40,9 @@ pub(crate) async fn set(
     // The parser's own message may quote the value.
     let Given { value } = body::parse(&bytes)
         .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
+    let server = name.as_str().to_owned();
     with_secrets(&gateway, move |secrets| secrets.set(&name, &value)).await?;
+    gateway.chains.forget(&server);
     Ok(StatusCode::NO_CONTENT)
 }
 

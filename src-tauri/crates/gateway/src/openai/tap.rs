@@ -1,8 +1,12 @@
 //! Listens to a stream that passes: cuts it at line ends, counts tokens, and notes how it ends.
 
-use crate::speed::{Answering, Timings};
+use crate::{
+    metrics::{Answer, Used},
+    speed::{Answering, Timings},
+};
 use serde::{Deserialize, de::IgnoredAny};
 use std::time::Instant;
+use tierbar_core::Code;
 
 /// No event of a worker comes near it. A line beyond passes on unread.
 const LONGEST_LINE: usize = 1 << 20;
@@ -15,7 +19,22 @@ struct Heard {
     #[serde(default)]
     timings: Option<Timings>,
     #[serde(default)]
+    usage: Option<Used>,
+    #[serde(default)]
     error: Option<IgnoredAny>,
+}
+
+impl Heard {
+    fn figures(&self, answering: &Answering, counted: &mut Answer) {
+        if let Some(timings) = &self.timings {
+            answering.timings(timings);
+            counted.used(timings.used());
+        }
+        // It has the cached tokens too, whoever answers.
+        if let Some(used) = self.usage {
+            counted.used(used);
+        }
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,17 +70,23 @@ impl Choice {
 #[derive(Debug)]
 pub(crate) struct Tap {
     answering: Answering,
+    counted: Answer,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
+    spoken: bool,
+    failed: bool,
     ended: bool,
 }
 
 impl Tap {
-    pub(crate) fn new(answering: Answering) -> Self {
+    pub(crate) fn new(answering: Answering, counted: Answer) -> Self {
         Self {
             answering,
+            counted,
             partial: Vec::new(),
+            spoken: false,
+            failed: false,
             ended: false,
         }
     }
@@ -84,6 +109,21 @@ impl Tap {
         passing
     }
 
+    /// The stream ends with an error that is told in the server's place.
+    pub(crate) fn broke(&self, code: Code) {
+        self.counted.broke(code);
+    }
+
+    /// Whether there was something that a reader would see.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.spoken
+    }
+
+    /// Whether the stream has said that it is over with an error.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
     /// Whether the stream has said that it is over, well or with an error.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended
@@ -97,42 +137,44 @@ impl Tap {
         let Ok(heard) = serde_json::from_slice::<Heard>(data) else {
             return;
         };
-        self.ended |= heard.error.is_some();
+        self.failed |= heard.error.is_some();
+        self.ended |= self.failed;
         if heard.choices.iter().any(Choice::has_content) {
-            self.answering.chunk(Instant::now());
+            self.spoken = true;
+            let now = Instant::now();
+            self.answering.chunk(now);
+            self.counted.chunk(now);
         }
-        if let Some(timings) = &heard.timings {
-            self.answering.timings(timings);
-        }
+        heard.figures(&self.answering, &mut self.counted);
     }
 }
 
 /// Takes the figures from an answer that came whole.
-pub(crate) fn whole(answering: &Answering, answer: &[u8]) {
-    if let Ok(Heard {
-        timings: Some(timings),
-        ..
-    }) = serde_json::from_slice(answer)
-    {
-        answering.timings(&timings);
+pub(crate) fn whole(answering: &Answering, counted: &mut Answer, answer: &[u8]) {
+    if let Ok(heard) = serde_json::from_slice::<Heard>(answer) {
+        heard.figures(answering, counted);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SpeedMeter;
-    use tierbar_core::ModelId;
+    use crate::{Metrics, SpeedMeter};
+    use tierbar_core::{ModelId, TierId};
 
     fn small() -> ModelId {
         ModelId("small".to_owned())
+    }
+
+    fn counted() -> Answer {
+        Metrics::default().answer(&TierId::new("fast").unwrap(), Instant::now())
     }
 
     #[test]
     fn bytes_pass_unchanged_and_never_within_a_line() {
         let stream = "data: {\"choices\":[]}\n\n: note\ndata: [DONE]\n\n";
         for size in 1..stream.len() {
-            let mut tap = Tap::new(SpeedMeter::default().begin(&small()));
+            let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted());
             let mut passed = Vec::new();
             for piece in stream.as_bytes().chunks(size) {
                 let passing = tap.pass(piece);
@@ -146,7 +188,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_breaks_within_a_line_has_not_ended_and_keeps_the_half_line() {
-        let mut tap = Tap::new(SpeedMeter::default().begin(&small()));
+        let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted());
         let passed =
             tap.pass(b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho");
         assert!(passed.ends_with(b"}\n\n"));
@@ -155,7 +197,7 @@ mod tests {
 
     #[test]
     fn an_error_event_is_an_end() {
-        let mut tap = Tap::new(SpeedMeter::default().begin(&small()));
+        let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted());
         tap.pass(b"data: {\"error\":{\"message\":\"m\"}}\n\n");
         assert!(tap.has_ended());
     }
@@ -164,8 +206,13 @@ mod tests {
     fn the_engines_figures_are_taken_from_a_stream_and_from_a_whole_answer() {
         let figures = r#"{"choices":[{"delta":{}}],"timings":{"prompt_per_second":310.5,"predicted_per_second":41.25}}"#;
         let (streamed, came_whole) = (SpeedMeter::default(), SpeedMeter::default());
-        Tap::new(streamed.begin(&small())).pass(format!("data: {figures}\n\n").as_bytes());
-        whole(&came_whole.begin(&small()), figures.as_bytes());
+        Tap::new(streamed.begin(&small()), counted())
+            .pass(format!("data: {figures}\n\n").as_bytes());
+        whole(
+            &came_whole.begin(&small()),
+            &mut counted(),
+            figures.as_bytes(),
+        );
         for meter in [streamed, came_whole] {
             assert_eq!(meter.speed().decode_tokens_per_second, Some(41.25));
             assert_eq!(meter.speed().prefill_tokens_per_second, Some(310.5));

@@ -1,0 +1,241 @@
+//! A chain: its steps are asked one after another until one answers, and those that fail are left alone for a while.
+//!
+//! Another step is asked only before the first word of an answer has passed: what breaks behind it is told as broken.
+
+pub(crate) mod limits;
+mod mark;
+mod tried;
+mod walk;
+
+use crate::{
+    Gateway,
+    error::Failure,
+    hints::Hints,
+    openai::relay::{Ask, respond, streaming::Beginning},
+};
+use axum::{
+    http::{HeaderMap, HeaderName, HeaderValue},
+    response::{IntoResponse, Response},
+};
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::sync::{Arc, atomic::AtomicBool};
+use tierbar_core::{
+    Code, Error, TierId,
+    chain::{Endpoints, Gate, Outcome},
+    config::{ChainConfig, Engine, server_of},
+};
+use tokio::time::Instant;
+use walk::Walk;
+
+/// On a refusal: the request may be done later.
+#[derive(Debug, Clone)]
+pub(crate) struct MayWait;
+
+pub(crate) static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
+
+/// What is known of the endpoints since the host began. Owned by the gateway.
+#[derive(Debug)]
+pub struct Chains {
+    began: Instant,
+    endpoints: Mutex<Endpoints>,
+}
+
+impl Default for Chains {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            endpoints: Mutex::default(),
+        }
+    }
+}
+
+impl Chains {
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the endpoint may be asked now; whoever may has to tell what came of it.
+    fn enter(&self, tier: &TierId, credential: &str) -> Result<Asking<'_>, Gate> {
+        let gate = self.endpoints.lock().enter(tier, credential, self.now());
+        match gate {
+            Gate::Open => Ok(Asking {
+                chains: self,
+                tier: tier.clone(),
+                credential: credential.to_owned(),
+                told: false,
+            }),
+            closed => Err(closed),
+        }
+    }
+
+    /// The key of this server was given anew.
+    pub(crate) fn forget(&self, server: &str) {
+        self.endpoints.lock().forget(server);
+    }
+}
+
+/// An endpoint that is being asked.
+struct Asking<'a> {
+    chains: &'a Chains,
+    tier: TierId,
+    credential: String,
+    told: bool,
+}
+
+impl Asking<'_> {
+    fn told(mut self, outcome: Outcome) {
+        self.told = true;
+        let (chains, now) = (self.chains, self.chains.now());
+        let mut endpoints = chains.endpoints.lock();
+        endpoints.note(&self.tier, &self.credential, outcome, now);
+    }
+}
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        if !self.told {
+            self.chains.endpoints.lock().leave(&self.tier);
+        }
+    }
+}
+
+/// A chain that a request asks for.
+pub(crate) struct Asked {
+    name: TierId,
+    config: ChainConfig,
+    /// An answer from this machine in the first step's place says so in its text.
+    mark: bool,
+}
+
+/// The chain that a request names, by its header or as its model.
+///
+/// # Errors
+/// `ModelUnknown` for a header that names none; `BadRequest` for a request that no chain answers.
+pub(crate) fn asked(
+    gateway: &Gateway,
+    model: Option<&str>,
+    hints: &Hints,
+    speaks: bool,
+) -> Result<Option<Asked>, Error> {
+    let config = gateway.services.config();
+    let find = |name: &str| config.chains.get_key_value(name);
+    let found = match hints.chain.as_deref() {
+        Some(named) => Some(find(named).ok_or_else(|| unknown(named, config.chains.keys()))?),
+        None => model.and_then(find),
+    };
+    let Some((name, chain)) = found else {
+        return Ok(None);
+    };
+    if !speaks {
+        let message = format!("the chain \"{name}\" answers chats and completions");
+        return Err(Error::new(Code::BadRequest, message).hint("name a tier for this request"));
+    }
+    Ok(Some(Asked {
+        name: name.clone(),
+        config: chain.clone(),
+        mark: hints.mark.unwrap_or(chain.mark),
+    }))
+}
+
+fn unknown<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
+    let shown: String = named.chars().take(100).collect();
+    let names: Vec<_> = chains.map(TierId::as_str).collect();
+    let hint = if names.is_empty() {
+        "the configuration has no chains".to_owned()
+    } else {
+        format!("use one of: {}", names.join(", "))
+    };
+    let message = format!("there is no chain \"{shown}\"");
+    Error::new(Code::ModelUnknown, message).hint(hint)
+}
+
+/// # Errors
+/// Why no step answered. If the chain ends in the queue, such a refusal is marked as one that may wait.
+pub(crate) async fn relay(
+    gateway: Arc<Gateway>,
+    asked: Asked,
+    ask: Ask,
+) -> Result<Response, Failure> {
+    let stream = ask.stream;
+    let (name, may_wait) = (asked.name.clone(), asked.config.may_wait());
+    let metrics = gateway.metrics.clone();
+    let walk = Walk::new(gateway, asked, ask);
+    let tried = walk.tried();
+    let beginning = Beginning {
+        sent: Box::pin(walk.walk()),
+        // Which tier will answer, and whether it loads, is not known before it does.
+        loaded: Arc::new(AtomicBool::new(true)),
+        failed: {
+            let name = name.clone();
+            Box::new(move |code| metrics.broke(name.as_str(), code))
+        },
+    };
+    let answer = respond(beginning, stream, HeaderMap::new).await;
+    let mut response = match answer {
+        Ok(response) => response,
+        Err(refused) => {
+            let mut response = refused.into_response();
+            if may_wait {
+                response.extensions_mut().insert(MayWait);
+            }
+            response
+        }
+    };
+    let headers = response.headers_mut();
+    if let Ok(name) = HeaderValue::from_str(name.as_str()) {
+        headers.insert(CHAIN.clone(), name);
+    }
+    tried.tell(headers);
+    Ok(response)
+}
+
+/// A chain as the window shows it.
+#[derive(Debug, Serialize)]
+pub(crate) struct ChainStatus {
+    name: TierId,
+    steps: Vec<StepStatus>,
+}
+
+#[derive(Debug, Serialize)]
+struct StepStatus {
+    step: String,
+    /// Of an endpoint.
+    #[serde(flatten)]
+    gate: Option<Gate>,
+}
+
+impl Gateway {
+    /// The chains, and which of their endpoints may be asked now.
+    pub(crate) fn chain_status(&self) -> Vec<ChainStatus> {
+        let (config, now) = (self.services.config(), self.chains.now());
+        let endpoints = self.chains.endpoints.lock();
+        let gate = |tier: &TierId| {
+            let engine = &config.tiers.get(tier)?.engine;
+            let Engine::Endpoint(engine) = engine else {
+                return None;
+            };
+            Some(endpoints.gate(tier, credential(&engine.endpoint), now))
+        };
+        let steps = |chain: &ChainConfig| {
+            let steps = chain.steps.iter().map(|step| StepStatus {
+                step: step.to_string(),
+                gate: step.tier().and_then(gate),
+            });
+            steps.collect()
+        };
+        let chains = config.chains.iter().map(|(name, chain)| ChainStatus {
+            name: name.clone(),
+            steps: steps(chain),
+        });
+        chains.collect()
+    }
+}
+
+/// What endpoints of one server share: its key.
+fn credential(url: &str) -> &str {
+    server_of(url).map_or("", |(_, server)| server)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,350 @@
+use super::*;
+use crate::testing::{Bench, json, text};
+use axum::{
+    Json, Router,
+    body::{Body, Bytes},
+    http::{Request, StatusCode, header},
+    routing::post,
+};
+use futures_util::stream;
+use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    sync::{
+        Mutex as StdMutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tierbar_core::{config::Span, config::Step};
+
+const CHAT: &str = crate::openai::CHAT;
+
+/// A cloud that does as it is told, and counts how often it was asked.
+#[derive(Clone)]
+struct Cloud {
+    name: &'static str,
+    does: Arc<StdMutex<Does>>,
+    asked: Arc<AtomicUsize>,
+}
+
+#[derive(Clone, Copy)]
+enum Does {
+    Answer,
+    Refuse(u16),
+    /// With so many seconds of `Retry-After`.
+    Limit(u64),
+    Hang,
+    /// In a stream, before its first word or behind it.
+    Cut {
+        spoken: bool,
+    },
+}
+
+impl Cloud {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            does: Arc::new(StdMutex::new(Does::Answer)),
+            asked: Arc::default(),
+        }
+    }
+
+    fn does(&self, what: Does) {
+        *self.does.lock().unwrap() = what;
+    }
+
+    /// How often it was asked since the last call.
+    fn asked(&self) -> usize {
+        self.asked.swap(0, Ordering::SeqCst)
+    }
+
+    fn routes(&self) -> Router {
+        let cloud = self.clone();
+        let answer = move |body: String| async move {
+            cloud.asked.fetch_add(1, Ordering::SeqCst);
+            let does = *cloud.does.lock().unwrap();
+            cloud.answer(does, &body).await
+        };
+        Router::new().route(CHAT, post(answer))
+    }
+
+    async fn answer(&self, does: Does, body: &str) -> Response {
+        let stream = body.contains("\"stream\":true") || body.contains("\"stream\": true");
+        match does {
+            Does::Hang => std::future::pending().await,
+            Does::Refuse(status) => {
+                let status = StatusCode::from_u16(status).unwrap();
+                (status, Json(json!({"error": {"message": "no"}}))).into_response()
+            }
+            Does::Limit(seconds) => {
+                let after = [(header::RETRY_AFTER, seconds.to_string())];
+                (StatusCode::TOO_MANY_REQUESTS, after, "{}").into_response()
+            }
+            Does::Answer if stream => events(&[&said(self.name), "data: [DONE]\n\n"]),
+            Does::Answer => {
+                let message = json!({"role": "assistant", "content": self.name});
+                Json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+                    .into_response()
+            }
+            Does::Cut { spoken: true } => events(&[&said(self.name)]),
+            Does::Cut { spoken: false } => {
+                events(&["data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n"])
+            }
+        }
+    }
+}
+
+fn said(text: &str) -> String {
+    format!(
+        "data: {}\n\n",
+        json!({"choices": [{"delta": {"content": text}}]})
+    )
+}
+
+fn events(events: &[&str]) -> Response {
+    let events: Vec<_> = events
+        .iter()
+        .map(|event| Ok::<_, Infallible>(Bytes::from((*event).to_owned())))
+        .collect();
+    let body = Body::from_stream(stream::iter(events));
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
+
+/// Two clouds and the tier of this machine, in a chain `night`.
+struct Night {
+    bench: Bench,
+    a: Cloud,
+    b: Cloud,
+    here: Cloud,
+}
+
+impl Night {
+    async fn new(change: impl FnOnce(&mut ChainConfig)) -> Self {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let (a, b, here) = (Cloud::new("a"), Cloud::new("b"), Cloud::new("here"));
+        bench.endpoint("cloud-a", a.routes()).await;
+        bench.endpoint("cloud-b", b.routes()).await;
+        bench.load(here.routes());
+        let steps = ["cloud-a", "cloud-b", "fast"];
+        let mut chain = ChainConfig {
+            steps: steps
+                .map(|step| Step::try_from(step.to_owned()).unwrap())
+                .into(),
+            retries: 0,
+            ..ChainConfig::default()
+        };
+        change(&mut chain);
+        let name = TierId::new("night").unwrap();
+        bench.config.lock().unwrap().chains.insert(name, chain);
+        Self { bench, a, b, here }
+    }
+
+    async fn ask(&self) -> Response {
+        self.bench
+            .post(CHAT, r#"{"model": "night", "messages": []}"#)
+            .await
+    }
+
+    async fn stream(&self) -> Response {
+        let ask = r#"{"model": "night", "stream": true, "messages": []}"#;
+        self.bench.post(CHAT, ask).await
+    }
+
+    fn asked(&self) -> [usize; 3] {
+        [self.a.asked(), self.b.asked(), self.here.asked()]
+    }
+}
+
+async fn content(answer: Response) -> Value {
+    json(answer).await["choices"][0]["message"]["content"].take()
+}
+
+#[tokio::test]
+async fn the_first_step_answers_while_it_can() {
+    let night = Night::new(|_| ()).await;
+    let answer = night.ask().await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(answer.headers()["x-tierbar-chain"], "night");
+    assert!(!answer.headers().contains_key("x-tierbar-fallback-from"));
+    let body = json(answer).await;
+    assert_eq!(body["choices"][0]["message"]["content"], "a");
+    assert_eq!(body["tierbar"]["fallback_from"], Value::Null);
+    assert_eq!(night.asked(), [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_limit_is_kept_to_and_the_next_step_answers_meanwhile() {
+    let night = Night::new(|chain| chain.mark = true).await;
+    night.a.does(Does::Limit(60));
+    let answer = night.ask().await;
+    assert_eq!(answer.headers()["x-tierbar-fallback-from"], "cloud-a");
+    assert_eq!(answer.headers()["x-tierbar-tried"], "cloud-a=unreachable");
+    // Another cloud's answer is no poorer: the mark is for this machine's.
+    assert_eq!(content(answer).await, "b");
+    let again = night.ask().await;
+    assert_eq!(again.headers()["x-tierbar-tried"], "cloud-a=passed over");
+    assert_eq!(night.asked(), [1, 2, 0]);
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_is_not_sent_again_until_another_is_given() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Refuse(401));
+    // One server has both: one key opens them.
+    let url = night.bench.config.lock().unwrap().tiers[&TierId::new("cloud-a").unwrap()]
+        .engine
+        .clone();
+    let Engine::Endpoint(engine) = &url else {
+        panic!("an endpoint");
+    };
+    let server = credential(&engine.endpoint).to_owned();
+    let b = TierId::new("cloud-b").unwrap();
+    night
+        .bench
+        .config
+        .lock()
+        .unwrap()
+        .tiers
+        .get_mut(&b)
+        .unwrap()
+        .engine = url;
+    assert_eq!(content(night.ask().await).await, "here");
+    assert_eq!(night.asked(), [1, 0, 1]);
+    let chains = json(night.bench.get("/tierbar/v1/chains").await).await;
+    let steps = &chains["chains"][0]["steps"];
+    assert_eq!(steps[0]["gate"], "refused");
+    assert_eq!(steps[1]["gate"], "refused");
+    assert_eq!(steps[2], json!({"step": "fast"}));
+    night.a.does(Does::Answer);
+    let path = format!("/tierbar/v1/secrets/{server}");
+    let given = night
+        .bench
+        .ask("PUT", &path, r#"{"value": "another"}"#)
+        .await;
+    assert_eq!(given.status(), 204);
+    assert_eq!(content(night.ask().await).await, "a");
+}
+
+#[tokio::test]
+async fn a_step_that_says_nothing_is_given_up_and_one_that_fails_is_asked_again() {
+    let night = Night::new(|chain| {
+        chain.wait = Span::seconds(1);
+        chain.retries = 1;
+        chain.mark = true;
+    })
+    .await;
+    night.a.does(Does::Hang);
+    night.b.does(Does::Refuse(500));
+    let answer = night.ask().await;
+    assert_eq!(content(answer).await, "[Local Fallback] here");
+    assert_eq!(night.asked(), [2, 2, 1]);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_keeps_failing_is_left_alone() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Refuse(500));
+    for _ in 0..5 {
+        assert_eq!(content(night.ask().await).await, "b");
+    }
+    assert_eq!(night.asked(), [3, 5, 0]);
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_elsewhere_before_its_first_word_and_is_told_as_broken_behind_it() {
+    let night = Night::new(|chain| chain.mark = true).await;
+    night.a.does(Does::Cut { spoken: false });
+    night.b.does(Does::Cut { spoken: false });
+    let answer = night.stream().await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
+    let told = text(answer).await;
+    let first = told.lines().next().unwrap().strip_prefix("data: ").unwrap();
+    let first: Value = serde_json::from_str(first).unwrap();
+    assert_eq!(first["choices"][0]["delta"]["content"], "[Local Fallback] ");
+    assert_eq!(first["tierbar"]["fallback_from"], "cloud-a");
+    assert!(
+        told.contains("\"here\"") && told.ends_with("data: [DONE]\n\n"),
+        "{told}"
+    );
+
+    night.b.does(Does::Cut { spoken: true });
+    let told = text(night.stream().await).await;
+    assert!(told.contains("\"b\"") && !told.contains("here"), "{told}");
+    assert!(told.contains("\"unreachable\""), "{told}");
+}
+
+#[tokio::test]
+async fn when_nobody_answers_each_step_says_why_and_the_request_may_wait_if_the_chain_says_so() {
+    let night = Night::new(|chain| chain.steps.push(Step::Queue)).await;
+    night.a.does(Does::Refuse(500));
+    night.b.does(Does::Limit(9));
+    night.here.does(Does::Refuse(400));
+    let refused = night.ask().await;
+    assert_eq!(refused.status(), 502);
+    assert!(refused.extensions().get::<MayWait>().is_some());
+    let error = json(refused).await["error"].take();
+    assert!(
+        error["message"].as_str().unwrap().contains("cloud-b"),
+        "{error}"
+    );
+    assert_eq!(error["tried"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_request_that_may_cost_too_much_goes_to_who_is_cheap() {
+    let night = Night::new(|chain| chain.cost = 0.01.try_into().unwrap()).await;
+    let price = |tier: &str, dollars: f64| {
+        let tier = TierId::new(tier).unwrap();
+        let mut config = night.bench.config.lock().unwrap();
+        let Engine::Endpoint(engine) = &mut config.tiers.get_mut(&tier).unwrap().engine else {
+            panic!("an endpoint");
+        };
+        let price = Some(dollars.try_into().unwrap());
+        (engine.input_price, engine.output_price) = (price, price);
+    };
+    assert_eq!(
+        content(night.ask().await).await,
+        "here",
+        "nobody knows a price"
+    );
+    price("cloud-a", 15.0);
+    price("cloud-b", 0.5);
+    assert_eq!(content(night.ask().await).await, "b");
+    assert_eq!(night.asked(), [0, 1, 1]);
+}
+
+#[tokio::test]
+async fn after_a_silence_the_next_step_is_asked_as_well_if_that_is_wanted() {
+    let night = Night::new(|chain| chain.hedge = Span::seconds(1)).await;
+    night.a.does(Does::Hang);
+    assert_eq!(content(night.ask().await).await, "b");
+    assert_eq!(night.asked(), [1, 1, 0]);
+}
+
+#[tokio::test]
+async fn the_whole_chain_has_its_time() {
+    let night = Night::new(|chain| {
+        chain.steps.truncate(2);
+        chain.time = Span::seconds(1);
+    })
+    .await;
+    night.a.does(Does::Hang);
+    let late = night.ask().await;
+    assert_eq!(late.status(), 504);
+}
+
+#[tokio::test]
+async fn a_header_asks_for_a_chain_and_only_texts_are_answered_by_one() {
+    let night = Night::new(|_| ()).await;
+    let ask = |path: &str, chain: &str| {
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .header("x-tierbar-chain", chain)
+            .body(Body::from(r#"{"model": "fast", "messages": []}"#))
+            .unwrap();
+        night.bench.send(request)
+    };
+    assert_eq!(content(ask(CHAT, "night").await).await, "a");
+    assert_eq!(ask(CHAT, "day").await.status(), 404);
+    assert_eq!(ask("/v1/embeddings", "night").await.status(), 400);
+}

@@ -1,0 +1,172 @@
+//! What `/metrics` tells: counted while requests are answered, or read from the status when somebody asks.
+//!
+//! No label has a value that a client can make up: paths are the router's own, tiers those of the configuration.
+
+mod answer;
+mod machine;
+mod requests;
+
+pub(crate) use answer::{Answer, Used};
+pub(crate) use requests::count;
+
+use crate::{Gateway, error::Failure};
+use axum::{extract::State, http::header, response::IntoResponse};
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Metric, Registry, Unit},
+};
+use std::sync::Arc;
+use tierbar_core::{Code, Error, TierId, journal::Happening};
+
+const PREFIX: &str = "tierbar";
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Seconds. A prompt that is cached takes some milliseconds, a long one on a small machine minutes.
+const FIRST_TOKEN: [f64; 14] = [
+    0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+];
+const ANSWER: [f64; 14] = [
+    0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0,
+];
+
+/// What is counted. Clones share it.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics(Arc<Counted>);
+
+#[derive(Debug)]
+struct Counted {
+    registry: Registry,
+    requests: Family<OfRequest, Counter>,
+    prompt_tokens: Family<OfTier, Counter>,
+    completion_tokens: Family<OfTier, Counter>,
+    first_token: Family<OfTier, Histogram>,
+    answer: Family<OfTier, Histogram>,
+    waiting: Family<OfTier, Gauge>,
+    running: Family<OfTier, Gauge>,
+    broken: Family<OfBreak, Counter>,
+    happenings: Family<OfHappening, Counter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfTier {
+    tier: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfRequest {
+    path: String,
+    status: u16,
+    tier: String,
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfBreak {
+    tier: String,
+    code: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfHappening {
+    kind: &'static str,
+    tier: String,
+}
+
+impl From<&TierId> for OfTier {
+    fn from(tier: &TierId) -> Self {
+        Self {
+            tier: tier.to_string(),
+        }
+    }
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        let mut all = Registry::with_prefix(PREFIX);
+        let first_token =
+            Family::new_with_constructor((|| Histogram::new(FIRST_TOKEN)) as fn() -> _);
+        all.register_with_unit(
+            "first_token",
+            "From a request's arrival to its stream's first token, loads included",
+            Unit::Seconds,
+            Family::clone(&first_token),
+        );
+        let answer = Family::new_with_constructor((|| Histogram::new(ANSWER)) as fn() -> _);
+        all.register_with_unit(
+            "answer",
+            "From a request's arrival to the end of its answer, loads included",
+            Unit::Seconds,
+            Family::clone(&answer),
+        );
+        Self {
+            requests: add(&mut all, "requests", "Requests answered"),
+            prompt_tokens: add(
+                &mut all,
+                "prompt_tokens",
+                "Tokens of prompts, cached ones too",
+            ),
+            completion_tokens: add(&mut all, "completion_tokens", "Tokens of answers"),
+            waiting: add(
+                &mut all,
+                "requests_waiting",
+                "Requests that wait for their tier",
+            ),
+            running: add(
+                &mut all,
+                "requests_running",
+                "Requests that hold their tier",
+            ),
+            broken: add(
+                &mut all,
+                "broken_streams",
+                "Streams that have ended with an error",
+            ),
+            happenings: add(&mut all, "happenings", "Entries of the log of why"),
+            first_token,
+            answer,
+            registry: all,
+        }
+    }
+}
+
+fn add<M: Metric + Clone + Default>(all: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    all.register(name, help, metric.clone());
+    metric
+}
+
+impl Metrics {
+    /// Something has been told to the log of why.
+    pub fn happened(&self, what: &Happening) {
+        let tier = what.tier.as_ref().map(TierId::to_string);
+        let labels = OfHappening {
+            kind: what.kind.as_str(),
+            tier: tier.unwrap_or_default(),
+        };
+        self.0.happenings.get_or_create(&labels).inc();
+    }
+
+    /// A stream that had begun has ended with an error.
+    pub(crate) fn broke(&self, tier: &str, code: Code) {
+        let labels = OfBreak {
+            tier: tier.to_owned(),
+            code: code.as_str(),
+        };
+        self.0.broken.get_or_create(&labels).inc();
+    }
+}
+
+/// `GET /metrics`.
+pub(crate) async fn tell(
+    State(gateway): State<Arc<Gateway>>,
+) -> Result<impl IntoResponse, Failure> {
+    let now = machine::gauges(&gateway.services.status());
+    let mut told = String::new();
+    text::encode_registry(&mut told, &gateway.metrics.0.registry)
+        .and_then(|()| text::encode(&mut told, &now))
+        .map_err(|_| Error::new(Code::Internal, "the metrics cannot be written"))?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], told))
+}
+
+#[cfg(test)]
+mod tests;

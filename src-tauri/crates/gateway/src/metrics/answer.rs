@@ -1,0 +1,130 @@
+//! One request at its tier: that it waits, that it runs, how long it takes and what it uses.
+
+use super::{Metrics, OfTier};
+use prometheus_client::metrics::gauge::Gauge;
+use serde::Deserialize;
+use std::time::Instant;
+use tierbar_core::{Code, TierId};
+
+/// What an answer has used, as OpenAI's dialect says it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+pub(crate) struct Used {
+    #[serde(default)]
+    prompt_tokens: Option<f64>,
+    #[serde(default)]
+    completion_tokens: Option<f64>,
+}
+
+impl Used {
+    pub(crate) fn new(prompt: u64, completion: u64) -> Self {
+        #[allow(clippy::cast_precision_loss, reason = "no answer has as many tokens")]
+        let told = |tokens: u64| Some(tokens as f64);
+        Self {
+            prompt_tokens: told(prompt),
+            completion_tokens: told(completion),
+        }
+    }
+}
+
+/// One more in a gauge for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct Held(Gauge);
+
+impl Held {
+    fn new(gauge: Gauge) -> Self {
+        gauge.inc();
+        Self(gauge)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Metrics {
+    /// A request waits for its tier, until this is dropped.
+    pub(crate) fn waiting(&self, tier: &TierId) -> Held {
+        Held::new(self.0.waiting.get_or_create_owned(&tier.into()))
+    }
+
+    /// A request that arrived then has its tier, until this is dropped.
+    pub(crate) fn answer(&self, tier: &TierId, arrived: Instant) -> Answer {
+        let of = OfTier::from(tier);
+        Answer {
+            _running: Held::new(self.0.running.get_or_create_owned(&of)),
+            metrics: self.clone(),
+            of,
+            arrived,
+            answers: false,
+            chunks: 0,
+            used: None,
+        }
+    }
+}
+
+/// A request that holds its tier. Counted when it is dropped, if it has been answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    metrics: Metrics,
+    of: OfTier,
+    arrived: Instant,
+    answers: bool,
+    chunks: u64,
+    used: Option<Used>,
+    _running: Held,
+}
+
+impl Answer {
+    /// The server does what it was asked for.
+    pub(crate) fn begins(&mut self) {
+        self.answers = true;
+    }
+
+    /// A stream's event with content has passed.
+    pub(crate) fn chunk(&mut self, now: Instant) {
+        if self.chunks == 0 {
+            let seconds = now.duration_since(self.arrived).as_secs_f64();
+            let first_token = &self.metrics.0.first_token;
+            first_token.get_or_create(&self.of).observe(seconds);
+        }
+        self.chunks += 1;
+    }
+
+    /// The stream ends with an error.
+    pub(crate) fn broke(&self, code: Code) {
+        self.metrics.broke(&self.of.tier, code);
+    }
+
+    /// The server's own figures, in place of those before.
+    pub(crate) fn used(&mut self, used: Used) {
+        self.used = Some(used);
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if !self.answers {
+            return;
+        }
+        let kept = &self.metrics.0;
+        let seconds = self.arrived.elapsed().as_secs_f64();
+        kept.answer.get_or_create(&self.of).observe(seconds);
+        let used = self.used.unwrap_or_default();
+        // The figures are another program's: what is no number of tokens counts as none.
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it saturates"
+        )]
+        let tokens = |told: Option<f64>| told.map(|tokens| tokens.min(1e9) as u64);
+        if let Some(prompt) = tokens(used.prompt_tokens) {
+            kept.prompt_tokens.get_or_create(&self.of).inc_by(prompt);
+        }
+        let completion = tokens(used.completion_tokens).unwrap_or(self.chunks);
+        kept.completion_tokens
+            .get_or_create(&self.of)
+            .inc_by(completion);
+    }
+}

@@ -1,0 +1,39 @@
+//! Every answer's path, status, tier and code.
+
+use super::OfRequest;
+use crate::{Gateway, openai::relay::TIER};
+use axum::{
+    body::Body,
+    extract::{MatchedPath, State},
+    http::Request,
+    middleware::Next,
+    response::Response,
+};
+use std::sync::Arc;
+use tierbar_core::Code;
+
+/// What the router has no path for: the page's files, and what is not there.
+const OTHER: &str = "other";
+
+pub(crate) async fn count(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let path = request.extensions().get::<MatchedPath>();
+    let path = path.map_or(OTHER, MatchedPath::as_str).to_owned();
+    let response = next.run(request).await;
+    let tier = response.headers().get(&TIER);
+    let tier = tier.and_then(|tier| tier.to_str().ok()).unwrap_or_default();
+    let labels = OfRequest {
+        path,
+        status: response.status().as_u16(),
+        tier: tier.to_owned(),
+        code: response
+            .extensions()
+            .get()
+            .map_or("", |code: &Code| code.as_str()),
+    };
+    gateway.metrics.0.requests.get_or_create(&labels).inc();
+    response
+}

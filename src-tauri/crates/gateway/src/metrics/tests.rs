@@ -1,0 +1,231 @@
+use super::*;
+use crate::testing::{Bench, text as body};
+use axum::{Router, body::Body, response::Response, routing::post};
+use serde_json::json;
+use std::collections::{BTreeMap, BTreeSet};
+
+const CHAT: &str = "/v1/chat/completions";
+const ASKS_STREAM: &str = r#"{"model":"fast","stream":true,"messages":[]}"#;
+
+/// Reads OpenMetrics strictly: each sample below the description of its own family, labels quoted, no sample twice, and
+/// an end.
+fn read(text: &str) -> BTreeMap<String, f64> {
+    let (mut samples, mut families) = (BTreeMap::new(), BTreeSet::new());
+    let (mut family, mut kind) = (String::new(), String::new());
+    let lines = text.strip_suffix("# EOF\n").expect("an end");
+    for line in lines.lines() {
+        if let Some(description) = line.strip_prefix("# ") {
+            let [what, name, said] = words(description);
+            match what {
+                "HELP" => {
+                    assert!(families.insert(name.to_owned()), "{name} comes twice");
+                    name.clone_into(&mut family);
+                }
+                "TYPE" => said.clone_into(&mut kind),
+                "UNIT" => assert!(name.ends_with(&format!("_{said}")), "{line}"),
+                _ => panic!("{line}"),
+            }
+            assert_eq!(name, family, "{line}");
+            continue;
+        }
+        let (labelled, value) = line.rsplit_once(' ').expect(line);
+        let name = labelled.split_once('{').map_or(labelled, |(name, labels)| {
+            check_labels(labels.strip_suffix('}').expect(line));
+            name
+        });
+        let suffixes: &[&str] = match kind.as_str() {
+            "counter" => &["_total"],
+            "gauge" => &[""],
+            "histogram" => &["_bucket", "_sum", "_count"],
+            "info" => &["_info"],
+            _ => panic!("{line} is a {kind}"),
+        };
+        let suffix = name.strip_prefix(family.as_str()).expect(line);
+        assert!(suffixes.contains(&suffix), "{line}");
+        let twice = samples.insert(labelled.to_owned(), value.parse().expect(line));
+        assert_eq!(twice, None, "{line}");
+    }
+    samples
+}
+
+fn words(description: &str) -> [&str; 3] {
+    let mut words = description.splitn(3, ' ');
+    [(); 3].map(|()| words.next().expect(description))
+}
+
+fn check_labels(labels: &str) {
+    for label in labels.split(',') {
+        let (name, value) = label.split_once('=').expect(label);
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        assert!(name.chars().all(plain), "{label}");
+        let value = value
+            .strip_prefix('"')
+            .and_then(|value| value.strip_suffix('"'));
+        assert!(!value.expect(label).contains('"'), "{label}");
+    }
+}
+
+async fn told(bench: &Bench) -> BTreeMap<String, f64> {
+    let response = bench.get("/metrics").await;
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], CONTENT_TYPE);
+    read(&body(response).await)
+}
+
+fn worker(answer: impl Fn() -> Response + Clone + Send + Sync + 'static) -> Router {
+    Router::new().route(CHAT, post(move || std::future::ready(answer())))
+}
+
+fn events(events: &'static str) -> Response {
+    (
+        [(header::CONTENT_TYPE, "text/event-stream")],
+        Body::from(events),
+    )
+        .into_response()
+}
+
+#[tokio::test]
+async fn the_machine_and_its_tiers_are_told_before_anybody_has_asked_for_anything() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let told = told(&bench).await;
+    assert_eq!(told["tierbar_build_info{version=\"0\"}"], 1.0);
+    assert_eq!(told["tierbar_ram_total_bytes"], 0.0);
+    assert_eq!(
+        told["tierbar_tier_state{tier=\"fast\",state=\"ready\"}"],
+        1.0
+    );
+    assert_eq!(
+        told["tierbar_tier_state{tier=\"fast\",state=\"failed\"}"],
+        0.0
+    );
+    assert_eq!(told["tierbar_tier_footprint_bytes{tier=\"fast\"}"], 0.0);
+}
+
+#[tokio::test]
+async fn a_stream_is_counted_with_what_the_engine_says_that_it_used() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    bench.load(worker(|| {
+        events(
+            "data: {\"choices\":[{\"delta\":{\"content\":\"Paris\"}}]}\n\n\
+             data: {\"choices\":[{\"delta\":{}}],\"timings\":{\"prompt_n\":3,\"cache_n\":4,\"predicted_n\":9}}\n\n\
+             data: [DONE]\n\n",
+        )
+    }));
+    body(bench.post(CHAT, ASKS_STREAM).await).await;
+    let told = told(&bench).await;
+    let request = "{path=\"/v1/chat/completions\",status=\"200\",tier=\"fast\",code=\"\"}";
+    assert_eq!(told[&format!("tierbar_requests_total{request}")], 1.0);
+    assert_eq!(told["tierbar_prompt_tokens_total{tier=\"fast\"}"], 7.0);
+    assert_eq!(told["tierbar_completion_tokens_total{tier=\"fast\"}"], 9.0);
+    assert_eq!(
+        told["tierbar_first_token_seconds_count{tier=\"fast\"}"],
+        1.0
+    );
+    assert_eq!(told["tierbar_answer_seconds_count{tier=\"fast\"}"], 1.0);
+    assert_eq!(
+        told["tierbar_answer_seconds_bucket{le=\"+Inf\",tier=\"fast\"}"],
+        1.0
+    );
+    assert_eq!(told["tierbar_requests_running{tier=\"fast\"}"], 0.0);
+    assert_eq!(told["tierbar_requests_waiting{tier=\"fast\"}"], 0.0);
+}
+
+#[tokio::test]
+async fn a_server_without_figures_is_counted_by_its_events_and_one_with_nonsense_by_none() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    bench.load(worker(|| {
+        events(
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n\
+             data: {\"choices\":[{\"delta\":{\"content\":\"b\"}}],\"usage\":null}\n\n\
+             data: {\"choices\":[],\"usage\":{\"prompt_tokens\":-5,\"completion_tokens\":null}}\n\n\
+             data: [DONE]\n\n",
+        )
+    }));
+    body(bench.post(CHAT, ASKS_STREAM).await).await;
+    let told = told(&bench).await;
+    assert_eq!(told["tierbar_prompt_tokens_total{tier=\"fast\"}"], 0.0);
+    assert_eq!(told["tierbar_completion_tokens_total{tier=\"fast\"}"], 2.0);
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_whole_has_its_usage() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 2}});
+    bench.load(worker(move || axum::Json(usage.clone()).into_response()));
+    body(bench.post(CHAT, r#"{"messages":[]}"#).await).await;
+    let told = told(&bench).await;
+    assert_eq!(told["tierbar_prompt_tokens_total{tier=\"fast\"}"], 11.0);
+    assert_eq!(told["tierbar_completion_tokens_total{tier=\"fast\"}"], 2.0);
+    assert_eq!(told["tierbar_answer_seconds_count{tier=\"fast\"}"], 1.0);
+}
+
+#[tokio::test]
+async fn refusals_have_their_code_and_no_name_of_a_clients_making_gets_in() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    bench.post(CHAT, r#"{"model":"made-up"}"#).await;
+    bench.get("/v1/models/made-up").await;
+    bench.get("/made-up").await;
+    let told = told(&bench).await;
+    for labels in [
+        "{path=\"/v1/chat/completions\",status=\"404\",tier=\"\",code=\"model_unknown\"}",
+        "{path=\"/v1/models/{id}\",status=\"404\",tier=\"\",code=\"model_unknown\"}",
+    ] {
+        assert_eq!(told[&format!("tierbar_requests_total{labels}")], 1.0);
+    }
+    assert!(told.keys().all(|sample| !sample.contains("made-up")));
+    assert!(told.keys().any(|sample| sample.contains("path=\"other\"")));
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_counted_with_its_code() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    bench.load(worker(|| {
+        events("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n")
+    }));
+    let why = Error::new(Code::WorkerCrashed, "it fell over");
+    bench.ended.send_replace(Some(why));
+    body(bench.post(CHAT, ASKS_STREAM).await).await;
+    let told = told(&bench).await;
+    let broken = "tierbar_broken_streams_total{tier=\"fast\",code=\"worker_crashed\"}";
+    assert_eq!(told[broken], 1.0);
+}
+
+#[tokio::test]
+async fn who_waits_is_told_while_waiting() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let waiting = bench.post(CHAT, ASKS_STREAM);
+    tokio::pin!(waiting);
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+    assert_eq!(
+        told(&bench).await["tierbar_requests_waiting{tier=\"fast\"}"],
+        1.0
+    );
+    bench.load(worker(|| events("data: [DONE]\n\n")));
+    body(waiting.await).await;
+    assert_eq!(
+        told(&bench).await["tierbar_requests_waiting{tier=\"fast\"}"],
+        0.0
+    );
+}
+
+#[tokio::test]
+async fn what_the_log_is_told_is_counted() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let fast = TierId::new("fast").unwrap();
+    let load = Happening::of(tierbar_core::journal::Kind::Load, &fast, None, "");
+    bench.metrics.happened(&load);
+    bench.metrics.happened(&load);
+    let told = told(&bench).await;
+    assert_eq!(
+        told["tierbar_happenings_total{kind=\"load\",tier=\"fast\"}"],
+        2.0
+    );
+}
+
+#[tokio::test]
+async fn beyond_loopback_a_token_is_needed() {
+    let bench = Bench::new("192.168.1.2:11435").await;
+    let asks = axum::http::Request::get("/metrics").header(header::HOST, "192.168.1.2");
+    let refused = bench.send(asks.body(Body::empty()).unwrap()).await;
+    assert_eq!(refused.status(), 401);
+}

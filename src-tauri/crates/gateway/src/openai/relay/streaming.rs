@@ -1,0 +1,188 @@
+//! An answer as it streams to the client, from before its first word to its end.
+
+use super::attempt::{Failed, Sent, reason, unless_cut};
+use crate::{
+    error,
+    openai::{tap::Tap, wire},
+    upstream::{Broken, Upstream},
+};
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error,
+    lease::{BoxFuture, Lease},
+};
+use tokio::time::timeout;
+
+/// How often a stream says that its answer is still to come; clients and proxies give up on silence after some ten seconds.
+const WAITING_PERIOD: Duration = Duration::from_secs(5);
+
+/// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
+pub(crate) struct Answer {
+    upstream: Upstream,
+    tap: Tap,
+    /// What comes before the rest: what has arrived and was not to pass yet.
+    held: Vec<u8>,
+    lease: Box<dyn Lease>,
+}
+
+impl Answer {
+    pub(super) fn new(upstream: Upstream, tap: Tap, lease: Box<dyn Lease>) -> Self {
+        Self {
+            upstream,
+            tap,
+            held: Vec::new(),
+            lease,
+        }
+    }
+
+    pub(crate) fn lease(&self) -> &dyn Lease {
+        &*self.lease
+    }
+
+    /// Has these bytes come before what is held.
+    pub(crate) fn begin_with(&mut self, mut bytes: Vec<u8>) {
+        bytes.append(&mut self.held);
+        self.held = bytes;
+    }
+
+    /// Holds back what arrives until there is something that a reader would see, or the end.
+    ///
+    /// # Errors
+    /// If it ends with an error before.
+    pub(super) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
+        while !self.tap.has_spoken() && !self.tap.has_ended() {
+            match self.arriving().await {
+                Ok(bytes) => self.held.extend(bytes),
+                Err(Some(error)) => return Err(error.into()),
+                Err(None) => break,
+            }
+        }
+        if self.tap.has_failed() && !self.tap.has_spoken() {
+            let last = self.held.split(|&byte| byte == b'\n');
+            let last = last
+                .filter_map(|line| line.strip_prefix(b"data:"))
+                .next_back();
+            return Err(wire::error(last.unwrap_or_default()).into());
+        }
+        Ok(())
+    }
+
+    /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
+    async fn next(&mut self) -> Result<Bytes, Option<Error>> {
+        if !self.held.is_empty() {
+            return Ok(std::mem::take(&mut self.held).into());
+        }
+        self.arriving().await.map(Bytes::from)
+    }
+
+    async fn arriving(&mut self) -> Result<Vec<u8>, Option<Error>> {
+        loop {
+            match unless_cut(&*self.lease, self.upstream.next()).await? {
+                Ok(Some(arrived)) => {
+                    let passing = self.tap.pass(&arrived);
+                    if !passing.is_empty() {
+                        return Ok(passing);
+                    }
+                }
+                _ if self.tap.has_ended() => return Err(None),
+                Ok(None) => {
+                    let broken = Broken::early();
+                    return Err(Some(reason(&*self.lease, &broken).await));
+                }
+                Err(broken) => return Err(Some(reason(&*self.lease, &broken).await)),
+            }
+        }
+    }
+}
+
+/// An answer that has not begun. Whoever drops it leaves the queue or closes the connection.
+pub(crate) struct Beginning {
+    pub(crate) sent: BoxFuture<'static, Result<Sent, Error>>,
+    /// Its tier is loaded: what it waits for now is its first word.
+    pub(crate) loaded: Arc<AtomicBool>,
+    /// Told of a failure in a stream that has begun.
+    pub(crate) failed: Box<dyn FnOnce(Code) + Send>,
+}
+
+/// A stream of events to the client, step by step.
+pub(crate) enum Relay {
+    Beginning(Beginning),
+    Streaming(Box<Answer>),
+    Over,
+}
+
+impl Relay {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        let failure = loop {
+            match self {
+                Self::Beginning(beginning) => {
+                    let Ok(sent) = timeout(WAITING_PERIOD, &mut beginning.sent).await else {
+                        let loaded = beginning.loaded.load(Ordering::Relaxed);
+                        let word = if loaded { "waiting" } else { "loading" };
+                        return Some(format!(": {word}\n\n").into());
+                    };
+                    let Self::Beginning(beginning) = std::mem::replace(self, Self::Over) else {
+                        return None;
+                    };
+                    match sent {
+                        Ok(Sent::Streaming(answer)) => *self = Self::Streaming(answer),
+                        Ok(Sent::Whole(refused)) => return Some(as_event(&refused.body)),
+                        Err(error) => {
+                            (beginning.failed)(error.code);
+                            break error;
+                        }
+                    }
+                }
+                Self::Streaming(answer) => match answer.next().await {
+                    Ok(passing) => return Some(passing),
+                    Err(None) => return None,
+                    Err(Some(error)) => {
+                        answer.tap.broke(error.code);
+                        break error;
+                    }
+                },
+                Self::Over => return None,
+            }
+        };
+        *self = Self::Over;
+        // The empty line ends an event of which only a part has passed.
+        Some(format!("\n{}", error::last_event(&failure)).into())
+    }
+}
+
+/// A worker's refusal, told in a stream that has begun.
+fn as_event(refusal: &[u8]) -> Bytes {
+    let one_line: Vec<u8> = refusal
+        .iter()
+        .copied()
+        .filter(|&byte| byte != b'\n' && byte != b'\r')
+        .collect();
+    [b"data: ", one_line.as_slice(), b"\n\n"].concat().into()
+}
+
+pub(crate) fn events(mut headers: HeaderMap, relay: Relay) -> Response {
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    let passing = stream::unfold(relay, |mut relay| async {
+        let bytes = relay.next().await?;
+        Some((Ok::<_, Infallible>(bytes), relay))
+    });
+    (headers, Body::from_stream(passing)).into_response()
+}
