@@ -95,7 +95,8 @@ impl<D: Dialect> Turning<D> {
                 Some(Ok(bytes)) => self.take(&bytes, &mut out),
                 _ => {
                     // The relay ends each stream with a word of its own.
-                    let error = Error::new(Code::Internal, "the answer ended without its last word");
+                    let error =
+                        Error::new(Code::Internal, "the answer ended without its last word");
                     out = self.dialect.failed(&error);
                     self.ended = true;
                 }
@@ -201,7 +202,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_stream_that_breaks_off_says_so_once() {
-        let failed = format!("{STREAM}data: {{\"error\":{{\"message\":\"gone\"}}}}\n\ndata: [DONE]\n\n");
+        let failed =
+            format!("{STREAM}data: {{\"error\":{{\"message\":\"gone\"}}}}\n\ndata: [DONE]\n\n");
         let told_failed = told(Scribe, events(&failed, 7)).await.unwrap();
         assert_eq!(text(told_failed).await, "…Grüße!gone");
         let cut = told(Scribe, events(STREAM, 7)).await.unwrap();

@@ -368,5 +368,11 @@ fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
     headers
 }
 
+/// The model that answers, as the answer's headers name it.
+pub(crate) fn model(answer: &Response) -> Option<String> {
+    let model = answer.headers().get(&MODEL)?;
+    Some(String::from_utf8_lossy(model.as_bytes()).into_owned())
+}
+
 #[cfg(test)]
 mod tests;
