@@ -1,9 +1,6 @@
 //! A request of the Responses API as one for a chat.
 
-use super::{
-    messages::{Instructions, Messages},
-    tools::Tools,
-};
+use super::{messages::Messages, tools::Tools};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
@@ -17,7 +14,7 @@ pub(super) struct Ask {
     #[serde(default)]
     input: Option<Value>,
     #[serde(default)]
-    instructions: Option<Instructions>,
+    instructions: Value,
     #[serde(default)]
     tools: Option<Vec<Value>>,
     #[serde(default)]
@@ -55,8 +52,9 @@ struct Reasoning {
 }
 
 /// What a chat knows nothing of, or takes for something else.
-const DROPPED: [&str; 12] = [
+const DROPPED: [&str; 13] = [
     "access_programs",
+    "client_metadata",
     "context_management",
     "image",
     "max_tool_calls",
@@ -111,7 +109,7 @@ impl Ask {
         }
         let tools = Tools::read(self.tools.unwrap_or_default(), self.tool_choice)?;
         let mut messages = Messages::default();
-        let instructions = messages.instruct(self.instructions)?;
+        messages.instruct(&self.instructions)?;
         messages.read(self.input)?;
 
         let told = |key: &str| self.rest.get(key).cloned().unwrap_or_default();
@@ -122,7 +120,7 @@ impl Ask {
         left_out.append(&mut messages.left_out);
         let echo = json!({
             "background": false,
-            "instructions": instructions,
+            "instructions": self.instructions,
             "max_output_tokens": self.max_output_tokens,
             "metadata": self.metadata.unwrap_or_else(|| json!({})),
             "parallel_tool_calls": told("parallel_tool_calls").as_bool().unwrap_or(true),

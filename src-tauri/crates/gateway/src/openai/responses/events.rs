@@ -86,7 +86,10 @@ impl Telling {
         let Some(choice) = chunk.choices.into_iter().next() else {
             return;
         };
-        if let Some(Value::Array(more)) = choice.logprobs.map(|mut told| told["content"].take()) {
+        let told = choice
+            .logprobs
+            .and_then(|mut told| Some(told.get_mut("content")?.take()));
+        if let Some(Value::Array(more)) = told {
             self.logprobs.extend(more);
         }
         let written = |text: Option<String>| text.filter(|text| !text.is_empty());

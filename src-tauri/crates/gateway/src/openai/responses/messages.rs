@@ -5,17 +5,8 @@ use super::{
     content::{joined, parts, plain, text},
     tools::{kind, left_out},
 };
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
-
-/// A text, or items, as a response tells them.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(super) enum Instructions {
-    Text(String),
-    Items(Vec<Value>),
-}
 
 /// The messages of a chat as they come together: neighbours of one role are one message, since what the model did in a turn is
 /// several items here, and many templates know no two messages of one role in a row.
@@ -29,22 +20,18 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Puts them first, and gives them back as a response repeats them.
+    /// Puts them first.
     ///
     /// # Errors
     /// As [`Self::read`].
-    pub(super) fn instruct(&mut self, instructions: Option<Instructions>) -> Result<Value, Error> {
-        Ok(match instructions {
-            None => Value::Null,
-            Some(Instructions::Text(text)) => {
-                self.say("system", json!(text));
-                json!(text)
-            }
-            Some(Instructions::Items(items)) => {
-                self.items("instructions", &items)?;
-                json!(items)
-            }
-        })
+    pub(super) fn instruct(&mut self, instructions: &Value) -> Result<(), Error> {
+        match instructions {
+            Value::Null => {}
+            Value::String(text) => self.say("system", json!(text)),
+            Value::Array(items) => self.items("instructions", items)?,
+            _ => return Err(bad("`instructions` are neither a text nor a list of items")),
+        }
+        Ok(())
     }
 
     /// # Errors

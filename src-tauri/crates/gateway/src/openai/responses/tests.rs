@@ -58,6 +58,7 @@ async fn a_request_is_a_chat_for_the_worker_and_its_answer_a_response() {
         &json!({
             "model": "fast", "instructions": "Be brief.", "input": "Capital of France?", "max_output_tokens": 9,
             "temperature": 0.5, "top_p": 0.9, "parallel_tool_calls": false, "store": true, "truncation": "auto",
+            "client_metadata": {"session": "1"},
             "metadata": {"job": "7"}, "reasoning": {"effort": "low", "summary": "auto"},
             "include": ["message.output_text.logprobs"], "top_logprobs": 2, "n": 3, "messages": [],
             "text": {"format": {"type": "json_schema", "name": "city", "strict": true, "schema": {"type": "object"}}, "verbosity": "low"},
@@ -229,6 +230,7 @@ async fn what_is_no_request_is_refused_with_the_field() {
     let (bench, asked) = bench(whole).await;
     for (request, part) in [
         (json!({"model": "fast"}), "`input`"),
+        (json!({"input": "Hi", "instructions": 7}), "`instructions`"),
         (
             json!({"input": "Hi", "max_output_tokens": "nine"}),
             "\"nine\"",

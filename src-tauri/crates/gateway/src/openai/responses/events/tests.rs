@@ -228,6 +228,17 @@ fn probabilities_of_tokens_come_with_their_text_and_those_of_thoughts_do_not() {
 }
 
 #[test]
+fn figures_of_another_form_are_none() {
+    let odd = [json!(7), json!("a"), json!([1]), json!({"tokens": ["a"]})];
+    let events = told(
+        odd.map(|logprobs| json!({"choices": [{"delta": {"content": "a"}, "logprobs": logprobs}]})),
+    );
+    let output = &events.last().unwrap()["response"]["output"];
+    assert_eq!(output[0]["content"][0]["logprobs"], json!([]));
+    assert_eq!(output[0]["content"][0]["text"], "aaaa");
+}
+
+#[test]
 fn a_whole_answer_holds_what_a_streamed_one_ends_with() {
     let answer = json!({
         "model": "small",
