@@ -3,7 +3,7 @@
 //! Nothing here is a task of its own. When the client goes away the server drops the handler or the body, and with
 //! it the place in the queue, or the worker's connection and the lease. Prompts and answers are never logged.
 
-use super::{route, tap, tap::Tap};
+use super::{models, route, tap, tap::Tap};
 use crate::{
     Gateway, blocking::blocking, body, error, error::Failure, upstream::Broken, upstream::Upstream,
 };
@@ -71,7 +71,14 @@ pub(crate) async fn relay(
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     let wanted: Wanted = body::parse(&body)?;
     let tiers = gateway.tiers.snapshot();
-    let asked = route::resolve(wanted.model.as_deref(), &tiers)?;
+    let asked = match route::resolve(wanted.model.as_deref(), &tiers) {
+        Ok(tier) => tier,
+        Err(error) => {
+            return Err(models::explained(&gateway, wanted.model.as_deref(), error)
+                .await
+                .into());
+        }
+    };
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
     let speaks = path == super::CHAT || path == super::TEXT;
     route::check_engine(&asked, &tiers, path)?;
