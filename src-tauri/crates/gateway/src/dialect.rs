@@ -18,6 +18,8 @@ use tierbar_core::{Code, Error};
 
 /// As the relay's own bound on answers.
 const ANSWER_LIMIT: usize = 64 << 20;
+/// Each token is an event here, with figures of its own if they were asked for.
+const STREAM_LIMIT: usize = 4 * ANSWER_LIMIT;
 
 /// How a dialect tells one answer. In a stream its calls come in this order: any number of `waiting`, any number of `chunk`, then
 /// `end` or `failed`, once.
@@ -68,6 +70,7 @@ fn turned<D: Dialect>(dialect: D, body: Body) -> Body {
     let turning = Turning {
         dialect,
         arriving: body.into_data_stream(),
+        arrived: 0,
         partial: Vec::new(),
         ended: false,
     };
@@ -81,6 +84,8 @@ fn turned<D: Dialect>(dialect: D, body: Body) -> Body {
 struct Turning<D> {
     dialect: D,
     arriving: BodyDataStream,
+    /// In bytes.
+    arrived: usize,
     /// A line whose end has not arrived.
     partial: Vec<u8>,
     ended: bool,
@@ -92,7 +97,17 @@ impl<D: Dialect> Turning<D> {
         while !self.ended {
             let mut out = String::new();
             match self.arriving.next().await {
-                Some(Ok(bytes)) => self.take(&bytes, &mut out),
+                Some(Ok(bytes)) => {
+                    self.arrived += bytes.len();
+                    if self.arrived <= STREAM_LIMIT {
+                        self.take(&bytes, &mut out);
+                    } else {
+                        let message =
+                            format!("the answer is longer than {} MiB", STREAM_LIMIT >> 20);
+                        out = self.dialect.failed(&Error::new(Code::Unreachable, message));
+                        self.ended = true;
+                    }
+                }
                 _ => {
                     // The relay ends each stream with a word of its own.
                     let error =
@@ -109,12 +124,13 @@ impl<D: Dialect> Turning<D> {
     }
 
     fn take(&mut self, bytes: &[u8], out: &mut String) {
-        self.partial.extend_from_slice(bytes);
-        let Some(end) = self.partial.iter().rposition(|&byte| byte == b'\n') else {
+        let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else {
+            self.partial.extend_from_slice(bytes);
             return;
         };
-        let rest = self.partial.split_off(end + 1);
-        let whole = std::mem::replace(&mut self.partial, rest);
+        let (ending, rest) = bytes.split_at(end + 1);
+        self.partial.extend_from_slice(ending);
+        let whole = std::mem::replace(&mut self.partial, rest.to_vec());
         for line in whole.split(|&byte| byte == b'\n') {
             if self.ended {
                 return;
@@ -208,6 +224,16 @@ mod tests {
         assert_eq!(text(told_failed).await, "…Grüße!gone");
         let cut = told(Scribe, events(STREAM, 7)).await.unwrap();
         assert!(text(cut).await.starts_with("…Grüße!the answer ended"));
+    }
+
+    #[tokio::test]
+    async fn a_stream_without_end_is_ended() {
+        let piece = Bytes::from(vec![b' '; 4 << 20]);
+        let pieces = stream::repeat(piece).map(Ok::<_, Infallible>);
+        let body = Body::from_stream(pieces);
+        let endless = ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response();
+        let told = told(Scribe, endless).await.unwrap();
+        assert_eq!(text(told).await, "!the answer is longer than 256 MiB");
     }
 
     #[tokio::test]

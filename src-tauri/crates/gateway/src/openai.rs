@@ -1,7 +1,8 @@
-//! The OpenAI dialect: the list of models, and completions and embeddings relayed to the worker that answers.
+//! The OpenAI dialect: the list of models, and completions and embeddings relayed to the worker that answers, responses on top of them.
 
 mod models;
 pub(crate) mod relay;
+mod responses;
 pub(crate) mod route;
 mod tap;
 pub(crate) mod wire;
@@ -36,4 +37,5 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route(CHAT, relayed(CHAT))
         .route(TEXT, relayed(TEXT))
         .route(EMBEDDINGS, relayed(EMBEDDINGS))
+        .merge(responses::routes())
 }

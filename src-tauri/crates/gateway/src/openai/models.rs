@@ -5,10 +5,12 @@ use crate::{Gateway, error::Failure, path::Id};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
-use tierbar_core::{TierId, status::TierStatus};
+use tierbar_core::{Code, Error, ModelId, TierId, status::TierStatus};
 
 pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
-    Json(json!({"object": "list", "data": entries(&gateway.tiers.snapshot())}))
+    let installed = installed(&gateway).await;
+    let data = entries(&gateway.tiers.snapshot(), installed);
+    Json(json!({"object": "list", "data": data}))
 }
 
 pub(crate) async fn one(
@@ -16,26 +18,65 @@ pub(crate) async fn one(
     Id(id): Id,
 ) -> Result<Json<Value>, Failure> {
     let tiers = gateway.tiers.snapshot();
-    let found = entries(&tiers).into_iter().find(|entry| entry["id"] == *id);
+    let installed = installed(&gateway).await;
+    let mut entries = entries(&tiers, installed).into_iter();
+    let found = entries.find(|entry| entry["id"] == *id);
     Ok(Json(found.ok_or_else(|| route::unknown(&id, &tiers))?))
 }
 
-/// `auto`, each tier, and each model that a tier names.
-fn entries(tiers: &[TierStatus]) -> Vec<Value> {
+/// Why a name means no tier, where more can be said: it may be that of a model which is here and which no tier has.
+pub(crate) async fn explained(gateway: &Gateway, wanted: Option<&str>, error: Error) -> Error {
+    let Some(name) = wanted.filter(|_| error.code == Code::ModelUnknown) else {
+        return error;
+    };
+    unseated(name, &installed(gateway).await, error)
+}
+
+fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
+    let id = ModelId(name.strip_suffix(".gguf").unwrap_or(name).to_owned());
+    if !installed.contains(&id) {
+        return error;
+    }
+    let told = Error::new(error.code, format!("{id} is here, and no tier has it"));
+    let told =
+        told.hint("choose it for a tier in Settings, or set it as a tier's model in config.toml");
+    Error {
+        details: error.details,
+        ..told
+    }
+}
+
+/// The models that are here and can be loaded; none if the folder cannot be read: what can be asked for is told all the same.
+async fn installed(gateway: &Gateway) -> BTreeSet<ModelId> {
+    let listed = gateway.models.list().await;
+    let models = listed.map(|listed| listed.models).unwrap_or_default();
+    let loadable = models.into_iter().filter(|model| model.error.is_none());
+    loadable.map(|model| model.id).collect()
+}
+
+/// `auto`, each tier, and each model that a tier names or that is here.
+fn entries(tiers: &[TierStatus], installed: BTreeSet<ModelId>) -> Vec<Value> {
     let tier =
         |tier: &TierStatus| json!({"kind": "tier", "state": tier.state, "model": tier.model});
-    let models: BTreeSet<_> = tiers
-        .iter()
-        .filter_map(|tier| tier.model.as_ref())
-        .collect();
-    let models = models.into_iter();
+    let seats = |model: &ModelId| {
+        let seats = tiers
+            .iter()
+            .filter(|tier| tier.model.as_ref() == Some(model));
+        json!({"kind": "model", "tiers": seats.map(|tier| &tier.id).collect::<Vec<_>>()})
+    };
+    let mut models = installed;
+    models.extend(tiers.iter().filter_map(|tier| tier.model.clone()));
     let mut entries = vec![entry(TierId::AUTO, json!({"kind": "router"}))];
     entries.extend(
         tiers
             .iter()
             .map(|status| entry(status.id.as_str(), tier(status))),
     );
-    entries.extend(models.map(|model| entry(model.as_str(), json!({"kind": "model"}))));
+    entries.extend(
+        models
+            .iter()
+            .map(|model| entry(model.as_str(), seats(model))),
+    );
     entries
 }
 
@@ -46,8 +87,9 @@ fn entry(id: &str, tierbar: Value) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{Bench, json};
-    use serde_json::json;
+    use super::*;
+    use crate::testing::{Bench, json, tier};
+    use tierbar_core::TierState;
 
     #[tokio::test]
     async fn all_are_listed_and_each_can_be_asked_for() {
@@ -69,5 +111,42 @@ mod tests {
         let unknown = bench.get("/v1/models/gpt-5").await;
         assert_eq!(unknown.status(), 404);
         assert_eq!(json(unknown).await["error"]["code"], "model_unknown");
+    }
+
+    #[test]
+    fn what_is_here_is_listed_with_the_tiers_that_have_it() {
+        let tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("primary", Some("small"), TierState::Stopped),
+            tier("cloud", Some("large"), TierState::Ready),
+        ];
+        let here = BTreeSet::from(["small", "new"].map(|id| ModelId(id.to_owned())));
+        let models: Vec<_> = entries(&tiers, here)
+            .into_iter()
+            .filter(|entry| entry["tierbar"]["kind"] == "model")
+            .map(|entry| (entry["id"].clone(), entry["tierbar"]["tiers"].clone()))
+            .collect();
+        assert_eq!(
+            models,
+            [
+                (json!("large"), json!(["cloud"])),
+                (json!("new"), json!([])),
+                (json!("small"), json!(["fast", "primary"])),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_model_that_is_here_and_in_no_tier_is_refused_with_what_to_do() {
+        let tiers = [tier("fast", Some("small"), TierState::Stopped)];
+        let here = BTreeSet::from([ModelId("new".to_owned())]);
+        let refused = |name: &str| unseated(name, &here, route::unknown(name, &tiers));
+        for name in ["new", "new.gguf"] {
+            let error = refused(name);
+            assert_eq!(error.message, "new is here, and no tier has it");
+            assert_eq!(error.code, Code::ModelUnknown);
+            assert_eq!(error.details["available"], json!(["auto", "fast", "small"]));
+        }
+        assert_eq!(refused("gpt-5"), route::unknown("gpt-5", &tiers));
     }
 }

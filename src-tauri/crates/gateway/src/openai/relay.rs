@@ -6,7 +6,7 @@
 pub(crate) mod attempt;
 pub(crate) mod streaming;
 
-use super::{route, wire};
+use super::{models, route, wire};
 use crate::{Gateway, auto, body, chain, error::Failure, hints::Hints};
 use attempt::{ANSWER_LIMIT, Sent};
 use axum::{
@@ -91,7 +91,10 @@ pub(crate) async fn relay(
         return chain::relay(gateway, chain, ask).await;
     }
     let tiers = gateway.tiers.snapshot();
-    let routed = auto::route(&gateway, path, &hints, model, &ask.body, &tiers).await?;
+    let routed = match auto::route(&gateway, path, &hints, model, &ask.body, &tiers).await {
+        Ok(routed) => routed,
+        Err(error) => return Err(models::explained(&gateway, model, error).await.into()),
+    };
     let asked = routed.tier;
     route::check_engine(&asked, &tiers, path)?;
     let smaller = route::smaller(&asked, model, &tiers, &ask.body);
@@ -212,6 +215,12 @@ fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
         add(&MODEL, model.as_str());
     }
     headers
+}
+
+/// The model that answers, as the answer's headers name it.
+pub(crate) fn model(answer: &Response) -> Option<String> {
+    let model = answer.headers().get(&MODEL)?;
+    Some(String::from_utf8_lossy(model.as_bytes()).into_owned())
 }
 
 #[cfg(test)]

@@ -83,12 +83,19 @@ pub(crate) struct Usage {
     pub(crate) prompt_tokens: u64,
     pub(crate) completion_tokens: u64,
     pub(crate) prompt_tokens_details: Option<PromptDetails>,
+    pub(crate) completion_tokens_details: Option<CompletionDetails>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(crate) struct PromptDetails {
     pub(crate) cached_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(crate) struct CompletionDetails {
+    pub(crate) reasoning_tokens: Option<u64>,
 }
 
 /// llama-server's figures.
@@ -104,6 +111,15 @@ impl Usage {
     pub(crate) fn cached(&self) -> u64 {
         let details = self.prompt_tokens_details.unwrap_or_default();
         details.cached_tokens.unwrap_or(0).min(self.prompt_tokens)
+    }
+
+    /// Tokens that were thoughts, where the server tells.
+    pub(crate) fn reasoning(&self) -> u64 {
+        let details = self.completion_tokens_details.unwrap_or_default();
+        details
+            .reasoning_tokens
+            .unwrap_or(0)
+            .min(self.completion_tokens)
     }
 }
 

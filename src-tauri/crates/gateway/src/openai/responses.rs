@@ -1,0 +1,60 @@
+//! OpenAI's Responses API, turned into a chat and back. Nothing is kept: a conversation is sent whole each time.
+//!
+//! Shapes: OpenAI's API reference, "Responses" and "Streaming events", and the types of its Python package.
+
+mod ask;
+mod content;
+mod events;
+mod item;
+mod messages;
+mod response;
+mod tools;
+
+#[cfg(test)]
+mod tests;
+
+use super::relay;
+use crate::{Gateway, body, dialect, error::Failure, hints::Hints, path::Id};
+use ask::Ask;
+use axum::{
+    Router,
+    body::Body,
+    extract::State,
+    http::HeaderMap,
+    response::Response,
+    routing::{get, post},
+};
+use response::Telling;
+use std::{convert::Infallible, sync::Arc};
+use tierbar_core::{Code, Error};
+
+const RESPONSES: &str = "/v1/responses";
+
+pub(crate) fn routes() -> Router<Arc<Gateway>> {
+    Router::new()
+        .route(RESPONSES, post(create))
+        .route("/v1/responses/{id}", get(stored).delete(stored))
+        .route("/v1/responses/{id}/cancel", post(stored))
+        .route("/v1/responses/{id}/input_items", get(stored))
+}
+
+async fn create(
+    State(gateway): State<Arc<Gateway>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let ask: Ask = body::parse(&bytes)?;
+    let (chat, echo) = ask.into_chat()?;
+    let chat = body::whole(chat.to_string().into_bytes());
+    let answer = relay::relay(gateway, super::CHAT, Hints::of(&headers), chat).await?;
+    let model = relay::model(&answer);
+    dialect::told(Telling::new(echo, model), answer).await
+}
+
+async fn stored(Id(id): Id) -> Result<Infallible, Failure> {
+    let shown: String = id.chars().take(100).collect();
+    let message = format!("there is no response \"{shown}\": responses are not stored here");
+    let hint = "keep each response's `output`, and send the conversation in `input`";
+    Err(Failure(Error::new(Code::NotFound, message).hint(hint)))
+}

@@ -1,0 +1,205 @@
+//! A request of the Responses API as one for a chat.
+
+use super::{messages::Messages, tools::Tools};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tierbar_core::{Code, Error};
+
+/// The fields that a chat names otherwise or that the answer repeats. The rest passes: `temperature`, `stream`, and what
+/// engines add.
+#[derive(Debug, Deserialize)]
+pub(super) struct Ask {
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    input: Option<Value>,
+    #[serde(default)]
+    instructions: Value,
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    #[serde(default)]
+    tool_choice: Option<Value>,
+    #[serde(default)]
+    text: Option<Text>,
+    #[serde(default)]
+    reasoning: Option<Reasoning>,
+    #[serde(default)]
+    max_output_tokens: Option<u64>,
+    #[serde(default)]
+    include: Option<Vec<String>>,
+    #[serde(default)]
+    top_logprobs: Option<u64>,
+    #[serde(default)]
+    metadata: Option<Value>,
+    #[serde(default)]
+    background: Option<bool>,
+    #[serde(flatten)]
+    rest: Map<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Text {
+    #[serde(default)]
+    format: Option<Value>,
+    #[serde(default)]
+    verbosity: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Reasoning {
+    #[serde(default)]
+    effort: Option<Value>,
+}
+
+/// What a chat knows nothing of, or takes for something else.
+const DROPPED: [&str; 13] = [
+    "access_programs",
+    "client_metadata",
+    "context_management",
+    "image",
+    "max_tool_calls",
+    "messages",
+    "moderation",
+    // One answer is told.
+    "n",
+    "prompt_cache_options",
+    "prompt_cache_retention",
+    "store",
+    "stream_options",
+    "truncation",
+];
+
+/// What only a server that keeps responses could follow, and what to send instead.
+const KEPT_ELSEWHERE: [(&str, &str); 3] = [
+    (
+        "previous_response_id",
+        "send the whole conversation in `input`, with the `output` of the responses before",
+    ),
+    ("conversation", "send the whole conversation in `input`"),
+    ("prompt", "send its text in `instructions` or `input`"),
+];
+
+/// What an answer repeats of its request.
+#[derive(Debug)]
+pub(super) struct Echo {
+    /// As it was named; empty for none.
+    pub(super) model: String,
+    /// The fields of a response that are settled when it begins.
+    pub(super) fields: Map<String, Value>,
+}
+
+impl Ask {
+    /// # Errors
+    /// `BadRequest` for what has no place in a chat, or needs what was kept of an earlier one.
+    pub(super) fn into_chat(mut self) -> Result<(Value, Echo), Error> {
+        for (field, instead) in KEPT_ELSEWHERE {
+            if self
+                .rest
+                .shift_remove(field)
+                .is_some_and(|value| !value.is_null())
+            {
+                return Err(bad(format!("`{field}`: nothing is stored here")).hint(instead));
+            }
+        }
+        if self.background == Some(true) {
+            return Err(
+                bad("`background`: a response is answered at once or not at all")
+                    .hint("leave it out, and read the answer as a stream"),
+            );
+        }
+        let tools = Tools::read(self.tools.unwrap_or_default(), self.tool_choice)?;
+        let mut messages = Messages::default();
+        messages.instruct(&self.instructions)?;
+        messages.read(self.input)?;
+
+        let told = |key: &str| self.rest.get(key).cloned().unwrap_or_default();
+        let effort = self.reasoning.and_then(|reasoning| reasoning.effort);
+        let format = self.text.as_ref().and_then(|text| text.format.clone());
+        let verbosity = self.text.and_then(|text| text.verbosity);
+        let mut left_out = tools.left_out;
+        left_out.append(&mut messages.left_out);
+        let echo = json!({
+            "background": false,
+            "instructions": self.instructions,
+            "max_output_tokens": self.max_output_tokens,
+            "metadata": self.metadata.unwrap_or_else(|| json!({})),
+            "parallel_tool_calls": told("parallel_tool_calls").as_bool().unwrap_or(true),
+            "previous_response_id": null,
+            "reasoning": {"effort": effort, "summary": null},
+            "store": false,
+            "temperature": told("temperature"),
+            "text": {"format": format.clone().unwrap_or_else(|| json!({"type": "text"})), "verbosity": verbosity},
+            "tool_choice": tools.choice_told,
+            "tools": tools.told,
+            "top_logprobs": self.top_logprobs.unwrap_or(0),
+            "top_p": told("top_p"),
+            "truncation": "disabled",
+            "user": told("user"),
+            "tierbar": {"left_out": left_out},
+        });
+
+        let mut chat = self.rest;
+        for key in DROPPED {
+            chat.shift_remove(key);
+        }
+        let asks = |include: &Vec<String>| include.iter().any(|one| one.ends_with(".logprobs"));
+        let logprobs = self.include.as_ref().is_some_and(asks) || self.top_logprobs > Some(0);
+        for (key, value) in [
+            ("model", json!(self.model)),
+            ("max_tokens", json!(self.max_output_tokens)),
+            ("logprobs", json!(logprobs.then_some(true))),
+            (
+                "top_logprobs",
+                json!(self.top_logprobs.filter(|_| logprobs)),
+            ),
+            ("reasoning_effort", json!(effort)),
+            ("verbosity", json!(verbosity)),
+            (
+                "response_format",
+                format.map_or(Ok(Value::Null), response_format)?,
+            ),
+            (
+                "tools",
+                json!((!tools.offered.is_empty()).then_some(tools.offered)),
+            ),
+            ("tool_choice", tools.choice),
+            ("messages", json!(messages.list)),
+            // Where the figures of a stream come from.
+            ("stream_options", json!({"include_usage": true})),
+        ] {
+            if !value.is_null() {
+                chat.insert(key.to_owned(), value);
+            }
+        }
+        if chat.get("stream") != Some(&Value::Bool(true)) {
+            chat.shift_remove("stream_options");
+        }
+        let Value::Object(fields) = echo else {
+            return Err(Error::new(Code::Internal, "a response has no fields"));
+        };
+        let model = self.model.unwrap_or_default();
+        Ok((Value::Object(chat), Echo { model, fields }))
+    }
+}
+
+/// A format's fields stand beside its type here, and in an object of their own in a chat.
+fn response_format(mut format: Value) -> Result<Value, Error> {
+    let kind = format.get("type").and_then(Value::as_str);
+    match (kind, format.get("schema")) {
+        (Some("text"), _) => Ok(Value::Null),
+        (Some("json_object"), _) => Ok(json!({"type": "json_object"})),
+        (Some("json_schema"), Some(Value::Object(_))) => {
+            if let Some(format) = format.as_object_mut() {
+                format.shift_remove("type");
+            }
+            Ok(json!({"type": "json_schema", "json_schema": format}))
+        }
+        _ => Err(bad(
+            "`text.format` is none of {\"type\": \"text\"}, {\"type\": \"json_object\"} and {\"type\": \"json_schema\", \"name\": …, \"schema\": …}",
+        )),
+    }
+}
+
+pub(super) fn bad(message: impl Into<String>) -> Error {
+    Error::new(Code::BadRequest, message)
+}

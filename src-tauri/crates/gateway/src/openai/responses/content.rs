@@ -1,0 +1,83 @@
+//! What a message or a tool's result holds, as a chat's text or parts.
+
+use super::{ask::bad, tools::kind};
+use serde_json::{Value, json};
+use tierbar_core::Error;
+
+/// A field that must be there and a text.
+pub(super) fn text<'a>(place: &str, item: &'a Value, key: &str) -> Result<&'a str, Error> {
+    let text = item[key].as_str();
+    text.ok_or_else(|| bad(format!("`{place}.{key}` is missing, or no text")))
+}
+
+/// A text, or parts, as a chat's parts.
+pub(super) fn parts(place: &str, key: &str, content: &Value) -> Result<Vec<Value>, Error> {
+    match content {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => Ok(vec![said(text)]),
+        Value::Array(parts) => {
+            let place = |index| format!("{place}.{key}[{index}]");
+            let parts = parts.iter().enumerate();
+            parts.map(|(index, one)| part(&place(index), one)).collect()
+        }
+        _ => Err(bad(format!(
+            "`{place}.{key}` is neither a text nor a list of parts"
+        ))),
+    }
+}
+
+fn part(place: &str, part: &Value) -> Result<Value, Error> {
+    Ok(match kind(part) {
+        "input_text" | "output_text" | "text" => said(text(place, part, "text")?),
+        "refusal" => said(text(place, part, "refusal")?),
+        "input_image" => {
+            let url = part["image_url"].as_str().ok_or_else(|| {
+                bad(format!(
+                    "`{place}` has no `image_url`: no files are stored here"
+                ))
+                .hint("send the image as a data: URI in `image_url`")
+            })?;
+            let mut image = json!({"url": url});
+            if let Some(detail) = part["detail"].as_str() {
+                image["detail"] = json!(detail);
+            }
+            json!({"type": "image_url", "image_url": image})
+        }
+        "input_audio" => json!({"type": "input_audio", "input_audio": part["input_audio"]}),
+        other => {
+            return Err(bad(format!(
+                "`{place}` is a part of the type \"{other}\", which cannot be read here"
+            ))
+            .hint("send input_text, input_image or input_audio"));
+        }
+    })
+}
+
+pub(super) fn said(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+/// Text alone as a text: templates of models without eyes know nothing else.
+pub(super) fn plain(parts: Vec<Value>) -> Value {
+    if parts.iter().any(|part| kind(part) != "text") {
+        return parts.into();
+    }
+    let texts = parts.iter().filter_map(|part| part["text"].as_str());
+    texts.collect::<Vec<_>>().join("\n").into()
+}
+
+/// Two messages' contents as one's.
+pub(super) fn joined(before: Option<Value>, more: Value) -> Value {
+    match (before, more) {
+        (None | Some(Value::Null), more) => more,
+        (Some(Value::String(before)), Value::String(more)) => format!("{before}\n\n{more}").into(),
+        (Some(before), more) => {
+            let parts = |content| match content {
+                Value::Array(parts) => parts,
+                Value::String(text) => vec![said(&text)],
+                _ => Vec::new(),
+            };
+            [parts(before), parts(more)].concat().into()
+        }
+    }
+}

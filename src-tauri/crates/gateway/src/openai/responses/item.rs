@@ -1,0 +1,105 @@
+//! What a response holds: thoughts, a message, calls.
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+#[derive(Debug)]
+pub(super) struct Item {
+    pub(super) kind: Kind,
+    pub(super) id: String,
+    /// What was thought or said, or a call's arguments.
+    pub(super) text: String,
+    /// A message's, as a chat tells them.
+    pub(super) logprobs: Vec<Value>,
+    pub(super) status: Status,
+}
+
+#[derive(Debug)]
+pub(super) enum Kind {
+    Reasoning,
+    Message,
+    Call {
+        /// Among the answer's calls.
+        index: usize,
+        call_id: String,
+        name: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    InProgress,
+    Completed,
+    Incomplete,
+}
+
+impl Status {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            Self::InProgress => "in_progress",
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+        }
+    }
+}
+
+impl Item {
+    pub(super) fn new(kind: Kind) -> Self {
+        let prefix = match &kind {
+            Kind::Reasoning => "rs",
+            Kind::Message => "msg",
+            Kind::Call { .. } => "fc",
+        };
+        Self {
+            kind,
+            id: new_id(prefix),
+            text: String::new(),
+            logprobs: Vec::new(),
+            status: Status::InProgress,
+        }
+    }
+
+    /// The whole item; while it is written, without what it holds.
+    pub(super) fn told(&self) -> Value {
+        let status = self.status.as_str();
+        let begun = self.status != Status::InProgress;
+        let content = || if begun { vec![self.part()] } else { Vec::new() };
+        match &self.kind {
+            Kind::Reasoning => {
+                json!({"id": self.id, "type": "reasoning", "summary": [], "content": content(), "status": status})
+            }
+            Kind::Message => {
+                json!({"id": self.id, "type": "message", "status": status, "role": "assistant", "content": content()})
+            }
+            Kind::Call { call_id, name, .. } => {
+                let arguments = if begun { self.text.as_str() } else { "" };
+                json!({"id": self.id, "type": "function_call", "status": status, "call_id": call_id, "name": name, "arguments": arguments})
+            }
+        }
+    }
+
+    /// The one part of what was thought or said.
+    pub(super) fn part(&self) -> Value {
+        match self.kind {
+            Kind::Reasoning => json!({"type": "reasoning_text", "text": self.text}),
+            _ => {
+                json!({"type": "output_text", "text": self.text, "annotations": [], "logprobs": self.logprobs})
+            }
+        }
+    }
+
+    /// What an event about it says of where it is.
+    pub(super) fn place(&self, output_index: usize) -> Map<String, Value> {
+        let mut place = Map::new();
+        place.insert("item_id".to_owned(), json!(self.id));
+        place.insert("output_index".to_owned(), json!(output_index));
+        if !matches!(self.kind, Kind::Call { .. }) {
+            place.insert("content_index".to_owned(), json!(0));
+        }
+        place
+    }
+}
+
+pub(super) fn new_id(prefix: &str) -> String {
+    format!("{prefix}_{}", Uuid::new_v4().simple())
+}

@@ -1,0 +1,175 @@
+//! Tools as a chat offers them.
+
+use super::ask::bad;
+use serde_json::{Map, Value, json};
+use tierbar_core::Error;
+
+/// The client's functions. Tools that OpenAI's servers would run, and those without a schema, have nobody here to run them or to read
+/// their calls: they are not offered to the model, and the response names them.
+#[derive(Debug)]
+pub(super) struct Tools {
+    /// As a chat has them.
+    pub(super) offered: Vec<Value>,
+    /// The same as the client sent them.
+    pub(super) told: Vec<Value>,
+    /// As a chat has it; `null` for none.
+    pub(super) choice: Value,
+    pub(super) choice_told: Value,
+    pub(super) left_out: Vec<String>,
+}
+
+impl Tools {
+    /// # Errors
+    /// `BadRequest` for a function without a name, and for a choice of what is not offered.
+    pub(super) fn read(sent: Vec<Value>, choice: Option<Value>) -> Result<Self, Error> {
+        let choice = choice.filter(|choice| !choice.is_null());
+        let mut tools = Self {
+            offered: Vec::new(),
+            told: Vec::new(),
+            choice: Value::Null,
+            choice_told: choice.clone().unwrap_or_else(|| json!("auto")),
+            left_out: Vec::new(),
+        };
+        for (index, tool) in sent.into_iter().enumerate() {
+            match kind(&tool) {
+                "function" => {
+                    tools.offered.push(offered(index, &tool)?);
+                    tools.told.push(tool);
+                }
+                other => tools.left_out.push(left_out("tools", index, other)),
+            }
+        }
+        if let Some(choice) = choice {
+            tools.choose(choice)?;
+        }
+        Ok(tools)
+    }
+
+    fn choose(&mut self, choice: Value) -> Result<(), Error> {
+        self.choice = match kind(&choice) {
+            _ if choice.is_string() => choice,
+            "function" => {
+                let name = self.named(&choice)?;
+                json!({"type": "function", "function": {"name": name}})
+            }
+            "allowed_tools" => {
+                let allowed = choice["tools"].as_array().map_or(&[][..], Vec::as_slice);
+                let functions = allowed.iter().filter(|tool| kind(tool) == "function");
+                let names = functions.map(|tool| self.named(tool));
+                let names: Vec<_> = names.collect::<Result<_, _>>()?;
+                self.offered
+                    .retain(|tool| names.iter().any(|name| tool["function"]["name"] == *name));
+                choice["mode"].clone()
+            }
+            other => {
+                return Err(bad(format!(
+                    "`tool_choice` wants \"{other}\", which does not run here"
+                ))
+                .hint("use auto, none, required, or one of the functions in `tools`"));
+            }
+        };
+        Ok(())
+    }
+
+    fn named(&self, choice: &Value) -> Result<Value, Error> {
+        let name = &choice["name"];
+        if self.told.iter().any(|tool| tool["name"] == *name) {
+            return Ok(name.clone());
+        }
+        Err(bad(format!(
+            "`tool_choice` names {name}, which is no function among the `tools`"
+        )))
+    }
+}
+
+fn offered(index: usize, tool: &Value) -> Result<Value, Error> {
+    if !tool["name"].is_string() {
+        return Err(bad(format!(
+            "`tools[{index}]` is a function without a `name`"
+        )));
+    }
+    let mut function = Map::new();
+    for key in ["name", "description", "parameters", "strict"] {
+        if !tool[key].is_null() {
+            function.insert(key.to_owned(), tool[key].clone());
+        }
+    }
+    // Templates read it.
+    function
+        .entry("parameters")
+        .or_insert_with(|| json!({"type": "object", "properties": {}}));
+    Ok(json!({"type": "function", "function": function}))
+}
+
+pub(super) fn kind(value: &Value) -> &str {
+    value["type"].as_str().unwrap_or_default()
+}
+
+/// How a response names what it did without.
+pub(super) fn left_out(list: &str, index: usize, kind: &str) -> String {
+    let kind: String = kind.chars().take(100).collect();
+    format!("{list}[{index}]: {kind}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn look() -> Value {
+        json!({"type": "function", "name": "look", "description": "Looks.", "parameters": {"type": "object"}, "strict": true})
+    }
+
+    #[test]
+    fn functions_are_offered_and_what_runs_elsewhere_is_named() {
+        let sent = vec![
+            json!({"type": "web_search", "search_context_size": "low"}),
+            look(),
+            json!({"type": "custom", "name": "patch"}),
+            json!({"type": "function", "name": "now", "parameters": null}),
+        ];
+        let tools = Tools::read(sent.clone(), None).unwrap();
+        let function = json!({"name": "look", "description": "Looks.", "parameters": {"type": "object"}, "strict": true});
+        let now = json!({"name": "now", "parameters": {"type": "object", "properties": {}}});
+        assert_eq!(
+            tools.offered,
+            [
+                json!({"type": "function", "function": function}),
+                json!({"type": "function", "function": now})
+            ]
+        );
+        assert_eq!(tools.told, [sent[1].clone(), sent[3].clone()]);
+        assert_eq!(tools.left_out, ["tools[0]: web_search", "tools[2]: custom"]);
+        assert_eq!(
+            (tools.choice, tools.choice_told),
+            (Value::Null, json!("auto"))
+        );
+        let nameless = Tools::read(vec![json!({"type": "function"})], None).unwrap_err();
+        assert!(nameless.message.contains("tools[0]"), "{nameless}");
+    }
+
+    #[test]
+    fn a_choice_is_renamed_and_may_narrow_what_is_offered() {
+        let now = json!({"type": "function", "name": "now"});
+        let read = |choice: Value| Tools::read(vec![look(), now.clone()], Some(choice));
+        assert_eq!(read(json!("required")).unwrap().choice, "required");
+        let one = read(json!({"type": "function", "name": "now"})).unwrap();
+        assert_eq!(
+            one.choice,
+            json!({"type": "function", "function": {"name": "now"}})
+        );
+        assert_eq!(one.choice_told, json!({"type": "function", "name": "now"}));
+        let allowed = json!({"type": "allowed_tools", "mode": "required", "tools": [{"type": "function", "name": "now"}]});
+        let narrowed = read(allowed).unwrap();
+        assert_eq!(narrowed.choice, "required");
+        assert_eq!(narrowed.offered.len(), 1);
+        assert_eq!(narrowed.told.len(), 2);
+        for choice in [
+            json!({"type": "function", "name": "gone"}),
+            json!({"type": "web_search"}),
+            json!({"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "gone"}]}),
+            json!(7),
+        ] {
+            assert!(read(choice.clone()).is_err(), "{choice}");
+        }
+    }
+}

@@ -1,0 +1,346 @@
+"""The Responses API of the real `openai` package against a running host: with a real model, and with a server that plays a model
+which knows tools and thinks, since none of the test models does."""
+
+import asyncio
+import http.server
+import json
+import struct
+import threading
+import unittest
+import urllib.request
+import zlib
+from base64 import b64encode
+from typing import Literal
+
+import openai
+from openai.types.responses import Response
+from pydantic import BaseModel
+
+from test_openai import HANG_SECONDS, MODEL, Host
+
+QUESTION = "What is the capital of France?"
+LOOK = {
+    "type": "function",
+    "name": "look",
+    "description": "Looks at a place.",
+    "parameters": {
+        "type": "object",
+        "properties": {"at": {"type": "string"}},
+        "required": ["at"],
+        "additionalProperties": False,
+    },
+    "strict": True,
+}
+
+
+class Answer(BaseModel):
+    country: Literal["France", "Spain"]
+    capital: Literal["Paris", "Madrid"]
+
+
+def pixel():
+    """A PNG of one red pixel, as a data: URI."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
+    png = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"\0\xff\0\0")) + chunk(b"IEND", b"")
+    return f"data:image/png;base64,{b64encode(png).decode()}"
+
+
+class Played(http.server.ThreadingHTTPServer):
+    """A chat server whose model thinks, then calls `look` twice, and tells what it was told of it once it was."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), PlayedChat)
+        self.asked = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def stop(self):
+        self.shutdown()
+        self.server_close()
+
+
+class PlayedChat(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+    def do_POST(self):
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.asked.append(asked)
+        results = [message["content"] for message in asked["messages"] if message["role"] == "tool"]
+        if results:
+            deltas, finish = [{"content": "I saw "}, {"content": " and ".join(results) + "."}], "stop"
+        else:
+            deltas, finish = [{"reasoning_content": "I should "}, {"reasoning_content": "look."}], "tool_calls"
+            for index, place in enumerate(("Paris", "Rome")):
+                begun = {"index": index, "id": f"call_{place}", "type": "function", "function": {"name": "look", "arguments": ""}}
+                deltas.append({"tool_calls": [begun]})
+                for piece in ('{"at":', f'"{place}"' + "}"):
+                    deltas.append({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+        usage = {
+            "prompt_tokens": 20,
+            "completion_tokens": 12,
+            "prompt_tokens_details": {"cached_tokens": 8},
+            "completion_tokens_details": {"reasoning_tokens": 4},
+        }
+        chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
+        if asked.get("stream"):
+            chunks.append({"choices": [], "usage": usage})
+            events = [json.dumps({"model": "played", **chunk}) for chunk in chunks] + ["[DONE]"]
+            self.answer("text/event-stream", "".join(f"data: {event}\n\n" for event in events))
+        else:
+            message = {"role": "assistant", "content": None}
+            for delta in deltas:
+                self.gather(message, delta)
+            choice = {"index": 0, "message": message, "finish_reason": finish}
+            self.answer("application/json", json.dumps({"model": "played", "choices": [choice], "usage": usage}))
+
+    def gather(self, message, delta):
+        for key in ("content", "reasoning_content"):
+            if key in delta:
+                message[key] = (message.get(key) or "") + delta[key]
+        for piece in delta.get("tool_calls", []):
+            calls = message.setdefault("tool_calls", [])
+            if piece["index"] == len(calls):
+                calls.append({key: piece[key] for key in ("id", "type", "function")})
+            else:
+                calls[piece["index"]]["function"]["arguments"] += piece["function"]["arguments"]
+
+    def answer(self, kind, body):
+        body = body.encode()
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+class Responses(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.played = Played()
+        cls.addClassCleanup(cls.played.stop)
+        cls.host = Host()
+        cls.addClassCleanup(cls.host.stop)
+        patch = {"tiers": {"cloud": {"model": "played", "engine": {"endpoint": cls.played.url}}}}
+        request = urllib.request.Request(
+            f"{cls.host.url}/tierbar/v1/config",
+            json.dumps(patch).encode(),
+            {"Authorization": f"Bearer {cls.host.token}", "Content-Type": "application/json"},
+            method="PATCH",
+        )
+        urllib.request.urlopen(request, timeout=HANG_SECONDS).close()
+        settings = {"base_url": f"{cls.host.url}/v1", "api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
+        # Each answer is held against the package's types.
+        cls.client = openai.OpenAI(**settings, _strict_response_validation=True)
+        cls.addClassCleanup(cls.client.close)
+        cls.settings = settings
+
+    def ask(self, input=QUESTION, model="fast", **fields):
+        return self.client.responses.create(input=input, model=model, temperature=0, **fields)
+
+    def test_a_whole_response_has_text_usage_and_what_was_asked(self):
+        response = self.ask(max_output_tokens=200, instructions="Be brief.", metadata={"job": "7"})
+        self.assertIn("Paris", response.output_text)
+        self.assertEqual((response.object, response.status, response.error), ("response", "completed", None))
+        self.assertTrue(response.id.startswith("resp_"))
+        self.assertEqual(response.model, MODEL)
+        self.assertEqual([item.type for item in response.output], ["message"])
+        self.assertEqual((response.instructions, response.metadata), ("Be brief.", {"job": "7"}))
+        self.assertEqual((response.temperature, response.max_output_tokens), (0, 200))
+        usage = response.usage
+        self.assertGreater(usage.input_tokens, 10)
+        self.assertEqual(usage.total_tokens, usage.input_tokens + usage.output_tokens)
+
+    def test_items_say_what_a_chat_says(self):
+        items = [
+            {"role": "developer", "content": "You are terse."},
+            {"role": "user", "content": [{"type": "input_text", "text": "Hello."}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Hi."}]},
+            {"role": "user", "content": QUESTION},
+        ]
+        messages = [
+            {"role": "system", "content": "You are terse."},
+            {"role": "user", "content": "Hello."},
+            {"role": "assistant", "content": "Hi."},
+            {"role": "user", "content": QUESTION},
+        ]
+        chat = self.client.chat.completions.create(messages=messages, model="fast", temperature=0, max_tokens=24)
+        response = self.ask(items, max_output_tokens=24)
+        self.assertEqual(response.output_text, chat.choices[0].message.content)
+        self.assertEqual(response.usage.input_tokens, chat.usage.prompt_tokens)
+
+    def test_a_response_can_be_sent_back_as_it_came(self):
+        first = self.ask(max_output_tokens=200)
+        conversation = [{"role": "user", "content": QUESTION}, *first.output, {"role": "user", "content": "And of Spain?"}]
+        self.assertTrue(self.ask(conversation, max_output_tokens=24).output_text.strip())
+
+    def test_a_stream_tells_the_response_piece_by_piece(self):
+        whole = self.ask(max_output_tokens=200)
+        events = list(self.ask(max_output_tokens=200, stream=True))
+        self.assertEqual([event.sequence_number for event in events], list(range(len(events))))
+        names = [event.type for event in events]
+        self.assertEqual(
+            names[:4],
+            ["response.created", "response.in_progress", "response.output_item.added", "response.content_part.added"],
+        )
+        self.assertEqual(
+            names[-4:],
+            ["response.output_text.done", "response.content_part.done", "response.output_item.done", "response.completed"],
+        )
+        self.assertEqual(set(names[4:-4]), {"response.output_text.delta"})
+        self.assertEqual("".join(event.delta for event in events[4:-4]), whole.output_text)
+        last = events[-1].response
+        self.assertEqual(last.output_text, whole.output_text)
+        self.assertEqual(last.usage.output_tokens, whole.usage.output_tokens)
+        self.assertEqual(last.id, events[0].response.id)
+
+    def test_the_stream_helper_gathers_the_final_response(self):
+        with self.client.responses.stream(input=QUESTION, model="fast", temperature=0, max_output_tokens=200) as stream:
+            snapshots = [event.snapshot for event in stream if event.type == "response.output_text.delta"]
+            final = stream.get_final_response()
+        self.assertEqual(final.output_text, snapshots[-1])
+        self.assertEqual(final.status, "completed")
+
+    def test_an_asynchronous_client_is_told_the_same(self):
+        async def ask():
+            async with openai.AsyncOpenAI(**self.settings) as client:
+                stream = await client.responses.create(
+                    input=QUESTION, model="fast", temperature=0, max_output_tokens=24, stream=True
+                )
+                return "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+
+        self.assertEqual(asyncio.run(ask()), self.ask(max_output_tokens=24).output_text)
+
+    def test_a_response_that_is_cut_is_incomplete(self):
+        response = self.ask(max_output_tokens=3)
+        self.assertEqual((response.status, response.incomplete_details.reason), ("incomplete", "max_output_tokens"))
+        self.assertEqual(response.usage.output_tokens, 3)
+        last = list(self.ask(max_output_tokens=3, stream=True))[-1]
+        self.assertEqual(last.type, "response.incomplete")
+        self.assertEqual(last.response.output_text, response.output_text)
+        self.assertEqual(last.response.output[0].status, "incomplete")
+
+    def test_structured_output_is_of_its_type_whole_and_streamed(self):
+        parsed = self.client.responses.parse(
+            input=QUESTION, model="fast", temperature=0, max_output_tokens=60, text_format=Answer
+        )
+        self.assertIsInstance(parsed.output_parsed, Answer)
+        with self.client.responses.stream(
+            input=QUESTION, model="fast", temperature=0, max_output_tokens=60, text_format=Answer
+        ) as stream:
+            self.assertEqual(stream.get_final_response().output_parsed, parsed.output_parsed)
+        free = self.ask(max_output_tokens=60, text={"format": {"type": "json_object"}}, extra_body={"seed": 1})
+        if free.status == "completed":
+            json.loads(free.output_text)
+
+    def test_probabilities_come_with_the_text(self):
+        fields = {"max_output_tokens": 6, "include": ["message.output_text.logprobs"], "top_logprobs": 3}
+        response = self.ask(**fields)
+        told = response.output[0].content[0].logprobs
+        self.assertEqual("".join(token.token for token in told), response.output_text)
+        self.assertTrue(all(len(token.top_logprobs) == 3 for token in told))
+        deltas = [event for event in self.ask(**fields, stream=True) if event.type == "response.output_text.delta"]
+        streamed = [token.token for event in deltas for token in event.logprobs]
+        self.assertEqual(streamed, [token.token for token in told])
+
+    def test_additions_of_llama_server_reach_the_model(self):
+        response = self.ask(max_output_tokens=40, extra_body={"ignore_eos": True})
+        self.assertEqual(response.usage.output_tokens, 40)
+        response = self.ask(extra_body={"grammar": 'root ::= "yes" | "no"'})
+        self.assertIn(response.output_text, ("yes", "no"))
+
+    def test_tools_and_images_are_refused_by_a_model_that_knows_none(self):
+        with self.assertRaises(openai.BadRequestError) as refusal:
+            self.ask(tools=[LOOK])
+        self.assertIn("knows no tools", refusal.exception.message)
+        image = [{"role": "user", "content": [{"type": "input_image", "image_url": pixel(), "detail": "auto"}]}]
+        for stream in (False, True):
+            with self.assertRaises(openai.BadRequestError) as refusal:
+                self.ask(image, stream=stream)
+            self.assertIn("text only", refusal.exception.message)
+
+    def test_nothing_is_stored_and_that_is_said(self):
+        response = self.ask(max_output_tokens=3, store=True)
+        self.assertIs(response.store, False)
+        for asked in (self.client.responses.retrieve, self.client.responses.delete, self.client.responses.cancel):
+            with self.assertRaises(openai.NotFoundError) as missing:
+                asked(response.id)
+            self.assertIn("not stored", missing.exception.message)
+        with self.assertRaises(openai.BadRequestError) as refusal:
+            self.ask(previous_response_id=response.id)
+        self.assertIn("`input`", refusal.exception.body["hint"])
+        with self.assertRaises(openai.BadRequestError):
+            self.ask(background=True)
+
+    def test_a_prompt_beyond_the_context_and_an_unknown_model_are_refused_as_in_a_chat(self):
+        for stream in (False, True):
+            with self.assertRaises(openai.BadRequestError) as raised:
+                self.ask("word " * 20_000, stream=stream)
+            self.assertEqual(raised.exception.code, "context_exceeded")
+            self.assertEqual(raised.exception.body["context_tokens"], 2048)
+        with self.assertRaises(openai.NotFoundError) as raised:
+            self.ask(model="gpt-5")
+        self.assertEqual(raised.exception.code, "model_unknown")
+
+    def test_a_stream_that_is_closed_frees_the_tier(self):
+        stream = self.ask("Tell me a long story.", max_output_tokens=1900, stream=True, extra_body={"ignore_eos": True})
+        next(event for event in stream if event.type == "response.output_text.delta")
+        self.assertEqual(self.host.state_of("fast"), "busy")
+        stream.close()
+        self.host.until_state("fast", "ready")
+
+    def test_a_conversation_with_tools_goes_round(self):
+        tools = [LOOK, {"type": "web_search"}]
+        conversation = [{"role": "user", "content": "What is there?"}]
+        first = self.ask(conversation, model="cloud", tools=tools, reasoning={"effort": "low"})
+        self.check_calls(first)
+        self.assertEqual(first.tierbar, {"left_out": ["tools[1]: web_search"]})
+        asked = self.played.asked[-1]
+        self.assertEqual(asked["reasoning_effort"], "low")
+        self.assertEqual([tool["function"]["name"] for tool in asked["tools"]], ["look"])
+
+        conversation += first.output
+        for item in first.output:
+            if item.type == "function_call":
+                result = f"{json.loads(item.arguments)['at']} by night"
+                conversation.append({"type": "function_call_output", "call_id": item.call_id, "output": result})
+        second = self.ask(conversation, model="cloud", tools=tools)
+        self.assertEqual(second.output_text, "I saw Paris by night and Rome by night.")
+        told = self.played.asked[-1]["messages"]
+        self.assertEqual([message["role"] for message in told], ["user", "assistant", "tool", "tool"])
+        self.assertEqual(told[1]["reasoning_content"], "I should look.")
+        self.assertEqual([call["id"] for call in told[1]["tool_calls"]], ["call_Paris", "call_Rome"])
+
+    def check_calls(self, response):
+        self.assertIsInstance(response, Response)
+        self.assertEqual([item.type for item in response.output], ["reasoning", "function_call", "function_call"])
+        thought, *calls = response.output
+        self.assertEqual(thought.content[0].text, "I should look.")
+        self.assertEqual([(call.call_id, call.arguments) for call in calls], [("call_Paris", '{"at":"Paris"}'), ("call_Rome", '{"at":"Rome"}')])
+        self.assertEqual(response.usage.input_tokens_details.cached_tokens, 8)
+        self.assertEqual(response.usage.output_tokens_details.reasoning_tokens, 4)
+
+    def test_streamed_thoughts_and_calls_are_gathered(self):
+        with self.client.responses.stream(input="What is there?", model="cloud", tools=[LOOK]) as stream:
+            events = list(stream)
+            final = stream.get_final_response()
+        self.check_calls(final)
+        self.assertEqual([call.parsed_arguments for call in final.output[1:]], [{"at": "Paris"}, {"at": "Rome"}])
+        thoughts = [event.delta for event in events if event.type == "response.reasoning_text.delta"]
+        self.assertEqual(thoughts, ["I should ", "look."])
+        done = [event for event in events if event.type == "response.function_call_arguments.done"]
+        self.assertEqual([event.arguments for event in done], ['{"at":"Paris"}', '{"at":"Rome"}'])
+
+
+if __name__ == "__main__":
+    unittest.main()
