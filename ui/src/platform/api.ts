@@ -324,6 +324,10 @@ reference: string | null,
  */
 sha256: string | null, 
 /**
+ * The file beside it by which it sees or hears.
+ */
+projector?: string | null, 
+/**
  * Names of the tiers that load it.
  */
 tiers: Array<TierId>, 

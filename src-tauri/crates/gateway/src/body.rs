@@ -3,6 +3,7 @@
 use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use tierbar_core::{Code, Error};
 
 /// Enough for a prompt of any context that a local model has, with images.
@@ -79,6 +80,11 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
             ))
         }
     }
+}
+
+/// A body of JSON that was read and is sent on.
+pub(crate) fn object_of(object: Map<String, Value>) -> Body {
+    whole(Value::Object(object).to_string().into_bytes())
 }
 
 /// A body of bytes that are all there.

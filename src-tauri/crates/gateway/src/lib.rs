@@ -12,6 +12,7 @@ mod events;
 mod guard;
 mod measures;
 mod models;
+mod ollama;
 mod openai;
 mod path;
 mod speed;
@@ -23,6 +24,7 @@ mod upstream;
 
 pub use measures::{MeasureEvent, Measurement, Measures};
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
+pub use ollama::as_ollama;
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
 
@@ -106,6 +108,7 @@ impl Gateway {
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
         let mut inference = openai::routes()
             .merge(anthropic::routes())
+            .merge(ollama::routes())
             .merge(contexts::routes());
         if !gateway.address.ip().is_loopback() {
             inference = inference.layer(token());
@@ -114,6 +117,7 @@ impl Gateway {
             .route("/health", get(health))
             .merge(inference)
             .merge(admin::routes().layer(token()))
+            .merge(ollama::owners_routes().layer(token()))
             .fallback(ui::asset)
             .method_not_allowed_fallback(error::method_not_allowed)
             .layer(middleware::from_fn_with_state(

@@ -16,8 +16,8 @@ use axum::{
 use std::sync::Arc;
 
 pub(crate) const CHAT: &str = "/v1/chat/completions";
-const TEXT: &str = "/v1/completions";
-const EMBEDDINGS: &str = "/v1/embeddings";
+pub(crate) const TEXT: &str = "/v1/completions";
+pub(crate) const EMBEDDINGS: &str = "/v1/embeddings";
 
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
     let chat = |State(gateway): State<Arc<Gateway>>, body: Body| relay::relay(gateway, CHAT, body);

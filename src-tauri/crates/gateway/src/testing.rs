@@ -14,7 +14,7 @@ use axum::{
 use endless::Endless;
 use serde_json::Value;
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -80,6 +80,7 @@ pub(crate) struct OneTier {
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
     asked: Asked,
+    status: watch::Sender<Arc<Status>>,
 }
 
 #[derive(Debug)]
@@ -89,6 +90,7 @@ struct OneLease {
     endpoint: Endpoint,
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
+    asked: Asked,
 }
 
 impl Drop for OneLease {
@@ -107,7 +109,9 @@ impl Lease for OneLease {
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
-    fn keep(&self, _: KeepAlive) {}
+    fn keep(&self, keep: KeepAlive) {
+        self.asked.note(format!("keep {:?}", keep.length()));
+    }
     fn ended(&self) -> BoxFuture<'_, Error> {
         let mut ended = self.ended.clone();
         Box::pin(async move {
@@ -138,6 +142,7 @@ impl Tiers for OneTier {
                 endpoint,
                 ended: self.ended.clone(),
                 leases: self.leases.clone(),
+                asked: self.asked.clone(),
             }) as Box<dyn Lease>)
         })
     }
@@ -152,7 +157,7 @@ impl Tiers for OneTier {
         self.asked.note(format!("expect {tier}"));
     }
     fn snapshot(&self) -> Vec<TierStatus> {
-        status().tiers
+        self.status.borrow().tiers.clone()
     }
 }
 
@@ -208,11 +213,16 @@ impl Services for Home {
     }
 }
 
-/// Writes down what it is asked, and refuses it; only a download is begun, and it is new once.
+/// Writes down what it is asked, and refuses it; only a download is begun, and it is new once, and models are listed if there
+/// are any.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Asked(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<LibraryModel>>>);
 
 impl Asked {
+    pub(crate) fn keep(&self, models: Vec<LibraryModel>) {
+        *self.1.lock().unwrap() = models;
+    }
+
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -229,7 +239,12 @@ impl Asked {
 
 impl Models for Asked {
     fn list(&self) -> BoxFuture<'_, Result<Listed, Error>> {
-        self.refuse("list".to_owned())
+        let models = self.1.lock().unwrap().clone();
+        if models.is_empty() {
+            return self.refuse("list".to_owned());
+        }
+        let models_dir = PathBuf::from("/models");
+        Box::pin(async move { Ok(Listed { models_dir, models }) })
     }
     fn fit(&self, question: FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>> {
         self.refuse(format!("{question:?}"))
@@ -299,6 +314,8 @@ pub(crate) struct Bench {
     pub(crate) leases: watch::Receiver<usize>,
     pub(crate) speed: SpeedMeter,
     pub(crate) asked: Asked,
+    /// What the host tells.
+    pub(crate) status: watch::Sender<Arc<Status>>,
     pub(crate) store: Store,
     pub(crate) contexts: Contexts,
     sockets: TempDir,
@@ -338,11 +355,12 @@ impl Bench {
                 ended: ending,
                 leases,
                 asked: asked.clone(),
+                status: status.clone(),
             }),
             remote: Remote::new(Duration::from_secs(2)).unwrap(),
             services: Arc::new(Home {
                 folder,
-                status,
+                status: status.clone(),
                 log: broadcast::Sender::new(1),
                 config: Mutex::new(config),
             }),
@@ -362,6 +380,7 @@ impl Bench {
             leases: held,
             speed,
             asked,
+            status,
             store,
             contexts,
             sockets,

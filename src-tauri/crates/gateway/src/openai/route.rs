@@ -111,7 +111,7 @@ fn no_model() -> Error {
         .hint("choose a model for a tier in Settings, or set its model in config.toml")
 }
 
-pub(super) fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
+pub(crate) fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
     let mut names = vec![TierId::AUTO.to_owned()];
     names.extend(tiers.iter().map(|tier| tier.id.to_string()));
     let mut models: Vec<_> = tiers
