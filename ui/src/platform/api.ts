@@ -466,6 +466,12 @@ keep_conversations: boolean,
  */
 conversations_mib: number, };
 
+export type ServerConfig = { 
+/**
+ * Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
+ */
+act_as_ollama: boolean, };
+
 export type LibraryConfig = { 
 /**
  * Further folders, as absolute paths or from `~`.
@@ -576,7 +582,7 @@ export type Config = {
 /**
  * Address of the API. Beyond loopback, inference needs the token too.
  */
-listen: string, 
+listen: string, server: ServerConfig, 
 /**
  * Folder of models; empty means `models/` in the data folder.
  */

@@ -2,6 +2,7 @@
 
 mod engine;
 mod hours;
+mod server;
 mod size;
 mod time;
 
@@ -9,6 +10,7 @@ use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};
+pub use server::ServerConfig;
 pub use size::Size;
 use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
@@ -20,6 +22,7 @@ pub use time::{IdleUnload, Span};
 pub struct Config {
     /// Address of the API. Beyond loopback, inference needs the token too.
     pub listen: String,
+    pub server: ServerConfig,
     /// Folder of models; empty means `models/` in the data folder.
     pub models_dir: String,
     pub library: LibraryConfig,
@@ -52,6 +55,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: Self::DEFAULT_LISTEN.to_owned(),
+            server: ServerConfig::default(),
             models_dir: String::new(),
             library: LibraryConfig::default(),
             downloads: DownloadsConfig::default(),
