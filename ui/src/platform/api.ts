@@ -324,6 +324,10 @@ reference: string | null,
  */
 sha256: string | null, 
 /**
+ * The file beside it by which it sees or hears.
+ */
+projector?: string | null, 
+/**
  * Names of the tiers that load it.
  */
 tiers: Array<TierId>, 
@@ -461,6 +465,12 @@ keep_conversations: boolean,
  * Most of them together, in MiB; the oldest go first.
  */
 conversations_mib: number, };
+
+export type ServerConfig = { 
+/**
+ * Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
+ */
+act_as_ollama: boolean, };
 
 export type LibraryConfig = { 
 /**
@@ -614,7 +624,7 @@ export type Config = {
 /**
  * Address of the API. Beyond loopback, inference needs the token too.
  */
-listen: string, 
+listen: string, server: ServerConfig, 
 /**
  * Folder of models; empty means `models/` in the data folder.
  */

@@ -4,6 +4,7 @@ mod chain;
 mod dollars;
 mod engine;
 mod hours;
+mod server;
 mod size;
 mod time;
 
@@ -13,6 +14,7 @@ pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};
+pub use server::ServerConfig;
 pub use size::Size;
 use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
@@ -24,6 +26,7 @@ pub use time::{IdleUnload, Span};
 pub struct Config {
     /// Address of the API. Beyond loopback, inference needs the token too.
     pub listen: String,
+    pub server: ServerConfig,
     /// Folder of models; empty means `models/` in the data folder.
     pub models_dir: String,
     pub library: LibraryConfig,
@@ -58,6 +61,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: Self::DEFAULT_LISTEN.to_owned(),
+            server: ServerConfig::default(),
             models_dir: String::new(),
             library: LibraryConfig::default(),
             downloads: DownloadsConfig::default(),

@@ -172,6 +172,10 @@ pub struct LibraryModel {
     pub reference: Option<String>,
     /// The sha256 that its bytes had when they were last hashed, in lower-case hex.
     pub sha256: Option<String>,
+    /// The file beside it by which it sees or hears.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional = nullable))]
+    pub projector: Option<String>,
     /// Names of the tiers that load it.
     pub tiers: Vec<crate::TierId>,
     /// For this machine, at the context of the first tier that loads it, else 4096 tokens.

@@ -17,9 +17,7 @@ use crate::{
 };
 use answer::Telling;
 use ask::Ask;
-use axum::{
-    Json, Router, body::Body, extract::State, http::HeaderMap, response::Response, routing::post,
-};
+use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
 pub(crate) use failure::error_body;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -39,24 +37,24 @@ pub(crate) fn is_path(path: &str) -> bool {
 
 async fn messages(
     State(gateway): State<Arc<Gateway>>,
-    headers: HeaderMap,
+    hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let ask = read(body).await?;
     let telling = Telling::new(ask.model());
     let chat = body::object_of(ask.into_chat()?);
-    let answer = relay::relay(gateway, openai::CHAT, Hints::of(&headers), chat).await?;
+    let answer = relay::relay(gateway, openai::CHAT, hints, chat).await?;
     dialect::told(telling, answer).await
 }
 
 async fn count(
     State(gateway): State<Arc<Gateway>>,
-    headers: HeaderMap,
+    hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let mut chat = read(body).await?.into_chat()?;
     chat.shift_remove("stream");
-    let counted = relay::count(gateway, Hints::of(&headers), body::object_of(chat)).await?;
+    let counted = relay::count(gateway, hints, body::object_of(chat)).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }
 

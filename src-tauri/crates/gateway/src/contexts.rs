@@ -12,7 +12,6 @@ use axum::{
     Json, Router,
     body::Body,
     extract::State,
-    http::HeaderMap,
     response::Response,
     routing::{get, post},
 };
@@ -29,8 +28,8 @@ const SAVE: &str = "/v1/context/save";
 const LOAD: &str = "/v1/context/load";
 
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
-    let save = |State(gateway): State<Arc<Gateway>>, headers: HeaderMap, body: Body| {
-        relay::relay(gateway, SAVE, Hints::of(&headers), body)
+    let save = |State(gateway): State<Arc<Gateway>>, hints: Hints, body: Body| {
+        relay::relay(gateway, SAVE, hints, body)
     };
     Router::new()
         .route("/v1/context", get(list))

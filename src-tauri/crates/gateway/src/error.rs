@@ -1,6 +1,6 @@
 //! An error as a response: the status that fits, and a body in the dialect of the path.
 
-use crate::anthropic;
+use crate::{anthropic, ollama};
 use axum::{
     Json,
     body::Body,
@@ -46,6 +46,8 @@ impl IntoResponse for Failure {
 pub(crate) async fn in_dialect(request: Request, next: Next) -> Response {
     let tell = if anthropic::is_path(request.uri().path()) {
         anthropic::error_body
+    } else if ollama::is_path(request.uri().path()) {
+        ollama::error_body
     } else {
         return next.run(request).await;
     };

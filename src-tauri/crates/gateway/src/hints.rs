@@ -1,6 +1,10 @@
 //! What a request's headers ask of whoever decides where it goes.
 
-use axum::http::{HeaderMap, HeaderName};
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName, request::Parts},
+};
+use std::convert::Infallible;
 use tierbar_core::TierId;
 
 pub(crate) static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
@@ -18,7 +22,7 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    pub(crate) fn of(headers: &HeaderMap) -> Self {
+    fn of(headers: &HeaderMap) -> Self {
         let named = |name: &HeaderName| {
             let value = headers.get(name)?;
             let value = String::from_utf8_lossy(value.as_bytes());
@@ -29,5 +33,13 @@ impl Hints {
             chain: named(&CHAIN),
             mark: named(&MARK).map(|mark| !matches!(mark.as_str(), "off" | "false" | "0")),
         }
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Hints {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.headers))
     }
 }

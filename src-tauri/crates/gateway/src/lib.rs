@@ -17,6 +17,7 @@ mod hints;
 mod measures;
 mod metrics;
 mod models;
+mod ollama;
 mod openai;
 mod path;
 mod speed;
@@ -31,6 +32,7 @@ pub use chain::Chains;
 pub use measures::{MeasureEvent, Measurement, Measures};
 pub use metrics::Metrics;
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
+pub use ollama::as_ollama;
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
 
@@ -117,6 +119,7 @@ impl Gateway {
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
         let mut inference = openai::routes()
             .merge(anthropic::routes())
+            .merge(ollama::routes())
             .merge(contexts::routes())
             .route("/metrics", get(metrics::tell));
         if !gateway.address.ip().is_loopback() {
@@ -126,6 +129,7 @@ impl Gateway {
             .route("/health", get(health))
             .merge(inference)
             .merge(admin::routes().layer(token()))
+            .merge(ollama::owners_routes().layer(token()))
             .fallback(ui::asset)
             .method_not_allowed_fallback(error::method_not_allowed)
             .layer(middleware::from_fn_with_state(

@@ -12,7 +12,6 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    http::HeaderMap,
     routing::{get, post},
 };
 use std::sync::Arc;
@@ -21,13 +20,13 @@ pub(crate) const CHAT: &str = "/v1/chat/completions";
 /// How many tokens a chat is; between the gateway and our own worker.
 const TOKENS: &str = "/v1/chat/tokens";
 pub(crate) const TEXT: &str = "/v1/completions";
-const EMBEDDINGS: &str = "/v1/embeddings";
+pub(crate) const EMBEDDINGS: &str = "/v1/embeddings";
 
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
     let relayed = |path: &'static str| {
         post(
-            move |State(gateway): State<Arc<Gateway>>, headers: HeaderMap, body: Body| {
-                relay::relay(gateway, path, Hints::of(&headers), body)
+            move |State(gateway): State<Arc<Gateway>>, hints: Hints, body: Body| {
+                relay::relay(gateway, path, hints, body)
             },
         )
     };

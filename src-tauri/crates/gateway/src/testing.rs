@@ -16,7 +16,7 @@ use serde_json::Value;
 use std::{
     collections::BTreeMap,
     net::SocketAddr,
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -80,12 +80,12 @@ pub(crate) fn status() -> Status {
 /// says how the load went.
 #[derive(Debug)]
 pub(crate) struct OneTier {
-    tiers: watch::Receiver<Vec<TierStatus>>,
     loaded: watch::Receiver<Option<Result<Endpoint, Error>>>,
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
     asked: Asked,
     others: Others,
+    status: watch::Sender<Arc<Status>>,
 }
 
 /// Tiers beside the one, each loaded or with what its load comes to.
@@ -98,6 +98,7 @@ struct OneLease {
     endpoint: Endpoint,
     ended: watch::Receiver<Option<Error>>,
     leases: watch::Sender<usize>,
+    asked: Asked,
 }
 
 impl Drop for OneLease {
@@ -116,7 +117,9 @@ impl Lease for OneLease {
     fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
-    fn keep(&self, _: KeepAlive) {}
+    fn keep(&self, keep: KeepAlive) {
+        self.asked.note(format!("keep {:?}", keep.length()));
+    }
     fn ended(&self) -> BoxFuture<'_, Error> {
         let mut ended = self.ended.clone();
         Box::pin(async move {
@@ -147,6 +150,7 @@ impl Tiers for OneTier {
                 endpoint,
                 ended: self.ended.clone(),
                 leases: self.leases.clone(),
+                asked: self.asked.clone(),
             }) as Box<dyn Lease>)
         })
     }
@@ -161,7 +165,7 @@ impl Tiers for OneTier {
         self.asked.note(format!("expect {tier}"));
     }
     fn snapshot(&self) -> Vec<TierStatus> {
-        self.tiers.borrow().clone()
+        self.status.borrow().tiers.clone()
     }
 }
 
@@ -217,11 +221,16 @@ impl Services for Home {
     }
 }
 
-/// Writes down what it is asked, and refuses it; only a download is begun, and it is new once.
+/// Writes down what it is asked, and refuses it; only a download is begun, and it is new once, and models are listed if there
+/// are any.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Asked(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Asked(Arc<Mutex<Vec<String>>>, Arc<Mutex<Vec<LibraryModel>>>);
 
 impl Asked {
+    pub(crate) fn keep(&self, models: Vec<LibraryModel>) {
+        *self.1.lock().unwrap() = models;
+    }
+
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
@@ -238,7 +247,12 @@ impl Asked {
 
 impl Models for Asked {
     fn list(&self) -> BoxFuture<'_, Result<Listed, Error>> {
-        self.refuse("list".to_owned())
+        let models = self.1.lock().unwrap().clone();
+        if models.is_empty() {
+            return self.refuse("list".to_owned());
+        }
+        let models_dir = PathBuf::from("/models");
+        Box::pin(async move { Ok(Listed { models_dir, models }) })
     }
     fn fit(&self, question: FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>> {
         self.refuse(format!("{question:?}"))
@@ -300,7 +314,6 @@ impl Models for Asked {
 pub(crate) struct Bench {
     pub(crate) router: Router,
     pub(crate) token: Token,
-    pub(crate) tiers: watch::Sender<Vec<TierStatus>>,
     /// How the tier's load went.
     pub(crate) loaded: watch::Sender<Option<Result<Endpoint, Error>>>,
     /// Why the worker has ended.
@@ -310,6 +323,8 @@ pub(crate) struct Bench {
     pub(crate) speed: SpeedMeter,
     pub(crate) metrics: Metrics,
     pub(crate) asked: Asked,
+    /// What the host tells.
+    pub(crate) status: watch::Sender<Arc<Status>>,
     pub(crate) store: Store,
     pub(crate) contexts: Contexts,
     pub(crate) config: Arc<Mutex<Config>>,
@@ -330,7 +345,6 @@ impl Bench {
             allowed_origins: vec!["https://friend.example".to_owned()],
             ..Config::default()
         }));
-        let (tiers, tiers_seen) = watch::channel(status().tiers);
         let status = watch::Sender::new(Arc::new(status()));
         let (loaded, loading) = watch::channel(None);
         let (ended, ending) = watch::channel(None);
@@ -349,17 +363,17 @@ impl Bench {
                 Arc::new(|name: &str| (name == "TIERBAR_SECRETS").then(|| "file".into())),
             ),
             tiers: Arc::new(OneTier {
-                tiers: tiers_seen,
                 loaded: loading,
                 ended: ending,
                 leases,
                 asked: asked.clone(),
                 others: Arc::clone(&others),
+                status: status.clone(),
             }),
             remote: Remote::new(Duration::from_secs(2)).unwrap(),
             services: Arc::new(Home {
                 folder,
-                status,
+                status: status.clone(),
                 log: broadcast::Sender::new(1),
                 config: Arc::clone(&config),
             }),
@@ -377,13 +391,13 @@ impl Bench {
         Self {
             router: gateway.router(),
             token,
-            tiers,
             loaded,
             ended,
             leases: held,
             speed,
             metrics,
             asked,
+            status,
             store,
             contexts,
             config,
@@ -398,6 +412,12 @@ impl Bench {
         let listener = UnixListener::bind(&socket).unwrap();
         tokio::spawn(async move { axum::serve(listener, routes).await });
         self.loaded.send_replace(Some(Ok(Endpoint::Unix(socket))));
+    }
+
+    /// Changes what the tiers are.
+    pub(crate) fn tiers(&self, change: impl FnOnce(&mut Vec<TierStatus>)) {
+        self.status
+            .send_modify(|status| change(&mut Arc::make_mut(status).tiers));
     }
 
     /// Another tier: an endpoint that answers as `routes` say. Gives its address.

@@ -18,6 +18,7 @@ mod machine;
 mod measure;
 mod models;
 mod offers;
+mod ollama;
 mod ownership;
 mod past;
 mod platform;

@@ -34,6 +34,11 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
         )
         .hint("choose another address with --listen or as `listen` in config.toml"));
     }
+    Err(taken(address).await)
+}
+
+/// That another program has the address, and which.
+pub(crate) async fn taken(address: SocketAddr) -> Error {
     let port = address.port();
     let owner = spawn_blocking(move || platform::listener(port))
         .await
@@ -52,9 +57,9 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
             Error::new(Code::PortTaken, String::new()),
         ),
     };
-    Err(Error { message: format!("port {port} on {} is taken by {by}", address.ip()), ..error }.hint(
+    Error { message: format!("port {port} on {} is taken by {by}", address.ip()), ..error }.hint(
         "end that program, or choose another port with --listen or as `listen` in config.toml; port 0 takes a free one",
-    ))
+    )
 }
 
 /// The base URL for programs on this machine.

@@ -270,6 +270,10 @@ fn wire(entry: &Entry, tiers: Vec<TierId>, fit: Option<Verdict>) -> LibraryModel
         error: entry.account.as_ref().err().map(ToString::to_string),
         reference: record.and_then(|record| record.reference.clone()),
         sha256: record.and_then(|record| record.last_sha256().map(str::to_owned)),
+        projector: entry
+            .projector
+            .as_ref()
+            .map(|path| path.display().to_string()),
         tiers,
         fit,
     }

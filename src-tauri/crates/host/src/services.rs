@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) started_with: String,
     /// Changes are applied one after another.
     pub(crate) applying: tokio::sync::Mutex<()>,
+    /// Why Tierbar does not act as Ollama although it is to.
+    pub(crate) ollama: Mutex<Option<String>>,
     /// What is said of pins that cannot be kept.
     pub(crate) pins: Mutex<Option<String>>,
     /// Why changes of the file are not noticed, if they are not.
@@ -187,6 +189,11 @@ impl Shared {
         }
     }
 
+    pub(crate) fn say_of_ollama(&self, notice: Option<String>) {
+        *self.ollama.lock() = notice;
+        self.board.notice(self.notices(&self.models.config()));
+    }
+
     pub(crate) fn notices(&self, config: &Config) -> Vec<String> {
         let mut notices = self.config.notices();
         if config.listen != self.started_with {
@@ -196,6 +203,7 @@ impl Shared {
             ));
         }
         notices.extend(self.unwatched.clone());
+        notices.extend(self.ollama.lock().clone());
         notices.extend(self.pins.lock().clone());
         let never_ended = self.supervisor.never_ended();
         let told = |load: &BegunLoad| never_ended_notice(load, config);

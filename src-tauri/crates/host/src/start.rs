@@ -13,13 +13,14 @@ use crate::{
     machine::ThisMachine,
     measure::Measuring,
     models::Models,
+    ollama,
     ownership::Ownership,
     past::Past,
     pulls,
     services::Shared,
     worker,
 };
-use axum::serve::ListenerExt;
+use axum::{Router, serve::ListenerExt};
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
@@ -215,6 +216,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         supervisor: supervisor.clone(),
         guarding,
         journal,
+        ollama: Mutex::default(),
         pins: Mutex::new(pins),
         unwatched,
     });
@@ -239,7 +241,23 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         address,
         closing: closing.clone(),
     };
-    let served = tokio::spawn(serve(listener, gateway, closing.clone()));
+    let router = gateway.router();
+    let served = tokio::spawn({
+        let second = ollama::act(
+            ollama::ADDRESS,
+            tierbar_gateway::as_ollama(router.clone()),
+            shared.in_force.subscribe(),
+            {
+                let shared = Arc::clone(&shared);
+                move |notice| shared.say_of_ollama(notice)
+            },
+            closing.clone(),
+        );
+        let first = serve(listener, router, closing.clone());
+        async move {
+            tokio::join!(first, second);
+        }
+    });
     tokio::spawn({
         let (shared, closing) = (Arc::clone(&shared), closing.clone());
         async move { shared.board.run(sampler, closing).await }
@@ -265,14 +283,14 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     })
 }
 
-async fn serve(listener: TcpListener, gateway: Gateway, closing: CancellationToken) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) {
     // Words are sent as they come, not gathered.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("a connection gathers its words: {error}");
         }
     });
-    let served = axum::serve(listener, gateway.router())
+    let served = axum::serve(listener, router)
         .with_graceful_shutdown(closing.cancelled_owned())
         .await;
     if let Err(error) = served {

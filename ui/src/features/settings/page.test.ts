@@ -91,6 +91,7 @@ beforeEach(() => {
     models_dir: '',
     library: { folders: [], other_apps: true },
     downloads: { rate_limit: 0, at_once: 1 },
+    server: { act_as_ollama: false },
     allowed_origins: [],
     policy: { ...POLICY },
     tiers: {

@@ -20,7 +20,7 @@ async fn bench(fast: TierState, primary: TierState, heavy: TierState) -> Bench {
     let bench = Bench::new("127.0.0.1:11435").await;
     let states = [("fast", fast), ("primary", primary), ("heavy", heavy)];
     let tiers = states.map(|(id, state)| tier(id, Some("small"), state));
-    bench.tiers.send_replace(tiers.to_vec());
+    bench.tiers(|all| *all = tiers.to_vec());
     bench
 }
 
@@ -219,7 +219,7 @@ async fn nobody_is_asked_while_the_fast_tier_is_not_loaded_or_is_elsewhere() {
     let (routes, mut questions) = worker(|_| Some("hard"));
     bench.load(routes);
     assert_eq!(answered_by(&bench, UNKNOWN).await.0, "primary");
-    bench.tiers.send_modify(|tiers| {
+    bench.tiers(|tiers| {
         tiers[0].state = Ready;
         tiers[0].engine = tierbar_core::status::EngineKind::Endpoint;
     });

@@ -20,7 +20,6 @@ use axum::{
     Router,
     body::Body,
     extract::State,
-    http::HeaderMap,
     response::Response,
     routing::{get, post},
 };
@@ -40,14 +39,14 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
 
 async fn create(
     State(gateway): State<Arc<Gateway>>,
-    headers: HeaderMap,
+    hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
     let ask: Ask = body::parse(&bytes)?;
     let (chat, echo) = ask.into_chat()?;
     let chat = body::whole(chat.to_string().into_bytes());
-    let answer = relay::relay(gateway, super::CHAT, Hints::of(&headers), chat).await?;
+    let answer = relay::relay(gateway, super::CHAT, hints, chat).await?;
     let model = relay::model(&answer);
     dialect::told(Telling::new(echo, model), answer).await
 }

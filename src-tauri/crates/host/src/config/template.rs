@@ -24,6 +24,10 @@ models_dir = ""
 # Web pages of other origins that may call the API, such as "http://localhost:3000".
 allowed_origins = []
 
+[server]
+# Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless Ollama itself runs there.
+act_as_ollama = false
+
 [library]
 # Further folders of models, such as "/Volumes/Models". They are used in place and never changed.
 folders = []

@@ -1,0 +1,128 @@
+//! What is told of a model: from its header, as far as its file is here.
+
+use crate::{Gateway, blocking::blocking};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use std::fs;
+use tierbar_core::{ModelId, fit::LibraryModel, status::TierStatus};
+
+/// The models that are here.
+#[derive(Debug, Default)]
+pub(super) struct Library(Vec<LibraryModel>);
+
+impl Library {
+    /// Empty if the folder cannot be read: what can be asked for is told all the same.
+    pub(super) async fn read(gateway: &Gateway) -> Self {
+        let listed = gateway.models.list().await;
+        Self(listed.map(|listed| listed.models).unwrap_or_default())
+    }
+
+    pub(super) fn of_tier(&self, tier: &TierStatus) -> Option<&LibraryModel> {
+        self.0.iter().find(|model| model.tiers.contains(&tier.id))
+    }
+
+    /// The file that is meant by a model's name in one of the tiers.
+    pub(super) fn of_model(&self, id: &ModelId, tiers: &[TierStatus]) -> Option<&LibraryModel> {
+        let mut tiers = tiers.iter().filter(|tier| tier.model.as_ref() == Some(id));
+        tiers.find_map(|tier| self.of_tier(tier))
+    }
+
+    /// Whether it is here under this name, or was fetched by it.
+    pub(super) fn has(&self, name: &str) -> bool {
+        let is = |model: &LibraryModel| {
+            model.id.as_str() == name || model.reference.as_deref() == Some(name)
+        };
+        self.0
+            .iter()
+            .any(|model| model.error.is_none() && is(model))
+    }
+}
+
+pub(super) fn details(model: Option<&LibraryModel>) -> Value {
+    let account = model.and_then(|model| model.account.as_ref());
+    let family = account.map_or("", |account| &account.architecture);
+    let families: Vec<_> = account
+        .map(|account| &account.architecture)
+        .into_iter()
+        .collect();
+    json!({
+        "parent_model": "",
+        "format": model.map_or("", |_| "gguf"),
+        "family": family,
+        "families": families,
+        "parameter_size": account.map_or_else(String::new, |account| human(account.parameters)),
+        "quantization_level": account.map_or("", |account| &account.quant),
+    })
+}
+
+/// The file's sha256 if it has been hashed; else one of what tells it from others, since clients cut a piece out of it.
+pub(super) fn digest(name: &str, model: Option<&LibraryModel>) -> String {
+    if let Some(known) = model.and_then(|model| model.sha256.as_deref()) {
+        return known.to_owned();
+    }
+    let told = model.map_or_else(
+        || name.to_owned(),
+        |model| format!("{} {}", model.path, model.size_bytes),
+    );
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(told) {
+        hex.push_str(&format!("{byte:02x}"));
+    }
+    hex
+}
+
+/// When each file was changed; 1970 for what has no such moment.
+pub(super) async fn changed(models: &[Option<&LibraryModel>]) -> Vec<String> {
+    let count = models.len();
+    let path = |model: &Option<&LibraryModel>| model.map(|model| model.path.clone());
+    let paths: Vec<_> = models.iter().map(path).collect();
+    let looked = blocking("looking at the models' files", move || {
+        let changed = |path: Option<String>| {
+            let changed = path.and_then(|path| fs::metadata(path).ok()?.modified().ok());
+            let changed = changed.and_then(|changed| Timestamp::try_from(changed).ok());
+            changed.unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+        };
+        Ok(paths.into_iter().map(changed).collect())
+    });
+    let unknown = || vec![Timestamp::UNIX_EPOCH.to_string(); count];
+    looked.await.unwrap_or_else(|_| unknown())
+}
+
+/// As Ollama writes it: `134.52M`, `8.0B`.
+fn human(parameters: u64) -> String {
+    #[allow(clippy::cast_precision_loss)]
+    let number = parameters as f64;
+    match parameters {
+        1_000_000_000.. => format!("{:.1}B", number / 1e9),
+        1_000_000.. => format!("{:.2}M", number / 1e6),
+        1000.. => format!("{:.0}K", number / 1e3),
+        _ => parameters.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_written_as_people_say_them() {
+        for (parameters, text) in [
+            (0, "0"),
+            (999, "999"),
+            (22_000, "22K"),
+            (134_515_008, "134.52M"),
+            (8_030_261_248, "8.0B"),
+        ] {
+            assert_eq!(human(parameters), text);
+        }
+    }
+
+    #[test]
+    fn a_digest_is_there_for_whatever_is_listed() {
+        let (one, other) = (digest("auto", None), digest("far", None));
+        assert_eq!((one.len(), other.len()), (64, 64));
+        assert_ne!(one, other);
+        assert!(one.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
+}

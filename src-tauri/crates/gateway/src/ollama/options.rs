@@ -1,0 +1,110 @@
+//! `options` as the fields that our engine and llama-server's kin know them by.
+
+use serde_json::{Map, Value};
+use tierbar_core::{Code, Error};
+
+/// What other engines name otherwise, and what they name alike. Those that concern a model's load, such as `num_ctx` and
+/// `num_gpu`, are the tier's to say and have no effect, as have names that are not known.
+const NUMBERS: [(&str, &str); 14] = [
+    ("num_predict", "max_tokens"),
+    ("temperature", "temperature"),
+    ("top_k", "top_k"),
+    ("top_p", "top_p"),
+    ("min_p", "min_p"),
+    ("typical_p", "typical_p"),
+    ("repeat_penalty", "repeat_penalty"),
+    ("repeat_last_n", "repeat_last_n"),
+    ("presence_penalty", "presence_penalty"),
+    ("frequency_penalty", "frequency_penalty"),
+    ("seed", "seed"),
+    ("mirostat", "mirostat"),
+    ("mirostat_tau", "mirostat_tau"),
+    ("mirostat_eta", "mirostat_eta"),
+];
+
+/// Of these a number below 0 means as many as there is room for, which is what leaving them out means.
+const COUNTS: [&str; 2] = ["num_predict", "repeat_last_n"];
+
+/// # Errors
+/// `BadRequest` naming the option that is of the wrong type.
+pub(super) fn put(
+    options: &Map<String, Value>,
+    request: &mut Map<String, Value>,
+) -> Result<(), Error> {
+    let given = |name: &str| options.get(name).filter(|value| !value.is_null());
+    for (theirs, ours) in NUMBERS {
+        let Some(value) = given(theirs) else { continue };
+        let number = value.as_f64().ok_or_else(|| wrong(theirs, "a number"))?;
+        if COUNTS.contains(&theirs) && number < 0.0 {
+            continue;
+        }
+        request.insert(ours.to_owned(), whole(number, value));
+    }
+    if let Some(stop) = given("stop") {
+        let is_text = |stops: &Vec<Value>| stops.iter().all(Value::is_string);
+        if !stop.is_string() && !stop.as_array().is_some_and(is_text) {
+            return Err(wrong("stop", "a list of texts"));
+        }
+        request.insert("stop".to_owned(), stop.clone());
+    }
+    Ok(())
+}
+
+/// Clients whose language has one kind of numbers send counts as fractions.
+fn whole(number: f64, value: &Value) -> Value {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if value.is_f64() && number.fract() == 0.0 && number.abs() < EXACT {
+        #[allow(clippy::cast_possible_truncation)]
+        return (number as i64).into();
+    }
+    value.clone()
+}
+
+fn wrong(name: &str, what: &str) -> Error {
+    Error::new(Code::BadRequest, format!("`options.{name}` is not {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn asked(options: &Value) -> Result<Value, Error> {
+        let mut request = Map::new();
+        put(options.as_object().unwrap(), &mut request)?;
+        Ok(request.into())
+    }
+
+    #[test]
+    fn options_are_renamed_and_those_of_a_load_are_left_out() {
+        let options = json!({
+            "num_predict": 9.0, "temperature": 0.5, "top_k": 3, "seed": 7, "stop": ["a", "b"], "mirostat_tau": 5.0,
+            "num_ctx": 131_072, "num_gpu": 99, "num_keep": 4, "tfs_z": 1.0, "anything": {}, "min_p": null,
+        });
+        assert_eq!(
+            asked(&options).unwrap(),
+            json!({"max_tokens": 9, "temperature": 0.5, "top_k": 3, "seed": 7, "mirostat_tau": 5, "stop": ["a", "b"]})
+        );
+    }
+
+    #[test]
+    fn below_nothing_is_as_much_as_there_is_room_for() {
+        let options = json!({"num_predict": -1, "repeat_last_n": -1, "seed": -1});
+        assert_eq!(asked(&options).unwrap(), json!({"seed": -1}));
+        assert_eq!(asked(&json!({"num_predict": -2})).unwrap(), json!({}));
+    }
+
+    #[test]
+    fn an_option_of_the_wrong_type_is_refused_by_its_own_name() {
+        for (options, named) in [
+            (json!({"num_predict": "many"}), "options.num_predict"),
+            (json!({"temperature": [1]}), "options.temperature"),
+            (json!({"stop": 7}), "options.stop"),
+            (json!({"stop": ["a", 7]}), "options.stop"),
+        ] {
+            let error = asked(&options).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest);
+            assert!(error.message.contains(named), "{error}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! The second address, where clients look for Ollama: taken only if nobody answers there.
+
+use crate::listen;
+use axum::Router;
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    pin::pin,
+    sync::Arc,
+    time::Duration,
+};
+use tierbar_core::{Config, Error};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::watch,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Where Ollama listens unless it is told otherwise.
+pub(crate) const ADDRESS: SocketAddr =
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 11434);
+/// A program of this machine accepts at once.
+const ACCEPTING: Duration = Duration::from_secs(1);
+
+/// Serves there while the configuration says so, until `closing`, and tells why if it cannot.
+pub(crate) async fn act(
+    address: SocketAddr,
+    router: Router,
+    mut config: watch::Receiver<Arc<Config>>,
+    told: impl Fn(Option<String>),
+    closing: CancellationToken,
+) {
+    loop {
+        let acts = config.borrow_and_update().server.act_as_ollama;
+        let listener = if acts { take(address).await } else { Ok(None) };
+        told(listener.as_ref().err().map(notice));
+        let ending = closing.child_token();
+        let mut serving = pin!(async {
+            match listener {
+                Ok(Some(listener)) => {
+                    tracing::info!(%address, "acting as Ollama");
+                    crate::start::serve(listener, router.clone(), ending.clone()).await;
+                }
+                _ => ending.cancelled().await,
+            }
+        });
+        let changed = async {
+            let changes = |config: &Arc<Config>| config.server.act_as_ollama != acts;
+            config.wait_for(changes).await.is_ok()
+        };
+        tokio::select! {
+            () = &mut serving => {}
+            is_there = changed => {
+                ending.cancel();
+                serving.await;
+                if !is_there {
+                    return;
+                }
+            }
+        }
+        if closing.is_cancelled() {
+            return;
+        }
+    }
+}
+
+/// # Errors
+/// `PortTaken` saying by whom, and those of [`listen::bind`].
+async fn take(address: SocketAddr) -> Result<Option<TcpListener>, Error> {
+    // On macOS one address of a port can be had while another program listens on all of them.
+    let answers = timeout(ACCEPTING, TcpStream::connect(address)).await;
+    if answers.is_ok_and(|answers| answers.is_ok()) {
+        return Err(listen::taken(address).await);
+    }
+    listen::bind(address).await.map(Some)
+}
+
+fn notice(error: &Error) -> String {
+    format!(
+        "Tierbar does not act as Ollama: {}. End that program and start Tierbar again, or set `act_as_ollama = false` in \
+         [server] of config.toml",
+        error.message
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::routing::get;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        sync::mpsc,
+        task::JoinHandle,
+    };
+
+    struct Acting {
+        address: SocketAddr,
+        config: watch::Sender<Arc<Config>>,
+        told: mpsc::UnboundedReceiver<Option<String>>,
+        closing: CancellationToken,
+        task: JoinHandle<()>,
+    }
+
+    fn acting(address: SocketAddr, acts: bool) -> Acting {
+        let config = watch::Sender::new(configured(acts));
+        let (tell, told) = mpsc::unbounded_channel();
+        let closing = CancellationToken::new();
+        let router = Router::new().route("/", get(|| async { "Ollama is running" }));
+        let tell = move |notice| tell.send(notice).unwrap();
+        let task = act(address, router, config.subscribe(), tell, closing.clone());
+        Acting {
+            address,
+            config,
+            told,
+            closing,
+            task: tokio::spawn(task),
+        }
+    }
+
+    fn configured(acts: bool) -> Arc<Config> {
+        let mut config = Config::default();
+        config.server.act_as_ollama = acts;
+        Arc::new(config)
+    }
+
+    /// An address that was free a moment ago.
+    async fn free() -> SocketAddr {
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        taken.local_addr().unwrap()
+    }
+
+    async fn greeting(address: SocketAddr) -> Option<String> {
+        let mut stream = TcpStream::connect(address).await.ok()?;
+        let ask = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(ask).await.ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.ok()?;
+        Some(answer)
+    }
+
+    #[tokio::test]
+    async fn the_address_is_served_while_the_configuration_says_so() {
+        let mut acting = acting(free().await, false);
+        assert_eq!(acting.told.recv().await, Some(None));
+        assert_eq!(greeting(acting.address).await, None);
+        for _ in 0..2 {
+            acting.config.send_replace(configured(true));
+            assert_eq!(acting.told.recv().await, Some(None));
+            let answer = greeting(acting.address).await.unwrap();
+            assert!(answer.ends_with("Ollama is running"), "{answer}");
+            acting.config.send_replace(configured(false));
+            assert_eq!(acting.told.recv().await, Some(None));
+            assert_eq!(greeting(acting.address).await, None);
+        }
+        acting.closing.cancel();
+        acting.task.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn who_is_there_already_stays_and_is_named() {
+        let theirs = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let mut acting = acting(theirs.local_addr().unwrap(), true);
+        let told = acting.told.recv().await.unwrap().unwrap();
+        assert!(told.contains("does not act as Ollama: port "), "{told}");
+        assert!(
+            told.contains(&format!("(pid {})", std::process::id())),
+            "{told}"
+        );
+        acting.config.send_replace(configured(false));
+        assert_eq!(
+            acting.told.recv().await,
+            Some(None),
+            "there is nothing more to say"
+        );
+        acting.closing.cancel();
+        acting.task.await.unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+"""What the clients' tests share: a running host with a real model."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STARTER = "SmolLM2-135M-Instruct.Q4_1.gguf"
+MODEL = STARTER.removesuffix(".gguf")
+CONFIG = f'[tiers.fast]\nmodel = "{STARTER}"\ncontext = 2048\n[tiers.heavy]\n'
+HANG_SECONDS = 120
+
+
+def program():
+    """`tierbar` as built last, or the one that TIERBAR_BIN names."""
+    if named := os.environ.get("TIERBAR_BIN"):
+        return named
+    built = [path for kind in ("release", "debug") if (path := ROOT / "target" / kind / "tierbar").exists()]
+    if not built:
+        raise RuntimeError("tierbar is not built: run `make build`")
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+def starter():
+    folder = os.environ.get("TIERBAR_TEST_MODELS", pathlib.Path.home() / ".cache/tierbar/models")
+    path = pathlib.Path(folder) / STARTER
+    if not path.exists():
+        raise RuntimeError(f"{path} is missing: `make setup` fetches the test models")
+    return path
+
+
+class Host:
+    """`tierbar serve` with a data folder of its own."""
+
+    def __init__(self, config=CONFIG):
+        self.folder = tempfile.TemporaryDirectory(prefix="tierbar-")
+        home = pathlib.Path(self.folder.name)
+        (home / "models").mkdir()
+        (home / "models" / STARTER).symlink_to(starter())
+        (home / "config.toml").write_text(config)
+        self.process = subprocess.Popen(
+            [program(), "serve", "--json", "--listen", "127.0.0.1:0"],
+            # A home of its own: what this machine's user has is none of a test's business.
+            env={**os.environ, "HOME": str(home), "TIERBAR_HOME": str(home), "RUST_LOG": "error"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        ready = json.loads(self.process.stdout.readline() or "{}")
+        if not ready.get("ready"):
+            self.stop()
+            raise RuntimeError("the host did not start")
+        self.url = ready["url"]
+        self.token = pathlib.Path(ready["token_file"]).read_text().strip()
+
+    def state_of(self, tier):
+        return next(state["state"] for state in self.status()["tiers"] if state["id"] == tier)
+
+    def status(self):
+        headers = {"Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.url}/tierbar/v1/status", headers=headers)
+        with urllib.request.urlopen(request, timeout=HANG_SECONDS) as response:
+            return json.load(response)
+
+    def until_state(self, tier, wanted):
+        """Follows the host's events until the tier is in that state."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        request = urllib.request.Request(f"{self.url}/tierbar/v1/events", headers=headers)
+        with urllib.request.urlopen(request, timeout=HANG_SECONDS) as events:
+            for line in events:
+                if line.startswith(b"data:"):
+                    tiers = json.loads(line[5:]).get("tiers", [])
+                    if any(state["id"] == tier and state["state"] == wanted for state in tiers):
+                        return
+        raise AssertionError(f"{tier} was never {wanted}")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(HANG_SECONDS)
+        self.process.stdout.close()
+        self.folder.cleanup()
