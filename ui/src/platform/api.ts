@@ -482,6 +482,20 @@ rate_limit: number,
  */
 at_once: number, };
 
+export type QueueConfig = { 
+/**
+ * Queued requests that are answered at the same time.
+ */
+at_once: number, 
+/**
+ * How long an answer is kept.
+ */
+keep: Span, 
+/**
+ * Most that requests and their answers may take on the disk.
+ */
+bytes: Size, };
+
 export type Size = string;
 
 export type StopSignal = "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP";
@@ -580,7 +594,7 @@ models_dir: string, library: LibraryConfig, downloads: DownloadsConfig,
 /**
  * Origins of web pages, besides our own, that may call the API from a browser.
  */
-allowed_origins: Array<string>, policy: PolicyConfig, tiers: { [key in TierId]: TierConfig }, };
+allowed_origins: Array<string>, policy: PolicyConfig, queue: QueueConfig, tiers: { [key in TierId]: TierConfig }, };
 
 export type Settings = { 
 /**
@@ -731,6 +745,32 @@ tier: TierId | null, model: ModelId | null,
  * One sentence without a full stop, which names the tier and has the figures.
  */
 sentence: string, };
+
+export type JobState = "waiting" | "running" | "done" | "failed" | "cancelled" | "expired";
+
+export type WebhookState = "pending" | "delivered" | "given_up";
+
+export type JobStatus = { id: string, state: JobState, priority: Priority, 
+/**
+ * Where it is sent, such as `/v1/chat/completions`.
+ */
+path: string, created_ms: number, 
+/**
+ * It is not tried before.
+ */
+not_before_ms: number, deadline_ms: number, ended_ms: number | null, attempts: number, max_attempts: number, 
+/**
+ * The answer's status, once there is one.
+ */
+status: number | null, 
+/**
+ * Why it waits or how it failed, in one sentence.
+ */
+reason: string | null, 
+/**
+ * `null`: it has none.
+ */
+webhook: WebhookState | null, };
 
 export type Role = "system" | "user" | "assistant";
 

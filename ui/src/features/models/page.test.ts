@@ -29,6 +29,7 @@ function host(request: Sent): Response | null {
         library: { folders: [], other_apps: true },
         downloads: { rate_limit: 0, at_once: 1 },
         allowed_origins: [],
+        queue: { at_once: 1, keep: '168h', bytes: '256MiB' },
         policy: { ...POLICY },
         tiers: {},
       },
