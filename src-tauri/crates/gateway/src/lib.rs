@@ -12,6 +12,7 @@ mod measures;
 mod models;
 mod openai;
 mod path;
+mod queue;
 mod speed;
 #[cfg(test)]
 mod testing;
@@ -21,6 +22,7 @@ mod upstream;
 
 pub use measures::{MeasureEvent, Measurement, Measures};
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
+pub use queue::{Queue, Runner};
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
 
@@ -88,6 +90,7 @@ pub struct Gateway {
     /// The way to tiers that are endpoints.
     pub remote: Remote,
     pub store: Store,
+    pub queue: Queue,
     pub contexts: Contexts,
     pub speed: SpeedMeter,
     pub token: Token,
@@ -98,15 +101,24 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// The whole API as one service.
-    pub fn router(self) -> Router {
+    /// The whole API as one service, and what does the requests that wait, to be run beside it.
+    pub fn parts(self) -> (Router, Runner) {
         let gateway = Arc::new(self);
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
-        let mut inference = openai::routes().merge(contexts::routes());
+        let may_wait = openai::routes();
+        let runner = Runner::new(
+            Arc::clone(&gateway),
+            may_wait.clone().with_state(Arc::clone(&gateway)),
+        );
+        let keep = middleware::from_fn_with_state(Arc::clone(&gateway), queue::keep);
+        let mut inference = may_wait
+            .route_layer(keep)
+            .merge(contexts::routes())
+            .merge(queue::routes());
         if !gateway.address.ip().is_loopback() {
             inference = inference.layer(token());
         }
-        Router::new()
+        let router = Router::new()
             .route("/health", get(health))
             .merge(inference)
             .merge(admin::routes().layer(token()))
@@ -116,7 +128,8 @@ impl Gateway {
                 Arc::clone(&gateway),
                 guard::same_site,
             ))
-            .with_state(gateway)
+            .with_state(gateway);
+        (router, runner)
     }
 }
 

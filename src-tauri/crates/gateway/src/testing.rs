@@ -3,8 +3,8 @@
 mod endless;
 
 use crate::{
-    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Models, Pull, Services,
-    SpeedMeter, Token, Verified,
+    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Models, Pull, Queue, Runner,
+    Services, SpeedMeter, Token, Verified,
 };
 use axum::{
     Router,
@@ -301,6 +301,9 @@ pub(crate) struct Bench {
     pub(crate) asked: Asked,
     pub(crate) store: Store,
     pub(crate) contexts: Contexts,
+    pub(crate) closing: CancellationToken,
+    /// Not run by itself.
+    pub(crate) runner: Option<Runner>,
     sockets: TempDir,
 }
 
@@ -325,6 +328,7 @@ impl Bench {
         let asked = Asked::default();
         let home = folder.path().to_owned();
         let contexts = Contexts::new(home.join("contexts"));
+        let closing = CancellationToken::new();
         let gateway = Gateway {
             models: Arc::new(asked.clone()),
             measures: Arc::new(Endless::default()),
@@ -347,15 +351,17 @@ impl Bench {
                 config: Mutex::new(config),
             }),
             store: store.clone(),
+            queue: Queue::default(),
             contexts: contexts.clone(),
             speed: speed.clone(),
             token: token.clone(),
             address: address.parse().unwrap(),
-            closing: CancellationToken::new(),
+            closing: closing.clone(),
         };
         let sockets = tempfile::tempdir().unwrap();
+        let (router, runner) = gateway.parts();
         Self {
-            router: gateway.router(),
+            router,
             token,
             loaded,
             ended,
@@ -364,6 +370,8 @@ impl Bench {
             asked,
             store,
             contexts,
+            closing,
+            runner: Some(runner),
             sockets,
         }
     }

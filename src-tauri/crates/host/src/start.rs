@@ -1,7 +1,7 @@
 //! The host's way from nothing to a listening server, and back.
 
 use crate::{
-    Host, HostOptions,
+    Host, HostKind, HostOptions,
     blocking::blocking,
     board::Board,
     config::{self, ConfigFile, Watching},
@@ -19,13 +19,13 @@ use crate::{
     services::Shared,
     worker,
 };
-use axum::serve::ListenerExt;
+use axum::{Router, serve::ListenerExt};
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
-use tierbar_gateway::{Gateway, SpeedMeter, Token};
+use tierbar_gateway::{Gateway, Runner, SpeedMeter, Token};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},
@@ -228,13 +228,17 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         secrets,
         remote: Remote::new(Remote::SILENCE)?,
         store,
+        queue: tierbar_gateway::Queue::default(),
         contexts,
         speed: speed.clone(),
         token: token.clone(),
         address,
         closing: closing.clone(),
     };
-    let served = tokio::spawn(serve(listener, gateway, closing.clone()));
+    let (router, runner) = gateway.parts();
+    // A command's host ends with it: what waits is not begun there.
+    let runner = Some(runner).filter(|_| options.kind != HostKind::Cli);
+    let served = tokio::spawn(serve(listener, router, runner, closing.clone()));
     tokio::spawn({
         let (shared, closing) = (Arc::clone(&shared), closing.clone());
         async move { shared.board.run(sampler, closing).await }
@@ -260,18 +264,29 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     })
 }
 
-async fn serve(listener: TcpListener, gateway: Gateway, closing: CancellationToken) {
+async fn serve(
+    listener: TcpListener,
+    router: Router,
+    runner: Option<Runner>,
+    closing: CancellationToken,
+) {
+    let runner = runner.map(|runner| tokio::spawn(runner.run()));
     // Words are sent as they come, not gathered.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("a connection gathers its words: {error}");
         }
     });
-    let served = axum::serve(listener, gateway.router())
+    let served = axum::serve(listener, router)
         .with_graceful_shutdown(closing.cancelled_owned())
         .await;
     if let Err(error) = served {
         tracing::error!("the server has ended: {error}");
+    }
+    if let Some(runner) = runner
+        && let Err(ended) = runner.await
+    {
+        tracing::error!("the queue has ended: {ended}");
     }
 }
 
