@@ -16,6 +16,7 @@ mod journal;
 mod library;
 mod measures;
 mod pulls;
+mod queue;
 mod secrets;
 
 use futures_util::StreamExt;

@@ -324,10 +324,6 @@ reference: string | null,
  */
 sha256: string | null, 
 /**
- * The file beside it by which it sees or hears.
- */
-projector?: string | null, 
-/**
  * Names of the tiers that load it.
  */
 tiers: Array<TierId>, 
@@ -466,12 +462,6 @@ keep_conversations: boolean,
  */
 conversations_mib: number, };
 
-export type ServerConfig = { 
-/**
- * Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
- */
-act_as_ollama: boolean, };
-
 export type LibraryConfig = { 
 /**
  * Further folders, as absolute paths or from `~`.
@@ -491,6 +481,20 @@ rate_limit: number,
  * Models fetched at the same time.
  */
 at_once: number, };
+
+export type QueueConfig = { 
+/**
+ * Queued requests that are answered at the same time.
+ */
+at_once: number, 
+/**
+ * How long an answer is kept.
+ */
+keep: Span, 
+/**
+ * Most that requests and their answers may take on the disk.
+ */
+bytes: Size, };
 
 export type Size = string;
 
@@ -526,21 +530,11 @@ load_deadline: Span,
  */
 env: { [key in string]: string }, };
 
-export type Dollars = number;
-
 export type EndpointEngine = { 
 /**
  * What stands before `/v1/…`.
  */
-endpoint: string, 
-/**
- * Of a million prompt tokens; none given: not known.
- */
-input_price?: Dollars | null, 
-/**
- * Of a million tokens of its answers.
- */
-output_price?: Dollars | null, };
+endpoint: string, };
 
 export type Engine = "embedded" | CommandEngine | EndpointEngine;
 
@@ -588,43 +582,11 @@ idle_unload: IdleUnload,
  */
 pinned: boolean, };
 
-export type Step = string;
-
-export type ChainConfig = { 
-/**
- * Tiers, of any engine, in the order in which they are asked. The last may be `"queue"`: what nobody answers now waits there.
- */
-steps: Array<Step>, 
-/**
- * How often an endpoint that fails is asked again before the next step is.
- */
-retries: number, 
-/**
- * So long an endpoint may take to its first word.
- */
-wait: Span, 
-/**
- * So long the chain may take to the first word of all.
- */
-time: Span, 
-/**
- * What one request may cost at most, by its endpoints' prices; those without one are passed over then. 0: anything.
- */
-cost: Dollars, 
-/**
- * The next step is asked as well when the one before has been silent for so long, and who speaks first answers; `"0s"`: never.
- */
-hedge: Span, 
-/**
- * An answer from this machine in place of the first step's begins with `[Local Fallback]`.
- */
-mark: boolean, };
-
 export type Config = { 
 /**
  * Address of the API. Beyond loopback, inference needs the token too.
  */
-listen: string, server: ServerConfig, 
+listen: string, 
 /**
  * Folder of models; empty means `models/` in the data folder.
  */
@@ -632,11 +594,7 @@ models_dir: string, library: LibraryConfig, downloads: DownloadsConfig,
 /**
  * Origins of web pages, besides our own, that may call the API from a browser.
  */
-allowed_origins: Array<string>, policy: PolicyConfig, tiers: { [key in TierId]: TierConfig }, 
-/**
- * Who is asked one after another, by the name that a request asks for.
- */
-chains: { [key in TierId]: ChainConfig }, };
+allowed_origins: Array<string>, policy: PolicyConfig, queue: QueueConfig, tiers: { [key in TierId]: TierConfig }, };
 
 export type Settings = { 
 /**
@@ -787,6 +745,32 @@ tier: TierId | null, model: ModelId | null,
  * One sentence without a full stop, which names the tier and has the figures.
  */
 sentence: string, };
+
+export type JobState = "waiting" | "running" | "done" | "failed" | "cancelled" | "expired";
+
+export type WebhookState = "pending" | "delivered" | "given_up";
+
+export type JobStatus = { id: string, state: JobState, priority: Priority, 
+/**
+ * Where it is sent, such as `/v1/chat/completions`.
+ */
+path: string, created_ms: number, 
+/**
+ * It is not tried before.
+ */
+not_before_ms: number, deadline_ms: number, ended_ms: number | null, attempts: number, max_attempts: number, 
+/**
+ * The answer's status, once there is one.
+ */
+status: number | null, 
+/**
+ * Why it waits or how it failed, in one sentence.
+ */
+reason: string | null, 
+/**
+ * `null`: it has none.
+ */
+webhook: WebhookState | null, };
 
 export type Role = "system" | "user" | "assistant";
 

@@ -9,6 +9,7 @@ mod measure;
 mod models;
 mod output;
 mod pause;
+mod queue;
 mod secret;
 mod serve;
 mod status;
@@ -45,6 +46,8 @@ enum Command {
     Models(models::Args),
     /// Models on their way
     Downloads(downloads::Args),
+    /// Requests that wait, and their answers
+    Queue(queue::Args),
     /// Tokens of other services, such as the model hub's
     #[command(subcommand)]
     Secret(secret::Command),
@@ -92,6 +95,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Log(args) => log::run(home, args).await,
         Command::Models(args) => models::run(home, args).await,
         Command::Downloads(args) => downloads::run(home, args).await,
+        Command::Queue(args) => queue::run(home, args).await,
         Command::Secret(command) => secret::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,
         Command::Pause(args) => pause::pause(home, &args).await,

@@ -62,6 +62,8 @@ pub enum Code {
     Paused,
     /// Too many requests are waiting.
     Overloaded,
+    /// The name or key stands for something else already.
+    Conflict,
     /// Another program listens on the address.
     PortTaken,
     /// A tier is being measured, and one measurement would spoil the other.
@@ -112,6 +114,7 @@ impl Code {
             Self::WorkerTimeout => "worker_timeout",
             Self::Paused => "paused",
             Self::Overloaded => "overloaded",
+            Self::Conflict => "conflict",
             Self::PortTaken => "port_taken",
             Self::Measuring => "measuring",
             Self::AlreadyRunning => "already_running",
@@ -138,6 +141,7 @@ impl Code {
             Self::MethodNotAllowed => 405,
             Self::AlreadyRunning
             | Self::Measuring
+            | Self::Conflict
             | Self::PortTaken
             | Self::Cancelled
             | Self::ModelInUse

@@ -34,6 +34,7 @@ pub struct Config {
     /// Origins of web pages, besides our own, that may call the API from a browser.
     pub allowed_origins: Vec<String>,
     pub policy: PolicyConfig,
+    pub queue: QueueConfig,
     pub tiers: BTreeMap<TierId, TierConfig>,
     /// Who is asked one after another, by the name that a request asks for.
     pub chains: BTreeMap<TierId, ChainConfig>,
@@ -67,6 +68,7 @@ impl Default for Config {
             downloads: DownloadsConfig::default(),
             allowed_origins: Vec::new(),
             policy: PolicyConfig::default(),
+            queue: QueueConfig::default(),
             tiers: BTreeMap::new(),
             chains: BTreeMap::new(),
         }
@@ -164,6 +166,37 @@ impl Default for PolicyConfig {
             step_down: true,
             keep_conversations: true,
             conversations_mib: 2048,
+        }
+    }
+}
+
+/// Requests that may wait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct QueueConfig {
+    /// Queued requests that are answered at the same time.
+    pub at_once: u8,
+    /// How long an answer is kept.
+    pub keep: Span,
+    /// Most that requests and their answers may take on the disk.
+    pub bytes: Size,
+}
+
+impl QueueConfig {
+    pub const AT_ONCE: std::ops::RangeInclusive<u8> = 1..=8;
+    /// A client has to have the time to come for its answer.
+    pub const LEAST_KEPT: Span = Span::seconds(60);
+    /// One request of the largest size, and its answer.
+    pub const LEAST_BYTES: Size = Size(128 << 20);
+}
+
+impl Default for QueueConfig {
+    fn default() -> Self {
+        Self {
+            at_once: 1,
+            keep: Span::seconds(7 * 24 * 3600),
+            bytes: Size(256 << 20),
         }
     }
 }

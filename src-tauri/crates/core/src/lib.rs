@@ -19,6 +19,7 @@ pub mod journal;
 pub mod lease;
 pub mod model;
 pub mod policy;
+pub mod queue;
 pub mod reading;
 pub mod reclaim;
 pub mod routing;

@@ -1,7 +1,8 @@
 //! The wire types' TypeScript twins: `ui/src/platform/api.ts` is what this writes, and the test fails when it differs.
 
 use crate::{
-    bench, budget, catalog, chat, config, download, fit, journal, model, policy, status, tier, tune,
+    bench, budget, catalog, chat, config, download, fit, journal, model, policy, queue, status,
+    tier, tune,
 };
 use ts_rs::{Config, TS};
 
@@ -52,6 +53,7 @@ fn the_typescript_types_are_those_of_the_wire() {
         config::ServerConfig::decl(&cfg),
         config::LibraryConfig::decl(&cfg),
         config::DownloadsConfig::decl(&cfg),
+        config::QueueConfig::decl(&cfg),
         config::Size::decl(&cfg),
         config::StopSignal::decl(&cfg),
         config::CommandEngine::decl(&cfg),
@@ -75,6 +77,9 @@ fn the_typescript_types_are_those_of_the_wire() {
         journal::Kind::decl(&cfg),
         journal::Happening::decl(&cfg),
         journal::Entry::decl(&cfg),
+        queue::JobState::decl(&cfg),
+        queue::WebhookState::decl(&cfg),
+        queue::JobStatus::decl(&cfg),
         chat::Role::decl(&cfg),
         chat::Finish::decl(&cfg),
         chat::ChatMessage::decl(&cfg),

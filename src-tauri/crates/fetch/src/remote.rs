@@ -84,38 +84,64 @@ impl Remote {
                     .to_owned(),
             );
         }
-        let client = if near { &self.direct } else { &self.open };
-        let mut request = client
-            .post(url)
-            .header(http::header::CONTENT_TYPE, "application/json")
-            .body(json);
+        let mut request = self.request(url, json);
         if let Some(key) = key {
             request = request.bearer_auth(key.expose_secret());
         }
-        let answer = request.send().await.map_err(|error| {
-            let cause = root_cause(&error);
-            if error.is_timeout() && !error.is_connect() {
-                "was silent for too long".to_owned()
-            } else {
-                format!("cannot be reached ({cause})")
-            }
-        })?;
-        if answer.status().is_redirection() {
-            let to = answer.headers().get(http::header::LOCATION);
-            let to = to.and_then(|to| Url::parse(to.to_str().ok()?).ok());
-            let to = to.map_or_else(|| "somewhere else".to_owned(), |to| told(&to));
-            return Err(format!("sends its clients to {to}, where nothing is sent"));
-        }
-        let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
-        let body = body.map_err(|error| {
-            if error.is_timeout() {
-                "was silent for too long".to_owned()
-            } else {
-                format!("broke off its answer ({})", root_cause(&error))
-            }
-        });
-        Ok(http::Response::from_parts(head, body.boxed_unsync()))
+        sent(request).await
     }
+
+    /// Posts JSON to a URL as it is, with these headers, and waits for the head of the answer.
+    ///
+    /// # Errors
+    /// As [`Remote::post`].
+    pub async fn tell(
+        &self,
+        url: &str,
+        headers: http::HeaderMap,
+        json: Vec<u8>,
+    ) -> Result<RemoteAnswer, String> {
+        let url = Url::parse(url).map_err(|error| format!("is no URL ({error})"))?;
+        sent(self.request(url, json).headers(headers)).await
+    }
+
+    fn request(&self, url: Url, json: Vec<u8>) -> reqwest::RequestBuilder {
+        let client = if is_near(&url) {
+            &self.direct
+        } else {
+            &self.open
+        };
+        client
+            .post(url)
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(json)
+    }
+}
+
+async fn sent(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> {
+    let answer = request.send().await.map_err(|error| {
+        let cause = root_cause(&error);
+        if error.is_timeout() && !error.is_connect() {
+            "was silent for too long".to_owned()
+        } else {
+            format!("cannot be reached ({cause})")
+        }
+    })?;
+    if answer.status().is_redirection() {
+        let to = answer.headers().get(http::header::LOCATION);
+        let to = to.and_then(|to| Url::parse(to.to_str().ok()?).ok());
+        let to = to.map_or_else(|| "somewhere else".to_owned(), |to| told(&to));
+        return Err(format!("sends its clients to {to}, where nothing is sent"));
+    }
+    let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
+    let body = body.map_err(|error| {
+        if error.is_timeout() {
+            "was silent for too long".to_owned()
+        } else {
+            format!("broke off its answer ({})", root_cause(&error))
+        }
+    });
+    Ok(http::Response::from_parts(head, body.boxed_unsync()))
 }
 
 /// In this machine or network, as far as the address tells.

@@ -10,6 +10,7 @@ mod log;
 mod measures;
 mod models;
 mod pause;
+mod queue;
 mod secrets;
 mod session;
 mod status;
@@ -55,6 +56,8 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
             "/downloads/{id}",
             patch(downloads::change).delete(downloads::remove),
         )
+        .route("/queue", get(queue::list))
+        .route("/queue/secret", get(queue::secret))
         .route("/secrets", get(secrets::list))
         .route("/secrets/{name}", put(secrets::set).delete(secrets::remove))
         .route("/config", get(config::get).patch(config::patch))

@@ -12,6 +12,7 @@ use crate::{
     error::Failure,
     hints::Hints,
     openai::relay::{Ask, respond, streaming::Beginning},
+    queue::MayWait,
 };
 use axum::{
     http::{HeaderMap, HeaderName, HeaderValue},
@@ -27,10 +28,6 @@ use tierbar_core::{
 };
 use tokio::time::Instant;
 use walk::Walk;
-
-/// On a refusal: the request may be done later.
-#[derive(Debug, Clone)]
-pub(crate) struct MayWait;
 
 pub(crate) static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 

@@ -37,6 +37,7 @@ impl IntoResponse for Failure {
                 .headers_mut()
                 .insert(header::WWW_AUTHENTICATE, scheme);
         }
+        // For those around, whatever the body's dialect.
         response.extensions_mut().insert(error);
         response
     }

@@ -20,6 +20,7 @@ mod models;
 mod ollama;
 mod openai;
 mod path;
+mod queue;
 mod speed;
 #[cfg(test)]
 mod testing;
@@ -33,6 +34,7 @@ pub use measures::{MeasureEvent, Measurement, Measures};
 pub use metrics::Metrics;
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 pub use ollama::as_ollama;
+pub use queue::{Queue, Runner};
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
 
@@ -100,6 +102,7 @@ pub struct Gateway {
     /// The way to tiers that are endpoints.
     pub remote: Remote,
     pub store: Store,
+    pub queue: Queue,
     pub contexts: Contexts,
     pub speed: SpeedMeter,
     pub auto: Auto,
@@ -113,19 +116,28 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// The whole API as one service.
-    pub fn router(self) -> Router {
+    /// The whole API as one service, and what does the requests that wait, to be run beside it.
+    pub fn parts(self) -> (Router, Runner) {
         let gateway = Arc::new(self);
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
-        let mut inference = openai::routes()
+        let may_wait = openai::routes()
             .merge(anthropic::routes())
-            .merge(ollama::routes())
+            .merge(ollama::routes());
+        let later = may_wait
+            .clone()
+            .layer(middleware::from_fn(error::in_dialect))
+            .with_state(Arc::clone(&gateway));
+        let runner = Runner::new(Arc::clone(&gateway), later);
+        let keep = middleware::from_fn_with_state(Arc::clone(&gateway), queue::keep);
+        let mut inference = may_wait
+            .route_layer(keep)
             .merge(contexts::routes())
+            .merge(queue::routes())
             .route("/metrics", get(metrics::tell));
         if !gateway.address.ip().is_loopback() {
             inference = inference.layer(token());
         }
-        Router::new()
+        let router = Router::new()
             .route("/health", get(health))
             .merge(inference)
             .merge(admin::routes().layer(token()))
@@ -141,7 +153,8 @@ impl Gateway {
                 Arc::clone(&gateway),
                 metrics::count,
             ))
-            .with_state(gateway)
+            .with_state(gateway);
+        (router, runner)
     }
 }
 

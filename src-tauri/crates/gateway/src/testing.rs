@@ -3,8 +3,8 @@
 mod endless;
 
 use crate::{
-    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Metrics, Models, Pull, Services,
-    SpeedMeter, Token, Verified,
+    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Metrics, Models, Pull, Queue,
+    Runner, Services, SpeedMeter, Token, Verified,
 };
 use axum::{
     Router,
@@ -329,6 +329,9 @@ pub(crate) struct Bench {
     pub(crate) contexts: Contexts,
     pub(crate) config: Arc<Mutex<Config>>,
     others: Others,
+    pub(crate) closing: CancellationToken,
+    /// Not run by itself.
+    pub(crate) runner: Option<Runner>,
     sockets: TempDir,
 }
 
@@ -354,6 +357,7 @@ impl Bench {
         let (asked, others) = (Asked::default(), Others::default());
         let home = folder.path().to_owned();
         let contexts = Contexts::new(home.join("contexts"));
+        let closing = CancellationToken::new();
         let gateway = Gateway {
             models: Arc::new(asked.clone()),
             measures: Arc::new(Endless::default()),
@@ -378,6 +382,7 @@ impl Bench {
                 config: Arc::clone(&config),
             }),
             store: store.clone(),
+            queue: Queue::default(),
             contexts: contexts.clone(),
             speed: speed.clone(),
             auto: crate::Auto::default(),
@@ -385,11 +390,12 @@ impl Bench {
             metrics: metrics.clone(),
             token: token.clone(),
             address: address.parse().unwrap(),
-            closing: CancellationToken::new(),
+            closing: closing.clone(),
         };
         let sockets = tempfile::tempdir().unwrap();
+        let (router, runner) = gateway.parts();
         Self {
-            router: gateway.router(),
+            router,
             token,
             loaded,
             ended,
@@ -402,6 +408,8 @@ impl Bench {
             contexts,
             config,
             others,
+            closing,
+            runner: Some(runner),
             sockets,
         }
     }

@@ -1,7 +1,7 @@
 //! The host's way from nothing to a listening server, and back.
 
 use crate::{
-    Host, HostOptions,
+    Host, HostKind, HostOptions,
     blocking::blocking,
     board::Board,
     config::{self, ConfigFile, Watching},
@@ -26,8 +26,7 @@ use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
-use tierbar_gateway::{Auto, Chains, Gateway, SpeedMeter, Token};
-use tierbar_gateway::{Gateway, Metrics, SpeedMeter, Token};
+use tierbar_gateway::{Auto, Chains, Gateway, Metrics, SpeedMeter, Token};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},
@@ -232,6 +231,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         secrets,
         remote: Remote::new(Remote::SILENCE)?,
         store,
+        queue: tierbar_gateway::Queue::default(),
         contexts,
         speed: speed.clone(),
         auto: Auto::default(),
@@ -241,7 +241,9 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         address,
         closing: closing.clone(),
     };
-    let router = gateway.router();
+    let (router, runner) = gateway.parts();
+    // A command's host ends with it: what waits is not begun there.
+    let runner = Some(runner).filter(|_| options.kind != HostKind::Cli);
     let served = tokio::spawn({
         let second = ollama::act(
             ollama::ADDRESS,
@@ -254,8 +256,14 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             closing.clone(),
         );
         let first = serve(listener, router, closing.clone());
+        let queue = runner.map(|runner| tokio::spawn(runner.run()));
         async move {
             tokio::join!(first, second);
+            if let Some(queue) = queue
+                && let Err(ended) = queue.await
+            {
+                tracing::error!("the queue has ended: {ended}");
+            }
         }
     });
     tokio::spawn({

@@ -9,6 +9,8 @@ use tierbar_core::{Code, Error, config::server_of};
 pub enum Name {
     /// The access token for the model hub.
     HuggingFace,
+    /// What webhooks are signed with.
+    Webhooks,
     /// The key of a server that a tier's endpoint names: its host, with its port if that is given. It belongs to the
     /// server and not to the tier, so that it goes to no other.
     Server(String),
@@ -32,6 +34,7 @@ impl Name {
     pub fn as_str(&self) -> &str {
         match self {
             Self::HuggingFace => "hugging-face",
+            Self::Webhooks => "webhooks",
             Self::Server(server) => server,
         }
     }
@@ -41,7 +44,7 @@ impl Name {
     pub fn variables(&self) -> &'static [&'static str] {
         match self {
             Self::HuggingFace => &["HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"],
-            Self::Server(_) => &[],
+            Self::Webhooks | Self::Server(_) => &[],
         }
     }
 
@@ -65,7 +68,7 @@ impl Name {
                     .or_else(|| folder("HOME").map(|home| home.join(".cache/huggingface")))
                     .map(|home| home.join("token"))
             }),
-            Self::Server(_) => None,
+            Self::Webhooks | Self::Server(_) => None,
         }
     }
 }
@@ -79,8 +82,9 @@ impl fmt::Display for Name {
 impl FromStr for Name {
     type Err = Error;
     fn from_str(text: &str) -> Result<Self, Error> {
-        if text == Self::HuggingFace.as_str() {
-            return Ok(Self::HuggingFace);
+        let named = [Self::HuggingFace, Self::Webhooks];
+        if let Some(named) = named.into_iter().find(|name| name.as_str() == text) {
+            return Ok(named);
         }
         let plain =
             |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b':' | b'[' | b']');
@@ -92,7 +96,7 @@ impl FromStr for Name {
         // The text is not repeated: it may be the secret itself, put in the wrong place.
         Err(
             Error::new(Code::NotFound, "there is no secret of that name").hint(
-                "known are: hugging-face, and the servers of endpoints, such as api.example.com",
+                "known are: hugging-face, webhooks, and the servers of endpoints, such as api.example.com",
             ),
         )
     }

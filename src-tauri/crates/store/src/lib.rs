@@ -1,4 +1,4 @@
-//! What the user's chats say, what the machine's minutes were, and what happened to the tiers, in one SQLite file. One file per table; no other crate sees SQLite.
+//! What the user's chats say, what the machine's minutes were, what happened to the tiers, and which requests wait, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod chats;
 mod database;
@@ -6,10 +6,15 @@ mod failure;
 mod log;
 mod messages;
 mod minutes;
+mod queue;
 mod title;
 mod word;
 
 pub use chats::ChatFields;
+pub use queue::{
+    Added, Cancelled, Claim, Delivery, Ending, Headers, JobAnswer, JobOutcome, JobRequest, NewJob,
+    Room, Turn,
+};
 
 use database::Database;
 use std::{path::Path, sync::Arc};

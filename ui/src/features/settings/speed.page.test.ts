@@ -146,6 +146,7 @@ beforeEach(() => {
     downloads: { rate_limit: 0, at_once: 1 },
     server: { act_as_ollama: false },
     allowed_origins: [],
+    queue: { at_once: 1, keep: '168h', bytes: '256MiB' },
     policy: { ...POLICY },
     tiers: { fast: { model: 'smol.gguf', ...seat }, primary: { model: '', ...seat } },
   };

@@ -5,7 +5,9 @@ use serde_ignored::Path as Ignored;
 use std::{ops::Range, path::Path};
 use tierbar_core::{
     Code, Config, Error, TierId,
-    config::{ChainConfig, DownloadsConfig, Engine, PolicyConfig, Span, Step, TierConfig},
+    config::{
+        ChainConfig, DownloadsConfig, Engine, PolicyConfig, QueueConfig, Span, Step, TierConfig,
+    },
 };
 use toml_edit::{Document, Item, TableLike};
 
@@ -95,6 +97,7 @@ fn check(config: &Config) -> Result<(), Problem> {
         let at = |(key, wrong)| at(&["chains", name.as_str(), key])(wrong);
         self::chain(name, chain, config).map_err(at)?;
     }
+    queue(&config.queue).map_err(|(key, wrong)| at(&["queue", key])(wrong))?;
     for (id, tier) in &config.tiers {
         let TierConfig {
             model,
@@ -176,6 +179,31 @@ fn chain(
             let longest = ChainConfig::LONGEST;
             return Err((key, format!("\"{span}\"; from \"1s\" to \"{longest}\"")));
         }
+    }
+    Ok(())
+}
+
+/// The key that is wrong, and why.
+fn queue(queue: &QueueConfig) -> Result<(), (&'static str, String)> {
+    let QueueConfig {
+        at_once,
+        keep,
+        bytes,
+    } = queue;
+    if !QueueConfig::AT_ONCE.contains(at_once) {
+        let (least, most) = (QueueConfig::AT_ONCE.start(), QueueConfig::AT_ONCE.end());
+        let wrong = format!("{at_once} requests; it must lie between {least} and {most}");
+        return Err(("at_once", wrong));
+    }
+    let least = QueueConfig::LEAST_KEPT;
+    if *keep < least {
+        let wrong = format!("\"{keep}\"; at least \"{least}\", or nobody gets an answer");
+        return Err(("keep", wrong));
+    }
+    let least = QueueConfig::LEAST_BYTES;
+    if *bytes < least {
+        let wrong = format!("\"{bytes}\"; at least \"{least}\", which the largest request needs");
+        return Err(("bytes", wrong));
     }
     Ok(())
 }

@@ -64,6 +64,13 @@ conversations_mib = 2048
 #   [chains.nightly]
 #   steps = ["sonnet", "heavy", "primary", "queue"]
 # docs/chains.md has all of it.
+[queue]
+# Requests that may wait (docs/queue.md): so many are answered at the same time, 1 to 8.
+at_once = 1
+# How long their answers are kept, at most "168h".
+keep = "168h"
+# Most that they and their answers may take on the disk.
+bytes = "256MiB"
 
 # A tier has:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet

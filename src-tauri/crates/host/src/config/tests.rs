@@ -33,6 +33,7 @@ fn a_first_start_writes_a_file_with_the_defaults_of_the_schema() {
     assert_eq!(config.policy, Config::default().policy);
     assert_eq!(config.library, Config::default().library);
     assert_eq!(config.downloads, Config::default().downloads);
+    assert_eq!(config.queue, Config::default().queue);
     let contexts = ["fast", "primary", "heavy"].map(|id| tier(&config, id).context);
     assert_eq!(contexts, [4096, 8192, 12288]);
     assert_eq!(tier(&config, "fast").model, "");
@@ -140,6 +141,16 @@ fn wrong_values_are_refused_with_line_and_key() {
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\ncost = -1.0\n",
             "config.toml line 4: chains.c.cost: -1 is no sum of dollars",
+            "[queue]\nat_once = 9\n",
+            "config.toml line 2: queue.at_once: 9 requests; it must lie between 1 and 8",
+        ),
+        (
+            "[queue]\nkeep = \"59s\"\n",
+            "config.toml line 2: queue.keep: \"59s\"; at least \"1m\"",
+        ),
+        (
+            "[queue]\nat_once = 2\nbytes = \"1MiB\"\n",
+            "config.toml line 3: queue.bytes: \"1MiB\"; at least \"128MiB\"",
         ),
         ("[tiers.fast\n", "config.toml line 1: "),
         ("a = 1\na = 2\n", "config.toml line 2: "),

@@ -1,0 +1,181 @@
+//! `tierbar queue`: requests that wait, and their answers.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Deserialize;
+use serde_json::Value;
+use std::{collections::BTreeMap, path::PathBuf};
+use tierbar_core::{
+    Error,
+    queue::{JobState, JobStatus, WebhookState},
+};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Command {
+    /// The newest, and how many there are
+    List {
+        /// Only those that are waiting, running, done, failed, cancelled or expired
+        #[arg(long, value_name = "STATE")]
+        state: Option<String>,
+        /// How many
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
+        limit: u32,
+    },
+    /// One of them, with its answer, as JSON
+    Show { id: String },
+    /// Call one off; one that has ended is forgotten, with its answer
+    Cancel { id: String },
+    /// Print what webhooks are signed with
+    Secret,
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    counts: BTreeMap<String, u64>,
+    bytes: u64,
+    jobs: Vec<JobStatus>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Secret {
+    secret: String,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
+    let client = Client::running_or_own(home).await?;
+    let outcome = match args.command {
+        None => list(&client, None, 20).await,
+        Some(Command::List { state, limit }) => list(&client, state.as_deref(), limit).await,
+        Some(Command::Show { id }) => show(&client, &id).await,
+        Some(Command::Cancel { id }) => cancel(&client, &id).await,
+        Some(Command::Secret) => secret(&client).await,
+    };
+    client.close().await;
+    outcome
+}
+
+async fn list(client: &Client, state: Option<&str>, limit: u32) -> Result<(), Error> {
+    let limit = limit.to_string();
+    let mut query = vec![("limit", limit.as_str())];
+    query.extend(state.map(|state| ("state", state)));
+    let listed = client.get(&admin(&["queue"], &query)).await?;
+    let Listed {
+        counts,
+        bytes,
+        jobs,
+    } = read(listed)?;
+    if counts.is_empty() {
+        output::line("Nothing waits.");
+        return Ok(());
+    }
+    let counted = counts
+        .iter()
+        .map(|(state, count)| format!("{count} {state}"));
+    let counted: Vec<_> = counted.collect();
+    let kib = bytes.div_ceil(1 << 10);
+    output::line(&format!("{} · {kib} KiB", counted.join(", ")));
+    for job in &jobs {
+        output::line(&line(job, &TimeZone::system()));
+    }
+    if client.is_own() && jobs.iter().any(|job| !job.state.has_ended()) {
+        output::error_line(
+            "They are answered while Tierbar runs: open the app, or run `tierbar serve`.",
+        );
+    }
+    Ok(())
+}
+
+async fn show(client: &Client, id: &str) -> Result<(), Error> {
+    let job = client.get(&path(id)).await?;
+    output::line(&format!("{job:#}"));
+    Ok(())
+}
+
+async fn cancel(client: &Client, id: &str) -> Result<(), Error> {
+    output::line(match client.delete(&path(id)).await? {
+        Value::Null => "It had ended: it is forgotten, with its answer.",
+        _ => "It is called off.",
+    });
+    Ok(())
+}
+
+async fn secret(client: &Client) -> Result<(), Error> {
+    let Secret { secret } = read(client.get("/tierbar/v1/queue/secret").await?)?;
+    output::line(&secret);
+    Ok(())
+}
+
+/// That of an id, whatever was typed for one.
+fn path(id: &str) -> String {
+    admin(&[id], &[]).replacen("/tierbar/v1/", "/v1/queue/", 1)
+}
+
+fn line(job: &JobStatus, zone: &TimeZone) -> String {
+    let state = match job.state {
+        JobState::Waiting => "waiting",
+        JobState::Running => "running",
+        JobState::Done => "done",
+        JobState::Failed => "failed",
+        JobState::Cancelled => "cancelled",
+        JobState::Expired => "expired",
+    };
+    let at = i64::try_from(job.created_ms).unwrap_or_default();
+    let at = Timestamp::from_millisecond(at).unwrap_or_default();
+    let at = at
+        .to_zoned(zone.clone())
+        .strftime("%d.%m. %H:%M")
+        .to_string();
+    let mut parts = vec![format!("{}  {at}  {state:<9}  {}", job.id, job.path)];
+    if job.attempts > 1 {
+        parts.push(format!("{} attempts", job.attempts));
+    }
+    parts.extend(job.reason.clone());
+    parts.extend(match job.webhook {
+        Some(WebhookState::GivenUp) => Some("its webhook was given up".to_owned()),
+        _ => None,
+    });
+    parts.join(" · ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_line_tells_what_is_worth_knowing() {
+        let job = |fields: Value| {
+            let mut job = json!({
+                "id": "1f", "state": "done", "priority": "normal", "path": "/v1/chat/completions",
+                "created_ms": 1_763_769_600_123_u64, "not_before_ms": 0, "deadline_ms": 0, "ended_ms": null,
+                "attempts": 1, "max_attempts": 300, "status": 200, "reason": null, "webhook": null,
+            });
+            for (name, value) in fields.as_object().unwrap() {
+                job[name] = value.clone();
+            }
+            line(&serde_json::from_value(job).unwrap(), &TimeZone::UTC)
+        };
+        assert_eq!(
+            job(json!({})),
+            "1f  22.11. 00:00  done       /v1/chat/completions"
+        );
+        assert_eq!(
+            job(json!({"state": "waiting", "attempts": 3, "reason": "nobody listens"})),
+            "1f  22.11. 00:00  waiting    /v1/chat/completions · 3 attempts · nobody listens"
+        );
+    }
+
+    #[test]
+    fn an_id_is_one_part_of_a_path() {
+        assert_eq!(path("a/../b"), "/v1/queue/a%2F..%2Fb");
+    }
+}

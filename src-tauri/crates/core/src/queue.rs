@@ -1,0 +1,299 @@
+//! Requests that wait: what is told of one, and what becomes of it after an attempt. Times are milliseconds since 1970.
+
+use crate::{Code, Error, download::Priority};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+
+/// Where a queued request stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum JobState {
+    /// For its turn, or for its next attempt.
+    Waiting,
+    Running,
+    /// Answered.
+    Done,
+    /// Refused for good, or tried too often.
+    Failed,
+    /// By its client or the user.
+    Cancelled,
+    /// Not answered by its deadline.
+    Expired,
+}
+
+impl JobState {
+    #[must_use]
+    pub fn has_ended(self) -> bool {
+        !matches!(self, Self::Waiting | Self::Running)
+    }
+}
+
+/// How a queued request's webhook stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum WebhookState {
+    /// To be told of the end.
+    Pending,
+    Delivered,
+    /// Its server has not taken it for a day.
+    GivenUp,
+}
+
+/// A queued request, as it is told: without what was asked and answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct JobStatus {
+    pub id: String,
+    pub state: JobState,
+    pub priority: Priority,
+    /// Where it is sent, such as `/v1/chat/completions`.
+    pub path: String,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub created_ms: u64,
+    /// It is not tried before.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub not_before_ms: u64,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub deadline_ms: u64,
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub ended_ms: Option<u64>,
+    pub attempts: u32,
+    pub max_attempts: u32,
+    /// The answer's status, once there is one.
+    pub status: Option<u16>,
+    /// Why it waits or how it failed, in one sentence.
+    pub reason: Option<String>,
+    /// `null`: it has none.
+    pub webhook: Option<WebhookState>,
+}
+
+/// How an attempt ended without the answer that was hoped for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Setback {
+    /// Asking again gives the same.
+    Final,
+    /// It may pass.
+    Passing,
+    /// Nobody was asked, and it will pass: it counts for nothing.
+    NotTried,
+}
+
+/// What an error means to who can wait.
+///
+/// What does not fit the budget stays out: the sum is over the configuration, and no waiting changes that.
+#[must_use]
+pub fn setback(code: Code) -> Setback {
+    match code {
+        Code::Paused | Code::ShuttingDown => Setback::NotTried,
+        Code::Overloaded
+        | Code::TierFailed
+        | Code::TierStopped
+        | Code::WorkerCrashed
+        | Code::WorkerTimeout
+        | Code::Unreachable => Setback::Passing,
+        _ => Setback::Final,
+    }
+}
+
+/// The same for another server's status, which names no code of ours. A cloud's 500 is as passing as its 503, by their own
+/// documentation; 529 is Anthropic's "overloaded".
+#[must_use]
+pub fn setback_of_status(status: u16) -> Setback {
+    match status {
+        408 | 425 | 429 | 500 | 502 | 503 | 504 | 529 => Setback::Passing,
+        _ => Setback::Final,
+    }
+}
+
+/// An attempt that met a setback.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt<'a> {
+    /// The request's: pauses differ between requests, so that all do not come back at one moment.
+    pub id: &'a str,
+    /// Counting this one.
+    pub attempts: u32,
+    pub max_attempts: u32,
+    pub deadline_ms: u64,
+    /// How long the server wants to be left alone.
+    pub retry_after: Option<Duration>,
+}
+
+/// What is done next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    Ends(JobState),
+    /// Another attempt, from this moment on.
+    Again(u64),
+}
+
+#[must_use]
+pub fn next(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> Next {
+    if setback == Setback::Final {
+        return Next::Ends(JobState::Failed);
+    }
+    if setback == Setback::Passing && attempt.attempts >= attempt.max_attempts {
+        return Next::Ends(JobState::Failed);
+    }
+    let pause = match setback {
+        Setback::NotTried => FIRST_PAUSE,
+        _ => pause(attempt.id, attempt.attempts),
+    };
+    let asked = attempt.retry_after.unwrap_or_default().min(LONGEST_ASKED);
+    let at = now_ms.saturating_add(millis(pause.max(asked)));
+    if at >= attempt.deadline_ms {
+        return Next::Ends(JobState::Expired);
+    }
+    Next::Again(at)
+}
+
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// No server is believed that wants to be left alone for longer.
+const LONGEST_ASKED: Duration = Duration::from_secs(3600);
+
+/// The pause after so many attempts: a second, doubled each time up to five minutes, and up to a quarter more or less.
+#[must_use]
+pub fn pause(id: &str, attempts: u32) -> Duration {
+    let doubled = attempts.saturating_sub(1).min(16);
+    let plain = FIRST_PAUSE.saturating_mul(1 << doubled).min(LONGEST_PAUSE);
+    // FNV-1a: the same for the same attempt, spread among requests.
+    let bytes = id.bytes().chain(attempts.to_le_bytes());
+    let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let percent = 75 + u32::try_from((hash >> 32) % 51).unwrap_or_default();
+    plain * percent / 100
+}
+
+/// A webhook that was not taken is tried again at this moment; `None`: given up.
+#[must_use]
+pub fn next_delivery(id: &str, attempts: u32, ended_ms: u64, now_ms: u64) -> Option<u64> {
+    let at = now_ms.saturating_add(millis(pause(id, attempts)));
+    (at < ended_ms.saturating_add(millis(DELIVERING))).then_some(at)
+}
+
+/// So long is a webhook's server tried.
+const DELIVERING: Duration = Duration::from_secs(24 * 3600);
+
+/// Why a request has expired, with what was in its way.
+#[must_use]
+pub fn expired(last: Option<&Error>) -> Error {
+    let message = "it was not answered by its deadline";
+    match last {
+        Some(last) => Error {
+            message: format!("{message}; the last attempt: {}", last.message),
+            ..last.clone()
+        },
+        None => Error::new(
+            Code::WorkerTimeout,
+            format!("{message}: its turn never came"),
+        ),
+    }
+}
+
+fn millis(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(attempts: u32) -> Attempt<'static> {
+        Attempt {
+            id: "a",
+            attempts,
+            max_attempts: 5,
+            deadline_ms: 1_000_000,
+            retry_after: None,
+        }
+    }
+
+    #[test]
+    fn pauses_double_up_to_five_minutes_and_differ_among_requests() {
+        for attempts in 1..400 {
+            let plain = (1_u64 << (attempts - 1).min(16)).min(300);
+            let got = pause("request", attempts).as_secs_f64();
+            let (least, most) = (plain as f64 * 0.75, plain as f64 * 1.25);
+            assert!((least..=most).contains(&got), "{attempts}: {got}");
+            assert_eq!(pause("request", attempts), pause("request", attempts));
+        }
+        let ids: Vec<_> = (0..100).map(|n| format!("request {n}")).collect();
+        let mut pauses: Vec<_> = ids.iter().map(|id| pause(id, 9)).collect();
+        pauses.sort();
+        pauses.dedup();
+        assert!(pauses.len() > 20, "{pauses:?}");
+    }
+
+    #[test]
+    fn what_cannot_pass_ends_at_once_and_what_may_is_tried_until_it_was_tried_enough() {
+        let failed = Next::Ends(JobState::Failed);
+        assert_eq!(next(attempt(1), Setback::Final, 0), failed);
+        let Next::Again(at) = next(attempt(1), Setback::Passing, 10_000) else {
+            panic!("it may pass");
+        };
+        assert!((10_750..=11_250).contains(&at), "{at}");
+        assert!(matches!(
+            next(attempt(4), Setback::Passing, 0),
+            Next::Again(_)
+        ));
+        assert_eq!(next(attempt(5), Setback::Passing, 0), failed);
+        assert_eq!(next(attempt(5), Setback::NotTried, 0), Next::Again(1000));
+    }
+
+    #[test]
+    fn an_attempt_that_would_come_too_late_is_none() {
+        let expired = Next::Ends(JobState::Expired);
+        assert_eq!(next(attempt(1), Setback::Passing, 999_900), expired);
+        let asked = Attempt {
+            retry_after: Some(Duration::from_secs(60)),
+            ..attempt(1)
+        };
+        assert_eq!(next(asked, Setback::Passing, 0), Next::Again(60_000));
+        assert_eq!(next(asked, Setback::Passing, 945_000), expired);
+        let for_good = Attempt {
+            retry_after: Some(Duration::MAX),
+            deadline_ms: u64::MAX,
+            ..attempt(1)
+        };
+        assert_eq!(next(for_good, Setback::Passing, 0), Next::Again(3_600_000));
+    }
+
+    #[test]
+    fn a_pause_costs_no_attempt_and_a_budget_is_no_matter_of_time() {
+        assert_eq!(setback(Code::Paused), Setback::NotTried);
+        assert_eq!(setback(Code::ShuttingDown), Setback::NotTried);
+        for code in [Code::Overloaded, Code::TierFailed, Code::Unreachable] {
+            assert_eq!(setback(code), Setback::Passing, "{code:?}");
+        }
+        for code in [
+            Code::BadRequest,
+            Code::OverBudget,
+            Code::Internal,
+            Code::ModelUnknown,
+        ] {
+            assert_eq!(setback(code), Setback::Final, "{code:?}");
+        }
+        assert_eq!(setback_of_status(529), Setback::Passing);
+        assert_eq!(setback_of_status(422), Setback::Final);
+    }
+
+    #[test]
+    fn a_webhook_is_given_up_after_a_day() {
+        let day = 24 * 3600 * 1000;
+        assert!(next_delivery("a", 1, 0, 0).is_some_and(|at| at <= 1250));
+        assert!(next_delivery("a", 290, 0, day - 400_000).is_some());
+        assert_eq!(next_delivery("a", 290, 0, day - 1000), None);
+    }
+
+    #[test]
+    fn an_expired_request_tells_what_was_in_its_way() {
+        assert_eq!(expired(None).code, Code::WorkerTimeout);
+        let last = Error::new(Code::Unreachable, "nobody listens").hint("start it");
+        let told = expired(Some(&last));
+        assert_eq!((told.code, told.hint), (last.code, last.hint));
+        assert!(told.message.ends_with("the last attempt: nobody listens"));
+    }
+}

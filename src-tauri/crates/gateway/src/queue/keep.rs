@@ -1,0 +1,199 @@
+//! Around the routes of inference: what cannot be answered now, and may wait, is kept and its client told so, in this order.
+
+use super::{
+    copy::Copy,
+    now_ms, room, setback, told,
+    wish::{self, When, Wish},
+};
+use crate::{Gateway, body, error::Failure};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::{borrow::Cow, sync::Arc};
+use tierbar_core::{Code, Error, queue::JobStatus};
+use tierbar_store::{Added, JobRequest, NewJob};
+
+/// On a failure whose request could not be kept.
+static QUEUE: HeaderName = HeaderName::from_static("x-tierbar-queue");
+
+pub(crate) async fn keep(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let answered = now_or_later(&gateway, request, next).await;
+    answered.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn now_or_later(
+    gateway: &Gateway,
+    request: Request<Body>,
+    next: Next,
+) -> Result<Response, Failure> {
+    let now = now_ms();
+    let (parts, mut body) = request.into_parts();
+    let path = parts.uri.path_and_query();
+    let later = Later {
+        wish: Wish::read(&parts.headers, now)?,
+        path: path
+            .map_or_else(|| parts.uri.path(), |path| path.as_str())
+            .to_owned(),
+        headers: wish::of_the_request(&parts.headers),
+        now,
+    };
+    let allowed = match later.wish.when {
+        Some(When::Only) => {
+            let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+            // What could never be answered is refused while its client still listens.
+            let _: Map<String, Value> = body::parse(&bytes)?;
+            return Ok(later.store(gateway, &bytes).await?);
+        }
+        Some(When::Allow) => true,
+        None => false,
+    };
+    if allowed && later.wish.key.is_some() {
+        let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+        if let Some(known) = gateway.store.known_job(later.job(&bytes)).await? {
+            return Ok(answer(known)?);
+        }
+        body = Body::from(bytes);
+    }
+    let (body, copy) = Copy::of(body);
+    let mut response = next.run(Request::from_parts(parts, body)).await;
+    let passes = setback::of(&response)
+        .is_some_and(|setback| setback != tierbar_core::queue::Setback::Final);
+    if !passes || !(allowed || setback::may_wait(&response)) {
+        return Ok(response);
+    }
+    let Some(bytes) = copy.whole() else {
+        return Ok(response);
+    };
+    match later.store(gateway, &bytes).await {
+        Ok(kept) => Ok(kept),
+        // The failure is what its client can act on.
+        Err(error) => {
+            tracing::warn!("a request that may wait could not be kept: {error}");
+            let refused = HeaderValue::from_static("refused");
+            response.headers_mut().insert(QUEUE.clone(), refused);
+            Ok(response)
+        }
+    }
+}
+
+/// A request that may wait, but for its body.
+struct Later {
+    wish: Wish,
+    path: String,
+    headers: Vec<(String, String)>,
+    now: u64,
+}
+
+impl Later {
+    fn job(&self, body: &[u8]) -> NewJob {
+        let wish = self.wish.clone();
+        NewJob {
+            request: JobRequest {
+                path: self.path.clone(),
+                headers: self.headers.clone(),
+                body: unstreamed(&self.path, body).into_owned(),
+            },
+            owner: None,
+            fingerprint: fingerprint(&self.path, body),
+            idempotency_key: wish.key,
+            priority: wish.priority,
+            not_before_ms: self.now,
+            deadline_ms: wish.deadline_ms,
+            max_attempts: wish.max_attempts,
+            webhook: wish.webhook,
+        }
+    }
+
+    async fn store(&self, gateway: &Gateway, body: &[u8]) -> Result<Response, Error> {
+        let room = room(&gateway.services.config().queue);
+        let added = gateway
+            .store
+            .add_job(self.job(body), room, self.now)
+            .await?;
+        if let Added::New(job) = &added {
+            gateway.queue.changed(&job.id);
+        }
+        answer(added)
+    }
+}
+
+fn answer(added: Added) -> Result<Response, Error> {
+    match added {
+        Added::New(job) | Added::Known(job) => Ok(accepted(&job)),
+        Added::OtherRequest => Err(Error::new(
+            Code::Conflict,
+            "the Idempotency-Key was used for another request",
+        )
+        .hint("give each request a key of its own")),
+    }
+}
+
+pub(super) fn accepted(job: &JobStatus) -> Response {
+    let location = [(header::LOCATION, told::url(&job.id))];
+    (StatusCode::ACCEPTED, location, Json(told::told(job))).into_response()
+}
+
+/// A queued request has nobody to stream to.
+fn unstreamed<'a>(path: &str, body: &'a [u8]) -> Cow<'a, [u8]> {
+    // Ollama's stream unless they are told otherwise.
+    let streams = |request: &Map<String, Value>| match request.get("stream") {
+        Some(stream) => *stream == Value::Bool(true),
+        None => path.starts_with("/api/"),
+    };
+    let Ok(mut request) = serde_json::from_slice::<Map<String, Value>>(body) else {
+        return body.into();
+    };
+    if !streams(&request) {
+        return body.into();
+    }
+    request.insert("stream".to_owned(), false.into());
+    // Refused without a stream.
+    request.shift_remove("stream_options");
+    serde_json::to_vec(&request).map_or(body.into(), Cow::Owned)
+}
+
+fn fingerprint(path: &str, body: &[u8]) -> String {
+    let hash = Sha256::new_with_prefix(path)
+        .chain_update([0])
+        .chain_update(body);
+    told::hex(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queued_request_does_not_stream() {
+        let chat = "/v1/chat/completions";
+        let plain = |path, body: &str| {
+            String::from_utf8(unstreamed(path, body.as_bytes()).into_owned()).unwrap()
+        };
+        let streamed = r#"{"stream":true,"stream_options":{"include_usage":true},"seed":1}"#;
+        assert_eq!(plain(chat, streamed), r#"{"stream":false,"seed":1}"#);
+        for same in [r#"{ "seed" : 1 }"#, r#"{"stream": false}"#, "[]", "no JSON"] {
+            assert_eq!(plain(chat, same), same);
+        }
+        assert_eq!(plain("/api/chat", "{}"), r#"{"stream":false}"#);
+    }
+
+    #[test]
+    fn a_fingerprint_tells_path_and_body_apart() {
+        assert_ne!(fingerprint("/a", b"b"), fingerprint("/ab", b""));
+        assert_eq!(fingerprint("/a", b"b").len(), 64);
+    }
+}

@@ -1,0 +1,265 @@
+//! What a request's headers say of waiting.
+
+use super::millis;
+use axum::http::{HeaderMap, HeaderName};
+use jiff::Timestamp;
+use tierbar_core::{Code, Error, config::Span, download::Priority};
+use url::Url;
+
+const QUEUE: &str = "x-tierbar-queue";
+const PRIORITY: &str = "x-tierbar-priority";
+const DEADLINE: &str = "x-tierbar-deadline";
+const ATTEMPTS: &str = "x-tierbar-attempts";
+const WEBHOOK: &str = "x-tierbar-webhook";
+const KEY: &str = "idempotency-key";
+
+/// Beyond a night, and not for ever.
+const DEADLINE_MS: u64 = 24 * 3600 * 1000;
+const LONGEST_MS: u64 = 7 * DEADLINE_MS;
+/// With the pauses between them more than a day: by default it is the deadline that ends the trying.
+const USUAL_ATTEMPTS: u32 = 300;
+const MOST_ATTEMPTS: u32 = 1000;
+const LONGEST_KEY: usize = 255;
+const LONGEST_URL: usize = 2048;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// If it cannot be answered now.
+    Allow,
+    /// Without being tried now.
+    Only,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// `None`: unless somebody else says so, it is answered now or not at all.
+    pub(super) when: Option<When>,
+    pub(super) priority: Priority,
+    pub(super) deadline_ms: u64,
+    pub(super) max_attempts: u32,
+    pub(super) webhook: Option<String>,
+    pub(super) key: Option<String>,
+}
+
+impl Wish {
+    /// # Errors
+    /// `BadRequest` naming the header.
+    pub(super) fn read(headers: &HeaderMap, now_ms: u64) -> Result<Self, Error> {
+        let text = |name: &str| -> Result<Option<&str>, Error> {
+            let Some(value) = headers.get(name) else {
+                return Ok(None);
+            };
+            let text = value.to_str().map(str::trim);
+            text.map(Some)
+                .map_err(|_| wrong(name, "has characters that no header has"))
+        };
+        let when = match text(QUEUE)? {
+            None => None,
+            Some("allow") => Some(When::Allow),
+            Some("only") => Some(When::Only),
+            Some(other) => return Err(wrong(QUEUE, &format!("is \"{}\"", shown(other))).hint(
+                "say \"allow\" to have the request wait if it cannot be answered now, or \"only\" to have it wait in any case",
+            )),
+        };
+        let priority = match text(PRIORITY)? {
+            None | Some("normal") => Priority::Normal,
+            Some("low") => Priority::Low,
+            Some("high") => Priority::High,
+            Some(other) => {
+                let what = format!("is \"{}\", not low, normal or high", shown(other));
+                return Err(wrong(PRIORITY, &what));
+            }
+        };
+        let max_attempts = match text(ATTEMPTS)? {
+            None => USUAL_ATTEMPTS,
+            Some(number) => {
+                let number = number.parse().ok();
+                number
+                    .filter(|number| (1..=MOST_ATTEMPTS).contains(number))
+                    .ok_or_else(|| {
+                        let what = format!("is no number from 1 to {MOST_ATTEMPTS}");
+                        wrong(ATTEMPTS, &what)
+                    })?
+            }
+        };
+        let deadline_ms = match text(DEADLINE)? {
+            None => now_ms.saturating_add(DEADLINE_MS),
+            Some(told) => deadline(told, now_ms)?,
+        };
+        let webhook = text(WEBHOOK)?.map(webhook).transpose()?;
+        let key = text(KEY)?.map(key).transpose()?;
+        Ok(Self {
+            when,
+            priority,
+            deadline_ms,
+            max_attempts,
+            webhook,
+            key,
+        })
+    }
+}
+
+/// A length from now on, or a moment.
+fn deadline(told: &str, now_ms: u64) -> Result<u64, Error> {
+    let at = if let Ok(Span(length)) = Span::try_from(told.to_owned()) {
+        now_ms.saturating_add(millis(length))
+    } else {
+        let moment: Timestamp = told.parse().map_err(|_| {
+            let what = format!("is \"{}\"", shown(told));
+            wrong(DEADLINE, &what)
+                .hint("write it as a time from now, such as \"2h\", or as \"2026-01-31T06:00:00Z\"")
+        })?;
+        u64::try_from(moment.as_millisecond()).unwrap_or_default()
+    };
+    if at <= now_ms {
+        return Err(wrong(DEADLINE, "has passed already"));
+    }
+    if at > now_ms.saturating_add(LONGEST_MS) {
+        return Err(wrong(DEADLINE, "is more than a week ahead"));
+    }
+    Ok(at)
+}
+
+fn webhook(told: &str) -> Result<String, Error> {
+    let refused = |why: &str| Err(wrong(WEBHOOK, why));
+    if told.len() > LONGEST_URL {
+        return refused("is longer than 2048 bytes");
+    }
+    let Ok(url) = Url::parse(told) else {
+        return refused("is no URL");
+    };
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+        return refused("is neither an http nor an https URL");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return refused("holds a name or a password: what it is sent is signed instead");
+    }
+    Ok(url.into())
+}
+
+fn key(told: &str) -> Result<String, Error> {
+    if told.is_empty() || told.len() > LONGEST_KEY {
+        let what = format!("is empty or longer than {LONGEST_KEY} bytes");
+        return Err(wrong(KEY, &what));
+    }
+    Ok(told.to_owned())
+}
+
+fn wrong(header: &str, what: &str) -> Error {
+    Error::new(Code::BadRequest, format!("the header {header} {what}"))
+}
+
+fn shown(text: &str) -> String {
+    text.chars().take(64).collect()
+}
+
+/// Those headers that decide what is answered: no others are kept, and none that is a secret.
+pub(super) fn of_the_request(headers: &HeaderMap) -> Vec<(String, String)> {
+    const OWN: &str = "x-tierbar-";
+    let queues = [QUEUE, PRIORITY, DEADLINE, ATTEMPTS, WEBHOOK];
+    let kept = |name: &HeaderName| {
+        let name = name.as_str();
+        let named = matches!(
+            name,
+            "content-type" | "anthropic-version" | "anthropic-beta"
+        );
+        named || (name.starts_with(OWN) && !queues.contains(&name))
+    };
+    let chosen = headers.iter().filter(|(name, _)| kept(name));
+    chosen
+        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: u64 = 1_700_000_000_000;
+    const HOUR: u64 = 3_600_000;
+
+    fn read(headers: &[(&'static str, &str)]) -> Result<Wish, String> {
+        let headers = headers.iter().map(|(name, value)| {
+            let name = HeaderName::from_static(name);
+            (name, value.parse().unwrap())
+        });
+        Wish::read(&headers.collect(), NOW).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn without_a_word_a_request_does_not_wait() {
+        let wish = read(&[]).unwrap();
+        assert_eq!((wish.when, wish.priority), (None, Priority::Normal));
+        assert_eq!(wish.deadline_ms, NOW + 24 * HOUR);
+        assert_eq!(
+            (wish.max_attempts, wish.webhook, wish.key),
+            (300, None, None)
+        );
+    }
+
+    #[test]
+    fn each_header_is_read() {
+        let wish = read(&[
+            (QUEUE, "allow"),
+            (PRIORITY, "high"),
+            (DEADLINE, "2h"),
+            (ATTEMPTS, "7"),
+            (WEBHOOK, "http://127.0.0.1:9/done?x=1"),
+            (KEY, "night-1"),
+        ]);
+        let wish = wish.unwrap();
+        assert_eq!(
+            (wish.when, wish.priority),
+            (Some(When::Allow), Priority::High)
+        );
+        assert_eq!((wish.deadline_ms, wish.max_attempts), (NOW + 2 * HOUR, 7));
+        assert_eq!(wish.webhook.as_deref(), Some("http://127.0.0.1:9/done?x=1"));
+        assert_eq!(wish.key.as_deref(), Some("night-1"));
+        let moment = read(&[(DEADLINE, "2023-11-15T00:13:20+01:00")]).unwrap();
+        assert_eq!(moment.deadline_ms, NOW + HOUR);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_by_its_name() {
+        for (name, value) in [
+            (QUEUE, "maybe"),
+            (PRIORITY, "urgent"),
+            (DEADLINE, "soon"),
+            (DEADLINE, "0s"),
+            (DEADLINE, "169h"),
+            (DEADLINE, "2020-01-01T00:00:00Z"),
+            (DEADLINE, "2030-01-01T00:00:00Z"),
+            (ATTEMPTS, "0"),
+            (ATTEMPTS, "1001"),
+            (WEBHOOK, "here"),
+            (WEBHOOK, "ftp://a.example/x"),
+            (WEBHOOK, "https://me:secret@a.example/x"),
+            (KEY, ""),
+            (KEY, &"k".repeat(256)),
+        ] {
+            let error = read(&[(name, value)]).unwrap_err();
+            assert!(error.contains(name), "{value}: {error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_kept() {
+        let headers = [
+            ("authorization", "Bearer x"),
+            ("cookie", "a=b"),
+            ("x-api-key", "k"),
+            (QUEUE, "only"),
+            ("x-tierbar-tier", "fast"),
+            ("content-type", "application/json"),
+        ];
+        let headers = headers.iter().map(|(name, value)| {
+            let name = HeaderName::from_static(name);
+            (name, value.parse().unwrap())
+        });
+        let mut kept = of_the_request(&headers.collect());
+        kept.sort();
+        let names: Vec<_> = kept.iter().map(|(name, _)| &**name).collect();
+        assert_eq!(names, ["content-type", "x-tierbar-tier"]);
+    }
+}

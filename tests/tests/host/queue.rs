@@ -1,0 +1,264 @@
+//! Requests that wait, across whatever ends their host: each is answered once.
+//!
+//! As the tier stands a server of the test's own, which counts what it answers: no two of its answers are alike.
+
+use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    env,
+    process::Stdio,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tierbar_tests::{
+    serving::{Data, Serving},
+    wait::{until, within},
+};
+use tokio::{net::TcpListener, time::sleep};
+
+/// So often is the host killed: a few times, or as `TIERBAR_KILLS` says.
+fn kills() -> usize {
+    env::var("TIERBAR_KILLS").map_or(15, |count| count.parse().unwrap())
+}
+
+/// Requests that are sent for each kill, if there is the time.
+const REQUESTS_PER_KILL: usize = 8;
+const CLIENTS: usize = 3;
+/// As long as a host runs at most before it is killed, and as it takes to start.
+const LONGEST_LIFE_MS: u64 = 500;
+const START_MS: u64 = 250;
+
+/// Numbers that are the same in each run (xorshift64).
+struct Seeded(u64);
+
+impl Seeded {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % limit
+    }
+}
+
+/// The tier's server, and who hears of ends.
+#[derive(Default)]
+struct Outside {
+    answers: AtomicUsize,
+    /// The results that each id was told with.
+    heard: Mutex<BTreeMap<String, Vec<Value>>>,
+}
+
+async fn complete(State(outside): State<Arc<Outside>>, Json(body): Json<Value>) -> Json<Value> {
+    let count = outside.answers.fetch_add(1, Ordering::SeqCst);
+    // Long enough for a host to die meanwhile.
+    sleep(Duration::from_millis(5 + count as u64 * 7 % 40)).await;
+    let asked = &body["messages"][0]["content"];
+    Json(
+        json!({"choices": [{"message": {"role": "assistant", "content": asked}}], "number": count}),
+    )
+}
+
+async fn hear(State(outside): State<Arc<Outside>>, Json(told): Json<Value>) -> StatusCode {
+    let id = told["id"].as_str().unwrap().to_owned();
+    assert_eq!(told["state"], "done", "{told}");
+    let mut heard = outside.heard.lock().unwrap();
+    heard.entry(id).or_default().push(told["result"].clone());
+    StatusCode::NO_CONTENT
+}
+
+async fn serve(listener: TcpListener) -> Arc<Outside> {
+    let outside = Arc::new(Outside::default());
+    let routes = Router::new()
+        .route("/v1/chat/completions", post(complete))
+        .route("/hear", post(hear))
+        .with_state(Arc::clone(&outside));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    outside
+}
+
+fn config(url: &str) -> String {
+    format!("[queue]\nat_once = 3\n[tiers.far]\nengine = {{ endpoint = \"{url}\" }}\n")
+}
+
+/// What is still to be sent, by number, and the ids of what was taken.
+#[derive(Default)]
+struct Sending {
+    left: VecDeque<usize>,
+    taken: BTreeMap<usize, String>,
+}
+
+/// Sends until nothing is left or the host is gone; what was not confirmed is left again.
+async fn send(http: reqwest::Client, url: String, webhook: String, sending: Arc<Mutex<Sending>>) {
+    loop {
+        let Some(number) = sending.lock().unwrap().left.pop_front() else {
+            return;
+        };
+        let body = json!({"model": "far", "messages": [{"role": "user", "content": format!("number {number}")}]});
+        let request = http
+            .post(format!("{url}/v1/chat/completions"))
+            .header("x-tierbar-queue", "only")
+            .header("x-tierbar-attempts", "1000")
+            .header("x-tierbar-webhook", &webhook)
+            .header("idempotency-key", format!("number {number}"))
+            .json(&body);
+        let told: Option<Value> = match request.send().await {
+            Ok(response) if response.status() == 202 => response.json().await.ok(),
+            Ok(response) => panic!("{}", response.status()),
+            Err(_) => None,
+        };
+        let mut sending = sending.lock().unwrap();
+        let Some(told) = told else {
+            sending.left.push_back(number);
+            return;
+        };
+        let id = told["id"].as_str().unwrap().to_owned();
+        let before = sending.taken.insert(number, id);
+        assert_eq!(before, None);
+    }
+}
+
+fn senders(
+    host: &Serving,
+    webhook: &str,
+    sending: &Arc<Mutex<Sending>>,
+) -> Vec<tokio::task::JoinHandle<()>> {
+    let one = || {
+        let (http, url) = (host.http.clone(), host.url.clone());
+        tokio::spawn(send(http, url, webhook.to_owned(), Arc::clone(sending)))
+    };
+    (0..CLIENTS).map(|_| one()).collect()
+}
+
+#[tokio::test]
+async fn each_request_is_answered_once_whenever_the_host_is_killed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let outside = serve(listener).await;
+    let webhook = format!("{url}/hear");
+    let data = Data::empty(&config(&url));
+    let sending = Arc::new(Mutex::new(Sending::default()));
+    let mut random = Seeded(0x9e37_79b9_7f4a_7c15);
+    let kills = kills();
+    for kill in 0..kills {
+        let numbers = kill * REQUESTS_PER_KILL..(kill + 1) * REQUESTS_PER_KILL;
+        sending.lock().unwrap().left.extend(numbers);
+        if kill % 4 == 3 {
+            // Before it answers anybody, while it takes up what the last one left.
+            let mut host = data
+                .tierbar(&["serve", "--json", "--listen", "127.0.0.1:0"])
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            sleep(Duration::from_millis(random.below(START_MS))).await;
+            host.kill().await.unwrap();
+            continue;
+        }
+        let mut host = data.serve().await;
+        let senders = senders(&host, &webhook, &sending);
+        sleep(Duration::from_millis(random.below(LONGEST_LIFE_MS))).await;
+        host.child.kill().await.unwrap();
+        for sender in senders {
+            within("a sender", sender).await.unwrap();
+        }
+    }
+    let host = data.serve().await;
+    for sender in senders(&host, &webhook, &sending) {
+        within("a sender", sender).await.unwrap();
+    }
+    let taken = std::mem::take(&mut sending.lock().unwrap().taken);
+    let requests = kills * REQUESTS_PER_KILL;
+    assert_eq!(taken.len(), requests);
+    let counts = until("the end of all", async || {
+        let (_, listed) = host
+            .ask(Method::GET, "/tierbar/v1/queue?limit=1", None)
+            .await;
+        let counts = listed["counts"].as_object().unwrap().clone();
+        let open = ["waiting", "running"]
+            .iter()
+            .any(|state| counts.contains_key(*state));
+        (!open).then_some(counts)
+    })
+    .await;
+    // None was lost, none was kept twice, and each was answered.
+    assert_eq!(Value::from(counts), json!({"done": requests}));
+    until("all to be heard of", async || {
+        (outside.heard.lock().unwrap().len() >= requests).then_some(())
+    })
+    .await;
+    let heard = std::mem::take(&mut *outside.heard.lock().unwrap());
+    let mut numbers = Vec::new();
+    for (number, id) in &taken {
+        let (status, told) = host
+            .ask(Method::GET, &format!("/v1/queue/{id}"), None)
+            .await;
+        assert_eq!((status, &told["state"]), (200, &json!("done")), "{told}");
+        let result = &told["result"];
+        let content = &result["body"]["choices"][0]["message"]["content"];
+        assert_eq!(content, &json!(format!("number {number}")));
+        assert!(
+            heard[id].iter().all(|heard| heard == result),
+            "{:?}",
+            heard[id]
+        );
+        numbers.push(result["body"]["number"].as_u64().unwrap());
+    }
+    numbers.sort_unstable();
+    numbers.dedup();
+    assert_eq!(numbers.len(), requests, "an answer was given to two");
+    let told: usize = heard.values().map(Vec::len).sum();
+    println!(
+        "{kills} kills: {requests} requests, {requests} answers kept of {} that were made, {told} webhooks heard",
+        outside.answers.load(Ordering::SeqCst)
+    );
+}
+
+#[tokio::test]
+async fn what_nobody_can_answer_waits_until_somebody_can() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let data = Data::empty(&config(&format!("http://{address}")));
+    let host = data.serve().await;
+    let body = json!({"model": "far", "messages": [{"role": "user", "content": "later"}]});
+    let request = || {
+        let request = host.http.post(format!("{}/v1/chat/completions", host.url));
+        request.json(&body)
+    };
+    let refused = within("an answer", request().send()).await.unwrap();
+    assert_eq!(refused.status(), 502);
+    let waits = request().header("x-tierbar-queue", "allow").send();
+    let waits = within("an answer", waits).await.unwrap();
+    assert_eq!(waits.status(), 202);
+    let told: Value = waits.json().await.unwrap();
+    let id = told["id"].as_str().unwrap();
+    let (code, listed, _) = data.run(&["queue"]).await;
+    assert_eq!(code, Some(0));
+    assert!(listed.contains(id), "{listed}");
+    serve(TcpListener::bind(address).await.unwrap()).await;
+    let events = host
+        .send(Method::GET, &format!("/v1/queue/{id}/events"), None)
+        .await;
+    let events = within("its end", events.text()).await.unwrap();
+    assert!(events.contains("\"state\":\"done\""), "{events}");
+    let raw = host
+        .send(Method::GET, &format!("/v1/queue/{id}/result"), None)
+        .await;
+    assert_eq!(
+        (raw.status().as_u16(), &raw.headers()["x-tierbar-tier"]),
+        (200, &"far".parse().unwrap())
+    );
+    let raw: Value = raw.json().await.unwrap();
+    assert_eq!(raw["choices"][0]["message"]["content"], "later");
+    let (code, secret, _) = data.run(&["queue", "secret"]).await;
+    assert_eq!((code, secret.trim().len()), (Some(0), 64));
+    let (code, _, _) = data.run(&["queue", "cancel", id]).await;
+    assert_eq!(code, Some(0));
+    let (code, _, error) = data.run(&["queue", "show", id]).await;
+    assert_eq!(code, Some(1));
+    assert!(error.contains("no queued request"), "{error}");
+}
