@@ -1,0 +1,125 @@
+"""The real `anthropic` package against a running host with a real model."""
+
+import unittest
+
+import anthropic
+from host import HANG_SECONDS, MODEL, Host
+
+QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
+STORY = [{"role": "user", "content": "Tell me a long story about the sea."}]
+LOOK = {
+    "name": "look",
+    "description": "Looks at something.",
+    "input_schema": {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]},
+}
+
+
+class Anthropic(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.host = Host()
+        cls.addClassCleanup(cls.host.stop)
+        cls.client = anthropic.Anthropic(base_url=cls.host.url, api_key="unused", timeout=HANG_SECONDS, max_retries=0)
+        cls.addClassCleanup(cls.client.close)
+
+    def create(self, messages=QUESTION, max_tokens=24, **fields):
+        fields = {"model": "fast", "temperature": 0, **fields}
+        return self.client.messages.create(messages=messages, max_tokens=max_tokens, **fields)
+
+    def refused(self, kind, **fields):
+        with self.assertRaises(kind) as raised:
+            self.create(**fields)
+        return raised.exception.body["error"]
+
+    def test_a_message_is_answered_with_its_figures(self):
+        message = self.create()
+        self.assertEqual((message.type, message.role, message.model), ("message", "assistant", MODEL))
+        self.assertTrue(message.id.startswith("msg_"))
+        self.assertIn("Paris", message.content[0].text)
+        self.assertIn(message.stop_reason, ("end_turn", "max_tokens"))
+        usage = message.usage
+        self.assertGreater(usage.input_tokens + usage.cache_read_input_tokens, 10)
+        self.assertGreater(usage.output_tokens, 0)
+
+    def test_a_prompt_that_was_read_before_is_told_as_read_from_the_cache(self):
+        told = [{"role": "user", "content": "The sea was calm that day. " * 20 + "What was calm?"}]
+        first, again = self.create(told), self.create(told)
+        read = [usage.input_tokens + usage.cache_read_input_tokens for usage in (first.usage, again.usage)]
+        self.assertEqual(read[0], read[1])
+        self.assertGreater(again.usage.cache_read_input_tokens, 100)
+
+    def test_a_system_prompt_and_blocks_are_read(self):
+        system = [{"type": "text", "text": "You answer with one word.", "cache_control": {"type": "ephemeral"}}]
+        blocks = [{"role": "user", "content": [{"type": "text", "text": "What is the capital of France?"}]}]
+        with_system = self.client.messages.count_tokens(model="fast", messages=blocks, system=system)
+        without = self.client.messages.count_tokens(model="fast", messages=blocks)
+        self.assertNotEqual(with_system.input_tokens, without.input_tokens)
+        message = self.create(blocks, system=system)
+        read = message.usage.input_tokens + message.usage.cache_read_input_tokens
+        self.assertEqual(read, with_system.input_tokens)
+
+    def test_an_answer_ends_by_its_limit_and_by_a_stop_sequence(self):
+        cut = self.create(STORY, max_tokens=8)
+        self.assertEqual((cut.stop_reason, cut.usage.output_tokens), ("max_tokens", 8))
+        whole = self.create(STORY, max_tokens=40).content[0].text
+        word = whole.split()[5]
+        stopped = self.create(STORY, max_tokens=40, stop_sequences=["never written", word])
+        self.assertEqual((stopped.stop_reason, stopped.stop_sequence), ("stop_sequence", word))
+        self.assertTrue(whole.startswith(stopped.content[0].text))
+        self.assertNotIn(word, stopped.content[0].text)
+
+    def test_a_stream_tells_what_a_whole_answer_does(self):
+        whole = self.create(STORY, max_tokens=32)
+        with self.client.messages.stream(model="fast", messages=STORY, max_tokens=32, temperature=0) as stream:
+            text = "".join(stream.text_stream)
+            message = stream.get_final_message()
+        self.assertEqual(text, whole.content[0].text)
+        self.assertEqual(message.content[0].text, text)
+        self.assertEqual((message.stop_reason, message.model), (whole.stop_reason, MODEL))
+        self.assertEqual(message.usage.output_tokens, whole.usage.output_tokens)
+
+    def test_events_come_in_their_order(self):
+        stream = self.create(max_tokens=4, stream=True)
+        kinds = [event.type for event in stream]
+        self.assertEqual(kinds[:2], ["message_start", "content_block_start"])
+        self.assertEqual(kinds[-3:], ["content_block_stop", "message_delta", "message_stop"])
+        self.assertEqual(set(kinds[2:-3]), {"content_block_delta"})
+
+    def test_an_output_has_the_form_that_is_asked_for(self):
+        schema = {
+            "type": "object",
+            "properties": {"city": {"type": "string", "maxLength": 20}},
+            "required": ["city"],
+            "additionalProperties": False,
+        }
+        config = {"format": {"type": "json_schema", "schema": schema}}
+        message = self.create(max_tokens=60, extra_body={"output_config": config})
+        self.assertRegex(message.content[0].text.strip(), r'^\{\s*"city"\s*:\s*"[^"]*"\s*\}$')
+
+    def test_fields_of_llama_server_pass(self):
+        message = self.create(max_tokens=8, extra_body={"ignore_eos": True, "grammar": 'root ::= "a"+'})
+        self.assertEqual(set(message.content[0].text), {"a"})
+
+    def test_what_cannot_be_is_refused_with_its_reason(self):
+        unknown = self.refused(anthropic.NotFoundError, model="claude-opus-9")
+        self.assertEqual((unknown["type"], unknown["code"]), ("not_found_error", "model_unknown"))
+        long = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": "sea " * 5000}])
+        self.assertEqual(long["code"], "context_exceeded")
+        self.assertGreater(long["prompt_tokens"], long["context_tokens"])
+        tools = self.refused(anthropic.BadRequestError, tools=[LOOK])
+        self.assertIn("knows no tools", tools["message"])
+        pixel = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
+        image = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": [pixel]}])
+        self.assertIn("takes text only", image["message"])
+
+    def test_tools_that_only_their_own_servers_run_are_left_out(self):
+        tools = [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}]
+        self.assertIn("Paris", self.create(tools=tools).content[0].text)
+
+    def test_headers_say_who_answered(self):
+        raw = self.client.messages.with_raw_response.create(model="auto", messages=QUESTION, max_tokens=4)
+        self.assertEqual((raw.headers["x-tierbar-tier"], raw.headers["x-tierbar-model"]), ("fast", MODEL))
+
+
+if __name__ == "__main__":
+    unittest.main()
