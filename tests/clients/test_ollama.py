@@ -119,9 +119,10 @@ class Ollama(unittest.TestCase):
         self.assertNotEqual(say(8), first)
 
     def test_a_form_is_kept(self):
-        schema = {"type": "object", "properties": {"capital": {"type": "string"}}, "required": ["capital"]}
-        answer = json.loads(self.chat(format=schema, options={"num_predict": 200}).message.content)
-        self.assertEqual(list(answer), ["capital"])
+        capital = {"type": "string", "enum": ["Paris", "Rome"]}
+        schema = {"type": "object", "properties": {"capital": capital}, "required": ["capital"]}
+        answer = json.loads(self.chat(format=schema, options={"num_predict": 64}).message.content)
+        self.assertIn(answer, [{"capital": "Paris"}, {"capital": "Rome"}])
         # It may be cut off, but it begins as an object.
         self.assertTrue(self.chat(format="json").message.content.lstrip().startswith("{"))
 
@@ -174,7 +175,7 @@ class Ollama(unittest.TestCase):
         footprint = next(tier["footprint_bytes"] for tier in self.host.status()["tiers"] if tier["id"] == "fast")
         # Two readings of a process that does nothing.
         self.assertLess(abs(running.size - footprint), 16 << 20)
-        self.assertGreater(running.size, 50 << 20)
+        self.assertGreater(running.size, 1 << 20)
         for unloaded in (self.client.generate("fast", "", keep_alive=0), self.client.generate("fast", "", keep_alive=0)):
             self.assertEqual((unloaded.done_reason, unloaded.response), ("unload", ""))
             self.host.until_state("fast", "stopped")
@@ -245,7 +246,7 @@ class InItsPlace(unittest.TestCase):
 
     def notice_of(self, host):
         """The host's word on it, from its events: it looks for the port once it serves."""
-        found, headers = [], {"Authorization": f"Bearer {host.token}"}
+        headers = {"Authorization": f"Bearer {host.token}"}
         request = urllib.request.Request(f"{host.url}/tierbar/v1/events", headers=headers)
         with urllib.request.urlopen(request, timeout=HANG_SECONDS) as events:
             for line in events:

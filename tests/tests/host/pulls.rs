@@ -138,6 +138,34 @@ async fn with_a_host_the_pull_is_the_hosts_and_its_events_tell_how_it_goes() {
 }
 
 #[tokio::test]
+async fn a_pull_in_ollamas_words_tells_how_far_it_is_and_ends_when_the_file_is_verified() {
+    let hub = hub().await;
+    hub.set_rate(30_000_000);
+    let data = of(&hub);
+    let host = data.serve().await;
+    let pull = json!({"model": format!("hf.co/{Q4_1}")});
+    let response = host.send(Method::POST, "/api/pull", Some(pull)).await;
+    let told = within("a pull", response.text()).await.unwrap();
+    let lines = told.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    assert_eq!(lines[0], json!({"status": "pulling manifest"}));
+    let is_between = |line: &Value| {
+        let completed = line["completed"].as_u64().unwrap_or_default();
+        line["total"] == SMOLLM2_BYTES && (1..SMOLLM2_BYTES).contains(&completed)
+    };
+    assert!(lines.iter().any(is_between), "{told}");
+    assert_eq!(lines.last(), Some(&json!({"status": "success"})), "{told}");
+    assert!(is_whole(&data, SMOLLM2));
+
+    // What is here already is not even asked for.
+    let before = hub.sent();
+    let again = json!({"model": Q4_1, "stream": false});
+    let again = host.ask(Method::POST, "/api/pull", Some(again)).await;
+    assert_eq!(again, (200, json!({"status": "success"})));
+    assert_eq!(hub.sent(), before);
+}
+
+#[tokio::test]
 async fn a_killed_hosts_download_goes_on_at_the_next_start_without_being_asked() {
     let hub = hub().await;
     hub.set_rate(20_000_000);
