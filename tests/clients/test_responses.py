@@ -19,6 +19,8 @@ from pydantic import BaseModel
 from test_openai import HANG_SECONDS, MODEL, Host
 
 QUESTION = "What is the capital of France?"
+# With it the answer comes to its own end.
+BRIEF = {"instructions": "Be brief.", "max_output_tokens": 200}
 LOOK = {
     "type": "function",
     "name": "look",
@@ -149,7 +151,7 @@ class Responses(unittest.TestCase):
         return self.client.responses.create(input=input, model=model, temperature=0, **fields)
 
     def test_a_whole_response_has_text_usage_and_what_was_asked(self):
-        response = self.ask(max_output_tokens=200, instructions="Be brief.", metadata={"job": "7"})
+        response = self.ask(**BRIEF, metadata={"job": "7"})
         self.assertIn("Paris", response.output_text)
         self.assertEqual((response.object, response.status, response.error), ("response", "completed", None))
         self.assertTrue(response.id.startswith("resp_"))
@@ -180,13 +182,13 @@ class Responses(unittest.TestCase):
         self.assertEqual(response.usage.input_tokens, chat.usage.prompt_tokens)
 
     def test_a_response_can_be_sent_back_as_it_came(self):
-        first = self.ask(max_output_tokens=200)
+        first = self.ask(**BRIEF)
         conversation = [{"role": "user", "content": QUESTION}, *first.output, {"role": "user", "content": "And of Spain?"}]
         self.assertTrue(self.ask(conversation, max_output_tokens=24).output_text.strip())
 
     def test_a_stream_tells_the_response_piece_by_piece(self):
-        whole = self.ask(max_output_tokens=200)
-        events = list(self.ask(max_output_tokens=200, stream=True))
+        whole = self.ask(**BRIEF)
+        events = list(self.ask(**BRIEF, stream=True))
         self.assertEqual([event.sequence_number for event in events], list(range(len(events))))
         names = [event.type for event in events]
         self.assertEqual(
@@ -205,7 +207,7 @@ class Responses(unittest.TestCase):
         self.assertEqual(last.id, events[0].response.id)
 
     def test_the_stream_helper_gathers_the_final_response(self):
-        with self.client.responses.stream(input=QUESTION, model="fast", temperature=0, max_output_tokens=200) as stream:
+        with self.client.responses.stream(input=QUESTION, model="fast", temperature=0, **BRIEF) as stream:
             snapshots = [event.snapshot for event in stream if event.type == "response.output_text.delta"]
             final = stream.get_final_response()
         self.assertEqual(final.output_text, snapshots[-1])
