@@ -1,11 +1,13 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
+mod dialect;
 mod engine;
 mod hours;
 mod size;
 mod time;
 
 use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
+pub use dialect::Dialect;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};

@@ -74,7 +74,7 @@ impl Upstream {
             Endpoint::Unix(socket) => {
                 return Self::over(UnixStream::connect(socket).await?, path, json).await;
             }
-            Endpoint::Foreign(Foreign { at, model }) => (at, asking_for(model.as_deref(), json)),
+            Endpoint::Foreign(Foreign { at, model, .. }) => (at, asking_for(model.as_deref(), json)),
         };
         match at {
             Address::Unix(socket) => {

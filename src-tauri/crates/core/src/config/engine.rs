@@ -1,6 +1,6 @@
 //! What answers for a tier: our worker, a program of the user's, or a server that runs anyway.
 
-use super::{Size, Span};
+use super::{Dialect, Size, Span};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -49,6 +49,10 @@ pub struct CommandEngine {
 pub struct EndpointEngine {
     /// What stands before `/v1/…`.
     pub endpoint: String,
+    /// OpenAI's if not given.
+    #[serde(skip_serializing_if = "Dialect::is_openai")]
+    #[cfg_attr(test, ts(as = "Option<Dialect>", optional = nullable))]
+    pub dialect: Dialect,
 }
 
 /// What asks a program to end.
@@ -240,6 +244,7 @@ struct Table {
     load_deadline: Option<Span>,
     env: Option<BTreeMap<String, String>>,
     endpoint: Option<String>,
+    dialect: Option<Dialect>,
 }
 
 impl<'de> Visitor<'de> for EngineVisitor {
@@ -281,14 +286,22 @@ impl Table {
             (None, Some(endpoint)) => {
                 if of_command.contains(&true) {
                     return Err(
-                        "an endpoint has no other keys: nothing is started for it".to_owned()
+                        "an endpoint has no key of a command: nothing is started for it".to_owned(),
                     );
                 }
-                let endpoint = EndpointEngine { endpoint };
+                let endpoint = EndpointEngine {
+                    endpoint,
+                    dialect: self.dialect.unwrap_or_default(),
+                };
                 endpoint.check()?;
                 Ok(Engine::Endpoint(endpoint))
             }
             (Some(command), None) => {
+                if self.dialect.is_some() {
+                    return Err(
+                        "only an endpoint has a dialect: a command speaks OpenAI's".to_owned()
+                    );
+                }
                 let memory = self.memory.ok_or(
                     "say how much memory the command takes at most, such as memory = \"6GiB\": it cannot be read from a file",
                 )?;
@@ -323,6 +336,7 @@ mod tests {
         for value in [
             json!("embedded"),
             json!({"endpoint": "https://api.example.com:8443/openai"}),
+            json!({"endpoint": "https://api.anthropic.com", "dialect": "anthropic"}),
             json!({
                 "command": ["llama-server", "--host", "{socket}"], "memory": "6GiB", "health": "/health",
                 "stop_signal": "SIGINT", "stop_deadline": "5s", "load_deadline": "10m", "env": {"LLAMA_ARG_X": "1"},
@@ -378,8 +392,13 @@ mod tests {
             (command(json!({"env": {"A=B": ""}})), "A=B"),
             (
                 json!({"endpoint": "http://a", "memory": "1GiB"}),
-                "no other keys",
+                "no key of a command",
             ),
+            (
+                json!({"endpoint": "http://a", "dialect": "latin"}),
+                "`openai` or `anthropic`",
+            ),
+            (command(json!({"dialect": "openai"})), "only an endpoint"),
             (json!({"endpoint": "127.0.0.1:80"}), "is no URL"),
             (json!({"endpoint": "ftp://a"}), "neither http://"),
             (json!({"endpoint": "http:///x"}), "is no URL"),

@@ -1,7 +1,10 @@
 //! Servers that are not ours: what they are asked, and what becomes of those that fail.
 
 use super::*;
-use tierbar_core::lease::{Address, Endpoint, Foreign};
+use tierbar_core::{
+    config::Dialect,
+    lease::{Address, Endpoint, Foreign},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -28,7 +31,8 @@ async fn elsewhere(
         Address::Port(port)
     };
     let model = model.map(str::to_owned);
-    let foreign = Endpoint::Foreign(Foreign { at, model });
+    let dialect = Dialect::OpenAi;
+    let foreign = Endpoint::Foreign(Foreign { at, model, dialect });
     bench.loaded.send_replace(Some(Ok(foreign)));
     let asked = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
