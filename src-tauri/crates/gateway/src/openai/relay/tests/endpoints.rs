@@ -148,3 +148,20 @@ async fn an_endpoint_whose_tier_is_stopped_by_force_ends_its_answers() {
     let last = body.next().await.unwrap().unwrap();
     assert_eq!(last, format!("\n{}", error::last_event(&stopped)));
 }
+
+#[tokio::test]
+async fn an_endpoint_of_openais_counts_no_tokens_and_is_not_asked_to() {
+    let (mut bench, asked) = elsewhere(true, None, String::new(), true).await;
+    let refused = bench
+        .post("/v1/messages/count_tokens", r#"{"messages": []}"#)
+        .await;
+    assert_eq!(refused.status(), 400);
+    let told = text(refused).await;
+    assert!(
+        told.contains("tokens are counted by Tierbar's own engine"),
+        "{told}"
+    );
+    bench.released().await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+}
