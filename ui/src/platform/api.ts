@@ -530,11 +530,17 @@ load_deadline: Span,
  */
 env: { [key in string]: string }, };
 
+export type Dialect = "openai" | "anthropic";
+
 export type EndpointEngine = { 
 /**
  * What stands before `/v1/…`.
  */
-endpoint: string, };
+endpoint: string, 
+/**
+ * OpenAI's if not given.
+ */
+dialect?: Dialect | null, };
 
 export type Engine = "embedded" | CommandEngine | EndpointEngine;
 

@@ -2,6 +2,7 @@
 
 mod chain;
 mod dollars;
+mod dialect;
 mod engine;
 mod hours;
 mod server;
@@ -11,6 +12,7 @@ mod time;
 use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
 pub use chain::{ChainConfig, Step};
 pub use dollars::Dollars;
+pub use dialect::Dialect;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};

@@ -1,12 +1,12 @@
 //! The seam between those who need a model and the one who owns the processes.
 
-use crate::{Error, ModelId, TierId, status::TierStatus};
+use crate::{Error, ModelId, TierId, config::Dialect, status::TierStatus};
 use serde::Deserialize;
 use std::{future::Future, path::PathBuf, pin::Pin, time::Duration};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Where a loaded tier answers the OpenAI dialect.
+/// Where a loaded tier answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint {
     /// Our worker: HTTP over a Unix socket.
@@ -20,6 +20,8 @@ pub struct Foreign {
     pub at: Address,
     /// The name that it knows its model by; `None`: it is asked for none.
     pub model: Option<String>,
+    /// A command's is OpenAI's.
+    pub dialect: Dialect,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

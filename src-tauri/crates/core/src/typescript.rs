@@ -58,6 +58,7 @@ fn the_typescript_types_are_those_of_the_wire() {
         config::StopSignal::decl(&cfg),
         config::CommandEngine::decl(&cfg),
         config::Dollars::decl(&cfg),
+        config::Dialect::decl(&cfg),
         config::EndpointEngine::decl(&cfg),
         config::Engine::decl(&cfg),
         config::TierConfig::decl(&cfg),

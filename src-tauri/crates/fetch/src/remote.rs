@@ -1,7 +1,8 @@
-//! Servers of OpenAI's dialect that a user has named: one request each, whose answer may take its time.
+//! Servers of models that a user has named: one request each, whose answer may take its time.
 
 use crate::web::{root_cause, told};
 use bytes::Bytes;
+use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use secrecy::{ExposeSecret, SecretString};
 use std::{fmt, net::IpAddr, time::Duration};
@@ -64,7 +65,8 @@ impl Remote {
         })
     }
 
-    /// Posts JSON to `path` at the server, with its key if it has one, and waits for the head of the answer.
+    /// Posts JSON to `path` at the server with these headers, and waits for the head of the answer. One of [`Self::key`] goes
+    /// nowhere without encryption but near.
     ///
     /// # Errors
     /// A sentence's end, such as `cannot be reached (…)`.
@@ -72,23 +74,19 @@ impl Remote {
         &self,
         server: &str,
         path: &str,
-        key: Option<&SecretString>,
+        headers: HeaderMap,
         json: Vec<u8>,
     ) -> Result<RemoteAnswer, String> {
         let url = Url::parse(&format!("{}{path}", server.trim_end_matches('/')))
             .map_err(|error| format!("is no URL ({error})"))?;
-        let near = is_near(&url);
-        if key.is_some() && url.scheme() != "https" && !near {
+        let has_key = headers.values().any(HeaderValue::is_sensitive);
+        if has_key && url.scheme() != "https" && !is_near(&url) {
             return Err(
                 "has a key, which is not sent without encryption: give it an https address"
                     .to_owned(),
             );
         }
-        let mut request = self.request(url, json);
-        if let Some(key) = key {
-            request = request.bearer_auth(key.expose_secret());
-        }
-        sent(request).await
+        sent(self.request(url, json).headers(headers)).await
     }
 
     /// Posts JSON to a URL as it is, with these headers, and waits for the head of the answer.
@@ -98,7 +96,7 @@ impl Remote {
     pub async fn tell(
         &self,
         url: &str,
-        headers: http::HeaderMap,
+        headers: HeaderMap,
         json: Vec<u8>,
     ) -> Result<RemoteAnswer, String> {
         let url = Url::parse(url).map_err(|error| format!("is no URL ({error})"))?;
@@ -115,6 +113,18 @@ impl Remote {
             .post(url)
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(json)
+    }
+
+    /// A header's value that is a secret: a scheme, such as `Bearer` or nothing, and the key.
+    ///
+    /// # Errors
+    /// A sentence's end, if no header can hold it.
+    pub fn key(scheme: &str, key: &SecretString) -> Result<HeaderValue, String> {
+        let value = SecretString::from(format!("{scheme} {}", key.expose_secret()));
+        let mut value = HeaderValue::from_str(value.expose_secret().trim_start())
+            .map_err(|_| "has a key that no header can hold: set it again".to_owned())?;
+        value.set_sensitive(true);
+        Ok(value)
     }
 }
 

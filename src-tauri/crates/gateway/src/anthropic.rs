@@ -1,4 +1,5 @@
-//! Anthropic's dialect: `/v1/messages`, turned into a chat of OpenAI's and back.
+//! Anthropic's dialect: `/v1/messages`, turned into a chat of OpenAI's and back; and, in [`upstream`], the other way round,
+//! where a server that speaks it answers for a tier.
 //!
 //! Shapes: Anthropic's API reference, "Messages", "Streaming messages" and "Count message tokens".
 
@@ -8,6 +9,7 @@ mod content;
 mod failure;
 mod stream;
 mod tools;
+pub(crate) mod upstream;
 
 use crate::{
     Gateway, body, dialect,

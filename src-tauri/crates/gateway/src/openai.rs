@@ -17,8 +17,8 @@ use axum::{
 use std::sync::Arc;
 
 pub(crate) const CHAT: &str = "/v1/chat/completions";
-/// How many tokens a chat is; between the gateway and our own worker.
-const TOKENS: &str = "/v1/chat/tokens";
+/// How many tokens a chat is; between the gateway and our own worker, or what stands for it.
+pub(crate) const TOKENS: &str = "/v1/chat/tokens";
 pub(crate) const TEXT: &str = "/v1/completions";
 pub(crate) const EMBEDDINGS: &str = "/v1/embeddings";
 

@@ -25,7 +25,7 @@ use tierbar_contexts::Contexts;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId, TierState,
     catalog::{HubModel, HubRepository},
-    config::{Engine, TierConfig},
+    config::{Dialect, Engine, TierConfig},
     download::{DownloadState, DownloadStatus},
     fit::{LibraryModel, Verdict},
     history::History,
@@ -436,7 +436,11 @@ impl Bench {
         let url = format!("http://{address}");
         let engine = serde_json::from_value(serde_json::json!({"endpoint": url})).unwrap();
         let at = Address::Url(url);
-        let endpoint = Endpoint::Foreign(Foreign { at, model: None });
+        let endpoint = Endpoint::Foreign(Foreign {
+            at,
+            model: None,
+            dialect: Dialect::default(),
+        });
         self.other(name, Ok(endpoint), engine);
         address
     }

@@ -1,18 +1,26 @@
 //! One request to a worker, or to a server in its place, over a connection of its own. Whoever drops it closes the
 //! connection at that moment, which is how the worker learns that nobody waits for the answer any more.
 
+use crate::{anthropic, openai};
 use axum::body::{Body, Bytes};
 use futures_util::{FutureExt, future::poll_fn};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper::{
-    Request, Response, body::Body as _, body::Incoming, client::conn::http1, header,
+    HeaderMap, Request, Response, StatusCode,
+    body::{Body as _, Incoming},
+    client::conn::http1,
+    header::{self, HeaderValue},
     http::response::Parts,
 };
 use hyper_util::rt::TokioIo;
 use secrecy::SecretString;
 use serde_json::Value;
 use std::{fmt, future::Future, io, pin::Pin, task::Poll};
-use tierbar_core::lease::{Address, Endpoint, Foreign};
+use tierbar_core::{
+    Error,
+    config::Dialect,
+    lease::{Address, Endpoint, Foreign},
+};
 use tierbar_fetch::Remote;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -35,6 +43,13 @@ impl Broken {
 impl fmt::Display for Broken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// A sentence's end, such as `cannot be reached (…)`.
+impl From<String> for Broken {
+    fn from(what: String) -> Self {
+        Self(what)
     }
 }
 
@@ -70,12 +85,13 @@ impl Upstream {
         remote: &Remote,
         key: Option<&SecretString>,
     ) -> Result<Self, Broken> {
-        let (at, json) = match endpoint {
+        let Foreign { at, model, dialect } = match endpoint {
             Endpoint::Unix(socket) => {
                 return Self::over(UnixStream::connect(socket).await?, path, json).await;
             }
-            Endpoint::Foreign(Foreign { at, model }) => (at, asking_for(model.as_deref(), json)),
+            Endpoint::Foreign(foreign) => foreign,
         };
+        let json = asking_for(model.as_deref(), json);
         match at {
             Address::Unix(socket) => {
                 Self::over(UnixStream::connect(socket).await?, path, json).await
@@ -86,16 +102,42 @@ impl Upstream {
                 Self::over(stream, path, json).await
             }
             Address::Url(url) => {
-                let answer = remote.post(url, path, key, json).await.map_err(Broken)?;
+                if *dialect == Dialect::Anthropic {
+                    return anthropic::upstream::post(remote, url, path, key, &json).await;
+                }
+                if path == openai::TOKENS {
+                    return Ok(Self::refusing(&openai::route::not_counted(url)));
+                }
+                let mut headers = HeaderMap::new();
+                if let Some(key) = key {
+                    headers.insert(header::AUTHORIZATION, Remote::key("Bearer", key)?);
+                }
+                let answer = remote.post(url, path, headers, json).await?;
                 let (head, body) = answer.into_parts();
-                let body = body.map_err(Broken).boxed_unsync();
-                Ok(Self {
-                    head,
-                    body,
-                    driver: None,
-                })
+                Ok(Self::new(head, body.map_err(Broken).boxed_unsync()))
             }
         }
+    }
+
+    /// An answer whose bytes somebody else moves.
+    pub(crate) fn new(head: Parts, body: UnsyncBoxBody<Bytes, Broken>) -> Self {
+        Self {
+            head,
+            body,
+            driver: None,
+        }
+    }
+
+    /// What the server would not understand is refused in its place.
+    pub(crate) fn refusing(error: &Error) -> Self {
+        let body = Body::from(error.openai_body().to_string());
+        let (mut head, body) = Response::new(body).into_parts();
+        head.status = StatusCode::from_u16(error.code.http_status())
+            .unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let kind = HeaderValue::from_static("application/json");
+        head.headers.insert(header::CONTENT_TYPE, kind);
+        let body = body.map_err(|error| Broken(error.to_string()));
+        Self::new(head, body.boxed_unsync())
     }
 
     async fn over(
@@ -123,12 +165,7 @@ impl Upstream {
     }
 
     pub(crate) fn is_event_stream(&self) -> bool {
-        let kind = self
-            .head
-            .headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok());
-        kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+        is_event_stream(&self.head.headers)
     }
 
     /// The next bytes of the body; `None` at its proper end.
@@ -170,6 +207,12 @@ impl Upstream {
         }
         Ok(bytes)
     }
+}
+
+pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok());
+    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
 /// The request with the name that the server knows its model by, or with none: our names mean nothing to it, and some servers

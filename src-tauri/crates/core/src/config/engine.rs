@@ -1,6 +1,6 @@
 //! What answers for a tier: our worker, a program of the user's, or a server that runs anyway.
 
-use super::{Dollars, Size, Span};
+use super::{Dialect, Dollars, Size, Span};
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{self, MapAccess, Visitor, value::MapAccessDeserializer},
@@ -57,6 +57,10 @@ pub struct EndpointEngine {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub output_price: Option<Dollars>,
+    /// OpenAI's if not given.
+    #[serde(skip_serializing_if = "Dialect::is_openai")]
+    #[cfg_attr(test, ts(as = "Option<Dialect>", optional = nullable))]
+    pub dialect: Dialect,
 }
 
 /// What asks a program to end.
@@ -250,6 +254,7 @@ struct Table {
     endpoint: Option<String>,
     input_price: Option<Dollars>,
     output_price: Option<Dollars>,
+    dialect: Option<Dialect>,
 }
 
 impl<'de> Visitor<'de> for EngineVisitor {
@@ -298,6 +303,7 @@ impl Table {
                     endpoint,
                     input_price: self.input_price,
                     output_price: self.output_price,
+                    dialect: self.dialect.unwrap_or_default(),
                 };
                 endpoint.check()?;
                 Ok(Engine::Endpoint(endpoint))
@@ -305,6 +311,11 @@ impl Table {
             (Some(command), None) => {
                 if self.input_price.or(self.output_price).is_some() {
                     return Err("only an endpoint has a price".to_owned());
+                }
+                if self.dialect.is_some() {
+                    return Err(
+                        "only an endpoint has a dialect: a command speaks OpenAI's".to_owned()
+                    );
                 }
                 let memory = self.memory.ok_or(
                     "say how much memory the command takes at most, such as memory = \"6GiB\": it cannot be read from a file",
@@ -340,6 +351,7 @@ mod tests {
         for value in [
             json!("embedded"),
             json!({"endpoint": "https://api.example.com:8443/openai"}),
+            json!({"endpoint": "https://api.anthropic.com", "dialect": "anthropic"}),
             json!({
                 "command": ["llama-server", "--host", "{socket}"], "memory": "6GiB", "health": "/health",
                 "stop_signal": "SIGINT", "stop_deadline": "5s", "load_deadline": "10m", "env": {"LLAMA_ARG_X": "1"},
@@ -397,6 +409,11 @@ mod tests {
                 json!({"endpoint": "http://a", "memory": "1GiB"}),
                 "no key of a command",
             ),
+            (
+                json!({"endpoint": "http://a", "dialect": "latin"}),
+                "`openai` or `anthropic`",
+            ),
+            (command(json!({"dialect": "openai"})), "only an endpoint"),
             (json!({"endpoint": "127.0.0.1:80"}), "is no URL"),
             (json!({"endpoint": "ftp://a"}), "neither http://"),
             (json!({"endpoint": "http:///x"}), "is no URL"),

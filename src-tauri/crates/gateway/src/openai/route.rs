@@ -68,22 +68,32 @@ pub(crate) fn smaller(
     plain.then(|| smaller.id.clone())
 }
 
-/// Contexts are saved and tokens counted by our own engine alone; what another server would make of such a request is unknown.
+/// Contexts are saved by our own engine alone, and tokens counted by it and by endpoints of Anthropic's dialect, which
+/// [`crate::upstream`] knows; what another server would make of such a request is unknown.
 ///
 /// # Errors
 /// `BadRequest` for such a request to a tier with another engine.
 pub(crate) fn check_engine(id: &TierId, tiers: &[TierStatus], path: &str) -> Result<(), Error> {
-    let foreign = |tier: &TierStatus| tier.id == *id && tier.engine != EngineKind::Embedded;
-    let only_ours = match path {
-        TOKENS => "tokens are counted",
-        path if path.starts_with("/v1/context/") => "contexts are saved",
-        _ => return Ok(()),
-    };
-    if !tiers.iter().any(foreign) {
+    let Some(tier) = tiers.iter().find(|tier| tier.id == *id) else {
         return Ok(());
+    };
+    match tier.engine {
+        EngineKind::Command if path == TOKENS => Err(not_counted(id.as_str())),
+        EngineKind::Command | EngineKind::Endpoint if path.starts_with("/v1/context/") => {
+            Err(only_ours(id.as_str(), "contexts are saved"))
+        }
+        _ => Ok(()),
     }
-    let message = format!("{id} is served by another program: {only_ours} by Tierbar's own engine");
-    Err(Error::new(Code::BadRequest, message).hint("name a tier with a model of its own"))
+}
+
+/// The refusal of who cannot count tokens.
+pub(crate) fn not_counted(who: &str) -> Error {
+    only_ours(who, "tokens are counted")
+}
+
+fn only_ours(who: &str, what: &str) -> Error {
+    let message = format!("{who} is served by another program: {what} by Tierbar's own engine");
+    Error::new(Code::BadRequest, message).hint("name a tier with a model of its own")
 }
 
 /// One that is loaded, else one that may load, else one that has failed and may be tried again. What goes elsewhere comes last:
@@ -226,6 +236,25 @@ mod tests {
         );
         let image = br#"{"messages": [{"content": [{"image_url": {}}]}]}"#;
         assert_eq!(smaller(&heavy, Some("heavy"), &tiers, image), None);
+    }
+
+    #[test]
+    fn contexts_are_our_engines_alone_and_an_endpoint_may_count() {
+        let mut tiers = [tier("fast", Some("small"), TierState::Ready)];
+        let fast = tiers[0].id.clone();
+        for (engine, counts, saves) in [
+            (EngineKind::Embedded, true, true),
+            (EngineKind::Command, false, false),
+            (EngineKind::Endpoint, true, false),
+        ] {
+            tiers[0].engine = engine;
+            assert_eq!(check_engine(&fast, &tiers, TOKENS).is_ok(), counts);
+            assert_eq!(
+                check_engine(&fast, &tiers, "/v1/context/save").is_ok(),
+                saves
+            );
+            assert!(check_engine(&fast, &tiers, "/v1/completions").is_ok());
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::{ops::Range, path::Path};
 use tierbar_core::{
     Code, Config, Error, TierId,
     config::{
-        ChainConfig, DownloadsConfig, Engine, PolicyConfig, QueueConfig, Span, Step, TierConfig,
+        ChainConfig, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig, Span, Step, TierConfig,
     },
 };
 use toml_edit::{Document, Item, TableLike};
@@ -117,6 +117,14 @@ fn check(config: &Config) -> Result<(), Problem> {
         if let (Engine::Endpoint(_), true) = (engine, *pinned) {
             return Err(at("pinned")(
                 "an endpoint is always there; there is nothing to keep loaded".to_owned(),
+            ));
+        }
+        if let Engine::Endpoint(endpoint) = engine
+            && endpoint.dialect == Dialect::Anthropic
+            && model.trim().is_empty()
+        {
+            return Err(at("model")(
+                "empty; Anthropic's dialect has no request without a model, such as \"claude-sonnet-4-6\"".to_owned(),
             ));
         }
         path(draft_model).map_err(at("draft_model"))?;

@@ -84,7 +84,8 @@ bytes = "256MiB"
 #   idle_unload  unload it after so long without a request: "10m" if not given; "never"
 #   engine    what answers: "embedded" if not given; or a server of your own, such as
 #             {{ command = ["llama-server", "-m", "/models/x.gguf", "--host", "{{socket}}"], memory = "6GiB" }} or
-#             {{ endpoint = "http://127.0.0.1:11434" }}; docs/engines.md has all of it
+#             {{ endpoint = "http://127.0.0.1:11434" }}, and for Anthropic's API
+#             {{ endpoint = "https://api.anthropic.com", dialect = "anthropic" }}; docs/engines.md has all of it
 #   pinned    true: loaded when Tierbar starts, and kept; no other tier takes its memory
 
 # Triage, classification, routing.

@@ -59,6 +59,10 @@ fn wrong_values_are_refused_with_line_and_key() {
             "config.toml line 3: listen: \"nowhere\" is not an address",
         ),
         (
+            "[tiers.heavy]\nmodel = \" \"\nengine = { endpoint = \"https://a.b\", dialect = \"anthropic\" }\n",
+            "config.toml line 2: tiers.heavy.model: empty; Anthropic's dialect has no request without a model",
+        ),
+        (
             "[tiers.fast]\nmodel = \"m\"\ncontext = 12\n",
             "config.toml line 3: tiers.fast.context: 12 tokens; it must lie",
         ),

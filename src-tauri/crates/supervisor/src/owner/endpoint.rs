@@ -63,6 +63,7 @@ impl Supervisor {
                         endpoint: Endpoint::Foreign(Foreign {
                             at: Address::Url(engine.endpoint.clone()),
                             model: tier.spec.asked_model.clone(),
+                            dialect: engine.dialect,
                         }),
                         ended: tier.remote.ended.subscribe(),
                         events,

@@ -9,6 +9,7 @@ use std::{net::TcpListener, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
     budget::gib,
+    config::Dialect,
     lease::{Address, Endpoint, Foreign},
     policy::{self, Refusal, State, Step, Waiting, Why},
 };
@@ -195,6 +196,7 @@ impl Supervisor {
             Some(command) => Endpoint::Foreign(Foreign {
                 at: address,
                 model: command.asked_model.clone(),
+                dialect: Dialect::default(),
             }),
         };
         let seat = tier.spec.clone();

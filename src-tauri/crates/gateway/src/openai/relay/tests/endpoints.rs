@@ -1,7 +1,10 @@
 //! Servers that are not ours: what they are asked, and what becomes of those that fail.
 
 use super::*;
-use tierbar_core::lease::{Address, Endpoint, Foreign};
+use tierbar_core::{
+    config::Dialect,
+    lease::{Address, Endpoint, Foreign},
+};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
@@ -28,7 +31,8 @@ async fn elsewhere(
         Address::Port(port)
     };
     let model = model.map(str::to_owned);
-    let foreign = Endpoint::Foreign(Foreign { at, model });
+    let dialect = Dialect::OpenAi;
+    let foreign = Endpoint::Foreign(Foreign { at, model, dialect });
     bench.loaded.send_replace(Some(Ok(foreign)));
     let asked = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -143,4 +147,21 @@ async fn an_endpoint_whose_tier_is_stopped_by_force_ends_its_answers() {
     bench.ended.send_replace(Some(stopped.clone()));
     let last = body.next().await.unwrap().unwrap();
     assert_eq!(last, format!("\n{}", error::last_event(&stopped)));
+}
+
+#[tokio::test]
+async fn an_endpoint_of_openais_counts_no_tokens_and_is_not_asked_to() {
+    let (mut bench, asked) = elsewhere(true, None, String::new(), true).await;
+    let refused = bench
+        .post("/v1/messages/count_tokens", r#"{"messages": []}"#)
+        .await;
+    assert_eq!(refused.status(), 400);
+    let told = text(refused).await;
+    assert!(
+        told.contains("tokens are counted by Tierbar's own engine"),
+        "{told}"
+    );
+    bench.released().await;
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
 }

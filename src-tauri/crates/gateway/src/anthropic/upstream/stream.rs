@@ -1,0 +1,336 @@
+//! Anthropic's events as OpenAI's chunks.
+
+use super::{
+    answer::{self, Block, End, Usage},
+    failure,
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// One answer as it is told.
+#[derive(Debug, Default)]
+pub(super) struct Telling {
+    id: String,
+    model: String,
+    created: u64,
+    /// The stream ends with what was used.
+    include_usage: bool,
+    usage: Usage,
+    end: End,
+    /// How many tools have been called, and whether the last call's arguments have begun; `None` once it is whole.
+    calls: usize,
+    calling: Option<bool>,
+    over: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Event {
+    MessageStart {
+        message: Started,
+    },
+    ContentBlockStart {
+        content_block: Block,
+    },
+    ContentBlockDelta {
+        delta: Delta,
+    },
+    ContentBlockStop {},
+    MessageDelta {
+        #[serde(default)]
+        delta: End,
+        #[serde(default)]
+        usage: Usage,
+    },
+    MessageStop {},
+    Ping {},
+    Error {},
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Started {
+    id: String,
+    model: String,
+    usage: Usage,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type")]
+enum Delta {
+    #[serde(rename = "text_delta")]
+    Text { text: String },
+    #[serde(rename = "thinking_delta")]
+    Thinking { thinking: String },
+    #[serde(rename = "input_json_delta")]
+    InputJson { partial_json: String },
+    #[serde(other)]
+    Other,
+}
+
+impl Telling {
+    pub(super) fn new(include_usage: bool) -> Self {
+        Self {
+            include_usage,
+            created: answer::now(),
+            ..Self::default()
+        }
+    }
+
+    /// The stream has told its end.
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// What an event's data is in OpenAI's stream; empty for nothing.
+    pub(super) fn event(&mut self, data: &[u8]) -> String {
+        // What is no event says nothing that could be told.
+        let Ok(event) = serde_json::from_slice(data) else {
+            return String::new();
+        };
+        match event {
+            Event::MessageStart { message } => {
+                (self.id, self.model) = (message.id, message.model);
+                self.usage.note(message.usage);
+                self.delta(&json!({"role": "assistant", "content": ""}))
+            }
+            Event::ContentBlockStart { content_block } => self.begin(content_block),
+            Event::ContentBlockDelta { delta } => match delta {
+                Delta::Text { text } => self.text(&text),
+                Delta::Thinking { thinking } => self.thought(&thinking),
+                Delta::InputJson { partial_json } => self.arguments(&partial_json),
+                Delta::Other => String::new(),
+            },
+            // OpenAI's arguments are JSON, be there none.
+            Event::ContentBlockStop {} if self.calling == Some(false) => {
+                let out = self.arguments("{}");
+                self.calling = None;
+                out
+            }
+            Event::ContentBlockStop {} => {
+                self.calling = None;
+                String::new()
+            }
+            Event::MessageDelta { delta, usage } => {
+                self.end.note(delta);
+                self.usage.note(usage);
+                String::new()
+            }
+            Event::MessageStop {} => self.finish(),
+            Event::Ping {} => ": ping\n\n".to_owned(),
+            Event::Error {} => {
+                self.over = true;
+                format!("data: {}\n\n", failure::openai(data))
+            }
+            Event::Other => String::new(),
+        }
+    }
+
+    fn begin(&mut self, block: Block) -> String {
+        match block {
+            Block::Text { text } => self.text(&text),
+            Block::Thinking { thinking } => self.thought(&thinking),
+            Block::ToolUse { id, name, input } => {
+                let function = json!({"name": name, "arguments": ""});
+                let call = json!({"index": self.calls, "id": id, "type": "function", "function": function});
+                self.calls += 1;
+                self.calling = Some(false);
+                let mut out = self.delta(&json!({"tool_calls": [call]}));
+                // Some servers write no pieces.
+                if input.as_object().is_some_and(|input| !input.is_empty()) {
+                    out += &self.arguments(&input.to_string());
+                }
+                out
+            }
+            Block::Other => String::new(),
+        }
+    }
+
+    fn text(&self, text: &str) -> String {
+        self.written("content", text)
+    }
+
+    fn thought(&self, text: &str) -> String {
+        self.written("reasoning_content", text)
+    }
+
+    fn written(&self, field: &str, text: &str) -> String {
+        if text.is_empty() {
+            return String::new();
+        }
+        self.delta(&json!({field: text}))
+    }
+
+    fn arguments(&mut self, piece: &str) -> String {
+        if piece.is_empty() || self.calling.is_none() {
+            return String::new();
+        }
+        self.calling = Some(true);
+        let index = self.calls.saturating_sub(1);
+        self.delta(&json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}))
+    }
+
+    fn finish(&mut self) -> String {
+        self.over = true;
+        let mut choice = json!({"index": 0, "delta": {}, "finish_reason": self.end.finish()});
+        if let Some(stop) = self.end.stop() {
+            choice["stop_reason"] = stop.into();
+        }
+        let mut out = self.chunk(&json!([choice]), None);
+        if self.include_usage {
+            out += &self.chunk(&json!([]), Some(self.usage.openai()));
+        }
+        out + "data: [DONE]\n\n"
+    }
+
+    fn delta(&self, delta: &Value) -> String {
+        let choice = json!({"index": 0, "delta": delta, "finish_reason": null});
+        self.chunk(&json!([choice]), None)
+    }
+
+    fn chunk(&self, choices: &Value, usage: Option<Value>) -> String {
+        let mut chunk = json!({
+            "id": self.id,
+            "object": "chat.completion.chunk",
+            "created": self.created,
+            "model": self.model,
+            "choices": choices,
+        });
+        if let Some(usage) = usage {
+            chunk["usage"] = usage;
+        }
+        format!("data: {chunk}\n\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(telling: &mut Telling, events: &[Value]) -> Vec<Value> {
+        let told: String = events
+            .iter()
+            .map(|event| telling.event(event.to_string().as_bytes()))
+            .collect();
+        let data = told.lines().filter_map(|line| line.strip_prefix("data: "));
+        data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| data.into()))
+            .collect()
+    }
+
+    fn start() -> Value {
+        json!({"type": "message_start", "message": {"id": "msg_1", "model": "claude-x", "usage": {"input_tokens": 5, "output_tokens": 1}}})
+    }
+
+    fn delta(delta: Value) -> Value {
+        json!({"type": "content_block_delta", "index": 0, "delta": delta})
+    }
+
+    fn block(block: Value) -> Value {
+        json!({"type": "content_block_start", "index": 0, "content_block": block})
+    }
+
+    #[test]
+    fn each_event_is_a_chunk_and_the_figures_come_last() {
+        let stop = json!({"type": "content_block_stop", "index": 0});
+        let tool = |id| block(json!({"type": "tool_use", "id": id, "name": "look", "input": {}}));
+        let piece = |json| delta(json!({"type": "input_json_delta", "partial_json": json}));
+        let mut telling = Telling::new(true);
+        let told = told(
+            &mut telling,
+            &[
+                start(),
+                block(json!({"type": "thinking", "thinking": "", "signature": ""})),
+                delta(json!({"type": "thinking_delta", "thinking": "hm"})),
+                delta(json!({"type": "signature_delta", "signature": "c2ln"})),
+                stop.clone(),
+                block(json!({"type": "text", "text": ""})),
+                delta(json!({"type": "text_delta", "text": "I look."})),
+                stop.clone(),
+                tool("a"),
+                piece(""),
+                piece("{\"at\""),
+                piece(":1}"),
+                stop.clone(),
+                tool("b"),
+                stop,
+                json!({"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": null}, "usage": {"output_tokens": 9}}),
+                json!({"type": "message_stop"}),
+            ],
+        );
+        let deltas: Vec<_> = told[..8]
+            .iter()
+            .map(|chunk| chunk["choices"][0]["delta"].clone())
+            .collect();
+        let begun = |index, id| json!({"tool_calls": [{"index": index, "id": id, "type": "function", "function": {"name": "look", "arguments": ""}}]});
+        let more = |index, piece| json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]});
+        assert_eq!(
+            deltas,
+            [
+                json!({"role": "assistant", "content": ""}),
+                json!({"reasoning_content": "hm"}),
+                json!({"content": "I look."}),
+                begun(0, "a"),
+                more(0, "{\"at\""),
+                more(0, ":1}"),
+                begun(1, "b"),
+                more(1, "{}"),
+            ]
+        );
+        assert_eq!(told[8]["choices"][0]["finish_reason"], "tool_calls");
+        assert_eq!(
+            (&told[8]["id"], &told[8]["model"]),
+            (&json!("msg_1"), &json!("claude-x"))
+        );
+        assert_eq!(told[9]["choices"], json!([]));
+        assert_eq!(told[9]["usage"]["prompt_tokens"], 5);
+        assert_eq!(told[9]["usage"]["completion_tokens"], 9);
+        assert_eq!(told[10], "[DONE]");
+        assert!(telling.is_over());
+    }
+
+    #[test]
+    fn arguments_that_come_at_once_are_told_once() {
+        let input =
+            block(json!({"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}}));
+        let mut telling = Telling::new(false);
+        let told = told(
+            &mut telling,
+            &[input, json!({"type": "content_block_stop"})],
+        );
+        let call = |chunk: &Value| {
+            chunk["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].clone()
+        };
+        assert_eq!(
+            told.iter().map(call).collect::<Vec<_>>(),
+            ["", "{\"at\":1}"]
+        );
+    }
+
+    #[test]
+    fn a_stop_string_is_told_and_figures_only_to_those_who_asked() {
+        let end = json!({"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"}});
+        let mut telling = Telling::new(false);
+        let told = told(
+            &mut telling,
+            &[start(), end, json!({"type": "message_stop"})],
+        );
+        assert_eq!(told.len(), 3);
+        assert_eq!(told[1]["choices"][0]["finish_reason"], "stop");
+        assert_eq!(told[1]["choices"][0]["stop_reason"], "END");
+    }
+
+    #[test]
+    fn a_failure_is_the_last_event_and_a_ping_a_comment() {
+        let mut telling = Telling::new(false);
+        assert_eq!(telling.event(br#"{"type":"ping"}"#), ": ping\n\n");
+        assert_eq!(telling.event(br#"{"type":"vertex_event","x":1}"#), "");
+        assert_eq!(telling.event(b"no json"), "");
+        assert!(!telling.is_over());
+        let failed = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
+        let told = told(&mut telling, &[failed]);
+        assert_eq!(told[0]["error"]["code"], "overloaded_error");
+        assert!(telling.is_over());
+    }
+}

@@ -1,0 +1,154 @@
+//! Tools as Anthropic offers them.
+
+use serde_json::{Map, Value, json};
+use tierbar_core::{Code, Error};
+
+/// What a request may call.
+#[derive(Debug, Default)]
+pub(super) struct Tools {
+    offered: Vec<Value>,
+    choice: Option<Value>,
+}
+
+impl Tools {
+    /// `called` are those that the conversation speaks of.
+    ///
+    /// # Errors
+    /// `BadRequest` for what is no function, or no choice among them.
+    pub(super) fn read(
+        offered: Option<Vec<Value>>,
+        choice: Option<&Value>,
+        parallel: Option<bool>,
+        called: Vec<String>,
+    ) -> Result<Self, Error> {
+        let offered: Vec<_> = offered
+            .unwrap_or_default()
+            .iter()
+            .map(tool)
+            .collect::<Result<_, _>>()?;
+        if offered.is_empty() {
+            return Ok(Self::forgotten(called));
+        }
+        let mut choice = choice.map(self::choice).transpose()?;
+        if parallel == Some(false) {
+            let choice = choice.get_or_insert_with(|| json!({"type": "auto"}));
+            if choice["type"] != "none" {
+                choice["disable_parallel_tool_use"] = true.into();
+            }
+        }
+        Ok(Self { offered, choice })
+    }
+
+    /// A conversation about tools is refused without them, which OpenAI's clients may leave out once they want words.
+    fn forgotten(mut called: Vec<String>) -> Self {
+        called.sort_unstable();
+        called.dedup();
+        let schema = json!({"type": "object"});
+        Self {
+            choice: (!called.is_empty()).then(|| json!({"type": "none"})),
+            offered: called
+                .into_iter()
+                .map(|name| json!({"name": name, "input_schema": schema}))
+                .collect(),
+        }
+    }
+
+    pub(super) fn are_forced(&self) -> bool {
+        let kind = self
+            .choice
+            .as_ref()
+            .and_then(|choice| choice["type"].as_str());
+        matches!(kind, Some("any" | "tool"))
+    }
+
+    pub(super) fn put(self, ask: &mut Map<String, Value>) {
+        if !self.offered.is_empty() {
+            ask.insert("tools".to_owned(), self.offered.into());
+        }
+        if let Some(choice) = self.choice {
+            ask.insert("tool_choice".to_owned(), choice);
+        }
+    }
+}
+
+fn tool(tool: &Value) -> Result<Value, Error> {
+    let function = &tool["function"];
+    let Some(name) = function["name"].as_str() else {
+        return Err(bad("a tool is no function with a name"));
+    };
+    let mut schema = match &function["parameters"] {
+        Value::Object(schema) => schema.clone(),
+        _ => Map::new(),
+    };
+    schema.entry("type").or_insert_with(|| "object".into());
+    let mut offered = json!({"name": name, "input_schema": schema});
+    if let description @ Value::String(_) = &function["description"] {
+        offered["description"] = description.clone();
+    }
+    Ok(offered)
+}
+
+fn choice(choice: &Value) -> Result<Value, Error> {
+    let name = choice.pointer("/function/name").and_then(Value::as_str);
+    match (choice.as_str(), name) {
+        (Some("auto" | "none"), _) => Ok(json!({"type": choice})),
+        (Some("required"), _) => Ok(json!({"type": "any"})),
+        (_, Some(name)) => Ok(json!({"type": "tool", "name": name})),
+        _ => Err(bad(
+            "`tool_choice` is none of auto, none, required, and a function with its name",
+        )),
+    }
+}
+
+fn bad(message: &str) -> Error {
+    Error::new(Code::BadRequest, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(tools: Value, choice: Option<Value>, parallel: Option<bool>) -> Result<Value, Error> {
+        let tools = tools.as_array().cloned();
+        let tools = Tools::read(tools, choice.as_ref(), parallel, vec!["look".to_owned()])?;
+        let mut ask = Map::new();
+        tools.put(&mut ask);
+        Ok(ask.into())
+    }
+
+    #[test]
+    fn functions_are_offered_and_chosen_by_their_names() {
+        let look = json!([{"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {"properties": {}}}}]);
+        let offered = json!([{"name": "look", "input_schema": {"properties": {}, "type": "object"}, "description": "Looks."}]);
+        let chosen = |choice: Value, parallel| {
+            let asked = asked(look.clone(), Some(choice), parallel).unwrap();
+            assert_eq!(asked["tools"], offered);
+            asked["tool_choice"].clone()
+        };
+        assert_eq!(chosen(json!("auto"), None), json!({"type": "auto"}));
+        assert_eq!(chosen(json!("none"), Some(false)), json!({"type": "none"}));
+        assert_eq!(
+            chosen(json!("required"), Some(false)),
+            json!({"type": "any", "disable_parallel_tool_use": true})
+        );
+        let named = json!({"type": "function", "function": {"name": "look"}});
+        assert_eq!(chosen(named, None), json!({"type": "tool", "name": "look"}));
+        let parallel = asked(look.clone(), None, Some(false)).unwrap();
+        assert_eq!(parallel["tool_choice"]["type"], "auto");
+        let wrong = asked(look, Some(json!("some")), None);
+        assert_eq!(wrong.unwrap_err().code, Code::BadRequest);
+        assert!(asked(json!([{"type": "custom"}]), None, None).is_err());
+    }
+
+    #[test]
+    fn what_was_called_and_is_offered_no_more_is_named_and_not_called() {
+        let asked = asked(Value::Null, Some(json!("auto")), None).unwrap();
+        assert_eq!(
+            asked,
+            json!({
+                "tools": [{"name": "look", "input_schema": {"type": "object"}}],
+                "tool_choice": {"type": "none"},
+            })
+        );
+    }
+}
