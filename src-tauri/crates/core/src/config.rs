@@ -2,6 +2,7 @@
 
 mod engine;
 mod hours;
+mod server;
 mod size;
 mod time;
 
@@ -9,6 +10,7 @@ use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};
+pub use server::{LogConfig, ServerConfig};
 pub use size::Size;
 use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
@@ -18,8 +20,10 @@ pub use time::{IdleUnload, Span};
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Config {
-    /// Address of the API. Beyond loopback, inference needs the token too.
+    /// Address of the API. One beyond loopback needs `server.network`, and inference a key there.
     pub listen: String,
+    pub server: ServerConfig,
+    pub log: LogConfig,
     /// Folder of models; empty means `models/` in the data folder.
     pub models_dir: String,
     pub library: LibraryConfig,
@@ -52,6 +56,8 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: Self::DEFAULT_LISTEN.to_owned(),
+            server: ServerConfig::default(),
+            log: LogConfig::default(),
             models_dir: String::new(),
             library: LibraryConfig::default(),
             downloads: DownloadsConfig::default(),

@@ -57,6 +57,8 @@ fn the_typescript_types_are_those_of_the_wire() {
         config::EndpointEngine::decl(&cfg),
         config::Engine::decl(&cfg),
         config::TierConfig::decl(&cfg),
+        config::ServerConfig::decl(&cfg),
+        config::LogConfig::decl(&cfg),
         config::Config::decl(&cfg),
         bench::Settings::decl(&cfg),
         bench::Figure::decl(&cfg),
