@@ -5,6 +5,7 @@ use axum::{
     http::{HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
 };
+use serde_json::Value;
 use tierbar_core::{Code, Error};
 
 /// The error of every handler.
@@ -31,6 +32,15 @@ impl IntoResponse for Failure {
             response
                 .headers_mut()
                 .insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        if let Some(seconds) = error
+            .details
+            .get("retry_after_seconds")
+            .and_then(Value::as_u64)
+        {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, seconds.into());
         }
         response
     }

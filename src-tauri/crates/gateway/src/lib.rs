@@ -1,5 +1,5 @@
 //! The HTTP API: routing, who may call, and the dialects. It answers from the tiers, which it knows as
-//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers.
+//! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but the speed of answers and the API keys.
 
 mod admin;
 mod blocking;
@@ -8,10 +8,13 @@ mod contexts;
 mod error;
 mod events;
 mod guard;
+mod keys;
 mod measures;
 mod models;
 mod openai;
 mod path;
+mod prompts;
+mod request_id;
 mod speed;
 #[cfg(test)]
 mod testing;
@@ -19,6 +22,8 @@ mod token;
 mod ui;
 mod upstream;
 
+pub use guard::OverTls;
+pub use keys::Keys;
 pub use measures::{MeasureEvent, Measurement, Measures};
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 pub use speed::{SpeedHistory, SpeedMeter};
@@ -91,6 +96,7 @@ pub struct Gateway {
     pub contexts: Contexts,
     pub speed: SpeedMeter,
     pub token: Token,
+    pub keys: Arc<Keys>,
     /// The address that is listened on.
     pub address: SocketAddr,
     /// Ends the event streams, so that the server can stop.
@@ -101,21 +107,24 @@ impl Gateway {
     /// The whole API as one service.
     pub fn router(self) -> Router {
         let gateway = Arc::new(self);
-        let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
-        let mut inference = openai::routes().merge(contexts::routes());
-        if !gateway.address.ip().is_loopback() {
-            inference = inference.layer(token());
-        }
+        let inference = openai::routes().merge(contexts::routes());
         Router::new()
             .route("/health", get(health))
-            .merge(inference)
-            .merge(admin::routes().layer(token()))
+            .merge(inference.layer(middleware::from_fn_with_state(
+                Arc::clone(&gateway),
+                keys::admit,
+            )))
+            .merge(admin::routes().layer(middleware::from_fn_with_state(
+                Arc::clone(&gateway),
+                guard::require_token,
+            )))
             .fallback(ui::asset)
             .method_not_allowed_fallback(error::method_not_allowed)
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&gateway),
                 guard::same_site,
             ))
+            .layer(middleware::from_fn(request_id::name))
             .with_state(gateway)
     }
 }

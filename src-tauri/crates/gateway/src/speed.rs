@@ -19,14 +19,26 @@ const TELLING: u64 = 16;
 pub type SpeedHistory = BTreeMap<ModelId, VecDeque<f64>>;
 
 /// The engine's figures of one answer, as far as they are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(crate) struct Timings {
+    #[serde(default)]
+    prompt_n: u64,
+    #[serde(default)]
+    cache_n: u64,
     #[serde(default)]
     prompt_per_second: Option<f64>,
     #[serde(default)]
     predicted_per_second: Option<f64>,
     #[serde(default)]
     predicted_n: u64,
+}
+
+impl Timings {
+    /// Of the prompt, read anew or not, and of the answer.
+    pub(crate) fn tokens(&self) -> u64 {
+        let prompt = self.prompt_n.saturating_add(self.cache_n);
+        prompt.saturating_add(self.predicted_n)
+    }
 }
 
 /// The speed of the answer that began last. Clones share it.
@@ -220,6 +232,7 @@ mod tests {
             prompt_per_second: Some(300.0),
             predicted_per_second: Some(4.5),
             predicted_n: 4,
+            ..Timings::default()
         });
         drop(answering);
         let exact = Speed {
@@ -258,6 +271,7 @@ mod tests {
             prompt_per_second: Some(0.0),
             predicted_per_second: None,
             predicted_n: 0,
+            ..Timings::default()
         });
         assert_eq!(meter.speed(), Speed::default());
     }
@@ -269,6 +283,7 @@ mod tests {
                 prompt_per_second: None,
                 predicted_per_second: Some(speed),
                 predicted_n: tokens,
+                ..Timings::default()
             });
         };
         let first = SpeedMeter::default();

@@ -3,7 +3,7 @@
 mod endless;
 
 use crate::{
-    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Models, Pull, Services,
+    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Keys, Listed, Models, Pull, Services,
     SpeedMeter, Token, Verified,
 };
 use axum::{
@@ -291,6 +291,7 @@ impl Models for Asked {
 pub(crate) struct Bench {
     pub(crate) router: Router,
     pub(crate) token: Token,
+    pub(crate) keys: Arc<Keys>,
     /// How the tier's load went.
     pub(crate) loaded: watch::Sender<Option<Result<Endpoint, Error>>>,
     /// Why the worker has ended.
@@ -306,6 +307,10 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn new(address: &str) -> Self {
+        Self::configured(address, |_| ()).await
+    }
+
+    pub(crate) async fn configured(address: &str, configure: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let token = Token::open(&folder.path().join("token")).unwrap();
         let path = folder.path().join("chats.db");
@@ -313,10 +318,11 @@ impl Bench {
             .await
             .unwrap()
             .unwrap();
-        let config = Config {
+        let mut config = Config {
             allowed_origins: vec!["https://friend.example".to_owned()],
             ..Config::default()
         };
+        configure(&mut config);
         let status = watch::Sender::new(Arc::new(status()));
         let (loaded, loading) = watch::channel(None);
         let (ended, ending) = watch::channel(None);
@@ -325,6 +331,7 @@ impl Bench {
         let asked = Asked::default();
         let home = folder.path().to_owned();
         let contexts = Contexts::new(home.join("contexts"));
+        let keys = Arc::new(Keys::open(store.clone()).await.unwrap());
         let gateway = Gateway {
             models: Arc::new(asked.clone()),
             measures: Arc::new(Endless::default()),
@@ -350,6 +357,7 @@ impl Bench {
             contexts: contexts.clone(),
             speed: speed.clone(),
             token: token.clone(),
+            keys: Arc::clone(&keys),
             address: address.parse().unwrap(),
             closing: CancellationToken::new(),
         };
@@ -357,6 +365,7 @@ impl Bench {
         Self {
             router: gateway.router(),
             token,
+            keys,
             loaded,
             ended,
             leases: held,

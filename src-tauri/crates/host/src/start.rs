@@ -16,16 +16,17 @@ use crate::{
     ownership::Ownership,
     past::Past,
     pulls,
+    serve::{Patience, Way, serve},
     services::Shared,
+    tls::Tls,
     worker,
 };
-use axum::serve::ListenerExt;
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
-use tierbar_gateway::{Gateway, SpeedMeter, Token};
+use tierbar_gateway::{Gateway, Keys, SpeedMeter, Token};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},
@@ -38,7 +39,6 @@ use tierbar_telemetry::{
     simulated_working_set, working_set,
 };
 use tokio::{
-    net::TcpListener,
     sync::{Mutex as AsyncMutex, watch},
     task::JoinHandle,
     time::timeout,
@@ -86,6 +86,16 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         None => listen::parse(&configured.listen)
             .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?,
     };
+    listen::check_network(address, configured.server.network)
+        .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?;
+    let tls = if configured.server.tls {
+        let (folder, configured) = (folder.clone(), Arc::clone(&configured));
+        let opened = move || Tls::open(&folder, &configured.server, address);
+        Some(blocking(STARTING, opened).await?)
+    } else {
+        None
+    };
+    let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
     let listener = listen::bind(address).await?;
     let address = listener
         .local_addr()
@@ -198,7 +208,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             &reading,
             Past::new(store.clone()),
         ),
-        started_with: configured.listen.clone(),
+        started_with: Arc::clone(&configured),
+        reached: listen::notice(address, fingerprint.as_deref()),
         in_force: watch::Sender::new(Arc::clone(&configured)),
         applying: AsyncMutex::default(),
         raise: Mutex::default(),
@@ -220,6 +231,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     ownership.announce(&url, options.kind)?;
 
     let closing = CancellationToken::new();
+    let keys = Arc::new(Keys::open(store.clone()).await?);
     let gateway = Gateway {
         tiers: Arc::new(supervisor),
         services: Arc::clone(&shared) as _,
@@ -231,10 +243,21 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         contexts,
         speed: speed.clone(),
         token: token.clone(),
+        keys: Arc::clone(&keys),
         address,
         closing: closing.clone(),
     };
-    let served = tokio::spawn(serve(listener, gateway, closing.clone()));
+    let way = Way {
+        router: gateway.router(),
+        tls: tls.map(|tls| tls.acceptor),
+        patience: Patience::with(configured.server.requests_at_once),
+        closing: closing.clone(),
+    };
+    let served = tokio::spawn(serve(listener, way));
+    tokio::spawn({
+        let (keys, closing) = (Arc::clone(&keys), closing.clone());
+        async move { keys.keep(closing).await }
+    });
     tokio::spawn({
         let (shared, closing) = (Arc::clone(&shared), closing.clone());
         async move { shared.board.run(sampler, closing).await }
@@ -253,26 +276,13 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         shared,
         server: Server {
             url,
+            fingerprint,
             token,
+            keys,
             closing,
             running,
         },
     })
-}
-
-async fn serve(listener: TcpListener, gateway: Gateway, closing: CancellationToken) {
-    // Words are sent as they come, not gathered.
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!("a connection gathers its words: {error}");
-        }
-    });
-    let served = axum::serve(listener, gateway.router())
-        .with_graceful_shutdown(closing.cancelled_owned())
-        .await;
-    if let Err(error) = served {
-        tracing::error!("the server has ended: {error}");
-    }
 }
 
 /// Takes changes of the file over.
@@ -289,7 +299,9 @@ async fn follow(watching: Watching, shared: Arc<Shared>, closing: CancellationTo
 #[derive(Debug)]
 pub(crate) struct Server {
     url: String,
+    fingerprint: Option<String>,
     token: Token,
+    keys: Arc<Keys>,
     closing: CancellationToken,
     running: AsyncMutex<Option<(Ownership, JoinHandle<()>)>>,
 }
@@ -297,6 +309,10 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    pub(crate) fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
     }
 
     pub(crate) fn token(&self) -> &Token {
@@ -318,6 +334,7 @@ impl Server {
         if !drained && timeout(CLOSING, &mut served).await.is_err() {
             served.abort();
         }
+        self.keys.save().await;
         drop(ownership);
     }
 }

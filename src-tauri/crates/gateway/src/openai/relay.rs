@@ -5,7 +5,8 @@
 
 use super::{route, tap, tap::Tap};
 use crate::{
-    Gateway, blocking::blocking, body, error, error::Failure, upstream::Broken, upstream::Upstream,
+    Gateway, blocking::blocking, body, error, error::Failure, prompts, upstream::Broken,
+    upstream::Upstream,
 };
 use axum::{
     body::{Body, Bytes},
@@ -69,6 +70,7 @@ pub(crate) async fn relay(
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    prompts::log(gateway.services.config().log, path, &body);
     let wanted: Wanted = body::parse(&body)?;
     let tiers = gateway.tiers.snapshot();
     let asked = route::resolve(wanted.model.as_deref(), &tiers)?;

@@ -1,7 +1,11 @@
 //! Listens to a stream that passes: cuts it at line ends, counts tokens, and notes how it ends.
 
-use crate::speed::{Answering, Timings};
+use crate::{
+    keys::Payer,
+    speed::{Answering, Timings},
+};
 use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
 use std::time::Instant;
 
 /// No event of a worker comes near it. A line beyond passes on unread.
@@ -15,7 +19,21 @@ struct Heard {
     #[serde(default)]
     timings: Option<Timings>,
     #[serde(default)]
+    usage: Option<Value>,
+    #[serde(default)]
     error: Option<IgnoredAny>,
+}
+
+impl Heard {
+    /// What the answer took, in tokens, if it says so. Foreign servers write all sorts of things into `usage`.
+    fn tokens(&self) -> Option<u64> {
+        let used = self.usage.as_ref().and_then(|usage| {
+            let part = |name| usage.get(name).and_then(Value::as_u64);
+            let sum = || Some(part("prompt_tokens")?.saturating_add(part("completion_tokens")?));
+            part("total_tokens").or_else(sum)
+        });
+        used.or(self.timings.as_ref().map(Timings::tokens))
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -51,6 +69,10 @@ impl Choice {
 #[derive(Debug)]
 pub(crate) struct Tap {
     answering: Answering,
+    payer: Payer,
+    /// What it took as it says itself, or else a token for each piece that has passed.
+    told: Option<u64>,
+    pieces: u64,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
@@ -61,6 +83,9 @@ impl Tap {
     pub(crate) fn new(answering: Answering) -> Self {
         Self {
             answering,
+            payer: Payer::of_this_request(),
+            told: None,
+            pieces: 0,
             partial: Vec::new(),
             ended: false,
         }
@@ -100,21 +125,32 @@ impl Tap {
         self.ended |= heard.error.is_some();
         if heard.choices.iter().any(Choice::has_content) {
             self.answering.chunk(Instant::now());
+            self.pieces += 1;
         }
+        self.told = heard.tokens().or(self.told);
         if let Some(timings) = &heard.timings {
             self.answering.timings(timings);
         }
     }
 }
 
+/// Also one that is broken off has to be paid for.
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.payer.spend(self.told.unwrap_or(self.pieces));
+    }
+}
+
 /// Takes the figures from an answer that came whole.
 pub(crate) fn whole(answering: &Answering, answer: &[u8]) {
-    if let Ok(Heard {
-        timings: Some(timings),
-        ..
-    }) = serde_json::from_slice(answer)
-    {
-        answering.timings(&timings);
+    let Ok(heard) = serde_json::from_slice::<Heard>(answer) else {
+        return;
+    };
+    if let Some(timings) = &heard.timings {
+        answering.timings(timings);
+    }
+    if let Some(tokens) = heard.tokens() {
+        Payer::of_this_request().spend(tokens);
     }
 }
 
