@@ -90,7 +90,10 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?;
     let tls = if configured.server.tls {
         let (folder, configured) = (folder.clone(), Arc::clone(&configured));
-        let opened = move || Tls::open(&folder, &configured.server, address);
+        // A command's own host is on loopback; the certificate that it makes serves the next one too.
+        let usual = listen::parse(&configured.listen).unwrap_or(address);
+        let addresses = [address.ip(), usual.ip()];
+        let opened = move || Tls::open(&folder, &configured.server, &addresses);
         Some(blocking(STARTING, opened).await?)
     } else {
         None

@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 use std::{
     fs,
     io::{self, Write},
-    net::{IpAddr, SocketAddr, UdpSocket},
+    net::{IpAddr, UdpSocket},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -36,7 +36,7 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the configured certificate, or our own, which is made if need be. Blocking.
+    /// Reads the configured certificate, or our own, which is made if need be, for these addresses too. Blocking.
     ///
     /// # Errors
     /// `ConfigInvalid` naming the file that is no certificate or no key, or a key of another certificate; `Storage` if
@@ -44,10 +44,10 @@ impl Tls {
     pub(crate) fn open(
         folder: &Folder,
         server: &ServerConfig,
-        address: SocketAddr,
+        addresses: &[IpAddr],
     ) -> Result<Self, Error> {
         let (certificate, key) = if server.certificate.is_empty() {
-            own(folder, server, address)?
+            own(folder, server, addresses)?
         } else {
             (
                 folder.configured(&server.certificate),
@@ -93,7 +93,7 @@ fn fingerprint(certificate: &CertificateDer<'_>) -> String {
 fn own(
     folder: &Folder,
     server: &ServerConfig,
-    address: SocketAddr,
+    addresses: &[IpAddr],
 ) -> Result<(PathBuf, PathBuf), Error> {
     let (certificate, key) = (folder.certificate(), folder.certificate_key());
     let today = jiff::Zoned::now().date();
@@ -111,7 +111,7 @@ fn own(
         .map_err(|error| impossible(&error))?;
     let secret = KeyPair::generate().map_err(|error| impossible(&error))?;
     let mut params =
-        CertificateParams::new(names(server, address)).map_err(|error| impossible(&error))?;
+        CertificateParams::new(names(server, addresses)).map_err(|error| impossible(&error))?;
     params
         .distinguished_name
         .push(DnType::CommonName, "Tierbar on this machine");
@@ -141,18 +141,14 @@ fn own(
 }
 
 /// What clients may call this server by.
-fn names(server: &ServerConfig, address: SocketAddr) -> Vec<String> {
+fn names(server: &ServerConfig, addresses: &[IpAddr]) -> Vec<String> {
     let mut names = vec![
         "localhost".to_owned(),
         "127.0.0.1".to_owned(),
         "::1".to_owned(),
     ];
-    let reached = if address.ip().is_unspecified() {
-        way_out()
-    } else {
-        Some(address.ip())
-    };
-    names.extend(reached.map(|ip| ip.to_string()));
+    let listened = addresses.iter().copied().filter(|ip| !ip.is_unspecified());
+    names.extend(listened.chain(way_out()).map(|ip| ip.to_string()));
     names.extend(server.names.iter().cloned());
     names.sort();
     names.dedup();

@@ -2,6 +2,7 @@ use super::*;
 use crate::serve::{Patience, Way, serve};
 use axum::{Router, routing::get};
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use std::{collections::BTreeSet, net::SocketAddr};
 use tempfile::TempDir;
 use tierbar_gateway::OverTls;
 use tokio::{
@@ -72,14 +73,14 @@ async fn a_certificate_is_made_once_and_clients_that_trust_it_know_the_server_by
         names: vec!["mac-mini.local".to_owned()],
         ..ServerConfig::default()
     };
-    let tls = Tls::open(&folder, &server, "192.0.2.77:1".parse().unwrap()).unwrap();
+    let tls = Tls::open(&folder, &server, &["203.0.113.7".parse().unwrap()]).unwrap();
     for file in [folder.certificate(), folder.certificate_key()] {
         let mode = fs::metadata(file).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
     assert_eq!(tls.fingerprint.len(), 32 * 3 - 1);
     let address = served(&tls).await;
-    for name in ["localhost", "127.0.0.1", "mac-mini.local", "192.0.2.77"] {
+    for name in ["localhost", "127.0.0.1", "mac-mini.local", "203.0.113.7"] {
         let said = asked(address, &folder.certificate(), name).await.unwrap();
         assert!(said.ends_with("encrypted"), "{name}: {said}");
     }
@@ -98,11 +99,11 @@ async fn a_certificate_is_made_once_and_clients_that_trust_it_know_the_server_by
     plain.read_to_string(&mut said).await.unwrap();
     assert!(said.ends_with("plain"), "{said}");
 
-    let again = Tls::open(&folder, &ServerConfig::default(), here()).unwrap();
+    let again = Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
     assert_eq!(again.fingerprint, tls.fingerprint);
     // Somebody else's is not trusted.
     let (_other_home, other) = self::folder();
-    Tls::open(&other, &server, here()).unwrap();
+    Tls::open(&other, &server, &[]).unwrap();
     assert!(
         asked(address, &other.certificate(), "localhost")
             .await
@@ -113,7 +114,7 @@ async fn a_certificate_is_made_once_and_clients_that_trust_it_know_the_server_by
 #[test]
 fn a_certificate_that_is_gone_or_ends_soon_is_made_anew() {
     let (_home, folder) = folder();
-    let open = || Tls::open(&folder, &ServerConfig::default(), here()).unwrap();
+    let open = || Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
     let first = open().fingerprint;
     let text = fs::read_to_string(folder.certificate()).unwrap();
     let until = text.lines().nth(1).unwrap().to_owned();
@@ -132,21 +133,21 @@ fn a_certificate_that_is_gone_or_ends_soon_is_made_anew() {
 async fn a_certificate_of_the_users_own_is_used_and_a_wrong_one_is_told_by_its_file() {
     let (home, folder) = folder();
     let (_elsewhere, theirs) = self::folder();
-    let own = Tls::open(&theirs, &ServerConfig::default(), here()).unwrap();
+    let own = Tls::open(&theirs, &ServerConfig::default(), &[]).unwrap();
     let path = |path: PathBuf| path.to_str().unwrap().to_owned();
     let server = ServerConfig {
         certificate: path(theirs.certificate()),
         key: path(theirs.certificate_key()),
         ..ServerConfig::default()
     };
-    let tls = Tls::open(&folder, &server, here()).unwrap();
+    let tls = Tls::open(&folder, &server, &[]).unwrap();
     assert_eq!(tls.fingerprint, own.fingerprint);
     assert!(!folder.certificate().exists());
     let address = served(&tls).await;
     let said = asked(address, &theirs.certificate(), "localhost").await;
     assert!(said.unwrap().ends_with("encrypted"));
 
-    Tls::open(&folder, &ServerConfig::default(), here()).unwrap();
+    Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
     let text = home.path().join("text.pem");
     fs::write(&text, "It was a dark and stormy night.").unwrap();
     for (certificate, key, told) in [
@@ -172,10 +173,22 @@ async fn a_certificate_of_the_users_own_is_used_and_a_wrong_one_is_told_by_its_f
             key: path(key),
             ..ServerConfig::default()
         };
-        let Err(error) = Tls::open(&folder, &server, here()) else {
+        let Err(error) = Tls::open(&folder, &server, &[]) else {
             panic!("{told}: it was taken");
         };
         assert_eq!(error.code, Code::ConfigInvalid);
         assert!(error.message.contains(told), "{error}");
     }
+}
+
+#[test]
+fn what_a_host_on_loopback_has_made_serves_one_that_others_reach() {
+    let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+    let named = names(&ServerConfig::default(), &[loopback, loopback]);
+    let expected: BTreeSet<_> = ["localhost", "127.0.0.1", "::1"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(way_out().map(|ip| ip.to_string()))
+        .collect();
+    assert_eq!(named, Vec::from_iter(expected));
 }
