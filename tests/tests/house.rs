@@ -106,8 +106,19 @@ fn only_the_store_sees_sqlite() {
 
 /// Whoever else has an HTTP client has one without TLS, for our own loopback.
 #[test]
-fn only_fetch_speaks_to_other_peoples_servers() {
-    assert_eq!(users_of("rustls"), ["tierbar-fetch"]);
+fn only_fetch_speaks_to_other_peoples_servers_and_only_the_host_answers_over_tls() {
+    assert_eq!(users_of("rustls"), ["tierbar-fetch", "tierbar-host"]);
+    assert_eq!(users_of("tokio-rustls"), ["tierbar-host"]);
+    // Its own tests ask as a client.
+    let files: Vec<_> = sources("src-tauri/crates/host/src", &[".rs"])
+        .into_iter()
+        .filter(|(path, _)| !path.ends_with("/tests.rs"))
+        .collect();
+    for word in ["ClientConfig", "TlsConnector"] {
+        if let Some((path, line)) = lines_with(&files, word).next() {
+            panic!("{path}:{line} uses {word}");
+        }
+    }
 }
 
 #[test]

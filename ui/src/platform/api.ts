@@ -588,11 +588,47 @@ idle_unload: IdleUnload,
  */
 pinned: boolean, };
 
+export type ServerConfig = { 
+/**
+ * `listen` may be an address that other machines reach.
+ */
+network: boolean, 
+/**
+ * Other machines speak TLS to it; this one need not.
+ */
+tls: boolean, 
+/**
+ * A PEM file, as an absolute path or from `~`; empty: a certificate that is made and kept in the data folder.
+ */
+certificate: string, 
+/**
+ * The certificate's private key, likewise.
+ */
+key: string, 
+/**
+ * Names of this machine, besides its addresses, that clients call it by.
+ */
+names: Array<string>, 
+/**
+ * Inference needs a key on loopback too.
+ */
+require_keys: boolean, 
+/**
+ * Most requests for inference that wait or are answered at the same time.
+ */
+requests_at_once: number, };
+
+export type LogConfig = { 
+/**
+ * Requests with their prompts. Otherwise none of their text is written.
+ */
+prompts: boolean, };
+
 export type Config = { 
 /**
- * Address of the API. Beyond loopback, inference needs the token too.
+ * Address of the API. One beyond loopback needs `server.network`, and inference a key there.
  */
-listen: string, 
+listen: string, server: ServerConfig, log: LogConfig, 
 /**
  * Folder of models; empty means `models/` in the data folder.
  */

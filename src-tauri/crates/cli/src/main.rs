@@ -4,6 +4,7 @@ mod bench;
 mod chat;
 mod client;
 mod downloads;
+mod key;
 mod log;
 mod measure;
 mod models;
@@ -51,6 +52,9 @@ enum Command {
     /// Tokens of other services, such as the model hub's
     #[command(subcommand)]
     Secret(secret::Command),
+    /// Keys that open inference to other machines and people
+    #[command(subcommand)]
+    Key(key::Command),
     /// Load or unload a tier
     #[command(subcommand)]
     Tier(tier::Command),
@@ -97,6 +101,7 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Downloads(args) => downloads::run(home, args).await,
         Command::Queue(args) => queue::run(home, args).await,
         Command::Secret(command) => secret::run(home, command).await,
+        Command::Key(command) => key::run(home, command).await,
         Command::Tier(command) => tier::run(home, command).await,
         Command::Pause(args) => pause::pause(home, &args).await,
         Command::Resume => pause::resume(home).await,

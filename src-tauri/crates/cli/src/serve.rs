@@ -30,7 +30,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     .await?;
     let token_file = host.token_file().display();
     if args.json {
-        let ready = json!({"ready": true, "url": host.url(), "token_file": host.token_file(), "pid": process::id()});
+        let mut ready = json!({"ready": true, "url": host.url(), "token_file": host.token_file(), "pid": process::id()});
+        if let Some(fingerprint) = host.fingerprint() {
+            ready["fingerprint"] = fingerprint.into();
+        }
         output::line(&ready.to_string());
     } else {
         output::line(&format!("Tierbar is serving on {}", host.url()));
@@ -42,6 +45,10 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
             "  OpenAI clients    {}/v1   (model: \"auto\", or a tier's name)",
             host.url()
         ));
+        if let Some(fingerprint) = host.fingerprint() {
+            output::line("  other machines    by https; the certificate's SHA-256 fingerprint is");
+            output::line(&format!("                    {fingerprint}"));
+        }
         output::line("Ctrl-C ends it.");
     }
     signals.next().await;

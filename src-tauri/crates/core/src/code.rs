@@ -14,7 +14,9 @@ pub enum Code {
     ContextExceeded,
     /// The request body is larger than the server accepts.
     PayloadTooLarge,
-    /// No token, or a wrong one.
+    /// The client sent its request too slowly, or stopped in the middle.
+    RequestTimeout,
+    /// No token or key, or a wrong one.
     Unauthorized,
     /// A `Host` or `Origin` header of somewhere else (DNS rebinding, a foreign web page).
     Forbidden,
@@ -90,6 +92,7 @@ impl Code {
             Self::BadRequest => "bad_request",
             Self::ContextExceeded => "context_exceeded",
             Self::PayloadTooLarge => "payload_too_large",
+            Self::RequestTimeout => "request_timeout",
             Self::Unauthorized => "unauthorized",
             Self::Forbidden => "forbidden",
             Self::NotFound => "not_found",
@@ -139,6 +142,7 @@ impl Code {
             | Self::RepositoryUnknown
             | Self::ContextUnknown => 404,
             Self::MethodNotAllowed => 405,
+            Self::RequestTimeout => 408,
             Self::AlreadyRunning
             | Self::Measuring
             | Self::Conflict

@@ -1,8 +1,8 @@
 //! The configuration's schema. Reading, watching and writing the file is the host's work.
 
 mod chain;
-mod dollars;
 mod dialect;
+mod dollars;
 mod engine;
 mod hours;
 mod server;
@@ -11,12 +11,12 @@ mod time;
 
 use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
 pub use chain::{ChainConfig, Step};
-pub use dollars::Dollars;
 pub use dialect::Dialect;
+pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
 use serde::{Deserialize, Serialize};
-pub use server::ServerConfig;
+pub use server::{LogConfig, ServerConfig};
 pub use size::Size;
 use std::collections::BTreeMap;
 pub use time::{IdleUnload, Span};
@@ -26,9 +26,10 @@ pub use time::{IdleUnload, Span};
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Config {
-    /// Address of the API. Beyond loopback, inference needs the token too.
+    /// Address of the API. One beyond loopback needs `server.network`, and inference a key there.
     pub listen: String,
     pub server: ServerConfig,
+    pub log: LogConfig,
     /// Folder of models; empty means `models/` in the data folder.
     pub models_dir: String,
     pub library: LibraryConfig,
@@ -65,6 +66,7 @@ impl Default for Config {
         Self {
             listen: Self::DEFAULT_LISTEN.to_owned(),
             server: ServerConfig::default(),
+            log: LogConfig::default(),
             models_dir: String::new(),
             library: LibraryConfig::default(),
             downloads: DownloadsConfig::default(),

@@ -64,6 +64,8 @@ fn the_typescript_types_are_those_of_the_wire() {
         config::TierConfig::decl(&cfg),
         config::Step::decl(&cfg),
         config::ChainConfig::decl(&cfg),
+        config::ServerConfig::decl(&cfg),
+        config::LogConfig::decl(&cfg),
         config::Config::decl(&cfg),
         bench::Settings::decl(&cfg),
         bench::Figure::decl(&cfg),

@@ -9,6 +9,7 @@
 #include "llama-ext.h"
 #include "llama-grammar.h"
 #include "llama.h"
+#include "log.h"
 #include "reasoning-budget.h"
 
 #include <algorithm>
@@ -24,6 +25,9 @@
 const std::vector<std::pair<std::string, ggml_tensor *>> & llama_internal_get_tensor_map(const llama_model * model);
 
 namespace {
+
+// As a warning, llama.cpp logs what a model has said and it could not read. That is for nobody but the client.
+[[maybe_unused]] const bool quiet = (common_log_set_verbosity_thold(LOG_LEVEL_ERROR), true);
 
 char * copy(const std::string & text) {
     char * out = static_cast<char *>(std::malloc(text.size() + 1));

@@ -6,6 +6,7 @@ mod config;
 mod downloads;
 mod history;
 mod hub;
+mod keys;
 mod log;
 mod measures;
 mod models;
@@ -60,6 +61,8 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/queue/secret", get(queue::secret))
         .route("/secrets", get(secrets::list))
         .route("/secrets/{name}", put(secrets::set).delete(secrets::remove))
+        .route("/keys", get(keys::list).post(keys::add))
+        .route("/keys/{name}", delete(keys::revoke))
         .route("/config", get(config::get).patch(config::patch))
         .route("/chains", get(chains::list))
         .route("/chats", get(chats::list).post(chats::create))

@@ -4,12 +4,20 @@ use axum::body::{Body, Bytes};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use std::time::Duration;
 use tierbar_core::{Code, Error};
+use tokio::time::{Instant, timeout};
 
 /// Enough for a prompt of any context that a local model has, with images.
 pub(crate) const INFERENCE_LIMIT: usize = 32 << 20;
 /// Enough for the longest answer that is kept in a chat.
 pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
+
+/// So long may nothing of a body come,
+const SILENCE: Duration = Duration::from_secs(30);
+/// and so long may all of it take, with a second more for each so many bytes: less than any network that is still used.
+const WHOLE: Duration = Duration::from_secs(60);
+const BYTES_PER_SECOND: u64 = 16 << 10;
 
 /// The whole body.
 ///
@@ -17,10 +25,27 @@ pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
 /// sending would take a closed connection for a broken one and never read why it was refused.
 ///
 /// # Errors
-/// `PayloadTooLarge` beyond `limit` bytes; `BadRequest` if the connection broke off.
-pub(crate) async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, Error> {
+/// `PayloadTooLarge` beyond `limit` bytes; `BadRequest` if the connection broke off; `RequestTimeout` if it dribbles.
+pub(crate) async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Error> {
+    collect(body, limit, |_| Ok(())).await
+}
+
+/// The same, and `grows` may refuse each part of it that is kept.
+pub(crate) async fn collect(
+    mut body: Body,
+    limit: usize,
+    mut grows: impl FnMut(usize) -> Result<(), Error>,
+) -> Result<Vec<u8>, Error> {
     let (mut bytes, mut length) = (Vec::new(), 0usize);
-    while let Some(frame) = body.frame().await {
+    let begun = Instant::now();
+    while let Some(frame) = timeout(SILENCE, body.frame())
+        .await
+        .map_err(|_| too_slow(length, begun))?
+    {
+        let allowed = WHOLE + Duration::from_secs(length as u64 / BYTES_PER_SECOND);
+        if begun.elapsed() > allowed {
+            return Err(too_slow(length, begun));
+        }
         let frame = frame.map_err(|error| {
             Error::new(Code::BadRequest, format!("the body broke off: {error}"))
         })?;
@@ -29,6 +54,7 @@ pub(crate) async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, Error>
         };
         length = length.saturating_add(data.len());
         if length <= limit {
+            grows(data.len())?;
             bytes.extend_from_slice(&data);
         } else {
             bytes = Vec::new();
@@ -42,6 +68,12 @@ pub(crate) async fn read(mut body: Body, limit: usize) -> Result<Vec<u8>, Error>
     }
     let message = format!("the body is larger than {} MiB", limit >> 20);
     Err(Error::new(Code::PayloadTooLarge, message).detail("limit_bytes", limit))
+}
+
+fn too_slow(length: usize, begun: Instant) -> Error {
+    let seconds = begun.elapsed().as_secs();
+    let message = format!("only {length} bytes of the body came in {seconds} s");
+    Error::new(Code::RequestTimeout, message).hint("send the request anew")
 }
 
 /// The body as a JSON object. An empty body counts as `{}`.
@@ -91,3 +123,6 @@ pub(crate) fn object_of(object: Map<String, Value>) -> Body {
 pub(crate) fn whole(bytes: Vec<u8>) -> Body {
     Body::from(Bytes::from(bytes))
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@ use axum::{
     middleware::Next,
     response::{IntoResponse, Response},
 };
+use serde_json::Value;
 use tierbar_core::{Code, Error};
 
 /// The error of every handler.
@@ -39,6 +40,15 @@ impl IntoResponse for Failure {
         }
         // For those around, whatever the body's dialect.
         response.extensions_mut().insert(error);
+        if let Some(seconds) = error
+            .details
+            .get("retry_after_seconds")
+            .and_then(Value::as_u64)
+        {
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, seconds.into());
+        }
         response
     }
 }

@@ -1,6 +1,6 @@
 //! The HTTP API: routing, who may call, and the dialects. It answers from the tiers, which it knows as
 //! [`Tiers`] alone, and from what the host offers it as [`Services`], [`Models`] and [`Measures`]. It owns no state but what it counts (the
-//! speed of answers, what `/metrics` tells) and what its router has learnt.
+//! speed of answers, what `/metrics` tells) and what its router has learnt, and the API keys.
 
 mod admin;
 mod anthropic;
@@ -14,13 +14,16 @@ mod error;
 mod events;
 mod guard;
 mod hints;
+mod keys;
 mod measures;
 mod metrics;
 mod models;
 mod ollama;
 mod openai;
 mod path;
+mod prompts;
 mod queue;
+mod request_id;
 mod speed;
 #[cfg(test)]
 mod testing;
@@ -30,6 +33,8 @@ mod upstream;
 
 pub use auto::Auto;
 pub use chain::Chains;
+pub use guard::OverTls;
+pub use keys::Keys;
 pub use measures::{MeasureEvent, Measurement, Measures};
 pub use metrics::Metrics;
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
@@ -109,6 +114,7 @@ pub struct Gateway {
     pub chains: Chains,
     pub metrics: Metrics,
     pub token: Token,
+    pub keys: Arc<Keys>,
     /// The address that is listened on.
     pub address: SocketAddr,
     /// Ends the event streams, so that the server can stop.
@@ -129,14 +135,13 @@ impl Gateway {
             .with_state(Arc::clone(&gateway));
         let runner = Runner::new(Arc::clone(&gateway), later);
         let keep = middleware::from_fn_with_state(Arc::clone(&gateway), queue::keep);
-        let mut inference = may_wait
+        let admit = middleware::from_fn_with_state(Arc::clone(&gateway), keys::admit);
+        let inference = may_wait
             .route_layer(keep)
             .merge(contexts::routes())
             .merge(queue::routes())
-            .route("/metrics", get(metrics::tell));
-        if !gateway.address.ip().is_loopback() {
-            inference = inference.layer(token());
-        }
+            .route("/metrics", get(metrics::tell))
+            .layer(admit);
         let router = Router::new()
             .route("/health", get(health))
             .merge(inference)
@@ -153,6 +158,7 @@ impl Gateway {
                 Arc::clone(&gateway),
                 metrics::count,
             ))
+            .layer(middleware::from_fn(request_id::name))
             .with_state(gateway);
         (router, runner)
     }

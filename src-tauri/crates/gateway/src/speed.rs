@@ -20,8 +20,12 @@ const TELLING: u64 = 16;
 pub type SpeedHistory = BTreeMap<ModelId, VecDeque<f64>>;
 
 /// The engine's figures of one answer, as far as they are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
 pub(crate) struct Timings {
+    #[serde(default)]
+    prompt_n: u64,
+    #[serde(default)]
+    cache_n: u64,
     #[serde(default)]
     prompt_per_second: Option<f64>,
     #[serde(default)]
@@ -37,6 +41,14 @@ pub(crate) struct Timings {
 impl Timings {
     pub(crate) fn used(&self) -> Used {
         Used::new(self.prompt_n.saturating_add(self.cache_n), self.predicted_n)
+    }
+}
+
+impl Timings {
+    /// Of the prompt, read anew or not, and of the answer.
+    pub(crate) fn tokens(&self) -> u64 {
+        let prompt = self.prompt_n.saturating_add(self.cache_n);
+        prompt.saturating_add(self.predicted_n)
     }
 }
 
@@ -243,8 +255,7 @@ mod tests {
             prompt_per_second: Some(300.0),
             predicted_per_second: Some(4.5),
             predicted_n: 4,
-            prompt_n: 0,
-            cache_n: 0,
+            ..Timings::default()
         });
         drop(answering);
         let exact = Speed {
@@ -287,8 +298,7 @@ mod tests {
             prompt_per_second: Some(0.0),
             predicted_per_second: None,
             predicted_n: 0,
-            prompt_n: 0,
-            cache_n: 0,
+            ..Timings::default()
         });
         assert_eq!(meter.speed(), Speed::default());
     }
@@ -300,8 +310,7 @@ mod tests {
                 prompt_per_second: None,
                 predicted_per_second: Some(speed),
                 predicted_n: tokens,
-                prompt_n: 0,
-                cache_n: 0,
+                ..Timings::default()
             });
         };
         let first = SpeedMeter::default();

@@ -3,8 +3,8 @@
 mod endless;
 
 use crate::{
-    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Listed, Metrics, Models, Pull, Queue,
-    Runner, Services, SpeedMeter, Token, Verified,
+    CatalogAnswer, DownloadChange, FitQuestion, Gateway, Keys, Listed, Metrics, Models, Pull,
+    Queue, Runner, Services, SpeedMeter, Token, Verified,
 };
 use axum::{
     Router,
@@ -314,6 +314,7 @@ impl Models for Asked {
 pub(crate) struct Bench {
     pub(crate) router: Router,
     pub(crate) token: Token,
+    pub(crate) keys: Arc<Keys>,
     /// How the tier's load went.
     pub(crate) loaded: watch::Sender<Option<Result<Endpoint, Error>>>,
     /// Why the worker has ended.
@@ -337,6 +338,10 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) async fn new(address: &str) -> Self {
+        Self::configured(address, |_| ()).await
+    }
+
+    pub(crate) async fn configured(address: &str, configure: impl FnOnce(&mut Config)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let token = Token::open(&folder.path().join("token")).unwrap();
         let path = folder.path().join("chats.db");
@@ -344,10 +349,12 @@ impl Bench {
             .await
             .unwrap()
             .unwrap();
-        let config = Arc::new(Mutex::new(Config {
+        let mut config = Config {
             allowed_origins: vec!["https://friend.example".to_owned()],
             ..Config::default()
-        }));
+        };
+        configure(&mut config);
+        let config = Arc::new(Mutex::new(config));
         let status = watch::Sender::new(Arc::new(status()));
         let (loaded, loading) = watch::channel(None);
         let (ended, ending) = watch::channel(None);
@@ -358,6 +365,7 @@ impl Bench {
         let home = folder.path().to_owned();
         let contexts = Contexts::new(home.join("contexts"));
         let closing = CancellationToken::new();
+        let keys = Arc::new(Keys::open(store.clone()).await.unwrap());
         let gateway = Gateway {
             models: Arc::new(asked.clone()),
             measures: Arc::new(Endless::default()),
@@ -389,6 +397,7 @@ impl Bench {
             chains: crate::Chains::default(),
             metrics: metrics.clone(),
             token: token.clone(),
+            keys: Arc::clone(&keys),
             address: address.parse().unwrap(),
             closing: closing.clone(),
         };
@@ -397,6 +406,7 @@ impl Bench {
         Self {
             router,
             token,
+            keys,
             loaded,
             ended,
             leases: held,

@@ -111,12 +111,26 @@ impl Folder {
         token_file(&self.0)
     }
 
+    /// The server's certificate, if it is one of our own.
+    pub(crate) fn certificate(&self) -> PathBuf {
+        self.0.join("certificate.pem")
+    }
+
+    pub(crate) fn certificate_key(&self) -> PathBuf {
+        self.0.join("certificate-key.pem")
+    }
+
     /// The folder that `models_dir` in the configuration means.
     pub(crate) fn models_dir(&self, configured: &str) -> PathBuf {
-        let configured = configured.trim();
-        if configured.is_empty() {
+        if configured.trim().is_empty() {
             return self.models();
         }
+        self.configured(configured)
+    }
+
+    /// What a path in the configuration means.
+    pub(crate) fn configured(&self, path: &str) -> PathBuf {
+        let configured = path.trim();
         match (configured.strip_prefix("~/"), set("HOME")) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => self.0.join(configured),

@@ -25,8 +25,10 @@ mod platform;
 mod pulls;
 mod raise;
 mod room;
+mod serve;
 mod services;
 mod start;
+mod tls;
 mod worker;
 
 pub use folder::data_folder;
@@ -87,6 +89,12 @@ impl Host {
     #[must_use]
     pub fn url(&self) -> &str {
         self.server.url()
+    }
+
+    /// SHA-256 fingerprint of the server's certificate, if it speaks TLS.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.server.fingerprint()
     }
 
     #[must_use]

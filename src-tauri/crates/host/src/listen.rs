@@ -20,6 +20,42 @@ pub(crate) fn parse(listen: &str) -> Result<SocketAddr, String> {
     })
 }
 
+/// An address that other machines reach has to be meant.
+///
+/// # Errors
+/// What it means, and what to set.
+pub(crate) fn check_network(address: SocketAddr, network: bool) -> Result<(), String> {
+    if network || address.ip().is_loopback() {
+        return Ok(());
+    }
+    let port = address.port();
+    Err(format!(
+        "at {address} anyone in this network can reach Tierbar, and use it with a key or the token. If that is meant, set \
+         `network = true` in [server]; if not, listen on 127.0.0.1:{port}"
+    ))
+}
+
+/// What the user should know of who can reach the server, and by what.
+pub(crate) fn notice(address: SocketAddr, fingerprint: Option<&str>) -> Option<String> {
+    match fingerprint {
+        Some(fingerprint) => {
+            let who = if address.ip().is_loopback() {
+                "Programs of this machine may"
+            } else {
+                "Other machines"
+            };
+            Some(format!(
+                "{who} reach Tierbar by https at {address}; its certificate's SHA-256 fingerprint is {fingerprint}"
+            ))
+        }
+        None if address.ip().is_loopback() => None,
+        None => Some(format!(
+            "Other machines reach Tierbar at {address}, and prompts, answers and keys travel unencrypted: set `tls = true` in \
+             [server] of config.toml unless you trust all of this network"
+        )),
+    }
+}
+
 /// # Errors
 /// `PortTaken` saying by whom; `ConfigInvalid` if this machine has no such address or the port needs root.
 pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
@@ -96,6 +132,33 @@ mod tests {
             "http://127.0.0.1:1",
         ] {
             assert!(parse(wrong).is_err(), "{wrong} was accepted");
+        }
+    }
+
+    #[test]
+    fn an_address_that_others_reach_has_to_be_meant_and_is_told() {
+        for (address, beyond) in [
+            ("127.0.0.1:1", false),
+            ("127.1.2.3:1", false),
+            ("[::1]:1", false),
+            ("0.0.0.0:1", true),
+            ("[::]:1", true),
+            ("192.168.1.5:1", true),
+            ("[::ffff:192.168.1.5]:1", true),
+        ] {
+            let parsed = parse(address).unwrap();
+            assert_eq!(check_network(parsed, false).is_err(), beyond, "{address}");
+            assert_eq!(check_network(parsed, true), Ok(()), "{address}");
+            let open = notice(parsed, None);
+            assert_eq!(
+                open.is_some_and(|told| told.contains("unencrypted")),
+                beyond
+            );
+            let told = notice(parsed, Some("AB:CD")).unwrap();
+            assert!(
+                told.contains("AB:CD") && !told.contains("unencrypted"),
+                "{told}"
+            );
         }
     }
 

@@ -1,7 +1,9 @@
 //! The second address, where clients look for Ollama: taken only if nobody answers there.
 
-use crate::listen;
-use axum::Router;
+use crate::{
+    listen,
+    serve::{Way, serve},
+};
 use std::{
     net::{Ipv4Addr, SocketAddr},
     pin::pin,
@@ -14,7 +16,6 @@ use tokio::{
     sync::watch,
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
 
 /// Where Ollama listens unless it is told otherwise.
 pub(crate) const ADDRESS: SocketAddr =
@@ -22,14 +23,14 @@ pub(crate) const ADDRESS: SocketAddr =
 /// A program of this machine accepts at once.
 const ACCEPTING: Duration = Duration::from_secs(1);
 
-/// Serves there while the configuration says so, until `closing`, and tells why if it cannot.
+/// Serves there while the configuration says so, until its `closing`, and tells why if it cannot.
 pub(crate) async fn act(
     address: SocketAddr,
-    router: Router,
+    way: Way,
     mut config: watch::Receiver<Arc<Config>>,
     told: impl Fn(Option<String>),
-    closing: CancellationToken,
 ) {
+    let closing = way.closing.clone();
     loop {
         let acts = config.borrow_and_update().server.act_as_ollama;
         let listener = if acts { take(address).await } else { Ok(None) };
@@ -39,7 +40,15 @@ pub(crate) async fn act(
             match listener {
                 Ok(Some(listener)) => {
                     tracing::info!(%address, "acting as Ollama");
-                    crate::start::serve(listener, router.clone(), ending.clone()).await;
+                    let closing = ending.clone();
+                    serve(
+                        listener,
+                        Way {
+                            closing,
+                            ..way.clone()
+                        },
+                    )
+                    .await;
                 }
                 _ => ending.cancelled().await,
             }
@@ -86,12 +95,14 @@ fn notice(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use axum::routing::get;
+    use crate::serve::Patience;
+    use axum::{Router, routing::get};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         sync::mpsc,
         task::JoinHandle,
     };
+    use tokio_util::sync::CancellationToken;
 
     struct Acting {
         address: SocketAddr,
@@ -105,9 +116,14 @@ mod tests {
         let config = watch::Sender::new(configured(acts));
         let (tell, told) = mpsc::unbounded_channel();
         let closing = CancellationToken::new();
-        let router = Router::new().route("/", get(|| async { "Ollama is running" }));
+        let way = Way {
+            router: Router::new().route("/", get(|| async { "Ollama is running" })),
+            tls: None,
+            patience: Patience::default(),
+            closing: closing.clone(),
+        };
         let tell = move |notice| tell.send(notice).unwrap();
-        let task = act(address, router, config.subscribe(), tell, closing.clone());
+        let task = act(address, way, config.subscribe(), tell);
         Acting {
             address,
             config,

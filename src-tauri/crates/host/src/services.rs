@@ -57,8 +57,10 @@ pub(crate) struct Shared {
     pub(crate) board: Board,
     /// Shows the app's window, in an app.
     pub(crate) raise: Mutex<Option<Raise>>,
-    /// The address that was configured when the host started, which is the one that is told as changed.
-    pub(crate) started_with: String,
+    /// What was configured when the host started: of some of it changes are told, and take effect at the next start.
+    pub(crate) started_with: Arc<Config>,
+    /// What the user should know of who can reach the server.
+    pub(crate) reached: Option<String>,
     /// Changes are applied one after another.
     pub(crate) applying: tokio::sync::Mutex<()>,
     /// Why Tierbar does not act as Ollama although it is to.
@@ -196,12 +198,20 @@ impl Shared {
 
     pub(crate) fn notices(&self, config: &Config) -> Vec<String> {
         let mut notices = self.config.notices();
-        if config.listen != self.started_with {
+        if config.listen != self.started_with.listen {
             notices.push(format!(
                 "Tierbar listens on {} from its next start on",
                 config.listen
             ));
         }
+        let tls = |config: &Config| {
+            let server = &config.server;
+            (server.tls, server.certificate.clone(), server.key.clone())
+        };
+        if tls(config) != tls(&self.started_with) {
+            notices.push("Changes of TLS take effect at Tierbar's next start".to_owned());
+        }
+        notices.extend(self.reached.clone());
         notices.extend(self.unwatched.clone());
         notices.extend(self.ollama.lock().clone());
         notices.extend(self.pins.lock().clone());

@@ -17,16 +17,17 @@ use crate::{
     ownership::Ownership,
     past::Past,
     pulls,
+    serve::{Patience, Way, serve},
     services::Shared,
+    tls::Tls,
     worker,
 };
-use axum::{Router, serve::ListenerExt};
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
 use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
 use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
-use tierbar_gateway::{Auto, Chains, Gateway, Metrics, SpeedMeter, Token};
+use tierbar_gateway::{Auto, Chains, Gateway, Keys, Metrics, SpeedMeter, Token};
 use tierbar_library::{
     LibraryWatch, Pace,
     hub::{self, Hub, Resolver},
@@ -39,7 +40,6 @@ use tierbar_telemetry::{
     simulated_working_set, working_set,
 };
 use tokio::{
-    net::TcpListener,
     sync::{Mutex as AsyncMutex, watch},
     task::JoinHandle,
     time::timeout,
@@ -87,6 +87,19 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         None => listen::parse(&configured.listen)
             .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?,
     };
+    listen::check_network(address, configured.server.network)
+        .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?;
+    let tls = if configured.server.tls {
+        let (folder, configured) = (folder.clone(), Arc::clone(&configured));
+        // A command's own host is on loopback; the certificate that it makes serves the next one too.
+        let usual = listen::parse(&configured.listen).unwrap_or(address);
+        let addresses = [address.ip(), usual.ip()];
+        let opened = move || Tls::open(&folder, &configured.server, &addresses);
+        Some(blocking(STARTING, opened).await?)
+    } else {
+        None
+    };
+    let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
     let listener = listen::bind(address).await?;
     let address = listener
         .local_addr()
@@ -200,7 +213,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             &reading,
             Past::new(store.clone()),
         ),
-        started_with: configured.listen.clone(),
+        started_with: Arc::clone(&configured),
+        reached: listen::notice(address, fingerprint.as_deref()),
         in_force: watch::Sender::new(Arc::clone(&configured)),
         applying: AsyncMutex::default(),
         raise: Mutex::default(),
@@ -223,6 +237,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     ownership.announce(&url, options.kind)?;
 
     let closing = CancellationToken::new();
+    let keys = Arc::new(Keys::open(store.clone()).await?);
     let gateway = Gateway {
         tiers: Arc::new(supervisor),
         services: Arc::clone(&shared) as _,
@@ -238,24 +253,34 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         chains: Chains::default(),
         metrics,
         token: token.clone(),
+        keys: Arc::clone(&keys),
         address,
         closing: closing.clone(),
     };
     let (router, runner) = gateway.parts();
     // A command's host ends with it: what waits is not begun there.
     let runner = Some(runner).filter(|_| options.kind != HostKind::Cli);
+    let way = Way {
+        router,
+        tls: tls.map(|tls| tls.acceptor),
+        patience: Patience::with(configured.server.requests_at_once),
+        closing: closing.clone(),
+    };
     let served = tokio::spawn({
         let second = ollama::act(
             ollama::ADDRESS,
-            tierbar_gateway::as_ollama(router.clone()),
+            Way {
+                router: tierbar_gateway::as_ollama(way.router.clone()),
+                tls: None,
+                ..way.clone()
+            },
             shared.in_force.subscribe(),
             {
                 let shared = Arc::clone(&shared);
                 move |notice| shared.say_of_ollama(notice)
             },
-            closing.clone(),
         );
-        let first = serve(listener, router, closing.clone());
+        let first = serve(listener, way);
         let queue = runner.map(|runner| tokio::spawn(runner.run()));
         async move {
             tokio::join!(first, second);
@@ -274,6 +299,10 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         let (shared, closing) = (Arc::clone(&shared), closing.clone());
         async move { closing.run_until_cancelled(shared.follow_models()).await }
     });
+    tokio::spawn({
+        let (keys, closing) = (Arc::clone(&keys), closing.clone());
+        async move { keys.keep(closing).await }
+    });
     tokio::spawn(kept::keep_speeds(speeds_file, speed, closing.clone()));
     if let Some(watching) = watching {
         tokio::spawn(follow(watching, Arc::clone(&shared), closing.clone()));
@@ -284,26 +313,13 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         shared,
         server: Server {
             url,
+            fingerprint,
             token,
+            keys,
             closing,
             running,
         },
     })
-}
-
-pub(crate) async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) {
-    // Words are sent as they come, not gathered.
-    let listener = listener.tap_io(|stream| {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!("a connection gathers its words: {error}");
-        }
-    });
-    let served = axum::serve(listener, router)
-        .with_graceful_shutdown(closing.cancelled_owned())
-        .await;
-    if let Err(error) = served {
-        tracing::error!("the server has ended: {error}");
-    }
 }
 
 /// Takes changes of the file over.
@@ -320,7 +336,9 @@ async fn follow(watching: Watching, shared: Arc<Shared>, closing: CancellationTo
 #[derive(Debug)]
 pub(crate) struct Server {
     url: String,
+    fingerprint: Option<String>,
     token: Token,
+    keys: Arc<Keys>,
     closing: CancellationToken,
     running: AsyncMutex<Option<(Ownership, JoinHandle<()>)>>,
 }
@@ -328,6 +346,10 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    pub(crate) fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
     }
 
     pub(crate) fn token(&self) -> &Token {
@@ -349,6 +371,7 @@ impl Server {
         if !drained && timeout(CLOSING, &mut served).await.is_err() {
             served.abort();
         }
+        self.keys.save().await;
         drop(ownership);
     }
 }

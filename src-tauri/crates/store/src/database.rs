@@ -21,6 +21,7 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("minutes.sql")),
     M::up(include_str!("log.sql")),
     M::up(include_str!("queue.sql")),
+    M::up(include_str!("keys.sql")),
 ];
 
 /// A backup program may hold the file for a moment.

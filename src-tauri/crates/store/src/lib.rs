@@ -1,8 +1,9 @@
-//! What the user's chats say, what the machine's minutes were, what happened to the tiers, and which requests wait, in one SQLite file. One file per table; no other crate sees SQLite.
+//! What the user's chats say, what the machine's minutes were, what happened to the tiers, and which requests wait, and who may ask, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod chats;
 mod database;
 mod failure;
+mod keys;
 mod log;
 mod messages;
 mod minutes;
@@ -11,6 +12,7 @@ mod title;
 mod word;
 
 pub use chats::ChatFields;
+pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
 pub use queue::{
     Added, Cancelled, Claim, Delivery, Ending, Headers, JobAnswer, JobOutcome, JobRequest, NewJob,
     Room, Turn,
@@ -156,6 +158,30 @@ impl Store {
     /// The id of the log's last entry; 0 while there is none.
     pub async fn last_entry(&self) -> Result<u64, Error> {
         self.call(|database| database.read(log::last)).await
+    }
+
+    /// All API keys, the oldest first, with those that were revoked lately.
+    pub async fn keys(&self) -> Result<Vec<KeptKey>, Error> {
+        self.call(|database| database.read(keys::list)).await
+    }
+
+    /// Keeps a new key, unless one of its name is in use or there are 1000.
+    pub async fn add_key(&self, key: KeptKey) -> Result<Added, Error> {
+        self.call(move |database| database.write(|change| keys::add(change, &key)))
+            .await
+    }
+
+    /// Marks a key as revoked; `false` if none of that name is in use.
+    pub async fn revoke_key(&self, name: &str, at_ms: u64) -> Result<bool, Error> {
+        let name = name.to_owned();
+        self.call(move |database| database.write(|change| keys::revoke(change, &name, at_ms)))
+            .await
+    }
+
+    /// Notes what keys were used for; those that are gone are left out.
+    pub async fn keys_used(&self, uses: Vec<KeyUse>) -> Result<(), Error> {
+        self.call(move |database| database.write(|change| keys::used(change, &uses)))
+            .await
     }
 
     async fn call<T: Send + 'static>(

@@ -25,6 +25,16 @@ function host(request: Sent): Response | null {
       path: '/data/config.toml',
       config: {
         listen: '127.0.0.1:11435',
+        server: {
+          network: false,
+          tls: false,
+          certificate: '',
+          key: '',
+          names: [],
+          require_keys: false,
+          requests_at_once: 256,
+        },
+        log: { prompts: false },
         models_dir: '',
         library: { folders: [], other_apps: true },
         downloads: { rate_limit: 0, at_once: 1 },

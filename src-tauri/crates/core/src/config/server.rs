@@ -1,11 +1,93 @@
-//! How the API is served.
+//! Who may reach the API, and how.
 
 use serde::{Deserialize, Serialize};
 
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ServerConfig {
+    /// `listen` may be an address that other machines reach.
+    pub network: bool,
+    /// Other machines speak TLS to it; this one need not.
+    pub tls: bool,
+    /// A PEM file, as an absolute path or from `~`; empty: a certificate that is made and kept in the data folder.
+    pub certificate: String,
+    /// The certificate's private key, likewise.
+    pub key: String,
+    /// Names of this machine, besides its addresses, that clients call it by.
+    pub names: Vec<String>,
+    /// Inference needs a key on loopback too.
+    pub require_keys: bool,
     /// Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
     pub act_as_ollama: bool,
+    /// Most requests for inference that wait or are answered at the same time.
+    pub requests_at_once: u16,
+}
+
+impl ServerConfig {
+    pub const REQUESTS_AT_ONCE: std::ops::RangeInclusive<u16> = 1..=4096;
+
+    /// # Errors
+    /// If it is no host's name, in small letters.
+    pub fn check_name(name: &str) -> Result<(), String> {
+        let label = |label: &str| {
+            let allowed =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            (1..=63).contains(&label.len()) && label.bytes().all(allowed)
+        };
+        if name.len() <= 253 && name.split('.').all(label) {
+            return Ok(());
+        }
+        Err(format!(
+            "\"{name}\" is no name of a machine; write it as mac-mini.local, without a port"
+        ))
+    }
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            network: false,
+            tls: false,
+            certificate: String::new(),
+            key: String::new(),
+            names: Vec::new(),
+            require_keys: false,
+            act_as_ollama: false,
+            requests_at_once: 256,
+        }
+    }
+}
+
+/// What the program's own log holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct LogConfig {
+    /// Requests with their prompts. Otherwise none of their text is written.
+    pub prompts: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_machines() {
+        for good in ["mac-mini", "mac-mini.local", "a.b.c1"] {
+            assert_eq!(ServerConfig::check_name(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "",
+            "a b",
+            "Mac.local",
+            "a:1",
+            "http://a",
+            "a..b",
+            "*.a",
+            "ä",
+        ] {
+            assert!(ServerConfig::check_name(bad).is_err(), "{bad}");
+        }
+    }
 }

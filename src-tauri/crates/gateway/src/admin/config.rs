@@ -1,10 +1,10 @@
 //! The configuration.
 
-use crate::{Gateway, body, error::Failure};
-use axum::{Json, body::Body, extract::State};
+use crate::{Gateway, body, error::Failure, guard::BySession};
+use axum::{Extension, Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
-use tierbar_core::Config;
+use tierbar_core::{Code, Config, Error};
 
 pub(crate) async fn get(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
     answer(&gateway, &gateway.services.config())
@@ -12,9 +12,19 @@ pub(crate) async fn get(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
 
 pub(crate) async fn patch(
     State(gateway): State<Arc<Gateway>>,
+    session: Option<Extension<BySession>>,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let patch: Map<String, Value> = body::object(body).await?;
+    // Who else gets in is for whoever holds the token itself, not for a page that a browser has open.
+    if session.is_some() && patch.contains_key("server") {
+        return Err(Error::new(
+            Code::Forbidden,
+            "a browser's session may not change [server]",
+        )
+        .hint("change it in config.toml, or send the token itself")
+        .into());
+    }
     let config = gateway.services.patch_config(Value::Object(patch)).await?;
     Ok(answer(&gateway, &config))
 }

@@ -1,7 +1,12 @@
 //! A browser's session, and the request to show the app's window.
 
-use crate::{Gateway, error::Failure, guard::SESSION_COOKIE};
+use crate::{
+    Gateway,
+    error::Failure,
+    guard::{OverTls, SESSION_COOKIE},
+};
 use axum::{
+    Extension,
     extract::State,
     http::{HeaderName, StatusCode, header},
 };
@@ -13,17 +18,23 @@ const SESSION_SECONDS: u32 = 400 * 24 * 3600;
 
 type Cookie = (StatusCode, [(HeaderName, String); 1]);
 
-pub(crate) async fn begin(State(gateway): State<Arc<Gateway>>) -> Cookie {
-    cookie(gateway.token.session(), SESSION_SECONDS)
+pub(crate) async fn begin(
+    State(gateway): State<Arc<Gateway>>,
+    tls: Option<Extension<OverTls>>,
+) -> Cookie {
+    cookie(gateway.token.session(), SESSION_SECONDS, tls.is_some())
 }
 
-pub(crate) async fn end() -> Cookie {
-    cookie("", 0)
+pub(crate) async fn end(tls: Option<Extension<OverTls>>) -> Cookie {
+    cookie("", 0, tls.is_some())
 }
 
-fn cookie(value: &str, seconds: u32) -> Cookie {
-    let cookie =
-        format!("{SESSION_COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}");
+fn cookie(value: &str, seconds: u32, over_tls: bool) -> Cookie {
+    // What came over TLS never goes without.
+    let secure = if over_tls { "; Secure" } else { "" };
+    let cookie = format!(
+        "{SESSION_COOKIE}={value}; Path=/; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}"
+    );
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)])
 }
 

@@ -263,3 +263,154 @@ async fn what_does_not_exist_is_refused_in_our_own_words() {
         (404, Some("not_found"))
     );
 }
+
+#[tokio::test]
+async fn a_foreign_page_can_neither_start_nor_spend_anything_without_asking_first() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let host = ("host", "localhost:11435");
+    let (mode, dest) = (("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image"));
+    // A form, or a fetch without CORS: browsers ask nobody before they send it, and always name the origin.
+    for kind in ["text/plain", "application/x-www-form-urlencoded"] {
+        for origin in ["https://evil.example", "http://localhost:3000", "null"] {
+            for path in ["/v1/chat/completions", "/v1/context/load"] {
+                let request = with(
+                    Request::post(path),
+                    &[host, ("origin", origin), ("content-type", kind)],
+                );
+                assert_eq!(bench.send(request).await.status(), 403, "{path} {origin}");
+            }
+        }
+    }
+    // An image's address, a script's, a frame's: no origin is named.
+    for site in ["cross-site", "same-site"] {
+        for path in ["/v1/models", "/tierbar/v1/status", "/health", "/"] {
+            let headers = [host, ("sec-fetch-site", site), mode, dest];
+            let response = bench.send(get(path, &headers)).await;
+            assert_eq!(response.status(), 403, "{path} {site}");
+            assert_eq!(json(response).await["error"]["code"], "forbidden");
+        }
+        let framed = [
+            host,
+            ("sec-fetch-site", site),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "iframe"),
+        ];
+        assert_eq!(status(&bench, "/", &framed).await, 403);
+        // A link to the page is none of it, and a link to the API is.
+        let link = [
+            host,
+            ("sec-fetch-site", site),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "document"),
+        ];
+        assert_ne!(status(&bench, "/", &link).await, 403);
+        assert_eq!(status(&bench, "/v1/models", &link).await, 403);
+    }
+    for site in ["same-origin", "none"] {
+        let headers = [host, ("sec-fetch-site", site), mode];
+        assert_eq!(status(&bench, "/v1/models", &headers).await, 200, "{site}");
+    }
+    assert_eq!(bench.asked.take(), [""; 0]);
+}
+
+#[tokio::test]
+async fn over_tls_the_pages_own_origin_is_another_one() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    for (secure, origin, expected) in [
+        (true, "https://localhost:11435", 200),
+        (true, "http://localhost:11435", 403),
+        (false, "https://localhost:11435", 403),
+    ] {
+        let mut request = get(
+            "/health",
+            &[("host", "localhost:11435"), ("origin", origin)],
+        );
+        if secure {
+            request.extensions_mut().insert(OverTls);
+        }
+        assert_eq!(bench.send(request).await.status(), expected, "{origin}");
+    }
+    for secure in [true, false] {
+        let token = format!("Bearer {}", bench.token.as_str());
+        let headers = [("host", "localhost"), ("authorization", &*token)];
+        let mut request = with(Request::post("/tierbar/v1/session"), &headers);
+        if secure {
+            request.extensions_mut().insert(OverTls);
+        }
+        let response = bench.send(request).await;
+        let cookie = response.headers()["set-cookie"].to_str().unwrap();
+        assert_eq!(cookie.contains("; Secure"), secure, "{cookie}");
+    }
+}
+
+#[tokio::test]
+async fn names_that_the_user_has_given_the_machine_are_its_own() {
+    let bench = Bench::configured("0.0.0.0:11435", |config| {
+        config.server.names = vec!["mac-mini.local".to_owned()];
+    })
+    .await;
+    for (name, expected) in [
+        ("mac-mini.local", 200),
+        ("Mac-Mini.local:11435", 200),
+        ("mac-mini.local.evil.example", 403),
+        ("other.local", 403),
+    ] {
+        assert_eq!(
+            status(&bench, "/health", &[("host", name)]).await,
+            expected,
+            "{name}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_browsers_session_does_not_change_who_gets_in() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let cookie = format!("{SESSION_COOKIE}={}", bench.token.session());
+    let patch = |headers: &[(&str, &str)], body: &'static str| {
+        let mut request = with(Request::patch("/tierbar/v1/config"), headers);
+        *request.body_mut() = Body::from(body);
+        request
+    };
+    let host = ("host", "localhost");
+    let network = r#"{"server": {"network": true}}"#;
+    let refused = bench
+        .send(patch(&[host, ("cookie", &cookie)], network))
+        .await;
+    assert_eq!(refused.status(), 403);
+    // What the tests' own services answer to any patch.
+    let passed = bench
+        .send(patch(&[host, ("cookie", &cookie)], r#"{"policy": {}}"#))
+        .await;
+    assert_eq!(passed.status(), 400);
+    let passed = bench.ask("PATCH", "/tierbar/v1/config", network).await;
+    assert_eq!(passed.status(), 400);
+}
+
+#[tokio::test]
+async fn each_request_has_a_name_its_clients_if_that_can_stand_in_a_log() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let named = |id: &'static str| {
+        let mut request = get("/health", &[("host", "localhost")]);
+        let id = axum::http::HeaderValue::from_bytes(id.as_bytes()).unwrap();
+        request.headers_mut().insert("x-request-id", id);
+        request
+    };
+    let id_of = |response: &Response| response.headers()["x-request-id"].clone();
+    let given = bench.send(named("nightly-7")).await;
+    assert_eq!(id_of(&given), "nightly-7");
+    let made = id_of(&bench.get("/health").await);
+    assert!(made.to_str().unwrap().starts_with("req_") && made.len() > 12);
+    let long = "x".repeat(65).leak();
+    for bad in ["", "two words", "\u{e4}", &*long] {
+        let id = id_of(&bench.send(named(bad)).await);
+        assert!(id.to_str().unwrap().starts_with("req_"), "{bad}: {id:?}");
+        assert_ne!(id, made);
+    }
+    // Also where nobody gets in.
+    let refused = bench
+        .send(get("/health", &[("host", "evil.example")]))
+        .await;
+    assert_eq!(refused.status(), 403);
+    assert!(refused.headers().contains_key("x-request-id"));
+}

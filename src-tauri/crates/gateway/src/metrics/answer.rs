@@ -16,6 +16,17 @@ pub(crate) struct Used {
 }
 
 impl Used {
+    /// All together, if both are told.
+    pub(crate) fn tokens(&self) -> Option<u64> {
+        let tokens = self.prompt_tokens? + self.completion_tokens?;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "the cast ends at the type's bounds"
+        )]
+        Some(tokens as u64)
+    }
+
     pub(crate) fn new(prompt: u64, completion: u64) -> Self {
         #[allow(clippy::cast_precision_loss, reason = "no answer has as many tokens")]
         let told = |tokens: u64| Some(tokens as f64);

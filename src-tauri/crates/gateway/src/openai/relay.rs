@@ -7,7 +7,7 @@ pub(crate) mod attempt;
 pub(crate) mod streaming;
 
 use super::{models, route, wire};
-use crate::{Gateway, auto, body, chain, error::Failure, hints::Hints};
+use crate::{Gateway, auto, body, chain, error::Failure, hints::Hints, prompts};
 use attempt::{ANSWER_LIMIT, Sent};
 use axum::{
     body::Body,
@@ -76,6 +76,7 @@ pub(crate) async fn relay(
 ) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    prompts::log(gateway.services.config().log, path, &body);
     let wanted: Wanted = body::parse(&body)?;
     let model = wanted.model.as_deref();
     let ask = Ask {

@@ -1,10 +1,12 @@
 //! Listens to a stream that passes: cuts it at line ends, counts tokens, and notes how it ends.
 
 use crate::{
+    keys::Payer,
     metrics::{Answer, Used},
     speed::{Answering, Timings},
 };
 use serde::{Deserialize, de::IgnoredAny};
+use serde_json::Value;
 use std::time::Instant;
 use tierbar_core::Code;
 
@@ -18,8 +20,9 @@ struct Heard {
     choices: Vec<Choice>,
     #[serde(default)]
     timings: Option<Timings>,
+    /// Foreign servers write all sorts of things into it.
     #[serde(default)]
-    usage: Option<Used>,
+    usage: Option<Value>,
     #[serde(default)]
     error: Option<IgnoredAny>,
 }
@@ -31,9 +34,19 @@ impl Heard {
             counted.used(timings.used());
         }
         // It has the cached tokens too, whoever answers.
-        if let Some(used) = self.usage {
+        if let Some(used) = self.used() {
             counted.used(used);
         }
+    }
+
+    /// What the answer took, in tokens, if it says so.
+    fn tokens(&self) -> Option<u64> {
+        let used = self.used().and_then(|used| used.tokens());
+        used.or(self.timings.as_ref().map(Timings::tokens))
+    }
+
+    fn used(&self) -> Option<Used> {
+        Used::deserialize(self.usage.as_ref()?).ok()
     }
 }
 
@@ -71,6 +84,10 @@ impl Choice {
 pub(crate) struct Tap {
     answering: Answering,
     counted: Answer,
+    payer: Payer,
+    /// What it took as it says itself, or else a token for each piece that has passed.
+    told: Option<u64>,
+    pieces: u64,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
@@ -84,6 +101,9 @@ impl Tap {
         Self {
             answering,
             counted,
+            payer: Payer::of_this_request(),
+            told: None,
+            pieces: 0,
             partial: Vec::new(),
             spoken: false,
             failed: false,
@@ -144,15 +164,28 @@ impl Tap {
             let now = Instant::now();
             self.answering.chunk(now);
             self.counted.chunk(now);
+            self.pieces += 1;
         }
+        self.told = heard.tokens().or(self.told);
         heard.figures(&self.answering, &mut self.counted);
+    }
+}
+
+/// Also one that is broken off has to be paid for.
+impl Drop for Tap {
+    fn drop(&mut self) {
+        self.payer.spend(self.told.unwrap_or(self.pieces));
     }
 }
 
 /// Takes the figures from an answer that came whole.
 pub(crate) fn whole(answering: &Answering, counted: &mut Answer, answer: &[u8]) {
-    if let Ok(heard) = serde_json::from_slice::<Heard>(answer) {
-        heard.figures(answering, counted);
+    let Ok(heard) = serde_json::from_slice::<Heard>(answer) else {
+        return;
+    };
+    heard.figures(answering, counted);
+    if let Some(tokens) = heard.tokens() {
+        Payer::of_this_request().spend(tokens);
     }
 }
 

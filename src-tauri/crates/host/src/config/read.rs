@@ -6,7 +6,8 @@ use std::{ops::Range, path::Path};
 use tierbar_core::{
     Code, Config, Error, TierId,
     config::{
-        ChainConfig, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig, Span, Step, TierConfig,
+        ChainConfig, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig, ServerConfig,
+        Span, Step, TierConfig,
     },
 };
 use toml_edit::{Document, Item, TableLike};
@@ -58,7 +59,34 @@ fn check(config: &Config) -> Result<(), Problem> {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
         move |wrong: String| Problem { keys, wrong }
     };
-    listen::parse(&config.listen).map_err(at(&["listen"]))?;
+    let address = listen::parse(&config.listen).map_err(at(&["listen"]))?;
+    let server = &config.server;
+    listen::check_network(address, server.network).map_err(at(&["listen"]))?;
+    for (key, other, path) in [
+        ("certificate", "key", &server.certificate),
+        ("key", "certificate", &server.key),
+    ] {
+        if !path.is_empty() {
+            whole_path(path).map_err(at(&["server", key]))?;
+        }
+        if path.is_empty() && !(server.certificate.is_empty() && server.key.is_empty()) {
+            let what =
+                format!("{other} is given without it: give both, or neither to have one made");
+            return Err(at(&["server", key])(what));
+        }
+    }
+    for name in &server.names {
+        ServerConfig::check_name(name).map_err(at(&["server", "names"]))?;
+    }
+    let at_once = server.requests_at_once;
+    if !ServerConfig::REQUESTS_AT_ONCE.contains(&at_once) {
+        let (least, most) = (
+            ServerConfig::REQUESTS_AT_ONCE.start(),
+            ServerConfig::REQUESTS_AT_ONCE.end(),
+        );
+        let what = format!("{at_once} requests; it must lie between {least} and {most}");
+        return Err(at(&["server", "requests_at_once"])(what));
+    }
     path(&config.models_dir).map_err(at(&["models_dir"]))?;
     for folder in &config.library.folders {
         whole_path(folder).map_err(at(&["library", "folders"]))?;

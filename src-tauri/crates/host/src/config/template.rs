@@ -13,9 +13,9 @@ pub(crate) fn first(models: &Path) -> String {
         ""
     };
     format!(
-        r#"# Tierbar's configuration. Saving it applies it; `listen` takes effect at the next start.
+        r#"# Tierbar's configuration. Saving it applies it; `listen` and, in [server], what is said of TLS take effect at the next start.
 
-# Where the API answers. Beyond this machine, such as 0.0.0.0:11435, every request needs the token.
+# Where the API answers. An address that other machines reach, such as 0.0.0.0:11435, needs `network` in [server].
 listen = "127.0.0.1:11435"
 
 # Folder of models. Empty: models/ beside this file.
@@ -27,6 +27,23 @@ allowed_origins = []
 [server]
 # Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless Ollama itself runs there.
 act_as_ollama = false
+# true: other machines may reach the API. Each of their requests then needs a key (`tierbar key add NAME`) or the token.
+network = false
+# Other machines speak TLS to it. Programs of this machine need not.
+tls = false
+# PEM files of your own certificate and its key; both empty: one is made and kept beside this file.
+certificate = ""
+key = ""
+# Names that clients call this machine by, such as "mac-mini.local".
+names = []
+# true: inference needs a key on this machine too.
+require_keys = false
+# Most requests for inference that wait or are answered at the same time; more are refused.
+requests_at_once = 256
+
+[log]
+# true: prompts are written into logs/, for finding faults. Otherwise none of their text is.
+prompts = false
 
 [library]
 # Further folders of models, such as "/Volumes/Models". They are used in place and never changed.

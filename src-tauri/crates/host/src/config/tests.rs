@@ -34,6 +34,8 @@ fn a_first_start_writes_a_file_with_the_defaults_of_the_schema() {
     assert_eq!(config.library, Config::default().library);
     assert_eq!(config.downloads, Config::default().downloads);
     assert_eq!(config.queue, Config::default().queue);
+    assert_eq!(config.server, Config::default().server);
+    assert_eq!(config.log, Config::default().log);
     let contexts = ["fast", "primary", "heavy"].map(|id| tier(&config, id).context);
     assert_eq!(contexts, [4096, 8192, 12288]);
     assert_eq!(tier(&config, "fast").model, "");
@@ -53,6 +55,26 @@ fn wrong_values_are_refused_with_line_and_key() {
         (
             "listen = 7\n",
             "config.toml line 1: listen: invalid type: integer `7`, expected a string",
+        ),
+        (
+            "\nlisten = \"0.0.0.0:11435\"\n",
+            "config.toml line 2: listen: at 0.0.0.0:11435 anyone in this network can reach Tierbar",
+        ),
+        (
+            "[server]\ntls = true\ncertificate = \"/c.pem\"\n",
+            "config.toml line 1: server: certificate is given without it",
+        ),
+        (
+            "[server]\nkey = \"key.pem\"\ncertificate = \"/c.pem\"\n",
+            "config.toml line 2: server.key: \"key.pem\" is not a whole path",
+        ),
+        (
+            "[server]\nnames = [\"http://mac\"]\n",
+            "config.toml line 2: server.names: \"http://mac\" is no name of a machine",
+        ),
+        (
+            "[server]\nrequests_at_once = 0\n",
+            "config.toml line 2: server.requests_at_once: 0 requests; it must lie between 1 and 4096",
         ),
         (
             "\n\nlisten = \"nowhere\"\n",

@@ -1,0 +1,160 @@
+//! `tierbar key`: API keys, made, listed and revoked.
+
+use crate::{
+    client::{Client, admin, read},
+    output,
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde::Deserialize;
+use serde_json::json;
+use std::path::PathBuf;
+use tierbar_core::{
+    Error,
+    keys::{ApiKey, KeyLimits},
+};
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Command {
+    /// Make a key; it is shown once, and only its hash is kept
+    Add {
+        /// Whom or what it is for: letters, digits, -, _ and .
+        name: String,
+        /// As many at once, and then evenly
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        requests_per_minute: Option<u32>,
+        /// Of prompts and answers together; they come back evenly over a day
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+        tokens_per_day: Option<u64>,
+        /// Requests that wait or are answered at the same time
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+        at_once: Option<u32>,
+    },
+    /// Which keys there are, what they may use, and when they were used last
+    List,
+    /// Have a key open nothing any more; what it has begun is answered to its end
+    Revoke { name: String },
+}
+
+#[derive(Debug, Deserialize)]
+struct Listed {
+    keys: Vec<ApiKey>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Made {
+    key: String,
+}
+
+pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), Error> {
+    let client = Client::running_or_own(home).await?;
+    let outcome = match command {
+        Command::Add {
+            name,
+            requests_per_minute,
+            tokens_per_day,
+            at_once,
+        } => {
+            let limits = KeyLimits {
+                requests_per_minute,
+                tokens_per_day,
+                at_once,
+            };
+            add(&client, &name, limits).await
+        }
+        Command::List => list(&client).await,
+        Command::Revoke { name } => client.delete(&admin(&["keys", &name], &[])).await.map(drop),
+    };
+    client.close().await;
+    outcome
+}
+
+async fn add(client: &Client, name: &str, limits: KeyLimits) -> Result<(), Error> {
+    let KeyLimits {
+        requests_per_minute,
+        tokens_per_day,
+        at_once,
+    } = limits;
+    let wanted = json!({
+        "name": name, "requests_per_minute": requests_per_minute, "tokens_per_day": tokens_per_day, "at_once": at_once,
+    });
+    let Made { key } = read(client.post("/tierbar/v1/keys", &wanted).await?)?;
+    // Alone on stdout, for whoever puts it into a file.
+    output::line(&key);
+    output::error_line("It is not shown again. Clients send it as their API key.");
+    Ok(())
+}
+
+async fn list(client: &Client) -> Result<(), Error> {
+    let Listed { keys } = read(client.get("/tierbar/v1/keys").await?)?;
+    for key in keys {
+        output::line(&described(&key));
+    }
+    Ok(())
+}
+
+fn described(key: &ApiKey) -> String {
+    let used = match (key.revoked_ms, key.last_used_ms) {
+        (Some(at), _) => format!("revoked {}", time(at)),
+        (None, Some(at)) => format!("last used {}", time(at)),
+        (None, None) => "never used".to_owned(),
+    };
+    let limits = [
+        (
+            key.limits.requests_per_minute.map(u64::from),
+            "requests a minute",
+        ),
+        (key.limits.tokens_per_day, "tokens a day"),
+        (key.limits.at_once.map(u64::from), "at once"),
+    ];
+    let limits: Vec<_> = limits
+        .iter()
+        .filter_map(|(limit, of)| Some(format!("{} {of}", (*limit)?)))
+        .collect();
+    let limits = match limits.as_slice() {
+        [] => "no limits".to_owned(),
+        limits => limits.join(", "),
+    };
+    format!("{:<24} {used:<28} {limits}", key.name)
+}
+
+fn time(at_ms: u64) -> String {
+    let at = i64::try_from(at_ms).unwrap_or_default();
+    let at = Timestamp::from_millisecond(at).unwrap_or_default();
+    at.to_zoned(TimeZone::system())
+        .strftime("%F %R")
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_described_with_its_use_and_its_limits() {
+        let mut key = ApiKey {
+            name: "laptop".to_owned(),
+            limits: KeyLimits::default(),
+            created_ms: 0,
+            last_used_ms: None,
+            revoked_ms: None,
+        };
+        let words = |key: &ApiKey| {
+            described(key)
+                .split_whitespace()
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(words(&key), "laptop never used no limits");
+        key.limits.requests_per_minute = Some(60);
+        key.limits.at_once = Some(2);
+        key.last_used_ms = Some(1_790_000_000_000);
+        assert!(
+            words(&key).starts_with("laptop last used 2026-09-2"),
+            "{}",
+            words(&key)
+        );
+        assert!(words(&key).ends_with("60 requests a minute, 2 at once"));
+        key.revoked_ms = key.last_used_ms;
+        assert!(words(&key).starts_with("laptop revoked 2026-09-2"));
+    }
+}

@@ -1,0 +1,87 @@
+//! API keys as they are told: who may ask, and how much of it. The key itself is told once, when it is made.
+
+use serde::{Deserialize, Serialize};
+
+/// What one key may use; a limit that is not given does not hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct KeyLimits {
+    /// As many at once, and then evenly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests_per_minute: Option<u32>,
+    /// Of prompts and answers together. They come back evenly over a day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens_per_day: Option<u64>,
+    /// Requests that wait or are answered at the same time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at_once: Option<u32>,
+}
+
+impl KeyLimits {
+    /// # Errors
+    /// The limit that lets nothing through.
+    pub fn check(&self) -> Result<(), String> {
+        let zero = [
+            ("requests_per_minute", self.requests_per_minute == Some(0)),
+            ("tokens_per_day", self.tokens_per_day == Some(0)),
+            ("at_once", self.at_once == Some(0)),
+        ];
+        match zero.iter().find(|(_, zero)| *zero) {
+            None => Ok(()),
+            Some((limit, _)) => Err(format!(
+                "{limit} is 0, which lets nothing through: leave it out for no limit, or revoke the key"
+            )),
+        }
+    }
+}
+
+/// A key without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ApiKey {
+    pub name: String,
+    #[serde(flatten)]
+    pub limits: KeyLimits,
+    /// Milliseconds since 1970, as the others.
+    pub created_ms: u64,
+    /// To about a minute.
+    pub last_used_ms: Option<u64>,
+    pub revoked_ms: Option<u64>,
+}
+
+/// # Errors
+/// What a key may be called.
+pub fn check_name(name: &str) -> Result<(), String> {
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let fits = (1..=64).contains(&name.len())
+        && name.bytes().all(allowed)
+        && name.bytes().any(|byte| byte.is_ascii_alphanumeric());
+    if fits {
+        return Ok(());
+    }
+    Err("a key's name has 1 to 64 letters, digits, -, _ and .".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_such_as_stand_in_a_path_and_a_log() {
+        for good in ["a", "nightly-job", "Open.WebUI_2", &"x".repeat(64)] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for bad in ["", ".", "..", "a b", "a/b", "ä", "a\n", &"x".repeat(65)] {
+            assert!(check_name(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_limit_of_nothing_is_no_limit_that_was_meant() {
+        let limits = KeyLimits {
+            at_once: Some(0),
+            ..KeyLimits::default()
+        };
+        assert!(limits.check().unwrap_err().starts_with("at_once is 0"));
+        assert_eq!(KeyLimits::default().check(), Ok(()));
+    }
+}

@@ -1,0 +1,157 @@
+//! A bucket of what may be used: it holds so much, is taken from, and fills again evenly. What is kept between two
+//! looks is how much is missing, so that it can be written down and go on after a restart.
+
+use std::time::Duration;
+
+/// Time is passed in as milliseconds of one clock. Where that is set back, nothing fills until it has caught up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bucket {
+    holds: f64,
+    per_ms: f64,
+    missing: f64,
+    at_ms: u64,
+}
+
+impl Bucket {
+    /// Holds `holds` (at least 1), and fills from empty to full in `period`. So much is `missing` at `at_ms`.
+    #[must_use]
+    pub fn new(holds: u64, period: Duration, missing: u64, at_ms: u64) -> Self {
+        let holds = real(holds.max(1));
+        Self {
+            holds,
+            per_ms: holds / real(u64::try_from(period.as_millis()).unwrap_or(u64::MAX).max(1)),
+            missing: real(missing),
+            at_ms,
+        }
+    }
+
+    /// Whether there is one to take.
+    ///
+    /// # Errors
+    /// How long until there is.
+    pub fn check(&mut self, now_ms: u64) -> Result<(), Duration> {
+        self.fill(now_ms);
+        let short = self.missing + 1.0 - self.holds;
+        if short <= 0.0 {
+            return Ok(());
+        }
+        Err(Duration::from_secs_f64(
+            (short / self.per_ms / 1000.0).clamp(0.001, LONGEST_WAIT),
+        ))
+    }
+
+    /// Takes as many as were used, also more than there are: what an answer costs is known when it has ended.
+    pub fn spend(&mut self, used: u64, now_ms: u64) {
+        self.fill(now_ms);
+        self.missing += real(used);
+    }
+
+    /// What has been taken and has not come back, rounded up.
+    #[must_use]
+    pub fn missing(&mut self, now_ms: u64) -> u64 {
+        self.fill(now_ms);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is no less than 0, and the cast saturates"
+        )]
+        let missing = self.missing.ceil() as u64;
+        missing
+    }
+
+    fn fill(&mut self, now_ms: u64) {
+        let passed = now_ms.saturating_sub(self.at_ms);
+        self.at_ms = self.at_ms.max(now_ms);
+        self.missing = (self.missing - real(passed) * self.per_ms).max(0.0);
+    }
+}
+
+/// In seconds; nobody waits longer for anything.
+const LONGEST_WAIT: f64 = 10.0 * 365.0 * 86_400.0;
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "of more than 2^53 nobody counts single ones"
+)]
+fn real(count: u64) -> f64 {
+    count as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn take(bucket: &mut Bucket, now_ms: u64) -> Result<(), Duration> {
+        bucket.check(now_ms)?;
+        bucket.spend(1, now_ms);
+        Ok(())
+    }
+
+    #[test]
+    fn so_many_are_there_at_once_and_the_next_comes_after_its_share_of_the_period() {
+        let mut bucket = Bucket::new(3, MINUTE, 0, 1_000);
+        for _ in 0..3 {
+            assert_eq!(take(&mut bucket, 1_000), Ok(()));
+        }
+        assert_eq!(take(&mut bucket, 1_000), Err(Duration::from_secs(20)));
+        assert_eq!(take(&mut bucket, 11_000), Err(Duration::from_secs(10)));
+        assert_eq!(take(&mut bucket, 21_000), Ok(()));
+        assert!(take(&mut bucket, 21_000).is_err());
+        // However long nobody comes, it is no more than full.
+        assert_eq!(bucket.missing(10_000_000), 0);
+        assert_eq!(
+            (0..9)
+                .filter(|_| take(&mut bucket, 10_000_000).is_ok())
+                .count(),
+            3
+        );
+    }
+
+    #[test]
+    fn what_was_spent_beyond_it_has_to_come_back_first() {
+        let day = Duration::from_secs(86_400);
+        let mut bucket = Bucket::new(86_400, day, 0, 0);
+        bucket.spend(86_500, 0);
+        assert_eq!(bucket.check(0), Err(Duration::from_secs(101)));
+        assert_eq!(bucket.missing(100_000), 86_400);
+        // Written down and read again, it is the same.
+        let mut again = Bucket::new(86_400, day, bucket.missing(100_000), 100_000);
+        assert_eq!(again.check(100_000), bucket.check(100_000));
+        assert_eq!(again.check(101_000), Ok(()));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_gives_nothing_twice() {
+        let mut bucket = Bucket::new(1, MINUTE, 0, 600_000);
+        assert_eq!(take(&mut bucket, 600_000), Ok(()));
+        assert!(take(&mut bucket, 0).is_err());
+        assert!(take(&mut bucket, 630_000).is_err());
+        assert_eq!(take(&mut bucket, 660_000), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn never_more_than_it_holds_and_what_has_filled_since(
+            holds in 1u64..1000,
+            steps in prop::collection::vec(0u64..100_000, 1..200),
+        ) {
+            let mut bucket = Bucket::new(holds, MINUTE, 0, 0);
+            let (mut now, mut taken) = (0u64, 0u64);
+            for step in steps {
+                now += step;
+                match take(&mut bucket, now) {
+                    Ok(()) => taken += 1,
+                    Err(wait) => {
+                        prop_assert!(wait > Duration::ZERO && wait <= MINUTE);
+                        let then = now + u64::try_from(wait.as_millis()).unwrap() + 1;
+                        prop_assert!(bucket.clone().check(then).is_ok());
+                    }
+                }
+                prop_assert!(taken <= holds + now * holds / 60_000 + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+use super::*;
+use std::convert::Infallible;
+use tokio::time::sleep;
+
+/// A body of pieces, each after so long.
+fn dribbling(pieces: usize, size: usize, pause: Duration) -> Body {
+    Body::from_stream(futures_util::stream::unfold(
+        pieces,
+        move |left| async move {
+            sleep(pause).await;
+            let piece = Bytes::from(vec![b'x'; size]);
+            (left > 0).then(|| (Ok::<_, Infallible>(piece), left - 1))
+        },
+    ))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_stops_or_dribbles_is_given_up_and_a_slow_one_is_not() {
+    let stopped = dribbling(2, 1, Duration::from_secs(31));
+    let error = read(stopped, 100).await.unwrap_err();
+    assert_eq!(error.code, Code::RequestTimeout);
+    assert!(error.message.contains("0 bytes"), "{error}");
+
+    let dribble = dribbling(1000, 1, Duration::from_secs(1));
+    let error = read(dribble, 10_000).await.unwrap_err();
+    assert_eq!(error.code, Code::RequestTimeout);
+
+    // Twenty minutes at twice the least pace.
+    let slow = dribbling(1200, 32 << 10, Duration::from_secs(1));
+    assert_eq!(read(slow, 64 << 20).await.unwrap().len(), 1200 * (32 << 10));
+}

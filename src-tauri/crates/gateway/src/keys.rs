@@ -1,0 +1,385 @@
+//! API keys: they open inference and nothing else, each within its limits. What a request needs to know of them is in
+//! memory; the store hears of new and of revoked keys at once, and of their use once a minute.
+
+mod admit;
+mod caller;
+mod secret;
+
+pub(crate) use admit::admit;
+pub(crate) use caller::Payer;
+pub(crate) use secret::PREFIX;
+
+use caller::Admitted;
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+use tierbar_core::{
+    Code, Error,
+    keys::{ApiKey, KeyLimits, check_name},
+    limit::Bucket,
+};
+use tierbar_store::{AddedKey, KeptKey, KeyUse, Store, TokensUsed};
+use tokio_util::sync::CancellationToken;
+
+/// How exactly a key's use is kept.
+const SAVING: Duration = Duration::from_secs(60);
+const MINUTE: Duration = Duration::from_secs(60);
+const DAY: Duration = Duration::from_secs(24 * 3600);
+/// Of all bodies together: sixteen of the largest, and more than anybody asks at once.
+const BODIES: usize = 512 << 20;
+/// When a place may be free again, where nobody can know.
+const SOON: Duration = Duration::from_secs(2);
+
+/// The owner of all keys, and of the count of requests that are inside.
+#[derive(Debug)]
+pub struct Keys {
+    store: Store,
+    /// By their hashes: how long a look-up takes tells something of a hash, and nothing of the key that it is of.
+    known: Mutex<HashMap<[u8; 32], Arc<Key>>>,
+    /// Changes reach the store and the memory one after another.
+    changing: tokio::sync::Mutex<()>,
+    inside: AtomicUsize,
+    /// Bytes of the bodies of requests that are inside, or on their way in.
+    bodies: AtomicUsize,
+}
+
+/// What a request's body takes of what there is for all of them. It is given back when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Weight {
+    keys: Arc<Keys>,
+    bytes: usize,
+}
+
+impl Keys {
+    /// # Errors
+    /// `Storage` if they cannot be read.
+    pub async fn open(store: Store) -> Result<Self, Error> {
+        let kept = store.keys().await?;
+        let known = kept
+            .into_iter()
+            .map(|kept| (kept.hash, Arc::new(Key::new(kept))));
+        Ok(Self {
+            known: Mutex::new(known.collect()),
+            store,
+            changing: tokio::sync::Mutex::default(),
+            inside: AtomicUsize::new(0),
+            bodies: AtomicUsize::new(0),
+        })
+    }
+
+    /// Writes down from time to time what keys were used for.
+    pub async fn keep(&self, closing: CancellationToken) {
+        while closing
+            .run_until_cancelled(tokio::time::sleep(SAVING))
+            .await
+            .is_some()
+        {
+            self.save().await;
+        }
+    }
+
+    /// Writes down what keys were used for since the last time.
+    pub async fn save(&self) {
+        let now = now_ms();
+        let uses: Vec<_> = self
+            .all()
+            .iter()
+            .filter_map(|key| key.unsaved(now))
+            .collect();
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(error) = self.store.keys_used(uses).await {
+            tracing::warn!("what API keys were used for is not kept: {error}");
+        }
+    }
+
+    pub(crate) fn list(&self) -> Vec<ApiKey> {
+        let mut told: Vec<_> = self.all().iter().map(|key| key.told()).collect();
+        told.sort_by(|a, b| (a.created_ms, &a.name).cmp(&(b.created_ms, &b.name)));
+        told
+    }
+
+    /// A new key, and its text, which nobody is told again.
+    pub(crate) async fn add(
+        &self,
+        name: String,
+        limits: KeyLimits,
+    ) -> Result<(ApiKey, String), Error> {
+        let wrong = |why| Error::new(Code::BadRequest, why);
+        check_name(&name).map_err(wrong)?;
+        limits.check().map_err(wrong)?;
+        let text = secret::make()?;
+        let now = now_ms();
+        let kept = KeptKey {
+            key: ApiKey {
+                name,
+                limits,
+                created_ms: now,
+                last_used_ms: None,
+                revoked_ms: None,
+            },
+            hash: secret::hash(&text),
+            tokens: TokensUsed {
+                missing: 0,
+                at_ms: now,
+            },
+        };
+        let told = kept.key.clone();
+        let _turn = self.changing.lock().await;
+        match self.store.add_key(kept.clone()).await? {
+            AddedKey::Kept => {}
+            AddedKey::Exists => {
+                let message = format!("there is a key named {} already", told.name);
+                return Err(Error::new(Code::BadRequest, message)
+                    .hint("choose another name, or revoke that one first"));
+            }
+            AddedKey::Full => {
+                let message = "there are 1000 keys, which is as many as are kept";
+                return Err(
+                    Error::new(Code::BadRequest, message).hint("revoke some that are not needed")
+                );
+            }
+        }
+        let mut known = self.known();
+        known.retain(|_, key| key.name != told.name);
+        known.insert(kept.hash, Arc::new(Key::new(kept)));
+        Ok((told, text))
+    }
+
+    /// What it has begun is answered to its end.
+    pub(crate) async fn revoke(&self, name: &str) -> Result<(), Error> {
+        let _turn = self.changing.lock().await;
+        let now = now_ms();
+        if !self.store.revoke_key(name, now).await? {
+            let shown: String = name.chars().take(64).collect();
+            return Err(Error::new(
+                Code::NotFound,
+                format!("no key named \"{shown}\" is in use"),
+            ));
+        }
+        if let Some(key) = self.all().iter().find(|key| key.name == name) {
+            key.state().revoked_ms = Some(now);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn find(&self, given: &str) -> Result<Arc<Key>, Error> {
+        let found = self.known().get(&secret::hash(given)).cloned();
+        let key = found.ok_or_else(|| {
+            Error::new(Code::Unauthorized, "this is no key of this server")
+                .hint("`tierbar key list` shows the keys that there are")
+        })?;
+        if key.state().revoked_ms.is_some() {
+            let message = format!("the key {} has been revoked", key.name);
+            return Err(Error::new(Code::Unauthorized, message)
+                .hint("ask the owner of this server for another one"));
+        }
+        Ok(key)
+    }
+
+    /// For a body that is to come.
+    pub(crate) fn weigh(self: &Arc<Self>) -> Weight {
+        Weight {
+            keys: Arc::clone(self),
+            bytes: 0,
+        }
+    }
+
+    /// Takes a place for a request, of `most` altogether and of the key's.
+    pub(crate) fn enter(
+        &self,
+        key: Option<Arc<Key>>,
+        weight: Weight,
+        most: usize,
+    ) -> Result<Admitted, Error> {
+        let entered = self
+            .inside
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |inside| {
+                (inside < most).then_some(inside + 1)
+            });
+        if entered.is_err() {
+            let message = format!("{most} requests are being answered or wait, which is the most");
+            return Err(try_after(message, SOON));
+        }
+        if let Some(key) = &key
+            && let Err(refused) = key.enter(now_ms())
+        {
+            self.leave();
+            return Err(refused);
+        }
+        Ok(Admitted { key, weight })
+    }
+
+    fn leave(&self) {
+        self.inside.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    fn all(&self) -> Vec<Arc<Key>> {
+        self.known().values().cloned().collect()
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Key>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Weight {
+    pub(crate) fn grow(&mut self, more: usize) -> Result<(), Error> {
+        let bodies = &self.keys.bodies;
+        let grown = bodies.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bytes| {
+            bytes.checked_add(more).filter(|bytes| *bytes <= BODIES)
+        });
+        if grown.is_err() {
+            let message = format!(
+                "requests of {} MiB are being answered or read, which is the most",
+                BODIES >> 20
+            );
+            return Err(try_after(message, SOON));
+        }
+        self.bytes += more;
+        Ok(())
+    }
+}
+
+impl Drop for Weight {
+    fn drop(&mut self) {
+        self.keys.bodies.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// A key and what is left of its limits.
+#[derive(Debug)]
+pub(crate) struct Key {
+    name: String,
+    hash: [u8; 32],
+    limits: KeyLimits,
+    created_ms: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    requests: Option<Bucket>,
+    tokens: Option<Bucket>,
+    inside: u32,
+    last_used_ms: Option<u64>,
+    revoked_ms: Option<u64>,
+    unsaved: bool,
+}
+
+impl Key {
+    fn new(KeptKey { key, hash, tokens }: KeptKey) -> Self {
+        let requests = key.limits.requests_per_minute;
+        let state = State {
+            requests: requests.map(|most| Bucket::new(most.into(), MINUTE, 0, now_ms())),
+            tokens: (key.limits.tokens_per_day)
+                .map(|most| Bucket::new(most, DAY, tokens.missing, tokens.at_ms)),
+            inside: 0,
+            last_used_ms: key.last_used_ms,
+            revoked_ms: key.revoked_ms,
+            unsaved: false,
+        };
+        Self {
+            name: key.name,
+            hash,
+            limits: key.limits,
+            created_ms: key.created_ms,
+            state: Mutex::new(state),
+        }
+    }
+
+    fn told(&self) -> ApiKey {
+        let state = self.state();
+        ApiKey {
+            name: self.name.clone(),
+            limits: self.limits,
+            created_ms: self.created_ms,
+            last_used_ms: state.last_used_ms,
+            revoked_ms: state.revoked_ms,
+        }
+    }
+
+    /// One more request, if each of the limits has room for it.
+    fn enter(&self, now: u64) -> Result<(), Error> {
+        let name = &self.name;
+        let mut state = self.state();
+        if let Some(most) = self.limits.at_once.filter(|most| state.inside >= *most) {
+            let message = format!("the key {name} has {most} requests at once, and no more");
+            return Err(try_after(message, SOON));
+        }
+        if let Some(Err(wait)) = state.tokens.as_mut().map(|tokens| tokens.check(now)) {
+            let most = self.limits.tokens_per_day.unwrap_or_default();
+            let message = format!("the key {name} has used its {most} tokens a day");
+            return Err(try_after(message, wait));
+        }
+        if let Some(requests) = &mut state.requests {
+            if let Err(wait) = requests.check(now) {
+                let most = self.limits.requests_per_minute.unwrap_or_default();
+                let message = format!("the key {name} has used its {most} requests a minute");
+                return Err(try_after(message, wait));
+            }
+            requests.spend(1, now);
+        }
+        state.inside += 1;
+        state.last_used_ms = Some(now);
+        state.unsaved = true;
+        Ok(())
+    }
+
+    fn leave(&self) {
+        let mut state = self.state();
+        state.inside = state.inside.saturating_sub(1);
+    }
+
+    /// An answer has taken so many tokens.
+    fn spend(&self, used: u64) {
+        let mut state = self.state();
+        if let Some(tokens) = &mut state.tokens {
+            tokens.spend(used, now_ms());
+            state.unsaved = true;
+        }
+    }
+
+    fn unsaved(&self, now: u64) -> Option<KeyUse> {
+        let mut state = self.state();
+        if !std::mem::take(&mut state.unsaved) {
+            return None;
+        }
+        Some(KeyUse {
+            hash: self.hash,
+            last_used_ms: state.last_used_ms?,
+            tokens: TokensUsed {
+                missing: state
+                    .tokens
+                    .as_mut()
+                    .map_or(0, |tokens| tokens.missing(now)),
+                at_ms: now,
+            },
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A refusal that ends by itself.
+fn try_after(message: String, wait: Duration) -> Error {
+    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+    Error::new(Code::Overloaded, message)
+        .hint(format!("try again in {seconds} s"))
+        .detail("retry_after_seconds", seconds)
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,257 @@
+//! Connections: each is bounded in time and size as long as it waits for its client, and none of them, however slow or many,
+//! keeps the others out. A stream that answers may take as long as it likes, while its client reads it.
+
+mod body;
+mod seats;
+
+use axum::{Json, Router};
+use body::{Answer, Arriving};
+use hyper::{
+    Request, Response, StatusCode, body::Incoming, server::conn::http1, service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use seats::{Seats, Taken};
+use std::{
+    convert::Infallible,
+    io,
+    net::IpAddr,
+    pin::{Pin, pin},
+    sync::Arc,
+    time::Duration,
+};
+use tierbar_core::{Code, Error};
+use tierbar_gateway::OverTls;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+    time::{sleep, timeout},
+};
+use tokio_io_timeout::TimeoutStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// Far more than a server of one machine's models has clients, and at least twice what it answers at the same time.
+const CONNECTIONS: usize = 512;
+/// A request's head, and with it what the connection keeps to read and to write.
+const HEAD_BYTES: usize = 64 << 10;
+/// Files that may be open besides the connections and, for each of them, one to a worker or a server.
+const FILES: usize = 1024;
+/// Between two tries to accept while the system has no more files to give.
+const OUT_OF_FILES: Duration = Duration::from_millis(200);
+/// What a TLS client says first is a record of this type.
+const HANDSHAKE: u8 = 0x16;
+
+/// How long the server waits for its clients.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// For a request's head or a handshake to be whole, from the connection's start or the answer before.
+    pub(crate) head: Duration,
+    /// For a client to take anything of what is sent to it.
+    pub(crate) reading: Duration,
+    /// How many there may be, of which each may wait so long.
+    pub(crate) connections: usize,
+}
+
+impl Patience {
+    pub(crate) fn with(requests_at_once: u16) -> Self {
+        Self {
+            connections: CONNECTIONS.max(2 * usize::from(requests_at_once)),
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Self {
+            head: Duration::from_secs(60),
+            reading: Duration::from_secs(120),
+            connections: CONNECTIONS,
+        }
+    }
+}
+
+/// What connections are served with.
+#[derive(Clone)]
+pub(crate) struct Way {
+    pub(crate) router: Router,
+    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) patience: Patience,
+    pub(crate) closing: CancellationToken,
+}
+
+/// Serves until `closing`, and then until all that was begun is answered. Dropping it ends every connection.
+pub(crate) async fn serve(listener: TcpListener, way: Way) {
+    allow_files(FILES + 2 * way.patience.connections);
+    let seats = Arc::new(Seats::new(way.patience.connections));
+    let way = Arc::new(way);
+    let mut connections = JoinSet::new();
+    loop {
+        let stream = tokio::select! {
+            () = way.closing.cancelled() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            stream = next(&listener) => stream,
+        };
+        // While all seats are taken by requests that are being answered, the others wait in the system's queue.
+        let Some(taken) = way.closing.run_until_cancelled(seats.take()).await else {
+            break;
+        };
+        connections.spawn(attend(stream, taken, Arc::clone(&way)));
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+async fn next(listener: &TcpListener) -> TcpStream {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return stream,
+            // The client's, and over.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            Err(error) => {
+                tracing::warn!("no connection can be accepted: {error}");
+                sleep(OUT_OF_FILES).await;
+            }
+        }
+    }
+}
+
+async fn attend(stream: TcpStream, taken: Taken, way: Arc<Way>) {
+    let taken = Arc::new(taken);
+    tokio::select! {
+        // Another client needs the seat, and this one has not asked anything yet.
+        () = taken.given_up() => {}
+        () = talk_as_it_wishes(stream, Arc::clone(&taken), way) => {}
+    }
+}
+
+/// Over TLS, if there is any. From this machine a client may do without: nobody listens in on that way.
+async fn talk_as_it_wishes(stream: TcpStream, taken: Arc<Taken>, way: Arc<Way>) {
+    // Words are sent as they come, not gathered.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!("a connection gathers its words: {error}");
+    }
+    let Some(tls) = &way.tls else {
+        return talk(
+            stalling(stream, &way),
+            taken,
+            way.router.clone(),
+            &way,
+            false,
+        )
+        .await;
+    };
+    let mut first = [0];
+    match timeout(way.patience.head, stream.peek(&mut first)).await {
+        Ok(Ok(1)) if first == [HANDSHAKE] => {
+            let accepting = tls.accept(stalling(stream, &way));
+            if let Ok(Ok(stream)) = timeout(way.patience.head, accepting).await {
+                talk(stream, taken, way.router.clone(), &way, true).await;
+            }
+        }
+        Ok(Ok(1)) if is_from_here(&stream) => {
+            talk(
+                stalling(stream, &way),
+                taken,
+                way.router.clone(),
+                &way,
+                false,
+            )
+            .await;
+        }
+        Ok(Ok(1)) => talk(stalling(stream, &way), taken, wants_tls(), &way, false).await,
+        _ => {}
+    }
+}
+
+async fn talk(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    taken: Arc<Taken>,
+    router: Router,
+    way: &Way,
+    over_tls: bool,
+) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (router, taken) = (router.clone(), Arc::clone(&taken));
+        async move {
+            let mut request = request.map(|body| Arriving::new(body, Arc::clone(&taken)));
+            if over_tls {
+                request.extensions_mut().insert(OverTls);
+            }
+            let response: Response<_> = router.oneshot(request).await?;
+            Ok::<_, Infallible>(response.map(|body| Answer::new(body, taken)))
+        }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(way.patience.head)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = way.closing.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::debug!("a connection ended: {error}");
+    }
+}
+
+/// Breaks off once the client has taken nothing for too long. Nothing to send is not nothing taken.
+fn stalling(stream: TcpStream, way: &Way) -> Pin<Box<TimeoutStream<TcpStream>>> {
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(way.patience.reading));
+    Box::pin(stream)
+}
+
+fn is_from_here(stream: &TcpStream) -> bool {
+    match (stream.peer_addr(), stream.local_addr()) {
+        (Ok(from), Ok(to)) => is_this_machine(from.ip(), to.ip()),
+        _ => false,
+    }
+}
+
+/// A machine that calls an address of its own does so from that address.
+fn is_this_machine(from: IpAddr, to: IpAddr) -> bool {
+    let from = from.to_canonical();
+    from.is_loopback() || from == to.to_canonical()
+}
+
+fn wants_tls() -> Router {
+    Router::new().fallback(async || {
+        let error = Error::new(
+            Code::BadRequest,
+            "this server speaks TLS with other machines",
+        )
+        .hint("call it by https:// in place of http://");
+        (StatusCode::BAD_REQUEST, Json(error.openai_body()))
+    })
+}
+
+/// Systems start programs with few files (macOS: 256), and allow more to whoever asks.
+fn allow_files(wanted: usize) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
+    let wanted = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    if current.is_some_and(|current| current < wanted) {
+        let raised = setrlimit(
+            Resource::Nofile,
+            Rlimit {
+                current: Some(wanted),
+                maximum,
+            },
+        );
+        if let Err(error) = raised {
+            tracing::debug!("no more than {current:?} files may be open: {error}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! As many connections as there are seats. When all are taken, the one that has waited longest for its client to ask
+//! gives its up: so clients that connect and say nothing, or one byte a second, keep nobody out.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// No seat's turn: its request is whole and is being answered.
+const ANSWERING: u64 = 0;
+
+#[derive(Debug)]
+pub(super) struct Seats {
+    most: usize,
+    taken: Mutex<HashMap<u64, Arc<Seat>>>,
+    /// Numbers seats, and puts their waiting in an order.
+    ticks: AtomicU64,
+    /// One may be free, or be given up.
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct Seat {
+    waits_since: AtomicU64,
+    given_up: CancellationToken,
+}
+
+/// A connection's seat, for as long as it lives.
+#[derive(Debug)]
+pub(super) struct Taken {
+    seats: Arc<Seats>,
+    seat: Arc<Seat>,
+    number: u64,
+}
+
+impl Seats {
+    pub(super) fn new(most: usize) -> Self {
+        Self {
+            most,
+            taken: Mutex::default(),
+            ticks: AtomicU64::new(ANSWERING + 1),
+            changed: Notify::new(),
+        }
+    }
+
+    /// A seat, as soon as there is one.
+    pub(super) async fn take(self: &Arc<Self>) -> Taken {
+        loop {
+            if let Some(taken) = self.try_take() {
+                return taken;
+            }
+            self.changed.notified().await;
+        }
+    }
+
+    fn try_take(self: &Arc<Self>) -> Option<Taken> {
+        let mut taken = self.taken.lock();
+        if taken.len() >= self.most {
+            let longest = longest_waiting(&taken)?;
+            if let Some(seat) = taken.remove(&longest) {
+                seat.given_up.cancel();
+            }
+        }
+        let number = self.tick();
+        let seat = Arc::new(Seat {
+            waits_since: AtomicU64::new(number),
+            given_up: CancellationToken::new(),
+        });
+        taken.insert(number, Arc::clone(&seat));
+        Some(Taken {
+            seats: Arc::clone(self),
+            seat,
+            number,
+        })
+    }
+
+    fn tick(&self) -> u64 {
+        self.ticks.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+fn longest_waiting(taken: &HashMap<u64, Arc<Seat>>) -> Option<u64> {
+    let since = |seat: &Arc<Seat>| seat.waits_since.load(Ordering::Acquire);
+    let waiting = taken.iter().filter(|(_, seat)| since(seat) != ANSWERING);
+    waiting
+        .min_by_key(|(_, seat)| since(seat))
+        .map(|(number, _)| *number)
+}
+
+impl Taken {
+    /// The client's turn: its next request, or the rest of this one, is to come.
+    pub(super) fn waits(&self) {
+        let now = self.seats.tick();
+        self.seat.waits_since.store(now, Ordering::Release);
+        self.seats.changed.notify_one();
+    }
+
+    /// The request is whole.
+    pub(super) fn answers(&self) {
+        self.seat.waits_since.store(ANSWERING, Ordering::Release);
+    }
+
+    pub(super) async fn given_up(&self) {
+        self.seat.given_up.cancelled().await;
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        self.seats.taken.lock().remove(&self.number);
+        self.seats.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        pin::{Pin, pin},
+        task::{Context, Waker},
+    };
+
+    fn waits(future: Pin<&mut impl Future>) -> bool {
+        future
+            .poll(&mut Context::from_waker(Waker::noop()))
+            .is_pending()
+    }
+
+    fn is_given_up(taken: &Taken) -> bool {
+        taken.seat.given_up.is_cancelled()
+    }
+
+    #[tokio::test]
+    async fn the_one_that_waits_longest_gives_up_and_none_that_is_answered() {
+        let seats = Arc::new(Seats::new(3));
+        let [answered, first, second] = [(); 3].map(|()| seats.try_take().unwrap());
+        answered.answers();
+        let third = seats.take().await;
+        assert_eq!(
+            [&answered, &first, &second].map(is_given_up),
+            [false, true, false]
+        );
+        second.answers();
+        second.waits();
+        // Of those that wait, the third does longest now.
+        let fourth = seats.take().await;
+        assert!(!is_given_up(&second) && is_given_up(&third));
+        drop((first, third));
+        fourth.answers();
+        second.answers();
+        let mut next = pin!(seats.take());
+        assert!(waits(next.as_mut()));
+        second.waits();
+        next.await;
+        assert!(is_given_up(&second) && !is_given_up(&fourth));
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_ends_leaves_its_seat() {
+        let seats = Arc::new(Seats::new(1));
+        let only = seats.take().await;
+        only.answers();
+        let mut next = pin!(seats.take());
+        assert!(waits(next.as_mut()));
+        drop(only);
+        next.await;
+    }
+}

@@ -1,0 +1,236 @@
+use super::*;
+use axum::{
+    body::{Body, Bytes},
+    routing::{get, post},
+};
+use std::net::SocketAddr;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    sync::mpsc,
+};
+
+const MOMENT: Duration = Duration::from_millis(100);
+const REQUEST: &[u8] = b"GET /ping HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+
+/// A server of `router`, for as long as the test runs.
+async fn served(router: Router, patience: Patience) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let way = Way {
+        router: router.route("/ping", get(|| async { "pong" })),
+        tls: None,
+        patience,
+        closing: CancellationToken::new(),
+    };
+    tokio::spawn(serve(listener, way));
+    address
+}
+
+async fn sent(address: SocketAddr, bytes: &[u8]) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    stream
+}
+
+/// All that the server still says. A reset is an end as well.
+async fn rest(mut stream: TcpStream) -> String {
+    let mut said = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(length @ 1..) = stream.read(&mut piece).await {
+        said.extend_from_slice(&piece[..length]);
+    }
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+async fn pinged(address: SocketAddr) -> String {
+    rest(sent(address, REQUEST).await).await
+}
+
+#[tokio::test]
+async fn clients_that_begin_requests_and_do_not_end_them_keep_nobody_out() {
+    let patience = Patience {
+        connections: 8,
+        ..Patience::default()
+    };
+    let reads = Router::new().route(
+        "/",
+        post(|body: Bytes| async move { body.len().to_string() }),
+    );
+    let address = served(reads, patience).await;
+    let mut slow = Vec::new();
+    for begun in 0..40 {
+        let begin: &[u8] = match begun % 4 {
+            0 => b"",
+            1 => b"GET / HT",
+            2 => b"POST / HTTP/1.1\r\nhost: localhost\r\nx-a: b\r\n",
+            _ => b"POST / HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\na",
+        };
+        slow.push(sent(address, begin).await);
+        if begun % 10 == 9 {
+            assert!(pinged(address).await.ends_with("pong"));
+        }
+    }
+    // Whoever came first has given its seat up, and the server has said nothing to it.
+    assert_eq!(rest(slow.remove(0)).await, "");
+    // The last still has one, and may go on.
+    let mut last = slow.pop().unwrap();
+    last.write_all(&[b'a'; 99]).await.unwrap();
+    let mut said = [0; 12];
+    last.read_exact(&mut said).await.unwrap();
+    assert_eq!(&said, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn a_head_that_does_not_come_to_its_end_ends_the_connection_and_a_large_one_is_refused() {
+    let patience = Patience {
+        head: MOMENT,
+        ..Patience::default()
+    };
+    let address = served(Router::new(), patience).await;
+    let cut = sent(address, b"GET /ping HTTP/1.1\r\nhost:").await;
+    let said = rest(cut).await;
+    assert!(!said.contains("200"), "{said}");
+    // So does one that asks nothing more.
+    let idle = sent(address, b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
+    assert!(rest(idle).await.ends_with("pong"));
+
+    let address = served(Router::new(), Patience::default()).await;
+    let large = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(HEAD_BYTES + 1));
+    let said = rest(sent(address, large.as_bytes()).await).await;
+    assert!(said.starts_with("HTTP/1.1 431"), "{said}");
+    let many = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101));
+    let said = rest(sent(address, many.as_bytes()).await).await;
+    assert!(said.starts_with("HTTP/1.1 431"), "{said}");
+}
+
+/// A body of what the test sends. Its sender hears when it is dropped.
+struct Streamed(mpsc::Receiver<Bytes>);
+
+impl http_body::Body for Streamed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<http_body::Frame<Bytes>, Infallible>>> {
+        let received = self.0.poll_recv(context);
+        received.map(|piece| piece.map(|piece| Ok(http_body::Frame::data(piece))))
+    }
+}
+
+fn streaming() -> (Router, mpsc::Sender<Bytes>) {
+    let (send, receive) = mpsc::channel(1);
+    let receive = Arc::new(parking_lot::Mutex::new(Some(receive)));
+    let answer = move || {
+        let receive = receive.lock().take().unwrap();
+        std::future::ready(Response::new(Body::new(Streamed(receive))))
+    };
+    (Router::new().route("/", get(answer)), send)
+}
+
+const STREAM: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_is_dropped_with_all_that_it_holds() {
+    let patience = Patience {
+        reading: MOMENT,
+        ..Patience::default()
+    };
+    let (router, send) = streaming();
+    let address = served(router, patience).await;
+    let _silent = sent(address, STREAM).await;
+    let piece = Bytes::from(vec![b'x'; 1 << 20]);
+    // More than any system's buffers hold; then the server waits, and at last lets go.
+    let mut taken = 0;
+    while send.send(piece.clone()).await.is_ok() {
+        taken += 1;
+        assert!(taken < 1000, "somebody reads this");
+    }
+    assert!(send.is_closed());
+}
+
+#[tokio::test]
+async fn a_stream_that_has_nothing_to_say_for_a_while_goes_on() {
+    let patience = Patience {
+        head: MOMENT,
+        reading: MOMENT,
+        ..Patience::default()
+    };
+    let (router, send) = streaming();
+    let address = served(router, patience).await;
+    let mut client = sent(address, STREAM).await;
+    for word in ["one", "two", "three"] {
+        send.send(word.into()).await.unwrap();
+        let mut said = Vec::new();
+        while !said.ends_with(format!("{word}\r\n").as_bytes()) {
+            said.push(client.read_u8().await.unwrap());
+        }
+        // As long as all of the server's patience.
+        assert_eq!(
+            rest(sent(address, b"GET /").await)
+                .await
+                .matches("200")
+                .count(),
+            0
+        );
+    }
+}
+
+#[tokio::test]
+async fn at_the_end_what_is_being_answered_is_answered_and_nobody_else_comes() {
+    let (router, send) = streaming();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let closing = CancellationToken::new();
+    let way = Way {
+        router,
+        tls: None,
+        patience: Patience::default(),
+        closing: closing.clone(),
+    };
+    let served = tokio::spawn(serve(listener, way));
+    let client = sent(address, STREAM).await;
+    send.send("first ".into()).await.unwrap();
+    send.send("second ".into()).await.unwrap();
+    closing.cancel();
+    send.send("last".into()).await.unwrap();
+    drop(send);
+    let said = rest(client).await;
+    assert!(said.contains("first") && said.contains("last"), "{said}");
+    served.await.unwrap();
+    assert!(TcpStream::connect(address).await.is_err());
+}
+
+#[tokio::test]
+async fn who_is_of_another_machine_and_speaks_no_tls_is_told_so() {
+    let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+    for (from, to, here) in [
+        ("127.0.0.1", "127.0.0.1", true),
+        ("::ffff:127.0.0.1", "::ffff:127.0.0.1", true),
+        ("192.168.1.5", "192.168.1.5", true),
+        ("::ffff:192.168.1.5", "192.168.1.5", true),
+        ("192.168.1.6", "192.168.1.5", false),
+        ("::ffff:192.168.1.6", "::ffff:192.168.1.5", false),
+        ("fd00::1", "fd00::2", false),
+    ] {
+        assert_eq!(is_this_machine(ip(from), ip(to)), here, "{from} to {to}");
+    }
+    let address = {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let way = Way {
+            router: wants_tls(),
+            tls: None,
+            patience: Patience::default(),
+            closing: CancellationToken::new(),
+        };
+        tokio::spawn(serve(listener, way));
+        address
+    };
+    let said = pinged(address).await;
+    assert!(
+        said.starts_with("HTTP/1.1 400") && said.contains("https://"),
+        "{said}"
+    );
+}

@@ -1,0 +1,197 @@
+//! The server's certificate: the user's, or one of our own that is made once and kept, so that whoever has looked at
+//! its fingerprint knows this server again.
+
+use crate::folder::Folder;
+use jiff::civil::Date;
+use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, KeyPair, date_time_ymd};
+use rustls::{
+    ServerConfig as TlsConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
+use sha2::{Digest, Sha256};
+use std::{
+    fs,
+    io::{self, Write},
+    net::{IpAddr, UdpSocket},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use tierbar_core::{Code, Error, config::ServerConfig};
+use tokio_rustls::TlsAcceptor;
+
+/// Apple's systems trust no server's certificate that is valid for longer.
+const VALID_DAYS: i64 = 825;
+/// A new one is made at a start so long before the old one's end.
+const RENEWED_DAYS: i64 = 30;
+/// Stands in the file before its certificate.
+const NOT_AFTER: &str = "Not after: ";
+
+#[derive(Clone)]
+pub(crate) struct Tls {
+    pub(crate) acceptor: TlsAcceptor,
+    /// SHA-256 of the certificate, as browsers show it.
+    pub(crate) fingerprint: String,
+}
+
+impl Tls {
+    /// Reads the configured certificate, or our own, which is made if need be, for these addresses too. Blocking.
+    ///
+    /// # Errors
+    /// `ConfigInvalid` naming the file that is no certificate or no key, or a key of another certificate; `Storage` if
+    /// our own cannot be kept.
+    pub(crate) fn open(
+        folder: &Folder,
+        server: &ServerConfig,
+        addresses: &[IpAddr],
+    ) -> Result<Self, Error> {
+        let (certificate, key) = if server.certificate.is_empty() {
+            own(folder, server, addresses)?
+        } else {
+            (
+                folder.configured(&server.certificate),
+                folder.configured(&server.key),
+            )
+        };
+        let wrong = |path: &Path, what: &str, why: &dyn std::fmt::Display| {
+            let message = format!("{} is no {what} in PEM: {why}", path.display());
+            Error::new(Code::ConfigInvalid, message).hint(
+                "see `certificate` and `key` of [server] in config.toml; both empty have one made",
+            )
+        };
+        let chain: Vec<_> = CertificateDer::pem_file_iter(&certificate)
+            .and_then(Iterator::collect)
+            .map_err(|why| wrong(&certificate, "certificate", &why))?;
+        let leaf = chain
+            .first()
+            .ok_or_else(|| wrong(&certificate, "certificate", &"there is none in it"))?;
+        let fingerprint = fingerprint(leaf);
+        let secret =
+            PrivateKeyDer::from_pem_file(&key).map_err(|why| wrong(&key, "private key", &why))?;
+        let mut config = TlsConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| Error::new(Code::Internal, error.to_string()))?
+            .with_no_client_auth()
+            .with_single_cert(chain, secret)
+            .map_err(|why| wrong(&key, "private key of the certificate", &why))?;
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            fingerprint,
+        })
+    }
+}
+
+fn fingerprint(certificate: &CertificateDer<'_>) -> String {
+    let hash = Sha256::digest(certificate.as_ref());
+    let bytes: Vec<_> = hash.iter().map(|byte| format!("{byte:02X}")).collect();
+    bytes.join(":")
+}
+
+/// The files of our own certificate and its key.
+fn own(
+    folder: &Folder,
+    server: &ServerConfig,
+    addresses: &[IpAddr],
+) -> Result<(PathBuf, PathBuf), Error> {
+    let (certificate, key) = (folder.certificate(), folder.certificate_key());
+    let today = jiff::Zoned::now().date();
+    if key.is_file() && fs::read_to_string(&certificate).is_ok_and(|text| lasts(&text, today)) {
+        return Ok((certificate, key));
+    }
+    let impossible = |error: &dyn std::fmt::Display| {
+        Error::new(
+            Code::Internal,
+            format!("a certificate could not be made: {error}"),
+        )
+    };
+    let until = today
+        .checked_add(jiff::Span::new().days(VALID_DAYS))
+        .map_err(|error| impossible(&error))?;
+    let secret = KeyPair::generate().map_err(|error| impossible(&error))?;
+    let mut params =
+        CertificateParams::new(names(server, addresses)).map_err(|error| impossible(&error))?;
+    params
+        .distinguished_name
+        .push(DnType::CommonName, "Tierbar on this machine");
+    let (year, month, day) = parts(today.yesterday().unwrap_or(today));
+    params.not_before = date_time_ymd(year, month, day);
+    let (year, month, day) = parts(until);
+    params.not_after = date_time_ymd(year, month, day);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let made = params
+        .self_signed(&secret)
+        .map_err(|error| impossible(&error))?;
+    let text = format!(
+        "Tierbar's own certificate. Delete this file to have another one made at the next start.\n{NOT_AFTER}{until}\n{}",
+        made.pem()
+    );
+    // The key first: a certificate that is there has one.
+    for (path, text) in [(&key, secret.serialize_pem()), (&certificate, text)] {
+        keep(path, &text).map_err(|error| {
+            Error::new(
+                Code::Storage,
+                format!("{} cannot be written: {error}", path.display()),
+            )
+            .hint("free some space, or make the data folder writable")
+        })?;
+    }
+    Ok((certificate, key))
+}
+
+/// What clients may call this server by.
+fn names(server: &ServerConfig, addresses: &[IpAddr]) -> Vec<String> {
+    let mut names = vec![
+        "localhost".to_owned(),
+        "127.0.0.1".to_owned(),
+        "::1".to_owned(),
+    ];
+    let listened = addresses.iter().copied().filter(|ip| !ip.is_unspecified());
+    names.extend(listened.chain(way_out()).map(|ip| ip.to_string()));
+    names.extend(server.names.iter().cloned());
+    names.sort();
+    names.dedup();
+    names
+}
+
+/// The address that other machines of the network see. Connecting a datagram socket sends nothing.
+fn way_out() -> Option<IpAddr> {
+    let socket = UdpSocket::bind(("0.0.0.0", 0)).ok()?;
+    // Of a network that is kept for documentation.
+    socket.connect(("198.51.100.1", 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_unspecified())
+}
+
+fn lasts(text: &str, today: Date) -> bool {
+    let named = text.lines().find_map(|line| line.strip_prefix(NOT_AFTER));
+    let until = named.and_then(|until| until.trim().parse::<Date>().ok());
+    until.is_some_and(|until| {
+        until
+            .checked_sub(jiff::Span::new().days(RENEWED_DAYS))
+            .is_ok_and(|renewed| today < renewed)
+    })
+}
+
+fn parts(date: Date) -> (i32, u8, u8) {
+    (
+        date.year().into(),
+        date.month().unsigned_abs(),
+        date.day().unsigned_abs(),
+    )
+}
+
+/// All of it or nothing, and for its owner alone.
+fn keep(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.as_file()
+        .set_permissions(fs::Permissions::from_mode(0o600))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

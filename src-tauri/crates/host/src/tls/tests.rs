@@ -1,0 +1,194 @@
+use super::*;
+use crate::serve::{Patience, Way, serve};
+use axum::{Router, routing::get};
+use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
+use std::{collections::BTreeSet, net::SocketAddr};
+use tempfile::TempDir;
+use tierbar_gateway::OverTls;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+};
+use tokio_rustls::TlsConnector;
+use tokio_util::sync::CancellationToken;
+
+fn folder() -> (TempDir, Folder) {
+    let home = tempfile::tempdir().unwrap();
+    let folder = Folder::open(Some(home.path().to_owned())).unwrap();
+    (home, folder)
+}
+
+fn here() -> SocketAddr {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+/// A server that says whether it was asked over TLS.
+async fn served(tls: &Tls) -> SocketAddr {
+    let listener = TcpListener::bind(here()).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let says = |secure: Option<axum::Extension<OverTls>>| async move {
+        if secure.is_some() {
+            "encrypted"
+        } else {
+            "plain"
+        }
+    };
+    let way = Way {
+        router: Router::new().route("/", get(says)),
+        tls: Some(tls.acceptor.clone()),
+        patience: Patience::default(),
+        closing: CancellationToken::new(),
+    };
+    tokio::spawn(serve(listener, way));
+    address
+}
+
+const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+
+/// Asks over TLS as somebody who trusts the certificate in `file` and nobody else.
+async fn asked(address: SocketAddr, file: &Path, name: &str) -> io::Result<String> {
+    let mut roots = RootCertStore::empty();
+    roots
+        .add(CertificateDer::from_pem_file(file).unwrap())
+        .unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let connector = TlsConnector::from(Arc::new(config));
+    let mut stream = connector.connect(name, stream).await?;
+    stream.write_all(REQUEST).await?;
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await?;
+    Ok(said)
+}
+
+#[tokio::test]
+async fn a_certificate_is_made_once_and_clients_that_trust_it_know_the_server_by_its_names() {
+    let (_home, folder) = folder();
+    let server = ServerConfig {
+        names: vec!["mac-mini.local".to_owned()],
+        ..ServerConfig::default()
+    };
+    let tls = Tls::open(&folder, &server, &["203.0.113.7".parse().unwrap()]).unwrap();
+    for file in [folder.certificate(), folder.certificate_key()] {
+        let mode = fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert_eq!(tls.fingerprint.len(), 32 * 3 - 1);
+    let address = served(&tls).await;
+    for name in ["localhost", "127.0.0.1", "mac-mini.local", "203.0.113.7"] {
+        let said = asked(address, &folder.certificate(), name).await.unwrap();
+        assert!(said.ends_with("encrypted"), "{name}: {said}");
+    }
+    let wrong = asked(address, &folder.certificate(), "other.local").await;
+    assert!(
+        wrong
+            .unwrap_err()
+            .to_string()
+            .contains("not valid for name")
+    );
+
+    // From this machine also without.
+    let mut plain = TcpStream::connect(address).await.unwrap();
+    plain.write_all(REQUEST).await.unwrap();
+    let mut said = String::new();
+    plain.read_to_string(&mut said).await.unwrap();
+    assert!(said.ends_with("plain"), "{said}");
+
+    let again = Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
+    assert_eq!(again.fingerprint, tls.fingerprint);
+    // Somebody else's is not trusted.
+    let (_other_home, other) = self::folder();
+    Tls::open(&other, &server, &[]).unwrap();
+    assert!(
+        asked(address, &other.certificate(), "localhost")
+            .await
+            .is_err()
+    );
+}
+
+#[test]
+fn a_certificate_that_is_gone_or_ends_soon_is_made_anew() {
+    let (_home, folder) = folder();
+    let open = || Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
+    let first = open().fingerprint;
+    let text = fs::read_to_string(folder.certificate()).unwrap();
+    let until = text.lines().nth(1).unwrap().to_owned();
+    assert!(until.starts_with(NOT_AFTER), "{until}");
+    let soon = jiff::Zoned::now().date().tomorrow().unwrap();
+    let ending = text.replace(&until, &format!("{NOT_AFTER}{soon}"));
+    fs::write(folder.certificate(), ending).unwrap();
+    let second = open().fingerprint;
+    assert_ne!(first, second);
+    assert_eq!(open().fingerprint, second);
+    fs::remove_file(folder.certificate_key()).unwrap();
+    assert_ne!(open().fingerprint, second);
+}
+
+#[tokio::test]
+async fn a_certificate_of_the_users_own_is_used_and_a_wrong_one_is_told_by_its_file() {
+    let (home, folder) = folder();
+    let (_elsewhere, theirs) = self::folder();
+    let own = Tls::open(&theirs, &ServerConfig::default(), &[]).unwrap();
+    let path = |path: PathBuf| path.to_str().unwrap().to_owned();
+    let server = ServerConfig {
+        certificate: path(theirs.certificate()),
+        key: path(theirs.certificate_key()),
+        ..ServerConfig::default()
+    };
+    let tls = Tls::open(&folder, &server, &[]).unwrap();
+    assert_eq!(tls.fingerprint, own.fingerprint);
+    assert!(!folder.certificate().exists());
+    let address = served(&tls).await;
+    let said = asked(address, &theirs.certificate(), "localhost").await;
+    assert!(said.unwrap().ends_with("encrypted"));
+
+    Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
+    let text = home.path().join("text.pem");
+    fs::write(&text, "It was a dark and stormy night.").unwrap();
+    for (certificate, key, told) in [
+        (
+            home.path().join("none.pem"),
+            theirs.certificate_key(),
+            "none.pem is no certificate",
+        ),
+        (
+            text.clone(),
+            theirs.certificate_key(),
+            "text.pem is no certificate",
+        ),
+        (theirs.certificate(), text, "text.pem is no private key"),
+        (
+            theirs.certificate(),
+            folder.certificate_key(),
+            "certificate-key.pem is no private key of the certificate",
+        ),
+    ] {
+        let server = ServerConfig {
+            certificate: path(certificate),
+            key: path(key),
+            ..ServerConfig::default()
+        };
+        let Err(error) = Tls::open(&folder, &server, &[]) else {
+            panic!("{told}: it was taken");
+        };
+        assert_eq!(error.code, Code::ConfigInvalid);
+        assert!(error.message.contains(told), "{error}");
+    }
+}
+
+#[test]
+fn what_a_host_on_loopback_has_made_serves_one_that_others_reach() {
+    let loopback: IpAddr = "127.0.0.1".parse().unwrap();
+    let named = names(&ServerConfig::default(), &[loopback, loopback]);
+    let expected: BTreeSet<_> = ["localhost", "127.0.0.1", "::1"]
+        .map(str::to_owned)
+        .into_iter()
+        .chain(way_out().map(|ip| ip.to_string()))
+        .collect();
+    assert_eq!(named, Vec::from_iter(expected));
+}
