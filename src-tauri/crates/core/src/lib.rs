@@ -22,6 +22,7 @@ pub mod reading;
 pub mod reclaim;
 pub mod stance;
 pub mod status;
+pub mod tasks;
 pub mod tier;
 pub mod tune;
 pub mod volume;
