@@ -568,6 +568,38 @@ idle_unload: IdleUnload,
  */
 pinned: boolean, };
 
+export type TimeOfDay = string;
+
+export type Weekday = "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
+
+export type ScheduledTask = "brief" | "summarize";
+
+export type ScheduleConfig = { 
+/**
+ * By local time.
+ */
+at: TimeOfDay, 
+/**
+ * On these days of the week; none given: on all.
+ */
+days?: Array<Weekday>, task: ScheduledTask, 
+/**
+ * A file, a folder (what has changed in it since the last run), or an `http` or `https` URL.
+ */
+source: string, 
+/**
+ * A file, in whose name `{date}` stands for the day, or an `http` or `https` URL that the result is posted to.
+ */
+to: string, 
+/**
+ * A tier, a model's id or `auto`; empty: the task's usual one.
+ */
+model?: string, 
+/**
+ * How long the result may be; none given: the task's usual length.
+ */
+words?: number | null, };
+
 export type Config = { 
 /**
  * Address of the API. Beyond loopback, inference needs the token too.
@@ -580,7 +612,7 @@ models_dir: string, library: LibraryConfig, downloads: DownloadsConfig,
 /**
  * Origins of web pages, besides our own, that may call the API from a browser.
  */
-allowed_origins: Array<string>, policy: PolicyConfig, tiers: { [key in TierId]: TierConfig }, };
+allowed_origins: Array<string>, policy: PolicyConfig, tiers: { [key in TierId]: TierConfig }, schedules?: { [key in string]: ScheduleConfig }, };
 
 export type Settings = { 
 /**

@@ -2,12 +2,14 @@
 
 mod engine;
 mod hours;
+mod schedule;
 mod size;
 mod time;
 
 use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
+pub use schedule::{ScheduleConfig, ScheduledTask, TimeOfDay, Weekday, is_url};
 use serde::{Deserialize, Serialize};
 pub use size::Size;
 use std::collections::BTreeMap;
@@ -28,6 +30,9 @@ pub struct Config {
     pub allowed_origins: Vec<String>,
     pub policy: PolicyConfig,
     pub tiers: BTreeMap<TierId, TierConfig>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<BTreeMap<String, ScheduleConfig>>", optional))]
+    pub schedules: BTreeMap<String, ScheduleConfig>,
 }
 
 impl Config {
@@ -58,6 +63,7 @@ impl Default for Config {
             allowed_origins: Vec::new(),
             policy: PolicyConfig::default(),
             tiers: BTreeMap::new(),
+            schedules: BTreeMap::new(),
         }
     }
 }

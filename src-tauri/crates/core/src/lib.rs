@@ -20,6 +20,7 @@ pub mod model;
 pub mod policy;
 pub mod reading;
 pub mod reclaim;
+pub mod schedule;
 pub mod stance;
 pub mod status;
 pub mod tasks;

@@ -20,6 +20,10 @@ const MIGRATIONS: &[M<'static>] = &[
     )),
     M::up(include_str!("minutes.sql")),
     M::up(include_str!("log.sql")),
+    M::up(concat!(
+        include_str!("savings.sql"),
+        include_str!("schedules.sql")
+    )),
 ];
 
 /// A backup program may hold the file for a moment.

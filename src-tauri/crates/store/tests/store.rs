@@ -375,7 +375,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 3)"),
+            .contains("newer Tierbar (schema 99; this one knows 4)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);
@@ -526,7 +526,7 @@ async fn chats_of_the_version_without_minutes_are_kept() {
     };
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
-        .execute_batch("DROP TABLE log; DROP TABLE minutes; PRAGMA user_version = 1;")
+        .execute_batch("DROP TABLE log; DROP TABLE minutes; DROP TABLE savings; DROP TABLE schedules; PRAGMA user_version = 1;")
         .unwrap();
     before.close().unwrap();
     let store = fixture.store();

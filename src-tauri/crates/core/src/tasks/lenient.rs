@@ -50,6 +50,25 @@ pub fn unfinished(answer: &str, field: &str) -> Option<String> {
     None
 }
 
+/// The text that an answer gives as a field of an object, or bare where an engine knows no schemas; and whether it was cut to its last
+/// whole sentence, since the answer had not come to its end.
+#[must_use]
+pub fn text(answer: &str, field: &str, was_cut: bool) -> Option<(String, bool)> {
+    let whole = object(answer).and_then(|object| Some(object.get(field)?.as_str()?.to_owned()));
+    let (text, cut) = match whole {
+        Some(text) => (text, false),
+        None if was_cut && answer.contains('{') => (unfinished(answer, field)?, true),
+        None if answer.contains('{') => return None,
+        None => (without_thoughts(answer).to_owned(), was_cut),
+    };
+    let text = if cut {
+        up_to_a_sentence(&text)
+    } else {
+        text.trim()
+    };
+    (!text.is_empty()).then(|| (text.to_owned(), cut))
+}
+
 /// Up to the end of its last whole sentence, else of its last whole word: what is left of a text that was cut off.
 #[must_use]
 pub fn up_to_a_sentence(text: &str) -> &str {
@@ -111,6 +130,27 @@ mod tests {
         assert_eq!(read(r#"{"text":"cut \ud83d\ude"#).unwrap(), "cut ");
         assert_eq!(read(r#"{"other":"a"#), None);
         assert_eq!(read(r#"{"text": 7"#), None);
+    }
+
+    #[test]
+    fn a_text_is_taken_from_an_object_a_part_of_one_or_bare_words() {
+        let some = |said: &str, cut| Some((said.to_owned(), cut));
+        assert_eq!(text("{\"text\": \" a \"}", "text", true), some("a", false));
+        assert_eq!(
+            text("{\"text\": \"One. Tw", "text", true),
+            some("One.", true)
+        );
+        assert_eq!(text("One. Two", "text", false), some("One. Two", false));
+        assert_eq!(text("One. Tw", "text", true), some("One.", true));
+        for none in [
+            "",
+            "{\"text\": \"\"}",
+            "{\"text\": 7}",
+            "{\"text\": \"One. Tw",
+            "<think>x</think> ",
+        ] {
+            assert_eq!(text(none, "text", false), None, "{none}");
+        }
     }
 
     #[test]

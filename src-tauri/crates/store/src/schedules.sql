@@ -1,0 +1,9 @@
+CREATE TABLE schedules (
+    name TEXT PRIMARY KEY,
+    turn INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    finished INTEGER NOT NULL,
+    tried_at INTEGER,
+    covers_to INTEGER,
+    outcome TEXT
+) STRICT, WITHOUT ROWID;
