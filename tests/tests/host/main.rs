@@ -17,6 +17,7 @@ mod library;
 mod measures;
 mod pulls;
 mod secrets;
+mod tasks;
 
 use futures_util::StreamExt;
 use reqwest::Response;

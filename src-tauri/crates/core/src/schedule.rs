@@ -1,6 +1,7 @@
 //! When a schedule is due. Its **turns** are the moments at which its time of day comes, in seconds since 1970, as whoever knows
 //! the calendar has found them.
 
+use crate::config::ScheduleConfig;
 use serde::{Deserialize, Serialize};
 
 /// A turn that was missed is made up until it is so old.
@@ -23,6 +24,25 @@ pub struct Run {
     pub covers_to: Option<i64>,
     /// What came of the last attempt, in one sentence.
     pub outcome: Option<String>,
+    /// That was a failure.
+    pub failing: bool,
+}
+
+/// A schedule as it is told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScheduleStatus {
+    pub name: String,
+    #[serde(flatten)]
+    pub config: ScheduleConfig,
+    /// In seconds since 1970; `null` in a host that runs for a command alone, and takes no turns.
+    pub next_at: Option<i64>,
+    /// When the last run of a turn began, and what came of it.
+    pub tried_at: Option<i64>,
+    pub outcome: Option<String>,
+    /// It has failed, and is tried again at `next_at` or has been given up until its next turn.
+    pub failing: bool,
+    /// At this moment.
+    pub running: bool,
 }
 
 /// What is to be done about a schedule.
@@ -47,6 +67,7 @@ impl Run {
             tried_at: None,
             covers_to: None,
             outcome: None,
+            failing: false,
         }
     }
 
@@ -95,6 +116,7 @@ impl Run {
         Self {
             finished: self.attempts as usize > BACK_OFF.len(),
             outcome: Some(why),
+            failing: true,
             ..self.clone()
         }
     }
@@ -115,6 +137,7 @@ impl Run {
             finished: true,
             covers_to: Some(covers_to),
             outcome: Some(outcome),
+            failing: false,
             ..self.clone()
         }
     }

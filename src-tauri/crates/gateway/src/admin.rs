@@ -2,6 +2,7 @@
 
 mod chats;
 mod config;
+mod costs;
 mod downloads;
 mod history;
 mod hub;
@@ -9,6 +10,7 @@ mod log;
 mod measures;
 mod models;
 mod pause;
+mod schedules;
 mod secrets;
 mod session;
 mod status;
@@ -56,6 +58,9 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/secrets", get(secrets::list))
         .route("/secrets/{name}", put(secrets::set).delete(secrets::remove))
         .route("/config", get(config::get).patch(config::patch))
+        .route("/costs", get(costs::costs))
+        .route("/schedules", get(schedules::list))
+        .route("/schedules/{name}/run", post(schedules::run))
         .route("/chats", get(chats::list).post(chats::create))
         .route(
             "/chats/{id}",

@@ -12,7 +12,9 @@ mod measures;
 mod models;
 mod openai;
 mod path;
+mod schedules;
 mod speed;
+mod tasks;
 #[cfg(test)]
 mod testing;
 mod token;
@@ -21,6 +23,7 @@ mod upstream;
 
 pub use measures::{MeasureEvent, Measurement, Measures};
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
+pub use schedules::Schedules;
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
 
@@ -84,6 +87,7 @@ pub struct Gateway {
     pub services: Arc<dyn Services>,
     pub models: Arc<dyn Models>,
     pub measures: Arc<dyn Measures>,
+    pub schedules: Arc<dyn Schedules>,
     pub secrets: Secrets,
     /// The way to tiers that are endpoints.
     pub remote: Remote,
@@ -102,7 +106,9 @@ impl Gateway {
     pub fn router(self) -> Router {
         let gateway = Arc::new(self);
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
-        let mut inference = openai::routes().merge(contexts::routes());
+        let mut inference = openai::routes()
+            .merge(contexts::routes())
+            .merge(tasks::routes());
         if !gateway.address.ip().is_loopback() {
             inference = inference.layer(token());
         }

@@ -14,7 +14,7 @@ use axum::{
 };
 use std::sync::Arc;
 
-const CHAT: &str = "/v1/chat/completions";
+pub(crate) const CHAT: &str = "/v1/chat/completions";
 const TEXT: &str = "/v1/completions";
 const EMBEDDINGS: &str = "/v1/embeddings";
 

@@ -24,6 +24,7 @@ mod platform;
 mod pulls;
 mod raise;
 mod room;
+mod schedules;
 mod services;
 mod start;
 mod worker;

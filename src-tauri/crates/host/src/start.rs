@@ -1,7 +1,7 @@
 //! The host's way from nothing to a listening server, and back.
 
 use crate::{
-    Host, HostOptions,
+    Host, HostKind, HostOptions,
     blocking::blocking,
     board::Board,
     config::{self, ConfigFile, Watching},
@@ -16,10 +16,11 @@ use crate::{
     ownership::Ownership,
     past::Past,
     pulls,
+    schedules::{Runner, Schedules},
     services::Shared,
     worker,
 };
-use axum::serve::ListenerExt;
+use axum::{Router, serve::ListenerExt};
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_contexts::Contexts;
@@ -188,6 +189,12 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         Arc::clone(&models),
         Arc::clone(&journal) as _,
     ));
+    let in_force = watch::Sender::new(Arc::clone(&configured));
+    // What ends with a command would break them off.
+    let takes_turns = options.kind != HostKind::Cli;
+    let (schedules, wishes) = Schedules::new(in_force.subscribe(), store.clone(), takes_turns);
+    let schedules = Arc::new(schedules);
+    let web_of_schedules = web.clone();
     let shared = Arc::new(Shared {
         board: Board::new(
             url.clone(),
@@ -199,7 +206,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
             Past::new(store.clone()),
         ),
         started_with: configured.listen.clone(),
-        in_force: watch::Sender::new(Arc::clone(&configured)),
+        in_force,
+        schedules: Arc::clone(&schedules),
         applying: AsyncMutex::default(),
         raise: Mutex::default(),
         folder,
@@ -220,13 +228,15 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     ownership.announce(&url, options.kind)?;
 
     let closing = CancellationToken::new();
+    let remote = Remote::new(Remote::SILENCE)?;
     let gateway = Gateway {
         tiers: Arc::new(supervisor),
         services: Arc::clone(&shared) as _,
         models: Arc::clone(&shared) as _,
         measures: Arc::new(Measuring::new(Arc::clone(&shared))),
-        secrets,
-        remote: Remote::new(Remote::SILENCE)?,
+        schedules,
+        secrets: secrets.clone(),
+        remote: remote.clone(),
         store,
         contexts,
         speed: speed.clone(),
@@ -234,7 +244,26 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         address,
         closing: closing.clone(),
     };
-    let served = tokio::spawn(serve(listener, gateway, closing.clone()));
+    let router = gateway.router();
+    let runner = Runner {
+        inbox: wishes,
+        router: router.clone(),
+        token: token.as_str().to_owned(),
+        web: web_of_schedules,
+        remote,
+        secrets,
+        journal: Arc::clone(&shared.journal) as _,
+        paused: {
+            let shared = Arc::clone(&shared);
+            Box::new(move || shared.guarding.status().stance == Stance::Paused)
+        },
+        notice: {
+            let shared = Arc::clone(&shared);
+            Box::new(move || shared.board.notice(shared.notices(&shared.models.config())))
+        },
+    };
+    tokio::spawn(runner.run(closing.clone()));
+    let served = tokio::spawn(serve(listener, router, closing.clone()));
     tokio::spawn({
         let (shared, closing) = (Arc::clone(&shared), closing.clone());
         async move { shared.board.run(sampler, closing).await }
@@ -260,14 +289,14 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     })
 }
 
-async fn serve(listener: TcpListener, gateway: Gateway, closing: CancellationToken) {
+async fn serve(listener: TcpListener, router: Router, closing: CancellationToken) {
     // Words are sent as they come, not gathered.
     let listener = listener.tap_io(|stream| {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!("a connection gathers its words: {error}");
         }
     });
-    let served = axum::serve(listener, gateway.router())
+    let served = axum::serve(listener, router)
         .with_graceful_shutdown(closing.cancelled_owned())
         .await;
     if let Err(error) = served {

@@ -5,12 +5,12 @@ use tierbar_core::schedule::Run;
 
 /// A schedule that is configured no more is forgotten with another's change, so long after it last ran.
 const KEPT_SECONDS: i64 = 366 * 24 * 3600;
-const COLUMNS: &str = "turn, attempts, finished, tried_at, covers_to, outcome";
+const COLUMNS: &str = "turn, attempts, finished, tried_at, covers_to, outcome, failing";
 
 pub(crate) fn put(connection: &Connection, name: &str, run: &Run) -> rusqlite::Result<()> {
     connection
         .prepare_cached(&format!(
-            "INSERT OR REPLACE INTO schedules (name, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"
+            "INSERT OR REPLACE INTO schedules (name, {COLUMNS}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
         ))?
         .execute(params![
             name,
@@ -20,6 +20,7 @@ pub(crate) fn put(connection: &Connection, name: &str, run: &Run) -> rusqlite::R
             run.tried_at,
             run.covers_to,
             run.outcome,
+            run.failing,
         ])?;
     connection
         .prepare_cached("DELETE FROM schedules WHERE turn < ?1")?
@@ -42,6 +43,7 @@ fn run(row: &Row) -> rusqlite::Result<Run> {
         tried_at: row.get(3)?,
         covers_to: row.get(4)?,
         outcome: row.get(5)?,
+        failing: row.get(6)?,
     })
 }
 
@@ -61,6 +63,7 @@ mod tests {
             tried_at: Some(1_790_000_009),
             covers_to: Some(1_790_000_001),
             outcome: Some("wrote /tmp/a.md".to_owned()),
+            failing: true,
         };
         let later = Run::first_seen(1_790_000_000 + KEPT_SECONDS + 1);
         let read = |name: &'static str| database.read(|at| get(at, name)).unwrap();

@@ -5,5 +5,6 @@ CREATE TABLE schedules (
     finished INTEGER NOT NULL,
     tried_at INTEGER,
     covers_to INTEGER,
-    outcome TEXT
+    outcome TEXT,
+    failing INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;

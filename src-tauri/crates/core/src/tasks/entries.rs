@@ -139,7 +139,7 @@ fn said(value: &Value) -> Option<String> {
 pub fn template(message: &str) -> String {
     let mut text = String::with_capacity(message.len());
     let mut word = String::new();
-    let mut close = |word: &mut String, text: &mut String| {
+    let close = |word: &mut String, text: &mut String| {
         let digits = word.chars().any(|c| c.is_ascii_digit());
         let hex = word.len() >= 4 && word.chars().all(|c| c.is_ascii_hexdigit() || c == 'x');
         if digits && (hex || word.chars().all(|c| c.is_ascii_digit())) {
