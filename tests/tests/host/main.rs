@@ -18,6 +18,7 @@ mod measures;
 mod pulls;
 mod queue;
 mod secrets;
+mod tasks;
 
 use futures_util::StreamExt;
 use reqwest::Response;

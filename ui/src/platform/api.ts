@@ -324,6 +324,10 @@ reference: string | null,
  */
 sha256: string | null, 
 /**
+ * The file beside it by which it sees or hears.
+ */
+projector?: string | null, 
+/**
  * Names of the tiers that load it.
  */
 tiers: Array<TierId>, 
@@ -462,6 +466,40 @@ keep_conversations: boolean,
  */
 conversations_mib: number, };
 
+export type ServerConfig = { 
+/**
+ * `listen` may be an address that other machines reach.
+ */
+network: boolean, 
+/**
+ * Other machines speak TLS to it; this one need not.
+ */
+tls: boolean, 
+/**
+ * A PEM file, as an absolute path or from `~`; empty: a certificate that is made and kept in the data folder.
+ */
+certificate: string, 
+/**
+ * The certificate's private key, likewise.
+ */
+key: string, 
+/**
+ * Names of this machine, besides its addresses, that clients call it by.
+ */
+names: Array<string>, 
+/**
+ * Inference needs a key on loopback too.
+ */
+require_keys: boolean, 
+/**
+ * Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
+ */
+act_as_ollama: boolean, 
+/**
+ * Most requests for inference that wait or are answered at the same time.
+ */
+requests_at_once: number, };
+
 export type LibraryConfig = { 
 /**
  * Further folders, as absolute paths or from `~`.
@@ -530,6 +568,8 @@ load_deadline: Span,
  */
 env: { [key in string]: string }, };
 
+export type Dollars = number;
+
 export type Dialect = "openai" | "anthropic";
 
 export type EndpointEngine = { 
@@ -537,6 +577,14 @@ export type EndpointEngine = {
  * What stands before `/v1/…`.
  */
 endpoint: string, 
+/**
+ * Of a million prompt tokens; none given: not known.
+ */
+input_price?: Dollars | null, 
+/**
+ * Of a million tokens of its answers.
+ */
+output_price?: Dollars | null, 
 /**
  * OpenAI's if not given.
  */
@@ -588,6 +636,38 @@ idle_unload: IdleUnload,
  */
 pinned: boolean, };
 
+export type Step = string;
+
+export type ChainConfig = { 
+/**
+ * Tiers, of any engine, in the order in which they are asked. The last may be `"queue"`: what nobody answers now waits there.
+ */
+steps: Array<Step>, 
+/**
+ * How often an endpoint that fails is asked again before the next step is.
+ */
+retries: number, 
+/**
+ * So long an endpoint may take to its first word.
+ */
+wait: Span, 
+/**
+ * So long the chain may take to the first word of all.
+ */
+time: Span, 
+/**
+ * What one request may cost at most, by its endpoints' prices; those without one are passed over then. 0: anything.
+ */
+cost: Dollars, 
+/**
+ * The next step is asked as well when the one before has been silent for so long, and who speaks first answers; `"0s"`: never.
+ */
+hedge: Span, 
+/**
+ * An answer from this machine in place of the first step's begins with `[Local Fallback]`.
+ */
+mark: boolean, };
+
 export type ServerConfig = { 
 /**
  * `listen` may be an address that other machines reach.
@@ -614,6 +694,10 @@ names: Array<string>,
  */
 require_keys: boolean, 
 /**
+ * Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
+ */
+act_as_ollama: boolean, 
+/**
  * Most requests for inference that wait or are answered at the same time.
  */
 requests_at_once: number, };
@@ -623,6 +707,38 @@ export type LogConfig = {
  * Requests with their prompts. Otherwise none of their text is written.
  */
 prompts: boolean, };
+
+export type TimeOfDay = string;
+
+export type Weekday = "mon" | "tue" | "wed" | "thu" | "fri" | "sat" | "sun";
+
+export type ScheduledTask = "brief" | "summarize";
+
+export type ScheduleConfig = { 
+/**
+ * By local time.
+ */
+at: TimeOfDay, 
+/**
+ * On these days of the week; none given: on all.
+ */
+days?: Array<Weekday>, task: ScheduledTask, 
+/**
+ * A file, a folder (what has changed in it since the last run), or an `http` or `https` URL.
+ */
+source: string, 
+/**
+ * A file, in whose name `{date}` stands for the day, or an `http` or `https` URL that the result is posted to.
+ */
+to: string, 
+/**
+ * A tier, a model's id or `auto`; empty: the task's usual one.
+ */
+model?: string, 
+/**
+ * How long the result may be; none given: the task's usual length.
+ */
+words?: number | null, };
 
 export type Config = { 
 /**
@@ -636,7 +752,11 @@ models_dir: string, library: LibraryConfig, downloads: DownloadsConfig,
 /**
  * Origins of web pages, besides our own, that may call the API from a browser.
  */
-allowed_origins: Array<string>, policy: PolicyConfig, queue: QueueConfig, tiers: { [key in TierId]: TierConfig }, };
+allowed_origins: Array<string>, policy: PolicyConfig, queue: QueueConfig, tiers: { [key in TierId]: TierConfig }, 
+/**
+ * Who is asked one after another, by the name that a request asks for.
+ */
+chains: { [key in TierId]: ChainConfig }, schedules?: { [key in string]: ScheduleConfig }, };
 
 export type Settings = { 
 /**

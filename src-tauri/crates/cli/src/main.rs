@@ -3,6 +3,7 @@
 mod bench;
 mod chat;
 mod client;
+mod costs;
 mod downloads;
 mod key;
 mod log;
@@ -11,9 +12,11 @@ mod models;
 mod output;
 mod pause;
 mod queue;
+mod schedule;
 mod secret;
 mod serve;
 mod status;
+mod task;
 mod tier;
 mod tune;
 
@@ -64,6 +67,19 @@ enum Command {
     Resume,
     /// Talk to a tier here in the terminal
     Chat(chat::Args),
+    /// What a message is, how urgent, and whether a small model can answer it
+    Triage(task::Triage),
+    /// A text in fewer words; names, numbers and dates that are lost are told
+    Compress(task::Compress),
+    /// A text of any length in a few words
+    Summarize(task::Summarize),
+    /// A dense brief of a day's JSON lines
+    Brief(task::Brief),
+    /// What tasks took here, and saved elsewhere
+    Costs(costs::Args),
+    /// What runs at a time of day
+    #[command(subcommand)]
+    Schedule(schedule::Command),
     /// Measure how fast a tier reads and writes
     Bench(bench::Args),
     /// Find the settings that a tier is fastest with, and keep them
@@ -106,6 +122,12 @@ async fn run(args: Args) -> Result<(), Error> {
         Command::Pause(args) => pause::pause(home, &args).await,
         Command::Resume => pause::resume(home).await,
         Command::Chat(args) => chat::run(home, args).await,
+        Command::Triage(args) => task::triage(home, args).await,
+        Command::Compress(args) => task::compress(home, args).await,
+        Command::Summarize(args) => task::summarize(home, args).await,
+        Command::Brief(args) => task::brief(home, args).await,
+        Command::Costs(args) => costs::run(home, args).await,
+        Command::Schedule(command) => schedule::run(home, command).await,
         Command::Bench(args) => bench::run(home, args).await,
         Command::Tune(args) => tune::run(home, args).await,
     }

@@ -5,6 +5,7 @@ mod dialect;
 mod dollars;
 mod engine;
 mod hours;
+mod schedule;
 mod server;
 mod size;
 mod time;
@@ -15,6 +16,7 @@ pub use dialect::Dialect;
 pub use dollars::Dollars;
 pub use engine::{CommandEngine, EndpointEngine, Engine, StopSignal, server_of};
 pub use hours::QuietHours;
+pub use schedule::{ScheduleConfig, ScheduledTask, TimeOfDay, Weekday, is_url};
 use serde::{Deserialize, Serialize};
 pub use server::{LogConfig, ServerConfig};
 pub use size::Size;
@@ -41,6 +43,9 @@ pub struct Config {
     pub tiers: BTreeMap<TierId, TierConfig>,
     /// Who is asked one after another, by the name that a request asks for.
     pub chains: BTreeMap<TierId, ChainConfig>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<BTreeMap<String, ScheduleConfig>>", optional))]
+    pub schedules: BTreeMap<String, ScheduleConfig>,
 }
 
 impl Config {
@@ -75,6 +80,7 @@ impl Default for Config {
             queue: QueueConfig::default(),
             tiers: BTreeMap::new(),
             chains: BTreeMap::new(),
+            schedules: BTreeMap::new(),
         }
     }
 }

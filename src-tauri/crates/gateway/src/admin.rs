@@ -3,6 +3,7 @@
 mod chains;
 mod chats;
 mod config;
+mod costs;
 mod downloads;
 mod history;
 mod hub;
@@ -12,6 +13,7 @@ mod measures;
 mod models;
 mod pause;
 mod queue;
+mod schedules;
 mod secrets;
 mod session;
 mod status;
@@ -65,6 +67,9 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/keys/{name}", delete(keys::revoke))
         .route("/config", get(config::get).patch(config::patch))
         .route("/chains", get(chains::list))
+        .route("/costs", get(costs::costs))
+        .route("/schedules", get(schedules::list))
+        .route("/schedules/{name}/run", post(schedules::run))
         .route("/chats", get(chats::list).post(chats::create))
         .route(
             "/chats/{id}",

@@ -116,7 +116,7 @@ pub(crate) fn asked(
     speaks: bool,
 ) -> Result<Option<Asked>, Error> {
     let config = gateway.services.config();
-    let find = |name: &str| config.chains.get_key_value(name);
+    let find = |name: &str| config.chains.iter().find(|(id, _)| id.as_str() == name);
     let found = match hints.chain.as_deref() {
         Some(named) => Some(find(named).ok_or_else(|| unknown(named, config.chains.keys()))?),
         None => model.and_then(find),

@@ -24,7 +24,9 @@ mod path;
 mod prompts;
 mod queue;
 mod request_id;
+mod schedules;
 mod speed;
+mod tasks;
 #[cfg(test)]
 mod testing;
 mod token;
@@ -40,6 +42,7 @@ pub use metrics::Metrics;
 pub use models::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
 pub use ollama::as_ollama;
 pub use queue::{Queue, Runner};
+pub use schedules::Schedules;
 pub use speed::{SpeedHistory, SpeedMeter};
 pub use token::Token;
 
@@ -103,6 +106,7 @@ pub struct Gateway {
     pub services: Arc<dyn Services>,
     pub models: Arc<dyn Models>,
     pub measures: Arc<dyn Measures>,
+    pub schedules: Arc<dyn Schedules>,
     pub secrets: Secrets,
     /// The way to tiers that are endpoints.
     pub remote: Remote,
@@ -140,6 +144,7 @@ impl Gateway {
             .route_layer(keep)
             .merge(contexts::routes())
             .merge(queue::routes())
+            .merge(tasks::routes())
             .route("/metrics", get(metrics::tell))
             .layer(admit);
         let router = Router::new()

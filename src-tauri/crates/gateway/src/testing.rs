@@ -4,7 +4,7 @@ mod endless;
 
 use crate::{
     CatalogAnswer, DownloadChange, FitQuestion, Gateway, Keys, Listed, Metrics, Models, Pull,
-    Queue, Runner, Services, SpeedMeter, Token, Verified,
+    Queue, Runner, Schedules, Services, SpeedMeter, Token, Verified,
 };
 use axum::{
     Router,
@@ -32,6 +32,7 @@ use tierbar_core::{
     journal::Entry,
     lease::{Address, BoxFuture, Endpoint, Foreign, KeepAlive, Lease, Tiers},
     policy::Stance,
+    schedule::ScheduleStatus,
     status::{BudgetStatus, EngineKind, GuardStatus, Ram, Speed, Status, Swap, TierStatus},
 };
 use tierbar_fetch::Remote;
@@ -310,6 +311,17 @@ impl Models for Asked {
     }
 }
 
+impl Schedules for Asked {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<ScheduleStatus>, Error>> {
+        self.note("schedules".to_owned());
+        Box::pin(async { Ok(Vec::new()) })
+    }
+    fn run(&self, name: String) -> BoxFuture<'_, Result<String, Error>> {
+        self.note(format!("run schedule {name}"));
+        Box::pin(async { Ok("wrote /tmp/a.md".to_owned()) })
+    }
+}
+
 /// A gateway under test, and the strings it hangs on.
 pub(crate) struct Bench {
     pub(crate) router: Router,
@@ -369,6 +381,7 @@ impl Bench {
         let gateway = Gateway {
             models: Arc::new(asked.clone()),
             measures: Arc::new(Endless::default()),
+            schedules: Arc::new(asked.clone()),
             // No environment: what this machine's user has is none of a test's business.
             secrets: Secrets::with(
                 &home,

@@ -25,6 +25,7 @@ mod platform;
 mod pulls;
 mod raise;
 mod room;
+mod schedules;
 mod serve;
 mod services;
 mod start;

@@ -10,6 +10,7 @@ use crate::{
     journal::Ledger,
     machine::ThisMachine,
     models::{Models, refuse_new_commands},
+    schedules::{self, Schedules},
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -55,6 +56,7 @@ pub(crate) struct Shared {
     /// The log of why: whatever decides something tells it.
     pub(crate) journal: Arc<Ledger>,
     pub(crate) board: Board,
+    pub(crate) schedules: Arc<Schedules>,
     /// Shows the app's window, in an app.
     pub(crate) raise: Mutex<Option<Raise>>,
     /// What was configured when the host started: of some of it changes are told, and take effect at the next start.
@@ -136,6 +138,7 @@ impl Shared {
         let models = Arc::clone(&self.models);
         let check = move |changed: &Config| {
             refuse_new_commands(&before, changed)?;
+            schedules::refuse_new(&before, changed)?;
             models.check_pins(changed)
         };
         let write = move || config.patch(&patch, check);
@@ -215,6 +218,7 @@ impl Shared {
         notices.extend(self.unwatched.clone());
         notices.extend(self.ollama.lock().clone());
         notices.extend(self.pins.lock().clone());
+        notices.extend(self.schedules.notices());
         let never_ended = self.supervisor.never_ended();
         let told = |load: &BegunLoad| never_ended_notice(load, config);
         notices.extend(never_ended.borrow().iter().filter_map(told));

@@ -17,6 +17,7 @@ use crate::{
     ownership::Ownership,
     past::Past,
     pulls,
+    schedules::{Runner, Schedules},
     serve::{Patience, Way, serve},
     services::Shared,
     tls::Tls,
@@ -203,6 +204,12 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         Arc::clone(&models),
         Arc::clone(&journal) as _,
     ));
+    let in_force = watch::Sender::new(Arc::clone(&configured));
+    // What ends with a command would break them off.
+    let takes_turns = options.kind != HostKind::Cli;
+    let (schedules, wishes) = Schedules::new(in_force.subscribe(), store.clone(), takes_turns);
+    let schedules = Arc::new(schedules);
+    let web_of_schedules = web.clone();
     let shared = Arc::new(Shared {
         board: Board::new(
             url.clone(),
@@ -215,7 +222,8 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         ),
         started_with: Arc::clone(&configured),
         reached: listen::notice(address, fingerprint.as_deref()),
-        in_force: watch::Sender::new(Arc::clone(&configured)),
+        in_force,
+        schedules: Arc::clone(&schedules),
         applying: AsyncMutex::default(),
         raise: Mutex::default(),
         folder,
@@ -238,13 +246,15 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
 
     let closing = CancellationToken::new();
     let keys = Arc::new(Keys::open(store.clone()).await?);
+    let remote = Remote::new(Remote::SILENCE)?;
     let gateway = Gateway {
         tiers: Arc::new(supervisor),
         services: Arc::clone(&shared) as _,
         models: Arc::clone(&shared) as _,
         measures: Arc::new(Measuring::new(Arc::clone(&shared))),
-        secrets,
-        remote: Remote::new(Remote::SILENCE)?,
+        schedules,
+        secrets: secrets.clone(),
+        remote: remote.clone(),
         store,
         queue: tierbar_gateway::Queue::default(),
         contexts,
@@ -266,6 +276,24 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         patience: Patience::with(configured.server.requests_at_once),
         closing: closing.clone(),
     };
+    let of_schedules = Runner {
+        inbox: wishes,
+        router: way.router.clone(),
+        token: token.as_str().to_owned(),
+        web: web_of_schedules,
+        remote,
+        secrets,
+        journal: Arc::clone(&shared.journal) as _,
+        paused: {
+            let shared = Arc::clone(&shared);
+            Box::new(move || shared.guarding.status().stance == Stance::Paused)
+        },
+        notice: {
+            let shared = Arc::clone(&shared);
+            Box::new(move || shared.board.notice(shared.notices(&shared.models.config())))
+        },
+    };
+    tokio::spawn(of_schedules.run(closing.clone()));
     let served = tokio::spawn({
         let second = ollama::act(
             ollama::ADDRESS,

@@ -22,6 +22,10 @@ const MIGRATIONS: &[M<'static>] = &[
     M::up(include_str!("log.sql")),
     M::up(include_str!("queue.sql")),
     M::up(include_str!("keys.sql")),
+    M::up(concat!(
+        include_str!("savings.sql"),
+        include_str!("schedules.sql")
+    )),
 ];
 
 /// A backup program may hold the file for a moment.

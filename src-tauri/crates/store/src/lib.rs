@@ -1,4 +1,5 @@
-//! What the user's chats say, what the machine's minutes were, what happened to the tiers, and which requests wait, and who may ask, in one SQLite file. One file per table; no other crate sees SQLite.
+//! What the user's chats say, what the machine's minutes were, what happened to the tiers, which requests wait, who
+//! may ask, what tasks saved, and how far schedules have come, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod chats;
 mod database;
@@ -8,6 +9,8 @@ mod log;
 mod messages;
 mod minutes;
 mod queue;
+mod savings;
+mod schedules;
 mod title;
 mod word;
 
@@ -25,6 +28,11 @@ use tierbar_core::{
     chat::{Chat, ChatMessage, ChatSummary},
     history::Point,
     journal::Entry,
+    schedule::Run,
+    tasks::{
+        Task,
+        saved::{Costs, Spent},
+    },
 };
 
 /// A handle on the one connection; clones share it. Calls run one after another on the blocking pool, and a call
@@ -166,7 +174,7 @@ impl Store {
     }
 
     /// Keeps a new key, unless one of its name is in use or there are 1000.
-    pub async fn add_key(&self, key: KeptKey) -> Result<Added, Error> {
+    pub async fn add_key(&self, key: KeptKey) -> Result<AddedKey, Error> {
         self.call(move |database| database.write(|change| keys::add(change, &key)))
             .await
     }
@@ -181,6 +189,36 @@ impl Store {
     /// Notes what keys were used for; those that are gone are left out.
     pub async fn keys_used(&self, uses: Vec<KeyUse>) -> Result<(), Error> {
         self.call(move |database| database.write(|change| keys::used(change, &uses)))
+            .await
+    }
+
+    /// Adds to what a task took and saved today, by this machine's calendar. A year is kept.
+    pub async fn add_spent(&self, task: Task, spent: Spent) -> Result<(), Error> {
+        let today = jiff::Zoned::now().date();
+        self.call(move |database| database.write(|change| savings::add(change, today, task, spent)))
+            .await
+    }
+
+    /// What tasks took and saved in the last `days` that have any.
+    pub async fn costs(&self, days: u32) -> Result<Costs, Error> {
+        self.call(move |database| {
+            Ok(Costs::of(
+                database.read(|connection| savings::last(connection, days))?,
+            ))
+        })
+        .await
+    }
+
+    /// How far a schedule has come; `None` if it has not been seen yet.
+    pub async fn schedule_run(&self, name: &str) -> Result<Option<Run>, Error> {
+        let name = name.to_owned();
+        self.call(move |database| database.read(|connection| schedules::get(connection, &name)))
+            .await
+    }
+
+    pub async fn put_schedule_run(&self, name: &str, run: Run) -> Result<(), Error> {
+        let name = name.to_owned();
+        self.call(move |database| database.write(|change| schedules::put(change, &name, &run)))
             .await
     }
 

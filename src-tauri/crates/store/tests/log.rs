@@ -113,7 +113,7 @@ async fn a_file_of_the_version_without_a_log_gets_one() {
     drop(fixture.store());
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
-        .execute_batch("DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; PRAGMA user_version = 2;")
+        .execute_batch("DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; PRAGMA user_version = 2;")
         .unwrap();
     before.close().unwrap();
     let store = fixture.store();

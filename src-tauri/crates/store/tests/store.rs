@@ -527,7 +527,7 @@ async fn chats_of_the_version_without_minutes_are_kept() {
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
         .execute_batch(
-            "DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE minutes; PRAGMA user_version = 1;",
+            "DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; DROP TABLE minutes; PRAGMA user_version = 1;",
         )
         .unwrap();
     before.close().unwrap();

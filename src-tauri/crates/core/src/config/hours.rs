@@ -45,7 +45,7 @@ impl TryFrom<String> for QuietHours {
 }
 
 /// `07:30`, with both digits of both.
-fn minute(text: &str) -> Option<u16> {
+pub(super) fn minute(text: &str) -> Option<u16> {
     let (hour, minute) = text.split_once(':')?;
     let two = |digits: &str, below: u16| {
         let plain = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -6,8 +6,8 @@ use std::{ops::Range, path::Path};
 use tierbar_core::{
     Code, Config, Error, TierId,
     config::{
-        ChainConfig, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig, ServerConfig,
-        Span, Step, TierConfig,
+        ChainConfig, Dialect, DownloadsConfig, Engine, PolicyConfig, QueueConfig, ScheduleConfig,
+        ServerConfig, Span, Step, TierConfig,
     },
 };
 use toml_edit::{Document, Item, TableLike};
@@ -173,6 +173,20 @@ fn check(config: &Config) -> Result<(), Problem> {
                 "{batch} tokens; it must lie between {least} and {most}"
             )));
         }
+    }
+    if config.schedules.len() > ScheduleConfig::MOST {
+        let what = format!(
+            "{} schedules; at most {}",
+            config.schedules.len(),
+            ScheduleConfig::MOST
+        );
+        return Err(at(&["schedules"])(what));
+    }
+    for (name, schedule) in &config.schedules {
+        let at = |keys: &[&str]| at(&[&["schedules", name.as_str()][..], keys].concat());
+        // As a tier is named: it is typed, and stands in paths of the API.
+        TierId::new(name.clone()).map_err(|why| at(&[])(why.replace("a tier", "a schedule")))?;
+        schedule.check().map_err(|(key, wrong)| at(&[key])(wrong))?;
     }
     Ok(())
 }

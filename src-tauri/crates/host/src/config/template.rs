@@ -125,6 +125,15 @@ model = ""
 context = 12288
 kv_cache = "f16"
 threads = 0
+
+# A schedule has a task run at a time of day, "brief" (of JSON lines) or "summarize", over a file, what has changed in a folder, or
+# a URL; into a file, or to a webhook. docs/tasks.md has all of it. Without the marks in front:
+# [schedules.nightly]
+# at = "02:00"
+# days = ["mon", "tue", "wed", "thu", "fri"]
+# task = "brief"
+# source = "~/logs"
+# to = "~/briefs/{{date}}.md"
 "#
     )
 }

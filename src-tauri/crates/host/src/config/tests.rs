@@ -177,6 +177,24 @@ fn wrong_values_are_refused_with_line_and_key() {
         (
             "[queue]\nat_once = 2\nbytes = \"1MiB\"\n",
             "config.toml line 3: queue.bytes: \"1MiB\"; at least \"128MiB\"",
+            "[schedules.night]\nat = \"2am\"\n",
+            "config.toml line 2: schedules.night.at: \"2am\" is no time of day",
+        ),
+        (
+            "[schedules.night]\nat = \"02:00\"\ntask = \"paint\"\n",
+            "config.toml line 3: schedules.night.task: unknown variant `paint`",
+        ),
+        (
+            "[schedules.night]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\n",
+            "config.toml line 1: schedules.night: missing field `to`",
+        ),
+        (
+            "[schedules.night]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"b.md\"\n",
+            "config.toml line 5: schedules.night.to: \"b.md\" is neither a whole path nor a URL",
+        ),
+        (
+            "[schedules.Night]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"/b.md\"\n",
+            "config.toml line 1: schedules.Night: \"Night\" cannot name a schedule",
         ),
         ("[tiers.fast\n", "config.toml line 1: "),
         ("a = 1\na = 2\n", "config.toml line 2: "),

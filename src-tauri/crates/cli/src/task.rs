@@ -1,0 +1,184 @@
+//! `tierbar triage|compress|summarize|brief`: a task over a file or what comes on stdin.
+
+use crate::{client::Client, output};
+use serde_json::{Value, json};
+use std::{
+    fs::File,
+    io::{Read, stdin},
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error};
+
+/// As much as the API takes.
+const MOST_BYTES: u64 = 32 << 20;
+
+#[derive(Debug, clap::Args)]
+struct Input {
+    /// What to read; - or none: stdin
+    file: Option<PathBuf>,
+    /// The tier or model that is asked [default: the task's usual one]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// Print the whole answer as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Triage {
+    #[command(flatten)]
+    input: Input,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Compress {
+    /// Words that the result may have
+    #[arg(long)]
+    words: u32,
+    #[command(flatten)]
+    input: Input,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Summarize {
+    /// Words that the result may have [default: 200]
+    #[arg(long)]
+    words: Option<u32>,
+    #[command(flatten)]
+    input: Input,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Brief {
+    /// Words that the result may have [default: 150]
+    #[arg(long)]
+    words: Option<u32>,
+    #[command(flatten)]
+    input: Input,
+}
+
+pub(crate) async fn triage(home: Option<PathBuf>, args: Triage) -> Result<(), Error> {
+    let answer = ask(home, "triage", "text", None, &args.input).await?;
+    print(args.input.json, &answer, |answer| {
+        let cloud = if answer["needs_cloud"] == true {
+            ", for a larger model"
+        } else {
+            ""
+        };
+        let kind = answer["type"].as_str().unwrap_or_default();
+        format!("{kind}, urgency {}{cloud}", answer["urgency"])
+    });
+    Ok(())
+}
+
+pub(crate) async fn compress(home: Option<PathBuf>, args: Compress) -> Result<(), Error> {
+    let answer = ask(home, "compress", "text", Some(args.words), &args.input).await?;
+    print(args.input.json, &answer, |answer| said(answer, "text"));
+    let missing = answer["missing"].as_array().into_iter().flatten();
+    let missing: Vec<_> = missing.filter_map(Value::as_str).collect();
+    if !missing.is_empty() {
+        output::error_line(&format!("left out: {}", missing.join("; ")));
+    }
+    if answer["fits"] == false {
+        let (words, limit) = (&answer["words"], args.words);
+        output::error_line(&format!("{words} words, where {limit} were asked for"));
+    }
+    Ok(())
+}
+
+pub(crate) async fn summarize(home: Option<PathBuf>, args: Summarize) -> Result<(), Error> {
+    let answer = ask(home, "summarize", "text", args.words, &args.input).await?;
+    print(args.input.json, &answer, |answer| said(answer, "summary"));
+    Ok(())
+}
+
+pub(crate) async fn brief(home: Option<PathBuf>, args: Brief) -> Result<(), Error> {
+    let answer = ask(home, "brief", "lines", args.words, &args.input).await?;
+    print(args.input.json, &answer, |answer| said(answer, "brief"));
+    let malformed = answer["aggregate"]["malformed"].as_u64().unwrap_or(0);
+    if malformed > 0 {
+        let first = &answer["aggregate"]["first_malformed"];
+        output::error_line(&format!(
+            "{malformed} lines could not be read; the first is line {first}"
+        ));
+    }
+    Ok(())
+}
+
+async fn ask(
+    home: Option<PathBuf>,
+    task: &str,
+    field: &str,
+    words: Option<u32>,
+    input: &Input,
+) -> Result<Value, Error> {
+    let mut body = json!({field: read(input.file.as_deref())?});
+    if let Some(model) = &input.model {
+        body["model"] = model.as_str().into();
+    }
+    if let Some(words) = words {
+        body["words"] = words.into();
+    }
+    let client = Client::running_or_own(home).await?;
+    let answer = client.post(&format!("/v1/{task}"), &body).await;
+    client.close().await;
+    answer
+}
+
+/// A wrong byte spoils its own word alone.
+fn read(file: Option<&Path>) -> Result<String, Error> {
+    let (name, source): (String, Box<dyn Read>) = match file {
+        None => ("stdin".to_owned(), Box::new(stdin())),
+        Some(path) if path == Path::new("-") => ("stdin".to_owned(), Box::new(stdin())),
+        Some(path) => {
+            let name = path.display().to_string();
+            let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
+            (name, Box::new(file))
+        }
+    };
+    let mut bytes = Vec::new();
+    source
+        .take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| unreadable(&name, &error))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let message = format!("{name} has more than {} MiB", MOST_BYTES >> 20);
+        return Err(Error::new(Code::PayloadTooLarge, message));
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn unreadable(name: &str, error: &std::io::Error) -> Error {
+    Error::new(Code::BadRequest, format!("{name} cannot be read: {error}"))
+}
+
+fn said(answer: &Value, field: &str) -> String {
+    answer[field].as_str().unwrap_or_default().to_owned()
+}
+
+fn print(as_json: bool, answer: &Value, text: impl Fn(&Value) -> String) {
+    if as_json {
+        output::line(&answer.to_string());
+    } else {
+        // What a model has said may have anything in it, a terminal's orders too.
+        let text = text(answer);
+        output::line(&text.replace(|c: char| c.is_control() && c != '\n', " "));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+    use std::path::Path;
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_named() {
+        let error = read(Some(Path::new("/nowhere/at/all"))).unwrap_err();
+        assert!(
+            error.message.starts_with("/nowhere/at/all cannot be read"),
+            "{error}"
+        );
+        let this = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"));
+        assert!(read(Some(this)).unwrap().contains("tierbar-cli"));
+    }
+}

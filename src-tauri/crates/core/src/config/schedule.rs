@@ -1,0 +1,228 @@
+//! What is to be done at a time of day, without anybody asking.
+
+use super::hours::minute;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// `[schedules.NAME]`. From the file alone: it names files that are read and written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ScheduleConfig {
+    /// By local time.
+    pub at: TimeOfDay,
+    /// On these days of the week; none given: on all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<Vec<Weekday>>", optional))]
+    pub days: Vec<Weekday>,
+    pub task: ScheduledTask,
+    /// A file, a folder (what has changed in it since the last run), or an `http` or `https` URL.
+    pub source: String,
+    /// A file, in whose name `{date}` stands for the day, or an `http` or `https` URL that the result is posted to.
+    pub to: String,
+    /// A tier, a model's id or `auto`; empty: the task's usual one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[cfg_attr(test, ts(as = "Option<String>", optional))]
+    pub model: String,
+    /// How long the result may be; none given: the task's usual length.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, ts(optional = nullable))]
+    pub words: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum ScheduledTask {
+    Brief,
+    Summarize,
+}
+
+impl ScheduledTask {
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Brief => "brief",
+            Self::Summarize => "summarize",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum Weekday {
+    Mon,
+    Tue,
+    Wed,
+    Thu,
+    Fri,
+    Sat,
+    Sun,
+}
+
+/// `"02:00"`, with both digits of both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+#[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
+pub struct TimeOfDay(u16);
+
+impl TimeOfDay {
+    #[must_use]
+    pub fn hour_and_minute(self) -> (u8, u8) {
+        let two = |number| u8::try_from(number).unwrap_or_default();
+        (two(self.0 / 60), two(self.0 % 60))
+    }
+}
+
+impl TryFrom<String> for TimeOfDay {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        minute(&text)
+            .map(Self)
+            .ok_or_else(|| format!("\"{text}\" is no time of day: write it as \"02:00\""))
+    }
+}
+
+impl fmt::Display for TimeOfDay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (hour, minute) = self.hour_and_minute();
+        write!(f, "{hour:02}:{minute:02}")
+    }
+}
+
+impl From<TimeOfDay> for String {
+    fn from(time: TimeOfDay) -> Self {
+        time.to_string()
+    }
+}
+
+impl ScheduleConfig {
+    /// What stands for the day in `to`.
+    pub const DATE: &'static str = "{date}";
+    pub const WORDS: std::ops::RangeInclusive<u32> = 10..=2000;
+    /// Schedules that there may be.
+    pub const MOST: usize = 64;
+
+    /// Why it cannot be: the key, and a sentence.
+    ///
+    /// # Errors
+    /// The first that is found.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        if !is_url(&self.source) {
+            whole_path(&self.source).map_err(|why| ("source", why))?;
+        }
+        if !is_url(&self.to) {
+            whole_path(&self.to).map_err(|why| ("to", why))?;
+            if self.to.ends_with('/') {
+                let what = format!(
+                    "\"{}\" is a folder; name a file in it, such as {{date}}.md",
+                    self.to
+                );
+                return Err(("to", what));
+            }
+            let folder = self.to.rsplit_once('/').map_or("", |(folder, _)| folder);
+            if folder == self.source.trim_end_matches('/') {
+                let what = "lies in the folder that is read: each run would read the one before"
+                    .to_owned();
+                return Err(("to", what));
+            }
+            if folder.contains(Self::DATE) {
+                let what = "{date} stands in the file's own name alone".to_owned();
+                return Err(("to", what));
+            }
+            if self.to == self.source {
+                return Err(("to", "is the file that is read".to_owned()));
+            }
+        }
+        if let Some(words) = self.words
+            && !Self::WORDS.contains(&words)
+        {
+            let (least, most) = (Self::WORDS.start(), Self::WORDS.end());
+            return Err((
+                "words",
+                format!("{words}; it must lie between {least} and {most}"),
+            ));
+        }
+        if self.model.len() > 256 {
+            return Err(("model", "this cannot be the name of a model".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// Whether it is fetched, or posted to.
+#[must_use]
+pub fn is_url(place: &str) -> bool {
+    place.starts_with("https://") || place.starts_with("http://")
+}
+
+/// A path that means the same wherever Tierbar is started, and leads nowhere else than it says.
+fn whole_path(path: &str) -> Result<(), String> {
+    const LONGEST: usize = 1024;
+    if path.is_empty() || path.len() > LONGEST || path.chars().any(char::is_control) {
+        return Err("this cannot be the name of a file".to_owned());
+    }
+    if !path.starts_with('/') && !path.starts_with("~/") {
+        return Err(format!(
+            "\"{path}\" is neither a whole path nor a URL; begin it with /, ~/ or https://"
+        ));
+    }
+    if path.split('/').any(|part| part == "..") {
+        return Err(format!("\"{path}\" leads elsewhere by \"..\"; write where"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn schedule(source: &str, to: &str) -> ScheduleConfig {
+        serde_json::from_value(serde_json::json!({
+            "at": "02:00", "task": "brief", "source": source, "to": to
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn places_that_mean_something_else_elsewhere_are_refused_with_their_key() {
+        let wrong = |source, to| schedule(source, to).check().map_err(|(key, _)| key);
+        for (source, to) in [
+            ("/var/log/app", "~/briefs/{date}.md"),
+            ("~/day.jsonl", "https://hooks.example/x"),
+            ("https://a.example/day.jsonl", "/tmp/a.md"),
+        ] {
+            assert_eq!(wrong(source, to), Ok(()));
+        }
+        for (source, to, key) in [
+            ("logs", "/tmp/a.md", "source"),
+            ("ftp://a/b", "/tmp/a.md", "source"),
+            ("/logs/../etc", "/tmp/a.md", "source"),
+            ("", "/tmp/a.md", "source"),
+            ("/logs", "a.md", "to"),
+            ("/logs", "/tmp/", "to"),
+            ("/logs", "/tmp/../a.md", "to"),
+            ("/logs/", "/logs/{date}.md", "to"),
+            ("/logs", "/tmp/{date}/a.md", "to"),
+            ("/a.jsonl", "/a.jsonl", "to"),
+            ("/logs", "/tmp/a\n.md", "to"),
+        ] {
+            assert_eq!(wrong(source, to), Err(key), "{source} {to}");
+        }
+        let mut long = schedule("/a", "/b");
+        long.words = Some(5);
+        assert_eq!(long.check().unwrap_err().0, "words");
+    }
+
+    #[test]
+    fn a_time_of_day_is_written_as_it_is_read() {
+        for text in ["00:00", "02:05", "23:59"] {
+            let time = TimeOfDay::try_from(text.to_owned()).unwrap();
+            assert_eq!(time.to_string(), text);
+        }
+        for text in ["", "2:00", "24:00", "02:60", "2am", "02:00:00"] {
+            let error = TimeOfDay::try_from(text.to_owned()).unwrap_err();
+            assert!(error.contains("write it as"), "{error}");
+        }
+    }
+}

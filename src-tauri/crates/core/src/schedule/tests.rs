@@ -1,0 +1,138 @@
+use super::*;
+use proptest::prelude::*;
+
+const HOUR: i64 = 3600;
+const DAY: i64 = 24 * HOUR;
+
+/// A turn a day, at two hours past midnight.
+fn daily(now: i64) -> Vec<i64> {
+    let today = now.div_euclid(DAY);
+    (today - 2..=today + 7)
+        .map(|day| day * DAY + 2 * HOUR)
+        .collect()
+}
+
+fn next(run: &Run, now: i64) -> Next {
+    run.next(&daily(now), now)
+}
+
+#[test]
+fn a_new_schedule_begins_with_its_next_turn() {
+    let run = Run::first_seen(10 * DAY + 3 * HOUR);
+    assert_eq!(
+        next(&run, 10 * DAY + 3 * HOUR),
+        Next::Wait(11 * DAY + 2 * HOUR)
+    );
+    assert_eq!(
+        next(&run, 11 * DAY + 2 * HOUR),
+        Next::Begin(11 * DAY + 2 * HOUR)
+    );
+    assert_eq!(run.next(&[], 11 * DAY), Next::Never);
+}
+
+#[test]
+fn a_turn_that_was_missed_is_made_up_once_and_only_within_a_day() {
+    let run = Run::first_seen(10 * DAY).begun(10 * DAY + 2 * HOUR, 10 * DAY + 2 * HOUR);
+    let run = run.done(10 * DAY, "done".to_owned());
+    let back = 13 * DAY + 9 * HOUR;
+    let missed = 13 * DAY + 2 * HOUR;
+    assert_eq!(next(&run, back), Next::Begin(missed), "one of three");
+    let made_up = run.begun(missed, back).done(back, "done".to_owned());
+    assert_eq!(next(&made_up, back), Next::Wait(14 * DAY + 2 * HOUR));
+    // A weekly one that was missed by more than a day waits for its next time.
+    let weekly = [10 * DAY, 17 * DAY];
+    assert_eq!(
+        Run::first_seen(9 * DAY).next(&weekly, 11 * DAY),
+        Next::Wait(17 * DAY)
+    );
+    assert_eq!(
+        Run::first_seen(9 * DAY).next(&weekly, 11 * DAY - 1),
+        Next::Begin(10 * DAY)
+    );
+}
+
+#[test]
+fn a_failed_turn_is_tried_again_ever_later_and_given_up() {
+    let turn = 10 * DAY + 2 * HOUR;
+    let mut run = Run::first_seen(10 * DAY);
+    let mut now = turn;
+    let mut waited = Vec::new();
+    loop {
+        assert_eq!(next(&run, now), Next::Begin(turn));
+        run = run.begun(turn, now).failed("no".to_owned());
+        if run.finished {
+            break;
+        }
+        let Next::Wait(again) = next(&run, now) else {
+            panic!("{run:?}");
+        };
+        waited.push(again - now);
+        now = again;
+    }
+    assert_eq!(waited, BACK_OFF);
+    assert_eq!(next(&run, now), Next::Wait(11 * DAY + 2 * HOUR));
+    // The next day begins anew.
+    let tomorrow = 11 * DAY + 2 * HOUR;
+    assert_eq!(run.begun(tomorrow, tomorrow).attempts, 1);
+}
+
+#[test]
+fn a_host_that_died_at_a_turn_tries_it_again_and_one_that_was_put_off_has_lost_nothing() {
+    let turn = 10 * DAY + 2 * HOUR;
+    let begun = Run::first_seen(10 * DAY).begun(turn, turn);
+    assert_eq!(next(&begun, turn + 59), Next::Wait(turn + 60));
+    assert_eq!(next(&begun, turn + 60), Next::Begin(turn));
+    assert_eq!(
+        next(&begun, turn + DAY),
+        Next::Begin(turn + DAY),
+        "too old, and the next is due"
+    );
+    let put_off = begun.put_off();
+    assert_eq!((put_off.attempts, put_off.finished), (0, false));
+    assert_eq!(next(&put_off, turn + 60), Next::Begin(turn));
+}
+
+#[test]
+fn a_clock_that_goes_back_an_hour_repeats_nothing_and_one_that_was_a_year_ahead_stops_nothing() {
+    let turn = 10 * DAY + 2 * HOUR;
+    let run = Run::first_seen(10 * DAY)
+        .begun(turn, turn)
+        .done(turn, "done".to_owned());
+    for now in [turn, turn - HOUR, turn + HOUR] {
+        assert_eq!(next(&run, now), Next::Wait(11 * DAY + 2 * HOUR));
+    }
+    let ahead = Run {
+        turn: turn + 365 * DAY,
+        ..run
+    };
+    assert_eq!(next(&ahead, turn - 1), Next::Wait(turn));
+}
+
+proptest! {
+    #[test]
+    fn no_turn_succeeds_twice_whatever_the_host_does(steps in proptest::collection::vec((0i64..2 * DAY, 0u8..3), 1..60)) {
+        let mut now = 10 * DAY;
+        let mut run = Run::first_seen(now);
+        let mut done = std::collections::BTreeSet::new();
+        for (later, what) in steps {
+            now += later;
+            match next(&run, now) {
+                Next::Begin(turn) => {
+                    prop_assert!(turn <= now && now - turn < MADE_UP_WITHIN);
+                    prop_assert!(!done.contains(&turn), "{turn} again");
+                    run = run.begun(turn, now);
+                    match what {
+                        0 => {
+                            done.insert(turn);
+                            run = run.done(now, String::new());
+                        }
+                        1 => run = run.failed(String::new()),
+                        _ => {}
+                    }
+                }
+                Next::Wait(until) => prop_assert!(until > now),
+                Next::Never => prop_assert!(false),
+            }
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Jobs for a model that answer in a fixed form: what they answer, and all of them that needs no model.
+
+pub mod aggregate;
+pub mod delimited;
+pub mod entries;
+pub mod facts;
+pub mod lenient;
+pub mod pieces;
+pub mod saved;
+pub mod triage;
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    Triage,
+    Compress,
+    Summarize,
+    Brief,
+}
+
+impl Task {
+    pub const ALL: [Self; 4] = [Self::Triage, Self::Compress, Self::Summarize, Self::Brief];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Triage => "triage",
+            Self::Compress => "compress",
+            Self::Summarize => "summarize",
+            Self::Brief => "brief",
+        }
+    }
+}
+
+impl fmt::Display for Task {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Words, as people count them.
+#[must_use]
+pub fn words(text: &str) -> usize {
+    text.split_whitespace()
+        .filter(|word| word.chars().any(char::is_alphanumeric))
+        .count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tasks_name_is_what_serde_writes() {
+        for task in Task::ALL {
+            assert_eq!(serde_json::to_value(task).unwrap(), task.as_str());
+        }
+    }
+
+    #[test]
+    fn a_dash_is_no_word() {
+        assert_eq!(words("three small – words -"), 3);
+        assert_eq!(words(" \n"), 0);
+    }
+}

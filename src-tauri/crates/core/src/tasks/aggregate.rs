@@ -1,0 +1,335 @@
+//! A day's lines, counted: what a brief is written from, so that its figures are those of the lines and not a model's.
+
+use super::entries::{Entry, When, template};
+use serde::Serialize;
+use serde_json::Value;
+use std::{cmp::Reverse, collections::BTreeMap};
+
+/// Bounds of what is told. What is beyond them is told as a number.
+const GROUPS: usize = 100;
+const METRICS: usize = 100;
+const OUTCOMES: usize = 50;
+/// Bounds of what is kept apart while lines are read.
+const APART: usize = 10_000;
+const LONGEST_WORDS: usize = 300;
+/// Words that a person wants to read first.
+const BAD: [&str; 9] = [
+    "fatal", "panic", "critical", "error", "fail", "crash", "alarm", "alert", "warn",
+];
+
+/// What was counted.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Aggregate {
+    pub entries: u64,
+    /// Lines that are not JSON objects, or tell nothing that is known.
+    pub malformed: u64,
+    /// The first of them, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_malformed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// What sounds bad first, then the frequent.
+    pub groups: Vec<Group>,
+    pub more_groups: u64,
+    pub outcomes: BTreeMap<String, u64>,
+    pub metrics: Vec<Metric>,
+    pub more_metrics: u64,
+}
+
+/// Entries of one kind whose messages differ in numbers and ids alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Group {
+    pub kind: String,
+    /// `#` stands for what differs.
+    pub message: String,
+    pub count: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// The last message as it was.
+    pub example: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metric {
+    pub name: String,
+    pub count: u64,
+    pub min: f64,
+    pub median: f64,
+    pub max: f64,
+    pub last: f64,
+}
+
+/// Takes lines in, one at a time.
+#[derive(Debug, Default)]
+pub struct Counter {
+    entries: u64,
+    malformed: u64,
+    first_malformed: Option<u64>,
+    line: u64,
+    span: Span,
+    groups: BTreeMap<(String, String), Tally>,
+    beyond: u64,
+    outcomes: BTreeMap<String, u64>,
+    metrics: BTreeMap<String, Vec<f64>>,
+    metrics_beyond: u64,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Span {
+    first: Option<When>,
+    last: Option<When>,
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    count: u64,
+    span: Span,
+    example: String,
+}
+
+impl Span {
+    fn stretch(&mut self, time: Option<&When>) {
+        let Some(time) = time else { return };
+        let replaces = |held: &Option<When>, order| match held {
+            None => true,
+            Some(held) => time.order(held) == Some(order),
+        };
+        if replaces(&self.first, std::cmp::Ordering::Less) {
+            self.first = Some(time.clone());
+        }
+        if replaces(&self.last, std::cmp::Ordering::Greater) {
+            self.last = Some(time.clone());
+        }
+    }
+
+    fn told(&self) -> (Option<String>, Option<String>) {
+        let told = |time: &Option<When>| time.as_ref().map(|time| cut(&time.to_string()));
+        (told(&self.first), told(&self.last))
+    }
+}
+
+impl Counter {
+    /// Takes a line. An empty one is none.
+    pub fn line(&mut self, line: &str) {
+        self.line += 1;
+        if line.trim().is_empty() {
+            return;
+        }
+        match serde_json::from_str(line) {
+            Ok(value) => self.value(&value),
+            Err(_) => self.is_malformed(),
+        }
+    }
+
+    /// Takes an entry that has been read already.
+    pub fn entry(&mut self, value: &Value) {
+        self.line += 1;
+        self.value(value);
+    }
+
+    fn value(&mut self, value: &Value) {
+        match value.as_object().and_then(Entry::read) {
+            Some(entry) => self.count(entry),
+            None => self.is_malformed(),
+        }
+    }
+
+    fn is_malformed(&mut self) {
+        self.malformed += 1;
+        self.first_malformed.get_or_insert(self.line);
+    }
+
+    fn count(&mut self, entry: Entry) {
+        self.entries += 1;
+        self.span.stretch(entry.time.as_ref());
+        if let Some(outcome) = &entry.outcome {
+            let outcome = cut(outcome);
+            if self.outcomes.len() < OUTCOMES || self.outcomes.contains_key(&outcome) {
+                *self.outcomes.entry(outcome).or_default() += 1;
+            }
+        }
+        for (name, value) in &entry.metrics {
+            let name = cut(name);
+            if self.metrics.len() < APART || self.metrics.contains_key(&name) {
+                self.metrics.entry(name).or_default().push(*value);
+            } else {
+                self.metrics_beyond += 1;
+            }
+        }
+        // A measurement alone is told as such.
+        let message = match (&entry.message, &entry.outcome) {
+            (Some(message), _) => message,
+            (None, Some(_)) => return,
+            (None, None) if !entry.metrics.is_empty() => return,
+            (None, None) => "",
+        };
+        let kind = cut(entry.kind.as_deref().unwrap_or_default());
+        let message = cut(message);
+        let key = (kind, template(&message));
+        if self.groups.len() >= APART && !self.groups.contains_key(&key) {
+            self.beyond += 1;
+            return;
+        }
+        let tally = self.groups.entry(key).or_default();
+        tally.count += 1;
+        tally.span.stretch(entry.time.as_ref());
+        tally.example = message;
+    }
+
+    #[must_use]
+    pub fn done(self) -> Aggregate {
+        let (from, to) = self.span.told();
+        let mut groups: Vec<Group> = self
+            .groups
+            .into_iter()
+            .map(|((kind, message), tally)| {
+                let (first, last) = tally.span.told();
+                Group {
+                    kind,
+                    message,
+                    count: tally.count,
+                    first,
+                    last,
+                    example: tally.example,
+                }
+            })
+            .collect();
+        groups.sort_by_cached_key(|group| (badness(group), Reverse(group.count)));
+        let more_groups = groups.len().saturating_sub(GROUPS) as u64 + self.beyond;
+        groups.truncate(GROUPS);
+        let mut metrics: Vec<Metric> = self
+            .metrics
+            .into_iter()
+            .filter_map(|(name, values)| metric(name, values))
+            .collect();
+        metrics.sort_by_key(|metric| Reverse(metric.count));
+        let more_metrics = metrics.len().saturating_sub(METRICS) as u64 + self.metrics_beyond;
+        metrics.truncate(METRICS);
+        Aggregate {
+            entries: self.entries,
+            malformed: self.malformed,
+            first_malformed: self.first_malformed,
+            from,
+            to,
+            groups,
+            more_groups,
+            outcomes: self.outcomes,
+            metrics,
+            more_metrics,
+        }
+    }
+}
+
+fn metric(name: String, mut values: Vec<f64>) -> Option<Metric> {
+    let last = *values.last()?;
+    values.sort_by(f64::total_cmp);
+    Some(Metric {
+        name,
+        count: values.len() as u64,
+        min: *values.first()?,
+        median: values[values.len() / 2],
+        max: *values.last()?,
+        last,
+    })
+}
+
+/// How far behind it stands: the place of the worst word that it has.
+fn badness(group: &Group) -> usize {
+    let (kind, message) = (group.kind.to_lowercase(), group.message.to_lowercase());
+    let has = |word: &&str| kind.contains(*word) || message.contains(*word);
+    BAD.iter().position(|word| has(&word)).unwrap_or(BAD.len())
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST_WORDS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+impl Aggregate {
+    /// As lines for a model to read, in at most `most` bytes; what does not fit is told as a number.
+    #[must_use]
+    pub fn told(&self, most: usize) -> String {
+        let mut text = format!("{} entries", self.entries);
+        if let (Some(from), Some(to)) = (&self.from, &self.to) {
+            text += &format!(", from {from} to {to}");
+        }
+        if self.malformed > 0 {
+            text += &format!("; {} lines could not be read", self.malformed);
+        }
+        text.push('\n');
+        if !self.outcomes.is_empty() {
+            let outcomes = self
+                .outcomes
+                .iter()
+                .map(|(what, count)| format!("{what} {count}"));
+            text += &format!("outcomes: {}\n", outcomes.collect::<Vec<_>>().join(", "));
+        }
+        let metrics = self.metrics.iter().map(|metric| {
+            let Metric { name, count, min, median, max, last } = metric;
+            let [min, median, max, last] = [min, median, max, last].map(|value| rounded(*value));
+            format!("metric {name}: {count} values, min {min}, median {median}, max {max}, last {last}\n")
+        });
+        let groups = self.groups.iter().map(|group| {
+            let Group {
+                kind,
+                count,
+                example,
+                first,
+                last,
+                ..
+            } = group;
+            let kind = if kind.is_empty() { "entry" } else { kind };
+            let when = match (first, last) {
+                (Some(first), Some(last)) if first != last => format!(" [{first} to {last}]"),
+                (Some(first), _) => format!(" [{first}]"),
+                _ => String::new(),
+            };
+            format!("{count}× {kind}: {example}{when}\n")
+        });
+        // What sounds bad comes before what was measured, and both before the rest, for as long as there is room.
+        let (bad, rest): (Vec<_>, Vec<_>) = self
+            .groups
+            .iter()
+            .zip(groups)
+            .partition(|(group, _)| badness(group) < BAD.len());
+        let line = |(_, line): (&Group, String)| line;
+        let lines = bad
+            .into_iter()
+            .map(line)
+            .chain(metrics)
+            .chain(rest.into_iter().map(line));
+        let mut left = self.more_groups + self.more_metrics;
+        // A line that says how many are left out.
+        const NOTE: usize = 48;
+        for line in lines {
+            if text.len() + line.len() + NOTE <= most {
+                text += &line;
+            } else {
+                left += 1;
+            }
+        }
+        if left > 0 {
+            text += &format!("and {left} more kinds of lines\n");
+        }
+        text
+    }
+}
+
+/// As many digits as anybody reads.
+fn rounded(value: f64) -> String {
+    if value == value.trunc() || value.abs() >= 1000.0 {
+        format!("{value:.0}")
+    } else {
+        let text = format!("{value:.3}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

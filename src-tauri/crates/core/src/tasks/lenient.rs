@@ -1,0 +1,169 @@
+//! The JSON in an answer of an engine that may have put something around it, or not come to its end.
+
+use serde_json::{Map, Value};
+
+/// Objects that are tried at most: an answer of nothing but braces would be read once for each.
+const TRIED: usize = 64;
+
+/// The first whole JSON object of the answer: bare, in a code fence, or behind some words or thoughts.
+#[must_use]
+pub fn object(answer: &str) -> Option<Map<String, Value>> {
+    let answer = without_thoughts(answer);
+    let starts = answer.match_indices('{').take(TRIED);
+    starts.map(|(at, _)| &answer[at..]).find_map(|rest| {
+        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        match values.next() {
+            Some(Ok(Value::Object(object))) => Some(object),
+            _ => None,
+        }
+    })
+}
+
+/// The text of a field whose string, or whose object, has not come to its end: as far as it goes.
+#[must_use]
+pub fn unfinished(answer: &str, field: &str) -> Option<String> {
+    let answer = without_thoughts(answer);
+    let (_, rest) = answer.split_once(&format!("\"{field}\""))?;
+    let rest = rest.trim_start().strip_prefix(':')?;
+    let rest = rest.trim_start().strip_prefix('"')?;
+    let mut end = rest.len();
+    let mut escaped = false;
+    for (at, byte) in rest.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => {
+                end = at;
+                break;
+            }
+            _ => {}
+        }
+    }
+    let mut text = &rest[..end];
+    // An escape may have been cut through, and a character of two escapes as well.
+    for _ in 0..16 {
+        if let Ok(read) = serde_json::from_str(&format!("\"{text}\"")) {
+            return Some(read);
+        }
+        text = text.get(..text.rfind('\\')?)?;
+    }
+    None
+}
+
+/// The text that an answer gives as a field of an object, or bare where an engine knows no schemas; and whether it was cut to its last
+/// whole sentence, since the answer had not come to its end.
+#[must_use]
+pub fn text(answer: &str, field: &str, was_cut: bool) -> Option<(String, bool)> {
+    let whole = object(answer).and_then(|object| Some(object.get(field)?.as_str()?.to_owned()));
+    let (text, cut) = match whole {
+        Some(text) => (text, false),
+        None if was_cut && answer.contains('{') => (unfinished(answer, field)?, true),
+        None if answer.contains('{') => return None,
+        None => (without_thoughts(answer).to_owned(), was_cut),
+    };
+    let text = if cut {
+        up_to_a_sentence(&text)
+    } else {
+        text.trim()
+    };
+    (!text.is_empty()).then(|| (text.to_owned(), cut))
+}
+
+/// Up to the end of its last whole sentence, else of its last whole word: what is left of a text that was cut off.
+#[must_use]
+pub fn up_to_a_sentence(text: &str) -> &str {
+    let text = text.trim_end();
+    let ends = text
+        .char_indices()
+        .filter(|(_, c)| matches!(c, '.' | '!' | '?' | '…' | '。' | '！' | '？'));
+    let sentence = ends.map(|(at, c)| at + c.len_utf8()).rfind(|&end| {
+        // `3.5` and `example.com` end no sentence.
+        text[end..].starts_with(char::is_whitespace) || end == text.len()
+    });
+    let end = sentence.or_else(|| text.rfind(char::is_whitespace));
+    text[..end.unwrap_or(text.len())].trim_end()
+}
+
+/// Some engines put a model's thoughts into its answer.
+fn without_thoughts(answer: &str) -> &str {
+    answer
+        .rsplit_once("</think>")
+        .map_or(answer, |(_, said)| said)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_object_is_found_whatever_stands_around_it() {
+        for answer in [
+            r#"{"text": "a}b"}"#,
+            "```json\n{\"text\": \"a}b\"}\n```\nI hope that helps {not}",
+            "Sure! For {this} message: {\"text\": \"a}b\"}",
+            "<think>{\"text\": \"no\"}</think>\n{\"text\": \"a}b\"}",
+        ] {
+            let found = object(answer).unwrap();
+            assert_eq!(Value::Object(found), json!({"text": "a}b"}), "{answer}");
+        }
+        for none in [
+            "",
+            "no",
+            "[1]",
+            "{\"text\": \"a",
+            &"{".repeat(100_000),
+            "{'text': 'a'}",
+        ] {
+            assert_eq!(object(none), None);
+        }
+    }
+
+    #[test]
+    fn a_text_that_was_cut_off_is_read_as_far_as_it_goes() {
+        let read = |answer| unfinished(answer, "text");
+        assert_eq!(read(r#"{"text": "One. Tw"#).unwrap(), "One. Tw");
+        assert_eq!(read(r#"{"text":"a \"b\" c"#).unwrap(), "a \"b\" c");
+        assert_eq!(read(r#"{"text":"done", "more"#).unwrap(), "done");
+        assert_eq!(read(r#"{"text":"cut \"#).unwrap(), "cut ");
+        assert_eq!(read(r#"{"text":"cut \u00"#).unwrap(), "cut ");
+        assert_eq!(read(r#"{"text":"cut \ud83d\ude"#).unwrap(), "cut ");
+        assert_eq!(read(r#"{"other":"a"#), None);
+        assert_eq!(read(r#"{"text": 7"#), None);
+    }
+
+    #[test]
+    fn a_text_is_taken_from_an_object_a_part_of_one_or_bare_words() {
+        let some = |said: &str, cut| Some((said.to_owned(), cut));
+        assert_eq!(text("{\"text\": \" a \"}", "text", true), some("a", false));
+        assert_eq!(
+            text("{\"text\": \"One. Tw", "text", true),
+            some("One.", true)
+        );
+        assert_eq!(text("One. Two", "text", false), some("One. Two", false));
+        assert_eq!(text("One. Tw", "text", true), some("One.", true));
+        for none in [
+            "",
+            "{\"text\": \"\"}",
+            "{\"text\": 7}",
+            "{\"text\": \"One. Tw",
+            "<think>x</think> ",
+        ] {
+            assert_eq!(text(none, "text", false), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_was_cut_off_ends_with_a_sentence_or_a_word() {
+        for (text, left) in [
+            ("One. Two. Thr", "One. Two."),
+            ("It costs 3.5 mill", "It costs 3.5"),
+            ("One two thr", "One two"),
+            ("One", "One"),
+            ("One. ", "One."),
+            ("", ""),
+        ] {
+            assert_eq!(up_to_a_sentence(text), left);
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What kind of message a text is, and what it wants.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MessageType {
+    Question,
+    Request,
+    Idea,
+    Greeting,
+    /// For information: wants nothing.
+    Fyi,
+}
+
+impl MessageType {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Question, "question"),
+        (Self::Request, "request"),
+        (Self::Idea, "idea"),
+        (Self::Greeting, "greeting"),
+        (Self::Fyi, "fyi"),
+    ];
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Triage {
+    #[serde(rename = "type")]
+    pub kind: MessageType,
+    /// 0: whenever; 1: this week; 2: today; 3: now.
+    pub urgency: u8,
+    /// A small model would do it badly.
+    pub needs_cloud: bool,
+}
+
+pub const MOST_URGENT: u8 = 3;
+
+/// What an engine that follows schemas is held to.
+#[must_use]
+pub fn schema() -> Value {
+    let kinds = MessageType::ALL.map(|(_, name)| name);
+    json!({
+        "type": "object",
+        "properties": {
+            "type": {"type": "string", "enum": kinds},
+            "urgency": {"type": "integer", "enum": [0, 1, 2, 3]},
+            "needs_cloud": {"type": "boolean"},
+        },
+        "required": ["type", "urgency", "needs_cloud"],
+        "additionalProperties": false,
+    })
+}
+
+impl Triage {
+    /// From an answer of an engine that may not have followed the schema to the letter: a number as a text, `"Question"`,
+    /// `"yes"`. What is out of bounds or of another kind is no answer.
+    #[must_use]
+    pub fn read(answer: &Map<String, Value>) -> Option<Self> {
+        let name = answer.get("type")?.as_str()?.trim().to_ascii_lowercase();
+        let (kind, _) = MessageType::ALL.into_iter().find(|(_, is)| *is == name)?;
+        let urgency = match answer.get("urgency")? {
+            Value::Number(number) => number.as_u64()?,
+            Value::String(text) => text.trim().parse().ok()?,
+            _ => return None,
+        };
+        let urgency = u8::try_from(urgency).ok().filter(|is| *is <= MOST_URGENT)?;
+        let needs_cloud = match answer.get("needs_cloud")? {
+            Value::Bool(truth) => *truth,
+            Value::String(text) => match text.trim().to_ascii_lowercase().as_str() {
+                "true" | "yes" => true,
+                "false" | "no" => false,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            urgency,
+            needs_cloud,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(answer: Value) -> Option<Triage> {
+        Triage::read(answer.as_object().unwrap())
+    }
+
+    #[test]
+    fn an_answer_is_read_though_its_types_are_a_little_off() {
+        let triage = Triage {
+            kind: MessageType::Request,
+            urgency: 2,
+            needs_cloud: false,
+        };
+        for answer in [
+            json!({"type": "request", "urgency": 2, "needs_cloud": false}),
+            json!({"type": " Request", "urgency": "2", "needs_cloud": "no", "why": "x"}),
+        ] {
+            assert_eq!(read(answer), Some(triage));
+        }
+        let wire = json!({"type": "request", "urgency": 2, "needs_cloud": false});
+        assert_eq!(serde_json::to_value(triage).unwrap(), wire);
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_no_answer() {
+        for answer in [
+            json!({}),
+            json!({"type": "question", "urgency": 4, "needs_cloud": true}),
+            json!({"type": "question", "urgency": -1, "needs_cloud": true}),
+            json!({"type": "question", "urgency": 1.5, "needs_cloud": true}),
+            json!({"type": "spam", "urgency": 1, "needs_cloud": true}),
+            json!({"type": "question", "urgency": 1, "needs_cloud": "maybe"}),
+            json!({"type": "question", "urgency": 1}),
+        ] {
+            assert_eq!(read(answer.clone()), None, "{answer}");
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! What tasks took here, and saved elsewhere.
+
+use super::models::asked;
+use crate::{Gateway, error::Failure};
+use axum::{
+    Json,
+    extract::{Query, State, rejection::QueryRejection},
+};
+use serde::Deserialize;
+use std::sync::Arc;
+use tierbar_core::{Code, Error, tasks::saved::Costs};
+
+/// As many are kept.
+const MOST_DAYS: u32 = 366;
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Question {
+    #[serde(default = "thirty")]
+    days: u32,
+}
+
+fn thirty() -> u32 {
+    30
+}
+
+pub(crate) async fn costs(
+    State(gateway): State<Arc<Gateway>>,
+    question: Result<Query<Question>, QueryRejection>,
+) -> Result<Json<Costs>, Failure> {
+    let days = asked(question)?.days;
+    if !(1..=MOST_DAYS).contains(&days) {
+        let message = format!("days is {days}; from 1 to {MOST_DAYS} can be told");
+        return Err(Error::new(Code::BadRequest, message).into());
+    }
+    Ok(Json(gateway.store.costs(days).await?))
+}

@@ -1,0 +1,25 @@
+//! Jobs with an answer of a fixed form: triage, compress, summarize, brief. Each asks a model through the same relay as any
+//! client, so that tiers, leases and errors are the same, and holds it to a schema.
+
+mod ask;
+mod batch;
+mod brief;
+mod compress;
+mod stream;
+mod summarize;
+mod triage;
+
+use crate::Gateway;
+use axum::{Router, routing::post};
+use std::sync::Arc;
+
+pub(crate) fn routes() -> Router<Arc<Gateway>> {
+    Router::new()
+        .route("/v1/triage", post(triage::triage))
+        .route("/v1/compress", post(compress::compress))
+        .route("/v1/summarize", post(summarize::summarize))
+        .route("/v1/brief", post(brief::brief))
+}
+
+#[cfg(test)]
+mod tests;

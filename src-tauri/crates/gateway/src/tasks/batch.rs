@@ -1,0 +1,131 @@
+//! One text, or many: each is answered by itself, a few at a time, and one that cannot be does not fail the others.
+
+use super::ask::{Answered, usage};
+use crate::Gateway;
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Map, Value, json};
+use tierbar_core::{
+    Code, Error,
+    tasks::{Task, saved::Spent},
+};
+
+/// Texts of one request.
+pub(super) const MOST: usize = 256;
+/// As many are on their way at a time: more than a worker answers at once, so that it is never idle.
+const AT_ONCE: usize = 4;
+
+/// What a request brings.
+pub(super) enum Items<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl Items<Value> {
+    /// `text`, or `texts`.
+    ///
+    /// # Errors
+    /// `BadRequest` for both or neither, for none and for too many.
+    pub(super) fn texts(text: Option<Value>, texts: Option<Vec<Value>>) -> Result<Self, Error> {
+        Self::of(text, texts, "text", "texts", MOST)
+    }
+}
+
+impl<T> Items<T> {
+    pub(super) fn of(
+        one: Option<T>,
+        many: Option<Vec<T>>,
+        one_name: &str,
+        many_name: &str,
+        most: usize,
+    ) -> Result<Self, Error> {
+        let bad = |what: String| Err(Error::new(Code::BadRequest, what));
+        match (one, many) {
+            (Some(one), None) => Ok(Self::One(one)),
+            (None, Some(many)) if many.is_empty() => bad(format!("{many_name} is empty")),
+            (None, Some(many)) if many.len() > most => bad(format!(
+                "{many_name} has {} entries; at most {most} are taken at once",
+                many.len()
+            )),
+            (None, Some(many)) => Ok(Self::Many(many)),
+            _ => bad(format!("give either {one_name} or {many_name}")),
+        }
+    }
+}
+
+/// A text of the request.
+///
+/// # Errors
+/// `BadRequest` for what is no text, or has no words.
+pub(super) fn text(value: &Value) -> Result<&str, Error> {
+    let bad = |what: String| Error::new(Code::BadRequest, what);
+    let text = value
+        .as_str()
+        .ok_or_else(|| bad("a text is a JSON string".to_owned()))?;
+    if text.trim().is_empty() {
+        return Err(bad("the text is empty".to_owned()));
+    }
+    Ok(text)
+}
+
+/// Answers all of them. If none can be, that is the first one's error.
+pub(super) async fn answer<T, F>(
+    gateway: &Gateway,
+    task: Task,
+    items: Items<T>,
+    work: impl Fn(T) -> F,
+) -> Result<Response, Error>
+where
+    F: Future<Output = Result<Answered, Error>>,
+{
+    let many = match items {
+        Items::One(item) => {
+            let Answered { answer, spent } = work(item).await?;
+            record(gateway, task, spent).await;
+            return Ok(Json(Value::Object(answer)).into_response());
+        }
+        Items::Many(many) => many,
+    };
+    let done: Vec<_> = stream::iter(many)
+        .map(work)
+        .buffered(AT_ONCE)
+        .collect()
+        .await;
+    if let Some(Err(first)) = done.first()
+        && done.iter().all(Result::is_err)
+    {
+        return Err(first.clone());
+    }
+    let mut total = Spent::default();
+    let mut failed = 0usize;
+    let results: Vec<Value> = done
+        .into_iter()
+        .map(|one| match one {
+            Ok(Answered { answer, spent }) => {
+                total += spent;
+                Value::Object(answer)
+            }
+            Err(error) => {
+                failed += 1;
+                error.openai_body()
+            }
+        })
+        .collect();
+    record(gateway, task, total).await;
+    let mut answer = Map::new();
+    answer.insert("results".to_owned(), results.into());
+    answer.insert("failed".to_owned(), failed.into());
+    answer.insert("usage".to_owned(), usage(&total));
+    answer.insert("saved".to_owned(), json!(total.saved_tokens));
+    Ok(Json(Value::Object(answer)).into_response())
+}
+
+/// Notes what was spent. The answer is worth more than the note.
+pub(super) async fn record(gateway: &Gateway, task: Task, spent: Spent) {
+    if let Err(error) = gateway.store.add_spent(task, spent).await {
+        tracing::warn!("what {task} saved is not noted: {error}");
+    }
+}

@@ -1,0 +1,238 @@
+//! Texts beyond the context.
+
+use super::*;
+use crate::testing::{json, text};
+use axum::body::Body;
+use futures_util::StreamExt;
+use tierbar_core::{Code, Error};
+use tokio::sync::mpsc;
+
+/// Numbered sentences, each of which is to be read.
+fn book(sentences: usize) -> String {
+    let sentence = |n| {
+        let end = if n % 7 == 6 { "\n\n" } else { " " };
+        format!("Sentence m{n:05} tells of a thing that has happened on that day to somebody.{end}")
+    };
+    (0..sentences).map(sentence).collect()
+}
+
+/// Whether a worker holds the request with its answer.
+fn fits(request: &Value, context: u64, bytes_per_token: u64) -> bool {
+    let tokens = tokens(request) * 4 / bytes_per_token;
+    tokens + request["max_tokens"].as_u64().unwrap() <= context
+}
+
+/// Answers with the first sentence of what it reads, and refuses what its context does not hold.
+fn reader(request: &Value, context: u64, bytes_per_token: u64) -> Response {
+    let tokens = tokens(request) * 4 / bytes_per_token;
+    if !fits(request, context, bytes_per_token) {
+        let error = Error::new(Code::ContextExceeded, format!("{tokens} tokens do not fit"));
+        return refuses(StatusCode::BAD_REQUEST, error.openai_body());
+    }
+    let data = data(request);
+    let first = data.split_inclusive('.').next().unwrap().trim();
+    let usage = json!({"prompt_tokens": tokens, "completion_tokens": 10});
+    let content = json!({"text": first}).to_string();
+    let choice = json!({"message": {"content": content}, "finish_reason": "stop"});
+    Json(json!({"choices": [choice], "usage": usage})).into_response()
+}
+
+/// The numbers of the sentences that a text has.
+fn numbers(text: &str) -> Vec<usize> {
+    let found = text
+        .match_indices(" m")
+        .filter_map(|(at, _)| text.get(at + 2..at + 7)?.parse().ok());
+    found.collect()
+}
+
+#[tokio::test]
+async fn a_long_text_is_read_whole_piece_by_piece_and_a_short_one_at_once() {
+    // Four bytes a token, then two: more than what is assumed at first.
+    for (bytes_per_token, sentences) in [(4, 2000), (2, 1000), (1, 400)] {
+        let (bench, requests) =
+            scripted(move |_, request| reader(request, 4096, bytes_per_token)).await;
+        let source = book(sentences);
+        let body = json!({"text": source}).to_string();
+        let response = bench.post("/v1/summarize", body).await;
+        assert_eq!(response.status(), 200);
+        let answer = json(response).await;
+        assert!(
+            answer["summary"]
+                .as_str()
+                .unwrap()
+                .starts_with("Sentence m00000"),
+            "{answer}"
+        );
+        assert!(answer["levels"].as_u64().unwrap() >= 2, "{answer}");
+        let seen = requests.all();
+        let read = seen
+            .iter()
+            .filter(|request| fits(request, 4096, bytes_per_token));
+        let mut read: Vec<_> = read.flat_map(|request| numbers(&data(request))).collect();
+        read.sort_unstable();
+        read.dedup();
+        assert_eq!(read, (0..sentences).collect::<Vec<_>>());
+        let saved = answer["saved"].as_u64().unwrap();
+        let exact = source.len() as u64 / bytes_per_token;
+        assert!(saved > exact / 2 && saved <= exact, "{saved} of {exact}");
+    }
+
+    let (bench, requests) = scripted(|_, request| reader(request, 4096, 4)).await;
+    let answer = json(
+        bench
+            .post(
+                "/v1/summarize",
+                json!({"text": book(20), "words": 30}).to_string(),
+            )
+            .await,
+    )
+    .await;
+    assert_eq!(
+        (&answer["levels"], &answer["pieces"], requests.all().len()),
+        (&json!(1), &json!(1), 1)
+    );
+    assert!(requests.texts()[0].starts_with("In at most 30 words:"));
+}
+
+#[tokio::test]
+async fn what_the_pieces_are_cut_by_is_learned_from_the_workers_own_count() {
+    let (bench, requests) = scripted(|_, request| reader(request, 4096, 4)).await;
+    bench
+        .post("/v1/summarize", json!({"text": book(3000)}).to_string())
+        .await;
+    let seen = requests.all();
+    let (first, second) = (data(&seen[0]).len(), data(&seen[1]).len());
+    assert!(second > first * 3 / 2, "{first}, then {second}");
+}
+
+#[tokio::test]
+async fn how_far_it_is_comes_before_the_result() {
+    let (bench, _) = scripted(|_, request| reader(request, 4096, 4)).await;
+    let body = json!({"text": book(600), "stream": true}).to_string();
+    let response = bench.post("/v1/summarize", body).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let events = text(response).await;
+    let names: Vec<_> = events
+        .lines()
+        .filter_map(|line| line.strip_prefix("event: "))
+        .collect();
+    assert!(
+        names.len() > 3
+            && names[..names.len() - 1]
+                .iter()
+                .all(|name| *name == "progress"),
+        "{names:?}"
+    );
+    assert_eq!(*names.last().unwrap(), "result");
+    let result: Value = serde_json::from_str(
+        events
+            .trim_end()
+            .lines()
+            .last()
+            .unwrap()
+            .strip_prefix("data: ")
+            .unwrap(),
+    )
+    .unwrap();
+    assert!(
+        result["summary"]
+            .as_str()
+            .unwrap()
+            .starts_with("Sentence m00000")
+    );
+    let costs = json(bench.get("/tierbar/v1/costs").await).await;
+    assert_eq!(costs["total"]["saved_tokens"], result["saved"]);
+
+    bench
+        .loaded
+        .send_replace(Some(Err(Error::new(Code::Paused, "paused"))));
+    let events = text(
+        bench
+            .post("/v1/summarize", r#"{"text": "a", "stream": true}"#)
+            .await,
+    )
+    .await;
+    assert!(
+        events.contains("event: error") && events.contains("paused"),
+        "{events}"
+    );
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_the_work() {
+    let mut bench = Bench::new("127.0.0.1:11435").await;
+    let (asked, mut asks) = mpsc::unbounded_channel();
+    let never = move || {
+        asked.send(()).unwrap();
+        std::future::pending::<String>()
+    };
+    bench.load(Router::new().route("/v1/chat/completions", post(never)));
+    let response = bench
+        .post(
+            "/v1/summarize",
+            json!({"text": book(9), "stream": true}).to_string(),
+        )
+        .await;
+    let mut body = response.into_body().into_data_stream();
+    let first = body.next().await.unwrap().unwrap();
+    assert!(first.starts_with(b"event: progress"));
+    // Only a stream that is read goes on.
+    loop {
+        tokio::select! {
+            more = body.next() => assert!(more.unwrap().unwrap().starts_with(b":")),
+            asked = asks.recv() => break asked.unwrap(),
+        }
+    }
+    assert_eq!(*bench.leases.borrow(), 1);
+    drop(body);
+    bench.released().await;
+    assert!(asks.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn a_model_whose_notes_are_as_long_as_the_text_is_told_as_such() {
+    let (bench, _) = scripted(|_, request| says_text(request, &data(request))).await;
+    let response = bench
+        .post("/v1/summarize", json!({"text": book(600)}).to_string())
+        .await;
+    assert_eq!(response.status(), 502);
+    let error = json(response).await;
+    assert!(
+        error["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("does not make the text shorter"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_context_that_holds_nothing_whatever_the_piece_is_told_as_such() {
+    let (bench, requests) = scripted(|_, request| reader(request, 1, 4)).await;
+    let response = bench
+        .post(
+            "/v1/summarize",
+            Body::from(json!({"text": book(600)}).to_string()),
+        )
+        .await;
+    assert_eq!(response.status(), 400);
+    assert_eq!(json(response).await["error"]["code"], "context_exceeded");
+    assert!(requests.all().len() < 10, "it gives up");
+}
+
+#[tokio::test]
+async fn notes_that_were_cut_are_used_up_to_their_last_sentence_and_counted() {
+    let (bench, _) =
+        scripted(|_, request| completion(request, "{\"text\": \"It went well. And th", "length"))
+            .await;
+    let answer = json(
+        bench
+            .post("/v1/summarize", json!({"text": book(10)}).to_string())
+            .await,
+    )
+    .await;
+    assert_eq!(
+        (&answer["summary"], &answer["cut"]),
+        (&json!("It went well."), &json!(1))
+    );
+}

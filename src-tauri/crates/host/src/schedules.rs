@@ -1,0 +1,183 @@
+//! Schedules: what the user wants done at a time of day. One task owns them and runs one at a time; everybody else holds a handle.
+
+mod runner;
+mod source;
+mod target;
+mod turns;
+
+use jiff::{Timestamp, tz::TimeZone};
+use parking_lot::Mutex;
+pub(crate) use runner::Runner;
+use std::{collections::BTreeMap, sync::Arc};
+use tierbar_core::{
+    Code, Config, Error,
+    lease::BoxFuture,
+    schedule::{Next, Run, ScheduleStatus},
+};
+use tierbar_store::Store;
+use tokio::sync::{
+    mpsc::{self, error::TrySendError},
+    oneshot, watch,
+};
+
+/// Runs that were asked for and wait.
+const WAITING: usize = 8;
+
+/// The handle.
+#[derive(Debug)]
+pub(crate) struct Schedules {
+    config: watch::Receiver<Arc<Config>>,
+    store: Store,
+    inbox: mpsc::Sender<RunNow>,
+    state: Arc<State>,
+    /// Whether turns are begun: not in a host that ends with a command.
+    takes_turns: bool,
+}
+
+/// What the owner shows.
+#[derive(Debug, Default)]
+struct State {
+    running: Mutex<Option<String>>,
+    failing: Mutex<BTreeMap<String, String>>,
+}
+
+/// A wish to run one now.
+#[derive(Debug)]
+struct RunNow {
+    name: String,
+    done: oneshot::Sender<Result<String, Error>>,
+}
+
+impl Schedules {
+    /// The handle, and what its owner needs of it.
+    pub(crate) fn new(
+        config: watch::Receiver<Arc<Config>>,
+        store: Store,
+        takes_turns: bool,
+    ) -> (Self, Inbox) {
+        let (inbox, wishes) = mpsc::channel(WAITING);
+        let state = Arc::new(State::default());
+        let owners = Inbox {
+            config: config.clone(),
+            store: store.clone(),
+            wishes,
+            state: Arc::clone(&state),
+            takes_turns,
+        };
+        let handle = Self {
+            config,
+            store,
+            inbox,
+            state,
+            takes_turns,
+        };
+        (handle, owners)
+    }
+
+    /// What the user should know of schedules that fail.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        let failing = self.state.failing.lock();
+        let config = self.config.borrow();
+        let configured = failing
+            .iter()
+            .filter(|(name, _)| config.schedules.contains_key(*name));
+        configured
+            .map(|(name, why)| format!("The schedule {name} fails: {why}"))
+            .collect()
+    }
+
+    async fn status(&self) -> Result<Vec<ScheduleStatus>, Error> {
+        let config = Arc::clone(&self.config.borrow());
+        let (now, zone) = (Timestamp::now(), TimeZone::system());
+        let running = self.state.running.lock().clone();
+        let mut told = Vec::new();
+        for (name, schedule) in &config.schedules {
+            let kept = self.store.schedule_run(name).await?;
+            let run = kept.unwrap_or_else(|| Run::first_seen(now.as_second()));
+            let next = run.next(&turns::turns(schedule, now, &zone), now.as_second());
+            let next_at = match next {
+                Next::Begin(_) => Some(now.as_second()),
+                Next::Wait(until) => Some(until),
+                Next::Never => None,
+            };
+            told.push(ScheduleStatus {
+                name: name.clone(),
+                config: schedule.clone(),
+                next_at: next_at.filter(|_| self.takes_turns),
+                tried_at: run.tried_at,
+                outcome: run.outcome,
+                failing: run.failing,
+                running: running.as_ref() == Some(name),
+            });
+        }
+        Ok(told)
+    }
+
+    async fn run_now(&self, name: String) -> Result<String, Error> {
+        if !self.config.borrow().schedules.contains_key(&name) {
+            return Err(no_schedule(&name));
+        }
+        let (done, outcome) = oneshot::channel();
+        self.inbox
+            .try_send(RunNow { name, done })
+            .map_err(|refused| match refused {
+                TrySendError::Full(_) => {
+                    Error::new(Code::Overloaded, "other schedules wait to be run already")
+                }
+                TrySendError::Closed(_) => ending(),
+            })?;
+        outcome.await.unwrap_or_else(|_| Err(ending()))
+    }
+}
+
+impl tierbar_gateway::Schedules for Schedules {
+    fn list(&self) -> BoxFuture<'_, Result<Vec<ScheduleStatus>, Error>> {
+        Box::pin(self.status())
+    }
+
+    fn run(&self, name: String) -> BoxFuture<'_, Result<String, Error>> {
+        Box::pin(self.run_now(name))
+    }
+}
+
+/// The owner's side of the handle.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    config: watch::Receiver<Arc<Config>>,
+    store: Store,
+    wishes: mpsc::Receiver<RunNow>,
+    state: Arc<State>,
+    takes_turns: bool,
+}
+
+fn ending() -> Error {
+    Error::new(
+        Code::ShuttingDown,
+        "the host ends before the schedule has run",
+    )
+}
+
+fn no_schedule(name: &str) -> Error {
+    let shown: String = name.chars().take(64).collect();
+    Error::new(Code::NotFound, format!("there is no schedule \"{shown}\""))
+        .hint("add it to config.toml, under [schedules.NAME]")
+}
+
+/// Schedules come from the file alone: they name files that are read and written, and the API's token is for models.
+///
+/// # Errors
+/// `BadRequest` if one is new or differs.
+pub(crate) fn refuse_new(before: &Config, after: &Config) -> Result<(), Error> {
+    for (name, schedule) in &after.schedules {
+        if before.schedules.get(name) != Some(schedule) {
+            let what = format!("the schedule {name} is not taken from the API");
+            return Err(Error::new(Code::BadRequest, what).hint(format!(
+                "write it into config.toml, under [schedules.{name}]"
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,288 @@
+//! The owner of the schedules: begins what is due, one at a time, and asks the tasks of our own API.
+
+use super::{
+    Inbox, RunNow, no_schedule, source,
+    target::{self, Outcome},
+    turns,
+};
+use axum::{
+    Router,
+    body::{Body, to_bytes},
+    http::{Request, StatusCode, header},
+};
+use jiff::{Timestamp, tz::TimeZone};
+use serde_json::{Value, json};
+use std::{fmt, sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error,
+    config::{ScheduleConfig, ScheduledTask},
+    journal::{Happening, Journal, Kind},
+    schedule::{Next, Run},
+};
+use tierbar_fetch::{Remote, Url, Web};
+use tierbar_secrets::Secrets;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt;
+
+/// The calendar is looked at as often, since a machine that sleeps, or whose clock is set, tells nobody.
+const LOOK: Duration = Duration::from_secs(30);
+const ANSWER_LIMIT: usize = 8 << 20;
+
+/// What runs are made of.
+pub(crate) struct Runner {
+    pub(crate) inbox: Inbox,
+    /// The API itself, with the token that opens it.
+    pub(crate) router: Router,
+    pub(crate) token: String,
+    pub(crate) web: Web,
+    pub(crate) remote: Remote,
+    pub(crate) secrets: Secrets,
+    pub(crate) journal: Arc<dyn Journal>,
+    /// Whether requests are refused now.
+    pub(crate) paused: Box<dyn Fn() -> bool + Send + Sync>,
+    /// Called when a schedule has begun to fail, or has stopped doing so.
+    pub(crate) notice: Box<dyn Fn() + Send + Sync>,
+}
+
+impl fmt::Debug for Runner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Runner").finish_non_exhaustive()
+    }
+}
+
+impl Runner {
+    /// Runs until the host ends, which breaks off what runs; a turn that was broken off is tried again.
+    pub(crate) async fn run(mut self, closing: CancellationToken) {
+        closing.run_until_cancelled(self.forever()).await;
+    }
+
+    async fn forever(&mut self) {
+        loop {
+            let wait = if self.inbox.takes_turns {
+                self.take_turns(Timestamp::now(), &TimeZone::system()).await
+            } else {
+                LOOK
+            };
+            tokio::select! {
+                biased;
+                Some(wish) = self.inbox.wishes.recv() => self.grant(wish).await,
+                changed = self.inbox.config.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                () = sleep(wait.min(LOOK)) => {}
+            }
+        }
+    }
+
+    /// Begins the turns that are due, and says how long none is.
+    pub(super) async fn take_turns(&mut self, now: Timestamp, zone: &TimeZone) -> Duration {
+        let config = Arc::clone(&self.inbox.config.borrow_and_update());
+        let mut wait = LOOK;
+        for (name, schedule) in &config.schedules {
+            match self.take_turn(name, schedule, now, zone).await {
+                Ok(Some(until)) => {
+                    let left = u64::try_from(until - now.as_second()).unwrap_or_default();
+                    wait = wait.min(Duration::from_secs(left.max(1)));
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::warn!("the schedule {name} cannot be kept track of: {error}")
+                }
+            }
+        }
+        wait
+    }
+
+    /// Begins the schedule's turn if it is due. When the next one is.
+    async fn take_turn(
+        &self,
+        name: &str,
+        schedule: &ScheduleConfig,
+        now: Timestamp,
+        zone: &TimeZone,
+    ) -> Result<Option<i64>, Error> {
+        let at = now.as_second();
+        let run = match self.inbox.store.schedule_run(name).await? {
+            Some(run) => run,
+            None => {
+                let run = Run::first_seen(at);
+                self.inbox.store.put_schedule_run(name, run.clone()).await?;
+                run
+            }
+        };
+        let turn = match run.next(&turns::turns(schedule, now, zone), at) {
+            Next::Begin(_) if (self.paused)() => return Ok(None),
+            Next::Begin(turn) => turn,
+            Next::Wait(until) => return Ok(Some(until)),
+            Next::Never => return Ok(None),
+        };
+        // First, so that a host that dies at it does not try for ever.
+        let run = run.begun(turn, at);
+        self.inbox.store.put_schedule_run(name, run.clone()).await?;
+        let date = turns::date_of(turn, zone);
+        let performed = self.perform(name, schedule, run.covers_to, date, at).await;
+        let run = match performed {
+            Ok(sentence) => {
+                self.tell(format!("the schedule {name} {sentence}"));
+                self.failing(name, None);
+                run.done(at, sentence)
+            }
+            // Somebody wants the machine for himself: that is nothing wrong with the schedule.
+            Err(error) if error.code == Code::Paused => run.put_off(),
+            Err(error) => {
+                let run = run.failed(error.message.clone());
+                let what = if run.finished {
+                    "has been given up until its next turn"
+                } else {
+                    "is tried again"
+                };
+                self.tell(format!(
+                    "the schedule {name} failed and {what}: {}",
+                    error.message
+                ));
+                self.failing(name, Some(error.message));
+                run
+            }
+        };
+        self.inbox.store.put_schedule_run(name, run).await?;
+        Ok(None)
+    }
+
+    /// Runs one beside its turns: what it covers is read again by the next of them.
+    async fn grant(&self, RunNow { name, done }: RunNow) {
+        let schedule = self.inbox.config.borrow().schedules.get(&name).cloned();
+        let outcome = match schedule {
+            None => Err(no_schedule(&name)),
+            Some(schedule) => self.run_now(&name, &schedule).await,
+        };
+        // Whoever asked may have left; what was to be done is done.
+        let _ = done.send(outcome);
+    }
+
+    async fn run_now(&self, name: &str, schedule: &ScheduleConfig) -> Result<String, Error> {
+        let kept = self.inbox.store.schedule_run(name).await?;
+        let covers_to = kept.and_then(|run| run.covers_to);
+        let now = Timestamp::now().as_second();
+        let date = turns::date_of(now, &TimeZone::system());
+        let sentence = self.perform(name, schedule, covers_to, date, now).await?;
+        self.tell(format!(
+            "the schedule {name} was run by hand and {sentence}"
+        ));
+        Ok(sentence)
+    }
+
+    /// Reads, asks and delivers.
+    async fn perform(
+        &self,
+        name: &str,
+        schedule: &ScheduleConfig,
+        covers_to: Option<i64>,
+        date: jiff::civil::Date,
+        now: i64,
+    ) -> Result<String, Error> {
+        *self.inbox.state.running.lock() = Some(name.to_owned());
+        let _ended = Ended(self);
+        let material = source::read(&schedule.source, covers_to, now, &self.web).await?;
+        let Some(material) = material else {
+            return Ok("found nothing new".to_owned());
+        };
+        if material.text.trim().is_empty() {
+            return Ok("found nothing to read".to_owned());
+        }
+        let answer = self.ask(schedule, material.text).await?;
+        let field = match schedule.task {
+            ScheduledTask::Brief => "brief",
+            ScheduledTask::Summarize => "summary",
+        };
+        let text = answer[field].as_str().unwrap_or_default().to_owned();
+        let saved = answer["saved"].as_u64().unwrap_or_default();
+        let outcome = Outcome {
+            name,
+            date,
+            text,
+            from: material.words.clone(),
+            answer,
+        };
+        let went = target::deliver(schedule, outcome, &self.remote, &self.secrets).await?;
+        let words = material.words;
+        Ok(format!("{went} from {words}; {saved} tokens saved"))
+    }
+
+    /// Asks a task of the API, as any client does.
+    async fn ask(&self, schedule: &ScheduleConfig, text: String) -> Result<Value, Error> {
+        let (kind, path, body) = match schedule.task {
+            ScheduledTask::Summarize => {
+                let mut body = json!({"text": text, "model": schedule.model});
+                if let Some(words) = schedule.words {
+                    body["words"] = words.into();
+                }
+                (
+                    "application/json",
+                    "/v1/summarize".to_owned(),
+                    body.to_string(),
+                )
+            }
+            ScheduledTask::Brief => {
+                let mut url =
+                    Url::parse("http://localhost/v1/brief").map_err(|error| internal(&error))?;
+                url.query_pairs_mut().append_pair("model", &schedule.model);
+                if let Some(words) = schedule.words {
+                    url.query_pairs_mut()
+                        .append_pair("words", &words.to_string());
+                }
+                ("application/x-ndjson", url.to_string(), text)
+            }
+        };
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
+            .header(header::CONTENT_TYPE, kind)
+            .body(Body::from(body))
+            .map_err(|error| internal(&error))?;
+        let response = match self.router.clone().oneshot(request).await {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let status = response.status();
+        let body = to_bytes(response.into_body(), ANSWER_LIMIT)
+            .await
+            .map_err(|error| internal(&error))?;
+        let answer: Value = serde_json::from_slice(&body).map_err(|error| internal(&error))?;
+        if status == StatusCode::OK {
+            return Ok(answer);
+        }
+        Err(Error::from_openai_body(&answer)
+            .unwrap_or_else(|| Error::new(Code::Internal, format!("the task answered {status}"))))
+    }
+
+    fn tell(&self, sentence: String) {
+        self.journal.tell(Happening::new(Kind::Note, sentence));
+    }
+
+    fn failing(&self, name: &str, why: Option<String>) {
+        {
+            let mut failing = self.inbox.state.failing.lock();
+            match why {
+                Some(why) => failing.insert(name.to_owned(), why),
+                None => failing.remove(name),
+            };
+        }
+        (self.notice)();
+    }
+}
+
+/// Nothing runs any more, however it ended.
+struct Ended<'a>(&'a Runner);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        *self.0.inbox.state.running.lock() = None;
+    }
+}
+
+fn internal(error: &dyn fmt::Display) -> Error {
+    Error::new(Code::Internal, format!("the task did not answer: {error}"))
+}

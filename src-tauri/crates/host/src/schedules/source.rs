@@ -1,0 +1,263 @@
+//! What a schedule reads: a file, what has changed in a folder, or a URL. Bounded in size and number.
+
+use crate::{blocking::blocking, folder};
+use std::{
+    fs::{self, File, Metadata},
+    io::{Read, Seek, SeekFrom},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, Error, config::is_url};
+use tierbar_fetch::{Get, Url, Web};
+
+/// Half of what a request may have; a night is short for more.
+const MOST_BYTES: usize = 16 << 20;
+const MOST_FILES: usize = 1000;
+/// Names that are looked at.
+const MOST_NAMES: usize = 100_000;
+/// The first run of a folder reads what has changed in the last day.
+const FIRST_SECONDS: i64 = 24 * 3600;
+
+/// What was read.
+#[derive(Debug, PartialEq, Eq, Default)]
+pub(super) struct Material {
+    pub(super) text: String,
+    /// Such as `3 files, 12 KiB`.
+    pub(super) words: String,
+}
+
+/// What there is to read; `None` if nothing has changed.
+///
+/// # Errors
+/// `Storage` for what cannot be read; those of [`Web::get`].
+pub(super) async fn read(
+    source: &str,
+    covers_to: Option<i64>,
+    now: i64,
+    web: &Web,
+) -> Result<Option<Material>, Error> {
+    if is_url(source) {
+        let url = Url::parse(source).map_err(|error| {
+            Error::new(Code::BadRequest, format!("the source is no URL: {error}"))
+        })?;
+        let bytes = web.get(Get::new(url)).await?.bytes(MOST_BYTES).await?;
+        return Ok(Some(whole(&bytes, "1 document")));
+    }
+    let path = expanded(source);
+    let since = covers_to.unwrap_or(now - FIRST_SECONDS);
+    blocking("reading a schedule's source", move || {
+        let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
+        if metadata.is_dir() {
+            return changed(&path, since);
+        }
+        Ok(Some(whole(&tail(&path, &metadata)?, "1 file")))
+    })
+    .await
+}
+
+/// A path of the configuration: `~` is the user's home.
+pub(super) fn expanded(path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), folder::set("HOME")) {
+        (Some(inside), Some(home)) => home.join(inside),
+        _ => PathBuf::from(path),
+    }
+}
+
+fn whole(bytes: &[u8], what: &str) -> Material {
+    Material {
+        // A wrong byte spoils its own line alone.
+        text: String::from_utf8_lossy(bytes).into_owned(),
+        words: format!("{what}, {}", size(bytes.len())),
+    }
+}
+
+/// The files of the folder, not of folders in it, that have changed since then: as many of the newest as there is room for, in
+/// the order of their names.
+fn changed(folder: &Path, since: i64) -> Result<Option<Material>, Error> {
+    let unreadable = |error| unreadable(folder, &error);
+    let mut files: Vec<(PathBuf, Metadata)> = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)?.take(MOST_NAMES) {
+        let entry = entry.map_err(unreadable)?;
+        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        // Not followed: a link may lead out of the folder.
+        let Ok(metadata) = entry.metadata() else {
+            continue;
+        };
+        if !hidden && metadata.is_file() && metadata.mtime() >= since && metadata.len() > 0 {
+            files.push((entry.path(), metadata));
+        }
+    }
+    files.sort_by_key(|(_, metadata)| std::cmp::Reverse((metadata.mtime(), metadata.mtime_nsec())));
+    let (mut parts, mut left, mut skipped) = (Vec::new(), MOST_BYTES, 0usize);
+    for (path, metadata) in files {
+        let fits = usize::try_from(metadata.len()).is_ok_and(|length| length <= left);
+        if parts.len() == MOST_FILES || !fits {
+            skipped += 1;
+            continue;
+        }
+        // One that vanishes meanwhile, or cannot be read, is told among those that were left out.
+        match tail(&path, &metadata) {
+            Ok(bytes) if !bytes.contains(&0) => {
+                left -= bytes.len().min(left);
+                parts.push((path, bytes));
+            }
+            _ => skipped += 1,
+        }
+    }
+    if parts.is_empty() && skipped == 0 {
+        return Ok(None);
+    }
+    if parts.is_empty() {
+        let message = format!(
+            "{skipped} files of {} have changed, and none can be read as a text of at most {}",
+            folder.display(),
+            size(MOST_BYTES)
+        );
+        return Err(Error::new(Code::Storage, message));
+    }
+    parts.sort();
+    let mut text = String::new();
+    let count = parts.len();
+    for (_, bytes) in &parts {
+        text += &String::from_utf8_lossy(bytes);
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+    let mut words = format!("{count} files, {}", size(text.len()));
+    if skipped > 0 {
+        words += &format!("; {skipped} more were too many, too large or no text");
+    }
+    Ok(Some(Material { text, words }))
+}
+
+/// The file's last bytes, from a line's beginning on if it has more than can be taken.
+fn tail(path: &Path, metadata: &Metadata) -> Result<Vec<u8>, Error> {
+    let unreadable = |error| unreadable(path, &error);
+    if !metadata.is_file() {
+        let message = format!("{} is neither a file nor a folder", path.display());
+        return Err(Error::new(Code::Storage, message));
+    }
+    let mut file = File::open(path).map_err(unreadable)?;
+    let beyond = metadata.len().saturating_sub(MOST_BYTES as u64);
+    file.seek(SeekFrom::Start(beyond)).map_err(unreadable)?;
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES as u64)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
+    if beyond > 0 {
+        let line = bytes.iter().position(|&byte| byte == b'\n');
+        bytes.drain(..line.map_or(0, |at| at + 1));
+    }
+    Ok(bytes)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    let message = format!("{} cannot be read: {error}", path.display());
+    Error::new(Code::Storage, message).hint("see that it is there, and that Tierbar may read it")
+}
+
+fn size(bytes: usize) -> String {
+    match bytes {
+        0..=1023 => format!("{bytes} bytes"),
+        1024..=1_048_575 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{
+        os::unix::fs::symlink,
+        time::{Duration, SystemTime, UNIX_EPOCH},
+    };
+
+    fn put(path: &Path, bytes: &[u8], at: i64) {
+        fs::write(path, bytes).unwrap();
+        let at = UNIX_EPOCH + Duration::from_secs(at.unsigned_abs());
+        File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_modified(at)
+            .unwrap();
+    }
+
+    #[test]
+    fn a_folder_is_what_has_changed_in_it_in_the_order_of_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        put(&path("b.log"), b"b", 2000);
+        put(&path("a.log"), b"a\n", 3000);
+        put(&path("old.log"), b"old", 1999);
+        put(&path(".hidden"), b"hidden", 3000);
+        put(&path("image"), b"\0png", 3000);
+        put(&path("empty"), b"", 3000);
+        fs::create_dir(path("inside")).unwrap();
+        put(&path("inside/c.log"), b"c", 3000);
+        symlink("/etc/passwd", path("link")).unwrap();
+        let material = changed(folder.path(), 2000).unwrap().unwrap();
+        assert_eq!(material.text, "a\nb\n");
+        assert_eq!(
+            material.words,
+            "2 files, 4 bytes; 1 more were too many, too large or no text"
+        );
+        assert_eq!(changed(folder.path(), 4000).unwrap(), None);
+        fs::remove_file(path("a.log")).unwrap();
+        let error = changed(folder.path(), 3000).unwrap_err();
+        assert!(error.message.contains("1 files"), "{error}");
+    }
+
+    #[test]
+    fn files_beyond_the_room_are_left_out_the_oldest_first_and_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        put(&path("large"), &vec![b'x'; MOST_BYTES - 2], 3000);
+        put(&path("a"), b"abc", 2000);
+        put(&path("b"), b"b", 2500);
+        let material = changed(folder.path(), 0).unwrap().unwrap();
+        assert!(material.text.starts_with("b\nxxx"));
+        assert_eq!(
+            material.words,
+            "2 files, 16 MiB; 1 more were too many, too large or no text"
+        );
+    }
+
+    #[tokio::test]
+    async fn of_a_file_that_is_too_large_the_last_lines_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut bytes = vec![b'x'; MOST_BYTES];
+        bytes.extend(b"\nlast\n");
+        fs::write(&path, &bytes).unwrap();
+        let web = Web::new(tierbar_fetch::WebOptions::default()).unwrap();
+        let read = |place: String| {
+            let web = web.clone();
+            async move { super::read(&place, None, 0, &web).await }
+        };
+        let material = read(path.display().to_string()).await.unwrap().unwrap();
+        assert_eq!(material.text, "last\n");
+        let error = read(folder.path().join("none").display().to_string())
+            .await
+            .unwrap_err();
+        assert!(error.message.contains("cannot be read"), "{error}");
+        let error = read("/dev/zero".to_owned()).await.unwrap_err();
+        assert!(
+            error.message.contains("neither a file nor a folder"),
+            "{error}"
+        );
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap()
+            .as_secs();
+        let now = i64::try_from(now).unwrap();
+        let folder = folder.path().display().to_string();
+        assert!(
+            super::read(&folder, Some(now + 60), now, &web)
+                .await
+                .unwrap()
+                .is_none()
+        );
+    }
+}

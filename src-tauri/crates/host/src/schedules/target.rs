@@ -1,0 +1,152 @@
+//! Where a schedule's result goes: a file, whole or not there, or a webhook.
+
+use super::source::expanded;
+use crate::blocking::blocking;
+use jiff::civil::Date;
+use serde_json::{Value, json};
+use std::{
+    fs::{self, DirBuilder},
+    io::Write,
+    os::unix::fs::DirBuilderExt,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{
+    Code, Error,
+    config::{ScheduleConfig, is_url, server_of},
+};
+use tierbar_fetch::Remote;
+use tierbar_secrets::{Name, Secrets};
+
+/// What there is to deliver.
+#[derive(Debug)]
+pub(super) struct Outcome<'a> {
+    pub(super) name: &'a str,
+    pub(super) date: Date,
+    /// The brief or the summary.
+    pub(super) text: String,
+    /// What was read.
+    pub(super) from: String,
+    /// The task's whole answer.
+    pub(super) answer: Value,
+}
+
+/// Delivers it. Where it went, as a sentence's end.
+///
+/// # Errors
+/// `Storage` if the file cannot be written, `Unreachable` if nobody took it.
+pub(super) async fn deliver(
+    schedule: &ScheduleConfig,
+    outcome: Outcome<'_>,
+    remote: &Remote,
+    secrets: &Secrets,
+) -> Result<String, Error> {
+    if is_url(&schedule.to) {
+        return post(schedule, outcome, remote, secrets).await;
+    }
+    let named = schedule
+        .to
+        .replace(ScheduleConfig::DATE, &outcome.date.to_string());
+    let path = expanded(&named);
+    let text = page(schedule, &outcome);
+    blocking("writing a schedule's result", move || {
+        write(&path, &text)?;
+        Ok(format!("wrote {}", path.display()))
+    })
+    .await
+}
+
+fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
+    let Outcome {
+        name,
+        date,
+        text,
+        from,
+        answer,
+    } = outcome;
+    let said = |field: &str| answer[field].as_str().unwrap_or("unknown").to_owned();
+    let (tier, model) = (said("tier"), said("model"));
+    let task = schedule.task.as_str();
+    format!("# {name}, {date}\n\n{text}\n\n---\n\n{task} of {from}, by {tier} ({model})\n")
+}
+
+/// All of it or nothing, for its owner alone.
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    let unwritable = |error: std::io::Error| {
+        let message = format!("{} cannot be written: {error}", path.display());
+        Error::new(Code::Storage, message)
+    };
+    let folder = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .map_err(unwritable)?;
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
+        let message = format!("{} is no file that could be written anew", path.display());
+        return Err(Error::new(Code::Storage, message));
+    }
+    let replace = || {
+        let mut file = tempfile::NamedTempFile::new_in(&folder)?;
+        file.write_all(text.as_bytes())?;
+        file.as_file().sync_all()?;
+        file.persist(path)?;
+        std::io::Result::Ok(())
+    };
+    replace().map_err(unwritable)
+}
+
+async fn post(
+    schedule: &ScheduleConfig,
+    outcome: Outcome<'_>,
+    remote: &Remote,
+    secrets: &Secrets,
+) -> Result<String, Error> {
+    let url = &schedule.to;
+    // A webhook's path is often its secret.
+    let server = server_of(url).map_or("", |(_, server)| server).to_owned();
+    let name = Name::of_server(url);
+    let secrets = secrets.clone();
+    let key = blocking("the webhook's key", move || secrets.get(&name)).await?;
+    let body = json!({
+        "schedule": outcome.name,
+        "date": outcome.date.to_string(),
+        "task": schedule.task.as_str(),
+        "text": outcome.text,
+        "from": outcome.from,
+        "answer": outcome.answer,
+    });
+    // The path is the URL's own, to its last slash.
+    let slash = if url.ends_with('/') { "/" } else { "" };
+    let answer = remote
+        .post(url, slash, key.as_ref(), body.to_string().into_bytes())
+        .await
+        .map_err(|why| Error::new(Code::Unreachable, format!("the webhook at {server} {why}")))?;
+    if answer.status().is_success() {
+        return Ok(format!("posted to {server}"));
+    }
+    let message = format!("the webhook at {server} answered {}", answer.status());
+    Err(Error::new(Code::Unreachable, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_file_is_its_owners_alone_replaced_whole_and_never_something_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("briefs/of/day.md");
+        write(&path, "one").unwrap();
+        write(&path, "two").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
+        assert_eq!(left.len(), 1, "no draft is left");
+        let error = write(path.parent().unwrap(), "x").unwrap_err();
+        assert!(error.message.contains("no file"), "{error}");
+        let error = write(&path.join("x.md"), "x").unwrap_err();
+        assert_eq!(error.code, Code::Storage);
+    }
+}

@@ -1,0 +1,395 @@
+use super::*;
+use axum::{
+    Json, Router,
+    body::Bytes,
+    extract::State as Held,
+    http::StatusCode,
+    routing::{get, post},
+};
+use serde_json::{Value, json};
+use std::{path::Path, time::Duration};
+use tempfile::TempDir;
+use tierbar_core::journal::Happening;
+use tierbar_fetch::{Remote, Web, WebOptions};
+use tierbar_gateway::Schedules as _;
+use tierbar_secrets::Secrets;
+use tokio_util::sync::CancellationToken;
+
+/// Half past one, as the calendar of these tests has it: UTC.
+const BEFORE: &str = "2026-11-22T01:30:00Z";
+const TURN: &str = "2026-11-22T02:00:10Z";
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn later(from: Timestamp, seconds: i64) -> Timestamp {
+    Timestamp::from_second(from.as_second() + seconds).unwrap()
+}
+
+#[derive(Debug, Default, Clone)]
+struct Told(Arc<Mutex<Vec<String>>>);
+
+impl tierbar_core::journal::Journal for Told {
+    fn tell(&self, happening: Happening) {
+        self.0.lock().push(happening.sentence);
+    }
+}
+
+/// What the task was asked, and what it answers: `None` is a success.
+#[derive(Debug, Default, Clone)]
+struct Api {
+    asked: Arc<Mutex<Vec<String>>>,
+    fails: Arc<Mutex<Option<Error>>>,
+}
+
+async fn answer(Held(api): Held<Api>, body: Bytes) -> (StatusCode, Json<Value>) {
+    api.asked
+        .lock()
+        .push(String::from_utf8_lossy(&body).into_owned());
+    let fails = api.fails.lock().clone();
+    match fails {
+        Some(error) => {
+            let status = StatusCode::from_u16(error.code.http_status()).unwrap();
+            (status, Json(error.openai_body()))
+        }
+        None => {
+            let answer = json!({"brief": "All is well.", "summary": "In short.", "tier": "primary", "model": "m", "saved": 7});
+            (StatusCode::OK, Json(answer))
+        }
+    }
+}
+
+struct Bench {
+    folder: TempDir,
+    handle: Schedules,
+    runner: Runner,
+    api: Api,
+    told: Told,
+    paused: Arc<Mutex<bool>>,
+    _config: watch::Sender<Arc<Config>>,
+}
+
+impl Bench {
+    /// A schedule `nightly` at two, whose places may name the bench's folder as `DIR`.
+    async fn new(task: &str, source: &str, to: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |text: &str| text.replace("DIR", &folder.path().display().to_string());
+        let config = format!(
+            "[schedules.nightly]\nat = \"02:00\"\ntask = \"{task}\"\nsource = \"{}\"\nto = \"{}\"\nwords = 40\n",
+            place(source),
+            place(to)
+        );
+        let config = watch::Sender::new(Arc::new(toml::from_str::<Config>(&config).unwrap()));
+        let path = folder.path().join("tierbar.db");
+        let store = tokio::task::spawn_blocking(move || Store::open(&path))
+            .await
+            .unwrap()
+            .unwrap();
+        let (handle, inbox) = Schedules::new(config.subscribe(), store, true);
+        let (api, told, paused) = (Api::default(), Told::default(), Arc::new(Mutex::new(false)));
+        let router = Router::new()
+            .route("/v1/brief", post(answer))
+            .route("/v1/summarize", post(answer))
+            .with_state(api.clone());
+        let web = WebOptions {
+            proxies: false,
+            ..WebOptions::default()
+        };
+        let runner = Runner {
+            inbox,
+            router,
+            token: "token".to_owned(),
+            web: Web::new(web).unwrap(),
+            remote: Remote::new(Duration::from_secs(20)).unwrap(),
+            secrets: Secrets::with(
+                folder.path(),
+                Arc::new(|name: &str| (name == "TIERBAR_SECRETS").then(|| "file".into())),
+            ),
+            journal: Arc::new(told.clone()),
+            paused: {
+                let paused = Arc::clone(&paused);
+                Box::new(move || *paused.lock())
+            },
+            notice: Box::new(|| {}),
+        };
+        let bench = Self {
+            folder,
+            handle,
+            runner,
+            api,
+            told,
+            paused,
+            _config: config,
+        };
+        std::fs::write(bench.path("day.jsonl"), "{\"msg\": \"a\"}\n").unwrap();
+        bench
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    async fn at(&mut self, now: Timestamp) -> Duration {
+        self.runner.take_turns(now, &TimeZone::UTC).await
+    }
+
+    fn asked(&self) -> usize {
+        self.api.asked.lock().len()
+    }
+
+    async fn kept(&self) -> Run {
+        self.handle
+            .store
+            .schedule_run("nightly")
+            .await
+            .unwrap()
+            .unwrap()
+    }
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// A real server on this machine.
+async fn served(routes: Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_turn_is_run_once_and_its_result_is_a_file_of_that_day() {
+    let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/briefs/{date}.md").await;
+    bench.at(at(BEFORE)).await;
+    assert_eq!(bench.asked(), 0);
+    for _ in 0..3 {
+        bench.at(at(TURN)).await;
+    }
+    assert_eq!(*bench.api.asked.lock(), ["{\"msg\": \"a\"}\n"]);
+    let page = read(&bench.path("briefs/2026-11-22.md"));
+    assert_eq!(
+        page,
+        "# nightly, 2026-11-22\n\nAll is well.\n\n---\n\nbrief of 1 file, 13 bytes, by primary (m)\n"
+    );
+    let told = bench.told.0.lock().clone();
+    assert!(
+        told.len() == 1 && told[0].starts_with("the schedule nightly wrote "),
+        "{told:?}"
+    );
+    assert!(
+        told[0].ends_with("from 1 file, 13 bytes; 7 tokens saved"),
+        "{told:?}"
+    );
+    let run = bench.kept().await;
+    assert!(run.finished && !run.failing && run.covers_to == Some(at(TURN).as_second()));
+    // Missed by some hours, and made up.
+    bench.at(at("2026-11-23T09:00:00Z")).await;
+    assert_eq!(bench.asked(), 2);
+    assert!(bench.path("briefs/2026-11-23.md").exists());
+}
+
+#[tokio::test]
+async fn what_fails_is_told_tried_again_and_forgotten_when_it_works() {
+    let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
+    bench.at(at(BEFORE)).await;
+    *bench.api.fails.lock() = Some(Error::new(Code::TierFailed, "primary has no model"));
+    bench.at(at(TURN)).await;
+    bench.at(later(at(TURN), 59)).await;
+    assert_eq!(bench.asked(), 1);
+    assert_eq!(
+        bench.handle.notices(),
+        ["The schedule nightly fails: primary has no model"]
+    );
+    let status = bench.handle.list().await.unwrap().remove(0);
+    assert!(status.failing && !status.running);
+    assert_eq!(status.outcome.as_deref(), Some("primary has no model"));
+    assert!(bench.told.0.lock()[0].ends_with("failed and is tried again: primary has no model"));
+    *bench.api.fails.lock() = None;
+    bench.at(later(at(TURN), 60)).await;
+    assert_eq!((bench.asked(), bench.handle.notices().len()), (2, 0));
+    assert!(bench.path("day.md").exists());
+}
+
+#[tokio::test]
+async fn a_pause_is_waited_for_and_counts_as_no_attempt() {
+    let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
+    bench.at(at(BEFORE)).await;
+    *bench.paused.lock() = true;
+    bench.at(at(TURN)).await;
+    assert_eq!(bench.asked(), 0);
+    // One that begins at the very moment.
+    *bench.paused.lock() = false;
+    *bench.api.fails.lock() = Some(Error::new(Code::Paused, "Tierbar is paused"));
+    bench.at(at(TURN)).await;
+    assert_eq!((bench.asked(), bench.kept().await.attempts), (1, 0));
+    assert!(bench.handle.notices().is_empty() && bench.told.0.lock().is_empty());
+    *bench.api.fails.lock() = None;
+    bench.at(later(at(TURN), 60)).await;
+    assert!(bench.path("day.md").exists());
+}
+
+#[tokio::test]
+async fn a_host_that_dies_at_a_turn_tries_it_again_and_no_more_often_than_others() {
+    let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
+    bench.at(at(BEFORE)).await;
+    let (asked, mut asks) = mpsc::unbounded_channel();
+    let never = move || {
+        asked.send(()).unwrap();
+        std::future::pending::<String>()
+    };
+    let answering = std::mem::replace(
+        &mut bench.runner.router,
+        Router::new().route("/v1/brief", post(never)),
+    );
+    let zone = TimeZone::UTC;
+    tokio::select! {
+        _ = bench.runner.take_turns(at(TURN), &zone) => panic!("it ended"),
+        asked = asks.recv() => asked.unwrap(),
+    }
+    assert!(bench.runner.inbox.state.running.lock().is_none());
+    assert_eq!(bench.kept().await.attempts, 1);
+    bench.runner.router = answering;
+    bench.at(later(at(TURN), 10)).await;
+    assert_eq!(bench.asked(), 0);
+    bench.at(later(at(TURN), 60)).await;
+    assert_eq!(bench.asked(), 1);
+}
+
+#[tokio::test]
+async fn a_folder_is_read_from_where_the_last_success_has_ended() {
+    let mut bench = Bench::new("summarize", "DIR/notes", "DIR/out.md").await;
+    std::fs::create_dir(bench.path("notes")).unwrap();
+    let put = |name: &str, at: Timestamp| {
+        let path = bench.folder.path().join("notes").join(name);
+        std::fs::write(&path, name).unwrap();
+        let file = std::fs::File::options().write(true).open(path).unwrap();
+        file.set_modified(std::time::SystemTime::from(at)).unwrap();
+    };
+    put("long-ago", at("2026-11-01T00:00:00Z"));
+    put("today", at("2026-11-21T12:00:00Z"));
+    let api = bench.api.clone();
+    let texts = || {
+        let asked = api.asked.lock().clone();
+        let text = |body: &String| serde_json::from_str::<Value>(body).unwrap()["text"].clone();
+        asked.iter().map(text).collect::<Vec<_>>()
+    };
+    let after = |n: i64| later(at(TURN), n * 24 * 3600);
+    let next = bench.path("notes/next");
+    bench.at(at(BEFORE)).await;
+    bench.at(after(0)).await;
+    assert_eq!(texts(), [json!("today\n")]);
+    let body: Value = serde_json::from_str(&bench.api.asked.lock()[0]).unwrap();
+    assert_eq!(body["words"], 40);
+    // Nothing new: that is no failure, and nobody is asked.
+    bench.at(after(1)).await;
+    assert_eq!(
+        bench.kept().await.outcome.as_deref(),
+        Some("found nothing new")
+    );
+    std::fs::write(&next, "next").unwrap();
+    let file = std::fs::File::options().write(true).open(&next).unwrap();
+    file.set_modified(std::time::SystemTime::from(later(after(1), 3600)))
+        .unwrap();
+    // A failure loses nothing.
+    *bench.api.fails.lock() = Some(Error::new(Code::TierFailed, "no"));
+    bench.at(after(2)).await;
+    *bench.api.fails.lock() = None;
+    bench.at(after(3)).await;
+    assert_eq!(
+        texts(),
+        [json!("today\n"), json!("next\n"), json!("next\n")]
+    );
+}
+
+#[tokio::test]
+async fn a_document_comes_from_a_url_and_the_result_goes_to_a_webhook() {
+    let (posted, mut posts) = mpsc::unbounded_channel::<Value>();
+    let refuse = Arc::new(Mutex::new(true));
+    let refusing = Arc::clone(&refuse);
+    let hook = move |Json(body): Json<Value>| {
+        posted.send(body).unwrap();
+        let status = if *refusing.lock() {
+            StatusCode::SERVICE_UNAVAILABLE
+        } else {
+            StatusCode::NO_CONTENT
+        };
+        std::future::ready(status)
+    };
+    let routes = Router::new()
+        .route("/day.jsonl", get(|| async { "{\"msg\": \"far\"}\n" }))
+        .route("/secret/hook/", post(hook));
+    let server = served(routes).await;
+    let mut bench = Bench::new(
+        "brief",
+        &format!("{server}/day.jsonl"),
+        &format!("{server}/secret/hook/"),
+    )
+    .await;
+    bench.at(at(BEFORE)).await;
+    bench.at(at(TURN)).await;
+    let first = posts.recv().await.unwrap();
+    let said = bench.kept().await.outcome.unwrap();
+    assert!(said.contains("503") && !said.contains("secret"), "{said}");
+    *refuse.lock() = false;
+    bench.at(later(at(TURN), 60)).await;
+    let second = posts.recv().await.unwrap();
+    assert_eq!(first, second);
+    assert_eq!(
+        (&second["schedule"], &second["date"], &second["text"]),
+        (
+            &json!("nightly"),
+            &json!("2026-11-22"),
+            &json!("All is well.")
+        )
+    );
+    assert_eq!(second["answer"]["saved"], 7);
+    assert_eq!(bench.api.asked.lock()[1], "{\"msg\": \"far\"}\n");
+    let said = bench.kept().await.outcome.unwrap();
+    assert!(said.starts_with("posted to 127.0.0.1:"), "{said}");
+}
+
+#[tokio::test]
+async fn one_is_run_by_hand_beside_its_turns() {
+    let Bench {
+        folder,
+        handle,
+        runner,
+        api,
+        _config,
+        ..
+    } = Bench::new("brief", "DIR/day.jsonl", "DIR/by-hand.md").await;
+    let closing = CancellationToken::new();
+    let owner = tokio::spawn(runner.run(closing.clone()));
+    let said = handle.run("nightly".to_owned()).await.unwrap();
+    assert!(said.contains("by-hand.md"), "{said}");
+    assert!(folder.path().join("by-hand.md").exists());
+    assert_eq!(
+        handle.run("other".to_owned()).await.unwrap_err().code,
+        Code::NotFound
+    );
+    *api.fails.lock() = Some(Error::new(Code::Paused, "Tierbar is paused"));
+    assert_eq!(
+        handle.run("nightly".to_owned()).await.unwrap_err().code,
+        Code::Paused
+    );
+    closing.cancel();
+    owner.await.unwrap();
+    assert_eq!(
+        handle.run("nightly".to_owned()).await.unwrap_err().code,
+        Code::ShuttingDown
+    );
+}
+
+#[test]
+fn schedules_come_from_the_file_alone() {
+    let config = |text: &str| toml::from_str::<Config>(text).unwrap();
+    let one = "[schedules.a]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"/b\"\n";
+    let (none, one, other) = (config(""), config(one), config(&one.replace("/b", "/c")));
+    assert_eq!(refuse_new(&none, &one).unwrap_err().code, Code::BadRequest);
+    assert_eq!(refuse_new(&one, &other).unwrap_err().code, Code::BadRequest);
+    assert_eq!(refuse_new(&one, &one), Ok(()));
+    assert_eq!(refuse_new(&one, &none), Ok(()));
+}

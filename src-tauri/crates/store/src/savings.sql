@@ -1,0 +1,9 @@
+CREATE TABLE savings (
+    day TEXT NOT NULL,
+    task TEXT NOT NULL,
+    answers INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    saved_tokens INTEGER NOT NULL,
+    PRIMARY KEY (day, task)
+) STRICT, WITHOUT ROWID;
