@@ -38,8 +38,6 @@ impl IntoResponse for Failure {
                 .headers_mut()
                 .insert(header::WWW_AUTHENTICATE, scheme);
         }
-        // For those around, whatever the body's dialect.
-        response.extensions_mut().insert(error);
         if let Some(seconds) = error
             .details
             .get("retry_after_seconds")
@@ -49,6 +47,8 @@ impl IntoResponse for Failure {
                 .headers_mut()
                 .insert(header::RETRY_AFTER, seconds.into());
         }
+        // For those around, whatever the body's dialect.
+        response.extensions_mut().insert(error);
         response
     }
 }

@@ -32,19 +32,13 @@ pub(crate) struct Timings {
     predicted_per_second: Option<f64>,
     #[serde(default)]
     predicted_n: u64,
-    #[serde(default)]
-    prompt_n: u64,
-    #[serde(default)]
-    cache_n: u64,
 }
 
 impl Timings {
     pub(crate) fn used(&self) -> Used {
         Used::new(self.prompt_n.saturating_add(self.cache_n), self.predicted_n)
     }
-}
 
-impl Timings {
     /// Of the prompt, read anew or not, and of the answer.
     pub(crate) fn tokens(&self) -> u64 {
         let prompt = self.prompt_n.saturating_add(self.cache_n);

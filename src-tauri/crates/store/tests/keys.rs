@@ -5,7 +5,7 @@ mod support;
 
 use support::Fixture;
 use tierbar_core::keys::{ApiKey, KeyLimits};
-use tierbar_store::{Added, KeptKey, KeyUse, TokensUsed};
+use tierbar_store::{AddedKey, KeptKey, KeyUse, TokensUsed};
 
 fn key(name: &str, hash: u8, limits: KeyLimits) -> KeptKey {
     KeptKey {
@@ -36,8 +36,8 @@ async fn keys_outlive_a_restart_with_their_limits_and_their_use() {
     {
         let store = fixture.store();
         assert_eq!(store.keys().await.unwrap(), []);
-        assert_eq!(store.add_key(limited.clone()).await.unwrap(), Added::Kept);
-        assert_eq!(store.add_key(free.clone()).await.unwrap(), Added::Kept);
+        assert_eq!(store.add_key(limited.clone()).await.unwrap(), AddedKey::Kept);
+        assert_eq!(store.add_key(free.clone()).await.unwrap(), AddedKey::Kept);
         let tokens = TokensUsed {
             missing: 7,
             at_ms: 9_000,
@@ -68,14 +68,14 @@ async fn a_name_is_free_again_once_its_key_was_revoked() {
     store.add_key(key("job", 1, limits)).await.unwrap();
     assert_eq!(
         store.add_key(key("job", 2, limits)).await.unwrap(),
-        Added::Exists
+        AddedKey::Exists
     );
     assert!(store.revoke_key("job", 5).await.unwrap());
     assert!(!store.revoke_key("job", 6).await.unwrap());
     assert_eq!(store.keys().await.unwrap()[0].key.revoked_ms, Some(5));
     assert_eq!(
         store.add_key(key("job", 2, limits)).await.unwrap(),
-        Added::Kept
+        AddedKey::Kept
     );
     assert_eq!(store.keys().await.unwrap(), [key("job", 2, limits)]);
 }

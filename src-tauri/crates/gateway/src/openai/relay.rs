@@ -23,7 +23,7 @@ use std::{
     time::{Duration, Instant},
 };
 use streaming::{Beginning, Relay, events};
-use tierbar_core::{Error, ModelId, TierId, lease::KeepAlive};
+use tierbar_core::{ModelId, TierId, lease::KeepAlive};
 use tokio::time::timeout;
 
 /// What fails for a plain reason, such as a missing file, does so within this time and gets a status of its own. After it, a

@@ -1,10 +1,20 @@
 mod endpoints;
 
 use super::*;
-use crate::testing::{Bench, json, text};
-use axum::{Router, routing::post};
-use futures_util::StreamExt;
+use crate::{
+    error,
+    testing::{Bench, json, text},
+};
+use axum::{
+    Router,
+    body::Bytes,
+    http::{StatusCode, header},
+    routing::post,
+};
+use futures_util::{StreamExt, stream};
 use serde_json::json;
+use std::convert::Infallible;
+use tierbar_core::{Code, Error};
 use tokio::sync::{mpsc, oneshot};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 
