@@ -9,6 +9,7 @@ mod choose;
 pub mod classifier;
 mod rules;
 mod signs;
+mod words;
 
 pub use asked::Asked;
 pub use choose::{Choice, Need, Seat, choose};
