@@ -274,20 +274,37 @@ async fn a_stream_goes_on_elsewhere_before_its_first_word_and_is_told_as_broken_
 }
 
 #[tokio::test]
-async fn when_nobody_answers_each_step_says_why_and_the_request_may_wait_if_the_chain_says_so() {
-    let night = Night::new(|chain| chain.steps.push(Step::Queue)).await;
+async fn when_nobody_answers_each_step_says_why() {
+    let night = Night::new(|_| ()).await;
     night.a.does(Does::Refuse(500));
     night.b.does(Does::Limit(9));
     night.here.does(Does::Refuse(400));
     let refused = night.ask().await;
     assert_eq!(refused.status(), 502);
-    assert!(refused.extensions().get::<MayWait>().is_some());
     let error = json(refused).await["error"].take();
     assert!(
         error["message"].as_str().unwrap().contains("cloud-b"),
         "{error}"
     );
     assert_eq!(error["tried"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_chain_that_ends_in_the_queue_keeps_what_nobody_answers_and_answers_it_later() {
+    let mut night = Night::new(|chain| chain.steps.push(Step::Queue)).await;
+    night.a.does(Does::Refuse(500));
+    night.b.does(Does::Hang);
+    night.here.does(Does::Refuse(500));
+    night.bench.config.lock().unwrap().chains.values_mut().for_each(|chain| chain.wait = Span::seconds(1));
+    let kept = night.ask().await;
+    assert_eq!(kept.status(), 202);
+    let id = json(kept).await["id"].as_str().unwrap().to_owned();
+    night.b.does(Does::Answer);
+    tokio::spawn(night.bench.runner.take().unwrap().run());
+    let events = night.bench.get(&format!("/v1/queue/{id}/events")).await;
+    assert!(text(events).await.contains("\"done\""));
+    let result = night.bench.get(&format!("/v1/queue/{id}/result")).await;
+    assert_eq!(content(result).await, "b");
 }
 
 #[tokio::test]

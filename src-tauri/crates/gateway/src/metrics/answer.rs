@@ -13,12 +13,15 @@ pub(crate) struct Used {
     prompt_tokens: Option<f64>,
     #[serde(default)]
     completion_tokens: Option<f64>,
+    #[serde(default)]
+    total_tokens: Option<f64>,
 }
 
 impl Used {
-    /// All together, if both are told.
+    /// All together, if that is told.
     pub(crate) fn tokens(&self) -> Option<u64> {
-        let tokens = self.prompt_tokens? + self.completion_tokens?;
+        let sum = || Some(self.prompt_tokens? + self.completion_tokens?);
+        let tokens = self.total_tokens.or_else(sum)?;
         #[allow(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -33,6 +36,7 @@ impl Used {
         Self {
             prompt_tokens: told(prompt),
             completion_tokens: told(completion),
+            total_tokens: None,
         }
     }
 }
