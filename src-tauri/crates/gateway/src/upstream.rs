@@ -5,7 +5,7 @@ use axum::body::{Body, Bytes};
 use futures_util::{FutureExt, future::poll_fn};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper::{
-    Request, Response, body::Body as _, body::Incoming, client::conn::http1, header,
+    HeaderMap, Request, Response, body::Body as _, body::Incoming, client::conn::http1, header,
     http::response::Parts,
 };
 use hyper_util::rt::TokioIo;
@@ -70,6 +70,22 @@ impl Upstream {
         remote: &Remote,
         key: Option<&SecretString>,
     ) -> Result<Self, Broken> {
+        let upstream = Self::begin(endpoint, path, json, remote, key).await?;
+        let status = upstream.head.status;
+        // The client asked for neither another protocol nor another place.
+        if status.is_informational() || status.is_redirection() {
+            return Err(Broken(format!("answered {status}, which answers nothing")));
+        }
+        Ok(upstream)
+    }
+
+    async fn begin(
+        endpoint: &Endpoint,
+        path: &'static str,
+        json: Vec<u8>,
+        remote: &Remote,
+        key: Option<&SecretString>,
+    ) -> Result<Self, Broken> {
         let (at, json) = match endpoint {
             Endpoint::Unix(socket) => {
                 return Self::over(UnixStream::connect(socket).await?, path, json).await;
@@ -122,13 +138,25 @@ impl Upstream {
         Ok(Self { head, body, driver })
     }
 
+    /// For a stream that may last: headers are parts of the buffer that they were read into, and keep it.
+    pub(crate) fn without_head(mut self) -> Self {
+        self.head.headers = HeaderMap::new();
+        self.head.extensions.clear();
+        self
+    }
+
     pub(crate) fn is_event_stream(&self) -> bool {
-        let kind = self
-            .head
-            .headers
-            .get(header::CONTENT_TYPE)
-            .and_then(|kind| kind.to_str().ok());
-        kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+        self.is("text/event-stream")
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        self.is("application/json")
+    }
+
+    fn is(&self, wanted: &str) -> bool {
+        let kind = self.head.headers.get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok());
+        kind.is_some_and(|kind| kind.starts_with(wanted))
     }
 
     /// The next bytes of the body; `None` at its proper end.

@@ -175,7 +175,7 @@ impl Job {
         if upstream.head.status == StatusCode::OK && upstream.is_event_stream() {
             counted.begins();
             return Ok(Sent::Streaming(Box::new(Answer {
-                upstream,
+                upstream: upstream.without_head(),
                 tap: Tap::new(answering, counted),
                 lease,
             })));
@@ -195,6 +195,9 @@ impl Job {
             )
         {
             return Err(no_key(&*lease, upstream.head.status));
+        }
+        if upstream.head.status.is_server_error() && !upstream.is_json() {
+            return Err(unexplained(&*lease, upstream.head.status));
         }
         let mut headers = who_answers(lease.tier(), Some(lease.model()));
         if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
@@ -225,9 +228,12 @@ fn is_remote(lease: &dyn Lease) -> bool {
 /// What the server does, unless the lease on an endpoint ends first, with the reason why. A worker that ends breaks the
 /// connection itself.
 async fn unless_cut<T>(lease: &dyn Lease, done: impl Future<Output = T>) -> Result<T, Error> {
+    if !is_remote(lease) {
+        return Ok(done.await);
+    }
     tokio::select! {
         biased;
-        ended = lease.ended(), if is_remote(lease) => Err(ended),
+        ended = lease.ended() => Err(ended),
         done = done => Ok(done),
     }
 }
@@ -251,6 +257,15 @@ fn no_key(lease: &dyn Lease, status: StatusCode) -> Error {
     );
     let name = Name::of_server(url);
     Error::new(Code::Unreachable, message).hint(format!("run: tierbar secret set {name}"))
+}
+
+/// A proxy's page, or nothing at all: no client of ours could read it.
+fn unexplained(lease: &dyn Lease, status: StatusCode) -> Error {
+    let message = format!(
+        "the server of {} answered {status} and not why",
+        lease.tier()
+    );
+    Error::new(Code::Unreachable, message).hint("see its own log, then try again")
 }
 
 /// Why the worker's connection broke, in the words of the worker's owner.
@@ -286,9 +301,9 @@ impl Answer {
         loop {
             match unless_cut(&*self.lease, self.upstream.next()).await? {
                 Ok(Some(arrived)) => {
-                    let passing = self.tap.pass(&arrived);
+                    let passing = self.tap.pass(arrived);
                     if !passing.is_empty() {
-                        return Ok(passing.into());
+                        return Ok(passing);
                     }
                 }
                 _ if self.tap.has_ended() => return Err(None),
@@ -323,7 +338,8 @@ impl Relay {
                     };
                     let (metrics, tier) = (job.gateway.metrics.clone(), job.tier.clone());
                     let sent = match leased {
-                        Ok(lease) => job.send(lease).await,
+                        // Apart, or every stream would be as large as this.
+                        Ok(lease) => Box::pin(job.send(lease)).await,
                         Err(error) => Err(error),
                     };
                     match sent {
