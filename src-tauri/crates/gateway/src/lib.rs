@@ -13,6 +13,7 @@ mod measures;
 mod metrics;
 mod models;
 mod openai;
+mod openapi;
 mod path;
 mod speed;
 #[cfg(test)]
@@ -114,6 +115,7 @@ impl Gateway {
         }
         Router::new()
             .route("/health", get(health))
+            .route("/openapi.json", get(openapi::document))
             .merge(inference)
             .merge(admin::routes().layer(token()))
             .fallback(ui::asset)
