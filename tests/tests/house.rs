@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -203,4 +203,32 @@ fn every_crate_takes_the_lints_of_the_workspace() {
     {
         assert!(text.contains("[lints]\nworkspace = true"), "{path}");
     }
+}
+
+/// The other half, that each path of the document is answered, is the gateway's own test. The admin API is in docs/api.md alone.
+#[test]
+fn each_path_of_the_inference_api_is_in_its_document() {
+    let text = fs::read_to_string(root().join("docs/openapi.json")).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let documented = document["paths"].as_object().unwrap();
+    let others = ["tests.rs", "testing.rs", "/tests/", "/admin"];
+    let mut found = BTreeSet::new();
+    for (file, text) in sources("src-tauri/crates/gateway/src", &[".rs"]) {
+        if others.iter().any(|other| file.contains(other)) {
+            continue;
+        }
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        for start in ["/v1/", "/api/", "/health", "/metrics", "/openapi.json"] {
+            for (at, _) in code.match_indices(&format!("\"{start}")) {
+                let path = code[at + 1..].split('"').next().unwrap();
+                // What ends so is the beginning of some.
+                if !path.ends_with('/') {
+                    assert!(documented.contains_key(path), "{file}: {path}");
+                    found.insert(path.to_owned());
+                }
+            }
+        }
+    }
+    let documented: BTreeSet<_> = documented.keys().cloned().collect();
+    assert_eq!(found, documented);
 }

@@ -20,6 +20,7 @@ mod metrics;
 mod models;
 mod ollama;
 mod openai;
+mod openapi;
 mod path;
 mod prompts;
 mod queue;
@@ -149,6 +150,7 @@ impl Gateway {
             .layer(admit);
         let router = Router::new()
             .route("/health", get(health))
+            .route("/openapi.json", get(openapi::document))
             .merge(inference)
             .merge(admin::routes().layer(token()))
             .merge(ollama::owners_routes().layer(token()))

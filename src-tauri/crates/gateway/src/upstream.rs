@@ -85,6 +85,22 @@ impl Upstream {
         remote: &Remote,
         key: Option<&SecretString>,
     ) -> Result<Self, Broken> {
+        let upstream = Self::begin(endpoint, path, json, remote, key).await?;
+        let status = upstream.head.status;
+        // The client asked for neither another protocol nor another place.
+        if status.is_informational() || status.is_redirection() {
+            return Err(Broken(format!("answered {status}, which answers nothing")));
+        }
+        Ok(upstream)
+    }
+
+    async fn begin(
+        endpoint: &Endpoint,
+        path: &'static str,
+        json: Vec<u8>,
+        remote: &Remote,
+        key: Option<&SecretString>,
+    ) -> Result<Self, Broken> {
         let Foreign { at, model, dialect } = match endpoint {
             Endpoint::Unix(socket) => {
                 return Self::over(UnixStream::connect(socket).await?, path, json).await;
@@ -164,8 +180,19 @@ impl Upstream {
         Ok(Self { head, body, driver })
     }
 
+    /// For a stream that may last: headers are parts of the buffer that they were read into, and keep it.
+    pub(crate) fn without_head(mut self) -> Self {
+        self.head.headers = HeaderMap::new();
+        self.head.extensions.clear();
+        self
+    }
+
     pub(crate) fn is_event_stream(&self) -> bool {
         is_event_stream(&self.head.headers)
+    }
+
+    pub(crate) fn is_json(&self) -> bool {
+        is(&self.head.headers, "application/json")
     }
 
     /// The next bytes of the body; `None` at its proper end.
@@ -210,9 +237,13 @@ impl Upstream {
 }
 
 pub(crate) fn is_event_stream(headers: &HeaderMap) -> bool {
+    is(headers, "text/event-stream")
+}
+
+fn is(headers: &HeaderMap, wanted: &str) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok());
-    kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
+    kind.is_some_and(|kind| kind.starts_with(wanted))
 }
 
 /// The request with the name that the server knows its model by, or with none: our names mean nothing to it, and some servers

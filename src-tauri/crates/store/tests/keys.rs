@@ -36,7 +36,10 @@ async fn keys_outlive_a_restart_with_their_limits_and_their_use() {
     {
         let store = fixture.store();
         assert_eq!(store.keys().await.unwrap(), []);
-        assert_eq!(store.add_key(limited.clone()).await.unwrap(), AddedKey::Kept);
+        assert_eq!(
+            store.add_key(limited.clone()).await.unwrap(),
+            AddedKey::Kept
+        );
         assert_eq!(store.add_key(free.clone()).await.unwrap(), AddedKey::Kept);
         let tokens = TokensUsed {
             missing: 7,

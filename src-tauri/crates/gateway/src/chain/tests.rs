@@ -295,7 +295,14 @@ async fn a_chain_that_ends_in_the_queue_keeps_what_nobody_answers_and_answers_it
     night.a.does(Does::Refuse(500));
     night.b.does(Does::Hang);
     night.here.does(Does::Refuse(500));
-    night.bench.config.lock().unwrap().chains.values_mut().for_each(|chain| chain.wait = Span::seconds(1));
+    night
+        .bench
+        .config
+        .lock()
+        .unwrap()
+        .chains
+        .values_mut()
+        .for_each(|chain| chain.wait = Span::seconds(1));
     let kept = night.ask().await;
     assert_eq!(kept.status(), 202);
     let id = json(kept).await["id"].as_str().unwrap().to_owned();

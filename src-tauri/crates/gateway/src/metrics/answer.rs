@@ -2,42 +2,41 @@
 
 use super::{Metrics, OfTier};
 use prometheus_client::metrics::gauge::Gauge;
-use serde::Deserialize;
+use serde_json::Value;
 use std::time::Instant;
 use tierbar_core::{Code, TierId};
 
-/// What an answer has used, as OpenAI's dialect says it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize)]
+/// Tokens that an answer has used, as far as they were told.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Used {
-    #[serde(default)]
-    prompt_tokens: Option<f64>,
-    #[serde(default)]
-    completion_tokens: Option<f64>,
-    #[serde(default)]
-    total_tokens: Option<f64>,
+    prompt: Option<u64>,
+    completion: Option<u64>,
+    total: Option<u64>,
 }
 
 impl Used {
-    /// All together, if that is told.
-    pub(crate) fn tokens(&self) -> Option<u64> {
-        let sum = || Some(self.prompt_tokens? + self.completion_tokens?);
-        let tokens = self.total_tokens.or_else(sum)?;
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the cast ends at the type's bounds"
-        )]
-        Some(tokens as u64)
+    pub(crate) fn new(prompt: u64, completion: u64) -> Self {
+        Self {
+            prompt: Some(prompt),
+            completion: Some(completion),
+            total: None,
+        }
     }
 
-    pub(crate) fn new(prompt: u64, completion: u64) -> Self {
-        #[allow(clippy::cast_precision_loss, reason = "no answer has as many tokens")]
-        let told = |tokens: u64| Some(tokens as f64);
+    /// As OpenAI's dialect tells it. Other people's servers write all sorts of things into it.
+    pub(crate) fn told(usage: &Value) -> Self {
+        let tokens = |name| usage.get(name).and_then(Value::as_u64);
         Self {
-            prompt_tokens: told(prompt),
-            completion_tokens: told(completion),
-            total_tokens: None,
+            prompt: tokens("prompt_tokens"),
+            completion: tokens("completion_tokens"),
+            total: tokens("total_tokens"),
         }
+    }
+
+    /// All together, if that is told.
+    pub(crate) fn tokens(&self) -> Option<u64> {
+        let sum = || Some(self.prompt?.saturating_add(self.completion?));
+        self.total.or_else(sum)
     }
 }
 
@@ -127,17 +126,10 @@ impl Drop for Answer {
         let seconds = self.arrived.elapsed().as_secs_f64();
         kept.answer.get_or_create(&self.of).observe(seconds);
         let used = self.used.unwrap_or_default();
-        // The figures are another program's: what is no number of tokens counts as none.
-        #[allow(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it saturates"
-        )]
-        let tokens = |told: Option<f64>| told.map(|tokens| tokens.min(1e9) as u64);
-        if let Some(prompt) = tokens(used.prompt_tokens) {
+        if let Some(prompt) = used.prompt {
             kept.prompt_tokens.get_or_create(&self.of).inc_by(prompt);
         }
-        let completion = tokens(used.completion_tokens).unwrap_or(self.chunks);
+        let completion = used.completion.unwrap_or(self.chunks);
         kept.completion_tokens
             .get_or_create(&self.of)
             .inc_by(completion);

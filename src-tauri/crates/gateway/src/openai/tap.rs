@@ -5,9 +5,13 @@ use crate::{
     metrics::{Answer, Used},
     speed::{Answering, Timings},
 };
-use serde::{Deserialize, de::IgnoredAny};
+use axum::body::Bytes;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, SeqAccess, Visitor},
+};
 use serde_json::Value;
-use std::time::Instant;
+use std::{fmt, time::Instant};
 use tierbar_core::Code;
 
 /// No event of a worker comes near it. A line beyond passes on unread.
@@ -17,10 +21,9 @@ const LONGEST_LINE: usize = 1 << 20;
 #[derive(Debug, Deserialize)]
 struct Heard {
     #[serde(default)]
-    choices: Vec<Choice>,
+    choices: Said,
     #[serde(default)]
     timings: Option<Timings>,
-    /// Foreign servers write all sorts of things into it.
     #[serde(default)]
     usage: Option<Value>,
     #[serde(default)]
@@ -34,49 +37,90 @@ impl Heard {
             counted.used(timings.used());
         }
         // It has the cached tokens too, whoever answers.
-        if let Some(used) = self.used() {
-            counted.used(used);
+        if let Some(usage) = self.usage.as_ref().filter(|usage| usage.is_object()) {
+            counted.used(Used::told(usage));
         }
     }
 
     /// What the answer took, in tokens, if it says so.
     fn tokens(&self) -> Option<u64> {
-        let used = self.used().and_then(|used| used.tokens());
-        used.or(self.timings.as_ref().map(Timings::tokens))
-    }
-
-    fn used(&self) -> Option<Used> {
-        Used::deserialize(self.usage.as_ref()?).ok()
+        let used = self.usage.as_ref();
+        used.and_then(|usage| Used::told(usage).tokens())
+            .or(self.timings.as_ref().map(Timings::tokens))
     }
 }
+
+/// Whether any of the choices has something in it.
+#[derive(Debug, Default)]
+struct Said(bool);
 
 #[derive(Debug, Deserialize)]
 struct Choice {
     #[serde(default)]
     delta: Option<Delta>,
     #[serde(default)]
-    text: Option<String>,
+    text: Written,
 }
 
 #[derive(Debug, Deserialize)]
 struct Delta {
     #[serde(default)]
-    content: Option<String>,
+    content: Written,
     #[serde(default)]
-    reasoning_content: Option<String>,
+    reasoning_content: Written,
     #[serde(default)]
     tool_calls: Option<IgnoredAny>,
 }
 
+/// Whether a text is there and not empty. The text itself is not kept: this is done for each token.
+#[derive(Debug, Default)]
+struct Written(bool);
+
 impl Choice {
     fn has_content(&self) -> bool {
-        let written = |text: &Option<String>| text.as_ref().is_some_and(|text| !text.is_empty());
         let delta = self.delta.as_ref().is_some_and(|delta| {
-            written(&delta.content)
-                || written(&delta.reasoning_content)
-                || delta.tool_calls.is_some()
+            delta.content.0 || delta.reasoning_content.0 || delta.tool_calls.is_some()
         });
-        delta || written(&self.text)
+        delta || self.text.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(choices: D) -> Result<Self, D::Error> {
+        struct Choices;
+        impl<'de> Visitor<'de> for Choices {
+            type Value = Said;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("choices")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Said, A::Error> {
+                let mut said = false;
+                while let Some(choice) = choices.next_element::<Choice>()? {
+                    said |= choice.has_content();
+                }
+                Ok(Said(said))
+            }
+        }
+        choices.deserialize_seq(Choices)
+    }
+}
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl Visitor<'_> for Text {
+            type Value = Written;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or null")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Written, E> {
+                Ok(Written(!text.is_empty()))
+            }
+            fn visit_unit<E>(self) -> Result<Written, E> {
+                Ok(Written(false))
+            }
+        }
+        text.deserialize_any(Text)
     }
 }
 
@@ -112,15 +156,21 @@ impl Tap {
     }
 
     /// Takes what has arrived and gives what may pass: all up to the last line's end.
-    pub(crate) fn pass(&mut self, arrived: &[u8]) -> Vec<u8> {
-        self.partial.extend_from_slice(arrived);
-        let whole = match self.partial.iter().rposition(|&byte| byte == b'\n') {
-            Some(end) => end + 1,
-            None if self.partial.len() > LONGEST_LINE => self.partial.len(),
-            None => 0,
+    pub(crate) fn pass(&mut self, arrived: Bytes) -> Bytes {
+        let end = arrived.iter().rposition(|&byte| byte == b'\n');
+        let whole = end.map_or(0, |end| end + 1);
+        // Nearly all comes in whole lines, and is not copied.
+        let passing = if whole > 0 && self.partial.is_empty() {
+            arrived.slice(..whole)
+        } else {
+            self.partial.extend_from_slice(&arrived[..whole]);
+            if whole == 0 && self.partial.len() + arrived.len() <= LONGEST_LINE {
+                Bytes::new()
+            } else {
+                std::mem::take(&mut self.partial).into()
+            }
         };
-        let rest = self.partial.split_off(whole);
-        let passing = std::mem::replace(&mut self.partial, rest);
+        self.partial.extend_from_slice(&arrived[whole..]);
         for line in passing.split(|&byte| byte == b'\n') {
             if let Some(data) = line.strip_prefix(b"data:") {
                 self.event(data.trim_ascii());
@@ -159,7 +209,7 @@ impl Tap {
         };
         self.failed |= heard.error.is_some();
         self.ended |= self.failed;
-        if heard.choices.iter().any(Choice::has_content) {
+        if heard.choices.0 {
             self.spoken = true;
             let now = Instant::now();
             self.answering.chunk(now);
@@ -210,7 +260,7 @@ mod tests {
             let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted());
             let mut passed = Vec::new();
             for piece in stream.as_bytes().chunks(size) {
-                let passing = tap.pass(piece);
+                let passing = tap.pass(Bytes::from_static(piece));
                 assert!(passing.is_empty() || passing.ends_with(b"\n"));
                 passed.extend(passing);
             }
@@ -222,8 +272,8 @@ mod tests {
     #[test]
     fn a_stream_that_breaks_within_a_line_has_not_ended_and_keeps_the_half_line() {
         let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted());
-        let passed =
-            tap.pass(b"data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho");
+        let passed = tap
+            .pass("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho".into());
         assert!(passed.ends_with(b"}\n\n"));
         assert!(!tap.has_ended());
     }
@@ -231,7 +281,7 @@ mod tests {
     #[test]
     fn an_error_event_is_an_end() {
         let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted());
-        tap.pass(b"data: {\"error\":{\"message\":\"m\"}}\n\n");
+        tap.pass("data: {\"error\":{\"message\":\"m\"}}\n\n".into());
         assert!(tap.has_ended());
     }
 
@@ -239,8 +289,7 @@ mod tests {
     fn the_engines_figures_are_taken_from_a_stream_and_from_a_whole_answer() {
         let figures = r#"{"choices":[{"delta":{}}],"timings":{"prompt_per_second":310.5,"predicted_per_second":41.25}}"#;
         let (streamed, came_whole) = (SpeedMeter::default(), SpeedMeter::default());
-        Tap::new(streamed.begin(&small()), counted())
-            .pass(format!("data: {figures}\n\n").as_bytes());
+        Tap::new(streamed.begin(&small()), counted()).pass(format!("data: {figures}\n\n").into());
         whole(
             &came_whole.begin(&small()),
             &mut counted(),

@@ -96,7 +96,7 @@ pub(crate) async fn send(
     if status == StatusCode::OK && upstream.is_event_stream() {
         counted.begins();
         return Ok(Sent::Streaming(Box::new(Answer::new(
-            upstream,
+            upstream.without_head(),
             Tap::new(answering, counted),
             lease,
         ))));
@@ -113,6 +113,12 @@ pub(crate) async fn send(
         return Err(Failed {
             error: no_key(&*lease, status),
             outcome: Outcome::Refused,
+        });
+    }
+    if status.is_server_error() && !upstream.is_json() {
+        return Err(Failed {
+            error: unexplained(&*lease, status),
+            outcome: limits::outcome(status, &upstream.head.headers),
         });
     }
     let mut headers = who_answers(lease.tier(), Some(lease.model()));
@@ -170,9 +176,12 @@ pub(super) async fn unless_cut<T>(
     lease: &dyn Lease,
     done: impl Future<Output = T>,
 ) -> Result<T, Error> {
+    if !is_remote(lease) {
+        return Ok(done.await);
+    }
     tokio::select! {
         biased;
-        ended = lease.ended(), if is_remote(lease) => Err(ended),
+        ended = lease.ended() => Err(ended),
         done = done => Ok(done),
     }
 }
@@ -196,6 +205,15 @@ fn no_key(lease: &dyn Lease, status: StatusCode) -> Error {
     );
     let name = Name::of_server(url);
     Error::new(Code::Unreachable, message).hint(format!("run: tierbar secret set {name}"))
+}
+
+/// A proxy's page, or nothing at all: no client of ours could read it.
+fn unexplained(lease: &dyn Lease, status: StatusCode) -> Error {
+    let message = format!(
+        "the server of {} answered {status} and not why",
+        lease.tier()
+    );
+    Error::new(Code::Unreachable, message).hint("see its own log, then try again")
 }
 
 /// Why the worker's connection broke, in the words of the worker's owner.

@@ -65,7 +65,7 @@ impl Answer {
     pub(super) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
         while !self.tap.has_spoken() && !self.tap.has_ended() {
             match self.arriving().await {
-                Ok(bytes) => self.held.extend(bytes),
+                Ok(bytes) => self.held.extend_from_slice(&bytes),
                 Err(Some(error)) => return Err(error.into()),
                 Err(None) => break,
             }
@@ -85,14 +85,14 @@ impl Answer {
         if !self.held.is_empty() {
             return Ok(std::mem::take(&mut self.held).into());
         }
-        self.arriving().await.map(Bytes::from)
+        self.arriving().await
     }
 
-    async fn arriving(&mut self) -> Result<Vec<u8>, Option<Error>> {
+    async fn arriving(&mut self) -> Result<Bytes, Option<Error>> {
         loop {
             match unless_cut(&*self.lease, self.upstream.next()).await? {
                 Ok(Some(arrived)) => {
-                    let passing = self.tap.pass(&arrived);
+                    let passing = self.tap.pass(arrived);
                     if !passing.is_empty() {
                         return Ok(passing);
                     }

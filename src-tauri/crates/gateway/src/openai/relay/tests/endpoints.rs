@@ -165,3 +165,26 @@ async fn an_endpoint_of_openais_counts_no_tokens_and_is_not_asked_to() {
     asked.abort();
     assert!(asked.await.unwrap_err().is_cancelled());
 }
+
+#[tokio::test]
+async fn what_no_client_could_use_is_not_passed_on() {
+    for url in [true, false] {
+        for says in [
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+            "HTTP/1.1 307 Temporary Redirect\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/html\r\ncontent-length: 2\r\n\r\nNo",
+        ] {
+            let (bench, _asked) = elsewhere(url, None, says.to_owned(), true).await;
+            // A command whose connection breaks is asked why.
+            let why = Error::new(Code::WorkerCrashed, "it fell over");
+            if !url {
+                bench.ended.send_replace(Some(why));
+            }
+            let answer = bench.post(CHAT, ASKS_STREAM).await;
+            assert_eq!(answer.status(), 502, "{says}");
+            let told = json(answer).await;
+            let codes = [json!("unreachable"), json!("worker_crashed")];
+            assert!(codes.contains(&told["error"]["code"]), "{told}");
+        }
+    }
+}
