@@ -5,7 +5,7 @@ import unittest
 
 import openai
 
-from test_openai import HANG_SECONDS, MODEL, Host, starter
+from host import HANG_SECONDS, MODEL, Host, starter
 
 OTHER = "gemma-3-270m-q4_k_m"
 

@@ -16,7 +16,7 @@ import openai
 from openai.types.responses import Response
 from pydantic import BaseModel
 
-from test_openai import HANG_SECONDS, MODEL, Host
+from host import HANG_SECONDS, MODEL, Host
 
 QUESTION = "What is the capital of France?"
 # With it the answer comes to its own end.

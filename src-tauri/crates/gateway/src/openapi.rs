@@ -14,7 +14,7 @@ mod tests {
     use super::*;
     use crate::testing::{Bench, json, text};
     use axum::{body::Body, http::Request};
-    use serde_json::{Value, json};
+    use serde_json::Value;
 
     fn read() -> Value {
         serde_json::from_str(DOCUMENT).unwrap()
@@ -56,14 +56,16 @@ mod tests {
             for method in methods.as_object().unwrap().keys() {
                 let request = Request::builder()
                     .method(method.to_uppercase().as_str())
-                    .uri(path.replace("{id}", "none"))
+                    .uri(path.replace("{id}", "none").replace("{digest}", "none"))
                     .header(header::HOST, "localhost");
                 // No body is right: what is there says so, what is not there is not there.
                 let answer = bench.send(request.body(Body::from("[]")).unwrap()).await;
                 assert_ne!(answer.status(), 405, "{method} {path}");
                 let told = text(answer).await;
-                let told: Value = serde_json::from_str(&told).unwrap_or_default();
-                assert_ne!(told["error"]["code"], json!("not_found"), "{method} {path}");
+                assert!(
+                    !told.contains("there is nothing at"),
+                    "{method} {path}: {told}"
+                );
             }
         }
     }

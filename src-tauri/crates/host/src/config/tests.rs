@@ -167,6 +167,8 @@ fn wrong_values_are_refused_with_line_and_key() {
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\ncost = -1.0\n",
             "config.toml line 4: chains.c.cost: -1 is no sum of dollars",
+        ),
+        (
             "[queue]\nat_once = 9\n",
             "config.toml line 2: queue.at_once: 9 requests; it must lie between 1 and 8",
         ),
@@ -177,6 +179,8 @@ fn wrong_values_are_refused_with_line_and_key() {
         (
             "[queue]\nat_once = 2\nbytes = \"1MiB\"\n",
             "config.toml line 3: queue.bytes: \"1MiB\"; at least \"128MiB\"",
+        ),
+        (
             "[schedules.night]\nat = \"2am\"\n",
             "config.toml line 2: schedules.night.at: \"2am\" is no time of day",
         ),

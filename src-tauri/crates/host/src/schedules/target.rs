@@ -2,6 +2,7 @@
 
 use super::source::expanded;
 use crate::blocking::blocking;
+use axum::http::{HeaderMap, header};
 use jiff::civil::Date;
 use serde_json::{Value, json};
 use std::{
@@ -117,10 +118,16 @@ async fn post(
     });
     // The path is the URL's own, to its last slash.
     let slash = if url.ends_with('/') { "/" } else { "" };
+    let failed = |why| Error::new(Code::Unreachable, format!("the webhook at {server} {why}"));
+    let mut headers = HeaderMap::new();
+    if let Some(key) = key {
+        let key = Remote::key("Bearer", &key).map_err(failed)?;
+        headers.insert(header::AUTHORIZATION, key);
+    }
     let answer = remote
-        .post(url, slash, key.as_ref(), body.to_string().into_bytes())
+        .post(url, slash, headers, body.to_string().into_bytes())
         .await
-        .map_err(|why| Error::new(Code::Unreachable, format!("the webhook at {server} {why}")))?;
+        .map_err(failed)?;
     if answer.status().is_success() {
         return Ok(format!("posted to {server}"));
     }
