@@ -124,7 +124,7 @@ impl Store {
     /// [`Code::Overloaded`] if there is no room.
     pub async fn add_job(&self, job: NewJob, room: Room, now_ms: u64) -> Result<Added, Error> {
         self.call(move |database| {
-            let added = database.write(|change| {
+            database.write(|change| {
                 if let Some(known) = rows::known(change, &job)? {
                     return Ok(Ok(known));
                 }
@@ -133,8 +133,7 @@ impl Store {
                     return Ok(Err(full));
                 }
                 rows::add(change, &job, now_ms).map(|job| Ok(Added::New(job)))
-            })?;
-            added
+            })?
         })
         .await
     }
