@@ -466,40 +466,6 @@ keep_conversations: boolean,
  */
 conversations_mib: number, };
 
-export type ServerConfig = { 
-/**
- * `listen` may be an address that other machines reach.
- */
-network: boolean, 
-/**
- * Other machines speak TLS to it; this one need not.
- */
-tls: boolean, 
-/**
- * A PEM file, as an absolute path or from `~`; empty: a certificate that is made and kept in the data folder.
- */
-certificate: string, 
-/**
- * The certificate's private key, likewise.
- */
-key: string, 
-/**
- * Names of this machine, besides its addresses, that clients call it by.
- */
-names: Array<string>, 
-/**
- * Inference needs a key on loopback too.
- */
-require_keys: boolean, 
-/**
- * Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
- */
-act_as_ollama: boolean, 
-/**
- * Most requests for inference that wait or are answered at the same time.
- */
-requests_at_once: number, };
-
 export type LibraryConfig = { 
 /**
  * Further folders, as absolute paths or from `~`.

@@ -50,7 +50,6 @@ fn the_typescript_types_are_those_of_the_wire() {
         config::KvCache::decl(&cfg),
         config::MaxLoaded::decl(&cfg),
         config::PolicyConfig::decl(&cfg),
-        config::ServerConfig::decl(&cfg),
         config::LibraryConfig::decl(&cfg),
         config::DownloadsConfig::decl(&cfg),
         config::QueueConfig::decl(&cfg),

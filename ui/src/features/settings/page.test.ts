@@ -95,15 +95,16 @@ beforeEach(() => {
       key: '',
       names: [],
       require_keys: false,
+      act_as_ollama: false,
       requests_at_once: 256,
     },
     log: { prompts: false },
     models_dir: '',
     library: { folders: [], other_apps: true },
     downloads: { rate_limit: 0, at_once: 1 },
-    server: { act_as_ollama: false },
     allowed_origins: [],
     queue: { at_once: 1, keep: '168h', bytes: '256MiB' },
+    chains: {},
     policy: { ...POLICY },
     tiers: {
       fast: {
