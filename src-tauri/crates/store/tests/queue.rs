@@ -252,7 +252,10 @@ async fn a_deadline_ends_what_waits_and_answers_leave_when_their_time_is_over() 
     let id = add(&store, late).await.id;
     assert_eq!(store.tidy_jobs(1000, 99).await.unwrap(), [""; 0]);
     assert_eq!(claim(&store, 100).await, None, "its time is over");
-    assert_eq!(store.tidy_jobs(1000, 100).await.unwrap(), [id.clone()]);
+    assert_eq!(
+        store.tidy_jobs(1000, 100).await.unwrap(),
+        std::slice::from_ref(&id)
+    );
     let expired = store.job_outcome(&id, true).await.unwrap();
     assert_eq!(expired.status.state, JobState::Expired);
     assert_eq!(expired.error.unwrap().code, Code::WorkerTimeout);
