@@ -241,7 +241,7 @@ fn metric(name: String, mut values: Vec<f64>) -> Option<Metric> {
 fn badness(group: &Group) -> usize {
     let (kind, message) = (group.kind.to_lowercase(), group.message.to_lowercase());
     let has = |word: &&str| kind.contains(*word) || message.contains(*word);
-    BAD.iter().position(|word| has(word)).unwrap_or(BAD.len())
+    BAD.iter().position(has).unwrap_or(BAD.len())
 }
 
 fn cut(text: &str) -> String {

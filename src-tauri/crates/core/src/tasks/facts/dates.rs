@@ -50,7 +50,7 @@ impl Token<'_> {
         let named = |month: &&str| {
             **month == word || (month.starts_with(&word) && (word.len() == 3 || word == "sept"))
         };
-        let at = MONTHS.iter().position(|month| named(month))?;
+        let at = MONTHS.iter().position(named)?;
         // `may` and `march` are words besides.
         let capital = self.text.starts_with(|c: char| c.is_ascii_uppercase());
         u8::try_from(at + 1).ok().filter(|_| capital)

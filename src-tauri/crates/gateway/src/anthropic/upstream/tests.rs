@@ -132,7 +132,7 @@ async fn a_stream_is_told_in_chunks_however_it_is_cut() {
     for size in [1, 7, STREAMED.len()] {
         let pieces = move || {
             let pieces = STREAMED.as_bytes().chunks(size);
-            let pieces = pieces.map(|piece| Ok::<_, std::io::Error>(piece));
+            let pieces = pieces.map(Ok::<_, std::io::Error>);
             events(Body::from_stream(futures_util::stream::iter(pieces)))
         };
         let (routes, mut asked) = scripted(pieces);
