@@ -24,11 +24,13 @@ class LiteLlm(unittest.TestCase):
         base = self.host.url + DIALECTS[dialect]
         return litellm.completion(api_base=base, api_key="unused", timeout=HANG_SECONDS, max_retries=0, **fields)
 
-    def test_a_chat_is_answered_in_each_dialect(self):
+    def test_a_chat_has_the_same_answer_in_each_dialect(self):
+        expected = self.completion("openai").choices[0].message.content
+        self.assertTrue(expected.strip())
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 answer = self.completion(dialect)
-                self.assertIn("Paris", answer.choices[0].message.content)
+                self.assertEqual(answer.choices[0].message.content, expected)
                 self.assertGreater(answer.usage.prompt_tokens, 10)
                 self.assertGreater(answer.usage.completion_tokens, 0)
 
@@ -41,9 +43,10 @@ class LiteLlm(unittest.TestCase):
 
     def test_a_refusal_is_told_in_each_dialect(self):
         for dialect in DIALECTS:
-            with self.subTest(dialect), self.assertRaises(litellm.exceptions.NotFoundError) as raised:
-                self.completion(dialect, model=f"{dialect}/gpt-9")
-            self.assertIn("gpt-9", str(raised.exception))
+            with self.subTest(dialect):
+                with self.assertRaises(Exception) as raised:
+                    self.completion(dialect, model=f"{dialect}/gpt-9")
+                self.assertIn('there is no model or tier', str(raised.exception))
 
     def test_embeddings_are_made(self):
         base = self.host.url + "/v1"
