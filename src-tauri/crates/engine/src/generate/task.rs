@@ -277,11 +277,12 @@ impl Task {
             now - prefilled,
         );
         timings.drafts = self.drafts;
+        let stop = self.stop.take();
         self.tell(match written {
             Some(written) => Event::Saved(written, Some(timings)),
             None => Event::Done(Summary {
                 finish,
-                stop: self.stop.take(),
+                stop,
                 timings,
             }),
         });
