@@ -375,7 +375,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 4)"),
+            .contains("newer Tierbar (schema 99; this one knows 6)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);

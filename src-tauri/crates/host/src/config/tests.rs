@@ -190,7 +190,7 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "[schedules.night]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\n",
-            "config.toml line 1: schedules.night: missing field `to`",
+            "config.toml line 1: missing field `to`",
         ),
         (
             "[schedules.night]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"b.md\"\n",
