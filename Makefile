@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine stress fuzz setup binaries all-targets ui clean
+.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine bench-gateway stress fuzz setup binaries all-targets ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -50,6 +50,11 @@ bench-engine: ## Measure our worker beside upstream's llama-server
 	@bundle/setup run
 	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
 	@$(with) tests/bench/engine
+
+bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
+	@bundle/setup run
+	@$(with) cargo build --release --locked -p tierbar-cli -p tierbar-guard -p tierbar-tests --bin tierbar --bin tierbar-guard --bin gateway_load
+	@$(with) tests/bench/gateway
 
 stress: ## Swap models, kill workers and take memory away, beside llama-server; as root in a control group
 	@bundle/setup run
