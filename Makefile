@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine eval stress fuzz setup binaries all-targets ui clean
+.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine bench-gateway eval stress fuzz malformed setup binaries all-targets ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -55,6 +55,10 @@ eval: ## Sort the labelled prompts of tests/eval with each model that is here, a
 	@bundle/setup run
 	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli -p tierbar-guard
 	@$(with) tests/eval/run
+bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
+	@bundle/setup run
+	@$(with) cargo build --release --locked -p tierbar-cli -p tierbar-guard -p tierbar-tests --bin tierbar --bin tierbar-guard --bin gateway_load
+	@$(with) tests/bench/gateway
 
 stress: ## Swap models, kill workers and take memory away, beside llama-server; as root in a control group
 	@bundle/setup run
@@ -64,6 +68,11 @@ stress: ## Swap models, kill workers and take memory away, beside llama-server; 
 fuzz: ## Run the fuzzers over GGUF headers, ten minutes each (FUZZ_SECONDS)
 	@bundle/setup run
 	@$(with) tests/fuzz/run
+
+malformed: ## Send the gateway 10,000 broken requests, and let schemathesis read its API document
+	@bundle/setup run
+	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
+	@$(with) tests/malformed/run --real 1000
 
 setup: ## Install what building and testing need
 	@bundle/setup test

@@ -1,0 +1,243 @@
+"""Requests that no client should send, made from a seed: (what is wrong, the bytes, whether they may be no whole request)."""
+
+import json
+import random
+
+JSON_PATHS = [
+    "/v1/chat/completions",
+    "/v1/completions",
+    "/v1/embeddings",
+    "/v1/context/save",
+    "/v1/context/load",
+    "/v1/context/delete",
+]
+PATHS = [*JSON_PATHS, "/v1/models", "/v1/models/fast", "/v1/context", "/health", "/metrics", "/openapi.json", "/"]
+ADMIN = ["/tierbar/v1/status", "/tierbar/v1/config", "/tierbar/v1/chats", "/tierbar/v1/downloads", "/tierbar/v1/tiers/fast/stop"]
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE", "CONNECT", "BREW", "get", "P" * 300, "G\x01T"]
+# A good body of each path; what follows breaks one thing of it.
+GOOD = {
+    "/v1/chat/completions": {
+        "model": "fast",
+        "messages": [{"role": "user", "content": "Hi"}],
+        "stream": False,
+        "max_tokens": 2,
+        "temperature": 0.5,
+        "stop": ["."],
+        "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}],
+        "keep_alive": "5m",
+        "n": 1,
+        "logit_bias": {"1": 1},
+        "response_format": {"type": "json_object"},
+        "stream_options": {"include_usage": True},
+    },
+    "/v1/completions": {"model": "fast", "prompt": "Hi", "max_tokens": 2, "echo": False, "logprobs": 1, "seed": 1},
+    "/v1/embeddings": {"model": "fast", "input": "Hi", "encoding_format": "float"},
+    "/v1/context/save": {"name": "x", "model": "fast", "prompt": "Hi"},
+    "/v1/context/load": {"name": "x", "model": "fast"},
+    "/v1/context/delete": {"name": "x"},
+}
+WRONG = [
+    None, True, False, 0, -1, 1, 1.5, -0.0, 1e308, 2**31, 2**63, 2**64, -(2**63), 10**400, "", "x", "auto", "fast", "../../etc/passwd",
+    "\x00", "a\x00b", "\ud800", "💥" * 50, "x" * 5000, [], [[]], [None], ["x"] * 2000, {}, {"": ""}, {"a": {"b": {"c": []}}},
+    [{"role": "user"}], [{"role": 1, "content": 2}], [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/"}}]}],
+]  # fmt: skip
+# Then the answer's end is the connection's.
+CLOSE = "Connection: close"
+TRAVERSALS = [
+    "/../../../etc/passwd", "/v1/models/..%2f..%2fetc%2fpasswd", "/v1/models/%00", "/v1/models/%ff%fe", "/v1//models", "/v1/models/",
+    "//v1/models", "/%2e%2e/%2e%2e/etc/passwd", "/assets/../../Cargo.toml", "/v1/models/" + "a" * 9000, "/v1/models/%", "/v1/models/%zz",
+    "/v1/models/fast?x=" + "y" * 5000, "/v1/models/fast#x", "*", "http://127.0.0.1/v1/models", "/v1/models/\u00e9", "/" + "/" * 3000, "/?" + "&" * 3000,
+]  # fmt: skip
+
+
+def request(method, path, body=b"", headers=(), length=None, host="127.0.0.1"):
+    lines = [f"{method} {path} HTTP/1.1"]
+    if host is not None:
+        lines.append(f"Host: {host}")
+    lines += headers
+    if not any(line.startswith("Connection:") for line in headers):
+        lines.append(CLOSE)
+    if length is not False and (body or length is not None):
+        lines.append(f"Content-Length: {len(body) if length is None else length}")
+    return "\r\n".join(lines).encode("utf-8", "surrogatepass") + b"\r\n\r\n" + body
+
+
+def posted(path, body):
+    return request("POST", path, body, ["Content-Type: application/json"])
+
+
+def written(value):
+    # Lone surrogates stay escapes, numbers beyond all bounds are written out.
+    return json.dumps(value).encode()
+
+
+def wrong_field(random):
+    path = random.choice(JSON_PATHS)
+    body = dict(GOOD[path])
+    for _ in range(random.choice([1, 1, 1, 2, 3])):
+        body[random.choice([*body, "stream", "think", "grammar", "x"])] = random.choice(WRONG)
+    return posted(path, written(body)), False
+
+
+def wrong_inside(random):
+    """Somewhere within the body, however deep, something else is put."""
+    path = random.choice(JSON_PATHS)
+    body = json.loads(json.dumps(GOOD[path]))
+    places = []
+
+    def walk(value):
+        for key in range(len(value)) if isinstance(value, list) else list(value):
+            places.append((value, key))
+            if isinstance(value[key], (dict, list)):
+                walk(value[key])
+
+    walk(body)
+    within, key = random.choice(places)
+    within[key] = random.choice(WRONG)
+    return posted(path, written(body)), False
+
+
+def not_an_object(random):
+    value = random.choice([*WRONG, [GOOD["/v1/chat/completions"]]])
+    return posted(random.choice(JSON_PATHS), written(value)), False
+
+
+def broken_json(random):
+    path = random.choice(JSON_PATHS)
+    body = bytearray(written(GOOD[path]))
+    for _ in range(random.randint(1, 4)):
+        at = random.randrange(len(body))
+        harm = random.randrange(4)
+        if harm == 0:
+            del body[at:]
+            body += b" "
+        elif harm == 1:
+            body[at] = random.randrange(256)
+        elif harm == 2:
+            body[at:at] = random.choice([b",", b"}", b"{", b"\x00", b"\xff\xfe", b"//", b"NaN", b"'"])
+        else:
+            del body[at : at + random.randint(1, 9)]
+            body += b" "
+    return posted(path, bytes(body)), False
+
+
+def deep(random):
+    depth = random.choice([100, 127, 128, 129, 1000, 20_000, 200_000])
+    opened, closed = random.choice([(b"[", b"]"), (b'{"a":', b"}")])
+    nest = opened * depth + b"1" + closed * depth * random.choice([0, 1])
+    field = random.choice([b"messages", b"model", b"x", b"tools", b"keep_alive", b"prompt"])
+    return posted(random.choice(JSON_PATHS), b'{"%s":%s}' % (field, nest)), False
+
+
+def numbers(random):
+    number = random.choice([b"1e999", b"-1e999", b"1" * 3000, b"0." + b"0" * 3000 + b"1", b"01", b"+1", b"1.", b".5", b"0x10", b"Infinity", b"1e-999", b"-"])
+    field = random.choice([b"max_tokens", b"temperature", b"keep_alive", b"n", b"seed", b"stream", b"model"])
+    body = b'{"model":"fast","messages":[{"role":"user","content":"Hi"}],"max_tokens":2,"%s":%s}' % (field, number)
+    return posted("/v1/chat/completions", body), False
+
+
+def twice(random):
+    field = random.choice(["model", "stream", "messages", "max_tokens", "keep_alive"])
+    first, second = (written(random.choice(["fast", *WRONG])) for _ in range(2))
+    body = b'{"messages":[{"role":"user","content":"Hi"}],"max_tokens":2,"%s":%s,"%s":%s}'
+    return posted("/v1/chat/completions", body % (field.encode(), first, field.encode(), second)), False
+
+
+def wrong_text(random):
+    text = bytes(random.choice([[0xFF, 0xFE], [0xC3, 0x28], [0xED, 0xA0, 0x80], [0xF8, 0x88], [0x00], [0xEF, 0xBB, 0xBF], list(range(32))]))
+    body = b'{"model":"fast","max_tokens":2,"messages":[{"role":"user","content":"%s"}]}' % text
+    return posted("/v1/chat/completions", random.choice([body, text + body, body + text])), False
+
+
+def wrong_length(random):
+    body = written(GOOD["/v1/chat/completions"])
+    length = random.choice([len(body) + 10, 0, 1, len(body) - 5, -1, "x", "1e3", 2**63, 2**64, 10**30, "5, 6", " ", "0x10", "+5"])
+    return request("POST", "/v1/chat/completions", body, length=length), True
+
+
+def two_lengths(random):
+    body = written(GOOD["/v1/chat/completions"])
+    headers = [f"Content-Length: {random.choice([len(body), 3, 99999])}"]
+    if random.random() < 0.5:
+        headers.append("Transfer-Encoding: chunked")
+    return request("POST", "/v1/chat/completions", body, headers), True
+
+
+def chunked(random):
+    body = written(GOOD["/v1/chat/completions"])
+    size = random.choice([b"%x" % len(body), b"ffffffffffffffff", b"fffffffffffffffff", b"-1", b"zz", b"", b"0", b"%x;ext=%s" % (len(body), b"y" * 5000), b"5"])
+    end = random.choice([b"\r\n0\r\n\r\n", b"\r\n", b"0\r\n\r\n", b"\r\n0\r\nTrailer: x\r\n\r\n", b"\n0\n\n", b""])
+    coding = random.choice(["chunked", "Chunked", "gzip, chunked", "chunked, chunked", "identity", "x"])
+    head = request("POST", "/v1/chat/completions", headers=[f"Transfer-Encoding: {coding}"], length=False)
+    return head + size + b"\r\n" + body + end, True
+
+
+def headers(random):
+    strange = random.choice([
+        ["X: " + "y" * 100_000], [f"X-{number}: y" for number in range(500)], ["X"], [": y"], ["X Y: z"], ["X: \x00"], ["X: \x7f\x01"],
+        ["Host: evil.example"], ["Host: a", "Host: b"], ["Content-Type: \xff"], ["Expect: 100-continue"], ["Expect: 200-ok"],
+        ["Connection: upgrade", "Upgrade: websocket"], ["Connection: close, keep-alive, x"], ["Origin: http://evil.example"], ["Origin: null"],
+        ["Authorization: Bearer"], ["Authorization: Basic !!"], ["Authorization: Bearer " + "x" * 5000], ["Cookie: tierbar_session=" + "%" * 999],
+        [" folded: x"], ["X: y", " folded"], ["Range: bytes=0-1,2-3,-1"], ["If-None-Match: *"], ["Content-Encoding: gzip"], ["Accept: \t"],
+        ["x-tierbar-tier: " + "z" * 900], ["x-tierbar-chain: ../x"], ["x-tierbar-queue: maybe"],
+    ])  # fmt: skip
+    path = random.choice([*PATHS, *ADMIN])
+    body = written(GOOD[path]) if path in GOOD else b""
+    host = random.choice(["127.0.0.1", "127.0.0.1", None, "", "[::1", "a b", "localhost:99999", "\x00"])
+    return request("POST" if body else "GET", path, body, strange, host=host), True
+
+
+def paths(random):
+    return request(random.choice(METHODS[:7]), random.choice(TRAVERSALS)), True
+
+
+def methods(random):
+    path = random.choice([*PATHS, *ADMIN])
+    return request(random.choice(METHODS), path, random.choice([b"", b"{}", b"[]"])), True
+
+
+def half(random):
+    whole, _ = random.choice([wrong_field, wrong_inside, headers, methods])(random)
+    return whole[: random.randrange(len(whole))], True
+
+
+def noise(random):
+    kind = random.randrange(4)
+    if kind == 0:
+        return random.randbytes(random.randint(1, 3000)), True
+    if kind == 1:  # the start of TLS, of HTTP/2, of SSH, of Redis
+        greeting = [b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"SSH-2.0-x\r\n", b"*1\r\n$4\r\nPING\r\n"]
+        return random.choice(greeting), True
+    if kind == 2:
+        version = random.choice(["HTTP/0.9", "HTTP/1.0", "HTTP/2.0", "HTTP/9.9", "HTP/1.1", ""])
+        return f"GET /v1/models {version}\r\nHost: 127.0.0.1\r\n\r\n".encode(), True
+    return random.choice([b"\r\n" * 50, b"\n\n", b"\x00" * 50, b"GET\r\n\r\n", b"GET  / HTTP/1.1\r\n\r\n"]), True
+
+
+def pipelined(random):
+    parts = [random.choice([wrong_field, broken_json, methods, paths])(random)[0] for _ in range(random.randint(2, 5))]
+    first = [part.replace(CLOSE.encode() + b"\r\n", b"") for part in parts[:-1]]
+    return b"".join([*first, parts[-1]]), True
+
+
+def one_letter(random):
+    """A good request with bytes changed anywhere, the head too."""
+    path = random.choice(JSON_PATHS)
+    whole = bytearray(posted(path, written(GOOD[path])))
+    for _ in range(random.randint(1, 6)):
+        whole[random.randrange(len(whole))] = random.randrange(256)
+    return bytes(whole), True
+
+
+KINDS = [
+    wrong_field, wrong_field, wrong_inside, wrong_inside, not_an_object, broken_json, broken_json, deep, numbers, twice, wrong_text,
+    wrong_length, two_lengths, chunked, headers, headers, paths, methods, half, noise, pipelined, one_letter,
+]  # fmt: skip
+
+
+def requests(seed, count):
+    chance = random.Random(seed)
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        data, loose = kind(chance)
+        yield f"{seed}/{number} {kind.__name__}", data, loose

@@ -1,0 +1,92 @@
+"""A `tierbar serve` with a configuration of its own, whose words are kept."""
+
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import time
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+STARTER = "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+def program():
+    """`tierbar` as built last, or the one that TIERBAR_BIN names."""
+    if named := os.environ.get("TIERBAR_BIN"):
+        return named
+    built = [path for kind in ("release", "debug") if (path := ROOT / "target" / kind / "tierbar").exists()]
+    if not built:
+        raise RuntimeError("tierbar is not built: run `make build`")
+    return str(max(built, key=lambda path: path.stat().st_mtime))
+
+
+class Host:
+    """Runs while the block does."""
+
+    def __init__(self, config):
+        self.folder = tempfile.TemporaryDirectory(prefix="tierbar-")
+        self.home = pathlib.Path(self.folder.name)
+        (self.home / "models").mkdir()
+        models = pathlib.Path(os.environ.get("TIERBAR_TEST_MODELS", pathlib.Path.home() / ".cache/tierbar/models"))
+        if (models / STARTER).exists():
+            (self.home / "models" / STARTER).symlink_to(models / STARTER)
+        (self.home / "config.toml").write_text(config)
+
+    def __enter__(self):
+        self.log = open(self.home / "stderr", "w+", errors="replace")
+        self.process = subprocess.Popen(
+            [program(), "serve", "--json", "--listen", "127.0.0.1:0"],
+            env={**os.environ, "HOME": str(self.home), "TIERBAR_HOME": str(self.home), "TIERBAR_SECRETS": "file"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            text=True,
+        )
+        ready = json.loads(self.process.stdout.readline() or "{}")
+        if not ready.get("ready"):
+            self.__exit__()
+            raise RuntimeError(f"the host did not start: {self.said()}")
+        self.url = ready["url"]
+        self.address = ("127.0.0.1", int(self.url.rsplit(":", 1)[1]))
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.log.close()
+        self.folder.cleanup()
+
+    def said(self):
+        """Its stderr, and its log in the folder."""
+        files = [self.home / "stderr", *self.home.glob("logs/*")]
+        return "\n".join(path.read_text(errors="replace") for path in files if path.is_file())
+
+    def is_well(self):
+        if self.process.poll() is not None:
+            return False
+        with urllib.request.urlopen(f"{self.url}/health", timeout=30) as answer:
+            return answer.status == 200
+
+    def panics(self):
+        return [line for line in self.said().splitlines() if "panicked" in line]
+
+    def left_running(self):
+        """Requests that go on although nobody waits for an answer: those that still do after a while."""
+        deadline = time.monotonic() + 30
+        while (running := self.running()) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return running
+
+    def running(self):
+        """Requests that hold a tier, or wait for one: the sum of the gauges."""
+        with urllib.request.urlopen(f"{self.url}/metrics", timeout=30) as answer:
+            lines = answer.read().decode().splitlines()
+        gauges = ("tierbar_requests_running{", "tierbar_requests_waiting{")
+        return sum(int(line.rsplit(" ", 1)[1]) for line in lines if line.startswith(gauges))

@@ -1,0 +1,91 @@
+"""Servers of OpenAI's dialect behind the gateway: one that answers whatever it is asked, and ones that each do one thing wrong."""
+
+import http.server
+import json
+import threading
+
+ANSWER = {
+    "id": "1",
+    "created": 1,
+    "model": "stub",
+    "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+}
+CHOICE = {"index": 0, "finish_reason": "stop"}
+TEXT = {**ANSWER, "object": "text_completion", "choices": [{**CHOICE, "text": "Hi"}]}
+CHAT = {**ANSWER, "object": "chat.completion", "choices": [{**CHOICE, "message": {"role": "assistant", "content": "Hi"}}]}
+VECTORS = {**ANSWER, "object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [1.0]}]}
+CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
+
+# Each is all that such a server says before it closes.
+BAD = {
+    "silent": b"",
+    "no HTTP": b"\x00\x01 hello\r\n\r\n",
+    "an endless head": b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 50_000,
+    "cut": b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n{",
+    "cut stream": b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    + b"%x\r\n%s\r\n" % (len(CHUNK), CHUNK),
+    "wrong chunks": b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n",
+    "a stream without an end": b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: %d\r\n\r\n%s" % (len(CHUNK), CHUNK),
+    "two lengths": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 5\r\n\r\n{}",
+    "a redirection": b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n",
+    "an error's page": b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/html\r\ncontent-length: 11\r\n\r\n<h1>No</h1>",
+    "switching": b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
+}
+
+
+class Asked(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.tell(200, b"{}")
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if (bad := BAD.get(self.server.behaviour)) is not None:
+            self.wfile.write(bad)
+            self.close_connection = True
+            return
+        try:
+            streams = json.loads(body).get("stream") is True
+        except (ValueError, AttributeError, RecursionError):
+            streams = False
+        if streams:
+            return self.tell(200, CHUNK + b"data: [DONE]\n\n", "text/event-stream")
+        answer = CHAT if "chat" in self.path else VECTORS if "embed" in self.path else TEXT
+        self.tell(200, json.dumps(answer).encode())
+
+    def tell(self, status, body, kind="application/json"):
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, *_):
+        pass  # clients that leave are what this is about
+
+
+class Stub:
+    """Runs while the block does; `behaviour` is one of BAD, or None."""
+
+    def __enter__(self):
+        self.server = Server(("127.0.0.1", 0), Asked)
+        self.server.behaviour = None
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def behave(self, behaviour):
+        self.server.behaviour = behaviour

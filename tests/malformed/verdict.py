@@ -1,0 +1,66 @@
+"""What is right to answer, and a run of the corpus held against it."""
+
+import collections
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import wire
+
+AT_ONCE = 16
+# What an answer of 5xx may say of the server behind the gateway, if that is at fault. `internal` never.
+HONEST = {
+    "unreachable": 502,
+    "corrupt": 502,
+    "worker_crashed": 502,
+    "worker_timeout": 504,
+    "tier_failed": 503,
+    "tier_stopped": 503,
+    "over_budget": 503,
+}
+
+
+def fault_of(answer, allowed):
+    """What is wrong with an answer, or None."""
+    if 200 <= answer.status < 500 or answer.status == 100:
+        return None
+    try:
+        code = json.loads(answer.body)["error"]["code"]
+    except (ValueError, KeyError, TypeError):
+        return f"{answer.status} without a code: {answer.body[:200]!r}"
+    if code not in allowed:
+        return f"{answer.status} {code}: {answer.body[:300]!r}"
+    if HONEST[code] != answer.status:
+        return f"{code} as {answer.status}"
+    return None
+
+
+def run(address, requests, allowed=()):
+    """Sends them all: (how many of each outcome, what was wrong)."""
+    outcomes, faults = collections.Counter(), []
+
+    def one(request):
+        name, data, loose = request
+        try:
+            answers = wire.ask(address, data, loose)
+        except wire.Hang as hang:
+            return "hang", f"{name}: hangs, {hang}: {data[:300]!r}"
+        except (ValueError, OSError) as error:
+            return "no HTTP", f"{name}: {error}: {data[:300]!r}"
+        if not answers:
+            # Bytes that are no request, or half of one, may be dropped; a whole request is answered.
+            return "closed", None if loose else f"{name}: closed without an answer: {data[:300]!r}"
+        for answer in answers:
+            if fault := fault_of(answer, allowed):
+                return str(answer.status), f"{name}: {fault}: {data[:600]!r}"
+        return str(answers[0].status), None
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for outcome, fault in pool.map(one, requests):
+            outcomes[outcome] += 1
+            if fault:
+                faults.append(fault)
+    return outcomes, faults
+
+
+def told(outcomes):
+    return ", ".join(f"{count} × {outcome}" for outcome, count in sorted(outcomes.items()))
