@@ -55,6 +55,7 @@ eval: ## Sort the labelled prompts of tests/eval with each model that is here, a
 	@bundle/setup run
 	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli -p tierbar-guard
 	@$(with) tests/eval/run
+
 bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
 	@$(with) cargo build --release --locked -p tierbar-cli -p tierbar-guard -p tierbar-tests --bin tierbar --bin tierbar-guard --bin gateway_load
