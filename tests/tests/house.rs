@@ -217,7 +217,7 @@ fn each_path_of_the_inference_api_is_in_its_document() {
         if others.iter().any(|other| file.contains(other)) {
             continue;
         }
-        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         for start in ["/v1/", "/api/", "/health", "/metrics", "/openapi.json"] {
             for (at, _) in code.match_indices(&format!("\"{start}")) {
                 let path = code[at + 1..].split('"').next().unwrap();
