@@ -498,7 +498,11 @@ keep: Span,
 /**
  * Most that requests and their answers may take on the disk.
  */
-bytes: Size, };
+bytes: Size, 
+/**
+ * Hosts that whoever comes with an API key may have told of the end by a webhook.
+ */
+webhook_hosts: Array<string>, };
 
 export type Size = string;
 

@@ -38,6 +38,17 @@ pub enum Outcome {
     Refused,
 }
 
+impl Outcome {
+    /// For so many seconds it wants to be left alone, if it said so.
+    #[must_use]
+    pub fn asks_for(self) -> Option<u64> {
+        match self {
+            Self::Limited { for_ms } => for_ms.map(|ms| ms.div_ceil(1000)),
+            _ => None,
+        }
+    }
+}
+
 /// Whether an endpoint may be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "gate")]
@@ -61,6 +72,32 @@ pub enum Gate {
         #[cfg_attr(test, ts(type = "number"))]
         for_ms: u64,
     },
+}
+
+impl Gate {
+    pub const WORDS: [&str; 5] = ["open", "cooling", "broken", "trying", "refused"];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Cooling { .. } => "cooling",
+            Self::Broken { .. } => "broken",
+            Self::Trying => "trying",
+            Self::Refused { .. } => "refused",
+        }
+    }
+
+    /// Seconds until it may open, where they are known.
+    #[must_use]
+    pub fn closed_for(self) -> Option<u64> {
+        match self {
+            Self::Open | Self::Trying => None,
+            Self::Cooling { for_ms } | Self::Broken { for_ms } | Self::Refused { for_ms } => {
+                Some(for_ms.div_ceil(1000))
+            }
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]

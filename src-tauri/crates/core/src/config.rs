@@ -191,6 +191,8 @@ pub struct QueueConfig {
     pub keep: Span,
     /// Most that requests and their answers may take on the disk.
     pub bytes: Size,
+    /// Hosts that whoever comes with an API key may have told of the end by a webhook.
+    pub webhook_hosts: Vec<String>,
 }
 
 impl QueueConfig {
@@ -207,6 +209,7 @@ impl Default for QueueConfig {
             at_once: 1,
             keep: Span::seconds(7 * 24 * 3600),
             bytes: Size(256 << 20),
+            webhook_hosts: Vec::new(),
         }
     }
 }

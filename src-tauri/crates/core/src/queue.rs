@@ -23,6 +23,27 @@ pub enum JobState {
 }
 
 impl JobState {
+    pub const ALL: [Self; 6] = [
+        Self::Waiting,
+        Self::Running,
+        Self::Done,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Expired,
+    ];
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Expired => "expired",
+        }
+    }
+
     #[must_use]
     pub fn has_ended(self) -> bool {
         !matches!(self, Self::Waiting | Self::Running)

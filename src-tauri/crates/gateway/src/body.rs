@@ -1,7 +1,7 @@
 //! Request bodies: bounded, and refused with a reason when they are not the JSON that is asked for.
 
 use axum::body::{Body, Bytes};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Collected};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use std::time::Duration;
@@ -30,7 +30,17 @@ pub(crate) async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Error> {
     collect(body, limit, |_| Ok(())).await
 }
 
-/// The same, and `grows` may refuse each part of it that is kept.
+/// A body that was read whole on its way in: the same bytes, without a copy.
+///
+/// # Errors
+/// `BadRequest` if it was not, and broke off.
+pub(crate) async fn again(body: Body) -> Result<Bytes, Error> {
+    let read = body.collect().await;
+    read.map(Collected::to_bytes)
+        .map_err(|error| Error::new(Code::BadRequest, format!("the body broke off: {error}")))
+}
+
+/// As [`read`], and `grows` may refuse each part of it that is kept.
 pub(crate) async fn collect(
     mut body: Body,
     limit: usize,

@@ -20,7 +20,10 @@ use axum::{
 };
 use parking_lot::Mutex;
 use serde::Serialize;
-use std::sync::{Arc, atomic::AtomicBool};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicBool},
+};
 use tierbar_core::{
     Code, Error, TierId,
     chain::{Endpoints, Gate, Outcome},
@@ -203,6 +206,25 @@ struct StepStatus {
 }
 
 impl Gateway {
+    /// The endpoints that chains ask, and whether they may be asked now.
+    pub(crate) fn gates(&self) -> Vec<(TierId, Gate)> {
+        let (config, now) = (self.services.config(), self.chains.now());
+        let steps: BTreeSet<&TierId> = config
+            .chains
+            .values()
+            .flat_map(ChainConfig::tiers)
+            .collect();
+        let endpoints = self.chains.endpoints.lock();
+        let gate = |tier: &TierId| match &config.tiers.get(tier)?.engine {
+            Engine::Endpoint(engine) => {
+                let gate = endpoints.gate(tier, credential(&engine.endpoint), now);
+                Some((tier.clone(), gate))
+            }
+            _ => None,
+        };
+        steps.into_iter().filter_map(gate).collect()
+    }
+
     /// The chains, and which of their endpoints may be asked now.
     pub(crate) fn chain_status(&self) -> Vec<ChainStatus> {
         let (config, now) = (self.services.config(), self.chains.now());

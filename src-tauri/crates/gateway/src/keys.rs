@@ -175,12 +175,20 @@ impl Keys {
             Error::new(Code::Unauthorized, "this is no key of this server")
                 .hint("`tierbar key list` shows the keys that there are")
         })?;
-        if key.state().revoked_ms.is_some() {
-            let message = format!("the key {} has been revoked", key.name);
-            return Err(Error::new(Code::Unauthorized, message)
-                .hint("ask the owner of this server for another one"));
-        }
+        key.check_in_use()?;
         Ok(key)
+    }
+
+    /// Who pays for what was left here with the key of this name.
+    ///
+    /// # Errors
+    /// `Unauthorized` if it opens nothing any more, `Overloaded` if its tokens are used up for now.
+    pub(crate) fn payer(&self, name: &str) -> Result<Payer, Error> {
+        let found = self.all().into_iter().find(|key| key.name == name);
+        let key = found.ok_or_else(|| revoked(name))?;
+        key.check_in_use()?;
+        key.check_tokens(now_ms())?;
+        Ok(Payer::from(key))
     }
 
     /// For a body that is to come.
@@ -308,15 +316,11 @@ impl Key {
     /// One more request, if each of the limits has room for it.
     fn enter(&self, now: u64) -> Result<(), Error> {
         let name = &self.name;
+        self.check_tokens(now)?;
         let mut state = self.state();
         if let Some(most) = self.limits.at_once.filter(|most| state.inside >= *most) {
             let message = format!("the key {name} has {most} requests at once, and no more");
             return Err(try_after(message, SOON));
-        }
-        if let Some(Err(wait)) = state.tokens.as_mut().map(|tokens| tokens.check(now)) {
-            let most = self.limits.tokens_per_day.unwrap_or_default();
-            let message = format!("the key {name} has used its {most} tokens a day");
-            return Err(try_after(message, wait));
         }
         if let Some(requests) = &mut state.requests {
             if let Err(wait) = requests.check(now) {
@@ -330,6 +334,24 @@ impl Key {
         state.last_used_ms = Some(now);
         state.unsaved = true;
         Ok(())
+    }
+
+    fn check_in_use(&self) -> Result<(), Error> {
+        match self.state().revoked_ms {
+            Some(_) => Err(revoked(&self.name)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_tokens(&self, now: u64) -> Result<(), Error> {
+        match self.state().tokens.as_mut().map(|tokens| tokens.check(now)) {
+            Some(Err(wait)) => {
+                let most = self.limits.tokens_per_day.unwrap_or_default();
+                let message = format!("the key {} has used its {most} tokens a day", self.name);
+                Err(try_after(message, wait))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn leave(&self) {
@@ -367,6 +389,11 @@ impl Key {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn revoked(name: &str) -> Error {
+    let message = format!("the key {name} has been revoked");
+    Error::new(Code::Unauthorized, message).hint("ask the owner of this server for another one")
 }
 
 /// A refusal that ends by itself.

@@ -3,6 +3,7 @@
 //! No label has a value that a client can make up: paths are the router's own, tiers those of the configuration.
 
 mod answer;
+mod later;
 mod machine;
 mod requests;
 
@@ -160,7 +161,10 @@ impl Metrics {
 pub(crate) async fn tell(
     State(gateway): State<Arc<Gateway>>,
 ) -> Result<impl IntoResponse, Failure> {
-    let now = machine::gauges(&gateway.services.status());
+    let mut now = machine::gauges(&gateway.services.status());
+    later::gates(&mut now, gateway.gates());
+    let (counts, bytes) = gateway.store.count_jobs().await?;
+    later::queue(&mut now, &counts, bytes);
     let mut told = String::new();
     text::encode_registry(&mut told, &gateway.metrics.0.registry)
         .and_then(|()| text::encode(&mut told, &now))

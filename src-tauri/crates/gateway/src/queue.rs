@@ -4,7 +4,6 @@
 //! nothing of dialects. What became of one is recorded by the store, once.
 
 mod api;
-mod copy;
 mod keep;
 mod run;
 mod setback;

@@ -79,6 +79,8 @@ pub struct Claim {
     pub attempts: u32,
     pub max_attempts: u32,
     pub deadline_ms: u64,
+    /// As of [`NewJob`].
+    pub owner: Option<String>,
     pub request: JobRequest,
 }
 

@@ -40,7 +40,7 @@ function host(request: Sent): Response | null {
         library: { folders: [], other_apps: true },
         downloads: { rate_limit: 0, at_once: 1 },
         allowed_origins: [],
-        queue: { at_once: 1, keep: '168h', bytes: '256MiB' },
+        queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
         chains: {},
         policy: { ...POLICY },
         tiers: {},

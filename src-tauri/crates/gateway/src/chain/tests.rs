@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Bench, json, text};
+use crate::testing::{Bench, json, text, tier};
 use axum::{
     Json, Router,
     body::{Body, Bytes},
@@ -15,7 +15,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tierbar_core::{config::Span, config::Step};
+use tierbar_core::{TierState, config::Span, config::Step};
 
 const CHAT: &str = crate::openai::CHAT;
 
@@ -184,6 +184,42 @@ async fn a_limit_is_kept_to_and_the_next_step_answers_meanwhile() {
     let again = night.ask().await;
     assert_eq!(again.headers()["x-tierbar-tried"], "cloud-a=passed over");
     assert_eq!(night.asked(), [1, 2, 0]);
+}
+
+#[tokio::test]
+async fn where_all_are_limited_it_is_told_for_how_long_at_least() {
+    let night = Night::new(|chain| {
+        chain.steps.pop();
+    })
+    .await;
+    let direct = async |tier: &str| {
+        let ask = json!({"model": tier, "messages": []}).to_string();
+        let refused = night.bench.post(CHAT, ask).await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        refused.headers()[header::RETRY_AFTER].clone()
+    };
+    night
+        .bench
+        .tiers(|tiers| tiers.push(tier("cloud-a", Some("m"), TierState::Ready)));
+    night.a.does(Does::Limit(600));
+    night.b.does(Does::Limit(300));
+    assert_eq!(direct("cloud-a").await, "600");
+    for asked in [[1, 1, 0], [0, 0, 0]] {
+        night.asked();
+        let refused = night.ask().await;
+        let wait = refused.headers()[header::RETRY_AFTER].to_str().unwrap();
+        assert!((1..=300).contains(&wait.parse::<u32>().unwrap()), "{wait}");
+        assert_eq!(night.asked(), asked);
+    }
+    // One that may answer any moment: nobody knows.
+    let night = Night::new(|chain| {
+        chain.steps.pop();
+    })
+    .await;
+    night.a.does(Does::Limit(600));
+    night.b.does(Does::Refuse(500));
+    let refused = night.ask().await;
+    assert!(!refused.headers().contains_key(header::RETRY_AFTER));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{Code, Error, TierId};
 
@@ -27,6 +27,9 @@ pub(super) struct Step {
     /// `None`: it was not asked.
     code: Option<Code>,
     why: String,
+    /// Seconds in which it will not answer either.
+    #[serde(skip)]
+    wait: Option<u64>,
     #[serde(skip)]
     error: Option<Error>,
 }
@@ -37,15 +40,17 @@ impl Tried {
             tier: tier.clone(),
             code: Some(error.code),
             why: error.message.clone(),
+            wait: (error.details.get("retry_after_seconds")).and_then(Value::as_u64),
             error: Some(error),
         });
     }
 
-    pub(super) fn passed_over(&self, tier: &TierId, why: String) {
+    pub(super) fn passed_over(&self, tier: &TierId, why: String, wait: Option<u64>) {
         self.0.lock().steps.push(Step {
             tier: tier.clone(),
             code: None,
             why,
+            wait,
             error: None,
         });
     }
@@ -108,8 +113,14 @@ impl Tried {
         } else {
             format!("{begin}: {}", said.join("; "))
         };
-        Error::new(code, message)
+        let error = Error::new(code, message)
             .hint("try again later, or add a step to the chain in config.toml")
-            .detail("tried", json!(told.steps))
+            .detail("tried", json!(told.steps));
+        // Known only if each step says it: one that does not may answer sooner.
+        let waits: Option<Vec<u64>> = told.steps.iter().map(|step| step.wait).collect();
+        match waits.and_then(|waits| waits.into_iter().min()) {
+            Some(seconds) => error.detail("retry_after_seconds", seconds),
+            None => error,
+        }
     }
 }

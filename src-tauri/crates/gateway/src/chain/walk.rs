@@ -133,7 +133,7 @@ impl Walk {
 
     async fn ask_endpoint(&self, tier: &TierId, engine: &EndpointEngine) -> Option<Sent> {
         if let Some(why) = self.too_dear(engine) {
-            self.tried.passed_over(tier, why);
+            self.tried.passed_over(tier, why, None);
             return None;
         }
         let (wait, mut pause) = (self.asked.config.wait.0, BACK_OFF);
@@ -145,7 +145,8 @@ impl Walk {
             {
                 Ok(asking) => asking,
                 Err(closed) => {
-                    self.tried.passed_over(tier, words(closed));
+                    self.tried
+                        .passed_over(tier, words(closed), closed.closed_for());
                     return None;
                 }
             };

@@ -19,10 +19,25 @@ tokio::task_local! {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Payer(Option<Arc<Key>>);
 
+impl From<Arc<Key>> for Payer {
+    fn from(key: Arc<Key>) -> Self {
+        Self(Some(key))
+    }
+}
+
 impl Payer {
     /// The key of the request that is being answered on this task.
     pub(crate) fn of_this_request() -> Self {
         PAYS.try_with(Clone::clone).unwrap_or_default()
+    }
+
+    /// What the key is called, if there is one.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.0.as_ref().map(|key| key.name.clone())
+    }
+
+    pub(crate) async fn pays_for<F: Future>(&self, answering: F) -> F::Output {
+        PAYS.scope(self.clone(), answering).await
     }
 
     pub(crate) fn spend(&self, tokens: u64) {
@@ -54,7 +69,7 @@ impl Admitted {
     }
 
     pub(crate) async fn pays_for<F: Future>(&self, answering: F) -> F::Output {
-        PAYS.scope(self.payer(), answering).await
+        self.payer().pays_for(answering).await
     }
 
     /// The answer, which keeps its request counted until its end, and has it paid for while it streams.

@@ -119,7 +119,7 @@ fn tiers(all: &mut Registry, tiers: &[TierStatus]) {
     );
 }
 
-fn bytes(all: &mut Registry, name: &str, help: &str, value: u64) {
+pub(super) fn bytes(all: &mut Registry, name: &str, help: &str, value: u64) {
     all.register_with_unit(name, help, Unit::Bytes, gauge(signed(value)));
 }
 
@@ -129,6 +129,6 @@ fn gauge(value: i64) -> Gauge {
     gauge
 }
 
-fn signed(bytes: u64) -> i64 {
+pub(super) fn signed(bytes: u64) -> i64 {
     i64::try_from(bytes).unwrap_or(i64::MAX)
 }

@@ -1,8 +1,9 @@
 use super::*;
 use crate::testing::{Bench, text as body};
-use axum::{Router, body::Body, response::Response, routing::post};
+use axum::{Router, body::Body, http::StatusCode, response::Response, routing::post};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
+use tierbar_core::config::ChainConfig;
 
 const CHAT: &str = "/v1/chat/completions";
 const ASKS_STREAM: &str = r#"{"model":"fast","stream":true,"messages":[]}"#;
@@ -220,6 +221,37 @@ async fn what_the_log_is_told_is_counted() {
         told["tierbar_happenings_total{kind=\"load\",tier=\"fast\"}"],
         2.0
     );
+}
+
+#[tokio::test]
+async fn endpoints_that_chains_leave_alone_and_the_queue_are_told() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let limited = || async {
+        let after = [(header::RETRY_AFTER, "600")];
+        (StatusCode::TOO_MANY_REQUESTS, after, "{}")
+    };
+    let limits = Router::new().route(CHAT, post(limited));
+    bench.endpoint("cloud", limits).await;
+    bench.endpoint("unused", Router::new()).await;
+    let chain: ChainConfig = serde_json::from_value(json!({"steps": ["cloud", "queue"]})).unwrap();
+    let name = TierId::new("night").unwrap();
+    bench.config.lock().unwrap().chains.insert(name, chain);
+    let kept = bench.post(CHAT, r#"{"model":"night","messages":[]}"#).await;
+    assert_eq!(kept.status(), 202);
+    let told = told(&bench).await;
+    let gate =
+        |gate: &str| told[&format!("tierbar_endpoint_gate{{tier=\"cloud\",gate=\"{gate}\"}}")];
+    assert_eq!(
+        (gate("open"), gate("cooling"), gate("refused")),
+        (0.0, 1.0, 0.0)
+    );
+    let closed = told["tierbar_endpoint_closed_seconds{tier=\"cloud\"}"];
+    assert!((1.0..=600.0).contains(&closed), "{closed}");
+    assert!(told.keys().all(|sample| !sample.contains("unused")));
+    let waiting = "tierbar_queue_requests{state=\"waiting\"}";
+    let done = "tierbar_queue_requests{state=\"done\"}";
+    assert_eq!((told[waiting], told[done]), (1.0, 0.0));
+    assert!(told["tierbar_queue_bytes"] > 0.0);
 }
 
 #[tokio::test]

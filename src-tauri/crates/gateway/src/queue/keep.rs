@@ -1,11 +1,10 @@
 //! Around the routes of inference: what cannot be answered now, and may wait, is kept and its client told so, in this order.
 
 use super::{
-    copy::Copy,
     now_ms, room, setback, told,
     wish::{self, When, Wish},
 };
-use crate::{Gateway, body, error::Failure};
+use crate::{Gateway, body, error::Failure, keys::Payer};
 use axum::{
     Json,
     body::Body,
@@ -41,10 +40,17 @@ async fn now_or_later(
     next: Next,
 ) -> Result<Response, Failure> {
     let now = now_ms();
-    let (parts, mut body) = request.into_parts();
+    let (parts, body) = request.into_parts();
+    let bytes = body::again(body).await?;
     let path = parts.uri.path_and_query();
+    let wish = Wish::read(&parts.headers, now)?;
+    let owner = Payer::of_this_request().name();
+    if let (Some(url), true) = (&wish.webhook, owner.is_some()) {
+        wish::check_host(url, &gateway.services.config().queue.webhook_hosts)?;
+    }
     let later = Later {
-        wish: Wish::read(&parts.headers, now)?,
+        wish,
+        owner,
         path: path
             .map_or_else(|| parts.uri.path(), |path| path.as_str())
             .to_owned(),
@@ -53,7 +59,6 @@ async fn now_or_later(
     };
     let allowed = match later.wish.when {
         Some(When::Only) => {
-            let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
             // What could never be answered is refused while its client still listens.
             let _: Map<String, Value> = body::parse(&bytes)?;
             return Ok(later.store(gateway, &bytes).await?);
@@ -61,23 +66,19 @@ async fn now_or_later(
         Some(When::Allow) => true,
         None => false,
     };
-    if allowed && later.wish.key.is_some() {
-        let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-        if let Some(known) = gateway.store.known_job(later.job(&bytes)).await? {
-            return Ok(answer(known)?);
-        }
-        body = Body::from(bytes);
+    if allowed
+        && later.wish.key.is_some()
+        && let Some(known) = gateway.store.known_job(later.job(&bytes)).await?
+    {
+        return Ok(answer(known)?);
     }
-    let (body, copy) = Copy::of(body);
-    let mut response = next.run(Request::from_parts(parts, body)).await;
+    let request = Request::from_parts(parts, Body::from(bytes.clone()));
+    let mut response = next.run(request).await;
     let passes = setback::of(&response)
         .is_some_and(|setback| setback != tierbar_core::queue::Setback::Final);
     if !passes || !(allowed || setback::may_wait(&response)) {
         return Ok(response);
     }
-    let Some(bytes) = copy.whole() else {
-        return Ok(response);
-    };
     match later.store(gateway, &bytes).await {
         Ok(kept) => Ok(kept),
         // The failure is what its client can act on.
@@ -93,6 +94,8 @@ async fn now_or_later(
 /// A request that may wait, but for its body.
 struct Later {
     wish: Wish,
+    /// The name of the key that it came with.
+    owner: Option<String>,
     path: String,
     headers: Vec<(String, String)>,
     now: u64,
@@ -107,7 +110,7 @@ impl Later {
                 headers: self.headers.clone(),
                 body: unstreamed(&self.path, body).into_owned(),
             },
-            owner: None,
+            owner: self.owner.clone(),
             fingerprint: fingerprint(&self.path, body),
             idempotency_key: wish.key,
             priority: wish.priority,

@@ -1,12 +1,13 @@
 //! Does what waits: takes the requests in their order, sends each through the routes of inference, and records how it went.
 
 use super::{millis, now_ms, room, setback, webhook};
-use crate::{Gateway, body};
+use crate::{Gateway, body, keys::Payer};
 use axum::{
     Router,
     body::Body,
     http::{HeaderMap, Request},
 };
+use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
@@ -169,7 +170,11 @@ async fn attempt(gateway: Arc<Gateway>, inference: Router, claim: Claim) {
         _ => {}
     }
     // A panic on the way is an answer too, and ends this request alone.
-    let sending = AbortOnDropHandle::new(tokio::spawn(send(inference, claim.clone())));
+    let sending = AbortOnDropHandle::new(tokio::spawn(paid(
+        Arc::clone(&gateway),
+        inference,
+        claim.clone(),
+    )));
     let left = Duration::from_millis(claim.deadline_ms.saturating_sub(now_ms()));
     let went = tokio::select! {
         biased;
@@ -191,6 +196,30 @@ fn badly(error: Error) -> Went {
         answer: None,
         error,
         retry_after: None,
+    }
+}
+
+/// With the key that it was left with, if it was: a key that is revoked has nothing answered, and one without tokens waits for them.
+async fn paid(gateway: Arc<Gateway>, inference: Router, claim: Claim) -> Went {
+    let payer = match claim.owner.as_deref().map(|name| gateway.keys.payer(name)) {
+        None => Payer::default(),
+        Some(Ok(payer)) => payer,
+        Some(Err(error)) => return unpaid(error),
+    };
+    payer.pays_for(send(inference, claim)).await
+}
+
+fn unpaid(error: Error) -> Went {
+    let wait = error.details.get("retry_after_seconds");
+    let wait = wait.and_then(Value::as_u64).map(Duration::from_secs);
+    Went::Badly {
+        setback: match wait {
+            Some(_) => Setback::NotTried,
+            None => Setback::Final,
+        },
+        answer: None,
+        error,
+        retry_after: wait,
     }
 }
 

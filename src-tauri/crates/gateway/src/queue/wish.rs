@@ -99,6 +99,22 @@ impl Wish {
     }
 }
 
+/// A key of this server may not have it call whom it likes: what this machine reaches, its owner's clients alone may reach by it.
+pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
+    let url = Url::parse(url).ok();
+    let host = url.as_ref().and_then(Url::host_str).unwrap_or_default();
+    if allowed.iter().any(|allowed| allowed == host) {
+        return Ok(());
+    }
+    let message = format!(
+        "{WEBHOOK}: webhooks to {} are not allowed with an API key",
+        shown(host)
+    );
+    Err(Error::new(Code::Forbidden, message).hint(
+        "ask the owner of this server to add the host to webhook_hosts of [queue] in config.toml, or ask for the answer by its id",
+    ))
+}
+
 /// A length from now on, or a moment.
 fn deadline(told: &str, now_ms: u64) -> Result<u64, Error> {
     let at = if let Ok(Span(length)) = Span::try_from(told.to_owned()) {

@@ -239,6 +239,7 @@ fn queue(queue: &QueueConfig) -> Result<(), (&'static str, String)> {
         at_once,
         keep,
         bytes,
+        webhook_hosts,
     } = queue;
     if !QueueConfig::AT_ONCE.contains(at_once) {
         let (least, most) = (QueueConfig::AT_ONCE.start(), QueueConfig::AT_ONCE.end());
@@ -254,6 +255,9 @@ fn queue(queue: &QueueConfig) -> Result<(), (&'static str, String)> {
     if *bytes < least {
         let wrong = format!("\"{bytes}\"; at least \"{least}\", which the largest request needs");
         return Err(("bytes", wrong));
+    }
+    for host in webhook_hosts {
+        ServerConfig::check_name(host).map_err(|wrong| ("webhook_hosts", wrong))?;
     }
     Ok(())
 }

@@ -88,6 +88,8 @@ at_once = 1
 keep = "168h"
 # Most that they and their answers may take on the disk.
 bytes = "256MiB"
+# Hosts that clients with an API key may name for webhooks, such as ["hooks.example.com"]. Those of this machine may name any.
+webhook_hosts = []
 
 # A tier has:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet

@@ -181,6 +181,10 @@ fn wrong_values_are_refused_with_line_and_key() {
             "config.toml line 3: queue.bytes: \"1MiB\"; at least \"128MiB\"",
         ),
         (
+            "[queue]\nwebhook_hosts = [\"https://a.example\"]\n",
+            "config.toml line 2: queue.webhook_hosts: \"https://a.example\" is no name of a machine",
+        ),
+        (
             "[schedules.night]\nat = \"2am\"\n",
             "config.toml line 2: schedules.night.at: \"2am\" is no time of day",
         ),

@@ -135,7 +135,7 @@ pub(super) fn claim(connection: &Connection, seq: i64) -> rusqlite::Result<Claim
     connection
         .prepare_cached(
             "UPDATE jobs SET state = 'running', attempts = attempts + 1, claim = claim + 1 WHERE seq = ?1
-             RETURNING id, claim, attempts, max_attempts, deadline_ms, path, headers, body",
+             RETURNING id, claim, attempts, max_attempts, deadline_ms, path, headers, body, owner",
         )?
         .query_row([seq], |row| {
             Ok(Claim {
@@ -144,6 +144,7 @@ pub(super) fn claim(connection: &Connection, seq: i64) -> rusqlite::Result<Claim
                 attempts: row.get(2)?,
                 max_attempts: row.get(3)?,
                 deadline_ms: row.get::<_, i64>(4)?.unsigned_abs(),
+                owner: Some(row.get(8)?).filter(|owner: &String| !owner.is_empty()),
                 request: JobRequest {
                     path: row.get(5)?,
                     headers: read_headers(&row.get::<_, String>(6)?),

@@ -101,6 +101,7 @@ pub(crate) async fn send(
             lease,
         ))));
     }
+    let outcome = limits::outcome(status, &upstream.head.headers);
     let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
         Ok(body) => body,
         Err(broken) => return Err(reason(&*lease, &broken).await.into()),
@@ -117,19 +118,22 @@ pub(crate) async fn send(
     }
     if status.is_server_error() && !upstream.is_json() {
         return Err(Failed {
-            error: unexplained(&*lease, status),
-            outcome: limits::outcome(status, &upstream.head.headers),
+            error: after(unexplained(&*lease, status), outcome),
+            outcome,
         });
     }
     let mut headers = who_answers(lease.tier(), Some(lease.model()));
     if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
         headers.insert(header::CONTENT_TYPE, kind);
     }
+    if let Some(seconds) = outcome.asks_for() {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
     Ok(Sent::Whole(Whole {
         status,
         headers,
         body,
-        outcome: limits::outcome(status, &upstream.head.headers),
+        outcome,
     }))
 }
 
@@ -150,9 +154,17 @@ pub(crate) async fn first_word(
         }
         Sent::Whole(whole) if whole.status.is_success() => Ok(Sent::Whole(whole)),
         Sent::Whole(refused) => Err(Failed {
-            error: wire::error(&refused.body),
+            error: after(wire::error(&refused.body), refused.outcome),
             outcome: refused.outcome,
         }),
+    }
+}
+
+/// A refusal that says for how long it holds, if its server has.
+fn after(error: Error, outcome: Outcome) -> Error {
+    match outcome.asks_for() {
+        Some(seconds) => error.detail("retry_after_seconds", seconds),
+        None => error,
     }
 }
 

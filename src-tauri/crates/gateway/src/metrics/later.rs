@@ -1,0 +1,67 @@
+//! What cannot be answered now, as gauges: the endpoints that chains leave alone, and the queue.
+
+use super::{
+    OfTier,
+    machine::{bytes, signed},
+};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge},
+    registry::{Registry, Unit},
+};
+use tierbar_core::{TierId, chain::Gate, queue::JobState};
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfGate {
+    tier: String,
+    gate: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct OfState {
+    state: &'static str,
+}
+
+pub(super) fn gates(all: &mut Registry, gates: Vec<(TierId, Gate)>) {
+    let (told, closed) = (
+        Family::<OfGate, Gauge>::default(),
+        Family::<OfTier, Gauge>::default(),
+    );
+    for (tier, now) in gates {
+        for gate in Gate::WORDS {
+            let labels = OfGate {
+                tier: tier.to_string(),
+                gate,
+            };
+            told.get_or_create(&labels)
+                .set(i64::from(gate == now.as_str()));
+        }
+        let seconds = signed(now.closed_for().unwrap_or(0));
+        closed.get_or_create(&OfTier::from(&tier)).set(seconds);
+    }
+    all.register(
+        "endpoint_gate",
+        "1 for whether a chain may ask the endpoint now",
+        told,
+    );
+    all.register_with_unit(
+        "endpoint_closed",
+        "Until the endpoint may be asked again, where that is known",
+        Unit::Seconds,
+        closed,
+    );
+}
+
+pub(super) fn queue(all: &mut Registry, counts: &[(JobState, u64)], taken: u64) {
+    let requests = Family::<OfState, Gauge>::default();
+    for state in JobState::ALL {
+        let count = counts.iter().find(|(of, _)| *of == state);
+        requests
+            .get_or_create(&OfState {
+                state: state.as_str(),
+            })
+            .set(signed(count.map_or(0, |(_, count)| *count)));
+    }
+    all.register("queue_requests", "Requests of the queue", requests);
+    bytes(all, "queue", "What the queue takes on the disk", taken);
+}

@@ -1,0 +1,125 @@
+//! Requests that were left with an API key.
+
+use super::*;
+
+const EVERYWHERE: &str = "0.0.0.0:11435";
+
+/// Makes a key, and tells the header that shows it.
+async fn key(bench: &Bench, name: &str, mut limits: Value) -> String {
+    limits["name"] = name.into();
+    let made = bench
+        .ask("POST", "/tierbar/v1/keys", limits.to_string())
+        .await;
+    assert_eq!(made.status(), 201);
+    format!("Bearer {}", json(made).await["key"].as_str().unwrap())
+}
+
+async fn left(bench: &Bench, key: &str, headers: &[(&str, &str)], body: &str) -> Response<Body> {
+    let shown = [("authorization", key), ("x-tierbar-queue", "only")];
+    bench.waiting(&[&shown, headers].concat(), body).await
+}
+
+async fn id(accepted: Response<Body>) -> String {
+    assert_eq!(accepted.status(), 202);
+    json(accepted).await["id"].as_str().unwrap().to_owned()
+}
+
+/// What a request came to, asked with the owner's token.
+async fn came_to(bench: &Bench, id: &str) -> Value {
+    let path = format!("/v1/queue/{id}");
+    text(
+        bench
+            .ask("GET", &format!("{path}/events"), Body::empty())
+            .await,
+    )
+    .await;
+    json(bench.ask("GET", &path, Body::empty()).await).await
+}
+
+/// A worker whose answers take 7 tokens.
+fn dear() -> Router {
+    let usage = json!({"prompt_tokens": 5, "completion_tokens": 2});
+    let answer = move || async move { Json(json!({"choices": [], "usage": usage})) };
+    Router::new().route(CHAT, post(answer))
+}
+
+#[tokio::test]
+async fn an_idempotency_key_is_its_api_keys_own() {
+    let bench = Bench::new(EVERYWHERE).await;
+    let (a, b) = (
+        key(&bench, "a", json!({})).await,
+        key(&bench, "b", json!({})).await,
+    );
+    let same = [("idempotency-key", "night")];
+    let first = id(left(&bench, &a, &same, "{}").await).await;
+    assert_eq!(id(left(&bench, &a, &same, "{}").await).await, first);
+    assert_ne!(id(left(&bench, &b, &same, "{}").await).await, first);
+    assert_eq!(left(&bench, &b, &same, r#"{"seed":1}"#).await.status(), 409);
+}
+
+#[tokio::test]
+async fn with_an_api_key_webhooks_go_where_the_owner_allows() {
+    let allowed = "hooks.example.com".to_owned();
+    let bench = Bench::configured(EVERYWHERE, |config| {
+        config.queue.webhook_hosts = vec![allowed];
+    })
+    .await;
+    let key = key(&bench, "a", json!({})).await;
+    for inside in [
+        "http://127.0.0.1:22/",
+        "http://localhost/",
+        "http://192.168.1.1/",
+        "https://hooks.example.com.evil.example/",
+    ] {
+        let refused = left(&bench, &key, &[("x-tierbar-webhook", inside)], "{}").await;
+        assert_eq!(refused.status(), 403, "{inside}");
+        assert!(text(refused).await.contains("webhook_hosts"));
+    }
+    let to = [("x-tierbar-webhook", "https://HOOKS.example.com/x?y")];
+    assert_eq!(left(&bench, &key, &to, "{}").await.status(), 202);
+    let owner = format!("Bearer {}", bench.token.as_str());
+    let anywhere = [("x-tierbar-webhook", "http://127.0.0.1:22/")];
+    assert_eq!(left(&bench, &owner, &anywhere, "{}").await.status(), 202);
+}
+
+#[tokio::test]
+async fn what_is_answered_later_is_paid_for_by_the_key_that_left_it() {
+    let mut bench = Bench::new(EVERYWHERE).await;
+    bench.load(dear());
+    let (poor, rich) = (
+        key(&bench, "poor", json!({"tokens_per_day": 6})).await,
+        key(&bench, "rich", json!({})).await,
+    );
+    let (first, second) = (
+        id(left(&bench, &poor, &[], "{}").await).await,
+        id(left(&bench, &poor, &[], "{}").await).await,
+    );
+    let other = id(left(&bench, &rich, &[], "{}").await).await;
+    bench.run();
+    assert_eq!(came_to(&bench, &first).await["state"], "done");
+    // It is the third's turn only once the second was put off.
+    assert_eq!(came_to(&bench, &other).await["state"], "done");
+    let waits = bench.store.job(&second).await.unwrap();
+    assert!(!waits.state.has_ended());
+    assert_eq!(waits.attempts, 0, "nobody was asked");
+    assert!(waits.not_before_ms > waits.created_ms + 60_000, "{waits:?}");
+    assert!(waits.reason.unwrap().contains("6 tokens a day"));
+}
+
+#[tokio::test]
+async fn a_revoked_key_has_nothing_answered() {
+    let mut bench = Bench::new(EVERYWHERE).await;
+    bench.load(dear());
+    let shown = key(&bench, "lost", json!({})).await;
+    let left = id(left(&bench, &shown, &[], "{}").await).await;
+    let revoked = bench
+        .ask("DELETE", "/tierbar/v1/keys/lost", Body::empty())
+        .await;
+    assert!(revoked.status().is_success());
+    bench.run();
+    let told = came_to(&bench, &left).await;
+    assert_eq!(
+        (&told["state"], &told["error"]["code"]),
+        (&json!("failed"), &json!("unauthorized"))
+    );
+}
