@@ -15,6 +15,7 @@ mod guard;
 mod journal;
 mod library;
 mod measures;
+mod outage;
 mod pulls;
 mod queue;
 mod secrets;

@@ -1,0 +1,374 @@
+//! A chain through an outage and back: two clouds, played by servers of the test's own, one in each dialect; then our engine; then the queue.
+
+use super::Events;
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use futures_util::stream;
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+};
+use tierbar_tests::{
+    serving::{Data, Serving},
+    wait::{until, within},
+};
+use tokio::net::TcpListener;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Answer,
+    /// Once, then it answers.
+    FailOnce,
+    /// For so many seconds.
+    Limit(u64),
+    Hang,
+    /// In a stream, before its first word or behind it.
+    Cut {
+        spoken: bool,
+    },
+}
+
+/// A cloud that does as it is told and opens for one key.
+#[derive(Clone)]
+struct Cloud {
+    name: &'static str,
+    url: String,
+    does: Arc<Mutex<(Does, usize)>>,
+}
+
+impl Cloud {
+    async fn start(name: &'static str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let cloud = Self {
+            name,
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            does: Arc::new(Mutex::new((Does::Answer, 0))),
+        };
+        let routes = Router::new()
+            .route("/v1/chat/completions", post(openai))
+            .route("/v1/messages", post(anthropic))
+            .with_state(cloud.clone());
+        tokio::spawn(async move { axum::serve(listener, routes).await });
+        cloud
+    }
+
+    fn server(&self) -> &str {
+        self.url.strip_prefix("http://").unwrap()
+    }
+
+    fn key(&self) -> String {
+        format!("key-of-{}", self.name)
+    }
+
+    fn does(&self, what: Does) {
+        self.does.lock().unwrap().0 = what;
+    }
+
+    /// How often it was asked since the last call.
+    fn asked(&self) -> usize {
+        std::mem::take(&mut self.does.lock().unwrap().1)
+    }
+
+    /// What it does of a request, unless it answers.
+    async fn refusal(&self, headers: &HeaderMap) -> Result<Does, Response> {
+        let does = {
+            let mut now = self.does.lock().unwrap();
+            now.1 += 1;
+            let does = now.0;
+            if does == Does::FailOnce {
+                now.0 = Does::Answer;
+            }
+            does
+        };
+        let shown = |name| headers.get(name).and_then(|key| key.to_str().ok());
+        let key = self.key();
+        let is_ours = shown("authorization") == Some(&format!("Bearer {key}"))
+            || shown("x-api-key") == Some(&key);
+        let refuse = |status, after: &str| {
+            let body = json!({"type": "error", "error": {"type": "some", "message": "no"}});
+            Err((
+                status,
+                [(header::RETRY_AFTER, after.to_owned())],
+                Json(body),
+            )
+                .into_response())
+        };
+        match does {
+            _ if !is_ours => refuse(StatusCode::UNAUTHORIZED, ""),
+            Does::Limit(seconds) => refuse(StatusCode::TOO_MANY_REQUESTS, &seconds.to_string()),
+            Does::FailOnce => refuse(StatusCode::INTERNAL_SERVER_ERROR, ""),
+            Does::Hang => std::future::pending().await,
+            does => Ok(does),
+        }
+    }
+}
+
+fn events(events: Vec<String>) -> Response {
+    let events = stream::iter(events.into_iter().map(Ok::<_, Infallible>));
+    let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+    (kind, Body::from_stream(events)).into_response()
+}
+
+async fn openai(
+    State(cloud): State<Cloud>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Response {
+    let does = match cloud.refusal(&headers).await {
+        Ok(does) => does,
+        Err(refusal) => return refusal,
+    };
+    let piece = |delta: Value| {
+        format!(
+            "data: {}\n\n",
+            json!({"choices": [{"index": 0, "delta": delta}]})
+        )
+    };
+    let (role, word) = (
+        piece(json!({"role": "assistant"})),
+        piece(json!({"content": cloud.name})),
+    );
+    match does {
+        Does::Cut { spoken: false } => events(vec![role]),
+        Does::Cut { spoken: true } => events(vec![role, word]),
+        _ if body["stream"] == true => events(vec![role, word, "data: [DONE]\n\n".to_owned()]),
+        _ => {
+            let message = json!({"role": "assistant", "content": cloud.name});
+            Json(json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
+                .into_response()
+        }
+    }
+}
+
+async fn anthropic(
+    State(cloud): State<Cloud>,
+    headers: HeaderMap,
+    Json(body): Json<Value>,
+) -> Response {
+    if let Err(refusal) = cloud.refusal(&headers).await {
+        return refusal;
+    }
+    assert!(headers.contains_key("anthropic-version"));
+    assert!(body["max_tokens"].is_number(), "{body}");
+    Json(json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m",
+        "content": [{"type": "text", "text": cloud.name}],
+        "stop_reason": "end_turn", "stop_sequence": null,
+        "usage": {"input_tokens": 5, "output_tokens": 1},
+    }))
+    .into_response()
+}
+
+struct Night {
+    host: Serving,
+    a: Cloud,
+    b: Cloud,
+    _data: Data,
+}
+
+impl Night {
+    async fn new() -> Self {
+        let (a, b) = (Cloud::start("a").await, Cloud::start("b").await);
+        let config = format!(
+            r#"
+            [tiers.cloud-a]
+            model = "m"
+            engine = {{ endpoint = "{}" }}
+            [tiers.cloud-b]
+            model = "m"
+            engine = {{ endpoint = "{}", dialect = "anthropic" }}
+            [tiers.fast]
+            model = "SmolLM2-135M-Instruct.Q4_1.gguf"
+            context = 2048
+            [chains.night]
+            steps = ["cloud-a", "cloud-b", "fast", "queue"]
+            wait = "1s"
+            mark = true
+            "#,
+            a.url, b.url
+        );
+        let data = Data::new(&config);
+        let host = data.serve().await;
+        let night = Self {
+            host,
+            a,
+            b,
+            _data: data,
+        };
+        for cloud in [&night.a, &night.b] {
+            night.give(cloud, &cloud.key()).await;
+        }
+        night
+    }
+
+    async fn give(&self, cloud: &Cloud, key: &str) {
+        let path = format!("/tierbar/v1/secrets/{}", cloud.server());
+        let given = self
+            .host
+            .send(Method::PUT, &path, Some(json!({"value": key})))
+            .await;
+        assert_eq!(given.status(), 204);
+    }
+
+    async fn ask(&self, fields: Value) -> reqwest::Response {
+        let mut fields = fields;
+        fields["max_tokens"] = 8.into();
+        within("an answer", self.host.chat("night", fields)).await
+    }
+
+    /// Asks for a whole answer: its words, and the tier that it is told to be of.
+    async fn answer(&self) -> (String, Value) {
+        let answer = self.ask(json!({})).await;
+        assert_eq!(answer.status(), 200);
+        let tier = answer.headers()["x-tierbar-tier"]
+            .to_str()
+            .unwrap()
+            .to_owned();
+        let body: Value = answer.json().await.unwrap();
+        assert_eq!(body["tierbar"]["tier"], tier, "{body}");
+        let words = &body["choices"][0]["message"]["content"];
+        (words.as_str().unwrap().to_owned(), body["tierbar"].clone())
+    }
+
+    async fn is_answered_by(&self, name: &str) -> Value {
+        let (words, told) = self.answer().await;
+        assert_eq!(words, name, "{told}");
+        told
+    }
+
+    /// Whether the step may be asked, and for how many seconds not.
+    async fn gate(&self, step: usize) -> (String, u64) {
+        let (_, told) = self.host.ask(Method::GET, "/tierbar/v1/chains", None).await;
+        let step = &told["chains"][0]["steps"][step];
+        let gate = step["gate"].as_str().unwrap().to_owned();
+        (gate, step["for_ms"].as_u64().unwrap_or(0).div_ceil(1000))
+    }
+
+    async fn opens(&self, step: usize) {
+        until("the gate to open", async || {
+            (self.gate(step).await.0 == "open").then_some(())
+        })
+        .await;
+    }
+
+    fn asked(&self) -> (usize, usize) {
+        (self.a.asked(), self.b.asked())
+    }
+}
+
+#[tokio::test]
+async fn a_chain_goes_through_an_outage_to_its_end_and_back() {
+    let night = Night::new().await;
+    let told = night.is_answered_by("a").await;
+    assert_eq!(told["fallback_from"], Value::Null);
+    assert_eq!(night.asked(), (1, 0));
+
+    // It fails once: asked again, it answers.
+    night.a.does(Does::FailOnce);
+    night.is_answered_by("a").await;
+    assert_eq!(night.asked(), (2, 0));
+
+    // 429: the other cloud, of the other dialect, answers for as long as the first one said, and then the first again.
+    night.a.does(Does::Limit(4));
+    let told = night.is_answered_by("b").await;
+    assert_eq!(told["fallback_from"], "cloud-a");
+    assert_eq!(night.gate(0).await.0, "cooling");
+    night.a.does(Does::Answer);
+    night.is_answered_by("b").await;
+    assert_eq!(night.asked(), (1, 2));
+    night.opens(0).await;
+    night.is_answered_by("a").await;
+
+    // 401: nobody asks with that key again; with another one it is the first step's turn at once.
+    night.give(&night.a, "revoked").await;
+    night.asked();
+    for _ in 0..2 {
+        night.is_answered_by("b").await;
+    }
+    assert_eq!(night.asked(), (1, 2));
+    assert_eq!(night.gate(0).await.0, "refused");
+    night.give(&night.a, &night.a.key()).await;
+    night.is_answered_by("a").await;
+
+    // Both hang: our own engine answers, and says so.
+    night.a.does(Does::Hang);
+    night.b.does(Does::Hang);
+    let (words, told) = night.answer().await;
+    assert!(
+        words.starts_with("[Local Fallback]") && words.len() > 20,
+        "{words}"
+    );
+    let codes: Vec<_> = told["tried"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|step| &step["code"])
+        .collect();
+    assert!(codes.iter().all(|code| *code == "worker_timeout"), "{told}");
+    night.a.does(Does::Answer);
+    night.b.does(Does::Answer);
+    night.is_answered_by("a").await;
+
+    // Cut before the first word: the next one answers, in the same stream. Cut behind it: it is told as broken.
+    night.a.does(Does::Cut { spoken: false });
+    let mut stream = Events::of(night.ask(json!({"stream": true})).await);
+    assert_eq!(stream.words().await, "b");
+    assert_eq!(stream.rest().await.last().unwrap(), "[DONE]");
+    night.a.does(Does::Answer);
+    night.is_answered_by("a").await;
+    night.a.does(Does::Cut { spoken: true });
+    let mut stream = Events::of(night.ask(json!({"stream": true})).await);
+    assert_eq!(stream.words().await, "a");
+    let last = stream.rest().await.pop().unwrap();
+    assert!(
+        last.contains("\"error\"") && last.contains("unreachable"),
+        "{last}"
+    );
+
+    // Nobody at all: it waits, and the chain does it once somebody can.
+    night.a.does(Does::Limit(2));
+    night.b.does(Does::Limit(600));
+    night
+        .host
+        .send(Method::POST, "/tierbar/v1/pause", Some(json!({})))
+        .await;
+    let kept = night.ask(json!({})).await;
+    assert_eq!(kept.status(), 202);
+    let id = kept.json::<Value>().await.unwrap()["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let metrics = night.host.send(Method::GET, "/metrics", None).await;
+    let metrics = metrics.text().await.unwrap();
+    for line in [
+        "tierbar_endpoint_gate{tier=\"cloud-b\",gate=\"cooling\"} 1",
+        "tierbar_queue_requests{state=\"waiting\"} 1",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    night.a.does(Does::Answer);
+    night.opens(0).await;
+    night
+        .host
+        .send(Method::POST, "/tierbar/v1/resume", Some(json!({})))
+        .await;
+    let events = night
+        .host
+        .send(Method::GET, &format!("/v1/queue/{id}/events"), None)
+        .await;
+    let events = within("its end", events.text()).await.unwrap();
+    assert!(events.contains("\"state\":\"done\""), "{events}");
+    let (_, result) = night
+        .host
+        .ask(Method::GET, &format!("/v1/queue/{id}/result"), None)
+        .await;
+    assert_eq!(result["choices"][0]["message"]["content"], "a", "{result}");
+}
