@@ -13,7 +13,7 @@ ANSWER = {
 CHOICE = {"index": 0, "finish_reason": "stop"}
 TEXT = {**ANSWER, "object": "text_completion", "choices": [{**CHOICE, "text": "Hi"}]}
 CHAT = {**ANSWER, "object": "chat.completion", "choices": [{**CHOICE, "message": {"role": "assistant", "content": "Hi"}}]}
-VECTORS = {**ANSWER, "object": "list", "data": [{"object": "embedding", "index": 0, "embedding": [1.0]}]}
+VECTOR = {"object": "embedding", "embedding": [1.0]}
 CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
 
 # Each is all that such a server says before it closes.
@@ -33,6 +33,11 @@ BAD = {
 }
 
 
+def vectors(texts):
+    count = len(texts) if isinstance(texts, list) else 1
+    return {**ANSWER, "object": "list", "data": [{**VECTOR, "index": index} for index in range(count)]}
+
+
 class Asked(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
@@ -46,12 +51,13 @@ class Asked(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         try:
-            streams = json.loads(body).get("stream") is True
-        except (ValueError, AttributeError, RecursionError):
-            streams = False
-        if streams:
+            asked = json.loads(body)
+        except (ValueError, RecursionError):
+            asked = {}
+        asked = asked if isinstance(asked, dict) else {}
+        if asked.get("stream") is True:
             return self.tell(200, CHUNK + b"data: [DONE]\n\n", "text/event-stream")
-        answer = CHAT if "chat" in self.path else VECTORS if "embed" in self.path else TEXT
+        answer = CHAT if "chat" in self.path else vectors(asked.get("input")) if "embed" in self.path else TEXT
         self.tell(200, json.dumps(answer).encode())
 
     def tell(self, status, body, kind="application/json"):

@@ -24,7 +24,9 @@ def fault_of(answer, allowed):
     if 200 <= answer.status < 500 or answer.status == 100:
         return None
     try:
-        code = json.loads(answer.body)["error"]["code"]
+        body = json.loads(answer.body)
+        # Ollama's error is its message, with the rest beside it.
+        code = body["error"]["code"] if isinstance(body["error"], dict) else body["code"]
     except (ValueError, KeyError, TypeError):
         return f"{answer.status} without a code: {answer.body[:200]!r}"
     if code not in allowed:

@@ -1,0 +1,52 @@
+"""Requests that no client should send, and servers behind the gateway that do what none should: nothing panics, hangs or lies.
+
+`make malformed` sends many more, and has schemathesis read our OpenAPI document."""
+
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "malformed"))
+
+import corpus  # noqa: E402
+import verdict  # noqa: E402
+from serving import STARTER, Host  # noqa: E402
+from stub import BAD, Stub  # noqa: E402
+
+COUNT, OF_EACH_BAD, REAL = 2000, 40, 300
+# It says "Hi" to everything, which is no triage.
+STUB_ALONE = ["corrupt"]
+
+
+class Malformed(unittest.TestCase):
+    def hold(self, host, requests, allowed=()):
+        outcomes, faults = verdict.run(host.address, requests, allowed)
+        self.assertEqual(faults, [], verdict.told(outcomes))
+        self.assertTrue(host.is_well())
+        self.assertEqual(host.panics(), [])
+        return outcomes
+
+    def test_nothing_that_clients_send_is_a_fault_of_the_server(self):
+        with Stub() as stub, Host(f'[tiers.fast]\nengine = {{ endpoint = "{stub.url}" }}\n') as host:
+            outcomes = self.hold(host, corpus.requests("ci", COUNT), STUB_ALONE)
+            self.assertGreater(outcomes["400"], COUNT // 10, outcomes)
+            # All that some were still waiting for has been given back.
+            self.assertEqual(host.left_running(), 0)
+
+    def test_a_server_behind_that_misbehaves_is_said_to_be_at_fault(self):
+        with Stub() as stub, Host(f'[tiers.fast]\nengine = {{ endpoint = "{stub.url}" }}\n') as host:
+            for behaviour in BAD:
+                stub.behave(behaviour)
+                with self.subTest(behaviour):
+                    self.hold(host, corpus.requests(behaviour, OF_EACH_BAD), verdict.HONEST)
+
+    def test_an_endpoint_where_nobody_listens_is_said_to_be_unreachable(self):
+        with Host('[tiers.fast]\nengine = { endpoint = "http://127.0.0.1:9" }\n') as host:
+            outcomes = self.hold(host, corpus.requests("nobody", OF_EACH_BAD * 4), ["unreachable"])
+            self.assertGreater(outcomes["502"], 0, outcomes)
+
+    def test_our_own_engine_refuses_what_it_cannot_do(self):
+        with Host(f'[tiers.fast]\nmodel = "{STARTER}"\ncontext = 256\n') as host:
+            outcomes = self.hold(host, corpus.requests("real", REAL))
+            self.assertGreater(outcomes["400"], 0, outcomes)
+            self.assertEqual(host.left_running(), 0)
