@@ -5,7 +5,7 @@ import { pipeline } from 'node:stream/promises';
 import type { Page } from '@playwright/test';
 import { type Host, STARTER } from './host';
 import { GATED, Hub, REPOSITORY } from './hub';
-import { ask, test as base, expect, signIn } from './test';
+import { answers, ask, test as base, expect, SHORT, signIn } from './test';
 
 /** So that a download of 98 MB can be watched. */
 const RATE = 25_000_000;
@@ -90,6 +90,7 @@ test('a model is found, judged, fetched, verified, put to use, and thrown away',
   const opened = models.waitForEvent('popup');
   await models.getByTestId('open-chat').click();
   const chat = await opened;
+  await answers(chat, SHORT);
   await ask(chat, 'Say hello.');
   await expect(chat.getByTestId('answer-stats')).toContainText(ID);
 
@@ -117,6 +118,7 @@ test('a download goes on after its host was ended, and both pages show it', asyn
   const opened = models.waitForEvent('popup');
   await models.getByTestId('open-chat').click();
   const chat = await opened;
+  await answers(chat, SHORT);
   await expect(chat.getByTestId('strip-download')).toContainText(/\d+ %/);
   await expect.poll(() => received(host)).toBeGreaterThan(10_000_000);
   await host.stop();
