@@ -19,6 +19,8 @@ export class Queue {
   /** As many are in these states and not shown. */
   more = $derived(SHOWN.reduce((sum, [state]) => sum + this.count(state), 0) - this.jobs.length);
   problem = $state.raw<ApiError | null>(null);
+  /** Why the last one was not removed. */
+  refused = $state.raw<ApiError | null>(null);
   #api: Api;
   /** Answers to questions that were asked before the last `load` come too late. */
   #asked = 0;
@@ -58,13 +60,12 @@ export class Queue {
 
   /** Calls off one that has not ended; one that has is forgotten. */
   async remove(id: string): Promise<void> {
+    this.refused = null;
     try {
       await this.#api.delete(`/v1/queue/${encodeURIComponent(id)}`);
-      await this.load();
     } catch (cause) {
-      const problem = asApiError(cause);
-      await this.load();
-      this.problem = problem;
+      this.refused = asApiError(cause);
     }
+    await this.load();
   }
 }
