@@ -34,7 +34,8 @@ export function span(seconds: number): string {
   const minutes = Math.round(seconds / 60);
   if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
-  return hours < 24 ? `${hours} h ${minutes % 60} min` : `${Math.round(minutes / 1440)} days`;
+  if (hours >= 48) return `${Math.round(minutes / 1440)} days`;
+  return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
 }
 
 /** How long something still takes. */

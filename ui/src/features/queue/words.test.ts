@@ -15,14 +15,14 @@ const job = (change: Partial<JobStatus> = {}) =>
 
 describe('of a queued request', () => {
   it('is told since when it waits, how often it was tried, when it is again, and how long it may take', () => {
-    expect(facts(job(), NOW)).toEqual(['since 13:55:00', '1 h 30 min left']);
+    expect(facts(job(), NOW)).toEqual(['since 13:55:00', 'given up in 1 h 30 min']);
     const tried = job({ attempts: 2, max_attempts: 300, not_before_ms: NOW + 12_000, priority: 'high' });
     expect(facts(tried, NOW)).toEqual([
       'since 13:55:00',
       'high priority',
       'tried 2 of 300 times',
       'again in 12 s',
-      '1 h 30 min left',
+      'given up in 1 h 30 min',
     ]);
     expect(facts(tried, NOW + 12_000)).not.toContain('again in 12 s');
     expect(facts(job({ state: 'running', attempts: 3, max_attempts: 300 }), NOW)).toContain(

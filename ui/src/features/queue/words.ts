@@ -1,4 +1,4 @@
-import { sentence, span, timeLeft } from '../../lib/format';
+import { sentence, span } from '../../lib/format';
 import type { JobState, JobStatus } from '../../platform/api';
 import { moment } from '../monitor/happenings';
 
@@ -36,7 +36,7 @@ export function facts(job: JobStatus, now: number): string[] {
   }
   const next = job.not_before_ms - now;
   if (job.state === 'waiting' && next > 0) facts.push(`again in ${span(next / 1000)}`);
-  facts.push(timeLeft(Math.max(job.deadline_ms - now, 0) / 1000));
+  facts.push(`given up in ${span(Math.max(job.deadline_ms - now, 0) / 1000)}`);
   return facts;
 }
 
