@@ -47,7 +47,9 @@ describe('a step', () => {
 
   it('that is the queue says how many wait', () => {
     expect(stepWords({ step: 'queue' }, 0, undefined, 0).text).toBe('Keeps what nobody answers');
-    expect(stepWords({ step: 'queue' }, 0, undefined, 3).text).toBe('Keeps what nobody answers; 3 wait now');
+    expect(stepWords({ step: 'queue' }, 0, undefined, 3).text).toBe(
+      'Keeps what nobody answers; 3 waiting now',
+    );
   });
 });
 

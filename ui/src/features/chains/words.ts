@@ -20,7 +20,10 @@ export function stepWords(
 ): StepWords {
   if ('gate' in step) return gateWords(step, step.server, sinceMs);
   if (step.step === QUEUE)
-    return { tone: 'quiet', text: `Keeps what nobody answers${waiting > 0 ? `; ${waiting} wait now` : ''}` };
+    return {
+      tone: 'quiet',
+      text: `Keeps what nobody answers${waiting > 0 ? `; ${waiting} waiting now` : ''}`,
+    };
   if (tier === undefined) return { tone: 'danger', text: 'Removed' };
   if (tier.model === null) return { tone: 'danger', text: 'Has no model' };
   if (tier.state === 'failed')

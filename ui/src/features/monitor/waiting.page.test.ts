@@ -83,12 +83,12 @@ describe('a chain', () => {
     network.jobs = [queued('a'), queued('b')];
     await open();
     const steps = within(await screen.findByTestId('chain-nightly')).getAllByRole('listitem');
-    await until(() => steps[3]?.textContent?.includes('2 wait now'));
+    await until(() => steps[3]?.textContent?.includes('2 waiting now'));
     expect(steps.map((step) => step.textContent?.replace(/\s+/g, ' ').trim())).toEqual([
       expect.stringMatching(/^1 sonnet Left alone for 2\d s: too many requests$/),
       '2 fast Loads when it is asked',
       '3 primary Ready',
-      '4 queue Keeps what nobody answers; 2 wait now',
+      '4 queue Keeps what nobody answers; 2 waiting now',
     ]);
     network.eventStreams[0]?.event('change', { tiers: [{ ...STATUS.tiers[0], state: 'busy' }] });
     await until(() => text('chain-step-fast') === '2 fast Answering');
