@@ -1,4 +1,5 @@
 import { createContext } from 'svelte';
+import { Chains } from '../features/chains/chains.svelte';
 import { Feed } from '../features/monitor/feed.svelte';
 import type { Platform } from '../platform';
 import { Api } from './http';
@@ -8,6 +9,7 @@ export interface App {
   platform: Platform;
   api: Api;
   feed: Feed;
+  chains: Chains;
 }
 
 export const [useApp, provideApp] = createContext<App>();
@@ -20,5 +22,5 @@ export function startApp(platform: Platform): App {
     if (!document.hidden) feed.retryNow();
   });
   feed.start();
-  return { platform, api, feed };
+  return { platform, api, feed, chains: new Chains(api) };
 }

@@ -43,15 +43,16 @@ describe('formatters', () => {
   });
 
   it('tell the time that is left in the unit that matters', () => {
-    expect([0, 12.2, 59, 60, 89, 3570, 3600, 8000, 200_000].map(timeLeft)).toEqual([
+    expect([0, 12.2, 59, 60, 89, 3570, 3600, 8000, 86_400, 200_000].map(timeLeft)).toEqual([
       '1 s left',
       '13 s left',
       '59 s left',
       '1 min left',
       '1 min left',
-      '1 h 0 min left',
-      '1 h 0 min left',
+      '1 h left',
+      '1 h left',
       '2 h 13 min left',
+      '24 h left',
       '2 days left',
     ]);
   });

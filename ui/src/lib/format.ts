@@ -28,13 +28,19 @@ export function gibibytes(bytes: number): string {
   return (bytes / 2 ** 30).toFixed(2);
 }
 
-/** How long something still takes, as coarse as people tell it. */
-export function timeLeft(seconds: number): string {
-  if (seconds < 60) return `${Math.max(Math.ceil(seconds), 1)} s left`;
+/** A length of time, as coarse as people tell it. */
+export function span(seconds: number): string {
+  if (seconds < 60) return `${Math.max(Math.ceil(seconds), 1)} s`;
   const minutes = Math.round(seconds / 60);
-  if (minutes < 60) return `${minutes} min left`;
+  if (minutes < 60) return `${minutes} min`;
   const hours = Math.floor(minutes / 60);
-  return hours < 24 ? `${hours} h ${minutes % 60} min left` : `${Math.round(minutes / 1440)} days left`;
+  if (hours >= 48) return `${Math.round(minutes / 1440)} days`;
+  return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
+}
+
+/** How long something still takes. */
+export function timeLeft(seconds: number): string {
+  return `${span(seconds)} left`;
 }
 
 /** Tokens per second. */

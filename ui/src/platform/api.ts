@@ -878,6 +878,20 @@ tier: TierId | null, model: ModelId | null,
  */
 sentence: string, };
 
+export type Gate = { "gate": "open" } | { "gate": "cooling", for_ms: number, } | { "gate": "broken", for_ms: number, } | { "gate": "trying" } | { "gate": "refused", for_ms: number, };
+
+export type StepStatus = { step: TierId, 
+/**
+ * Under whose name its key is kept, such as `api.example.com`.
+ */
+server: string, } & ({ "gate": "open" } | { "gate": "cooling", for_ms: number, } | { "gate": "broken", for_ms: number, } | { "gate": "trying" } | { "gate": "refused", for_ms: number, }) | { step: Step, };
+
+export type ChainStatus = { name: TierId, 
+/**
+ * In the order in which they are asked.
+ */
+steps: Array<StepStatus>, };
+
 export type JobState = "waiting" | "running" | "done" | "failed" | "cancelled" | "expired";
 
 export type WebhookState = "pending" | "delivered" | "given_up";

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import type { Chat, ChatMessage, ChatSummary, Entry, PolicyConfig, Status } from '../platform/api';
+import type { ChainStatus, Chat, ChatMessage, ChatSummary, Entry, JobStatus, Status } from '../platform/api';
 
 /** A request as it left the page. */
 export interface Sent {
@@ -75,6 +75,9 @@ export class Network {
   chats: Chat[] = [];
   /** The log of why, the newest first. */
   log: Entry[] = [];
+  chains: ChainStatus[] = [];
+  /** Queued requests, the newest first. */
+  jobs: JobStatus[] = [];
   completions: Stream[] = [];
   eventStreams: Stream[] = [];
   /** Answers in place of what follows, for a path and method; `null` from it lets the request through. */
@@ -120,6 +123,9 @@ export class Network {
       return stream.response;
     }
     if (url.endsWith('/tierbar/v1/expect')) return new Response(null, { status: 204 });
+    if (url.endsWith('/tierbar/v1/chains')) return Response.json({ chains: this.chains });
+    if (url.startsWith('/tierbar/v1/queue')) return Response.json(this.#queued(url));
+    if (url.startsWith('/v1/queue/')) return this.#cancel(request);
     if (url.startsWith('/tierbar/v1/log')) return Response.json({ entries: this.#logged(url) });
     return this.#chats(request);
   }
@@ -130,6 +136,26 @@ export class Network {
     const tier = asked.get('tier');
     const told = this.log.filter((entry) => entry.id < before && (tier === null || entry.tier === tier));
     return told.slice(0, Number(asked.get('limit')));
+  }
+
+  #queued(url: string) {
+    const asked = new URL(url, 'http://host').searchParams;
+    const counts: Record<string, number> = {};
+    for (const { state } of this.jobs) counts[state] = (counts[state] ?? 0) + 1;
+    const jobs = this.jobs.filter(({ state }) => state === (asked.get('state') ?? state));
+    return { counts, bytes: 0, jobs: jobs.slice(0, Number(asked.get('limit') ?? 100)) };
+  }
+
+  /** What has not ended is called off, what has is forgotten. */
+  #cancel({ path }: Sent): Response {
+    const job = this.jobs.find(({ id }) => path === `/v1/queue/${id}`);
+    if (!job) return refusal(404, 'not_found', 'there is no such queued request');
+    if (job.state === 'waiting' || job.state === 'running') {
+      job.state = 'cancelled';
+      return Response.json(job);
+    }
+    this.jobs = this.jobs.filter((other) => other !== job);
+    return new Response(null, { status: 204 });
   }
 
   #chats({ method, path, body }: Sent): Response {
@@ -182,18 +208,6 @@ export async function until(condition: () => unknown): Promise<void> {
     { timeout: 30_000, interval: 1 },
   );
 }
-
-export const POLICY: PolicyConfig = {
-  max_loaded: 'auto',
-  patience: '10s',
-  home: '',
-  quiet_hours: '',
-  battery_below: 20,
-  defer_to_full_screen: true,
-  step_down: true,
-  keep_conversations: true,
-  conversations_mib: 2048,
-};
 
 export const STATUS: Status = {
   version: '0.1.0',

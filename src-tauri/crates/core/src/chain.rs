@@ -4,6 +4,10 @@
 //! A breaker of the usual three states (M. Nygard, "Release It!", 2nd ed., ch. 5): closed; open after failures in a row;
 //! half open, in which one request is let through to try.
 
+mod status;
+
+pub use status::{ChainStatus, StepStatus};
+
 use crate::TierId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! The wire types' TypeScript twins: `ui/src/platform/api.ts` is what this writes, and the test fails when it differs.
 
 use crate::{
-    bench, budget, catalog, chat, config, download, fit, journal, model, policy, queue, status,
-    tier, tune,
+    bench, budget, catalog, chain, chat, config, download, fit, journal, model, policy, queue,
+    status, tier, tune,
 };
 use ts_rs::{Config, TS};
 
@@ -83,6 +83,9 @@ fn the_typescript_types_are_those_of_the_wire() {
         journal::Kind::decl(&cfg),
         journal::Happening::decl(&cfg),
         journal::Entry::decl(&cfg),
+        chain::Gate::decl(&cfg),
+        chain::StepStatus::decl(&cfg),
+        chain::ChainStatus::decl(&cfg),
         queue::JobState::decl(&cfg),
         queue::WebhookState::decl(&cfg),
         queue::JobStatus::decl(&cfg),

@@ -19,15 +19,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use parking_lot::Mutex;
-use serde::Serialize;
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, atomic::AtomicBool},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 use tierbar_core::{
     Code, Error, TierId,
-    chain::{Endpoints, Gate, Outcome},
-    config::{ChainConfig, Engine, server_of},
+    chain::{ChainStatus, Endpoints, Gate, Outcome, StepStatus},
+    config::{ChainConfig, Engine, Step, server_of},
 };
 use tokio::time::Instant;
 use walk::Walk;
@@ -190,62 +186,28 @@ pub(crate) async fn relay(
     Ok(response)
 }
 
-/// A chain as the window shows it.
-#[derive(Debug, Serialize)]
-pub(crate) struct ChainStatus {
-    name: TierId,
-    steps: Vec<StepStatus>,
-}
-
-#[derive(Debug, Serialize)]
-struct StepStatus {
-    step: String,
-    /// Of an endpoint.
-    #[serde(flatten)]
-    gate: Option<Gate>,
-}
-
 impl Gateway {
-    /// The endpoints that chains ask, and whether they may be asked now.
-    pub(crate) fn gates(&self) -> Vec<(TierId, Gate)> {
-        let (config, now) = (self.services.config(), self.chains.now());
-        let steps: BTreeSet<&TierId> = config
-            .chains
-            .values()
-            .flat_map(ChainConfig::tiers)
-            .collect();
-        let endpoints = self.chains.endpoints.lock();
-        let gate = |tier: &TierId| match &config.tiers.get(tier)?.engine {
-            Engine::Endpoint(engine) => {
-                let gate = endpoints.gate(tier, credential(&engine.endpoint), now);
-                Some((tier.clone(), gate))
-            }
-            _ => None,
-        };
-        steps.into_iter().filter_map(gate).collect()
-    }
-
     /// The chains, and which of their endpoints may be asked now.
     pub(crate) fn chain_status(&self) -> Vec<ChainStatus> {
         let (config, now) = (self.services.config(), self.chains.now());
         let endpoints = self.chains.endpoints.lock();
-        let gate = |tier: &TierId| {
-            let engine = &config.tiers.get(tier)?.engine;
-            let Engine::Endpoint(engine) = engine else {
+        let endpoint = |step: &Step| {
+            let tier = step.tier()?;
+            let Engine::Endpoint(engine) = &config.tiers.get(tier)?.engine else {
                 return None;
             };
-            Some(endpoints.gate(tier, credential(&engine.endpoint), now))
+            let server = credential(&engine.endpoint);
+            Some(StepStatus::Endpoint {
+                step: tier.clone(),
+                server: server.to_owned(),
+                gate: endpoints.gate(tier, server, now),
+            })
         };
-        let steps = |chain: &ChainConfig| {
-            let steps = chain.steps.iter().map(|step| StepStatus {
-                step: step.to_string(),
-                gate: step.tier().and_then(gate),
-            });
-            steps.collect()
-        };
+        let status =
+            |step: &Step| endpoint(step).unwrap_or_else(|| StepStatus::Here { step: step.clone() });
         let chains = config.chains.iter().map(|(name, chain)| ChainStatus {
             name: name.clone(),
-            steps: steps(chain),
+            steps: chain.steps.iter().map(status).collect(),
         });
         chains.collect()
     }

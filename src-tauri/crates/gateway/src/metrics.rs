@@ -162,7 +162,7 @@ pub(crate) async fn tell(
     State(gateway): State<Arc<Gateway>>,
 ) -> Result<impl IntoResponse, Failure> {
     let mut now = machine::gauges(&gateway.services.status());
-    later::gates(&mut now, gateway.gates());
+    later::chains(&mut now, &gateway.chain_status());
     let (counts, bytes) = gateway.store.count_jobs().await?;
     later::queue(&mut now, &counts, bytes);
     let mut told = String::new();

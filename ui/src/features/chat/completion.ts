@@ -10,8 +10,17 @@ export interface CompletionRequest {
 
 /** What a stream of `POST /v1/chat/completions` says, in the order it says it. */
 export type CompletionEvent =
-  /** Who answers, and why if the router chose. Both are unknown where the response's headers cannot be read. */
-  | { type: 'from'; tier: string | null; model: string | null; why: string | null }
+  /**
+   * Who answers, and why if the router or a chain chose; `insteadOf`: the chain's first step, if that could not.
+   * Unknown where the response's headers cannot be read; a chain tells it again with its first event.
+   */
+  | {
+      type: 'from';
+      tier: string | null;
+      model: string | null;
+      why: string | null;
+      insteadOf: string | null;
+    }
   /** The tier is being loaded; repeated while it is. */
   | { type: 'loading' }
   | { type: 'text'; text: string }
@@ -22,6 +31,13 @@ interface Chunk {
   model?: string;
   choices?: { delta?: { content?: string | null }; finish_reason?: string | null }[];
   timings?: { predicted_per_second?: number };
+  /** From a chain. */
+  tierbar?: {
+    tier: string | null;
+    model: string | null;
+    fallback_from: string | null;
+    tried: { tier: string; why: string }[];
+  };
 }
 
 /**
@@ -35,10 +51,11 @@ export async function* streamCompletion(
   const { model, messages, signal } = request;
   const body = { model, messages, stream: true, stream_options: { include_usage: true } };
   const response = await api.stream('/v1/chat/completions', { body, signal });
+  if (response.status === 202) throw await unwanted(api, response, model);
   const tier = response.headers.get('x-tierbar-tier');
   const why = response.headers.get('x-tierbar-why');
   let answeredBy = response.headers.get('x-tierbar-model');
-  yield { type: 'from', tier, model: answeredBy, why };
+  yield { type: 'from', tier, model: answeredBy, why, insteadOf: null };
 
   const brokeOff = () =>
     new ApiError('worker_crashed', 'The answer broke off.', 'What had arrived is kept. Try again.');
@@ -53,9 +70,14 @@ export async function* streamCompletion(
       const chunk = parse(item.data);
       const error = errorFromBody(chunk);
       if (error) throw error;
-      if (answeredBy === null && chunk.model) {
+      if (chunk.tierbar) {
+        const { tier, model, fallback_from: insteadOf, tried } = chunk.tierbar;
+        answeredBy = model;
+        const why = tried.map((step) => `${step.tier}: ${step.why}`).join('; ') || null;
+        yield { type: 'from', tier, model, why, insteadOf };
+      } else if (answeredBy === null && chunk.model) {
         answeredBy = chunk.model;
-        yield { type: 'from', tier, model: answeredBy, why };
+        yield { type: 'from', tier, model: answeredBy, why, insteadOf: null };
       }
       const choice = chunk.choices?.[0];
       if (choice?.delta?.content) yield { type: 'text', text: choice.delta.content };
@@ -70,6 +92,17 @@ export async function* streamCompletion(
     throw brokeOff();
   }
   throw brokeOff();
+}
+
+/** A chain has kept the question in its queue, where nobody would read the answer: it is called off. */
+async function unwanted(api: Api, response: Response, chain: string): Promise<ApiError> {
+  const { id } = (await response.json()) as { id: string };
+  await api.delete(`/v1/queue/${encodeURIComponent(id)}`);
+  return new ApiError(
+    'overloaded',
+    `No step of ${chain} can answer now.`,
+    'The monitor in Settings tells why. Try again later.',
+  );
 }
 
 function parse(data: string): Chunk {

@@ -9,8 +9,10 @@ export interface LiveAnswer {
   text: string;
   tier: string | null;
   model: string | null;
-  /** Why the router chose the tier. */
+  /** Why the router chose the tier, or what the steps of a chain said before it. */
   why: string | null;
+  /** The chain's first step, if that could not answer. */
+  insteadOf: string | null;
   /** The tier was said to be loading. */
   loading: boolean;
   /** Measured here, from the words as they come, until the worker says its own figure. */
@@ -99,6 +101,7 @@ export class Conversation {
       tier: null,
       model: null,
       why: null,
+      insteadOf: null,
       loading: false,
       tokensPerSecond: null,
       firstTokenMs: null,
@@ -148,8 +151,10 @@ export class Conversation {
     try {
       const messages = promptOf(this.messages, this.chosen);
       for await (const event of streamCompletion(this.#around.api, { model: this.model, messages, signal })) {
-        if (event.type === 'from') live = { ...live, tier: event.tier, model: event.model, why: event.why };
-        else if (event.type === 'loading') live = { ...live, loading: true };
+        if (event.type === 'from') {
+          const { tier, model, why, insteadOf } = event;
+          live = { ...live, tier, model, why, insteadOf };
+        } else if (event.type === 'loading') live = { ...live, loading: true };
         else if (event.type === 'timings') live = { ...live, tokensPerSecond: event.decodeTokensPerSecond };
         else if (event.type === 'finish') finish = event.finish;
         else {
@@ -178,7 +183,8 @@ export class Conversation {
     const nothingCame = live.text === '' && (finish === 'stopped' || finish === 'error');
     if (this.live === null || nothingCame) return;
     const loadMs = this.#around.loadWithin(live.tier, sent, ended);
-    this.messages = [...this.messages, { ...held(finished(live, finish), false), loadMs, why: live.why }];
+    const { why, insteadOf } = live;
+    this.messages = [...this.messages, { ...held(finished(live, finish), false), loadMs, why, insteadOf }];
     const turn = this.turns.at(-1);
     if (turn) this.chosen[turn.key] = undefined;
     this.live = null;
@@ -200,7 +206,7 @@ export class Conversation {
         onSummary(summary);
       }
       for (const message of this.messages.filter((message) => !message.saved)) {
-        const { key, saved: _saved, loadMs: _loadMs, why: _why, ...body } = message;
+        const { key, saved: _saved, loadMs: _loadMs, why: _why, insteadOf: _insteadOf, ...body } = message;
         const path = `/tierbar/v1/chats/${encodeURIComponent(this.id)}/messages`;
         onSummary(await api.post<ChatSummary>(path, body satisfies ChatMessage));
         this.#mark((other) => (other.key === key ? { ...other, saved: true } : other));
@@ -230,7 +236,7 @@ const EMPTY = {
 
 function held(message: ChatMessage, saved: boolean): Message {
   lastKey += 1;
-  return { ...message, key: lastKey, saved, loadMs: null, why: null };
+  return { ...message, key: lastKey, saved, loadMs: null, why: null, insteadOf: null };
 }
 
 function finished(live: LiveAnswer, finish: Finish): ChatMessage {

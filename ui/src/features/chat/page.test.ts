@@ -2,7 +2,7 @@ import { fireEvent, render, screen, within } from '@testing-library/svelte';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
-import type { TierStatus } from '../../platform/api';
+import type { ChainStatus, TierStatus } from '../../platform/api';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, type Stream, until } from '../../testing/host';
 import { Chats } from './chats.svelte';
@@ -35,6 +35,15 @@ async function open() {
   network.eventStreams[0]?.event('snapshot', STATUS);
   await screen.findByTestId('composer');
 }
+
+const NIGHTLY: ChainStatus = {
+  name: 'nightly',
+  steps: [
+    { step: 'sonnet', server: 'api.example.com', gate: 'open' },
+    { step: 'primary' },
+    { step: 'queue' },
+  ],
+};
 
 const composer = () => screen.getByTestId<HTMLTextAreaElement>('composer');
 
@@ -72,6 +81,49 @@ describe('the chat page', () => {
       /fast\s*smol\s*41\.2 tok\/s\s*first word \d+ ms/,
     );
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
+  });
+
+  it('says in whose place a step of a chain has answered, and why', async () => {
+    await open();
+    await chats.current.choose('nightly');
+    const stream = await ask('Hello?');
+    stream.data({
+      model: 'gemma',
+      choices: [{ delta: { role: 'assistant', content: '' } }],
+      tierbar: {
+        chain: 'nightly',
+        tier: 'primary',
+        model: 'gemma',
+        fallback_from: 'sonnet',
+        tried: [
+          { tier: 'sonnet', code: null, why: 'its limit lasts for 24 s' },
+          { tier: 'heavy', code: 'over_budget', why: 'it does not fit' },
+        ],
+      },
+    });
+    stream.words('Hi');
+    stream.finish('stop', 41.23);
+    await until(() => screen.queryByTestId('send'));
+    const facts = screen.getByTestId('answer-stats');
+    expect(facts.textContent).toMatch(/^primary, in place of sonnet\s*gemma\s*41\.2 tok\/s/);
+    expect(screen.getByText('primary, in place of sonnet').title).toBe(
+      'sonnet: its limit lasts for 24 s; heavy: it does not fit',
+    );
+    expect(network.messages('c1')[1]).toMatchObject({ tier: 'primary', model: 'gemma' });
+  });
+
+  it('says nothing of a place where the first step of a chain has answered', async () => {
+    await open();
+    const stream = await ask('Hello?');
+    stream.data({
+      choices: [],
+      tierbar: { chain: 'nightly', tier: 'sonnet', model: 'claude', fallback_from: null, tried: [] },
+    });
+    stream.words('Hi');
+    stream.finish('stop', 41.23);
+    await until(() => screen.queryByTestId('send'));
+    expect(screen.getByTestId('answer-stats').textContent).toMatch(/^sonnet\s*claude/);
+    expect(screen.getByText('sonnet').title).toBe('');
   });
 
   it('sends with Enter, but not with Shift+Enter nor while an input method composes', async () => {
@@ -169,6 +221,39 @@ describe('the tier picker', () => {
     const stream = await ask('Hello?');
     expect(stream.request.body.model).toBe('primary');
     stream.finish('stop', 1);
+  });
+
+  it('has the chains under a heading of their own, if there are any', async () => {
+    await open();
+    await fireEvent.click(screen.getByTestId('tier-picker'));
+    expect(screen.queryByRole('heading', { name: 'Chains' })).toBeNull();
+    await fireEvent.click(screen.getByTestId('tier-picker'));
+
+    network.chains = [NIGHTLY];
+    await fireEvent.click(screen.getByTestId('tier-picker'));
+    await screen.findByRole('heading', { name: 'Chains' });
+    await fireEvent.click(screen.getByTestId('chain-option-nightly'));
+    expect(screen.getByTestId('tier-picker').getAttribute('aria-label')).toBe(
+      'Chain: nightly, sonnet, then primary, then the queue',
+    );
+    expect(screen.getByTestId('empty-state').textContent).toContain(
+      'nightly asks sonnet, then primary, then the queue. The first that can answers.',
+    );
+    const stream = await ask('Hello?');
+    expect(stream.request.body.model).toBe('nightly');
+    stream.finish('stop', 1);
+  });
+
+  it('says that a tier was removed, but not before it knows that the name is no chain’s', async () => {
+    network.override = ({ path }) => (path.endsWith('/chains') ? refusal(500, 'internal', 'x') : null);
+    await open();
+    await chats.current.choose('nightly');
+    const label = () => screen.getByTestId('tier-picker').getAttribute('aria-label');
+    await until(() => app.chains.problem && label()?.startsWith('Tier: nightly'));
+    expect(label()).not.toContain('removed');
+    network.override = () => null;
+    await fireEvent.click(screen.getByTestId('tier-picker'));
+    await until(() => label() === 'Tier: nightly, removed');
   });
 
   it('starts and stops a tier, and shows why that was refused', async () => {

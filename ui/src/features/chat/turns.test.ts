@@ -12,6 +12,7 @@ function message(role: Role, content: string): Message {
     saved: true,
     loadMs: null,
     why: null,
+    insteadOf: null,
     tier: null,
     model: null,
     finish: null,

@@ -7,8 +7,10 @@ export interface Message extends ChatMessage {
   saved: boolean;
   /** Part of the time to the first token in which the tier was seen to load; known only while the page lives. */
   loadMs: number | null;
-  /** Why the router chose the tier; known only while the page lives. */
+  /** Why the router chose the tier, or what the steps of a chain said before it; known only while the page lives. */
   why: string | null;
+  /** The chain's first step, if that could not answer; known only while the page lives. */
+  insteadOf: string | null;
 }
 
 /** A question and its answers. Asked again, a question gets another answer beside the first. */

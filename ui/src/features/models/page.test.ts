@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { CatalogModel, DownloadStatus, LibraryModel } from '../../platform/api';
 import { browser } from '../../testing/browser';
-import { Network, POLICY, refusal, type Sent, STATUS, until } from '../../testing/host';
+import { configured } from '../../testing/config';
+import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
 import { catalogModel, download, GIB, localModel, offered, refused, verdict } from '../../testing/models';
 import Root from '../settings/Root.svelte';
 
@@ -21,31 +22,7 @@ function host(request: Sent): Response | null {
   if (path === '/tierbar/v1/models') return Response.json({ models_dir: '/data/models', models });
   if (path === '/tierbar/v1/catalog') return Response.json({ version: '1', models: catalog });
   if (path === '/tierbar/v1/config')
-    return Response.json({
-      path: '/data/config.toml',
-      config: {
-        listen: '127.0.0.1:11435',
-        server: {
-          network: false,
-          tls: false,
-          certificate: '',
-          key: '',
-          names: [],
-          require_keys: false,
-          act_as_ollama: false,
-          requests_at_once: 256,
-        },
-        log: { prompts: false },
-        models_dir: '',
-        library: { folders: [], other_apps: true },
-        downloads: { rate_limit: 0, at_once: 1 },
-        allowed_origins: [],
-        queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
-        chains: {},
-        policy: { ...POLICY },
-        tiers: {},
-      },
-    });
+    return Response.json({ path: '/data/config.toml', config: configured() });
   if (path.startsWith('/tierbar/v1/downloads')) {
     if (method === 'DELETE') return new Response(null, { status: 204 });
     return Response.json(download('x'), { status: method === 'POST' ? 201 : 200 });

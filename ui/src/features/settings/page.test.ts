@@ -4,7 +4,8 @@ import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
 import type { Config, TierConfig } from '../../platform/api';
 import { browser } from '../../testing/browser';
-import { Network, POLICY, refusal, type Sent, STATUS, until } from '../../testing/host';
+import { configured, POLICY, TIER } from '../../testing/config';
+import { Network, refusal, type Sent, STATUS, until } from '../../testing/host';
 import Root from './Root.svelte';
 
 let network: Network;
@@ -61,18 +62,7 @@ function answer({ method, path, body }: Sent): Response | null {
       if (tier === null) delete config.tiers[id];
       else
         config.tiers[id] = {
-          ...(config.tiers[id] ?? {
-            model: '',
-            context: 4096,
-            kv_cache: 'f16',
-            threads: 0,
-            batch: 512,
-            lookup: false,
-            draft_model: '',
-            engine: 'embedded',
-            idle_unload: '10m',
-            pinned: false,
-          }),
+          ...(config.tiers[id] ?? TIER),
           ...tier,
         };
     }
@@ -86,41 +76,7 @@ beforeEach(() => {
   network.override = answer;
   refuse = null;
   source = null;
-  config = {
-    listen: '127.0.0.1:11435',
-    server: {
-      network: false,
-      tls: false,
-      certificate: '',
-      key: '',
-      names: [],
-      require_keys: false,
-      act_as_ollama: false,
-      requests_at_once: 256,
-    },
-    log: { prompts: false },
-    models_dir: '',
-    library: { folders: [], other_apps: true },
-    downloads: { rate_limit: 0, at_once: 1 },
-    allowed_origins: [],
-    queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
-    chains: {},
-    policy: { ...POLICY },
-    tiers: {
-      fast: {
-        model: 'smol.gguf',
-        context: 4096,
-        kv_cache: 'f16',
-        threads: 0,
-        batch: 512,
-        lookup: false,
-        draft_model: '',
-        engine: 'embedded',
-        idle_unload: '10m',
-        pinned: false,
-      },
-    },
-  };
+  config = configured({ tiers: { fast: { ...TIER, model: 'smol.gguf' } } });
 });
 afterEach(() => {
   app.feed.stop();

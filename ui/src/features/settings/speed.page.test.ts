@@ -3,7 +3,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type App, startApp } from '../../lib/app';
 import type { BenchReport, Config, Settings, TuneReport } from '../../platform/api';
 import { browser } from '../../testing/browser';
-import { Network, POLICY, refusal, type Sent, STATUS, Stream, until } from '../../testing/host';
+import { configured, TIER } from '../../testing/config';
+import { Network, refusal, type Sent, STATUS, Stream, until } from '../../testing/host';
 import Root from './Root.svelte';
 
 const SETTINGS: Settings = { threads: 0, batch: 512, gpu_layers: null, kv_cache: 'f16' };
@@ -128,39 +129,7 @@ beforeEach(() => {
   kept = { bench: null, tune: null };
   measurements = [];
   refuse = null;
-  const seat = {
-    context: 4096,
-    kv_cache: 'f16' as const,
-    threads: 0,
-    batch: 512,
-    lookup: false,
-    draft_model: '',
-    engine: 'embedded' as const,
-    idle_unload: '10m',
-    pinned: false,
-  };
-  config = {
-    listen: '127.0.0.1:11435',
-    server: {
-      network: false,
-      tls: false,
-      certificate: '',
-      key: '',
-      names: [],
-      require_keys: false,
-      act_as_ollama: false,
-      requests_at_once: 256,
-    },
-    log: { prompts: false },
-    models_dir: '',
-    library: { folders: [], other_apps: true },
-    downloads: { rate_limit: 0, at_once: 1 },
-    allowed_origins: [],
-    queue: { at_once: 1, keep: '168h', bytes: '256MiB', webhook_hosts: [] },
-    chains: {},
-    policy: { ...POLICY },
-    tiers: { fast: { model: 'smol.gguf', ...seat }, primary: { model: '', ...seat } },
-  };
+  config = configured({ tiers: { fast: { ...TIER, model: 'smol.gguf' }, primary: TIER } });
 });
 afterEach(() => {
   app.feed.stop();

@@ -1,4 +1,5 @@
-import type { TierState, TierStatus } from '../../platform/api';
+import type { ChainStatus, TierState, TierStatus } from '../../platform/api';
+import { order } from '../chains/order';
 
 /** The name under which a request lets the router choose. */
 export const AUTO = 'auto';
@@ -31,7 +32,7 @@ function rank(tier: TierStatus): number {
 }
 
 /** One sentence on who answers the next message of a chat that asks `model`. */
-export function whoAnswers(model: string, tiers: TierStatus[]): string {
+export function whoAnswers(model: string, tiers: TierStatus[], chain?: ChainStatus): string {
   if (!tiers.some((tier) => tier.model))
     return 'No tier has a model yet. Take one to begin with; it answers here, on this machine.';
   if (model === AUTO) {
@@ -39,6 +40,7 @@ export function whoAnswers(model: string, tiers: TierStatus[]): string {
     if (loaded) return `Each question goes to the tier that suits it. ${loaded.id} is in memory now.`;
     return 'Each question goes to the tier that suits it. The first answer waits for its model to load.';
   }
+  if (chain) return `${chain.name} asks ${order(chain)}. The first that can answers.`;
   const tier = tiers.find((tier) => tier.id === model);
   if (!tier) return `The tier ${model} no longer exists. Choose another one above.`;
   if (!tier.model) return `${tier.id} has no model yet. Give it one in Settings.`;

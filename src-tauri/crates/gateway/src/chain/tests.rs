@@ -15,7 +15,7 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
 };
-use tierbar_core::{TierState, config::Span, config::Step};
+use tierbar_core::{TierState, config::Span};
 
 const CHAT: &str = crate::openai::CHAT;
 
@@ -250,6 +250,7 @@ async fn a_key_that_is_refused_is_not_sent_again_until_another_is_given() {
     let steps = &chains["chains"][0]["steps"];
     assert_eq!(steps[0]["gate"], "refused");
     assert_eq!(steps[1]["gate"], "refused");
+    assert_eq!(steps[1]["server"], server);
     assert_eq!(steps[2], json!({"step": "fast"}));
     night.a.does(Does::Answer);
     let path = format!("/tierbar/v1/secrets/{server}");

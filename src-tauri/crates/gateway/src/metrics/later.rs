@@ -9,7 +9,10 @@ use prometheus_client::{
     metrics::{family::Family, gauge::Gauge},
     registry::{Registry, Unit},
 };
-use tierbar_core::{TierId, chain::Gate, queue::JobState};
+use tierbar_core::{
+    chain::{ChainStatus, Gate, StepStatus},
+    queue::JobState,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OfGate {
@@ -22,12 +25,21 @@ struct OfState {
     state: &'static str,
 }
 
-pub(super) fn gates(all: &mut Registry, gates: Vec<(TierId, Gate)>) {
+/// An endpoint of several chains has one gate.
+pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
     let (told, closed) = (
         Family::<OfGate, Gauge>::default(),
         Family::<OfTier, Gauge>::default(),
     );
-    for (tier, now) in gates {
+    for step in chains.iter().flat_map(|chain| &chain.steps) {
+        let StepStatus::Endpoint {
+            step: tier,
+            gate: now,
+            ..
+        } = step
+        else {
+            continue;
+        };
         for gate in Gate::WORDS {
             let labels = OfGate {
                 tier: tier.to_string(),
@@ -37,7 +49,7 @@ pub(super) fn gates(all: &mut Registry, gates: Vec<(TierId, Gate)>) {
                 .set(i64::from(gate == now.as_str()));
         }
         let seconds = signed(now.closed_for().unwrap_or(0));
-        closed.get_or_create(&OfTier::from(&tier)).set(seconds);
+        closed.get_or_create(&OfTier::from(tier)).set(seconds);
     }
     all.register(
         "endpoint_gate",

@@ -1,0 +1,28 @@
+//! A chain, as it is told.
+
+use super::Gate;
+use crate::{TierId, config::Step};
+use serde::{Deserialize, Serialize};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct ChainStatus {
+    pub name: TierId,
+    /// In the order in which they are asked.
+    pub steps: Vec<StepStatus>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum StepStatus {
+    Endpoint {
+        step: TierId,
+        /// Under whose name its key is kept, such as `api.example.com`.
+        server: String,
+        #[serde(flatten)]
+        gate: Gate,
+    },
+    /// A tier of this machine, whose state is in its status, or `queue`.
+    Here { step: Step },
+}

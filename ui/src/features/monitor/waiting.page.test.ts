@@ -1,0 +1,197 @@
+import { fireEvent, render, screen, within } from '@testing-library/svelte';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type App, startApp } from '../../lib/app';
+import type { ChainStatus, Gate } from '../../platform/api';
+import { browser } from '../../testing/browser';
+import { Network, refusal, STATUS, until } from '../../testing/host';
+import { queued } from '../../testing/queue';
+import Root from '../settings/Root.svelte';
+
+let network: Network;
+let app: App;
+let hidden: boolean;
+
+beforeEach(() => {
+  vi.useFakeTimers();
+  browser();
+  hidden = false;
+  vi.spyOn(document, 'hidden', 'get').mockImplementation(() => hidden);
+  network = new Network();
+});
+afterEach(() => {
+  app.feed.stop();
+  location.hash = '';
+  vi.useRealTimers();
+});
+
+async function open() {
+  location.hash = '#monitor';
+  app = startApp({ connection: async () => ({ url: '' }) } as App['platform']);
+  render(Root, { app });
+  await until(() => network.eventStreams.length === 1);
+  network.eventStreams[0]?.event('snapshot', STATUS);
+  await until(() => asked() > 0 && screen.queryByTestId('log-empty'));
+}
+
+/** How often the chains were asked for. */
+const asked = () => network.sent('GET', '/tierbar/v1/chains').length;
+
+/** Long enough for what is shown to be read again. */
+const later = (ms = 2500) => vi.advanceTimersByTimeAsync(ms);
+
+function chain(gate: Gate, name = 'nightly'): ChainStatus {
+  return {
+    name,
+    steps: [
+      { step: 'sonnet', server: 'api.example.com', ...gate },
+      { step: 'fast' },
+      { step: 'primary' },
+      { step: 'queue' },
+    ],
+  };
+}
+
+const text = (testid: string) => screen.getByTestId(testid).textContent?.replace(/\s+/g, ' ').trim();
+
+describe('without chains and queued requests', () => {
+  it('nothing is said of them, and they are looked for as long as the page can be seen', async () => {
+    network.jobs = [queued('a', { state: 'cancelled' })];
+    await open();
+    const first = asked();
+    await later();
+    expect(asked()).toBeGreaterThan(first);
+    for (const heading of ['Chains', 'Queue'])
+      expect(screen.queryByRole('heading', { name: heading })).toBeNull();
+
+    hidden = true;
+    document.dispatchEvent(new Event('visibilitychange'));
+    await later();
+    const before = asked();
+    await later(60_000);
+    expect(asked()).toBe(before);
+
+    network.chains = [chain({ gate: 'open' })];
+    hidden = false;
+    document.dispatchEvent(new Event('visibilitychange'));
+    await until(() => screen.queryByTestId('chain-nightly'));
+  });
+});
+
+describe('a chain', () => {
+  it('shows its steps in order, each as it stands', async () => {
+    network.chains = [chain({ gate: 'cooling', for_ms: 24_000 })];
+    network.jobs = [queued('a'), queued('b')];
+    await open();
+    const steps = within(await screen.findByTestId('chain-nightly')).getAllByRole('listitem');
+    await until(() => steps[3]?.textContent?.includes('2 waiting now'));
+    expect(steps.map((step) => step.textContent?.replace(/\s+/g, ' ').trim())).toEqual([
+      expect.stringMatching(/^1 sonnet Left alone for 2\d s: too many requests$/),
+      '2 fast Loads when it is asked',
+      '3 primary Ready',
+      '4 queue Keeps what nobody answers; 2 waiting now',
+    ]);
+    network.eventStreams[0]?.event('change', { tiers: [{ ...STATUS.tiers[0], state: 'busy' }] });
+    await until(() => text('chain-step-fast') === '2 fast Answering');
+    expect(text('chain-step-primary')).toBe('3 primary Removed');
+  });
+
+  it('counts down between two readings, and takes what the next one says', async () => {
+    network.chains = [chain({ gate: 'cooling', for_ms: 24_000 })];
+    await open();
+    await screen.findByTestId('chain-nightly');
+    // No more is read: what changes is the time.
+    network.override = ({ path }) => (path.endsWith('/chains') ? refusal(500, 'internal', 'broken') : null);
+    await later();
+    await later(10_000);
+    expect(text('chain-step-sonnet')).toMatch(/Left alone for 1[12] s: too many requests$/);
+    await later(15_000);
+    expect(text('chain-step-sonnet')).toBe('1 sonnet May be asked');
+
+    network.chains = [chain({ gate: 'refused', for_ms: 900_000 })];
+    network.override = () => null;
+    await later();
+    expect(text('chain-step-sonnet')).toContain('tierbar secret set api.example.com');
+    expect(screen.getByTestId('chain-step-sonnet').dataset.tone).toBe('danger');
+  });
+
+  it('is one of many, of which no page shows all', async () => {
+    network.chains = Array.from({ length: 53 }, (_, n) => chain({ gate: 'open' }, `c${n}`));
+    await open();
+    await screen.findByTestId('chain-c49');
+    expect(screen.queryByTestId('chain-c50')).toBeNull();
+    expect(screen.getByTestId('chains').textContent).toContain('and 3 more');
+  });
+});
+
+describe('the queue', () => {
+  const rows = () => screen.getAllByTestId('queued').map((row) => row.dataset.state);
+
+  it('shows what runs, waits and has failed, and counts what is done', async () => {
+    network.jobs = [
+      queued('a', { state: 'done' }),
+      queued('b', { state: 'failed', reason: 'there is no model "x"', status: 404, ended_ms: Date.now() }),
+      queued('c', { attempts: 2, reason: 'nobody listens at api.example.com' }),
+      queued('d', { state: 'running', attempts: 1, path: '/v1/embeddings' }),
+      queued('e', { state: 'cancelled' }),
+    ];
+    await open();
+    await screen.findByTestId('queue');
+    expect(text('queue-counts')).toBe('1 running, 1 waiting, 1 done, 1 failed');
+    expect(rows()).toEqual(['running', 'waiting', 'failed']);
+    const [running, waiting, failed] = screen.getAllByTestId('queued') as HTMLElement[];
+    expect(running?.textContent).toMatch(/Running\s*\/v1\/embeddings.*attempt 1 of 300/);
+    expect(waiting?.textContent).toContain('Last attempt: nobody listens at api.example.com.');
+    expect(failed?.textContent).toContain('There is no model "x".');
+    // What it becomes is seen without a click.
+    network.jobs = [queued('a', { state: 'done' })];
+    await later();
+    expect(screen.queryByTestId('queue')).toBeNull();
+    expect(text('queue-counts')).toBe('1 done');
+  });
+
+  it('cancels after asking, and forgets what has failed', async () => {
+    network.jobs = [queued('a'), queued('b', { state: 'failed', ended_ms: Date.now() })];
+    await open();
+    await screen.findByTestId('queue');
+    const button = (n: number) => screen.getAllByTestId('queue-remove')[n] as HTMLElement;
+    await fireEvent.click(button(0));
+    expect(screen.getByRole('dialog').textContent).toContain('It will get no answer');
+    await fireEvent.click(screen.getByText('Keep'));
+    expect(network.sent('DELETE', '/v1/queue/a')).toHaveLength(0);
+    await fireEvent.click(button(0));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => screen.getAllByTestId('queued').length === 1);
+    expect(network.sent('DELETE', '/v1/queue/a')).toHaveLength(1);
+    expect(network.jobs[0]?.state).toBe('cancelled');
+
+    expect(button(0).textContent?.trim()).toBe('Forget');
+    await fireEvent.click(button(0));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => network.jobs.length === 1 && !screen.queryByTestId('queue-counts'));
+  });
+
+  it('says why one could not be cancelled', async () => {
+    network.jobs = [queued('a')];
+    await open();
+    await screen.findByTestId('queue');
+    network.override = ({ method }) =>
+      method === 'DELETE' ? refusal(507, 'storage', 'the disk is full') : null;
+    await fireEvent.click(screen.getByTestId('queue-remove'));
+    await fireEvent.click(screen.getByTestId('confirm'));
+    await until(() => screen.queryByTestId('queue-problem')?.textContent === 'The disk is full.');
+    await later();
+    expect(text('queue-problem')).toBe('The disk is full.');
+    expect(rows()).toEqual(['waiting']);
+  });
+
+  it('shows some of many, of each kind, and says how many there are', async () => {
+    const many = (count: number, state: 'waiting' | 'failed') =>
+      Array.from({ length: count }, (_, n) => queued(`${state}${n}`, { state }));
+    network.jobs = [...many(200, 'waiting'), ...many(12, 'failed')];
+    await open();
+    await screen.findByTestId('queue');
+    expect(rows().length).toBeLessThanOrEqual(50);
+    expect(rows()).toContain('failed');
+    expect(screen.getByTestId('queue-more').textContent).toContain(`and ${212 - rows().length} more`);
+  });
+});

@@ -1,0 +1,47 @@
+import { sentence, span } from '../../lib/format';
+import type { JobState, JobStatus } from '../../platform/api';
+import { moment } from '../monitor/happenings';
+
+export const STATES: Record<JobState, { label: string; tone: 'quiet' | 'ok' | 'danger' }> = {
+  waiting: { label: 'Waiting', tone: 'quiet' },
+  running: { label: 'Running', tone: 'ok' },
+  done: { label: 'Done', tone: 'ok' },
+  failed: { label: 'Failed', tone: 'danger' },
+  cancelled: { label: 'Cancelled', tone: 'quiet' },
+  expired: { label: 'Expired', tone: 'danger' },
+};
+
+export function hasEnded({ state }: JobStatus): boolean {
+  return state !== 'waiting' && state !== 'running';
+}
+
+/** How many there are of what people ask for: `2 running, 3 waiting, 12 done`. */
+export function summary(count: (state: JobState) => number): string {
+  const told = (['running', 'waiting', 'done', 'failed', 'expired'] as const)
+    .filter((state) => count(state) > 0)
+    .map((state) => `${count(state)} ${state}`);
+  return told.join(', ');
+}
+
+/** Since when, how often tried, and until when: what is to be known of one beside its state and its path. */
+export function facts(job: JobStatus, now: number): string[] {
+  const facts = [`since ${moment(job.created_ms, new Date(now))}`];
+  if (job.priority !== 'normal') facts.push(`${job.priority} priority`);
+  if (job.state === 'running') facts.push(`attempt ${job.attempts} of ${job.max_attempts}`);
+  else if (job.attempts > 0) facts.push(`tried ${job.attempts} of ${job.max_attempts} times`);
+  if (hasEnded(job)) {
+    if (job.ended_ms !== null) facts.push(`ended ${moment(job.ended_ms, new Date(now))}`);
+    if (job.status !== null) facts.push(`status ${job.status}`);
+    return facts;
+  }
+  const next = job.not_before_ms - now;
+  if (job.state === 'waiting' && next > 0) facts.push(`again in ${span(next / 1000)}`);
+  facts.push(`given up in ${span(Math.max(job.deadline_ms - now, 0) / 1000)}`);
+  return facts;
+}
+
+/** What was in the way last. */
+export function obstacle({ reason, state }: JobStatus): string | null {
+  if (reason === null) return null;
+  return sentence(state === 'waiting' || state === 'running' ? `Last attempt: ${reason}` : reason);
+}
