@@ -158,13 +158,32 @@ async fn anthropic(
     }
     assert!(headers.contains_key("anthropic-version"));
     assert!(body["max_tokens"].is_number(), "{body}");
-    Json(json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "m",
-        "content": [{"type": "text", "text": cloud.name}],
-        "stop_reason": "end_turn", "stop_sequence": null,
-        "usage": {"input_tokens": 5, "output_tokens": 1},
-    }))
-    .into_response()
+    let mut message = json!({
+        "id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": [],
+        "stop_reason": null, "stop_sequence": null, "usage": {"input_tokens": 5, "output_tokens": 1},
+    });
+    let text = json!({"type": "text", "text": cloud.name});
+    let ends = json!({"stop_reason": "end_turn", "stop_sequence": null});
+    if body["stream"] != true {
+        message["content"] = json!([text]);
+        message["stop_reason"] = ends["stop_reason"].clone();
+        return Json(message).into_response();
+    }
+    let empty = json!({"type": "text", "text": ""});
+    let delta = json!({"type": "text_delta", "text": cloud.name});
+    let told = [
+        json!({"type": "message_start", "message": message}),
+        json!({"type": "content_block_start", "index": 0, "content_block": empty}),
+        json!({"type": "content_block_delta", "index": 0, "delta": delta}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": ends, "usage": {"output_tokens": 1}}),
+        json!({"type": "message_stop"}),
+    ];
+    let told = told.map(|event| {
+        let name = event["type"].as_str().unwrap();
+        format!("event: {name}\ndata: {event}\n\n")
+    });
+    events(told.into())
 }
 
 struct Night {
@@ -192,6 +211,8 @@ impl Night {
             steps = ["cloud-a", "cloud-b", "fast", "queue"]
             wait = "1s"
             mark = true
+            [chains.far]
+            steps = ["cloud-a", "cloud-b", "queue"]
             "#,
             a.url, b.url
         );
@@ -334,18 +355,12 @@ async fn a_chain_goes_through_an_outage_to_its_end_and_back() {
     );
 
     // Nobody at all: it waits, and the chain does it once somebody can.
-    night.a.does(Does::Limit(2));
+    night.a.does(Does::Limit(4));
     night.b.does(Does::Limit(600));
-    night
-        .host
-        .send(Method::POST, "/tierbar/v1/pause", Some(json!({})))
-        .await;
-    let kept = night.ask(json!({})).await;
+    let kept = within("an answer", night.host.chat("far", json!({}))).await;
     assert_eq!(kept.status(), 202);
-    let id = kept.json::<Value>().await.unwrap()["id"]
-        .as_str()
-        .unwrap()
-        .to_owned();
+    let kept: Value = kept.json().await.unwrap();
+    let id = kept["id"].as_str().unwrap();
     let metrics = night.host.send(Method::GET, "/metrics", None).await;
     let metrics = metrics.text().await.unwrap();
     for line in [
@@ -354,21 +369,20 @@ async fn a_chain_goes_through_an_outage_to_its_end_and_back() {
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
+    night.asked();
     night.a.does(Does::Answer);
-    night.opens(0).await;
-    night
-        .host
-        .send(Method::POST, "/tierbar/v1/resume", Some(json!({})))
-        .await;
     let events = night
         .host
         .send(Method::GET, &format!("/v1/queue/{id}/events"), None)
         .await;
     let events = within("its end", events.text()).await.unwrap();
     assert!(events.contains("\"state\":\"done\""), "{events}");
-    let (_, result) = night
-        .host
-        .ask(Method::GET, &format!("/v1/queue/{id}/result"), None)
-        .await;
+    let path = format!("/v1/queue/{id}/result");
+    let (_, result) = night.host.ask(Method::GET, &path, None).await;
     assert_eq!(result["choices"][0]["message"]["content"], "a", "{result}");
+    assert_eq!(
+        night.asked(),
+        (1, 0),
+        "each was left alone for as long as it said"
+    );
 }

@@ -40,6 +40,8 @@ pub enum Outcome {
     },
     /// It does not take the credential.
     Refused,
+    /// Nobody has asked it after all.
+    NotAsked,
 }
 
 impl Outcome {
@@ -179,17 +181,11 @@ impl Endpoints {
                 let cooldown = cooldown.min(LONGEST_COOLDOWN_MS);
                 health.cooling_until = now.saturating_add(cooldown);
             }
+            Outcome::NotAsked => {}
             Outcome::Refused => {
                 let until = now.saturating_add(REFUSED_MS);
                 self.refused_until.insert(credential.to_owned(), until);
             }
-        }
-    }
-
-    /// Whoever asked went away before anything came of it.
-    pub fn leave(&mut self, tier: &TierId) {
-        if let Some(health) = self.health.get_mut(tier) {
-            health.trying_until = 0;
         }
     }
 
@@ -248,7 +244,7 @@ mod tests {
         }
         let now = 2 + FIRST_PAUSE_MS;
         assert_eq!(endpoints.enter(&a, KEY, now), Gate::Open);
-        endpoints.leave(&a);
+        endpoints.note(&a, KEY, Outcome::NotAsked, now);
         assert_eq!(endpoints.enter(&a, KEY, now), Gate::Open);
         assert_eq!(endpoints.enter(&a, KEY, now + TRY_MS - 1), Gate::Trying);
         assert_eq!(endpoints.enter(&a, KEY, now + TRY_MS), Gate::Open);

@@ -59,7 +59,7 @@ impl Chains {
                 chains: self,
                 tier: tier.clone(),
                 credential: credential.to_owned(),
-                told: false,
+                outcome: Outcome::NotAsked,
             }),
             closed => Err(closed),
         }
@@ -76,23 +76,21 @@ struct Asking<'a> {
     chains: &'a Chains,
     tier: TierId,
     credential: String,
-    told: bool,
+    /// As long as nobody has told what came of it, whoever asked may have gone away.
+    outcome: Outcome,
 }
 
 impl Asking<'_> {
     fn told(mut self, outcome: Outcome) {
-        self.told = true;
-        let (chains, now) = (self.chains, self.chains.now());
-        let mut endpoints = chains.endpoints.lock();
-        endpoints.note(&self.tier, &self.credential, outcome, now);
+        self.outcome = outcome;
     }
 }
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        if !self.told {
-            self.chains.endpoints.lock().leave(&self.tier);
-        }
+        let (chains, now) = (self.chains, self.chains.now());
+        let mut endpoints = chains.endpoints.lock();
+        endpoints.note(&self.tier, &self.credential, self.outcome, now);
     }
 }
 

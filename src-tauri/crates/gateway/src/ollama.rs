@@ -27,7 +27,7 @@ use crate::{Gateway, error::Failure};
 use axum::{
     Json, Router,
     http::Uri,
-    routing::{any, delete, get, post},
+    routing::{delete, get, post},
 };
 pub(crate) use failure::error_body;
 use serde_json::{Value, json};
@@ -51,10 +51,10 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/api/generate", post(generate::generate))
         .route("/api/embed", post(embed::embed))
         .route("/api/embeddings", post(embed::embeddings))
-        .route("/api/copy", any(not_here))
-        .route("/api/create", any(not_here))
-        .route("/api/push", any(not_here))
-        .route("/api/blobs/{digest}", any(not_here))
+        .route("/api/copy", post(not_here))
+        .route("/api/create", post(not_here))
+        .route("/api/push", post(not_here))
+        .route("/api/blobs/{digest}", post(not_here).head(not_here))
 }
 
 /// What spends disk and network, or deletes: for those with the token.

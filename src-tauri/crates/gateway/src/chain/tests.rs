@@ -223,6 +223,22 @@ async fn where_all_are_limited_it_is_told_for_how_long_at_least() {
 }
 
 #[tokio::test]
+async fn a_pause_of_ours_is_not_held_against_an_endpoint() {
+    let night = Night::new(|_| ()).await;
+    let name = TierId::new("cloud-a").unwrap();
+    let engine = night.bench.config.lock().unwrap().tiers[&name]
+        .engine
+        .clone();
+    let paused = Error::new(Code::Paused, "Tierbar is paused");
+    night.bench.other("cloud-a", Err(paused), engine);
+    for _ in 0..4 {
+        assert_eq!(content(night.ask().await).await, "b");
+    }
+    let chains = json(night.bench.get("/tierbar/v1/chains").await).await;
+    assert_eq!(chains["chains"][0]["steps"][0]["gate"], "open");
+}
+
+#[tokio::test]
 async fn a_key_that_is_refused_is_not_sent_again_until_another_is_given() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Refuse(401));

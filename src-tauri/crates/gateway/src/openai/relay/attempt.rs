@@ -19,6 +19,7 @@ use tierbar_core::{
     Code, Error, TierId,
     chain::Outcome,
     lease::{Address, Endpoint, Foreign, Lease},
+    queue::{Setback, setback},
 };
 use tierbar_secrets::Name;
 use tokio::time::timeout;
@@ -56,10 +57,12 @@ pub(crate) struct Failed {
 
 impl From<Error> for Failed {
     fn from(error: Error) -> Self {
-        Self {
-            error,
-            outcome: Outcome::Failed,
-        }
+        // A pause of ours is not the server's fault.
+        let outcome = match setback(error.code) {
+            Setback::NotTried => Outcome::NotAsked,
+            _ => Outcome::Failed,
+        };
+        Self { error, outcome }
     }
 }
 
