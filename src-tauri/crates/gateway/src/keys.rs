@@ -3,6 +3,7 @@
 
 mod admit;
 mod caller;
+mod key;
 mod secret;
 
 pub(crate) use admit::admit;
@@ -10,6 +11,7 @@ pub(crate) use caller::Payer;
 pub(crate) use secret::PREFIX;
 
 use caller::Admitted;
+use key::{Key, revoked, try_after};
 use std::{
     collections::HashMap,
     sync::{
@@ -21,15 +23,12 @@ use std::{
 use tierbar_core::{
     Code, Error,
     keys::{ApiKey, KeyLimits, check_name},
-    limit::Bucket,
 };
-use tierbar_store::{AddedKey, KeptKey, KeyUse, Store, TokensUsed};
+use tierbar_store::{AddedKey, KeptKey, Store, TokensUsed};
 use tokio_util::sync::CancellationToken;
 
 /// How exactly a key's use is kept.
 const SAVING: Duration = Duration::from_secs(60);
-const MINUTE: Duration = Duration::from_secs(60);
-const DAY: Duration = Duration::from_secs(24 * 3600);
 /// Of all bodies together: sixteen of the largest, and more than anybody asks at once.
 const BODIES: usize = 512 << 20;
 /// When a place may be free again, where nobody can know.
@@ -164,7 +163,7 @@ impl Keys {
             ));
         }
         if let Some(key) = self.all().iter().find(|key| key.name == name) {
-            key.state().revoked_ms = Some(now);
+            key.revoke(now);
         }
         Ok(())
     }
@@ -259,149 +258,6 @@ impl Drop for Weight {
     fn drop(&mut self) {
         self.keys.bodies.fetch_sub(self.bytes, Ordering::AcqRel);
     }
-}
-
-/// A key and what is left of its limits.
-#[derive(Debug)]
-pub(crate) struct Key {
-    name: String,
-    hash: [u8; 32],
-    limits: KeyLimits,
-    created_ms: u64,
-    state: Mutex<State>,
-}
-
-#[derive(Debug)]
-struct State {
-    requests: Option<Bucket>,
-    tokens: Option<Bucket>,
-    inside: u32,
-    last_used_ms: Option<u64>,
-    revoked_ms: Option<u64>,
-    unsaved: bool,
-}
-
-impl Key {
-    fn new(KeptKey { key, hash, tokens }: KeptKey) -> Self {
-        let requests = key.limits.requests_per_minute;
-        let state = State {
-            requests: requests.map(|most| Bucket::new(most.into(), MINUTE, 0, now_ms())),
-            tokens: (key.limits.tokens_per_day)
-                .map(|most| Bucket::new(most, DAY, tokens.missing, tokens.at_ms)),
-            inside: 0,
-            last_used_ms: key.last_used_ms,
-            revoked_ms: key.revoked_ms,
-            unsaved: false,
-        };
-        Self {
-            name: key.name,
-            hash,
-            limits: key.limits,
-            created_ms: key.created_ms,
-            state: Mutex::new(state),
-        }
-    }
-
-    fn told(&self) -> ApiKey {
-        let state = self.state();
-        ApiKey {
-            name: self.name.clone(),
-            limits: self.limits,
-            created_ms: self.created_ms,
-            last_used_ms: state.last_used_ms,
-            revoked_ms: state.revoked_ms,
-        }
-    }
-
-    /// One more request, if each of the limits has room for it.
-    fn enter(&self, now: u64) -> Result<(), Error> {
-        let name = &self.name;
-        self.check_tokens(now)?;
-        let mut state = self.state();
-        if let Some(most) = self.limits.at_once.filter(|most| state.inside >= *most) {
-            let message = format!("the key {name} has {most} requests at once, and no more");
-            return Err(try_after(message, SOON));
-        }
-        if let Some(requests) = &mut state.requests {
-            if let Err(wait) = requests.check(now) {
-                let most = self.limits.requests_per_minute.unwrap_or_default();
-                let message = format!("the key {name} has used its {most} requests a minute");
-                return Err(try_after(message, wait));
-            }
-            requests.spend(1, now);
-        }
-        state.inside += 1;
-        state.last_used_ms = Some(now);
-        state.unsaved = true;
-        Ok(())
-    }
-
-    fn check_in_use(&self) -> Result<(), Error> {
-        match self.state().revoked_ms {
-            Some(_) => Err(revoked(&self.name)),
-            None => Ok(()),
-        }
-    }
-
-    fn check_tokens(&self, now: u64) -> Result<(), Error> {
-        match self.state().tokens.as_mut().map(|tokens| tokens.check(now)) {
-            Some(Err(wait)) => {
-                let most = self.limits.tokens_per_day.unwrap_or_default();
-                let message = format!("the key {} has used its {most} tokens a day", self.name);
-                Err(try_after(message, wait))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn leave(&self) {
-        let mut state = self.state();
-        state.inside = state.inside.saturating_sub(1);
-    }
-
-    /// An answer has taken so many tokens.
-    fn spend(&self, used: u64) {
-        let mut state = self.state();
-        if let Some(tokens) = &mut state.tokens {
-            tokens.spend(used, now_ms());
-            state.unsaved = true;
-        }
-    }
-
-    fn unsaved(&self, now: u64) -> Option<KeyUse> {
-        let mut state = self.state();
-        if !std::mem::take(&mut state.unsaved) {
-            return None;
-        }
-        Some(KeyUse {
-            hash: self.hash,
-            last_used_ms: state.last_used_ms?,
-            tokens: TokensUsed {
-                missing: state
-                    .tokens
-                    .as_mut()
-                    .map_or(0, |tokens| tokens.missing(now)),
-                at_ms: now,
-            },
-        })
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn revoked(name: &str) -> Error {
-    let message = format!("the key {name} has been revoked");
-    Error::new(Code::Unauthorized, message).hint("ask the owner of this server for another one")
-}
-
-/// A refusal that ends by itself.
-fn try_after(message: String, wait: Duration) -> Error {
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    Error::new(Code::Overloaded, message)
-        .hint(format!("try again in {seconds} s"))
-        .detail("retry_after_seconds", seconds)
 }
 
 fn now_ms() -> u64 {
