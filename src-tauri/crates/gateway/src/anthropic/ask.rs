@@ -110,6 +110,10 @@ impl Ask {
             messages.push(json!({"role": "system", "content": system.text()?}));
         }
         for message in self.messages {
+            if message.role == "system" && !messages.is_empty() {
+                content::remind(&message.content.text()?, &mut messages);
+                continue;
+            }
             content::into_messages(&message.role, message.content, &mut messages)?;
         }
         put("messages", Some(messages.into()));
@@ -135,6 +139,40 @@ fn response_format(format: &Value) -> Result<Value, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_system_message_within_the_conversation_is_told_beside_the_users_words() {
+        let user = |content: &str| json!({"role": "user", "content": content});
+        let system = json!({"role": "system", "content": [{"type": "text", "text": "Skills."}]});
+        let told = |system_field: Value, messages: Value| {
+            let ask = json!({"model": "m", "max_tokens": 1, "system": system_field, "messages": messages});
+            chat(ask).unwrap()["messages"].clone()
+        };
+        let reminder = "<system-reminder>\nSkills.\n</system-reminder>";
+        assert_eq!(
+            told(Value::Null, json!([user("Hi"), system])),
+            json!([user(&format!("Hi\n\n{reminder}"))])
+        );
+        let part = json!({"type": "text", "text": "Look"});
+        let image = json!({"type": "image", "source": {"type": "url", "url": "data:,"}});
+        let looks = json!({"role": "user", "content": [part, image]});
+        let parts = told(Value::Null, json!([looks, system]));
+        assert_eq!(
+            parts[0]["content"][2],
+            json!({"type": "text", "text": reminder})
+        );
+        let said = json!({"role": "assistant", "content": "Yes"});
+        assert_eq!(
+            told(Value::Null, json!([user("Hi"), said, system])),
+            json!([user("Hi"), said, user(reminder)])
+        );
+        // At the beginning there is a place for it.
+        let first = json!({"role": "system", "content": "Be brief.\n\nSkills."});
+        assert_eq!(
+            told("Be brief.".into(), json!([system, user("Hi")])),
+            json!([first, user("Hi")])
+        );
+    }
 
     fn chat(ask: Value) -> Result<Value, Error> {
         let ask: Ask = crate::body::parse(ask.to_string().as_bytes())?;

@@ -116,6 +116,26 @@ pub(super) fn into_messages(
     Ok(())
 }
 
+/// A system message within the conversation, as Claude Code sends it. Many templates take one at the beginning alone, and what stands
+/// there stays the same, so that it is not read again: it is told beside the user's words, marked as Claude Code marks what is not theirs.
+pub(super) fn remind(text: &str, messages: &mut Vec<Value>) {
+    let reminder = format!("<system-reminder>\n{text}\n</system-reminder>");
+    let last = messages
+        .last_mut()
+        .map(|last| (last["role"] == "system", last));
+    match last {
+        Some((true, last)) => {
+            let begun = last["content"].as_str().unwrap_or_default();
+            last["content"] = format!("{begun}\n\n{text}").into();
+        }
+        Some((false, last)) if last["role"] == "user" => match &mut last["content"] {
+            Value::Array(parts) => parts.push(json!({"type": "text", "text": reminder})),
+            said => *said = format!("{}\n\n{reminder}", said.as_str().unwrap_or_default()).into(),
+        },
+        _ => messages.push(json!({"role": "user", "content": reminder})),
+    }
+}
+
 /// What the model said.
 fn said(blocks: Vec<Value>) -> Result<Value, Error> {
     let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
