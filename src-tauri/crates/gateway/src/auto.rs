@@ -97,7 +97,7 @@ async fn consider(
 ) -> Considered {
     let asked = Asked::of(request);
     let judged = judge(&asked);
-    let seats = seats::of(gateway, tiers);
+    let seats = seats::of(gateway, tiers, &asked).await;
     let here = seats.iter().filter(|seat| !seat.elsewhere);
     let matters = is_chat && !judged.sure && here.take(2).count() == 2;
     let said = match classifier::seat(tiers).filter(|_| matters) {

@@ -248,3 +248,9 @@ mod tests {
         assert_eq!(foreign.unwrap_err().0.code, Code::Unreachable);
     }
 }
+
+/// A system message within the conversation. Many templates take one at the beginning alone, and what stands there stays the same, so that
+/// it is not read again: it is told beside the user's words, marked as Claude Code marks what is not theirs.
+pub(crate) fn reminder(text: &str) -> String {
+    format!("<system-reminder>\n{text}\n</system-reminder>")
+}

@@ -71,6 +71,14 @@ pub(crate) async fn in_dialect(request: Request, next: Next) -> Response {
     response
 }
 
+/// For clients that show one text and nothing beside it.
+pub(crate) fn with_advice(message: &str, error: &Error) -> String {
+    match &error.hint {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message.to_owned(),
+    }
+}
+
 /// An error as the last event of a stream that has begun.
 pub(crate) fn last_event(error: &Error) -> String {
     format!("data: {}\n\n", error.openai_body())

@@ -132,6 +132,9 @@ fn has_tools(request: &Value) -> bool {
 
 /// Whether it asks for more than a little thinking, in one of the ways that the engine knows.
 fn thinks(request: &Value) -> bool {
+    if request["think"] == false {
+        return false;
+    }
     let much = |value: &Value| match value {
         Value::Bool(wanted) => *wanted,
         Value::String(effort) => matches!(effort.as_str(), "medium" | "high" | "xhigh" | "max"),

@@ -22,6 +22,8 @@ pub struct Seat {
     pub context_tokens: u64,
     /// Whether its model sees images; `None` while that is unknown.
     pub sees: Option<bool>,
+    /// Whether its model's template has a place for tools; `None` while that is unknown.
+    pub calls: Option<bool>,
     /// Of its model's last answers.
     pub tokens_per_second: Option<f64>,
     /// What it took to have it the last time that it was not loaded.
@@ -89,8 +91,8 @@ pub struct Choice {
 /// The tier for a request. `seats` are those with a model, in reading order. `may_load`: memory is not short.
 ///
 /// What a tier is for comes before what it has: nothing here is passed over for a tier elsewhere, a tier with a name of its own is
-/// taken only where none of the three is there, and one that has failed only where none else is. Then it has to see the images and
-/// hold the request. Of those left, one that is loaded and large enough answers, the soonest; a larger one is loaded if that is
+/// taken only where none of the three is there, and one that has failed only where none else is. Then it has to see the images, know tools if there
+/// are any, and hold the request. Of those left, one that is loaded and large enough answers, the soonest; a larger one is loaded if that is
 /// worth its seconds.
 ///
 /// `None` if there is no seat.
@@ -103,6 +105,9 @@ pub fn choose(asked: &Asked, need: Need, seats: &[Seat], may_load: bool) -> Opti
     if asked.media {
         keep(&mut left, |seat| seat.sees != Some(false));
         keep(&mut left, |seat| seat.sees == Some(true));
+    }
+    if asked.tools {
+        keep(&mut left, |seat| seat.calls != Some(false));
     }
     let wanted = asked.context_tokens();
     let narrowed = keep(&mut left, |seat| seat.context_tokens >= wanted);

@@ -92,15 +92,19 @@ impl Ask {
             put("tool_choice", Some(choice.openai()?));
             put("parallel_tool_calls", choice.parallel().map(Value::from));
         }
-        if let Some(thinking) = self.thinking {
-            put("think", Some((thinking.kind != "disabled").into()));
-            let budget = thinking.budget_tokens;
-            put("thinking_budget_tokens", budget.map(Value::from));
-        }
         let (format, effort) = match self.output_config {
             Some(config) => (config.format, config.effort),
             None => (None, None),
         };
+        match self.thinking {
+            Some(thinking) => {
+                put("think", Some((thinking.kind != "disabled").into()));
+                let budget = thinking.budget_tokens;
+                put("thinking_budget_tokens", budget.map(Value::from));
+            }
+            // An effort is no wish for thoughts; alone, OpenAI's servers take it for one.
+            None => put("think", effort.as_ref().map(|_| false.into())),
+        }
         put("reasoning_effort", effort);
         if let Some(format) = format.or(self.output_format) {
             put("response_format", Some(response_format(&format)?));
@@ -139,6 +143,26 @@ fn response_format(format: &Value) -> Result<Value, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_effort_alone_is_no_wish_for_thoughts() {
+        let told = |more: Value| {
+            let mut ask = json!({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]});
+            ask.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            let chat = chat(ask).unwrap();
+            (chat["think"].clone(), chat["reasoning_effort"].clone())
+        };
+        let effort = json!({"effort": "high"});
+        assert_eq!(told(json!({})), (Value::Null, Value::Null));
+        assert_eq!(
+            told(json!({"output_config": effort})),
+            (json!(false), json!("high"))
+        );
+        let adaptive = json!({"output_config": effort, "thinking": {"type": "adaptive"}});
+        assert_eq!(told(adaptive), (json!(true), json!("high")));
+    }
 
     #[test]
     fn a_system_message_within_the_conversation_is_told_beside_the_users_words() {

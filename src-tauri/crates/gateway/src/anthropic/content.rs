@@ -1,5 +1,6 @@
 //! What a message holds: a text or blocks, as OpenAI's messages and parts.
 
+use crate::dialect;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
@@ -116,10 +117,9 @@ pub(super) fn into_messages(
     Ok(())
 }
 
-/// A system message within the conversation, as Claude Code sends it. Many templates take one at the beginning alone, and what stands
-/// there stays the same, so that it is not read again: it is told beside the user's words, marked as Claude Code marks what is not theirs.
+/// A system message within the conversation, as Claude Code sends it.
 pub(super) fn remind(text: &str, messages: &mut Vec<Value>) {
-    let reminder = format!("<system-reminder>\n{text}\n</system-reminder>");
+    let reminder = dialect::reminder(text);
     let last = messages
         .last_mut()
         .map(|last| (last["role"] == "system", last));

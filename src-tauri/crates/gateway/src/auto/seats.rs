@@ -10,7 +10,7 @@ use tierbar_core::{
     Error, ModelId, TierId, TierState,
     fit::LineKind,
     lease::Lease,
-    routing::Seat,
+    routing::{Asked, Seat},
     status::{EngineKind, TierStatus},
 };
 
@@ -54,7 +54,18 @@ pub(crate) async fn lease(gateway: &Gateway, tier: &TierId) -> Result<Box<dyn Le
 }
 
 /// Those with a model, in reading order.
-pub(super) fn of(gateway: &Gateway, tiers: &[TierStatus]) -> Vec<Seat> {
+pub(super) async fn of(gateway: &Gateway, tiers: &[TierStatus], asked: &Asked) -> Vec<Seat> {
+    // Files are looked at for those alone whom it concerns.
+    let models = match asked.tools {
+        true => gateway.models.list().await.map(|listed| listed.models),
+        false => Ok(Vec::new()),
+    };
+    let models = models.unwrap_or_default();
+    let calls = |tier: &TierStatus| {
+        let mut models = models.iter();
+        let model = models.find(|model| model.tiers.contains(&tier.id))?;
+        Some(model.account.as_ref()?.tools)
+    };
     let seat = |tier: &TierStatus| {
         let model = tier.model.as_ref()?;
         let load = gateway.auto.loads.of(model);
@@ -64,6 +75,7 @@ pub(super) fn of(gateway: &Gateway, tiers: &[TierStatus]) -> Vec<Seat> {
             elsewhere: tier.engine == EngineKind::Endpoint,
             context_tokens: tier.context_tokens.into(),
             sees: sees(tier),
+            calls: calls(tier),
             tokens_per_second: gateway.speed.usual(model),
             load_seconds: load.map(|took| took.as_secs_f64()),
             under_way: gateway.speed.under_way(model),

@@ -56,13 +56,8 @@ pub(crate) async fn tell(
             let asked = Asked::of(&request);
             let said = classifier::thoroughly(&gateway, id, model, &asked.text).await?;
             let judged = judge(&asked);
-            weigh(
-                &gateway,
-                asked,
-                judged,
-                Some(said),
-                &seats::of(&gateway, &tiers),
-            )
+            let seats = seats::of(&gateway, &tiers, &asked).await;
+            weigh(&gateway, asked, judged, Some(said), &seats)
         }
     };
     Ok(Json(told(&considered)))

@@ -1,12 +1,13 @@
 //! An error in Ollama's words.
 
+use crate::error::with_advice;
 use serde_json::{Value, json};
 use tierbar_core::Error;
 
-/// Ollama tells the message alone; `code`, `hint` and the figures are additions.
+/// Ollama tells the message alone, and so do its clients: what to do is a part of it. `code`, `hint` and the figures are additions.
 pub(crate) fn error_body(error: &Error) -> Value {
     let mut told = error.openai_body()["error"].take();
-    let mut body = json!({"error": error.message});
+    let mut body = json!({"error": with_advice(&error.message, error)});
     if let (Some(told), Some(body)) = (told.as_object_mut(), body.as_object_mut()) {
         for part in ["message", "type", "param"] {
             told.shift_remove(part);
@@ -28,7 +29,7 @@ mod tests {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 5000);
         assert_eq!(
             error_body(&error.hint("shorten it")),
-            json!({"error": "too long", "code": "context_exceeded", "hint": "shorten it", "prompt_tokens": 5000})
+            json!({"error": "too long; shorten it", "code": "context_exceeded", "hint": "shorten it", "prompt_tokens": 5000})
         );
     }
 }

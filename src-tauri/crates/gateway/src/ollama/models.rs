@@ -20,6 +20,7 @@ pub(super) async fn tags(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
     let models: BTreeSet<_> = tiers
         .iter()
         .filter_map(|tier| tier.model.as_ref())
+        .filter(|model| !tiers.iter().any(|tier| tier.id.as_str() == model.as_str()))
         .collect();
     let models = models
         .into_iter()

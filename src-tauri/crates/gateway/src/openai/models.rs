@@ -66,6 +66,8 @@ fn entries(tiers: &[TierStatus], installed: BTreeSet<ModelId>) -> Vec<Value> {
     };
     let mut models = installed;
     models.extend(tiers.iter().filter_map(|tier| tier.model.clone()));
+    // A name is a tier's before it is a model's.
+    models.retain(|model| !tiers.iter().any(|tier| tier.id.as_str() == model.as_str()));
     let mut entries = vec![entry(TierId::AUTO, json!({"kind": "router"}))];
     entries.extend(
         tiers
@@ -120,7 +122,7 @@ mod tests {
             tier("primary", Some("small"), TierState::Stopped),
             tier("cloud", Some("large"), TierState::Ready),
         ];
-        let here = BTreeSet::from(["small", "new"].map(|id| ModelId(id.to_owned())));
+        let here = BTreeSet::from(["small", "new", "cloud"].map(|id| ModelId(id.to_owned())));
         let models: Vec<_> = entries(&tiers, here)
             .into_iter()
             .filter(|entry| entry["tierbar"]["kind"] == "model")

@@ -11,6 +11,7 @@ fn seat(tier: &str, state: TierState) -> Seat {
         elsewhere: false,
         context_tokens: 4096,
         sees: None,
+        calls: None,
         tokens_per_second: None,
         load_seconds: None,
         under_way: 0,
@@ -133,6 +134,19 @@ fn what_does_not_hold_the_request_or_does_not_see_is_passed_over() {
     assert_eq!(of(&image, need(Level::Simple), &seats), "primary");
     seats[2].sees = Some(true);
     assert_eq!(of(&image, need(Level::Simple), &seats), "heavy");
+
+    let mut seats = three(Ready, Stopped, Stopped);
+    let tools = Asked {
+        tools: true,
+        ..Asked::default()
+    };
+    assert_eq!(of(&tools, need(Level::Simple), &seats), "fast");
+    seats[0].calls = Some(false);
+    assert_eq!(of(&tools, need(Level::Simple), &seats), "primary");
+    for seat in &mut seats {
+        seat.calls = Some(false);
+    }
+    assert_eq!(of(&tools, need(Level::Simple), &seats), "fast", "none does");
 }
 
 #[test]

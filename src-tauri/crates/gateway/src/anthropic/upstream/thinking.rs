@@ -61,7 +61,9 @@ impl Wish {
             ..Thinking::default()
         };
         match self.thinks {
-            Some(false) if model == Generation::Thinking => thinking.effort = Some("low"),
+            Some(false) if model == Generation::Thinking => {
+                thinking.effort = thinking.effort.or(Some("low"));
+            }
             // Some think unasked.
             Some(false) if model == Generation::Other => {
                 thinking.field = Some(json!({"type": "disabled"}));

@@ -66,7 +66,10 @@ async fn a_model_is_shown_with_what_its_tier_holds_and_what_it_can_do() {
     let unknown = show(json!({"model": "gpt-5"})).await;
     assert_eq!(unknown.status(), 404);
     let unknown = json(unknown).await;
-    assert_eq!(unknown["error"], "there is no model or tier \"gpt-5\"");
+    assert_eq!(
+        unknown["error"],
+        "there is no model or tier \"gpt-5\"; use one of: auto, fast, small"
+    );
     assert_eq!(unknown["code"], "model_unknown");
     assert_eq!(show(json!({})).await.status(), 400);
 }

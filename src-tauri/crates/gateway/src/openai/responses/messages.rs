@@ -5,6 +5,7 @@ use super::{
     content::{joined, parts, plain, text},
     tools::{kind, left_out},
 };
+use crate::dialect;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
 
@@ -91,7 +92,11 @@ impl Messages {
             }
         };
         let content = plain(parts(place, "content", &item["content"])?);
-        self.say(role, content);
+        let has_begun = self.list.iter().any(|message| message["role"] != "system");
+        match content.as_str().filter(|_| role == "system" && has_begun) {
+            Some(text) => self.say("user", json!(dialect::reminder(text))),
+            None => self.say(role, content),
+        }
         Ok(())
     }
 
