@@ -160,6 +160,11 @@ impl Endpoints {
 
     pub fn note(&mut self, tier: &TierId, credential: &str, outcome: Outcome, now: u64) {
         let health = self.health.entry(tier.clone()).or_default();
+        let is_broken = health.broken_until.is_some_and(|until| now < until);
+        // Those that were on their way when it broke tell nothing new.
+        if outcome == Outcome::Failed && is_broken {
+            return;
+        }
         health.trying_until = 0;
         match outcome {
             Outcome::Answered | Outcome::Unfit => {
@@ -179,7 +184,7 @@ impl Endpoints {
             Outcome::Limited { for_ms } => {
                 let cooldown = for_ms.unwrap_or(UNTOLD_COOLDOWN_MS);
                 let cooldown = cooldown.min(LONGEST_COOLDOWN_MS);
-                health.cooling_until = now.saturating_add(cooldown);
+                health.cooling_until = health.cooling_until.max(now.saturating_add(cooldown));
             }
             Outcome::NotAsked => {}
             Outcome::Refused => {
@@ -234,6 +239,19 @@ mod tests {
             failing(&mut endpoints, &a, now + later);
         }
         assert_eq!(endpoints.gate(&a, KEY, now), Gate::Open);
+    }
+
+    #[test]
+    fn those_that_fail_together_break_it_once() {
+        let (mut endpoints, a) = (Endpoints::default(), tier("a"));
+        for _ in 0..10 {
+            assert_eq!(endpoints.enter(&a, KEY, 0), Gate::Open);
+        }
+        for now in 0..10 {
+            endpoints.note(&a, KEY, Outcome::Failed, now);
+        }
+        let for_ms = FIRST_PAUSE_MS - 7;
+        assert_eq!(endpoints.gate(&a, KEY, 9), Gate::Broken { for_ms });
     }
 
     #[test]

@@ -61,11 +61,19 @@ impl Bucket {
 
     fn fill(&mut self, now_ms: u64) {
         let passed = now_ms.saturating_sub(self.at_ms);
-        self.at_ms = self.at_ms.max(now_ms);
+        // A clock that was put right after having been far ahead would not fill it before that time.
+        let far_back = self.at_ms.saturating_sub(now_ms) > FAR_MS;
+        self.at_ms = if far_back {
+            now_ms
+        } else {
+            self.at_ms.max(now_ms)
+        };
         self.missing = (self.missing - real(passed) * self.per_ms).max(0.0);
     }
 }
 
+/// A clock is set by less than that in the course of things.
+const FAR_MS: u64 = 3_600_000;
 /// In seconds; nobody waits longer for anything.
 const LONGEST_WAIT: f64 = 10.0 * 365.0 * 86_400.0;
 
@@ -130,6 +138,11 @@ mod tests {
         assert!(take(&mut bucket, 0).is_err());
         assert!(take(&mut bucket, 630_000).is_err());
         assert_eq!(take(&mut bucket, 660_000), Ok(()));
+        // From years ahead it comes back at once.
+        let years = 1_000_000_000_000;
+        assert_eq!(take(&mut bucket, years), Ok(()));
+        assert!(take(&mut bucket, 700_000).is_err());
+        assert_eq!(take(&mut bucket, 760_000), Ok(()));
     }
 
     proptest! {

@@ -169,6 +169,15 @@ pub fn next(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> Next {
     Next::Again(at)
 }
 
+/// When one is tried that was just asked for in vain.
+#[must_use]
+pub fn first(retry_after: Option<Duration>, now_ms: u64) -> u64 {
+    let pause = retry_after
+        .unwrap_or_default()
+        .clamp(FIRST_PAUSE, LONGEST_ASKED);
+    now_ms.saturating_add(millis(pause))
+}
+
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// No server is believed that wants to be left alone for longer.
@@ -262,6 +271,13 @@ mod tests {
         ));
         assert_eq!(next(attempt(5), Setback::Passing, 0), failed);
         assert_eq!(next(attempt(5), Setback::NotTried, 0), Next::Again(1000));
+    }
+
+    #[test]
+    fn what_was_asked_for_in_vain_waits_as_long_as_its_server_wants() {
+        assert_eq!(first(None, 5), 1005);
+        assert_eq!(first(Some(Duration::from_secs(60)), 5), 60_005);
+        assert_eq!(first(Some(Duration::MAX), 5), 3_600_005);
     }
 
     #[test]

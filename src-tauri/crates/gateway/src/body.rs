@@ -13,6 +13,9 @@ pub(crate) const INFERENCE_LIMIT: usize = 32 << 20;
 /// Enough for the longest answer that is kept in a chat.
 pub(crate) const ADMIN_LIMIT: usize = 8 << 20;
 
+/// Of JSON, in one body: some 100 MB of memory.
+const MOST_VALUES: usize = 1 << 20;
+
 /// So long may nothing of a body come,
 const SILENCE: Duration = Duration::from_secs(30);
 /// and so long may all of it take, with a second more for each so many bytes: less than any network that is still used.
@@ -84,6 +87,32 @@ fn too_slow(length: usize, begun: Instant) -> Error {
     let seconds = begun.elapsed().as_secs();
     let message = format!("only {length} bytes of the body came in {seconds} s");
     Error::new(Code::RequestTimeout, message).hint("send the request anew")
+}
+
+/// Whether a body of JSON can be held in memory: each value takes some thirty times of what the shortest takes in a text.
+///
+/// # Errors
+/// `PayloadTooLarge` for more values than any request needs.
+pub(crate) fn check_values(json: &[u8]) -> Result<(), Error> {
+    // Whatever it is that has so few bytes.
+    if json.len() <= MOST_VALUES {
+        return Ok(());
+    }
+    let (mut values, mut in_text, mut escaped) = (0usize, false, false);
+    for &byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b',' | b'[' | b'{' if !in_text => values += 1,
+            _ => {}
+        }
+    }
+    if values <= MOST_VALUES {
+        return Ok(());
+    }
+    let message = format!("the body has more than {MOST_VALUES} values");
+    Err(Error::new(Code::PayloadTooLarge, message).hint("send less at once"))
 }
 
 /// The body as a JSON object. An empty body counts as `{}`.

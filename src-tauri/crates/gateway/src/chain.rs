@@ -2,10 +2,12 @@
 //!
 //! Another step is asked only before the first word of an answer has passed: what breaks behind it is told as broken.
 
+mod budget;
 pub(crate) mod limits;
 mod mark;
 mod tried;
 mod walk;
+mod whole;
 
 use crate::{
     Gateway,
@@ -170,7 +172,7 @@ pub(crate) async fn relay(
         Ok(response) => response,
         Err(refused) => {
             let mut response = refused.into_response();
-            if may_wait {
+            if may_wait && tried.may_pass() {
                 response.extensions_mut().insert(MayWait);
             }
             response

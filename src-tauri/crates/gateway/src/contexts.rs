@@ -27,6 +27,10 @@ use tierbar_core::{
 const SAVE: &str = "/v1/context/save";
 const LOAD: &str = "/v1/context/load";
 
+pub(crate) fn is_path(path: &str) -> bool {
+    path == "/v1/context" || path.starts_with("/v1/context/")
+}
+
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
     let save = |State(gateway): State<Arc<Gateway>>, hints: Hints, body: Body| {
         relay::relay(gateway, SAVE, hints, body)

@@ -31,6 +31,8 @@ use tokio_util::sync::CancellationToken;
 const SAVING: Duration = Duration::from_secs(60);
 /// Of all bodies together: sixteen of the largest, and more than anybody asks at once.
 const BODIES: usize = 512 << 20;
+/// Of the bodies with one key.
+const OF_ONE_KEY: usize = 128 << 20;
 /// When a place may be free again, where nobody can know.
 const SOON: Duration = Duration::from_secs(2);
 
@@ -51,6 +53,8 @@ pub struct Keys {
 #[derive(Debug)]
 pub(crate) struct Weight {
     keys: Arc<Keys>,
+    /// Which has a share of its own, so that none takes all.
+    key: Option<Arc<Key>>,
     bytes: usize,
 }
 
@@ -191,9 +195,10 @@ impl Keys {
     }
 
     /// For a body that is to come.
-    pub(crate) fn weigh(self: &Arc<Self>) -> Weight {
+    pub(crate) fn weigh(self: &Arc<Self>, key: Option<Arc<Key>>) -> Weight {
         Weight {
             keys: Arc::clone(self),
+            key,
             bytes: 0,
         }
     }
@@ -238,25 +243,40 @@ impl Keys {
 
 impl Weight {
     pub(crate) fn grow(&mut self, more: usize) -> Result<(), Error> {
-        let bodies = &self.keys.bodies;
-        let grown = bodies.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bytes| {
-            bytes.checked_add(more).filter(|bytes| *bytes <= BODIES)
-        });
-        if grown.is_err() {
-            let message = format!(
-                "requests of {} MiB are being answered or read, which is the most",
-                BODIES >> 20
-            );
-            return Err(try_after(message, SOON));
+        if let Some(key) = &self.key {
+            take(&key.bodies, more, OF_ONE_KEY)?;
+        }
+        if let Err(full) = take(&self.keys.bodies, more, BODIES) {
+            if let Some(key) = &self.key {
+                key.bodies.fetch_sub(more, Ordering::AcqRel);
+            }
+            return Err(full);
         }
         self.bytes += more;
         Ok(())
     }
 }
 
+fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
+    let grown = taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, |bytes| {
+        bytes.checked_add(more).filter(|bytes| *bytes <= most)
+    });
+    if grown.is_ok() {
+        return Ok(());
+    }
+    let message = format!(
+        "requests of {} MiB are being answered or read, which is the most",
+        most >> 20
+    );
+    Err(try_after(message, SOON))
+}
+
 impl Drop for Weight {
     fn drop(&mut self) {
         self.keys.bodies.fetch_sub(self.bytes, Ordering::AcqRel);
+        if let Some(key) = &self.key {
+            key.bodies.fetch_sub(self.bytes, Ordering::AcqRel);
+        }
     }
 }
 

@@ -133,7 +133,8 @@ impl Gateway {
         let token = || middleware::from_fn_with_state(Arc::clone(&gateway), guard::require_token);
         let may_wait = openai::routes()
             .merge(anthropic::routes())
-            .merge(ollama::routes());
+            .merge(ollama::routes())
+            .merge(tasks::routes());
         let later = may_wait
             .clone()
             .layer(middleware::from_fn(error::in_dialect))
@@ -145,7 +146,6 @@ impl Gateway {
             .route_layer(keep)
             .merge(contexts::routes())
             .merge(queue::routes())
-            .merge(tasks::routes())
             .route("/metrics", get(metrics::tell))
             .layer(admit);
         let router = Router::new()

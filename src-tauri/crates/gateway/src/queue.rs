@@ -112,6 +112,11 @@ impl Drop for Running {
     }
 }
 
+/// Whether whoever asks there stays until a request has ended.
+pub(crate) fn is_watched(path: &str) -> bool {
+    path.starts_with("/v1/queue/") && path.ends_with("/events")
+}
+
 /// For whoever has an id: it cannot be guessed.
 pub(crate) fn routes() -> Router<Arc<crate::Gateway>> {
     Router::new()

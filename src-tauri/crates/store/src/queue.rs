@@ -38,6 +38,8 @@ pub struct NewJob {
     pub fingerprint: String,
     pub priority: Priority,
     pub not_before_ms: u64,
+    /// Why it waits, if it was tried.
+    pub reason: Option<Error>,
     pub deadline_ms: u64,
     pub max_attempts: u32,
     pub webhook: Option<String>,

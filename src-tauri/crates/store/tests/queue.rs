@@ -31,6 +31,7 @@ fn job(body: &str) -> NewJob {
         fingerprint: body.to_owned(),
         priority: Priority::Normal,
         not_before_ms: 0,
+        reason: None,
         deadline_ms: FAR,
         max_attempts: 3,
         webhook: None,

@@ -11,7 +11,7 @@ pub(crate) fn outcome(status: StatusCode, headers: &HeaderMap) -> Outcome {
     let now = SystemTime::now();
     match status.as_u16() {
         200..=299 => Outcome::Answered,
-        401 | 403 => Outcome::Refused,
+        401 => Outcome::Refused,
         429 => Outcome::Limited {
             for_ms: told(headers, now).map(milliseconds),
         },
@@ -134,6 +134,8 @@ mod tests {
         let of = |status: u16| outcome(StatusCode::from_u16(status).unwrap(), &HeaderMap::new());
         assert_eq!(of(200), Outcome::Answered);
         assert_eq!(of(401), Outcome::Refused);
+        // What is forbidden may be this request alone: a model, or what it says.
+        assert_eq!(of(403), Outcome::Unfit);
         assert_eq!(of(429), Outcome::Limited { for_ms: None });
         for failed in [408, 500, 502, 503, 529] {
             assert_eq!(of(failed), Outcome::Failed, "{failed}");

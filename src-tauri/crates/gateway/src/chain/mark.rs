@@ -2,6 +2,7 @@
 
 use super::tried::Tried;
 use crate::openai::{CHAT, relay::attempt::Sent};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::TierId;
 
@@ -50,8 +51,34 @@ pub(super) fn told(
     sent
 }
 
+/// Whether the answer has to have a form, which a mark would break.
+pub(super) fn is_bound(request: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Form {
+        #[serde(default)]
+        response_format: Value,
+        #[serde(default)]
+        json_schema: Value,
+        #[serde(default)]
+        grammar: Value,
+    }
+    let Ok(form) = serde_json::from_slice::<Form>(request) else {
+        return false;
+    };
+    let kind = form.response_format["type"].as_str();
+    kind.is_some_and(|kind| kind != "text")
+        || !form.json_schema.is_null()
+        || !form.grammar.is_null()
+}
+
 fn mark_choices(choices: &mut Value) {
     for choice in choices.as_array_mut().into_iter().flatten() {
+        if choice
+            .pointer("/message/tool_calls")
+            .is_some_and(|calls| !calls.is_null())
+        {
+            continue;
+        }
         for text in ["/message/content", "/text"] {
             if let Some(Value::String(text)) = choice.pointer_mut(text) {
                 text.insert_str(0, MARK);

@@ -34,6 +34,8 @@ enum Does {
     /// With so many seconds of `Retry-After`.
     Limit(u64),
     Hang,
+    /// A word at once, and another one after two seconds.
+    Dawdle,
     /// In a stream, before its first word or behind it.
     Cut {
         spoken: bool,
@@ -80,6 +82,7 @@ impl Cloud {
                 let after = [(header::RETRY_AFTER, seconds.to_string())];
                 (StatusCode::TOO_MANY_REQUESTS, after, "{}").into_response()
             }
+            Does::Dawdle => dawdling(self.name),
             Does::Answer if stream => events(&[&said(self.name), "data: [DONE]\n\n"]),
             Does::Answer => {
                 let message = json!({"role": "assistant", "content": self.name});
@@ -99,6 +102,22 @@ fn said(text: &str) -> String {
         "data: {}\n\n",
         json!({"choices": [{"delta": {"content": text}}]})
     )
+}
+
+fn dawdling(name: &'static str) -> Response {
+    let words = stream::unfold(0, move |told| async move {
+        let word = match told {
+            0 => said(name),
+            1 => {
+                tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+                format!("{}data: [DONE]\n\n", said(name))
+            }
+            _ => return None,
+        };
+        Some((Ok::<_, Infallible>(word), told + 1))
+    });
+    let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+    (kind, Body::from_stream(words)).into_response()
 }
 
 fn events(events: &[&str]) -> Response {
@@ -220,6 +239,68 @@ async fn where_all_are_limited_it_is_told_for_how_long_at_least() {
     night.b.does(Does::Refuse(500));
     let refused = night.ask().await;
     assert!(!refused.headers().contains_key(header::RETRY_AFTER));
+}
+
+#[tokio::test]
+async fn a_whole_answer_may_take_longer_than_its_first_word() {
+    let night = Night::new(|chain| chain.wait = Span::seconds(1)).await;
+    night.a.does(Does::Dawdle);
+    let answer = night.ask().await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/json");
+    let body = json(answer).await;
+    assert_eq!(body["choices"][0]["message"]["content"], "aa");
+    assert_eq!(body["tierbar"]["tier"], "cloud-a");
+    assert_eq!(night.asked(), [1, 0, 0]);
+    // What breaks off before anybody has seen it is the next one's to answer.
+    night.a.does(Does::Cut { spoken: true });
+    assert_eq!(content(night.ask().await).await, "b");
+}
+
+#[tokio::test]
+async fn what_no_step_can_ever_answer_does_not_wait() {
+    let night = Night::new(|chain| {
+        let steps = ["cloud-a", "cloud-b", "queue"];
+        chain.steps = steps
+            .map(|step| Step::try_from(step.to_owned()).unwrap())
+            .into();
+    })
+    .await;
+    night.a.does(Does::Refuse(400));
+    night.b.does(Does::Refuse(400));
+    assert_eq!(night.ask().await.status(), 400);
+    night.b.does(Does::Refuse(500));
+    assert_eq!(night.ask().await.status(), 202);
+}
+
+#[tokio::test]
+async fn an_answer_that_has_to_have_a_form_is_not_marked() {
+    let night = Night::new(|chain| chain.mark = true).await;
+    night.a.does(Does::Refuse(500));
+    night.b.does(Does::Refuse(500));
+    let form = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {}}});
+    for (form, text) in [
+        (json!({"type": "text"}), "[Local Fallback] here"),
+        (form, "here"),
+    ] {
+        let ask = json!({"model": "night", "messages": [], "response_format": form});
+        let answer = night.bench.post(CHAT, ask.to_string()).await;
+        assert_eq!(answer.headers()["x-tierbar-fallback-from"], "cloud-a");
+        assert_eq!(content(answer).await, text);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hedge_is_not_waited_for_where_no_step_is_left() {
+    let night = Night::new(|chain| {
+        chain.hedge = Span::seconds(60);
+        chain.steps.truncate(1);
+    })
+    .await;
+    night.a.does(Does::Refuse(400));
+    let begun = tokio::time::Instant::now();
+    assert_eq!(night.ask().await.status(), 400);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60));
 }
 
 #[tokio::test]

@@ -5,7 +5,10 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{
+    Code, Error, TierId,
+    queue::{Setback, setback},
+};
 
 static TRIED: HeaderName = HeaderName::from_static("x-tierbar-tried");
 static FALLBACK: HeaderName = HeaderName::from_static("x-tierbar-fallback-from");
@@ -30,6 +33,9 @@ pub(super) struct Step {
     /// Seconds in which it will not answer either.
     #[serde(skip)]
     wait: Option<u64>,
+    /// Asked again later, it may answer.
+    #[serde(skip)]
+    may_pass: bool,
     #[serde(skip)]
     error: Option<Error>,
 }
@@ -40,6 +46,7 @@ impl Tried {
             tier: tier.clone(),
             code: Some(error.code),
             why: error.message.clone(),
+            may_pass: setback(error.code) != Setback::Final,
             wait: (error.details.get("retry_after_seconds")).and_then(Value::as_u64),
             error: Some(error),
         });
@@ -51,8 +58,27 @@ impl Tried {
             code: None,
             why,
             wait,
+            may_pass: true,
             error: None,
         });
+    }
+
+    /// Nor will it be cheaper later.
+    pub(super) fn too_dear(&self, tier: &TierId, why: String) {
+        self.0.lock().steps.push(Step {
+            tier: tier.clone(),
+            code: None,
+            why,
+            wait: None,
+            may_pass: false,
+            error: None,
+        });
+    }
+
+    /// Whether any step may answer later what none answers now.
+    pub(super) fn may_pass(&self) -> bool {
+        let told = self.0.lock();
+        told.steps.is_empty() || told.steps.iter().any(|step| step.may_pass)
     }
 
     pub(super) fn fell_back(&self, first: &TierId, answers: &TierId) {
@@ -104,7 +130,7 @@ impl Tried {
                 format!("no step of {chain} said a word in {} s", time.as_secs()),
             ),
             None => (
-                Code::Unreachable,
+                refusal(&told.steps),
                 format!("no step of {chain} could answer"),
             ),
         };
@@ -122,5 +148,14 @@ impl Tried {
             Some(seconds) => error.detail("retry_after_seconds", seconds),
             None => error,
         }
+    }
+}
+
+/// What all of them find wrong with the request is its client's to mend.
+fn refusal(steps: &[Step]) -> Code {
+    let last = steps.iter().rev().find_map(|step| step.code);
+    match last.filter(|_| steps.iter().all(|step| !step.may_pass)) {
+        Some(code) => code,
+        None => Code::Unreachable,
     }
 }

@@ -1,6 +1,6 @@
 //! From step to step, until one has a first word.
 
-use super::{Asked, credential, mark, tried::Tried};
+use super::{Asked, budget::Budget, credential, mark, tried::Tried, whole};
 use crate::{
     Gateway,
     openai::relay::{
@@ -9,46 +9,56 @@ use crate::{
     },
 };
 use futures_util::future::{Either, select};
-use serde::Deserialize;
+use serde_json::{Map, Value};
 use std::{
     pin::pin,
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 use tierbar_core::{
     Code, Error, TierId,
     chain::{Gate, Outcome},
-    config::{Dollars, EndpointEngine, Engine},
+    config::{EndpointEngine, Engine},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 /// Before an endpoint is asked again; twice as long each time.
 const BACK_OFF: Duration = Duration::from_millis(500);
 /// What a limit may ask for and still be waited for.
 const SHORT_LIMIT_MS: u64 = 2000;
-/// Tokens of an answer whose request does not say how long it may be.
-const UNTOLD_ANSWER: u64 = 4096;
-/// A token is at least so long in most text.
-const BYTES_PER_TOKEN: u64 = 3;
 
 pub(super) struct Walk {
     gateway: Arc<Gateway>,
     asked: Asked,
     ask: Ask,
+    /// The answer is to come whole, though each step is asked for a stream: only so it is known who has begun to answer.
+    gathers: bool,
+    budget: Budget,
     /// The step that nobody has taken yet.
     next: AtomicUsize,
     tried: Tried,
 }
 
 impl Walk {
-    pub(super) fn new(gateway: Arc<Gateway>, asked: Asked, ask: Ask) -> Self {
+    pub(super) fn new(gateway: Arc<Gateway>, asked: Asked, mut ask: Ask) -> Self {
+        let mut request: Map<String, Value> = serde_json::from_slice(&ask.body).unwrap_or_default();
+        let budget = Budget::new(asked.config.cost, &mut request, ask.body.len());
+        let gathers = !ask.stream && whole::can_stream(&request);
+        if gathers {
+            ask.stream = true;
+            whole::streams(&mut request);
+        }
+        // Also so that a field which stands there twice is read alike by all.
+        ask.body = Value::Object(request).to_string().into_bytes();
         Self {
             gateway,
             asked,
             ask,
+            gathers,
+            budget,
             next: AtomicUsize::new(0),
             tried: Tried::default(),
         }
@@ -63,23 +73,44 @@ impl Walk {
     /// What each step said, if none answered in time.
     pub(super) async fn walk(self) -> Result<Sent, Error> {
         let time = self.asked.config.time.0;
-        let answered = timeout(time, self.race()).await;
-        let name = &self.asked.name;
-        match answered {
-            Ok(Some((step, sent))) => {
-                let first = self.asked.config.tiers().next();
-                let tier = self.tier(step);
-                let fallback = first.filter(|_| step > 0);
-                if let (Some(first), Some(tier)) = (fallback, tier) {
-                    self.tried.fell_back(first, tier);
+        let until = Instant::now() + time;
+        loop {
+            let Ok(found) = timeout_at(until, self.race()).await else {
+                return Err(self.tried.error(&self.asked.name, Some(time)));
+            };
+            let Some((step, sent)) = found else {
+                return Err(self.tried.error(&self.asked.name, None));
+            };
+            let sent = match sent {
+                // Nobody has seen any of it: what breaks off is the next step's to answer.
+                Sent::Streaming(answer) if self.gathers => {
+                    match whole::gathered(answer, self.ask.path, time).await {
+                        Ok(whole) => Sent::Whole(whole),
+                        Err(error) => {
+                            if let Some(tier) = self.tier(step) {
+                                self.tried.failed(tier, error);
+                            }
+                            continue;
+                        }
+                    }
                 }
-                let here = tier.is_some_and(|tier| self.endpoint(tier).is_none());
-                let marked = self.asked.mark && fallback.is_some() && here;
-                Ok(mark::told(sent, name, &self.tried, marked, self.ask.path))
-            }
-            Ok(None) => Err(self.tried.error(name, None)),
-            Err(_) => Err(self.tried.error(name, Some(time))),
+                sent => sent,
+            };
+            return Ok(self.told(step, sent));
         }
+    }
+
+    fn told(&self, step: usize, sent: Sent) -> Sent {
+        let first = self.asked.config.tiers().next();
+        let tier = self.tier(step);
+        let fallback = first.filter(|_| step > 0);
+        if let (Some(first), Some(tier)) = (fallback, tier) {
+            self.tried.fell_back(first, tier);
+        }
+        let here = tier.is_some_and(|tier| self.endpoint(tier).is_none());
+        let marked =
+            self.asked.mark && fallback.is_some() && here && !mark::is_bound(&self.ask.body);
+        mark::told(sent, &self.asked.name, &self.tried, marked, self.ask.path)
     }
 
     /// The steps one after another; after a silence, and if that is wanted, two at a time.
@@ -88,13 +119,17 @@ impl Walk {
         if hedge.is_zero() {
             return self.in_turn().await;
         }
+        let has_begun = AtomicBool::new(false);
         let first = pin!(self.in_turn());
         let second = pin!(async {
             sleep(hedge).await;
+            has_begun.store(true, Ordering::Relaxed);
             self.in_turn().await
         });
         match select(first, second).await {
             Either::Left((Some(answer), _)) | Either::Right((Some(answer), _)) => Some(answer),
+            // No step is left for one that has not begun.
+            Either::Left((None, _)) if !has_begun.load(Ordering::Relaxed) => None,
             Either::Left((None, other)) => other.await,
             Either::Right((None, other)) => other.await,
         }
@@ -132,12 +167,12 @@ impl Walk {
     }
 
     async fn ask_endpoint(&self, tier: &TierId, engine: &EndpointEngine) -> Option<Sent> {
-        if let Some(why) = self.too_dear(engine) {
-            self.tried.passed_over(tier, why, None);
-            return None;
-        }
         let (wait, mut pause) = (self.asked.config.wait.0, BACK_OFF);
         for again in (0..=self.asked.config.retries).rev() {
+            if let Some(why) = self.budget.too_dear(engine) {
+                self.tried.too_dear(tier, why);
+                return None;
+            }
             let asking = match self
                 .gateway
                 .chains
@@ -162,6 +197,9 @@ impl Walk {
             let Failed { error, outcome } = failed;
             asking.told(outcome);
             self.tried.failed(tier, error);
+            if outcome == Outcome::Failed {
+                self.budget.lost(engine);
+            }
             match outcome {
                 Outcome::Failed if again > 0 => sleep(pause).await,
                 Outcome::Limited {
@@ -172,31 +210,6 @@ impl Walk {
             pause *= 2;
         }
         None
-    }
-
-    /// Why the endpoint would cost more than the request may.
-    fn too_dear(&self, engine: &EndpointEngine) -> Option<String> {
-        #[derive(Default, Deserialize)]
-        #[serde(default)]
-        struct Limits {
-            max_tokens: Option<u64>,
-            max_completion_tokens: Option<u64>,
-            n: Option<u64>,
-        }
-        let most = self.asked.config.cost;
-        if most == Dollars::default() {
-            return None;
-        }
-        let (Some(input), Some(output)) = (engine.input_price, engine.output_price) else {
-            return Some(format!("it has no price, and a request may cost {most}"));
-        };
-        let limits: Limits = serde_json::from_slice(&self.ask.body).unwrap_or_default();
-        let answer = limits.max_completion_tokens.or(limits.max_tokens);
-        let answers = limits.n.unwrap_or(1);
-        let prompt = self.ask.body.len() as u64 / BYTES_PER_TOKEN;
-        let answer = answer.unwrap_or(UNTOLD_ANSWER).saturating_mul(answers);
-        let cost = input.of_tokens(prompt).plus(output.of_tokens(answer));
-        (cost > most).then(|| format!("it would cost up to {cost}, and a request may cost {most}"))
     }
 }
 

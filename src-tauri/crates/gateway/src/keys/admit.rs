@@ -1,7 +1,7 @@
 //! Who may ask for inference, and how much at once.
 
 use super::secret;
-use crate::{Gateway, body, error::Failure, guard};
+use crate::{Gateway, body, contexts, error::Failure, guard, queue};
 use axum::{
     body::Body,
     extract::State,
@@ -22,14 +22,24 @@ pub(crate) async fn admit(
         Ok(key) => key,
         Err(error) => return Failure(error).into_response(),
     };
-    // What only lists costs nothing.
-    if request.method() != Method::POST {
+    let path = request.uri().path();
+    if key.is_some() && contexts::is_path(path) {
+        let error = Error::new(
+            Code::Forbidden,
+            "saved contexts are none of an API key's business",
+        );
+        let error = error.hint("use the token, or ask from the machine itself");
+        return Failure(error).into_response();
+    }
+    // What only lists costs nothing; who watches has a place like one who asks.
+    if request.method() != Method::POST && !queue::is_watched(path) {
         return next.run(request).await;
     }
     // First all of it: a client that is slow to ask takes no place from another.
     let (head, body) = request.into_parts();
-    let mut weight = gateway.keys.weigh();
+    let mut weight = gateway.keys.weigh(key.clone());
     let read = body::collect(body, body::INFERENCE_LIMIT, |more| weight.grow(more)).await;
+    let read = read.and_then(|body| body::check_values(&body).map(|()| body));
     let most = gateway.services.config().server.requests_at_once;
     let entered = read.and_then(|body| Ok((gateway.keys.enter(key, weight, most.into())?, body)));
     let (admitted, body) = match entered {

@@ -31,6 +31,10 @@ impl Payer {
         PAYS.try_with(Clone::clone).unwrap_or_default()
     }
 
+    pub(crate) fn counts(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// What the key is called, if there is one.
     pub(crate) fn name(&self) -> Option<String> {
         self.0.as_ref().map(|key| key.name.clone())

@@ -2,7 +2,7 @@
 
 use super::{SOON, now_ms};
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
     time::Duration,
 };
 use tierbar_core::{
@@ -22,6 +22,8 @@ pub(crate) struct Key {
     hash: [u8; 32],
     limits: KeyLimits,
     created_ms: u64,
+    /// Bytes of its requests' bodies.
+    pub(super) bodies: AtomicUsize,
     state: Mutex<State>,
 }
 
@@ -52,6 +54,7 @@ impl Key {
             hash,
             limits: key.limits,
             created_ms: key.created_ms,
+            bodies: AtomicUsize::new(0),
             state: Mutex::new(state),
         }
     }

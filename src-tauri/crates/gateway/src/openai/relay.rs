@@ -203,7 +203,7 @@ pub(crate) async fn respond(
     })
 }
 
-fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
+pub(crate) fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let mut add = |name: &HeaderName, value: &str| {
         // A model is named after its file, and a file's name may hold what a header cannot.

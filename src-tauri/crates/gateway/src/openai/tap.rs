@@ -124,13 +124,28 @@ impl<'de> Deserialize<'de> for Written {
     }
 }
 
+const BYTES_PER_TOKEN: usize = 4;
+/// An event of one token is no longer, with all that stands around it.
+const PLAIN_EVENT: usize = 512;
+const IMAGE: &[u8] = b";base64,";
+
+/// About so many tokens a request has, if anybody pays for it. Bytes of an image say nothing of them.
+pub(crate) fn prompt_tokens(body: &[u8]) -> u64 {
+    let counts = Payer::of_this_request().counts();
+    if !counts || body.windows(IMAGE.len()).any(|part| part == IMAGE) {
+        return 0;
+    }
+    (body.len() / BYTES_PER_TOKEN) as u64
+}
+
 #[derive(Debug)]
 pub(crate) struct Tap {
     answering: Answering,
     counted: Answer,
     payer: Payer,
-    /// What it took as it says itself, or else a token for each piece that has passed.
+    /// What it took as it says itself, or else what its bytes are worth.
     told: Option<u64>,
+    prompt_tokens: u64,
     pieces: u64,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
@@ -147,12 +162,19 @@ impl Tap {
             counted,
             payer: Payer::of_this_request(),
             told: None,
+            prompt_tokens: 0,
             pieces: 0,
             partial: Vec::new(),
             spoken: false,
             failed: false,
             ended: false,
         }
+    }
+
+    /// What the prompt counts as where nobody tells its tokens.
+    pub(crate) fn with_prompt(mut self, tokens: u64) -> Self {
+        self.prompt_tokens = tokens;
+        self
     }
 
     /// Takes what has arrived and gives what may pass: all up to the last line's end.
@@ -214,7 +236,8 @@ impl Tap {
             let now = Instant::now();
             self.answering.chunk(now);
             self.counted.chunk(now);
-            self.pieces += 1;
+            let more = data.len().saturating_sub(PLAIN_EVENT) / BYTES_PER_TOKEN;
+            self.pieces += 1 + more as u64;
         }
         self.told = heard.tokens().or(self.told);
         heard.figures(&self.answering, &mut self.counted);
@@ -224,7 +247,8 @@ impl Tap {
 /// Also one that is broken off has to be paid for.
 impl Drop for Tap {
     fn drop(&mut self) {
-        self.payer.spend(self.told.unwrap_or(self.pieces));
+        let untold = self.prompt_tokens + self.pieces;
+        self.payer.spend(self.told.unwrap_or(untold));
     }
 }
 

@@ -9,14 +9,17 @@ use axum::{
     Json,
     body::Body,
     extract::State,
-    http::{HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
-use std::{borrow::Cow, sync::Arc};
-use tierbar_core::{Code, Error, queue::JobStatus};
+use std::{borrow::Cow, sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error,
+    queue::{JobStatus, first},
+};
 use tierbar_store::{Added, JobRequest, NewJob};
 
 /// On a failure whose request could not be kept.
@@ -60,8 +63,10 @@ async fn now_or_later(
     let allowed = match later.wish.when {
         Some(When::Only) => {
             // What could never be answered is refused while its client still listens.
-            let _: Map<String, Value> = body::parse(&bytes)?;
-            return Ok(later.store(gateway, &bytes).await?);
+            if is_json(&parts.headers) {
+                let _: Map<String, Value> = body::parse(&bytes)?;
+            }
+            return Ok(later.store(gateway, &bytes, None).await?);
         }
         Some(When::Allow) => true,
         None => false,
@@ -79,7 +84,8 @@ async fn now_or_later(
     if !passes || !(allowed || setback::may_wait(&response)) {
         return Ok(response);
     }
-    match later.store(gateway, &bytes).await {
+    let failed = (setback::error(&response), setback::retry_after(&response));
+    match later.store(gateway, &bytes, Some(failed)).await {
         Ok(kept) => Ok(kept),
         // The failure is what its client can act on.
         Err(error) => {
@@ -89,6 +95,13 @@ async fn now_or_later(
             Ok(response)
         }
     }
+}
+
+/// A brief's lines are none.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    !(kind.contains("ndjson") || kind.contains("jsonl") || kind.starts_with("text/"))
 }
 
 /// A request that may wait, but for its body.
@@ -115,18 +128,27 @@ impl Later {
             idempotency_key: wish.key,
             priority: wish.priority,
             not_before_ms: self.now,
+            reason: None,
             deadline_ms: wish.deadline_ms,
             max_attempts: wish.max_attempts,
             webhook: wish.webhook,
         }
     }
 
-    async fn store(&self, gateway: &Gateway, body: &[u8]) -> Result<Response, Error> {
+    /// `failed`: it was asked for in vain, and for how long its server wants to be left alone.
+    async fn store(
+        &self,
+        gateway: &Gateway,
+        body: &[u8],
+        failed: Option<(Error, Option<Duration>)>,
+    ) -> Result<Response, Error> {
         let room = room(&gateway.services.config().queue);
-        let added = gateway
-            .store
-            .add_job(self.job(body), room, self.now)
-            .await?;
+        let (mut job, now) = (self.job(body), now_ms());
+        if let Some((why, retry_after)) = failed {
+            job.reason = Some(why);
+            job.not_before_ms = first(retry_after, now);
+        }
+        let added = gateway.store.add_job(job, room, now).await?;
         if let Added::New(job) = &added {
             gateway.queue.changed(&job.id);
         }

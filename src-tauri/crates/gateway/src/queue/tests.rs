@@ -3,7 +3,7 @@
 use super::MayWait;
 use crate::{
     error::Failure,
-    testing::{Bench, json, text},
+    testing::{Bench, json, text, tier},
 };
 use axum::{
     Json, Router,
@@ -19,7 +19,7 @@ use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
 };
-use tierbar_core::{Code, Error};
+use tierbar_core::{Code, Error, TierState};
 use tokio::{net::TcpListener, sync::mpsc};
 
 mod owners;
@@ -164,6 +164,66 @@ async fn what_may_pass_waits_if_it_may_and_is_refused_if_not() {
     assert_eq!(
         bench.outcome(&id).await["result"]["body"]["asked"]["seed"],
         7
+    );
+}
+
+#[tokio::test]
+async fn what_failed_before_it_waits_is_told_and_its_server_left_alone() {
+    let mut bench = bench().await;
+    let limited = || async {
+        let after = [(header::RETRY_AFTER, "600")];
+        (StatusCode::TOO_MANY_REQUESTS, after, "{}")
+    };
+    let endpoint = Router::new().route(CHAT, post(limited));
+    bench.endpoint("cloud", endpoint).await;
+    bench.tiers(|tiers| tiers.push(tier("cloud", Some("m"), TierState::Ready)));
+    let allow = [("x-tierbar-queue", "allow")];
+    let accepted = bench.waiting(&allow, r#"{"model":"cloud"}"#).await;
+    assert_eq!(accepted.status(), 202);
+    let told = json(accepted).await;
+    let pause = told["not_before_ms"].as_u64().unwrap() - told["created_ms"].as_u64().unwrap();
+    assert!((599_000..=601_000).contains(&pause), "{told}");
+    assert!(
+        told["reason"].as_str().is_some_and(|why| !why.is_empty()),
+        "{told}"
+    );
+    bench.run();
+}
+
+#[tokio::test]
+async fn a_task_may_wait_too() {
+    let mut bench = bench().await;
+    let request = Request::post("/v1/summarize")
+        .header(header::HOST, "localhost")
+        .header("x-tierbar-queue", "only");
+    let body = r#"{"text":"Short enough as it is.","words":100}"#;
+    let accepted = bench.send(request.body(body.into()).unwrap()).await;
+    assert_eq!(accepted.status(), 202);
+    let id = json(accepted).await["id"].as_str().unwrap().to_owned();
+    bench.load(echo());
+    bench.run();
+    let told = bench.outcome(&id).await;
+    assert!(told["result"]["status"].is_number(), "{told}");
+}
+
+#[tokio::test]
+async fn who_watches_has_a_place_among_those_who_ask() {
+    let bench = Bench::configured("127.0.0.1:11435", |config| {
+        config.server.requests_at_once = 1
+    })
+    .await;
+    let id = bench.queued(&[], "{}").await;
+    let watching = bench.get(&format!("/v1/queue/{id}/events")).await;
+    assert_eq!(watching.status(), 200);
+    assert_eq!(
+        bench.get(&format!("/v1/queue/{id}/events")).await.status(),
+        429
+    );
+    assert_eq!(bench.get(&format!("/v1/queue/{id}")).await.status(), 200);
+    drop(watching);
+    assert_eq!(
+        bench.get(&format!("/v1/queue/{id}/events")).await.status(),
+        200
     );
 }
 

@@ -57,14 +57,14 @@ pub(super) fn add(
         attempts: 0,
         max_attempts: job.max_attempts,
         status: None,
-        reason: None,
+        reason: job.reason.as_ref().map(|why| why.message.clone()),
         webhook: None,
     };
     connection
         .prepare_cached(
             "INSERT INTO jobs (id, owner, idempotency_key, fingerprint, state, priority, created_ms, not_before_ms,
-             deadline_ms, attempts, max_attempts, claim, path, headers, body, told, webhook, webhook_attempts)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, 0, ?11, ?12, ?13, 0, ?14, 0)",
+             deadline_ms, attempts, max_attempts, claim, path, headers, body, told, webhook, webhook_attempts, error)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 0, ?10, 0, ?11, ?12, ?13, 0, ?14, 0, ?15)",
         )?
         .execute(params![
             status.id,
@@ -81,6 +81,7 @@ pub(super) fn add(
             json(&job.request.headers)?,
             job.request.body,
             job.webhook,
+            job.reason.as_ref().map(json).transpose()?,
         ])?;
     Ok(status)
 }

@@ -224,7 +224,10 @@ async fn tokens_a_day_are_counted_in_whole_answers_and_in_streams_and_outlive_a_
     let again = std::sync::Arc::new(again);
     let found = again.find(&key).unwrap();
     assert_eq!(
-        again.enter(Some(found), again.weigh(), 9).unwrap_err().code,
+        again
+            .enter(Some(found), again.weigh(None), 9)
+            .unwrap_err()
+            .code,
         tierbar_core::Code::Overloaded
     );
 }
@@ -308,11 +311,52 @@ async fn a_request_that_is_still_on_its_way_takes_no_place_and_all_of_them_only_
     drop(rest);
     assert_eq!(slow.await.status(), 200);
 
-    let mut most = bench.keys.weigh();
+    let mut most = bench.keys.weigh(None);
     most.grow(super::super::BODIES).unwrap();
     let refused = bench.post(CHAT, r#"{"messages": []}"#).await;
     assert_eq!(refused.status(), 429);
     assert!(refused.headers().contains_key("retry-after"));
     drop(most);
     assert_eq!(bench.post(CHAT, r#"{"messages": []}"#).await.status(), 200);
+}
+
+#[tokio::test]
+async fn one_key_does_not_take_all_the_memory_and_nobody_sends_a_million_values() {
+    let bench = Bench::new(EVERYWHERE).await;
+    bench.load(answers(json!({})));
+    let shown = key(&bench, "greedy", json!({})).await;
+    let found = bench.keys.find(&shown).unwrap();
+    let mut share = bench.keys.weigh(Some(found));
+    while share.grow(32 << 20).is_ok() {}
+    let refused = chat(&bench, &shown).await;
+    assert_eq!(refused.status(), 429);
+    let owner = send(&bench, "POST", CHAT, ("x-api-key", bench.token.as_str())).await;
+    assert_eq!(owner.status(), 200);
+    drop(share);
+    assert_eq!(chat(&bench, &shown).await.status(), 200);
+
+    let many = format!(r#"{{"messages":[],"x":[{}0]}}"#, "0,".repeat(1 << 20));
+    let text = json!({"messages": [], "x": ",".repeat(2 << 20)}).to_string();
+    for (body, status) in [(many, 413), (text, 200)] {
+        let answer = bench.ask("POST", CHAT, body).await;
+        assert_eq!(answer.status(), status);
+    }
+}
+
+#[tokio::test]
+async fn saved_contexts_are_not_for_keys() {
+    let bench = Bench::new(EVERYWHERE).await;
+    let shown = key(&bench, "guest", json!({})).await;
+    for (method, path) in [("GET", "/v1/context"), ("POST", "/v1/context/delete")] {
+        let refused = send(&bench, method, path, ("x-api-key", &shown)).await;
+        assert_eq!(refused.status(), 403, "{path}");
+    }
+    let owner = send(
+        &bench,
+        "GET",
+        "/v1/context",
+        ("x-api-key", bench.token.as_str()),
+    )
+    .await;
+    assert_eq!(owner.status(), 200);
 }

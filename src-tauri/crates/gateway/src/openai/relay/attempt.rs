@@ -84,6 +84,7 @@ pub(crate) async fn send(
     let answering = gateway.speed.begin(lease.model());
     let mut counted = gateway.metrics.answer(lease.tier(), ask.arrived);
     let key = key(gateway, &*lease).await?;
+    let prompt_tokens = tap::prompt_tokens(&ask.body);
     let posted = Upstream::post(
         lease.endpoint(),
         ask.path,
@@ -100,7 +101,7 @@ pub(crate) async fn send(
         counted.begins();
         return Ok(Sent::Streaming(Box::new(Answer::new(
             upstream.without_head(),
-            Tap::new(answering, counted),
+            Tap::new(answering, counted).with_prompt(prompt_tokens),
             lease,
         ))));
     }
@@ -116,7 +117,7 @@ pub(crate) async fn send(
     if is_remote(&*lease) && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         return Err(Failed {
             error: no_key(&*lease, status),
-            outcome: Outcome::Refused,
+            outcome,
         });
     }
     if status.is_server_error() && !upstream.is_json() {

@@ -81,7 +81,7 @@ impl Answer {
     }
 
     /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
-    async fn next(&mut self) -> Result<Bytes, Option<Error>> {
+    pub(crate) async fn next(&mut self) -> Result<Bytes, Option<Error>> {
         if !self.held.is_empty() {
             return Ok(std::mem::take(&mut self.held).into());
         }

@@ -1,0 +1,160 @@
+//! What a request may cost, and what it may have cost already.
+
+use parking_lot::Mutex;
+use serde_json::{Map, Value};
+use tierbar_core::config::{Dollars, EndpointEngine};
+
+/// Tokens of an answer whose request does not say how long it may be.
+const UNTOLD_ANSWER: u64 = 4096;
+/// A token is at least so long in most text.
+const BYTES_PER_TOKEN: u64 = 3;
+
+#[derive(Debug)]
+pub(super) struct Budget {
+    /// Nothing: it may cost anything.
+    most: Dollars,
+    prompt_tokens: u64,
+    /// Of all answers together; `None`: the request's limits cannot be read.
+    answer_tokens: Option<u64>,
+    /// By endpoints that took it and gave nothing.
+    spent: Mutex<Dollars>,
+}
+
+impl Budget {
+    /// Reads the request's limits. One that has none gets one, so that the endpoint is held to it.
+    pub(super) fn new(most: Dollars, request: &mut Map<String, Value>, bytes: usize) -> Self {
+        let bounded = most != Dollars::default();
+        if bounded
+            && ["max_tokens", "max_completion_tokens"]
+                .iter()
+                .all(|name| request.get(*name).is_none_or(Value::is_null))
+        {
+            request.insert("max_tokens".to_owned(), UNTOLD_ANSWER.into());
+        }
+        Self {
+            most,
+            prompt_tokens: bytes as u64 / BYTES_PER_TOKEN,
+            answer_tokens: answer_tokens(request),
+            spent: Mutex::default(),
+        }
+    }
+
+    /// Why the endpoint would cost more than the request may.
+    pub(super) fn too_dear(&self, engine: &EndpointEngine) -> Option<String> {
+        let most = self.most;
+        if most == Dollars::default() {
+            return None;
+        }
+        if engine.input_price.is_none() || engine.output_price.is_none() {
+            return Some(format!("it has no price, and a request may cost {most}"));
+        }
+        let Some(cost) = self.cost(engine) else {
+            return Some("how long its answer may be cannot be read".to_owned());
+        };
+        let spent = *self.spent.lock();
+        (spent.plus(cost) > most).then(|| {
+            let before = match spent == Dollars::default() {
+                true => String::new(),
+                false => format!(", beside {spent} before it"),
+            };
+            format!("it would cost up to {cost}{before}, and a request may cost {most}")
+        })
+    }
+
+    /// The endpoint took the request and gave nothing: it may be paid for all the same.
+    pub(super) fn lost(&self, engine: &EndpointEngine) {
+        if let Some(cost) = self.cost(engine) {
+            let mut spent = self.spent.lock();
+            *spent = spent.plus(cost);
+        }
+    }
+
+    fn cost(&self, engine: &EndpointEngine) -> Option<Dollars> {
+        let (input, output) = engine.input_price.zip(engine.output_price)?;
+        let answers = output.of_tokens(self.answer_tokens?);
+        Some(input.of_tokens(self.prompt_tokens).plus(answers))
+    }
+}
+
+/// The larger of two limits counts: which of them a server heeds is its own business.
+fn answer_tokens(request: &Map<String, Value>) -> Option<u64> {
+    let read = |name: &str, untold: u64| match request.get(name) {
+        None | Some(Value::Null) => Some(untold),
+        Some(value) => value.as_u64(),
+    };
+    let limits = read("max_tokens", 0)?.max(read("max_completion_tokens", 0)?);
+    let limit = if limits == 0 { UNTOLD_ANSWER } else { limits };
+    let answers = read("n", 1)?.max(read("best_of", 1)?);
+    Some(limit.saturating_mul(answers))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tierbar_core::config::Engine;
+
+    fn budget(most: f64, request: Value) -> (Budget, Value) {
+        let Value::Object(mut request) = request else {
+            panic!("an object");
+        };
+        let most: Dollars = serde_json::from_value(json!(most)).unwrap();
+        (Budget::new(most, &mut request, 300), request.into())
+    }
+
+    fn cloud() -> EndpointEngine {
+        let cloud =
+            json!({"endpoint": "https://a.example", "input_price": 1.0, "output_price": 10.0});
+        let Engine::Endpoint(cloud) = serde_json::from_value(cloud).unwrap() else {
+            panic!("an endpoint");
+        };
+        cloud
+    }
+
+    #[test]
+    fn the_larger_limit_counts_and_one_that_cannot_be_read_is_too_dear() {
+        for (request, fits) in [
+            (json!({"max_tokens": 5000}), true),
+            (json!({"max_tokens": 50_000}), false),
+            (json!({"max_tokens": 50_000.0}), false),
+            (
+                json!({"max_tokens": 50_000, "max_completion_tokens": 1}),
+                false,
+            ),
+            (
+                json!({"max_completion_tokens": 50_000, "max_tokens": 1}),
+                false,
+            ),
+            (json!({"max_tokens": 100, "n": 500}), false),
+            (json!({"max_tokens": 100, "best_of": 500}), false),
+            (json!({"max_tokens": "many"}), false),
+            (json!({}), true),
+        ] {
+            let (budget, told) = budget(0.06, request);
+            assert_eq!(budget.too_dear(&cloud()).is_none(), fits, "{told}");
+        }
+        assert!(
+            budget(0.0, json!({"max_tokens": 1e9}))
+                .0
+                .too_dear(&cloud())
+                .is_none()
+        );
+    }
+
+    #[test]
+    fn an_endpoint_is_held_to_the_limit_that_was_reckoned_with() {
+        assert_eq!(
+            budget(0.06, json!({})).1,
+            json!({"max_tokens": UNTOLD_ANSWER})
+        );
+        assert_eq!(budget(0.0, json!({})).1, json!({}));
+    }
+
+    #[test]
+    fn what_was_lost_is_spent() {
+        let (budget, _) = budget(0.06, json!({"max_tokens": 4000}));
+        assert_eq!(budget.too_dear(&cloud()), None);
+        budget.lost(&cloud());
+        assert!(budget.too_dear(&cloud()).unwrap().contains("before it"));
+    }
+}

@@ -1,0 +1,305 @@
+//! An answer that is to come whole, from the events of one that streams: only a stream tells when somebody has begun to answer, and a
+//! whole answer may take as long as it likes from there on.
+
+use crate::openai::{
+    CHAT,
+    relay::{attempt::Whole, streaming::Answer, who_answers},
+};
+use axum::http::{HeaderValue, StatusCode, header};
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, time::Duration};
+use tierbar_core::{Code, Error, chain::Outcome};
+use tokio::time::timeout;
+
+/// As the relay's own bound on answers.
+const LIMIT: usize = 64 << 20;
+
+/// The best of several is known at the end of all.
+pub(super) fn can_stream(request: &Map<String, Value>) -> bool {
+    request
+        .get("best_of")
+        .and_then(Value::as_u64)
+        .is_none_or(|of| of <= 1)
+}
+
+pub(super) fn streams(request: &mut Map<String, Value>) {
+    request.insert("stream".to_owned(), true.into());
+    request.insert("stream_options".to_owned(), json!({"include_usage": true}));
+}
+
+/// # Errors
+/// If it breaks off, nothing comes for so long, or it is too long.
+pub(super) async fn gathered(
+    mut answer: Box<Answer>,
+    path: &str,
+    silence: Duration,
+) -> Result<Whole, Error> {
+    let (mut gathering, mut partial, mut length) = (Gathering::default(), Vec::new(), 0);
+    loop {
+        let bytes = match timeout(silence, answer.next()).await {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(None)) => break,
+            Ok(Err(Some(error))) => return Err(error),
+            Err(_) => {
+                let message = format!("nothing of the answer came for {} s", silence.as_secs());
+                return Err(Error::new(Code::WorkerTimeout, message));
+            }
+        };
+        length += bytes.len();
+        if length > LIMIT {
+            let message = format!("the answer is longer than {} MiB", LIMIT >> 20);
+            return Err(Error::new(Code::Unreachable, message));
+        }
+        partial.extend_from_slice(&bytes);
+        let end = partial.iter().rposition(|&byte| byte == b'\n');
+        let rest = partial.split_off(end.map_or(0, |end| end + 1));
+        for line in std::mem::replace(&mut partial, rest).split(|&byte| byte == b'\n') {
+            if let Some(data) = line.strip_prefix(b"data:") {
+                gathering.event(data.trim_ascii())?;
+            }
+        }
+    }
+    let lease = answer.lease();
+    let mut headers = who_answers(lease.tier(), Some(lease.model()));
+    let kind = HeaderValue::from_static("application/json");
+    headers.insert(header::CONTENT_TYPE, kind);
+    Ok(Whole {
+        status: StatusCode::OK,
+        headers,
+        body: gathering.whole(path).to_string().into_bytes(),
+        outcome: Outcome::Answered,
+    })
+}
+
+#[derive(Debug, Default)]
+struct Gathering {
+    /// What the events say of the answer, the last word counts.
+    about: Map<String, Value>,
+    choices: BTreeMap<u64, Map<String, Value>>,
+}
+
+impl Gathering {
+    fn event(&mut self, data: &[u8]) -> Result<(), Error> {
+        let Ok(Value::Object(event)) = serde_json::from_slice(data) else {
+            return Ok(());
+        };
+        if event.get("error").is_some_and(|error| !error.is_null()) {
+            let event = Value::Object(event);
+            return Err(Error::from_openai_body(&event).unwrap_or_else(|| {
+                let told = event.pointer("/error/message").and_then(Value::as_str);
+                Error::new(Code::Unreachable, told.unwrap_or("the answer broke off"))
+            }));
+        }
+        for (name, value) in event {
+            match value {
+                Value::Array(choices) if name == "choices" => {
+                    for choice in choices {
+                        self.choice(choice);
+                    }
+                }
+                Value::Null => {}
+                value => {
+                    self.about.insert(name, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn choice(&mut self, choice: Value) {
+        let Value::Object(choice) = choice else {
+            return;
+        };
+        let index = choice.get("index").and_then(Value::as_u64).unwrap_or(0);
+        let gathered = self.choices.entry(index).or_default();
+        for (name, value) in choice {
+            match (name.as_str(), value) {
+                ("index", _) => {}
+                ("delta", Value::Object(delta)) => {
+                    let message = gathered.entry("message").or_insert_with(|| json!({}));
+                    if let Value::Object(message) = message {
+                        for (name, value) in delta {
+                            add(message, name, value);
+                        }
+                    }
+                }
+                // Lists, of which each event brings a piece.
+                ("logprobs", Value::Object(more)) => {
+                    let told = gathered.entry(name).or_insert_with(|| json!({}));
+                    if let Value::Object(told) = told {
+                        for (name, value) in more {
+                            add(told, name, value);
+                        }
+                    }
+                }
+                ("text", text) => add(gathered, name, text),
+                (_, Value::Null) => {
+                    gathered.entry(name).or_insert(Value::Null);
+                }
+                (_, value) => {
+                    gathered.insert(name, value);
+                }
+            }
+        }
+    }
+
+    fn whole(mut self, path: &str) -> Value {
+        let is_chat = path == CHAT;
+        let object = if is_chat {
+            "chat.completion"
+        } else {
+            "text_completion"
+        };
+        self.about.insert("object".to_owned(), object.into());
+        let choices = self.choices.into_iter().map(|(index, mut choice)| {
+            choice.insert("index".to_owned(), index.into());
+            choice.entry("finish_reason").or_insert(Value::Null);
+            if is_chat {
+                let message = choice.entry("message").or_insert_with(|| json!({}));
+                if let Value::Object(message) = message {
+                    message.entry("role").or_insert("assistant".into());
+                    message.entry("content").or_insert(Value::Null);
+                }
+            }
+            Value::Object(choice)
+        });
+        self.about.insert("choices".to_owned(), choices.collect());
+        Value::Object(self.about)
+    }
+}
+
+/// A piece of a text or a list is put behind what there is; anything else takes its place.
+fn add(to: &mut Map<String, Value>, name: String, piece: Value) {
+    // Told once, and by some with each event.
+    if name == "role" {
+        to.insert(name, piece);
+        return;
+    }
+    match (to.get_mut(&name), piece) {
+        (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
+        (Some(Value::Array(calls)), Value::Array(pieces)) if name == "tool_calls" => {
+            for piece in pieces {
+                call(calls, piece);
+            }
+        }
+        (Some(Value::Array(list)), Value::Array(mut more)) => list.append(&mut more),
+        (Some(_), Value::Null) => {}
+        (_, Value::Array(pieces)) if name == "tool_calls" => {
+            let mut calls = Vec::new();
+            for piece in pieces {
+                call(&mut calls, piece);
+            }
+            to.insert(name, calls.into());
+        }
+        (_, piece) => {
+            to.insert(name, piece);
+        }
+    }
+}
+
+/// A piece of a call belongs to the one of its index, or of its id where a server tells none.
+fn call(calls: &mut Vec<Value>, mut piece: Value) {
+    let same = |name: &str, call: &Value| !piece[name].is_null() && call[name] == piece[name];
+    let by_index = calls.iter().position(|call| same("index", call));
+    let found = by_index.or_else(|| calls.iter().position(|call| same("id", call)));
+    let found = found.or_else(|| {
+        let anonymous = piece["index"].is_null() && piece["id"].is_null();
+        calls.len().checked_sub(1).filter(|_| anonymous)
+    });
+    let Some(call) = found.and_then(|at| calls.get_mut(at)) else {
+        calls.push(piece);
+        return;
+    };
+    let more = piece["function"]["arguments"].take();
+    if let (Some(more), Some(function)) = (more.as_str(), call["function"].as_object_mut()) {
+        let told = function.get("arguments").and_then(Value::as_str);
+        let told = format!("{}{more}", told.unwrap_or_default());
+        function.insert("arguments".to_owned(), told.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gathered(path: &str, events: &[Value]) -> Value {
+        let mut gathering = Gathering::default();
+        for event in events {
+            gathering.event(event.to_string().as_bytes()).unwrap();
+        }
+        gathering.event(b"[DONE]").unwrap();
+        gathering.whole(path)
+    }
+
+    #[test]
+    fn pieces_of_text_thoughts_calls_and_figures_are_put_together() {
+        let delta = |delta: Value| json!({"id": "1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+        let call = |index: u64, more: Value| {
+            let mut call = json!({"index": index});
+            call.as_object_mut()
+                .unwrap()
+                .extend(more.as_object().unwrap().clone());
+            delta(json!({"tool_calls": [call]}))
+        };
+        let begins = |id: &str| json!({"id": id, "type": "function", "function": {"name": id, "arguments": ""}});
+        let goes_on = |text: &str| json!({"function": {"arguments": text}});
+        let whole = gathered(
+            CHAT,
+            &[
+                delta(json!({"role": "assistant", "content": ""})),
+                delta(json!({"reasoning_content": "I "})),
+                delta(json!({"reasoning_content": "think"})),
+                delta(json!({"content": "Hel"})),
+                delta(json!({"role": "assistant", "content": "lo"})),
+                call(0, begins("a")),
+                call(1, begins("b")),
+                call(0, goes_on("{\"x\":")),
+                call(1, goes_on("{}")),
+                call(0, goes_on("1}")),
+                json!({"id": "1", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls", "stop_reason": "x"}]}),
+                json!({"id": "1", "choices": [], "usage": {"total_tokens": 9}, "timings": {"predicted_n": 3}}),
+            ],
+        );
+        let calls = json!([
+            {"index": 0, "id": "a", "type": "function", "function": {"name": "a", "arguments": "{\"x\":1}"}},
+            {"index": 1, "id": "b", "type": "function", "function": {"name": "b", "arguments": "{}"}},
+        ]);
+        let message = json!({"role": "assistant", "content": "Hello", "reasoning_content": "I think", "tool_calls": calls});
+        assert_eq!(
+            whole,
+            json!({
+                "id": "1", "object": "chat.completion",
+                "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls", "stop_reason": "x"}],
+                "usage": {"total_tokens": 9}, "timings": {"predicted_n": 3},
+            })
+        );
+    }
+
+    #[test]
+    fn several_answers_and_their_probabilities_are_kept_apart() {
+        let piece = |index: u64, text: &str| json!({"choices": [{"index": index, "text": text, "logprobs": {"tokens": [text]}}]});
+        let whole = gathered(
+            "/v1/completions",
+            &[piece(1, "b"), piece(0, "a"), piece(1, "c")],
+        );
+        let choice = |index: u64, text: &str, tokens: Value| json!({"text": text, "logprobs": {"tokens": tokens}, "index": index, "finish_reason": null});
+        assert_eq!(
+            whole["choices"],
+            json!([
+                choice(0, "a", json!(["a"])),
+                choice(1, "bc", json!(["b", "c"]))
+            ])
+        );
+        assert_eq!(whole["object"], "text_completion");
+    }
+
+    #[test]
+    fn an_error_within_is_told() {
+        let mut gathering = Gathering::default();
+        let error = json!({"error": {"message": "gone"}}).to_string();
+        assert_eq!(
+            gathering.event(error.as_bytes()).unwrap_err().message,
+            "gone"
+        );
+    }
+}
