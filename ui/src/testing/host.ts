@@ -148,12 +148,15 @@ export class Network {
 
   /** What has not ended is called off, what has is forgotten. */
   #cancel({ path }: Sent): Response {
-    const job = this.jobs.find(({ id }) => path === `/v1/queue/${id}`);
+    const { pathname, searchParams } = new URL(path, 'http://host');
+    const job = this.jobs.find(({ id }) => pathname === `/v1/queue/${id}`);
     if (!job) return refusal(404, 'not_found', 'there is no such queued request');
     if (job.state === 'waiting' || job.state === 'running') {
       job.state = 'cancelled';
       return Response.json(job);
     }
+    if (searchParams.get('keep') === 'ended')
+      return refusal(409, 'conflict', 'it has ended meanwhile, and is kept');
     this.jobs = this.jobs.filter((other) => other !== job);
     return new Response(null, { status: 204 });
   }

@@ -118,6 +118,8 @@ pub enum Cancelled {
     Now(JobStatus),
     /// It had ended; it is gone, with its answer.
     Removed,
+    /// It had ended, and was to be kept then.
+    Kept,
 }
 
 /// Errors of all calls: as of the others, and [`Code::NotFound`] for an id that no request has.
@@ -213,13 +215,16 @@ impl Store {
         .await
     }
 
-    /// Ends one that has not ended. One that has is removed.
-    pub async fn cancel_job(&self, id: &str, now_ms: u64) -> Result<Cancelled, Error> {
+    /// Ends one that has not ended. One that has is removed, unless it is to be `kept`.
+    pub async fn cancel_job(&self, id: &str, kept: bool, now_ms: u64) -> Result<Cancelled, Error> {
         let id = id.to_owned();
         self.call(move |database| {
             let done = database.write(|change| {
                 if rows::cancel(change, &id, now_ms)? {
                     return Ok(rows::find(change, &id)?.map(Cancelled::Now));
+                }
+                if kept {
+                    return Ok(rows::find(change, &id)?.map(|_| Cancelled::Kept));
                 }
                 Ok(rows::remove(change, &id)?.then_some(Cancelled::Removed))
             })?;

@@ -191,14 +191,17 @@ async fn what_is_called_off_is_never_answered_and_what_has_ended_is_removed() {
     let store = fixture.store();
     let id = add(&store, job("a")).await.id;
     let running = claim(&store, 1).await.unwrap();
-    let Cancelled::Now(cancelled) = store.cancel_job(&id, 2).await.unwrap() else {
+    let Cancelled::Now(cancelled) = store.cancel_job(&id, false, 2).await.unwrap() else {
         panic!("it ran");
     };
     assert_eq!(cancelled.state, JobState::Cancelled);
     assert!(!store.end_job(&running, answer("late"), 3).await.unwrap());
     assert_eq!(store.job_outcome(&id, true).await.unwrap().answer, None);
-    assert_eq!(store.cancel_job(&id, 4).await.unwrap(), Cancelled::Removed);
-    let gone = store.cancel_job(&id, 5).await.unwrap_err();
+    assert_eq!(
+        store.cancel_job(&id, false, 4).await.unwrap(),
+        Cancelled::Removed
+    );
+    let gone = store.cancel_job(&id, false, 5).await.unwrap_err();
     assert_eq!(gone.code, Code::NotFound);
 }
 

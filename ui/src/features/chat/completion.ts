@@ -97,7 +97,8 @@ export async function* streamCompletion(
 /** A chain has kept the question in its queue, where nobody would read the answer: it is called off. */
 async function unwanted(api: Api, response: Response, chain: string): Promise<ApiError> {
   const { id } = (await response.json()) as { id: string };
-  await api.delete(`/v1/queue/${encodeURIComponent(id)}`);
+  // If it has ended already its answer stays for whoever looks into the queue.
+  await api.delete(`/v1/queue/${encodeURIComponent(id)}?keep=ended`).catch(() => null);
   return new ApiError(
     'overloaded',
     `No step of ${chain} can answer now.`,

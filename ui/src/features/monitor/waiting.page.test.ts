@@ -157,11 +157,11 @@ describe('the queue', () => {
     await fireEvent.click(button(0));
     expect(screen.getByRole('dialog').textContent).toContain('It will get no answer');
     await fireEvent.click(screen.getByText('Keep'));
-    expect(network.sent('DELETE', '/v1/queue/a')).toHaveLength(0);
+    expect(network.sent('DELETE', '/v1/queue/a?keep=ended')).toHaveLength(0);
     await fireEvent.click(button(0));
     await fireEvent.click(screen.getByTestId('confirm'));
     await until(() => screen.getAllByTestId('queued').length === 1);
-    expect(network.sent('DELETE', '/v1/queue/a')).toHaveLength(1);
+    expect(network.sent('DELETE', '/v1/queue/a?keep=ended')).toHaveLength(1);
     expect(network.jobs[0]?.state).toBe('cancelled');
 
     expect(button(0).textContent?.trim()).toBe('Forget');

@@ -58,11 +58,12 @@ export class Queue {
     }
   }
 
-  /** Calls off one that has not ended; one that has is forgotten. */
-  async remove(id: string): Promise<void> {
+  /** Calls off one that has not ended as far as is known here; one that has is forgotten. */
+  async remove({ id, state }: Pick<JobStatus, 'id' | 'state'>): Promise<void> {
     this.refused = null;
+    const keep = state === 'running' || state === 'waiting' ? '?keep=ended' : '';
     try {
-      await this.#api.delete(`/v1/queue/${encodeURIComponent(id)}`);
+      await this.#api.delete(`/v1/queue/${encodeURIComponent(id)}${keep}`);
     } catch (cause) {
       this.refused = asApiError(cause);
     }

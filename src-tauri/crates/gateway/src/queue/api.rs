@@ -5,7 +5,7 @@ use crate::{Gateway, error::Failure, path::Id};
 use axum::{
     Json,
     body::Body,
-    extract::State,
+    extract::{Query, State, rejection::QueryRejection},
     http::{HeaderName, HeaderValue, StatusCode},
     response::{
         IntoResponse, Response,
@@ -13,6 +13,7 @@ use axum::{
     },
 };
 use futures_util::{Stream, StreamExt, stream};
+use serde::Deserialize;
 use serde_json::Value;
 use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{Code, Error, queue::JobStatus};
@@ -69,16 +70,38 @@ fn response(answer: JobAnswer) -> Response {
     response
 }
 
+#[derive(Deserialize)]
+pub(crate) struct Cancel {
+    /// One that has ended is kept: it may have done so since whoever asks has looked.
+    #[serde(default)]
+    keep: Option<Keep>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Keep {
+    Ended,
+}
+
 /// What has not ended is called off, what has is forgotten.
 pub(crate) async fn cancel(
     State(gateway): State<Arc<Gateway>>,
     Id(id): Id,
+    asked: Result<Query<Cancel>, QueryRejection>,
 ) -> Result<Response, Failure> {
-    let done = gateway.store.cancel_job(&id, now_ms()).await?;
+    let Query(Cancel { keep }) = asked.map_err(|wrong| {
+        Error::new(Code::BadRequest, wrong.body_text()).hint("say keep=ended, or nothing")
+    })?;
+    let kept = matches!(keep, Some(Keep::Ended));
+    let done = gateway.store.cancel_job(&id, kept, now_ms()).await?;
     gateway.queue.break_off(&id);
     gateway.queue.changed(&id);
     Ok(match done {
         Cancelled::Now(job) => Json(told::told(&job)).into_response(),
+        Cancelled::Kept => {
+            let message = "it has ended meanwhile, and is kept";
+            return Err(Failure(Error::new(Code::Conflict, message)));
+        }
         Cancelled::Removed => StatusCode::NO_CONTENT.into_response(),
     })
 }

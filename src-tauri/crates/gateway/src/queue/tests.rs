@@ -326,6 +326,12 @@ async fn what_is_called_off_while_it_runs_is_broken_off_and_never_answered() {
         (&json!("cancelled"), &json!("cancelled"))
     );
     assert_eq!(bench.get(&format!("{path}/result")).await.status(), 409);
+    for (asked, status) in [("keep=ended", 409), ("keep=all", 400)] {
+        let refused = bench
+            .ask("DELETE", &format!("{path}?{asked}"), Body::empty())
+            .await;
+        assert_eq!(refused.status(), status, "{asked}");
+    }
     let removed = bench.ask("DELETE", &path, Body::empty()).await;
     assert_eq!(removed.status(), 204);
     assert_eq!(bench.get(&path).await.status(), 404);
