@@ -121,8 +121,11 @@ impl Ask {
             content::into_messages(&message.role, message.content, &mut messages)?;
         }
         put("messages", Some(messages.into()));
-        // Where the figures of a stream come from.
-        put("stream_options", Some(json!({"include_usage": true})));
+        if chat.get("stream") == Some(&Value::Bool(true)) {
+            // Where the figures of a stream come from. Refused without one.
+            let figures = json!({"include_usage": true});
+            chat.insert("stream_options".to_owned(), figures);
+        }
         Ok(chat)
     }
 }
@@ -225,6 +228,14 @@ mod tests {
                 "stream_options": {"include_usage": true},
             })
         );
+    }
+
+    #[test]
+    fn options_of_a_stream_are_sent_with_a_stream_alone() {
+        for stream in [Value::Null, json!(false)] {
+            let ask = json!({"stream": stream, "messages": [{"role": "user", "content": "Hi"}]});
+            assert_eq!(chat(ask).unwrap().get("stream_options"), None);
+        }
     }
 
     #[test]
