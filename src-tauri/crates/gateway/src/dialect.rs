@@ -59,11 +59,17 @@ pub(crate) async fn told<D: Dialect>(dialect: D, answer: Response) -> Result<Res
     if !head.status.is_success() {
         return Err(Failure(wire::error(&body)));
     }
-    let answer = serde_json::from_slice(&body).map_err(|error| {
-        let message = format!("the model's server did not answer as OpenAI's do: {error}");
-        Error::new(Code::Unreachable, message)
-    })?;
+    let answer = serde_json::from_slice(&body).map_err(|error| unlike(&error))?;
     Ok((head.headers, Json(dialect.whole(answer))).into_response())
+}
+
+fn unlike(error: &serde_json::Error) -> Error {
+    let message = format!("the model's server did not answer as OpenAI's do: {error}");
+    Error::new(Code::Unreachable, message)
+}
+
+fn has_choices(data: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(data).is_ok_and(|event| event.get("choices").is_some())
 }
 
 fn turned<D: Dialect>(dialect: D, body: Body) -> Body {
@@ -151,9 +157,16 @@ impl<D: Dialect> Turning<D> {
             out.push_str(&self.dialect.end());
             return;
         }
-        // What is no event of OpenAI's says nothing that could be told.
-        let Ok(chunk) = serde_json::from_slice::<Chunk>(data) else {
-            return;
+        let chunk = match serde_json::from_slice::<Chunk>(data) {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                // What is no event of OpenAI's says nothing that could be told; one that cannot be read is a part that is missing.
+                if has_choices(data) {
+                    self.ended = true;
+                    out.push_str(&self.dialect.failed(&unlike(&error)));
+                }
+                return;
+            }
         };
         if chunk.error.is_some() {
             self.ended = true;
@@ -224,6 +237,18 @@ mod tests {
         assert_eq!(text(told_failed).await, "…Grüße!gone");
         let cut = told(Scribe, events(STREAM, 7)).await.unwrap();
         assert!(text(cut).await.starts_with("…Grüße!the answer ended"));
+    }
+
+    #[tokio::test]
+    async fn an_event_that_cannot_be_read_is_the_end_and_no_gap() {
+        let odd = format!("{STREAM}data: {{\"choices\":[7]}}\n\ndata: [DONE]\n\n");
+        let told = told(Scribe, events(&odd, 7)).await.unwrap();
+        let told = text(told).await;
+        assert!(
+            told.starts_with("…Grüße!the model's server did not"),
+            "{told}"
+        );
+        assert!(!told.ends_with('.'), "{told}");
     }
 
     #[tokio::test]

@@ -99,12 +99,11 @@ impl Telling {
         self.usage = answer.usage.unwrap_or_default();
         let choice = answer.choices.into_iter().next().unwrap_or_default();
         self.end.note(choice.finish_reason, choice.stop_reason);
-        let (mut content, message) = (Vec::new(), choice.message);
-        let written = |text: Option<String>| text.filter(|text| !text.is_empty());
-        if let Some(thinking) = written(message.reasoning_content) {
+        let (mut content, mut message) = (Vec::new(), choice.message);
+        if let Some(thinking) = message.thoughts() {
             content.push(json!({"type": "thinking", "thinking": thinking, "signature": ""}));
         }
-        if let Some(text) = written(message.content) {
+        if let Some(text) = message.content.filter(|text| !text.is_empty()) {
             content.push(json!({"type": "text", "text": text}));
         }
         content.extend(message.tool_calls.unwrap_or_default().into_iter().map(used));

@@ -29,8 +29,8 @@ impl Dialect for Telling {
         let Some(choice) = chunk.choices.into_iter().next() else {
             return out;
         };
-        let delta = choice.delta;
-        if let Some(text) = delta.reasoning_content.filter(|text| !text.is_empty()) {
+        let mut delta = choice.delta;
+        if let Some(text) = delta.thoughts() {
             out += &self.open(
                 Kind::Thinking,
                 || json!({"type": "thinking", "thinking": "", "signature": ""}),

@@ -25,12 +25,13 @@ impl Dialect for Telling {
             return String::new();
         };
         self.finish = choice.finish_reason.or(self.finish.take());
-        for piece in choice.delta.tool_calls.unwrap_or_default() {
+        let mut delta = choice.delta;
+        for piece in delta.tool_calls.take().unwrap_or_default() {
             self.call(piece);
         }
         let words = Words {
-            content: choice.delta.content.or(choice.text).unwrap_or_default(),
-            thinking: choice.delta.reasoning_content.unwrap_or_default(),
+            thinking: delta.thoughts().unwrap_or_default(),
+            content: delta.content.or(choice.text).unwrap_or_default(),
             calls: Vec::new(),
             probabilities: probabilities::told(choice.logprobs),
         };

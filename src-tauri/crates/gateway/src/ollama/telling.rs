@@ -166,10 +166,10 @@ impl Telling {
         self.timings = answer.timings;
         let choice = answer.choices.into_iter().next().unwrap_or_default();
         self.finish = choice.finish_reason;
-        let message = choice.message;
+        let mut message = choice.message;
         let mut words = Words {
+            thinking: message.thoughts().unwrap_or_default(),
             content: message.content.or(choice.text).unwrap_or_default(),
-            thinking: message.reasoning_content.unwrap_or_default(),
             calls: Vec::new(),
             probabilities: probabilities::told(choice.logprobs),
         };

@@ -1,7 +1,7 @@
 //! What is read of OpenAI's answers, whole and streamed, where they are turned into another dialect. Lenient: servers leave
 //! fields out, add their own, and send `null` for nothing.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tierbar_core::{Code, Error};
 
@@ -10,6 +10,7 @@ use tierbar_core::{Code, Error};
 #[serde(default)]
 pub(crate) struct Completion {
     pub(crate) model: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) choices: Vec<Choice>,
     pub(crate) usage: Option<Usage>,
     pub(crate) timings: Option<Timings>,
@@ -18,6 +19,7 @@ pub(crate) struct Completion {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Choice {
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) message: Message,
     /// Of a completion.
     pub(crate) text: Option<String>,
@@ -30,9 +32,13 @@ pub(crate) struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Message {
+    #[serde(deserialize_with = "text")]
     pub(crate) content: Option<String>,
-    #[serde(alias = "reasoning")]
-    pub(crate) reasoning_content: Option<String>,
+    #[serde(deserialize_with = "text")]
+    reasoning_content: Option<String>,
+    /// The same by another name; some servers send both.
+    #[serde(deserialize_with = "text")]
+    reasoning: Option<String>,
     pub(crate) tool_calls: Option<Vec<ToolCall>>,
 }
 
@@ -41,8 +47,10 @@ pub(crate) struct Message {
 #[serde(default)]
 pub(crate) struct ToolCall {
     /// Which of the answer's calls a piece belongs to.
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) index: usize,
     pub(crate) id: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) function: Function,
 }
 
@@ -51,6 +59,7 @@ pub(crate) struct ToolCall {
 pub(crate) struct Function {
     pub(crate) name: Option<String>,
     /// JSON as a text.
+    #[serde(deserialize_with = "json")]
     pub(crate) arguments: Option<String>,
 }
 
@@ -59,6 +68,7 @@ pub(crate) struct Function {
 #[serde(default)]
 pub(crate) struct Chunk {
     pub(crate) model: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) choices: Vec<ChunkChoice>,
     pub(crate) usage: Option<Usage>,
     pub(crate) timings: Option<Timings>,
@@ -68,6 +78,7 @@ pub(crate) struct Chunk {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChunkChoice {
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) delta: Message,
     /// Of a completion.
     pub(crate) text: Option<String>,
@@ -80,7 +91,9 @@ pub(crate) struct ChunkChoice {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(crate) struct Usage {
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) prompt_tokens: u64,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) completion_tokens: u64,
     pub(crate) prompt_tokens_details: Option<PromptDetails>,
     pub(crate) completion_tokens_details: Option<CompletionDetails>,
@@ -102,8 +115,50 @@ pub(crate) struct CompletionDetails {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(crate) struct Timings {
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) prompt_ms: f64,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) predicted_ms: f64,
+}
+
+impl Message {
+    /// What the model thought, taken out.
+    pub(crate) fn thoughts(&mut self) -> Option<String> {
+        [self.reasoning_content.take(), self.reasoning.take()]
+            .into_iter()
+            .flatten()
+            .find(|text| !text.is_empty())
+    }
+}
+
+/// `null` is nothing.
+fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    value: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+/// A text, or the texts of a list of parts.
+fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::String(text) => Some(text),
+        Value::Array(parts) => Some(
+            parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect(),
+        ),
+        _ => None,
+    })
+}
+
+/// Some servers write the JSON itself in place of its text.
+fn json<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        json => Some(json.to_string()),
+    })
 }
 
 impl Usage {
@@ -149,6 +204,44 @@ mod tests {
         }))
         .unwrap();
         assert!(chunk.choices[0].delta.content.is_none() && chunk.usage.is_none());
+        let chunk: Chunk = serde_json::from_value(json!({
+            "choices": [{"delta": null}, {"delta": {"tool_calls": [{"index": null, "function": null}]}}],
+            "usage": {"prompt_tokens": 5, "completion_tokens": null}, "timings": {"prompt_ms": null},
+        }))
+        .unwrap();
+        let usage = chunk.usage.unwrap();
+        assert_eq!((usage.prompt_tokens, usage.completion_tokens), (5, 0));
+        let none: Completion = serde_json::from_value(json!({"choices": null})).unwrap();
+        assert!(none.choices.is_empty());
+    }
+
+    #[test]
+    fn thoughts_have_two_names_and_words_may_be_parts() {
+        for (told, thought) in [
+            (
+                json!({"reasoning": "hm", "reasoning_content": null}),
+                Some("hm"),
+            ),
+            (
+                json!({"reasoning": "hm", "reasoning_content": "hm"}),
+                Some("hm"),
+            ),
+            (
+                json!({"reasoning": null, "reasoning_content": "hm"}),
+                Some("hm"),
+            ),
+            (json!({"reasoning": "", "reasoning_content": ""}), None),
+            (json!({"reasoning": {"effort": "low"}}), None),
+        ] {
+            let mut message: Message = serde_json::from_value(told).unwrap();
+            assert_eq!(message.thoughts().as_deref(), thought);
+        }
+        let parts = json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});
+        let message: Message = serde_json::from_value(parts).unwrap();
+        assert_eq!(message.content.unwrap(), "ab");
+        let object: Function =
+            serde_json::from_value(json!({"name": "look", "arguments": {"at": 1}})).unwrap();
+        assert_eq!(object.arguments.unwrap(), r#"{"at":1}"#);
     }
 
     #[test]

@@ -92,12 +92,10 @@ impl Telling {
         if let Some(Value::Array(more)) = told {
             self.logprobs.extend(more);
         }
-        let written = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let (thought, said) = (
-            written(choice.delta.reasoning_content),
-            written(choice.delta.content),
-        );
-        let calls = choice.delta.tool_calls.unwrap_or_default();
+        let mut delta = choice.delta;
+        let thought = delta.thoughts();
+        let said = delta.content.filter(|text| !text.is_empty());
+        let calls = delta.tool_calls.unwrap_or_default();
         let aside = said.is_none() && (thought.is_some() || !calls.is_empty());
         if let Some(text) = thought {
             self.think(&text, out);
