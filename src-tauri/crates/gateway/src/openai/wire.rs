@@ -1,9 +1,13 @@
 //! What is read of OpenAI's answers, whole and streamed, where they are turned into another dialect. Lenient: servers leave
 //! fields out, add their own, and send `null` for nothing.
 
+use axum::http::{StatusCode, header, response::Parts};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tierbar_core::{Code, Error};
+
+/// The detail that is told as a header, too.
+const RETRY_AFTER: &str = "retry_after_seconds";
 
 /// A whole answer.
 #[derive(Debug, Default, Deserialize)]
@@ -178,8 +182,9 @@ impl Usage {
     }
 }
 
-/// The error that a body tells: ours as it is, another server's with its own words.
-pub(crate) fn error(body: &[u8]) -> Error {
+/// The error that a refusal tells: ours as it is, another server's with its own words and what its status means. An event of a stream
+/// comes with 200: its status is its code, if that is a number.
+pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     Error::from_openai_body(&body).unwrap_or_else(|| {
         let told = ["/error/message", "/message", "/error", "/detail"];
@@ -187,8 +192,42 @@ pub(crate) fn error(body: &[u8]) -> Error {
             .iter()
             .find_map(|place| body.pointer(place)?.as_str())
             .unwrap_or("the model's server refused the request and told no reason");
-        Error::new(Code::Unreachable, told)
+        Error::new(code(status, body.pointer("/error/code")), told)
     })
+}
+
+/// The same, with the time for which it holds if its head says so.
+pub(crate) fn refusal(head: &Parts, body: &[u8]) -> Error {
+    let error = error(head.status, body);
+    let seconds = head.headers.get(header::RETRY_AFTER);
+    let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.trim().parse::<u64>().ok());
+    match seconds.filter(|_| !error.details.contains_key(RETRY_AFTER)) {
+        Some(seconds) => error.detail(RETRY_AFTER, seconds),
+        None => error,
+    }
+}
+
+fn code(status: StatusCode, told: Option<&Value>) -> Code {
+    if told.and_then(Value::as_str) == Some("context_length_exceeded") {
+        return Code::ContextExceeded;
+    }
+    let number = told
+        .and_then(Value::as_u64)
+        .and_then(|told| told.try_into().ok());
+    let status = match status.as_u16() {
+        200..=299 => number.unwrap_or_default(),
+        status => status,
+    };
+    match status {
+        // An endpoint's account is not its client's.
+        401..=403 => Code::Unreachable,
+        404 => Code::ModelUnknown,
+        408 | 504 => Code::WorkerTimeout,
+        413 => Code::PayloadTooLarge,
+        429 => Code::Overloaded,
+        400..=499 => Code::BadRequest,
+        _ => Code::Unreachable,
+    }
 }
 
 #[cfg(test)]
@@ -251,10 +290,48 @@ mod tests {
             r#"{"error":"no"}"#,
             r#"{"detail":"no"}"#,
         ] {
-            assert_eq!(error(body.as_bytes()).message, "no");
+            assert_eq!(
+                error(StatusCode::BAD_REQUEST, body.as_bytes()).message,
+                "no"
+            );
         }
-        assert!(error(b"<html>").message.contains("told no reason"));
+        let page = error(StatusCode::BAD_GATEWAY, b"<html>");
+        assert!(page.message.contains("told no reason"));
         let ours = Error::new(Code::ContextExceeded, "too long");
-        assert_eq!(error(ours.openai_body().to_string().as_bytes()), ours);
+        let body = ours.openai_body().to_string();
+        assert_eq!(error(StatusCode::BAD_GATEWAY, body.as_bytes()), ours);
+    }
+
+    #[test]
+    fn another_servers_status_says_what_kind_of_refusal_it_is() {
+        for (status, body, code) in [
+            (400, "{}", Code::BadRequest),
+            (422, "{}", Code::BadRequest),
+            (401, "{}", Code::Unreachable),
+            (404, "{}", Code::ModelUnknown),
+            (408, "{}", Code::WorkerTimeout),
+            (413, "{}", Code::PayloadTooLarge),
+            (429, "{}", Code::Overloaded),
+            (500, "{}", Code::Unreachable),
+            (504, "{}", Code::WorkerTimeout),
+            (
+                400,
+                r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#,
+                Code::ContextExceeded,
+            ),
+            (
+                200,
+                r#"{"error":{"message":"m","code":429}}"#,
+                Code::Overloaded,
+            ),
+            (
+                200,
+                r#"{"error":{"message":"m","code":"rate"}}"#,
+                Code::Unreachable,
+            ),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(error(status, body.as_bytes()).code, code, "{status} {body}");
+        }
     }
 }

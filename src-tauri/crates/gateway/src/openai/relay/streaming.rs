@@ -8,7 +8,7 @@ use crate::{
 };
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
@@ -28,6 +28,9 @@ use tokio::time::timeout;
 
 /// How often a stream says that its answer is still to come; clients and proxies give up on silence after some ten seconds.
 const WAITING_PERIOD: Duration = Duration::from_secs(5);
+
+/// So many bytes without a word that is known are passed on: they count as spoken.
+const MOST_HELD: usize = 1 << 20;
 
 /// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
 pub(crate) struct Answer {
@@ -63,7 +66,8 @@ impl Answer {
     /// # Errors
     /// If it ends with an error before.
     pub(super) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
-        while !self.tap.has_spoken() && !self.tap.has_ended() {
+        let silent = |tap: &Tap| !tap.has_spoken() && !tap.has_ended();
+        while silent(&self.tap) && self.held.len() <= MOST_HELD {
             match self.arriving().await {
                 Ok(bytes) => self.held.extend_from_slice(&bytes),
                 Err(Some(error)) => return Err(error.into()),
@@ -75,7 +79,7 @@ impl Answer {
             let last = last
                 .filter_map(|line| line.strip_prefix(b"data:"))
                 .next_back();
-            return Err(wire::error(last.unwrap_or_default()).into());
+            return Err(wire::error(StatusCode::OK, last.unwrap_or_default()).into());
         }
         Ok(())
     }
