@@ -87,11 +87,14 @@ impl Ask {
         put("model", self.model.map(Value::from));
         put("max_tokens", self.max_tokens);
         put("stop", self.stop_sequences);
-        put("tools", self.tools.as_deref().and_then(tools::offered));
-        if let Some(choice) = &self.tool_choice {
-            put("tool_choice", Some(choice.openai()?));
+        let offered = self.tools.as_deref().and_then(tools::offered);
+        // Refused where there is nothing to choose.
+        if let (Some(choice), Some(offered)) = (&self.tool_choice, &offered) {
+            let made = choice.openai()?;
+            put("tool_choice", choice.is_of(offered).then_some(made));
             put("parallel_tool_calls", choice.parallel().map(Value::from));
         }
+        put("tools", offered);
         let (format, effort) = match self.output_config {
             Some(config) => (config.format, config.effort),
             None => (None, None),
@@ -236,6 +239,29 @@ mod tests {
             let ask = json!({"stream": stream, "messages": [{"role": "user", "content": "Hi"}]});
             assert_eq!(chat(ask).unwrap().get("stream_options"), None);
         }
+    }
+
+    #[test]
+    fn a_choice_among_tools_that_are_not_offered_is_none() {
+        let search = json!({"type": "web_search_20250305", "name": "web_search"});
+        let look = json!({"name": "look", "input_schema": {"type": "object"}});
+        let chosen = |tools: Value, choice: Value| {
+            let said = json!([{"role": "user", "content": "Hi"}]);
+            let ask = json!({"tools": tools, "tool_choice": choice, "messages": said});
+            let chat = chat(ask).unwrap();
+            (
+                chat.get("tools").is_some(),
+                chat.get("tool_choice").cloned(),
+            )
+        };
+        let any = json!({"type": "any", "disable_parallel_tool_use": true});
+        assert_eq!(chosen(json!([search]), any.clone()), (false, None));
+        assert_eq!(
+            chosen(json!([search, look]), any),
+            (true, Some(json!("required")))
+        );
+        let search_it = json!({"type": "tool", "name": "web_search"});
+        assert_eq!(chosen(json!([search, look]), search_it), (true, None));
     }
 
     #[test]
