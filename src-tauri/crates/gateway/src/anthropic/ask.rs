@@ -116,12 +116,19 @@ impl Ask {
         if let Some(system) = self.system {
             messages.push(json!({"role": "system", "content": system.text()?}));
         }
-        for message in self.messages {
+        let last = self.messages.iter().rposition(|said| said.role == "user");
+        for (index, message) in self.messages.into_iter().enumerate() {
+            let told = messages.len();
             if message.role == "system" && !messages.is_empty() {
                 content::remind(&message.content.text()?, &mut messages);
                 continue;
             }
             content::into_messages(&message.role, message.content, &mut messages)?;
+            if last == Some(index) && messages.len() == told {
+                let message = "nothing of the user's last message can be told to a model here";
+                return Err(Error::new(Code::BadRequest, message)
+                    .hint("send text, images or results of tools in it"));
+            }
         }
         put("messages", Some(messages.into()));
         if chat.get("stream") == Some(&Value::Bool(true)) {
@@ -262,6 +269,17 @@ mod tests {
         );
         let search_it = json!({"type": "tool", "name": "web_search"});
         assert_eq!(chosen(json!([search, look]), search_it), (true, None));
+    }
+
+    #[test]
+    fn a_last_message_of_which_nothing_is_left_is_refused_and_an_earlier_one_is_not() {
+        let said = |content: Value| json!({"role": "user", "content": content});
+        let odd = said(json!([{"type": "hologram"}]));
+        let refused = chat(json!({"messages": [odd]})).unwrap_err();
+        assert_eq!(refused.code, Code::BadRequest);
+        let hi = said(json!("Hi"));
+        let told = chat(json!({"messages": [odd, hi]})).unwrap();
+        assert_eq!(told["messages"], json!([hi]));
     }
 
     #[test]
