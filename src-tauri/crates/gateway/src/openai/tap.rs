@@ -50,9 +50,12 @@ impl Heard {
     }
 }
 
-/// Whether any of the choices has something in it.
+/// Whether any of the choices has something in it, and whether any has said why it ends.
 #[derive(Debug, Default)]
-struct Said(bool);
+struct Said {
+    words: bool,
+    finish: bool,
+}
 
 #[derive(Debug, Deserialize)]
 struct Choice {
@@ -60,6 +63,8 @@ struct Choice {
     delta: Option<Delta>,
     #[serde(default)]
     text: Written,
+    #[serde(default)]
+    finish_reason: Written,
 }
 
 #[derive(Debug, Deserialize)]
@@ -98,14 +103,15 @@ impl<'de> Deserialize<'de> for Said {
                 f.write_str("choices")
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Said, A::Error> {
-                let mut said = false;
+                let mut said = Said::default();
                 while let Some(choice) = choices.next_element::<Choice>()? {
-                    said |= choice.has_content();
+                    said.words |= choice.has_content();
+                    said.finish |= choice.finish_reason.0;
                 }
-                Ok(Said(said))
+                Ok(said)
             }
             fn visit_unit<E>(self) -> Result<Said, E> {
-                Ok(Said(false))
+                Ok(Said::default())
             }
         }
         choices.deserialize_any(Choices)
@@ -158,6 +164,8 @@ pub(crate) struct Tap {
     partial: Vec<u8>,
     spoken: bool,
     failed: bool,
+    /// The last that was said was why it ends.
+    finished: bool,
     ended: bool,
 }
 
@@ -172,6 +180,7 @@ impl Tap {
             partial: Vec::new(),
             spoken: false,
             failed: false,
+            finished: false,
             ended: false,
         }
     }
@@ -220,6 +229,16 @@ impl Tap {
         self.ended
     }
 
+    /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.
+    pub(crate) fn end(&mut self) -> Option<Bytes> {
+        if self.ended || !self.finished {
+            return None;
+        }
+        self.ended = true;
+        // The empty line ends an event that lacks it.
+        Some(Bytes::from_static(b"\ndata: [DONE]\n\n"))
+    }
+
     fn event(&mut self, data: &[u8]) {
         if data == b"[DONE]" {
             self.ended = true;
@@ -230,7 +249,9 @@ impl Tap {
         };
         self.failed |= heard.error.is_some();
         self.ended |= self.failed;
-        if heard.choices.0 {
+        self.finished |= heard.choices.finish;
+        if heard.choices.words {
+            self.finished = heard.choices.finish;
             self.spoken = true;
             let now = Instant::now();
             self.answering.chunk(now);
