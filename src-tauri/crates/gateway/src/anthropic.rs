@@ -5,6 +5,7 @@
 
 mod answer;
 mod ask;
+mod calls;
 mod content;
 mod failure;
 mod stream;

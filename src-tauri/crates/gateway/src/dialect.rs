@@ -8,7 +8,7 @@ use crate::{
 use axum::{
     Json,
     body::{Body, BodyDataStream, Bytes},
-    http::{HeaderValue, header},
+    http::{HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::{StreamExt, stream};
@@ -45,8 +45,11 @@ pub(crate) trait Dialect: Send + 'static {
 /// The relay's answer in the dialect's words. The headers that say who answered stay.
 ///
 /// # Errors
-/// What the worker refused the request with; `Unreachable` for an answer that is not OpenAI's.
+/// `Unreachable` for an answer that is not OpenAI's.
 pub(crate) async fn told<D: Dialect>(dialect: D, answer: Response) -> Result<Response, Failure> {
+    if !answer.status().is_success() {
+        return refused(answer).await;
+    }
     let (mut head, body) = answer.into_parts();
     let kind = head.headers.remove(header::CONTENT_TYPE);
     let kind = kind.as_ref().and_then(|kind| kind.to_str().ok());
@@ -56,14 +59,35 @@ pub(crate) async fn told<D: Dialect>(dialect: D, answer: Response) -> Result<Res
         return Ok(Response::from_parts(head, turned(dialect, body)));
     }
     let body = body::read(body, ANSWER_LIMIT).await?;
-    if !head.status.is_success() {
-        return Err(Failure(wire::error(&body)));
-    }
-    let answer = serde_json::from_slice(&body).map_err(|error| {
-        let message = format!("the model's server did not answer as OpenAI's do: {error}");
-        Error::new(Code::Unreachable, message)
-    })?;
+    let answer = serde_json::from_slice(&body).map_err(|error| unlike(&error))?;
     Ok((head.headers, Json(dialect.whole(answer))).into_response())
+}
+
+/// A refusal as an error of ours, which is told in the words of the path. What its headers and extensions say stays: who was asked, and
+/// whether the request may wait.
+async fn refused(answer: Response) -> Result<Response, Failure> {
+    let (mut head, body) = answer.into_parts();
+    let body = body::read(body, ANSWER_LIMIT).await?;
+    let error = wire::refusal(&head, &body);
+    let mut told = Failure(error).into_response();
+    for about_the_body in [header::CONTENT_TYPE, header::CONTENT_LENGTH] {
+        head.headers.remove(about_the_body);
+    }
+    for (name, value) in head.headers.iter() {
+        told.headers_mut().insert(name, value.clone());
+    }
+    std::mem::swap(told.extensions_mut(), &mut head.extensions);
+    told.extensions_mut().extend(head.extensions);
+    Ok(told)
+}
+
+fn unlike(error: &serde_json::Error) -> Error {
+    let message = format!("the model's server did not answer as OpenAI's do: {error}");
+    Error::new(Code::Unreachable, message)
+}
+
+fn has_choices(data: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(data).is_ok_and(|event| event.get("choices").is_some())
 }
 
 fn turned<D: Dialect>(dialect: D, body: Body) -> Body {
@@ -151,13 +175,20 @@ impl<D: Dialect> Turning<D> {
             out.push_str(&self.dialect.end());
             return;
         }
-        // What is no event of OpenAI's says nothing that could be told.
-        let Ok(chunk) = serde_json::from_slice::<Chunk>(data) else {
-            return;
+        let chunk = match serde_json::from_slice::<Chunk>(data) {
+            Ok(chunk) => chunk,
+            Err(error) => {
+                // What is no event of OpenAI's says nothing that could be told; one that cannot be read is a part that is missing.
+                if has_choices(data) {
+                    self.ended = true;
+                    out.push_str(&self.dialect.failed(&unlike(&error)));
+                }
+                return;
+            }
         };
         if chunk.error.is_some() {
             self.ended = true;
-            out.push_str(&self.dialect.failed(&wire::error(data)));
+            out.push_str(&self.dialect.failed(&wire::error(StatusCode::OK, data)));
         } else {
             out.push_str(&self.dialect.chunk(chunk));
         }
@@ -167,7 +198,7 @@ impl<D: Dialect> Turning<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::text;
+    use crate::{queue::MayWait, testing::text};
     use serde_json::json;
 
     /// Writes down what it is told.
@@ -227,6 +258,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn an_event_that_cannot_be_read_is_the_end_and_no_gap() {
+        let odd = format!("{STREAM}data: {{\"choices\":[7]}}\n\ndata: [DONE]\n\n");
+        let told = told(Scribe, events(&odd, 7)).await.unwrap();
+        let told = text(told).await;
+        assert!(
+            told.starts_with("…Grüße!the model's server did not"),
+            "{told}"
+        );
+        assert!(!told.ends_with('.'), "{told}");
+    }
+
+    #[tokio::test]
     async fn a_stream_without_end_is_ended() {
         let piece = Bytes::from(vec![b' '; 4 << 20]);
         let pieces = stream::repeat(piece).map(Ok::<_, Infallible>);
@@ -237,13 +280,37 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_refusal_keeps_its_status_its_headers_and_what_is_noted_of_it() {
+        let headers = [
+            ("retry-after", "7"),
+            ("x-tierbar-tier", "cloud"),
+            ("content-type", "text/html"),
+        ];
+        let mut limited = (StatusCode::TOO_MANY_REQUESTS, headers, "<html>").into_response();
+        limited.extensions_mut().insert(MayWait);
+        let refused = told(Scribe, limited).await.unwrap();
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(refused.headers()["retry-after"], "7");
+        assert_eq!(refused.headers()["x-tierbar-tier"], "cloud");
+        assert_eq!(refused.headers()["content-type"], "application/json");
+        assert!(refused.extensions().get::<MayWait>().is_some());
+        let error = refused.extensions().get::<Error>().unwrap();
+        assert_eq!(error.code, Code::Overloaded);
+        assert_eq!(error.details["retry_after_seconds"], 7);
+    }
+
+    #[tokio::test]
     async fn a_whole_answer_is_turned_and_a_refusal_is_an_error() {
         let answer = Json(json!({"choices": [{"message": {"content": "yes"}}]}));
         let told_whole = told(Scribe, answer.into_response()).await.unwrap();
         assert_eq!(text(told_whole).await, r#"{"content":"yes"}"#);
         let refused = Error::new(Code::ContextExceeded, "too long");
-        let refused = told(Scribe, Failure(refused).into_response()).await;
-        assert_eq!(refused.unwrap_err().0.code, Code::ContextExceeded);
+        let refused = told(Scribe, Failure(refused).into_response())
+            .await
+            .unwrap();
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+        let error = refused.extensions().get::<Error>().unwrap();
+        assert_eq!(error.code, Code::ContextExceeded);
         let foreign = told(Scribe, "hello".into_response()).await;
         assert_eq!(foreign.unwrap_err().0.code, Code::Unreachable);
     }

@@ -1,5 +1,6 @@
 //! The OpenAI dialect: the list of models, and completions and embeddings relayed to the worker that answers, responses on top of them.
 
+pub(crate) mod calls;
 mod models;
 pub(crate) mod relay;
 mod responses;

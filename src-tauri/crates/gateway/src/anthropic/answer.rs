@@ -1,5 +1,6 @@
 //! An answer in Anthropic's words: whole here, piece by piece in [`super::stream`].
 
+use super::calls::Held;
 use crate::openai::wire::{Completion, ToolCall, Usage};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -14,6 +15,7 @@ pub(super) struct Telling {
     pub(super) open: Option<Kind>,
     /// How many blocks have begun.
     pub(super) blocks: usize,
+    pub(super) held: Held,
     pub(super) begun: bool,
     pub(super) end: End,
     pub(super) usage: Usage,
@@ -23,7 +25,7 @@ pub(super) struct Telling {
 pub(super) enum Kind {
     Text,
     Thinking,
-    /// The call of this index.
+    /// The call of this number.
     Tool(usize),
 }
 
@@ -64,6 +66,7 @@ impl Telling {
             model,
             open: None,
             blocks: 0,
+            held: Held::default(),
             begun: false,
             end: End::default(),
             usage: Usage::default(),
@@ -99,12 +102,11 @@ impl Telling {
         self.usage = answer.usage.unwrap_or_default();
         let choice = answer.choices.into_iter().next().unwrap_or_default();
         self.end.note(choice.finish_reason, choice.stop_reason);
-        let (mut content, message) = (Vec::new(), choice.message);
-        let written = |text: Option<String>| text.filter(|text| !text.is_empty());
-        if let Some(thinking) = written(message.reasoning_content) {
+        let (mut content, mut message) = (Vec::new(), choice.message);
+        if let Some(thinking) = message.thoughts() {
             content.push(json!({"type": "thinking", "thinking": thinking, "signature": ""}));
         }
-        if let Some(text) = written(message.content) {
+        if let Some(text) = message.content.filter(|text| !text.is_empty()) {
             content.push(json!({"type": "text", "text": text}));
         }
         content.extend(message.tool_calls.unwrap_or_default().into_iter().map(used));

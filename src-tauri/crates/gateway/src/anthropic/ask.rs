@@ -87,11 +87,14 @@ impl Ask {
         put("model", self.model.map(Value::from));
         put("max_tokens", self.max_tokens);
         put("stop", self.stop_sequences);
-        put("tools", self.tools.as_deref().and_then(tools::offered));
-        if let Some(choice) = &self.tool_choice {
-            put("tool_choice", Some(choice.openai()?));
+        let offered = self.tools.as_deref().and_then(tools::offered);
+        // Refused where there is nothing to choose.
+        if let (Some(choice), Some(offered)) = (&self.tool_choice, &offered) {
+            let made = choice.openai()?;
+            put("tool_choice", choice.is_of(offered).then_some(made));
             put("parallel_tool_calls", choice.parallel().map(Value::from));
         }
+        put("tools", offered);
         let (format, effort) = match self.output_config {
             Some(config) => (config.format, config.effort),
             None => (None, None),
@@ -113,16 +116,26 @@ impl Ask {
         if let Some(system) = self.system {
             messages.push(json!({"role": "system", "content": system.text()?}));
         }
-        for message in self.messages {
+        let last = self.messages.iter().rposition(|said| said.role == "user");
+        for (index, message) in self.messages.into_iter().enumerate() {
+            let told = messages.len();
             if message.role == "system" && !messages.is_empty() {
                 content::remind(&message.content.text()?, &mut messages);
                 continue;
             }
             content::into_messages(&message.role, message.content, &mut messages)?;
+            if last == Some(index) && messages.len() == told {
+                let message = "nothing of the user's last message can be told to a model here";
+                return Err(Error::new(Code::BadRequest, message)
+                    .hint("send text, images or results of tools in it"));
+            }
         }
         put("messages", Some(messages.into()));
-        // Where the figures of a stream come from.
-        put("stream_options", Some(json!({"include_usage": true})));
+        if chat.get("stream") == Some(&Value::Bool(true)) {
+            // Where the figures of a stream come from. Refused without one.
+            let figures = json!({"include_usage": true});
+            chat.insert("stream_options".to_owned(), figures);
+        }
         Ok(chat)
     }
 }
@@ -225,6 +238,48 @@ mod tests {
                 "stream_options": {"include_usage": true},
             })
         );
+    }
+
+    #[test]
+    fn options_of_a_stream_are_sent_with_a_stream_alone() {
+        for stream in [Value::Null, json!(false)] {
+            let ask = json!({"stream": stream, "messages": [{"role": "user", "content": "Hi"}]});
+            assert_eq!(chat(ask).unwrap().get("stream_options"), None);
+        }
+    }
+
+    #[test]
+    fn a_choice_among_tools_that_are_not_offered_is_none() {
+        let search = json!({"type": "web_search_20250305", "name": "web_search"});
+        let look = json!({"name": "look", "input_schema": {"type": "object"}});
+        let chosen = |tools: Value, choice: Value| {
+            let said = json!([{"role": "user", "content": "Hi"}]);
+            let ask = json!({"tools": tools, "tool_choice": choice, "messages": said});
+            let chat = chat(ask).unwrap();
+            (
+                chat.get("tools").is_some(),
+                chat.get("tool_choice").cloned(),
+            )
+        };
+        let any = json!({"type": "any", "disable_parallel_tool_use": true});
+        assert_eq!(chosen(json!([search]), any.clone()), (false, None));
+        assert_eq!(
+            chosen(json!([search, look]), any),
+            (true, Some(json!("required")))
+        );
+        let search_it = json!({"type": "tool", "name": "web_search"});
+        assert_eq!(chosen(json!([search, look]), search_it), (true, None));
+    }
+
+    #[test]
+    fn a_last_message_of_which_nothing_is_left_is_refused_and_an_earlier_one_is_not() {
+        let said = |content: Value| json!({"role": "user", "content": content});
+        let odd = said(json!([{"type": "hologram"}]));
+        let refused = chat(json!({"messages": [odd]})).unwrap_err();
+        assert_eq!(refused.code, Code::BadRequest);
+        let hi = said(json!("Hi"));
+        let told = chat(json!({"messages": [odd, hi]})).unwrap();
+        assert_eq!(told["messages"], json!([hi]));
     }
 
     #[test]

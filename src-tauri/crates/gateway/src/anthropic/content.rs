@@ -5,6 +5,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
 
+/// In place of a document that is no plain text.
+const LEFT_OUT: &str =
+    "[A PDF document was left out here: only the text of documents can be read.]";
+
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Content {
@@ -12,7 +16,7 @@ pub(super) enum Content {
     Blocks(Vec<Value>),
 }
 
-/// A block. Kinds that are not named here are not known.
+/// A block. Kinds that are not named here are left out: what Anthropic's servers did for a tool of theirs, and what is newer than this.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Block {
@@ -43,17 +47,35 @@ enum Block {
     Thinking {
         thinking: String,
     },
-    /// Only Anthropic's servers can read it.
-    RedactedThinking {},
+    SearchResult {
+        source: String,
+        title: String,
+        content: Content,
+    },
+    /// Thoughts that only Anthropic's servers can read are one of these, too.
+    #[serde(other)]
+    Other,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Source {
-    Base64 { media_type: String, data: String },
-    Url { url: String },
-    Text { data: String },
-    Content { content: Content },
+    Base64 {
+        media_type: String,
+        data: String,
+    },
+    Url {
+        url: String,
+    },
+    Text {
+        data: String,
+    },
+    Content {
+        content: Content,
+    },
+    /// A file that its servers keep.
+    #[serde(other)]
+    Other,
 }
 
 impl Content {
@@ -79,7 +101,7 @@ impl Content {
 /// what the user says to them.
 ///
 /// # Errors
-/// `BadRequest` for blocks that are not known, or not in such a message.
+/// `BadRequest` for blocks that cannot be read, or not in such a message.
 pub(super) fn into_messages(
     role: &str,
     content: Content,
@@ -143,7 +165,7 @@ fn said(blocks: Vec<Value>) -> Result<Value, Error> {
         match read(block)? {
             Block::Text { text: more } => text.push_str(&more),
             Block::Thinking { thinking } => thoughts.push_str(&thinking),
-            Block::RedactedThinking {} => {}
+            Block::Other => {}
             Block::ToolUse { id, name, input } => {
                 let function = json!({"name": name, "arguments": input.to_string()});
                 calls.push(json!({"id": id, "type": "function", "function": function}));
@@ -175,7 +197,12 @@ fn result(content: Option<Content>, failed: bool, parts: &mut Vec<Value>) -> Res
             for block in blocks {
                 match read(block)? {
                     Block::Text { text } => texts.push(text),
-                    block => parts.extend(part(block)?),
+                    block => match part(block)? {
+                        Some(part) if part["type"] == "text" => {
+                            texts.extend(part["text"].as_str().map(str::to_owned));
+                        }
+                        part => parts.extend(part),
+                    },
                 }
             }
         }
@@ -204,17 +231,19 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
             let data = match source {
                 Source::Text { data } => data,
                 Source::Content { content } => content.text()?,
-                _ => {
-                    return Err(bad("documents are taken as plain text only")
-                        .hint("send the document's text in a text block"));
-                }
+                _ => LEFT_OUT.to_owned(),
             };
             text(match title {
                 Some(title) => format!("{title}\n\n{data}"),
                 None => data,
             })
         }
-        Block::Thinking { .. } | Block::RedactedThinking {} => None,
+        Block::SearchResult {
+            source,
+            title,
+            content,
+        } => text(format!("{title}\n{source}\n\n{}", content.text()?)),
+        Block::Thinking { .. } | Block::Other => None,
         Block::ToolUse { .. } | Block::ToolResult { .. } => {
             return Err(bad(
                 "a block about a tool is in a message where none can be",
@@ -240,84 +269,4 @@ fn bad(message: impl Into<String>) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn messages(role: &str, blocks: Value) -> Result<Vec<Value>, Error> {
-        let mut messages = Vec::new();
-        into_messages(role, serde_json::from_value(blocks).unwrap(), &mut messages)?;
-        Ok(messages)
-    }
-
-    #[test]
-    fn results_of_tools_come_first_and_their_images_with_what_is_said() {
-        let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
-        let blocks = json!([
-            {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "4"}, image]},
-            {"type": "tool_result", "tool_use_id": "b", "content": "no file", "is_error": true},
-            {"type": "tool_result", "tool_use_id": "c"},
-            {"type": "text", "text": "And now?"},
-        ]);
-        assert_eq!(
-            messages("user", blocks).unwrap(),
-            [
-                json!({"role": "tool", "tool_call_id": "a", "content": "4"}),
-                json!({"role": "tool", "tool_call_id": "b", "content": "Error: no file"}),
-                json!({"role": "tool", "tool_call_id": "c", "content": ""}),
-                json!({"role": "user", "content": [
-                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
-                    {"type": "text", "text": "And now?"},
-                ]}),
-            ]
-        );
-    }
-
-    #[test]
-    fn what_the_model_said_is_one_message() {
-        let blocks = json!([
-            {"type": "thinking", "thinking": "hm", "signature": ""},
-            {"type": "redacted_thinking", "data": "…"},
-            {"type": "text", "text": "I look."},
-            {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}},
-        ]);
-        let function = json!({"name": "look", "arguments": "{\"at\":1}"});
-        assert_eq!(
-            messages("assistant", blocks).unwrap(),
-            [json!({
-                "role": "assistant", "content": "I look.", "reasoning_content": "hm",
-                "tool_calls": [{"id": "a", "type": "function", "function": function}],
-            })]
-        );
-    }
-
-    #[test]
-    fn text_alone_is_a_text_and_a_documents_text_is_text() {
-        let blocks =
-            json!([{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]);
-        assert_eq!(messages("user", blocks).unwrap()[0]["content"], "Hi");
-        let document = json!([{"type": "document", "title": "T", "source": {"type": "text", "media_type": "text/plain", "data": "D"}}]);
-        assert_eq!(messages("user", document).unwrap()[0]["content"], "T\n\nD");
-    }
-
-    #[test]
-    fn what_has_no_place_is_refused_by_name() {
-        let pdf = json!([{"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}}]);
-        for (role, blocks) in [
-            (
-                "user",
-                json!([{"type": "tool_use", "id": "a", "name": "look", "input": {}}]),
-            ),
-            (
-                "assistant",
-                json!([{"type": "tool_result", "tool_use_id": "a"}]),
-            ),
-            ("user", json!([{"type": "hologram"}])),
-            ("user", json!([{"text": "no type"}])),
-            ("user", json!([7])),
-            ("user", pdf),
-        ] {
-            let error = messages(role, blocks.clone()).unwrap_err();
-            assert_eq!(error.code, Code::BadRequest, "{blocks}");
-        }
-    }
-}
+mod tests;

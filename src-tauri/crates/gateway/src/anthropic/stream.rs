@@ -1,12 +1,12 @@
 //! An answer as Anthropic's events.
 
 use super::{
-    answer::{Kind, Telling, call_id},
+    answer::{Kind, Telling},
     failure,
 };
 use crate::{
     dialect::Dialect,
-    openai::wire::{Chunk, Completion, ToolCall},
+    openai::wire::{Chunk, Completion},
 };
 use serde_json::{Value, json};
 use tierbar_core::Error;
@@ -29,17 +29,12 @@ impl Dialect for Telling {
         let Some(choice) = chunk.choices.into_iter().next() else {
             return out;
         };
-        let delta = choice.delta;
-        if let Some(text) = delta.reasoning_content.filter(|text| !text.is_empty()) {
-            out += &self.open(
-                Kind::Thinking,
-                || json!({"type": "thinking", "thinking": "", "signature": ""}),
-            );
-            out += &self.delta(&json!({"type": "thinking_delta", "thinking": text}));
+        let mut delta = choice.delta;
+        if let Some(text) = delta.thoughts() {
+            out += &self.word(Kind::Thinking, text);
         }
         if let Some(text) = delta.content.filter(|text| !text.is_empty()) {
-            out += &self.open(Kind::Text, || json!({"type": "text", "text": ""}));
-            out += &self.delta(&json!({"type": "text_delta", "text": text}));
+            out += &self.word(Kind::Text, text);
         }
         for call in delta.tool_calls.unwrap_or_default() {
             out += &self.call(call);
@@ -49,7 +44,7 @@ impl Dialect for Telling {
     }
 
     fn end(&mut self) -> String {
-        let mut out = self.begin() + &self.close();
+        let mut out = self.begin() + &self.tell_held() + &self.close();
         let delta = json!({"stop_reason": self.end.reason(), "stop_sequence": self.end.stop()});
         let last = json!({"type": "message_delta", "delta": delta, "usage": self.usage()});
         out += &event("message_delta", &last);
@@ -78,7 +73,7 @@ impl Telling {
     }
 
     /// Goes on in a block of this kind: in the one that is open, or in a new one.
-    fn open(&mut self, kind: Kind, block: impl FnOnce() -> Value) -> String {
+    pub(super) fn open(&mut self, kind: Kind, block: impl FnOnce() -> Value) -> String {
         if self.open == Some(kind) {
             return String::new();
         }
@@ -98,22 +93,10 @@ impl Telling {
         event("content_block_stop", &closed)
     }
 
-    fn delta(&self, delta: &Value) -> String {
+    pub(super) fn delta(&self, delta: &Value) -> String {
         let index = self.blocks.saturating_sub(1);
         let delta = json!({"type": "content_block_delta", "index": index, "delta": delta});
         event("content_block_delta", &delta)
-    }
-
-    fn call(&mut self, call: ToolCall) -> String {
-        let (kind, name) = (Kind::Tool(call.index), call.function.name);
-        let id = call.id;
-        let mut out = self.open(kind, || {
-            json!({"type": "tool_use", "id": call_id(id), "name": name.unwrap_or_default(), "input": {}})
-        });
-        if let Some(json) = call.function.arguments.filter(|json| !json.is_empty()) {
-            out += &self.delta(&json!({"type": "input_json_delta", "partial_json": json}));
-        }
-        out
     }
 }
 
@@ -218,6 +201,69 @@ mod tests {
         let last = &data[data.len() - 2];
         assert_eq!(last["delta"]["stop_reason"], "tool_use");
         assert_eq!(last["usage"]["output_tokens"], 9);
+    }
+
+    /// The blocks as a client puts them together.
+    fn blocks(events: &str) -> Vec<(String, String)> {
+        let (mut blocks, mut open) = (Vec::new(), false);
+        for event in data(events) {
+            match event["type"].as_str().unwrap() {
+                "content_block_start" => {
+                    assert!(!std::mem::replace(&mut open, true));
+                    let block = &event["content_block"];
+                    let name = block.get("id").unwrap_or(&block["type"]);
+                    blocks.push((name.as_str().unwrap().to_owned(), String::new()));
+                }
+                "content_block_delta" => {
+                    assert_eq!(event["index"], blocks.len() - 1);
+                    let delta = &event["delta"];
+                    let more = delta.get("partial_json").unwrap_or(&delta["text"]);
+                    blocks.last_mut().unwrap().1 += more.as_str().unwrap();
+                }
+                "content_block_stop" => assert!(std::mem::replace(&mut open, false)),
+                _ => {}
+            }
+        }
+        assert!(!open);
+        blocks
+    }
+
+    fn piece(index: Option<usize>, id: Option<&str>, arguments: &str) -> Value {
+        let function = json!({"name": id.map(|_| "look"), "arguments": arguments});
+        delta(json!({"tool_calls": [{"index": index, "id": id, "function": function}]}))
+    }
+
+    #[test]
+    fn calls_are_told_apart_and_one_after_another_however_they_come() {
+        let block = |id: &str, text: &str| (id.to_owned(), text.to_owned());
+        let both = [block("a", "{\"x\":1}"), block("b", "{\"y\":2}")];
+        // Not numbered.
+        let events = told(vec![
+            piece(None, Some("a"), "{\"x\":"),
+            piece(None, None, "1}"),
+            piece(None, Some("b"), "{\"y\":2}"),
+        ]);
+        assert_eq!(blocks(&events), both);
+        // Both at a time.
+        let events = told(vec![
+            piece(Some(0), Some("a"), ""),
+            piece(Some(1), Some("b"), ""),
+            piece(Some(0), None, "{\"x\":"),
+            piece(Some(1), None, "{\"y\":"),
+            delta(json!({"content": "I look."})),
+            piece(Some(0), None, "1}"),
+            piece(Some(1), None, "2}"),
+        ]);
+        let said = [both.to_vec(), vec![block("text", "I look.")]].concat();
+        assert_eq!(blocks(&events), said);
+        // One behind the other, with words between.
+        let events = told(vec![
+            piece(Some(0), Some("a"), "{\"x\":1}"),
+            delta(json!({"content": "And"})),
+            piece(Some(1), Some("b"), "{\"y\":2}"),
+        ]);
+        let said = [both[0].clone(), block("text", "And"), both[1].clone()];
+        assert_eq!(blocks(&events), said);
     }
 
     #[test]

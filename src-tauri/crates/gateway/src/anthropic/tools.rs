@@ -27,6 +27,13 @@ impl Choice {
         }
     }
 
+    /// Whether it can be made among these, as [`offered`] gives them.
+    pub(super) fn is_of(&self, offered: &Value) -> bool {
+        let mut offered = offered.as_array().into_iter().flatten();
+        let mut named = |name: &str| offered.any(|tool| tool["function"]["name"] == name);
+        self.name.as_deref().is_none_or(&mut named)
+    }
+
     pub(super) fn parallel(&self) -> Option<bool> {
         self.disable_parallel_tool_use.map(|disabled| !disabled)
     }

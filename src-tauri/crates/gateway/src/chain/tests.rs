@@ -6,7 +6,7 @@ use axum::{
     http::{Request, StatusCode, header},
     routing::post,
 };
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
 use std::{
     convert::Infallible,
@@ -36,6 +36,8 @@ enum Does {
     Hang,
     /// A word at once, and another one after two seconds.
     Dawdle,
+    /// In a stream, much that is no word, and then nothing.
+    Babble,
     /// In a stream, before its first word or behind it.
     Cut {
         spoken: bool,
@@ -88,6 +90,13 @@ impl Cloud {
                 let message = json!({"role": "assistant", "content": self.name});
                 Json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
                     .into_response()
+            }
+            Does::Babble => {
+                let event = format!("data: {}\n\n", json!({"more": "?".repeat(1 << 16)}));
+                let much = stream::repeat(Bytes::from(event)).take(20);
+                let much = much.map(Ok::<_, Infallible>);
+                let body = Body::from_stream(much.chain(stream::pending()));
+                ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
             }
             Does::Cut { spoken: true } => events(&[&said(self.name)]),
             Does::Cut { spoken: false } => {
@@ -197,7 +206,7 @@ async fn a_limit_is_kept_to_and_the_next_step_answers_meanwhile() {
     night.a.does(Does::Limit(60));
     let answer = night.ask().await;
     assert_eq!(answer.headers()["x-tierbar-fallback-from"], "cloud-a");
-    assert_eq!(answer.headers()["x-tierbar-tried"], "cloud-a=unreachable");
+    assert_eq!(answer.headers()["x-tierbar-tried"], "cloud-a=overloaded");
     // Another cloud's answer is no poorer: the mark is for this machine's.
     assert_eq!(content(answer).await, "b");
     let again = night.ask().await;
@@ -408,6 +417,15 @@ async fn a_stream_goes_on_elsewhere_before_its_first_word_and_is_told_as_broken_
 }
 
 #[tokio::test]
+async fn what_is_held_until_the_first_word_has_a_bound() {
+    let night = Night::new(|chain| chain.wait = Span::seconds(10)).await;
+    night.a.does(Does::Babble);
+    let answer = night.stream().await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(night.asked(), [1, 0, 0]);
+}
+
+#[tokio::test]
 async fn when_nobody_answers_each_step_says_why() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Refuse(500));
@@ -446,6 +464,20 @@ async fn a_chain_that_ends_in_the_queue_keeps_what_nobody_answers_and_answers_it
     assert!(text(events).await.contains("\"done\""));
     let result = night.bench.get(&format!("/v1/queue/{id}/result")).await;
     assert_eq!(content(result).await, "b");
+}
+
+#[tokio::test]
+async fn what_nobody_answers_is_kept_whatever_dialect_it_is_in() {
+    let night = Night::new(|chain| chain.steps.push(Step::Queue)).await;
+    for cloud in [&night.a, &night.b, &night.here] {
+        cloud.does(Does::Refuse(500));
+    }
+    let said = json!([{"role": "user", "content": "Hi"}]);
+    let ask = json!({"model": "night", "max_tokens": 5, "messages": said, "input": said, "stream": false});
+    for path in ["/v1/messages", "/api/chat", "/v1/responses"] {
+        let kept = night.bench.post(path, ask.to_string()).await;
+        assert_eq!(kept.status(), 202, "{path}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
 use tierbar_core::{Code, Error, chain::Outcome};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 /// As the relay's own bound on answers.
 const LIMIT: usize = 64 << 20;
@@ -35,8 +35,11 @@ pub(super) async fn gathered(
     silence: Duration,
 ) -> Result<Whole, Error> {
     let (mut gathering, mut partial, mut length) = (Gathering::default(), Vec::new(), 0);
+    let mut until = Instant::now() + silence;
     loop {
-        let bytes = match timeout(silence, answer.next()).await {
+        let bytes = match timeout_at(until, answer.next()).await {
+            // That it still waits.
+            Ok(Ok(comment)) if comment.starts_with(b":") => continue,
             Ok(Ok(bytes)) => bytes,
             Ok(Err(None)) => break,
             Ok(Err(Some(error))) => return Err(error),
@@ -45,6 +48,7 @@ pub(super) async fn gathered(
                 return Err(Error::new(Code::WorkerTimeout, message));
             }
         };
+        until = Instant::now() + silence;
         length += bytes.len();
         if length > LIMIT {
             let message = format!("the answer is longer than {} MiB", LIMIT >> 20);

@@ -130,10 +130,10 @@ impl Embed {
             body::object_of(request),
         )
         .await?;
-        let refused = !answer.status().is_success();
-        let bytes = body::read(answer.into_body(), ANSWER_LIMIT).await?;
-        if refused {
-            return Err(Failure(wire::error(&bytes)));
+        let (head, body) = answer.into_parts();
+        let bytes = body::read(body, ANSWER_LIMIT).await?;
+        if !head.status.is_success() {
+            return Err(Failure(wire::refusal(&head, &bytes)));
         }
         let foreign = |why: String| {
             let message = format!("the model's server did not answer as OpenAI's do: {why}");

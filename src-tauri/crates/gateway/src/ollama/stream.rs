@@ -13,7 +13,6 @@ use tierbar_core::Error;
 
 /// No call of a tool comes near it; what goes on beyond is let go.
 const LONGEST_CALL: usize = 16 << 20;
-const MOST_CALLS: usize = 1024;
 
 impl Dialect for Telling {
     const STREAM: &'static str = "application/x-ndjson";
@@ -25,12 +24,13 @@ impl Dialect for Telling {
             return String::new();
         };
         self.finish = choice.finish_reason.or(self.finish.take());
-        for piece in choice.delta.tool_calls.unwrap_or_default() {
+        let mut delta = choice.delta;
+        for piece in delta.tool_calls.take().unwrap_or_default() {
             self.call(piece);
         }
         let words = Words {
-            content: choice.delta.content.or(choice.text).unwrap_or_default(),
-            thinking: choice.delta.reasoning_content.unwrap_or_default(),
+            thinking: delta.thoughts().unwrap_or_default(),
+            content: delta.content.or(choice.text).unwrap_or_default(),
             calls: Vec::new(),
             probabilities: probabilities::told(choice.logprobs),
         };
@@ -64,17 +64,16 @@ impl Dialect for Telling {
 impl Telling {
     /// Ollama tells a call when it is whole.
     fn call(&mut self, piece: ToolCall) {
-        let room = self.calls.len() < MOST_CALLS;
-        let mut calls = self.calls.iter_mut();
-        match calls.find(|call| call.index == piece.index) {
-            Some(call) => {
-                let more = piece.function.arguments.unwrap_or_default();
-                if call.arguments.len() + more.len() <= LONGEST_CALL {
-                    call.arguments.push_str(&more);
-                }
-            }
-            None if room => self.calls.push(Call::of(piece)),
-            None => {}
+        let Some(number) = self.numbers.number(&piece) else {
+            return;
+        };
+        let Some(call) = self.calls.get_mut(number) else {
+            self.calls.push(Call::of(piece));
+            return;
+        };
+        let more = piece.function.arguments.unwrap_or_default();
+        if call.arguments.len() + more.len() <= LONGEST_CALL {
+            call.arguments.push_str(&more);
         }
     }
 }
@@ -168,6 +167,19 @@ mod tests {
         );
         assert_eq!(lines[0]["done"], false);
         assert_eq!(lines[1]["message"]["content"], "");
+    }
+
+    #[test]
+    fn calls_that_are_not_numbered_are_told_apart_by_their_ids() {
+        let piece = |id: &str| {
+            let function = json!({"name": "look", "arguments": "{\"at\":1}"});
+            delta(json!({"tool_calls": [{"id": id, "function": function}]}))
+        };
+        let lines = told(Shape::Chat, vec![piece("a"), piece("b")]);
+        let message = &lines[0]["message"];
+        assert_eq!(message["tool_calls"].as_array().unwrap().len(), 2);
+        assert_eq!(message["tool_calls"][1]["id"], "b");
+        assert_eq!(message["content"], "");
     }
 
     #[test]

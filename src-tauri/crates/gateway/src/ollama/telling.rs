@@ -1,7 +1,10 @@
 //! An answer in Ollama's words: whole here, line by line in [`super::stream`].
 
 use super::probabilities;
-use crate::openai::wire::{Completion, Timings, ToolCall, Usage};
+use crate::openai::{
+    calls::Calls,
+    wire::{Completion, Timings, ToolCall, Usage},
+};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use std::time::{Duration, Instant};
@@ -22,6 +25,7 @@ pub(super) struct Telling {
     /// What the client asked for.
     model: String,
     begun: Instant,
+    pub(super) numbers: Calls,
     pub(super) calls: Vec<Call>,
     pub(super) finish: Option<String>,
     pub(super) usage: Option<Usage>,
@@ -31,7 +35,6 @@ pub(super) struct Telling {
 /// A call of a tool, as far as it has come.
 #[derive(Debug, Default)]
 pub(super) struct Call {
-    pub(super) index: usize,
     pub(super) id: Option<String>,
     pub(super) name: String,
     pub(super) arguments: String,
@@ -61,6 +64,7 @@ impl Telling {
             shape,
             model: model.to_owned(),
             begun,
+            numbers: Calls::default(),
             calls: Vec::new(),
             finish: None,
             usage: None,
@@ -166,10 +170,10 @@ impl Telling {
         self.timings = answer.timings;
         let choice = answer.choices.into_iter().next().unwrap_or_default();
         self.finish = choice.finish_reason;
-        let message = choice.message;
+        let mut message = choice.message;
         let mut words = Words {
+            thinking: message.thoughts().unwrap_or_default(),
             content: message.content.or(choice.text).unwrap_or_default(),
-            thinking: message.reasoning_content.unwrap_or_default(),
             calls: Vec::new(),
             probabilities: probabilities::told(choice.logprobs),
         };
@@ -183,7 +187,6 @@ impl Telling {
 impl Call {
     pub(super) fn of(call: ToolCall) -> Self {
         Self {
-            index: call.index,
             id: call.id,
             name: call.function.name.unwrap_or_default(),
             arguments: call.function.arguments.unwrap_or_default(),

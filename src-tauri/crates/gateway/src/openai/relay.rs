@@ -120,10 +120,10 @@ pub(crate) async fn count(gateway: Arc<Gateway>, hints: Hints, body: Body) -> Re
         tokens: u64,
     }
     let answer = relay(gateway, super::TOKENS, hints, body).await?;
-    let refused = !answer.status().is_success();
-    let body = body::read(answer.into_body(), ANSWER_LIMIT).await?;
-    if refused {
-        return Err(Failure(wire::error(&body)));
+    let (head, body) = answer.into_parts();
+    let body = body::read(body, ANSWER_LIMIT).await?;
+    if !head.status.is_success() {
+        return Err(Failure(wire::refusal(&head, &body)));
     }
     let Counted { tokens } = body::parse(&body)?;
     Ok(tokens)

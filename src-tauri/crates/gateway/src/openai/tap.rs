@@ -8,7 +8,7 @@ use crate::{
 use axum::body::Bytes;
 use serde::{
     Deserialize, Deserializer,
-    de::{IgnoredAny, SeqAccess, Visitor},
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::Value;
 use std::{fmt, time::Instant};
@@ -50,9 +50,12 @@ impl Heard {
     }
 }
 
-/// Whether any of the choices has something in it.
+/// Whether any of the choices has something in it, and whether any has said why it ends.
 #[derive(Debug, Default)]
-struct Said(bool);
+struct Said {
+    words: bool,
+    finish: bool,
+}
 
 #[derive(Debug, Deserialize)]
 struct Choice {
@@ -60,6 +63,8 @@ struct Choice {
     delta: Option<Delta>,
     #[serde(default)]
     text: Written,
+    #[serde(default)]
+    finish_reason: Written,
 }
 
 #[derive(Debug, Deserialize)]
@@ -68,18 +73,22 @@ struct Delta {
     content: Written,
     #[serde(default)]
     reasoning_content: Written,
+    /// The same by another name.
     #[serde(default)]
-    tool_calls: Option<IgnoredAny>,
+    reasoning: Written,
+    #[serde(default)]
+    tool_calls: Written,
 }
 
-/// Whether a text is there and not empty. The text itself is not kept: this is done for each token.
+/// Whether a text or a list is there and not empty. It is not kept: this is done for each token.
 #[derive(Debug, Default)]
 struct Written(bool);
 
 impl Choice {
     fn has_content(&self) -> bool {
         let delta = self.delta.as_ref().is_some_and(|delta| {
-            delta.content.0 || delta.reasoning_content.0 || delta.tool_calls.is_some()
+            let thought = delta.reasoning_content.0 || delta.reasoning.0;
+            delta.content.0 || thought || delta.tool_calls.0
         });
         delta || self.text.0
     }
@@ -94,30 +103,48 @@ impl<'de> Deserialize<'de> for Said {
                 f.write_str("choices")
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Said, A::Error> {
-                let mut said = false;
+                let mut said = Said::default();
                 while let Some(choice) = choices.next_element::<Choice>()? {
-                    said |= choice.has_content();
+                    said.words |= choice.has_content();
+                    said.finish |= choice.finish_reason.0;
                 }
-                Ok(Said(said))
+                Ok(said)
+            }
+            fn visit_unit<E>(self) -> Result<Said, E> {
+                Ok(Said::default())
             }
         }
-        choices.deserialize_seq(Choices)
+        choices.deserialize_any(Choices)
     }
 }
 
 impl<'de> Deserialize<'de> for Written {
     fn deserialize<D: Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
         struct Text;
-        impl Visitor<'_> for Text {
+        impl<'de> Visitor<'de> for Text {
             type Value = Written;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text or null")
+                f.write_str("a text, a list, an object or null")
             }
             fn visit_str<E>(self, text: &str) -> Result<Written, E> {
                 Ok(Written(!text.is_empty()))
             }
             fn visit_unit<E>(self) -> Result<Written, E> {
                 Ok(Written(false))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Written, A::Error> {
+                let mut written = false;
+                while parts.next_element::<IgnoredAny>()?.is_some() {
+                    written = true;
+                }
+                Ok(Written(written))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Written, A::Error> {
+                let mut written = false;
+                while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                    written = true;
+                }
+                Ok(Written(written))
             }
         }
         text.deserialize_any(Text)
@@ -152,6 +179,8 @@ pub(crate) struct Tap {
     partial: Vec<u8>,
     spoken: bool,
     failed: bool,
+    /// The last that was said was why it ends.
+    finished: bool,
     ended: bool,
 }
 
@@ -167,6 +196,7 @@ impl Tap {
             partial: Vec::new(),
             spoken: false,
             failed: false,
+            finished: false,
             ended: false,
         }
     }
@@ -221,6 +251,16 @@ impl Tap {
         self.ended
     }
 
+    /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.
+    pub(crate) fn end(&mut self) -> Option<Bytes> {
+        if self.ended || !self.finished {
+            return None;
+        }
+        self.ended = true;
+        // The empty line ends an event that lacks it.
+        Some(Bytes::from_static(b"\ndata: [DONE]\n\n"))
+    }
+
     fn event(&mut self, data: &[u8]) {
         if data == b"[DONE]" {
             self.ended = true;
@@ -231,7 +271,9 @@ impl Tap {
         };
         self.failed |= heard.error.is_some();
         self.ended |= self.failed;
-        if heard.choices.0 {
+        self.finished |= heard.choices.finish;
+        if heard.choices.words {
+            self.finished = heard.choices.finish;
             self.spoken = true;
             let now = Instant::now();
             self.answering.chunk(now);
@@ -300,6 +342,22 @@ mod tests {
             .pass("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho".into());
         assert!(passed.ends_with(b"}\n\n"));
         assert!(!tap.has_ended());
+    }
+
+    #[test]
+    fn thoughts_and_calls_and_lists_are_words_and_empty_ones_are_none() {
+        for (delta, spoken) in [
+            (r#"{"reasoning":"hm"}"#, true),
+            (r#"{"reasoning":"hm","reasoning_content":"hm"}"#, true),
+            (r#"{"content":[{"type":"text","text":"a"}]}"#, true),
+            (r#"{"tool_calls":[{"index":0}]}"#, true),
+            (r#"{"content":"","reasoning":null,"tool_calls":[]}"#, false),
+            (r#"{"content":[]}"#, false),
+        ] {
+            let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted());
+            tap.pass(format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n").into());
+            assert_eq!(tap.has_spoken(), spoken, "{delta}");
+        }
     }
 
     #[test]

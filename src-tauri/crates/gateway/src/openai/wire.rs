@@ -1,15 +1,20 @@
 //! What is read of OpenAI's answers, whole and streamed, where they are turned into another dialect. Lenient: servers leave
 //! fields out, add their own, and send `null` for nothing.
 
-use serde::Deserialize;
+use axum::http::{StatusCode, header, response::Parts};
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tierbar_core::{Code, Error};
+
+/// The detail that is told as a header, too.
+const RETRY_AFTER: &str = "retry_after_seconds";
 
 /// A whole answer.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Completion {
     pub(crate) model: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) choices: Vec<Choice>,
     pub(crate) usage: Option<Usage>,
     pub(crate) timings: Option<Timings>,
@@ -18,6 +23,7 @@ pub(crate) struct Completion {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Choice {
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) message: Message,
     /// Of a completion.
     pub(crate) text: Option<String>,
@@ -30,9 +36,13 @@ pub(crate) struct Choice {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Message {
+    #[serde(deserialize_with = "text")]
     pub(crate) content: Option<String>,
-    #[serde(alias = "reasoning")]
-    pub(crate) reasoning_content: Option<String>,
+    #[serde(deserialize_with = "text")]
+    reasoning_content: Option<String>,
+    /// The same by another name; some servers send both.
+    #[serde(deserialize_with = "text")]
+    reasoning: Option<String>,
     pub(crate) tool_calls: Option<Vec<ToolCall>>,
 }
 
@@ -41,8 +51,10 @@ pub(crate) struct Message {
 #[serde(default)]
 pub(crate) struct ToolCall {
     /// Which of the answer's calls a piece belongs to.
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) index: usize,
     pub(crate) id: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) function: Function,
 }
 
@@ -51,6 +63,7 @@ pub(crate) struct ToolCall {
 pub(crate) struct Function {
     pub(crate) name: Option<String>,
     /// JSON as a text.
+    #[serde(deserialize_with = "json")]
     pub(crate) arguments: Option<String>,
 }
 
@@ -59,6 +72,7 @@ pub(crate) struct Function {
 #[serde(default)]
 pub(crate) struct Chunk {
     pub(crate) model: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) choices: Vec<ChunkChoice>,
     pub(crate) usage: Option<Usage>,
     pub(crate) timings: Option<Timings>,
@@ -68,6 +82,7 @@ pub(crate) struct Chunk {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChunkChoice {
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) delta: Message,
     /// Of a completion.
     pub(crate) text: Option<String>,
@@ -80,7 +95,9 @@ pub(crate) struct ChunkChoice {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(crate) struct Usage {
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) prompt_tokens: u64,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) completion_tokens: u64,
     pub(crate) prompt_tokens_details: Option<PromptDetails>,
     pub(crate) completion_tokens_details: Option<CompletionDetails>,
@@ -102,8 +119,50 @@ pub(crate) struct CompletionDetails {
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default)]
 pub(crate) struct Timings {
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) prompt_ms: f64,
+    #[serde(deserialize_with = "or_nothing")]
     pub(crate) predicted_ms: f64,
+}
+
+impl Message {
+    /// What the model thought, taken out.
+    pub(crate) fn thoughts(&mut self) -> Option<String> {
+        [self.reasoning_content.take(), self.reasoning.take()]
+            .into_iter()
+            .flatten()
+            .find(|text| !text.is_empty())
+    }
+}
+
+/// `null` is nothing.
+fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    value: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+/// A text, or the texts of a list of parts.
+fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::String(text) => Some(text),
+        Value::Array(parts) => Some(
+            parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect(),
+        ),
+        _ => None,
+    })
+}
+
+/// Some servers write the JSON itself in place of its text.
+fn json<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        json => Some(json.to_string()),
+    })
 }
 
 impl Usage {
@@ -123,8 +182,9 @@ impl Usage {
     }
 }
 
-/// The error that a body tells: ours as it is, another server's with its own words.
-pub(crate) fn error(body: &[u8]) -> Error {
+/// The error that a refusal tells: ours as it is, another server's with its own words and what its status means. An event of a stream
+/// comes with 200: its status is its code, if that is a number.
+pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     Error::from_openai_body(&body).unwrap_or_else(|| {
         let told = ["/error/message", "/message", "/error", "/detail"];
@@ -132,8 +192,42 @@ pub(crate) fn error(body: &[u8]) -> Error {
             .iter()
             .find_map(|place| body.pointer(place)?.as_str())
             .unwrap_or("the model's server refused the request and told no reason");
-        Error::new(Code::Unreachable, told)
+        Error::new(code(status, body.pointer("/error/code")), told)
     })
+}
+
+/// The same, with the time for which it holds if its head says so.
+pub(crate) fn refusal(head: &Parts, body: &[u8]) -> Error {
+    let error = error(head.status, body);
+    let seconds = head.headers.get(header::RETRY_AFTER);
+    let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.trim().parse::<u64>().ok());
+    match seconds.filter(|_| !error.details.contains_key(RETRY_AFTER)) {
+        Some(seconds) => error.detail(RETRY_AFTER, seconds),
+        None => error,
+    }
+}
+
+fn code(status: StatusCode, told: Option<&Value>) -> Code {
+    if told.and_then(Value::as_str) == Some("context_length_exceeded") {
+        return Code::ContextExceeded;
+    }
+    let number = told
+        .and_then(Value::as_u64)
+        .and_then(|told| told.try_into().ok());
+    let status = match status.as_u16() {
+        200..=299 => number.unwrap_or_default(),
+        status => status,
+    };
+    match status {
+        // An endpoint's account is not its client's.
+        401..=403 => Code::Unreachable,
+        404 => Code::ModelUnknown,
+        408 | 504 => Code::WorkerTimeout,
+        413 => Code::PayloadTooLarge,
+        429 => Code::Overloaded,
+        400..=499 => Code::BadRequest,
+        _ => Code::Unreachable,
+    }
 }
 
 #[cfg(test)]
@@ -149,6 +243,44 @@ mod tests {
         }))
         .unwrap();
         assert!(chunk.choices[0].delta.content.is_none() && chunk.usage.is_none());
+        let chunk: Chunk = serde_json::from_value(json!({
+            "choices": [{"delta": null}, {"delta": {"tool_calls": [{"index": null, "function": null}]}}],
+            "usage": {"prompt_tokens": 5, "completion_tokens": null}, "timings": {"prompt_ms": null},
+        }))
+        .unwrap();
+        let usage = chunk.usage.unwrap();
+        assert_eq!((usage.prompt_tokens, usage.completion_tokens), (5, 0));
+        let none: Completion = serde_json::from_value(json!({"choices": null})).unwrap();
+        assert!(none.choices.is_empty());
+    }
+
+    #[test]
+    fn thoughts_have_two_names_and_words_may_be_parts() {
+        for (told, thought) in [
+            (
+                json!({"reasoning": "hm", "reasoning_content": null}),
+                Some("hm"),
+            ),
+            (
+                json!({"reasoning": "hm", "reasoning_content": "hm"}),
+                Some("hm"),
+            ),
+            (
+                json!({"reasoning": null, "reasoning_content": "hm"}),
+                Some("hm"),
+            ),
+            (json!({"reasoning": "", "reasoning_content": ""}), None),
+            (json!({"reasoning": {"effort": "low"}}), None),
+        ] {
+            let mut message: Message = serde_json::from_value(told).unwrap();
+            assert_eq!(message.thoughts().as_deref(), thought);
+        }
+        let parts = json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});
+        let message: Message = serde_json::from_value(parts).unwrap();
+        assert_eq!(message.content.unwrap(), "ab");
+        let object: Function =
+            serde_json::from_value(json!({"name": "look", "arguments": {"at": 1}})).unwrap();
+        assert_eq!(object.arguments.unwrap(), r#"{"at":1}"#);
     }
 
     #[test]
@@ -158,10 +290,48 @@ mod tests {
             r#"{"error":"no"}"#,
             r#"{"detail":"no"}"#,
         ] {
-            assert_eq!(error(body.as_bytes()).message, "no");
+            assert_eq!(
+                error(StatusCode::BAD_REQUEST, body.as_bytes()).message,
+                "no"
+            );
         }
-        assert!(error(b"<html>").message.contains("told no reason"));
+        let page = error(StatusCode::BAD_GATEWAY, b"<html>");
+        assert!(page.message.contains("told no reason"));
         let ours = Error::new(Code::ContextExceeded, "too long");
-        assert_eq!(error(ours.openai_body().to_string().as_bytes()), ours);
+        let body = ours.openai_body().to_string();
+        assert_eq!(error(StatusCode::BAD_GATEWAY, body.as_bytes()), ours);
+    }
+
+    #[test]
+    fn another_servers_status_says_what_kind_of_refusal_it_is() {
+        for (status, body, code) in [
+            (400, "{}", Code::BadRequest),
+            (422, "{}", Code::BadRequest),
+            (401, "{}", Code::Unreachable),
+            (404, "{}", Code::ModelUnknown),
+            (408, "{}", Code::WorkerTimeout),
+            (413, "{}", Code::PayloadTooLarge),
+            (429, "{}", Code::Overloaded),
+            (500, "{}", Code::Unreachable),
+            (504, "{}", Code::WorkerTimeout),
+            (
+                400,
+                r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#,
+                Code::ContextExceeded,
+            ),
+            (
+                200,
+                r#"{"error":{"message":"m","code":429}}"#,
+                Code::Overloaded,
+            ),
+            (
+                200,
+                r#"{"error":{"message":"m","code":"rate"}}"#,
+                Code::Unreachable,
+            ),
+        ] {
+            let status = StatusCode::from_u16(status).unwrap();
+            assert_eq!(error(status, body.as_bytes()).code, code, "{status} {body}");
+        }
     }
 }

@@ -52,6 +52,7 @@ fn openai_type(kind: &str) -> &str {
 mod tests {
     use super::*;
     use crate::{anthropic::error_body, openai::wire};
+    use axum::http::StatusCode;
     use tierbar_core::Error;
 
     #[test]
@@ -80,6 +81,9 @@ mod tests {
     fn an_error_of_ours_comes_back_as_it_was() {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);
         let told = openai(error_body(&error).to_string().as_bytes());
-        assert_eq!(wire::error(told.to_string().as_bytes()), error);
+        assert_eq!(
+            wire::error(StatusCode::BAD_GATEWAY, told.to_string().as_bytes()),
+            error
+        );
     }
 }

@@ -158,7 +158,7 @@ pub(crate) async fn first_word(
         }
         Sent::Whole(whole) if whole.status.is_success() => Ok(Sent::Whole(whole)),
         Sent::Whole(refused) => Err(Failed {
-            error: after(wire::error(&refused.body), refused.outcome),
+            error: after(wire::error(refused.status, &refused.body), refused.outcome),
             outcome: refused.outcome,
         }),
     }

@@ -8,7 +8,7 @@ use crate::{
 };
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, HeaderValue, header},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
@@ -29,12 +29,17 @@ use tokio::time::timeout;
 /// How often a stream says that its answer is still to come; clients and proxies give up on silence after some ten seconds.
 const WAITING_PERIOD: Duration = Duration::from_secs(5);
 
+/// So many bytes without a word that is known are passed on: they count as spoken.
+const MOST_HELD: usize = 1 << 20;
+
 /// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
 pub(crate) struct Answer {
     upstream: Upstream,
     tap: Tap,
     /// What comes before the rest: what has arrived and was not to pass yet.
     held: Vec<u8>,
+    /// The last bytes that have passed.
+    tail: Vec<u8>,
     lease: Box<dyn Lease>,
 }
 
@@ -44,6 +49,7 @@ impl Answer {
             upstream,
             tap,
             held: Vec::new(),
+            tail: Vec::new(),
             lease,
         }
     }
@@ -63,8 +69,9 @@ impl Answer {
     /// # Errors
     /// If it ends with an error before.
     pub(super) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
-        while !self.tap.has_spoken() && !self.tap.has_ended() {
-            match self.arriving().await {
+        let silent = |tap: &Tap| !tap.has_spoken() && !tap.has_ended();
+        while silent(&self.tap) && self.held.len() <= MOST_HELD {
+            match self.arriving(false).await {
                 Ok(bytes) => self.held.extend_from_slice(&bytes),
                 Err(Some(error)) => return Err(error.into()),
                 Err(None) => break,
@@ -75,22 +82,42 @@ impl Answer {
             let last = last
                 .filter_map(|line| line.strip_prefix(b"data:"))
                 .next_back();
-            return Err(wire::error(last.unwrap_or_default()).into());
+            return Err(wire::error(StatusCode::OK, last.unwrap_or_default()).into());
         }
         Ok(())
     }
 
     /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
     pub(crate) async fn next(&mut self) -> Result<Bytes, Option<Error>> {
-        if !self.held.is_empty() {
-            return Ok(std::mem::take(&mut self.held).into());
-        }
-        self.arriving().await
+        let passing = if self.held.is_empty() {
+            self.arriving(true).await?
+        } else {
+            std::mem::take(&mut self.held).into()
+        };
+        let last = passing.len().saturating_sub(4);
+        self.tail.extend_from_slice(&passing[last..]);
+        let before = self.tail.len().saturating_sub(4);
+        self.tail.drain(..before);
+        Ok(passing)
     }
 
-    async fn arriving(&mut self) -> Result<Bytes, Option<Error>> {
+    /// A comment breaks nothing here.
+    fn is_between_events(&self) -> bool {
+        let tail = self.tail.as_slice();
+        tail.is_empty() || tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
+    }
+
+    /// What comes next; if it `tells`, after a silence that it still waits.
+    async fn arriving(&mut self, tells: bool) -> Result<Bytes, Option<Error>> {
         loop {
-            match unless_cut(&*self.lease, self.upstream.next()).await? {
+            let arriving = unless_cut(&*self.lease, self.upstream.next());
+            let Ok(arrived) = timeout(WAITING_PERIOD, arriving).await else {
+                if tells && self.is_between_events() {
+                    return Ok(waiting("waiting"));
+                }
+                continue;
+            };
+            match arrived? {
                 Ok(Some(arrived)) => {
                     let passing = self.tap.pass(arrived);
                     if !passing.is_empty() {
@@ -99,6 +126,9 @@ impl Answer {
                 }
                 _ if self.tap.has_ended() => return Err(None),
                 Ok(None) => {
+                    if let Some(last) = self.tap.end() {
+                        return Ok(last);
+                    }
                     let broken = Broken::early();
                     return Err(Some(reason(&*self.lease, &broken).await));
                 }
@@ -133,14 +163,21 @@ impl Relay {
                     let Ok(sent) = timeout(WAITING_PERIOD, &mut beginning.sent).await else {
                         let loaded = beginning.loaded.load(Ordering::Relaxed);
                         let word = if loaded { "waiting" } else { "loading" };
-                        return Some(format!(": {word}\n\n").into());
+                        return Some(waiting(word));
                     };
                     let Self::Beginning(beginning) = std::mem::replace(self, Self::Over) else {
                         return None;
                     };
                     match sent {
                         Ok(Sent::Streaming(answer)) => *self = Self::Streaming(answer),
-                        Ok(Sent::Whole(refused)) => return Some(as_event(&refused.body)),
+                        Ok(Sent::Whole(whole)) if whole.status.is_success() => {
+                            return Some(as_event(&whole.body));
+                        }
+                        Ok(Sent::Whole(refused)) => {
+                            let error = wire::error(refused.status, &refused.body);
+                            (beginning.failed)(error.code);
+                            break error;
+                        }
                         Err(error) => {
                             (beginning.failed)(error.code);
                             break error;
@@ -164,9 +201,13 @@ impl Relay {
     }
 }
 
-/// A worker's refusal, told in a stream that has begun.
-fn as_event(refusal: &[u8]) -> Bytes {
-    let one_line: Vec<u8> = refusal
+fn waiting(word: &str) -> Bytes {
+    format!(": {word}\n\n").into()
+}
+
+/// An answer that came whole, told in a stream that has begun.
+fn as_event(answer: &[u8]) -> Bytes {
+    let one_line: Vec<u8> = answer
         .iter()
         .copied()
         .filter(|&byte| byte != b'\n' && byte != b'\r')

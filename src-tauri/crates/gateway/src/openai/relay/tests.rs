@@ -9,10 +9,11 @@ use axum::{
     Router,
     body::Bytes,
     http::{StatusCode, header},
+    response::Html,
     routing::post,
 };
 use futures_util::{StreamExt, stream};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::convert::Infallible;
 use tierbar_core::{Code, Error};
 use tokio::sync::{mpsc, oneshot};
@@ -205,7 +206,8 @@ async fn a_stream_begins_while_the_tier_loads_and_then_carries_the_answer() {
     assert_eq!(
         String::from_utf8(rest)
             .unwrap()
-            .replace(": loading\n\n", ""),
+            .replace(": loading\n\n", "")
+            .replace(": waiting\n\n", ""),
         STREAM
     );
 }
@@ -232,6 +234,50 @@ async fn a_load_that_fails_late_is_told_in_the_stream_and_a_fast_one_by_its_stat
     let response = bench.post(CHAT, ASKS_STREAM).await;
     assert_eq!(response.status(), 503);
     assert_eq!(json(response).await["error"]["code"], "tier_failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_refusal_is_an_error_event_whatever_it_looks_like() {
+    let bench = bench().await;
+    let mut body = bench
+        .post(CHAT, ASKS_STREAM)
+        .await
+        .into_body()
+        .into_data_stream();
+    assert_eq!(body.next().await.unwrap().unwrap(), ": loading\n\n");
+    let page = || (StatusCode::BAD_REQUEST, Html("<html>\n</html>")).into_response();
+    bench.load(worker(page));
+    let mut told = Vec::new();
+    while let Some(bytes) = body.next().await {
+        told.extend_from_slice(&bytes.unwrap());
+    }
+    let told = String::from_utf8(told).unwrap();
+    let last = told.trim_end().lines().next_back().unwrap();
+    let last: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(last["error"]["code"], "bad_request");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silence_is_told_between_events_and_never_within_one() {
+    let bench = bench().await;
+    let (routes, script, _gone) = scripted();
+    bench.load(routes);
+    let response = bench.post(CHAT, ASKS_STREAM).await;
+    let mut body = response.into_body().into_data_stream();
+    let mut passes = async |piece: &'static str| {
+        script.send(Ok(Bytes::from(piece))).unwrap();
+        let mut next = body.next().await.unwrap().unwrap();
+        while next == ": waiting\n\n" && piece != next {
+            next = body.next().await.unwrap().unwrap();
+        }
+        assert_eq!(next, piece);
+        timeout(Duration::from_secs(60), body.next()).await
+    };
+    let quiet = passes("data: a\n\n").await.unwrap();
+    assert_eq!(quiet.unwrap().unwrap(), ": waiting\n\n");
+    assert!(passes("data: b\n").await.is_err());
+    let quiet = passes("\n").await.unwrap();
+    assert_eq!(quiet.unwrap().unwrap(), ": waiting\n\n");
 }
 
 #[tokio::test]

@@ -92,12 +92,10 @@ impl Telling {
         if let Some(Value::Array(more)) = told {
             self.logprobs.extend(more);
         }
-        let written = |text: Option<String>| text.filter(|text| !text.is_empty());
-        let (thought, said) = (
-            written(choice.delta.reasoning_content),
-            written(choice.delta.content),
-        );
-        let calls = choice.delta.tool_calls.unwrap_or_default();
+        let mut delta = choice.delta;
+        let thought = delta.thoughts();
+        let said = delta.content.filter(|text| !text.is_empty());
+        let calls = delta.tool_calls.unwrap_or_default();
         let aside = said.is_none() && (thought.is_some() || !calls.is_empty());
         if let Some(text) = thought {
             self.think(&text, out);
@@ -171,19 +169,19 @@ impl Telling {
 
     /// A call, or a piece of one. Servers may write several at a time, so none is closed before the end.
     fn call(&mut self, piece: ToolCall, out: &mut String) {
-        let id = piece.id.filter(|id| !id.is_empty());
-        // Some number none of their calls: another id is another call.
-        let belongs = |item: &Item| match &item.kind {
-            Kind::Call { index, call_id, .. } => {
-                *index == piece.index && id.as_ref().is_none_or(|id| id == call_id)
-            }
-            _ => false,
+        let Some(number) = self.calls.number(&piece) else {
+            return;
         };
+        let belongs =
+            |item: &Item| matches!(item.kind, Kind::Call { number: of, .. } if of == number);
         let found = self.output.iter().rposition(belongs);
         let index = found.unwrap_or_else(|| {
             let kind = Kind::Call {
-                index: piece.index,
-                call_id: id.unwrap_or_else(|| new_id("call")),
+                number,
+                call_id: piece
+                    .id
+                    .filter(|id| !id.is_empty())
+                    .unwrap_or_else(|| new_id("call")),
                 name: piece.function.name.unwrap_or_default(),
             };
             self.open(kind, out)

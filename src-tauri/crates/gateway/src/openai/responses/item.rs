@@ -20,7 +20,7 @@ pub(super) enum Kind {
     Message,
     Call {
         /// Among the answer's calls.
-        index: usize,
+        number: usize,
         call_id: String,
         name: String,
     },

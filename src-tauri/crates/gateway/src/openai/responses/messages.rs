@@ -44,6 +44,10 @@ impl Messages {
             None | Some(Value::Null) => {}
             Some(_) => return Err(bad("`input` is neither a text nor a list of items")),
         }
+        // Of some turns nothing but thoughts is left, and each message has a content.
+        for message in &mut self.list {
+            message.entry("content").or_insert_with(|| json!(""));
+        }
         if self.list.is_empty() {
             return Err(bad("`input` is empty: send a text or at least one message"));
         }

@@ -4,7 +4,7 @@ use super::{
     ask::Echo,
     item::{Item, new_id},
 };
-use crate::openai::wire::Usage;
+use crate::openai::{calls::Calls, wire::Usage};
 use serde_json::{Map, Value, json};
 use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::Error;
@@ -18,6 +18,7 @@ pub(super) struct Telling {
     pub(super) model: String,
     echo: Map<String, Value>,
     pub(super) output: Vec<Item>,
+    pub(super) calls: Calls,
     pub(super) begun: bool,
     /// How many events have been told.
     pub(super) told: u64,
@@ -37,6 +38,7 @@ impl Telling {
             model: model.unwrap_or(echo.model),
             echo: echo.fields,
             output: Vec::new(),
+            calls: Calls::default(),
             begun: false,
             told: 0,
             finish: None,

@@ -111,6 +111,16 @@ async fn an_endpoint_that_cuts_its_answer_leaves_an_error_event() {
 }
 
 #[tokio::test]
+async fn an_endpoint_that_leaves_out_the_last_word_behind_a_reason_has_ended_well() {
+    let said =
+        "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
+    let (mut bench, _asked) = elsewhere(true, None, format!("{HEAD}{said}"), true).await;
+    let told = text(bench.post(CHAT, ASKS_STREAM).await).await;
+    assert_eq!(told, format!("{said}\ndata: [DONE]\n\n"));
+    bench.released().await;
+}
+
+#[tokio::test]
 async fn an_endpoint_that_hangs_is_given_up() {
     // The bench's silence is short.
     for says in [String::new(), format!("{HEAD}data: a\n\n")] {

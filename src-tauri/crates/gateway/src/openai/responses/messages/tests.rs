@@ -103,6 +103,15 @@ fn thoughts_that_were_summed_up_are_told_so_and_sealed_ones_are_not() {
 }
 
 #[test]
+fn a_turn_of_thoughts_alone_says_nothing() {
+    let thought = json!({"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]});
+    let hi = json!({"role": "user", "content": "Hi"});
+    let (list, _) = read(json!([hi, thought, hi])).unwrap();
+    let silent = json!({"role": "assistant", "reasoning_content": "hm", "content": ""});
+    assert_eq!(list, [hi.clone(), silent, hi]);
+}
+
+#[test]
 fn what_cannot_be_read_is_refused_with_its_place() {
     for (input, place) in [
         (json!(null), "empty"),

@@ -1,0 +1,117 @@
+use super::*;
+
+fn messages(role: &str, blocks: Value) -> Result<Vec<Value>, Error> {
+    let mut messages = Vec::new();
+    into_messages(role, serde_json::from_value(blocks).unwrap(), &mut messages)?;
+    Ok(messages)
+}
+
+#[test]
+fn results_of_tools_come_first_and_their_images_with_what_is_said() {
+    let image = json!({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}});
+    let blocks = json!([
+        {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "text", "text": "4"}, image]},
+        {"type": "tool_result", "tool_use_id": "b", "content": "no file", "is_error": true},
+        {"type": "tool_result", "tool_use_id": "c"},
+        {"type": "text", "text": "And now?"},
+    ]);
+    assert_eq!(
+        messages("user", blocks).unwrap(),
+        [
+            json!({"role": "tool", "tool_call_id": "a", "content": "4"}),
+            json!({"role": "tool", "tool_call_id": "b", "content": "Error: no file"}),
+            json!({"role": "tool", "tool_call_id": "c", "content": ""}),
+            json!({"role": "user", "content": [
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                {"type": "text", "text": "And now?"},
+            ]}),
+        ]
+    );
+}
+
+#[test]
+fn what_the_model_said_is_one_message() {
+    let blocks = json!([
+        {"type": "thinking", "thinking": "hm", "signature": ""},
+        {"type": "redacted_thinking", "data": "…"},
+        {"type": "text", "text": "I look."},
+        {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}},
+    ]);
+    let function = json!({"name": "look", "arguments": "{\"at\":1}"});
+    assert_eq!(
+        messages("assistant", blocks).unwrap(),
+        [json!({
+            "role": "assistant", "content": "I look.", "reasoning_content": "hm",
+            "tool_calls": [{"id": "a", "type": "function", "function": function}],
+        })]
+    );
+}
+
+#[test]
+fn text_alone_is_a_text_and_a_documents_text_is_text() {
+    let blocks = json!([{"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}}]);
+    assert_eq!(messages("user", blocks).unwrap()[0]["content"], "Hi");
+    let document = json!([{"type": "document", "title": "T", "source": {"type": "text", "media_type": "text/plain", "data": "D"}}]);
+    assert_eq!(messages("user", document).unwrap()[0]["content"], "T\n\nD");
+}
+
+#[test]
+fn what_has_no_place_is_refused_by_name() {
+    for (role, blocks) in [
+        (
+            "user",
+            json!([{"type": "tool_use", "id": "a", "name": "look", "input": {}}]),
+        ),
+        (
+            "assistant",
+            json!([{"type": "tool_result", "tool_use_id": "a"}]),
+        ),
+        ("user", json!([{"text": "no type"}])),
+        ("user", json!([7])),
+    ] {
+        let error = messages(role, blocks.clone()).unwrap_err();
+        assert_eq!(error.code, Code::BadRequest, "{blocks}");
+    }
+}
+
+#[test]
+fn what_others_did_for_the_model_is_left_out_and_the_rest_stays() {
+    let used = json!({"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"query": "q"}});
+    let found = json!({"type": "web_search_tool_result", "tool_use_id": "s", "content": []});
+    let text = json!({"type": "text", "text": "Found."});
+    assert_eq!(
+        messages("assistant", json!([used, found, text])).unwrap(),
+        [json!({"role": "assistant", "content": "Found."})]
+    );
+    let unknown = json!([{"type": "hologram", "data": 7}, {"type": "text", "text": "Hi"}]);
+    let hi = [json!({"role": "user", "content": "Hi"})];
+    assert_eq!(messages("user", unknown).unwrap(), hi);
+    assert!(
+        messages("user", json!([{"type": "hologram"}]))
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
+    let found = json!({"type": "search_result", "source": "https://a.example", "title": "T",
+        "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]});
+    let told = "T\nhttps://a.example\n\none\n\ntwo";
+    let said = messages("user", json!([found])).unwrap();
+    assert_eq!(said[0]["content"], told);
+    let result = json!([{"type": "tool_result", "tool_use_id": "a", "content": [found]}]);
+    assert_eq!(
+        messages("user", result).unwrap(),
+        [json!({"role": "tool", "tool_call_id": "a", "content": told})]
+    );
+    for source in [
+        json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"}),
+        json!({"type": "url", "url": "https://a.example/a.pdf"}),
+        json!({"type": "file", "file_id": "f"}),
+    ] {
+        let pdf = json!([{"type": "document", "title": "T", "source": source}]);
+        let said = messages("user", pdf).unwrap();
+        assert_eq!(said[0]["content"], format!("T\n\n{LEFT_OUT}"));
+    }
+}
