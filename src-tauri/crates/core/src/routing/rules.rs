@@ -1,6 +1,10 @@
 //! How hard a request is, by rules that a user can be told.
 
-use super::{Asked, Level, asked::tokens, signs::Text};
+use super::{
+    Asked, Level,
+    asked::tokens,
+    signs::{Greeting, Text},
+};
 
 /// So much to read is more than a small model keeps in view.
 const LONG: u64 = 6000;
@@ -36,21 +40,20 @@ pub fn judge(asked: &Asked) -> Judgement {
     let text = Text::of(&asked.text);
     let by_text = by_text(asked, &text);
     // Small models write calls that do not parse, and take one object for another.
-    if asked.tools && by_text.level < Level::Medium && by_text.because != GREETING {
+    let greets = text.greeting() == Greeting::Whole;
+    if asked.tools && by_text.level < Level::Medium && !greets {
         return Judgement::sure(Level::Medium, "it has tools");
     }
     by_text
 }
-
-const GREETING: &str = "it is a greeting";
 
 fn by_text(asked: &Asked, text: &Text) -> Judgement {
     let sure = Judgement::sure;
     if asked.thinks {
         return sure(Level::Hard, "it asks for thinking");
     }
-    if text.is_greeting() {
-        return sure(Level::Simple, GREETING);
+    if text.greeting() != Greeting::Beginning {
+        return sure(Level::Simple, "it is a greeting");
     }
     if text.is_hard_task() {
         return sure(Level::Hard, "it takes steps that build on each other");

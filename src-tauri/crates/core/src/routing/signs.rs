@@ -1,15 +1,27 @@
 //! What of a text tells how hard it is to answer.
 
 use super::words::{
-    CODE_WORDS, CONDITIONED, CONDITIONS, GREETINGS, HARD_TASKS, MATHS, REPAIRS, SMALL_TASKS, SUMS,
-    TEXT_TASKS,
+    CODE_WORDS, CONDITIONED, CONDITIONS, FILLERS, GREETINGS, HARD_TASKS, MATHS, REPAIRS,
+    SMALL_TASKS, SUMS, TEXT_TASKS,
 };
 
-/// The lower-case text with its words to be looked at.
+/// The lower-case text with its words to be looked at, without the greeting that it begins with.
 pub(super) struct Text {
+    greeting: Greeting,
     lower: String,
     code: bool,
     words: usize,
+}
+
+/// What of a text is a greeting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Greeting {
+    /// All of it.
+    Whole,
+    /// All but a few words that ask for nothing.
+    Chatty,
+    /// At most its beginning.
+    Beginning,
 }
 
 impl Text {
@@ -25,10 +37,19 @@ impl Text {
         } else {
             text.to_owned()
         };
+        let lower = told.to_lowercase();
+        let rest = behind_greeting(&lower);
+        let greeting = match (rest.len() < lower.len(), says_nothing(rest)) {
+            (true, Some(0)) => Greeting::Whole,
+            (true, Some(_)) => Greeting::Chatty,
+            _ => Greeting::Beginning,
+        };
+        let greeted = words(&lower) - words(rest);
         Self {
-            lower: told.to_lowercase(),
+            greeting,
             code: is_code(text),
-            words: words(text),
+            words: words(text).saturating_sub(greeted),
+            lower: rest.to_owned(),
         }
     }
 
@@ -40,16 +61,8 @@ impl Text {
         self.code
     }
 
-    /// The whole message is a greeting, with a few words after it.
-    pub(super) fn is_greeting(&self) -> bool {
-        const MOST_WORDS: usize = 7;
-        let plain = |c: char| c.is_alphanumeric() || c == ' ';
-        let said: String = self.lower.chars().filter(|c| plain(*c)).collect();
-        let begins = |greeting: &&str| {
-            let rest = said.strip_prefix(*greeting);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-        };
-        self.words <= MOST_WORDS && GREETINGS.iter().any(begins)
+    pub(super) fn greeting(&self) -> Greeting {
+        self.greeting
     }
 
     pub(super) fn is_small_task(&self) -> bool {
@@ -149,6 +162,38 @@ impl Text {
             !spaced || before.is_none_or(|c| !c.is_alphanumeric())
         })
     }
+}
+
+/// What stands behind the greetings that a text begins with.
+fn behind_greeting(text: &str) -> &str {
+    const MOST: usize = 3;
+    let mut rest = text;
+    for _ in 0..MOST {
+        let behind = |greeting: &&str| {
+            let behind = rest.strip_prefix(*greeting)?;
+            let spaced = greeting.chars().all(|c| c < '\u{2e80}');
+            let goes_on = spaced && behind.starts_with(char::is_alphanumeric);
+            (!goes_on).then_some(behind)
+        };
+        let Some(behind) = GREETINGS.iter().find_map(behind) else {
+            break;
+        };
+        let mark = |c: char| c.is_whitespace() || ",.;:!?-–—…，。！、".contains(c);
+        rest = behind.trim_start_matches(mark);
+    }
+    rest
+}
+
+/// So many words that ask for nothing, and no others.
+fn says_nothing(text: &str) -> Option<usize> {
+    const MOST: usize = 6;
+    let text = text.replace(['\'', '’'], "");
+    let mut words = text.split(|c: char| !c.is_alphanumeric());
+    let said = words.try_fold(0, |said, word| match word {
+        "" => Some(said),
+        word => FILLERS.contains(&word).then_some(said + 1),
+    });
+    said.filter(|said| *said <= MOST)
 }
 
 /// Words of a text; of a script without spaces, two characters are about one.

@@ -6,6 +6,7 @@ mod names;
 mod numbers;
 
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// More are not compared: nobody reads the list, and a table of figures is nothing to put in a few words.
 const MOST: usize = 500;
@@ -23,40 +24,44 @@ pub struct Kept {
 #[must_use]
 pub fn compare(source: &str, result: &str) -> Kept {
     let mut kept = Kept::default();
-    let mut told: Vec<String> = Vec::new();
-    let mut tell = |fact: &str, is_kept: bool| {
-        let known = told.iter().any(|known| known == fact);
-        if !known && told.len() < MOST {
-            told.push(fact.to_owned());
-            if is_kept {
-                kept.kept.push(fact.to_owned());
+    let mut told: BTreeSet<&str> = BTreeSet::new();
+    // Whether there is room for more.
+    let mut tell = |fact, is_kept: &dyn Fn() -> bool| {
+        if told.insert(fact) {
+            let list = if is_kept() {
+                &mut kept.kept
             } else {
-                kept.missing.push(fact.to_owned());
-            }
+                &mut kept.missing
+            };
+            list.push(fact.to_owned());
         }
+        told.len() < MOST
     };
 
     let dates = dates::in_text(source);
-    let found = dates::in_text(result);
-    for date in &dates {
-        tell(date.words, found.iter().any(|other| other.is(date)));
-    }
-    // What is part of a date is no number besides.
-    let in_date = |at: usize| dates.iter().any(|date| date.span.contains(&at));
+    let there = dates::days(result);
+    let mut room = dates
+        .iter()
+        .all(|date| tell(date.words, &|| there.contains(&date.day())));
+    // What is part of a date is no number besides. They stand in the text's order.
+    let in_date = |at: usize| {
+        let after = dates.partition_point(|date| date.span.start <= at);
+        after > 0 && dates[after - 1].span.contains(&at)
+    };
     let there = numbers::values(result);
-    for number in numbers::in_text(source) {
-        if !in_date(number.at) {
-            tell(number.words, there.contains(&number.value));
-        }
-    }
+    room = room
+        && numbers::in_text(source)
+            .filter(|number| !in_date(number.at))
+            .all(|number| tell(number.words, &|| there.contains(&number.value)));
     let names = names::in_text(source);
     let names_checked = names.is_some();
     let there = names::words(result);
-    for name in names.unwrap_or_default() {
-        if !in_date(name.at) {
-            tell(name.words, name.each().all(|word| there.contains(&word)));
-        }
-    }
+    let names = names.unwrap_or_default().into_iter();
+    let mut names = names.filter(|name| room && !in_date(name.at));
+    names.all(|name| {
+        let is_there = || name.each().all(|word| there.contains(&word));
+        tell(name.words, &is_there)
+    });
     Kept {
         names_checked,
         ..kept

@@ -5,7 +5,7 @@ use super::{
     batch::{self, Items},
     summarize::checked_words,
 };
-use crate::{Gateway, body, error::Failure};
+use crate::{Gateway, blocking::blocking, body, error::Failure};
 use axum::{
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
@@ -149,7 +149,7 @@ impl Lines {
 }
 
 async fn write(mut asking: Asking, lines: Lines, limit: u32) -> Result<Answered, Error> {
-    let (aggregate, bytes) = lines.counted()?;
+    let (aggregate, bytes) = blocking("counting the entries", || lines.counted()).await?;
     let context = asking.context_tokens();
     let system = include_str!("prompts/brief.md");
     let max_tokens = (limit * 3 + 64).min(context / 2);

@@ -4,7 +4,7 @@ use super::{
     ask::{Answered, Asking, Question, no_answer, text_of, text_schema},
     batch::{self, Items},
 };
-use crate::{Gateway, body, error::Failure};
+use crate::{Gateway, blocking::blocking, body, error::Failure};
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -46,7 +46,7 @@ pub(super) async fn compress(
     let items = Items::texts(wanted.text, wanted.texts)?;
     let one = |text: Value| {
         let asking = Asking::new(&gateway, Task::Compress, wanted.model.as_deref());
-        async move { shorten(asking, batch::text(&text)?, limit).await }
+        async move { shorten(asking, batch::text(&text)?.into(), limit).await }
     };
     Ok(batch::answer(&gateway, Task::Compress, items, one).await?)
 }
@@ -60,13 +60,18 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn new(source: &str, text: String, cut: bool) -> Self {
-        Self {
-            words: words(&text),
-            kept: facts::compare(source, &text),
-            text,
-            cut,
-        }
+    /// A source may have millions of facts.
+    async fn new(source: &Arc<str>, text: String, cut: bool) -> Result<Self, Error> {
+        let source = Arc::clone(source);
+        let compared = move || {
+            Ok(Self {
+                words: words(&text),
+                kept: facts::compare(&source, &text),
+                text,
+                cut,
+            })
+        };
+        blocking("comparing the texts", compared).await
     }
 
     fn fits(&self, limit: u32) -> bool {
@@ -99,9 +104,9 @@ impl Attempt {
     }
 }
 
-async fn shorten(mut asking: Asking, source: &str, limit: u32) -> Result<Answered, Error> {
-    if words(source) <= limit as usize {
-        let attempt = Attempt::new(source, source.to_owned(), false);
+async fn shorten(mut asking: Asking, source: Arc<str>, limit: u32) -> Result<Answered, Error> {
+    if words(&source) <= limit as usize {
+        let attempt = Attempt::new(&source, source.to_string(), false).await?;
         return Ok(asking.done(told(attempt, limit, 0), 0));
     }
     let mut best: Option<Attempt> = None;
@@ -110,7 +115,7 @@ async fn shorten(mut asking: Asking, source: &str, limit: u32) -> Result<Answere
     for _ in 0..2 {
         let question = Question {
             system: include_str!("prompts/compress.md"),
-            user: format!("At most {limit} words:\n{}{again}", delimited(source)),
+            user: format!("At most {limit} words:\n{}{again}", delimited(&source)),
             schema: text_schema(),
             max_tokens: (limit * 4 + 64).min(asking.context_tokens() / 2),
         };
@@ -128,7 +133,7 @@ async fn shorten(mut asking: Asking, source: &str, limit: u32) -> Result<Answere
             again = "\nAnswer with the JSON object alone.".to_owned();
             continue;
         };
-        let attempt = Attempt::new(source, text, cut);
+        let attempt = Attempt::new(&source, text, cut).await?;
         let wanting = attempt.wanting(limit);
         let rank = |attempt: &Attempt| {
             (

@@ -124,6 +124,47 @@ fn a_few_words_go_on_with_what_was_asked_before() {
 }
 
 #[test]
+fn a_greeting_hides_nothing_that_is_asked_behind_it() {
+    let judged = |text: &str, tools: bool| {
+        let mut asked = said(text);
+        asked.tools = tools;
+        judge(&asked)
+    };
+    for (text, level) in [
+        ("ok, prove it by induction please", Level::Hard),
+        ("hey, why does my code deadlock?", Level::Hard),
+        ("Hi! Hello, explain tides", Level::Medium),
+        ("Thanks, now fix the failing tests", Level::Medium),
+        ("hi, how does a fridge work?", Level::Medium),
+        ("你好，请证明勾股定理", Level::Medium),
+    ] {
+        let judged = judged(text, false);
+        assert!(judged.level >= level, "{text}: {judged:?}");
+    }
+    for text in [
+        "hi",
+        "Hello there!",
+        "Hi \u{1f44b}",
+        "Thanks a lot, that was helpful",
+        "ok, thank you so much!",
+        "Hallo, wie geht's?",
+        "谢谢你",
+        "ありがとうございます",
+    ] {
+        let judged = judged(text, false);
+        assert_eq!((judged.level, judged.sure), (Level::Simple, true), "{text}");
+        assert_eq!(judged.because, "it is a greeting", "{text}");
+    }
+    // With tools, "ok" may be followed by what is to be done with them.
+    assert_eq!(judged("hello!", true).level, Level::Simple);
+    for text in ["ok, delete it", "thanks, send it", "hi, is it there?"] {
+        assert_eq!(judged(text, true).level, Level::Medium, "{text}");
+    }
+    let many = format!("hi {}", "you are ".repeat(20));
+    assert_ne!(judged(&many, false).because, "it is a greeting");
+}
+
+#[test]
 fn every_reason_can_stand_in_a_header() {
     for text in [
         "hi",

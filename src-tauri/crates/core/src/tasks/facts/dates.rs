@@ -1,6 +1,6 @@
 //! Dates: `2026-11-22`, `22.11.2026`, `22 November 2026`, `Nov 22`, `November 22nd, 2026`.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 #[derive(Debug)]
 pub(super) struct Date<'a> {
@@ -11,12 +11,20 @@ pub(super) struct Date<'a> {
     day: u8,
 }
 
+/// A day, of one year or of any: year, month, day.
+pub(super) type Day = (Option<u16>, u8, u8);
+
 impl Date<'_> {
-    /// The same day. A year that the other leaves out is lost; one that it adds is not.
-    pub(super) fn is(&self, source: &Date) -> bool {
-        let same_day = (self.month, self.day) == (source.month, source.day);
-        same_day && (source.year.is_none() || self.year == source.year)
+    pub(super) fn day(&self) -> Day {
+        (self.year, self.month, self.day)
     }
+}
+
+/// The days that a text tells. A year that it leaves out is lost; one that it adds is not.
+pub(super) fn days(text: &str) -> BTreeSet<Day> {
+    let dates = in_text(text).into_iter();
+    let both = |date: Date| [date.day(), (None, date.month, date.day)];
+    dates.flat_map(both).collect()
 }
 
 const MONTHS: [&str; 12] = [
@@ -246,9 +254,10 @@ mod tests {
 
     #[test]
     fn a_year_may_be_added_and_not_be_lost() {
-        let date = |text| in_text(text).remove(0);
-        assert!(date("22.11.2026").is(&date("Nov 22")));
-        assert!(!date("Nov 22").is(&date("22.11.2026")));
-        assert!(!date("Nov 23").is(&date("Nov 22")));
+        let tells = |text, of| days(text).contains(&in_text(of)[0].day());
+        assert!(tells("22.11.2026", "Nov 22"));
+        assert!(!tells("Nov 22", "22.11.2026"));
+        assert!(!tells("Nov 23", "Nov 22"));
+        assert!(!tells("22.11.2026", "22.11.2025"));
     }
 }

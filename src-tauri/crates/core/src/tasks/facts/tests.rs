@@ -39,6 +39,30 @@ fn a_table_of_figures_is_compared_up_to_a_bound() {
     assert_eq!(compare(&table, "").missing.len(), MOST);
 }
 
+#[test]
+fn a_large_table_of_dates_comes_to_an_end() {
+    const DAYS: usize = 300 * 12 * 28;
+    let date = |day: usize| {
+        let (year, month, day) = (day / 336 + 1000, day / 28 % 12 + 1, day % 28 + 1);
+        format!("{year}-{month:02}-{day:02}; ")
+    };
+    let table: String = (0..DAYS).map(date).collect();
+    assert!(table.len() > 1 << 20);
+    let kept = compare(&table, &table[..12 * 100]);
+    assert_eq!((kept.kept.len(), kept.missing.len()), (100, MOST - 100));
+    // The numbers of all dates are theirs, also of those that are not compared.
+    assert!(kept.missing.iter().all(|fact| fact.len() == 10));
+}
+
+#[test]
+fn dates_and_numbers_and_names_share_the_bound() {
+    let figures: String = (1000..3000).map(|number| format!("{number} ")).collect();
+    let text = format!("It was 2026-11-22, told Ada: {figures}");
+    let kept = compare(&text, "Ada, on 2026-11-22");
+    assert_eq!((kept.kept.len(), kept.missing.len()), (1, MOST - 1));
+    assert_eq!(kept.kept[0], "2026-11-22");
+}
+
 proptest! {
     #[test]
     fn any_text_keeps_itself_and_nothing_panics(text in "\\PC{0,120}", other in "\\PC{0,40}") {
