@@ -115,6 +115,12 @@ impl Remote {
             .body(json)
     }
 
+    /// Whether the server is in this machine or network, as far as its address tells.
+    #[must_use]
+    pub fn is_near(server: &str) -> bool {
+        Url::parse(server).is_ok_and(|url| is_near(&url))
+    }
+
     /// A header's value that is a secret: a scheme, such as `Bearer` or nothing, and the key.
     ///
     /// # Errors

@@ -107,7 +107,9 @@ impl Upstream {
             }
             Endpoint::Foreign(foreign) => foreign,
         };
-        let json = asking_for(model.as_deref(), json);
+        let cloud =
+            matches!(at, Address::Url(url) if *dialect == Dialect::OpenAi && !Remote::is_near(url));
+        let json = asking_for(model.as_deref(), cloud, json);
         match at {
             Address::Unix(socket) => {
                 Self::over(UnixStream::connect(socket).await?, path, json).await
@@ -247,13 +249,18 @@ fn is(headers: &HeaderMap, wanted: &str) -> bool {
 }
 
 /// The request with the name that the server knows its model by, or with none: our names mean nothing to it, and some servers
-/// load what they are asked for.
-fn asking_for(model: Option<&str>, json: Vec<u8>) -> Vec<u8> {
+/// load what they are asked for. Clouds refuse fields that are not OpenAI's: those of ours that say whether to think stay here, since
+/// servers of this machine and network know them.
+fn asking_for(model: Option<&str>, cloud: bool, json: Vec<u8>) -> Vec<u8> {
     let Ok(Value::Object(mut request)) = serde_json::from_slice(&json) else {
         return json;
     };
     // Ours alone.
     request.shift_remove("keep_alive");
+    if cloud {
+        request.shift_remove("think");
+        request.shift_remove("thinking_budget_tokens");
+    }
     match model {
         Some(model) => {
             request.insert("model".to_owned(), model.into());
@@ -271,5 +278,31 @@ fn drive(driver: &mut Option<Driver>, context: &mut std::task::Context<'_>) {
         && let Poll::Ready(_) = running.poll_unpin(context)
     {
         *driver = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cloud_is_sent_no_field_of_ours_and_a_server_nearby_is_told_whether_to_think() {
+        let ask = br#"{"model":"fast","keep_alive":5,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#;
+        let sent = |cloud| String::from_utf8(asking_for(Some("m"), cloud, ask.to_vec())).unwrap();
+        assert_eq!(sent(true), r#"{"model":"m","reasoning_effort":"low"}"#);
+        assert_eq!(
+            sent(false),
+            r#"{"model":"m","think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#
+        );
+        for near in [
+            "http://127.0.0.1:1",
+            "http://gpubox:80",
+            "http://[::1]",
+            "http://a.local",
+        ] {
+            assert!(Remote::is_near(near), "{near}");
+        }
+        assert!(!Remote::is_near("https://api.openai.com"));
+        assert!(!Remote::is_near("http://8.8.8.8"));
     }
 }

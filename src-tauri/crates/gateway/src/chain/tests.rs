@@ -36,6 +36,8 @@ enum Does {
     Hang,
     /// A word at once, and another one after two seconds.
     Dawdle,
+    /// In a stream, for its account's sake.
+    Fail,
     /// In a stream, much that is no word, and then nothing.
     Babble,
     /// In a stream, before its first word or behind it.
@@ -90,6 +92,10 @@ impl Cloud {
                 let message = json!({"role": "assistant", "content": self.name});
                 Json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
                     .into_response()
+            }
+            Does::Fail => {
+                let error = json!({"error": {"message": "no credit left", "code": 402}});
+                events(&[&format!("data: {error}\n\ndata: [DONE]\n\n")])
             }
             Does::Babble => {
                 let event = format!("data: {}\n\n", json!({"more": "?".repeat(1 << 16)}));
@@ -258,7 +264,7 @@ async fn a_whole_answer_may_take_longer_than_its_first_word() {
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/json");
     let body = json(answer).await;
-    assert_eq!(body["choices"][0]["message"]["content"], "aa");
+    assert_eq!(body["choices"][0]["message"]["content"], "aa", "{body}");
     assert_eq!(body["tierbar"]["tier"], "cloud-a");
     assert_eq!(night.asked(), [1, 0, 0]);
     // What breaks off before anybody has seen it is the next one's to answer.
@@ -414,6 +420,15 @@ async fn a_stream_goes_on_elsewhere_before_its_first_word_and_is_told_as_broken_
     let told = text(night.stream().await).await;
     assert!(told.contains("\"b\"") && !told.contains("here"), "{told}");
     assert!(told.contains("\"unreachable\""), "{told}");
+}
+
+#[tokio::test]
+async fn a_stream_that_begins_with_its_failure_is_told_in_its_words() {
+    let night = Night::new(|chain| chain.steps.truncate(1)).await;
+    night.a.does(Does::Fail);
+    let refused = night.stream().await;
+    assert_eq!(refused.status(), 502);
+    assert_eq!(json(refused).await["error"]["message"], "no credit left");
 }
 
 #[tokio::test]

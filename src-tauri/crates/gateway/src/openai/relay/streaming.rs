@@ -79,9 +79,10 @@ impl Answer {
         }
         if self.tap.has_failed() && !self.tap.has_spoken() {
             let last = self.held.split(|&byte| byte == b'\n');
+            // Some say behind it that they are done.
             let last = last
                 .filter_map(|line| line.strip_prefix(b"data:"))
-                .next_back();
+                .rfind(|data| data.trim_ascii() != b"[DONE]");
             return Err(wire::error(StatusCode::OK, last.unwrap_or_default()).into());
         }
         Ok(())

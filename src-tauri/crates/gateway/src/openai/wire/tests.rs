@@ -1,0 +1,102 @@
+use super::*;
+use serde_json::json;
+
+#[test]
+fn what_is_left_out_or_null_is_nothing() {
+    let chunk: Chunk = serde_json::from_value(json!({
+        "id": null, "choices": [{"index": 0, "delta": {"content": null, "tool_calls": null}, "finish_reason": null}],
+        "usage": null,
+    }))
+    .unwrap();
+    assert!(chunk.choices[0].delta.content.is_none() && chunk.usage.is_none());
+    let chunk: Chunk = serde_json::from_value(json!({
+        "choices": [{"delta": null}, {"delta": {"tool_calls": [{"index": null, "function": null}]}}],
+        "usage": {"prompt_tokens": 5, "completion_tokens": null}, "timings": {"prompt_ms": null},
+    }))
+    .unwrap();
+    let usage = chunk.usage.unwrap();
+    assert_eq!((usage.prompt_tokens, usage.completion_tokens), (5, 0));
+    let none: Completion = serde_json::from_value(json!({"choices": null})).unwrap();
+    assert!(none.choices.is_empty());
+}
+
+#[test]
+fn thoughts_have_two_names_and_words_may_be_parts() {
+    for (told, thought) in [
+        (
+            json!({"reasoning": "hm", "reasoning_content": null}),
+            Some("hm"),
+        ),
+        (
+            json!({"reasoning": "hm", "reasoning_content": "hm"}),
+            Some("hm"),
+        ),
+        (
+            json!({"reasoning": null, "reasoning_content": "hm"}),
+            Some("hm"),
+        ),
+        (json!({"reasoning": "", "reasoning_content": ""}), None),
+        (json!({"reasoning": {"effort": "low"}}), None),
+    ] {
+        let mut message: Message = serde_json::from_value(told).unwrap();
+        assert_eq!(message.thoughts().as_deref(), thought);
+    }
+    let parts = json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});
+    let message: Message = serde_json::from_value(parts).unwrap();
+    assert_eq!(message.content.unwrap(), "ab");
+    let object: Function =
+        serde_json::from_value(json!({"name": "look", "arguments": {"at": 1}})).unwrap();
+    assert_eq!(object.arguments.unwrap(), r#"{"at":1}"#);
+}
+
+#[test]
+fn another_servers_refusal_is_told_in_its_words() {
+    for body in [
+        r#"{"error":{"message":"no","code":400}}"#,
+        r#"{"error":"no"}"#,
+        r#"{"detail":"no"}"#,
+    ] {
+        assert_eq!(
+            error(StatusCode::BAD_REQUEST, body.as_bytes()).message,
+            "no"
+        );
+    }
+    let page = error(StatusCode::BAD_GATEWAY, b"<html>");
+    assert!(page.message.contains("told no reason"));
+    let ours = Error::new(Code::ContextExceeded, "too long");
+    let body = ours.openai_body().to_string();
+    assert_eq!(error(StatusCode::BAD_GATEWAY, body.as_bytes()), ours);
+}
+
+#[test]
+fn another_servers_status_says_what_kind_of_refusal_it_is() {
+    for (status, body, code) in [
+        (400, "{}", Code::BadRequest),
+        (422, "{}", Code::BadRequest),
+        (401, "{}", Code::Unreachable),
+        (404, "{}", Code::ModelUnknown),
+        (408, "{}", Code::WorkerTimeout),
+        (413, "{}", Code::PayloadTooLarge),
+        (429, "{}", Code::Overloaded),
+        (500, "{}", Code::Unreachable),
+        (504, "{}", Code::WorkerTimeout),
+        (
+            400,
+            r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#,
+            Code::ContextExceeded,
+        ),
+        (
+            200,
+            r#"{"error":{"message":"m","code":429}}"#,
+            Code::Overloaded,
+        ),
+        (
+            200,
+            r#"{"error":{"message":"m","code":"rate"}}"#,
+            Code::Unreachable,
+        ),
+    ] {
+        let status = StatusCode::from_u16(status).unwrap();
+        assert_eq!(error(status, body.as_bytes()).code, code, "{status} {body}");
+    }
+}
