@@ -220,11 +220,12 @@ fn each_path_of_the_inference_api_is_in_its_document() {
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
         for start in ["/v1/", "/api/", "/health", "/metrics", "/openapi.json"] {
             for (at, _) in code.match_indices(&format!("\"{start}")) {
-                let path = code[at + 1..].split('"').next().unwrap();
+                // A path may have slashes in its last part, which OpenAPI has no way to write.
+                let path = code[at + 1..].split('"').next().unwrap().replace("{*", "{");
                 // What ends so is the beginning of some, and one is between the gateway and our workers.
                 if !path.ends_with('/') && path != "/v1/chat/tokens" {
-                    assert!(documented.contains_key(path), "{file}: {path}");
-                    found.insert(path.to_owned());
+                    assert!(documented.contains_key(&path), "{file}: {path}");
+                    found.insert(path);
                 }
             }
         }

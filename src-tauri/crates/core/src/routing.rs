@@ -12,7 +12,7 @@ mod signs;
 mod words;
 
 pub use asked::Asked;
-pub use choose::{Choice, Need, Seat, choose};
+pub use choose::{Choice, Need, Seat, choose, leave_eligible};
 pub use rules::{Judgement, judge};
 
 use crate::TierId;

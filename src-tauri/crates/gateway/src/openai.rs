@@ -1,7 +1,7 @@
 //! The OpenAI dialect: the list of models, and completions and embeddings relayed to the worker that answers, responses on top of them.
 
 pub(crate) mod calls;
-mod models;
+pub(crate) mod models;
 pub(crate) mod relay;
 mod responses;
 pub(crate) mod route;
@@ -33,7 +33,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
     };
     Router::new()
         .route("/v1/models", get(models::list))
-        .route("/v1/models/{id}", get(models::one))
+        .route("/v1/models/{*id}", get(models::one))
         .route(CHAT, relayed(CHAT))
         .route(TEXT, relayed(TEXT))
         .route(EMBEDDINGS, relayed(EMBEDDINGS))

@@ -1,5 +1,6 @@
 //! Schedules: what the user wants done at a time of day. One task owns them and runs one at a time; everybody else holds a handle.
 
+mod own;
 mod runner;
 mod source;
 mod target;
@@ -9,8 +10,10 @@ use jiff::{Timestamp, tz::TimeZone};
 use parking_lot::Mutex;
 pub(crate) use runner::Runner;
 use std::{collections::BTreeMap, sync::Arc};
+use target::Outcome;
 use tierbar_core::{
     Code, Config, Error,
+    config::ScheduleConfig,
     lease::BoxFuture,
     schedule::{Next, Run, ScheduleStatus},
 };
@@ -41,6 +44,17 @@ struct State {
     failing: Mutex<BTreeMap<String, String>>,
 }
 
+/// What a turn has made, and nobody took.
+#[derive(Debug, Clone)]
+struct Undelivered {
+    turn: i64,
+    /// As it was then: one that was changed means something else.
+    schedule: ScheduleConfig,
+    outcome: Outcome,
+    /// Up to this moment its source was read.
+    read_at: i64,
+}
+
 /// A wish to run one now.
 #[derive(Debug)]
 struct RunNow {
@@ -63,6 +77,7 @@ impl Schedules {
             wishes,
             state: Arc::clone(&state),
             takes_turns,
+            undelivered: Mutex::default(),
         };
         let handle = Self {
             config,
@@ -148,6 +163,7 @@ pub(crate) struct Inbox {
     wishes: mpsc::Receiver<RunNow>,
     state: Arc<State>,
     takes_turns: bool,
+    undelivered: Mutex<BTreeMap<String, Undelivered>>,
 }
 
 fn ending() -> Error {

@@ -99,9 +99,7 @@ pub struct Choice {
 #[must_use]
 pub fn choose(asked: &Asked, need: Need, seats: &[Seat], may_load: bool) -> Option<Choice> {
     let mut left: Vec<&Seat> = seats.iter().collect();
-    keep(&mut left, |seat| !seat.elsewhere);
-    keep(&mut left, |seat| Level::of(&seat.tier).is_some());
-    keep(&mut left, |seat| seat.state != TierState::Failed);
+    leave_eligible(&mut left, |seat| (&seat.tier, seat.state, seat.elsewhere));
     if asked.media {
         keep(&mut left, |seat| seat.sees != Some(false));
         keep(&mut left, |seat| seat.sees == Some(true));
@@ -189,11 +187,18 @@ fn choice(seat: &Seat, why: String) -> Choice {
     }
 }
 
+/// Leaves the tiers among which any request's is chosen, by what they are for. `told`: name, state, and whether it is elsewhere.
+pub fn leave_eligible<T>(tiers: &mut Vec<T>, told: impl Fn(&T) -> (&TierId, TierState, bool)) {
+    keep(tiers, |tier| !told(tier).2);
+    keep(tiers, |tier| Level::of(told(tier).0).is_some());
+    keep(tiers, |tier| told(tier).1 != TierState::Failed);
+}
+
 /// Leaves those that are wanted, if any is. Whether some had to go.
-fn keep(seats: &mut Vec<&Seat>, wanted: impl Fn(&Seat) -> bool) -> bool {
-    let some = seats.iter().any(|seat| wanted(seat)) && !seats.iter().all(|seat| wanted(seat));
+fn keep<T>(seats: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> bool {
+    let some = seats.iter().any(&wanted) && !seats.iter().all(&wanted);
     if some {
-        seats.retain(|seat| wanted(seat));
+        seats.retain(wanted);
     }
     some
 }

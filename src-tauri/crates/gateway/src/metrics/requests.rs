@@ -21,7 +21,9 @@ pub(crate) async fn count(
     next: Next,
 ) -> Response {
     let path = request.extensions().get::<MatchedPath>();
-    let path = path.map_or(OTHER, MatchedPath::as_str).to_owned();
+    let path = path.map_or(OTHER, MatchedPath::as_str);
+    // As it is documented, whether or not its last part may have slashes.
+    let path = path.replace("{*", "{");
     let response = next.run(request).await;
     let tier = response.headers().get(&TIER);
     let tier = tier.and_then(|tier| tier.to_str().ok()).unwrap_or_default();

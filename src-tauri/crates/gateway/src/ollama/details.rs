@@ -22,10 +22,20 @@ impl Library {
         self.0.iter().find(|model| model.tiers.contains(&tier.id))
     }
 
-    /// The file that is meant by a model's name in one of the tiers.
+    /// The file that is meant by a model's name: in one of the tiers, if one has it.
     pub(super) fn of_model(&self, id: &ModelId, tiers: &[TierStatus]) -> Option<&LibraryModel> {
-        let mut tiers = tiers.iter().filter(|tier| tier.model.as_ref() == Some(id));
-        tiers.find_map(|tier| self.of_tier(tier))
+        let mut seats = tiers.iter().filter(|tier| tier.model.as_ref() == Some(id));
+        let named = || self.0.iter().find(|model| model.id == *id);
+        match seats.clone().next() {
+            Some(_) => seats.find_map(|tier| self.of_tier(tier)),
+            None => named(),
+        }
+    }
+
+    /// Those that a tier could load.
+    pub(super) fn loadable(&self) -> impl Iterator<Item = &ModelId> {
+        let loadable = self.0.iter().filter(|model| model.error.is_none());
+        loadable.map(|model| &model.id)
     }
 
     /// Whether it is here under this name, or was fetched by it.

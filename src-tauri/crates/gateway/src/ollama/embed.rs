@@ -50,13 +50,14 @@ struct Vector {
 
 pub(super) async fn embed(
     State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let begun = Instant::now();
     let mut embed = read(body).await?;
     let input = texts(embed.input.take())?;
     let model = embed.model().to_owned();
-    let (vectors, tokens) = embed.vectors(gateway, input).await?;
+    let (vectors, tokens) = embed.vectors(gateway, hints, input).await?;
     Ok(Json(json!({
         "model": model,
         "embeddings": vectors,
@@ -68,11 +69,14 @@ pub(super) async fn embed(
 
 pub(super) async fn embeddings(
     State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let mut embed = read(body).await?;
     let prompt = embed.prompt.take().filter(|prompt| !prompt.is_empty());
-    let (vectors, _) = embed.vectors(gateway, prompt.into_iter().collect()).await?;
+    let (vectors, _) = embed
+        .vectors(gateway, hints, prompt.into_iter().collect())
+        .await?;
     let vector = vectors.into_iter().next().unwrap_or_default();
     Ok(Json(json!({"embedding": vector})).into_response())
 }
@@ -103,11 +107,14 @@ impl Embed {
     async fn vectors(
         self,
         gateway: Arc<Gateway>,
+        hints: Hints,
         texts: Vec<String>,
     ) -> Result<(Vec<Vec<f32>>, u64), Failure> {
         let tiers = gateway.tiers.snapshot();
         if texts.is_empty() {
-            let tier = name::tier(self.model(), &tiers)?;
+            let hinted = hints.tier.as_deref();
+            let hinted = hinted.filter(|_| self.model() == TierId::AUTO);
+            let tier = name::tier(hinted.unwrap_or(self.model()), &tiers)?;
             let keep = load::keep(self.keep_alive.as_ref())?;
             load::settle(&gateway, &tier, keep).await?;
             return Ok((Vec::new(), 0));
@@ -123,13 +130,8 @@ impl Embed {
                 .map(|wanted| ("dimensions".to_owned(), wanted.into())),
         );
         request.extend(self.keep_alive.map(|keep| ("keep_alive".to_owned(), keep)));
-        let answer = relay::relay(
-            gateway,
-            openai::EMBEDDINGS,
-            Hints::default(),
-            body::object_of(request),
-        )
-        .await?;
+        let answer =
+            relay::relay(gateway, openai::EMBEDDINGS, hints, body::object_of(request)).await?;
         let (head, body) = answer.into_parts();
         let bytes = body::read(body, ANSWER_LIMIT).await?;
         if !head.status.is_success() {

@@ -11,23 +11,28 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 
-/// `auto`, each tier that has a model, and each model that a tier has.
+/// `auto`, each tier that has a model, each chain, and each model that a tier has or that is here.
 pub(super) async fn tags(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
     let tiers = gateway.tiers.snapshot();
     let library = Library::read(&gateway).await;
     let seats = tiers.iter().filter(|tier| tier.model.is_some());
     let seats = seats.map(|tier| (tier.id.as_str(), library.of_tier(tier)));
-    let models: BTreeSet<_> = tiers
-        .iter()
-        .filter_map(|tier| tier.model.as_ref())
-        .filter(|model| !tiers.iter().any(|tier| tier.id.as_str() == model.as_str()))
+    let config = gateway.services.config();
+    let chains = &config.chains;
+    let names = tiers.iter().map(|tier| &tier.id).chain(chains.keys());
+    let seated = tiers.iter().filter_map(|tier| tier.model.as_ref());
+    let models: BTreeSet<_> = seated
+        .chain(library.loadable())
+        .filter(|model| !names.clone().any(|name| name.as_str() == model.as_str()))
         .collect();
+    let chains = chains.keys().map(|name| (name.as_str(), None));
     let models = models
         .into_iter()
         .map(|id| (id.as_str(), library.of_model(id, &tiers)));
     let listed: Vec<_> = [(TierId::AUTO, None)]
         .into_iter()
         .chain(seats)
+        .chain(chains)
         .chain(models)
         .collect();
     let files: Vec<_> = listed.iter().map(|(_, model)| *model).collect();

@@ -4,12 +4,16 @@ use super::{
     details::{self, Library},
     name::{self, Named},
 };
-use crate::{Gateway, body, error::Failure, openai::route};
+use crate::{
+    Gateway, body,
+    error::Failure,
+    openai::{models, route},
+};
 use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{
-    ModelAccount,
+    ModelAccount, TierId,
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
@@ -20,7 +24,22 @@ pub(super) async fn show(
 ) -> Result<Json<Value>, Failure> {
     let named: Named = body::object(body).await?;
     let tiers = gateway.tiers.snapshot();
-    let id = name::tier(named.model()?, &tiers)?;
+    let wanted = name::plain(named.model()?, &tiers);
+    let config = gateway.services.config();
+    let chain = config
+        .chains
+        .iter()
+        .find(|(name, _)| name.as_str() == wanted);
+    // Of a chain: the first of its tiers, which is its first choice.
+    let first = chain.and_then(|(_, chain)| chain.tiers().next());
+    let id = match route::resolve(Some(first.map_or(wanted, TierId::as_str)), &tiers) {
+        Ok(id) => id,
+        Err(error) => {
+            return Err(models::explained(&gateway, Some(wanted), error)
+                .await
+                .into());
+        }
+    };
     let found = tiers.iter().find(|tier| tier.id == id);
     let tier = found.ok_or_else(|| route::unknown(id.as_str(), &tiers))?;
     let library = Library::read(&gateway).await;

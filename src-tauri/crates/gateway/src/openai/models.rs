@@ -4,12 +4,16 @@ use super::route;
 use crate::{Gateway, error::Failure, path::Id};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, sync::Arc};
-use tierbar_core::{Code, Error, ModelId, TierId, status::TierStatus};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tierbar_core::{Code, Error, ModelId, TierId, config::ChainConfig, status::TierStatus};
 
 pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
     let installed = installed(&gateway).await;
-    let data = entries(&gateway.tiers.snapshot(), installed);
+    let config = gateway.services.config();
+    let data = entries(&gateway.tiers.snapshot(), &config.chains, installed);
     Json(json!({"object": "list", "data": data}))
 }
 
@@ -19,7 +23,8 @@ pub(crate) async fn one(
 ) -> Result<Json<Value>, Failure> {
     let tiers = gateway.tiers.snapshot();
     let installed = installed(&gateway).await;
-    let mut entries = entries(&tiers, installed).into_iter();
+    let config = gateway.services.config();
+    let mut entries = entries(&tiers, &config.chains, installed).into_iter();
     let found = entries.find(|entry| entry["id"] == *id);
     Ok(Json(found.ok_or_else(|| route::unknown(&id, &tiers))?))
 }
@@ -54,8 +59,12 @@ async fn installed(gateway: &Gateway) -> BTreeSet<ModelId> {
     loadable.map(|model| model.id).collect()
 }
 
-/// `auto`, each tier, and each model that a tier names or that is here.
-fn entries(tiers: &[TierStatus], installed: BTreeSet<ModelId>) -> Vec<Value> {
+/// `auto`, each tier, each chain, and each model that a tier names or that is here.
+fn entries(
+    tiers: &[TierStatus],
+    chains: &BTreeMap<TierId, ChainConfig>,
+    installed: BTreeSet<ModelId>,
+) -> Vec<Value> {
     let tier =
         |tier: &TierStatus| json!({"kind": "tier", "state": tier.state, "model": tier.model});
     let seats = |model: &ModelId| {
@@ -66,14 +75,19 @@ fn entries(tiers: &[TierStatus], installed: BTreeSet<ModelId>) -> Vec<Value> {
     };
     let mut models = installed;
     models.extend(tiers.iter().filter_map(|tier| tier.model.clone()));
-    // A name is a tier's before it is a model's.
-    models.retain(|model| !tiers.iter().any(|tier| tier.id.as_str() == model.as_str()));
+    // A name is a tier's or a chain's before it is a model's.
+    let names = tiers.iter().map(|tier| &tier.id).chain(chains.keys());
+    models.retain(|model| !names.clone().any(|name| name.as_str() == model.as_str()));
     let mut entries = vec![entry(TierId::AUTO, json!({"kind": "router"}))];
     entries.extend(
         tiers
             .iter()
             .map(|status| entry(status.id.as_str(), tier(status))),
     );
+    entries.extend(chains.iter().map(|(name, chain)| {
+        let told = json!({"kind": "chain", "steps": chain.steps});
+        entry(name.as_str(), told)
+    }));
     entries.extend(
         models
             .iter()
@@ -115,6 +129,21 @@ mod tests {
         assert_eq!(json(unknown).await["error"]["code"], "model_unknown");
     }
 
+    #[tokio::test]
+    async fn a_name_with_a_slash_can_be_asked_for_written_out_or_not() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let far = tier("far", Some("org/model x:free"), TierState::Ready);
+        bench.tiers(|tiers| tiers.push(far));
+        for path in ["org/model%20x:free", "org%2Fmodel%20x%3Afree"] {
+            let one = bench.get(&format!("/v1/models/{path}")).await;
+            assert_eq!(one.status(), 200, "{path}");
+            assert_eq!(json(one).await["id"], "org/model x:free");
+        }
+        let unknown = bench.get("/v1/models/org/other").await;
+        assert_eq!(unknown.status(), 404);
+        assert_eq!(json(unknown).await["error"]["code"], "model_unknown");
+    }
+
     #[test]
     fn what_is_here_is_listed_with_the_tiers_that_have_it() {
         let tiers = [
@@ -122,8 +151,20 @@ mod tests {
             tier("primary", Some("small"), TierState::Stopped),
             tier("cloud", Some("large"), TierState::Ready),
         ];
-        let here = BTreeSet::from(["small", "new", "cloud"].map(|id| ModelId(id.to_owned())));
-        let models: Vec<_> = entries(&tiers, here)
+        let here = ["small", "new", "cloud", "work"].map(|id| ModelId(id.to_owned()));
+        let chain = serde_json::from_value(json!({"steps": ["cloud", "fast", "queue"]})).unwrap();
+        let chains = BTreeMap::from([(TierId::new("work").unwrap(), chain)]);
+        let entries = entries(&tiers, &chains, BTreeSet::from(here));
+        let named: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry["id"] == "work")
+            .map(|entry| entry["tierbar"].clone())
+            .collect();
+        assert_eq!(
+            named,
+            [json!({"kind": "chain", "steps": ["cloud", "fast", "queue"]})]
+        );
+        let models: Vec<_> = entries
             .into_iter()
             .filter(|entry| entry["tierbar"]["kind"] == "model")
             .map(|entry| (entry["id"].clone(), entry["tierbar"]["tiers"].clone()))

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{
     Code, Error, TierId,
+    routing::leave_eligible,
     status::{EngineKind, TierStatus},
     tasks::{
         Task, lenient,
@@ -44,6 +45,7 @@ pub(super) struct Said {
 pub(super) struct Asking {
     gateway: Arc<Gateway>,
     model: String,
+    hints: Hints,
     who: Option<Who>,
     spent: Spent,
     /// Bytes of all prompts, for the tokens of a part of them.
@@ -99,15 +101,21 @@ struct Usage {
 }
 
 impl Asking {
-    /// `wanted`: the model that the request names. Without one, the task's usual tier if it has a model, else `auto`.
-    pub(super) fn new(gateway: &Arc<Gateway>, task: Task, wanted: Option<&str>) -> Self {
+    /// `wanted`: the model that the request names. Without one, and without a tier in a header, the task's usual tier if it has a
+    /// model, else `auto`.
+    pub(super) fn new(
+        gateway: &Arc<Gateway>,
+        task: Task,
+        wanted: Option<&str>,
+        hints: &Hints,
+    ) -> Self {
         let usual = match task {
             Task::Triage => "fast",
             Task::Compress | Task::Summarize | Task::Brief => "primary",
         };
         let tiers = gateway.tiers.snapshot();
         let has = |tier: &TierStatus| tier.id.as_str() == usual && tier.model.is_some();
-        let default = if tiers.iter().any(has) {
+        let default = if hints.tier.is_none() && tiers.iter().any(has) {
             usual
         } else {
             TierId::AUTO
@@ -117,6 +125,11 @@ impl Asking {
         Self {
             gateway: Arc::clone(gateway),
             model,
+            // The answer is read here, and has nothing before it.
+            hints: Hints {
+                mark: Some(false),
+                ..hints.clone()
+            },
             who: None,
             spent: Spent::default(),
             prompt_bytes: 0,
@@ -126,16 +139,32 @@ impl Asking {
     /// The context of the tier that is going to answer, as far as that is known: the smallest that it could be.
     pub(super) fn context_tokens(&self) -> u32 {
         let tiers = self.gateway.tiers.snapshot();
-        let with_model = || tiers.iter().filter(|tier| tier.model.is_some());
-        let named = with_model().find(|tier| {
-            let model = tier.model.as_ref().map(tierbar_core::ModelId::as_str);
-            tier.id.as_str() == self.model || model == Some(self.model.as_str())
-        });
-        let smallest = || with_model().map(|tier| tier.context_tokens).min();
-        named
-            .map(|tier| tier.context_tokens)
-            .or_else(smallest)
-            .unwrap_or(USUAL_CONTEXT)
+        let mut tiers: Vec<_> = tiers.iter().filter(|tier| tier.model.is_some()).collect();
+        let config = self.gateway.services.config();
+        let named = match &self.hints.tier {
+            Some(tier) if self.model == TierId::AUTO => tier,
+            _ => &self.model,
+        };
+        let has_model = |tier: &TierStatus| {
+            let model = tier.model.as_ref();
+            model.is_some_and(|model| model.as_str() == named)
+        };
+        let chain = self.hints.chain.as_deref().unwrap_or(named);
+        let mut chains = config.chains.iter();
+        if let Some((_, chain)) = chains.find(|(name, _)| name.as_str() == chain) {
+            tiers.retain(|tier| chain.tiers().any(|step| *step == tier.id));
+        } else if tiers.iter().any(|tier| tier.id.as_str() == named) {
+            tiers.retain(|tier| tier.id.as_str() == named);
+        } else if tiers.iter().any(|tier| has_model(tier)) {
+            tiers.retain(|tier| has_model(tier));
+        } else {
+            leave_eligible(&mut tiers, |tier| {
+                let elsewhere = tier.engine == EngineKind::Endpoint;
+                (&tier.id, tier.state, elsewhere)
+            });
+        }
+        let smallest = tiers.iter().map(|tier| tier.context_tokens).min();
+        smallest.unwrap_or(USUAL_CONTEXT)
     }
 
     /// Asks. An engine that knows no schemas, or refuses what it does not know, is asked in words alone.
@@ -178,7 +207,7 @@ impl Asking {
             });
         }
         let request = body::whole(request.to_string().into_bytes());
-        let response = relay::relay(Arc::clone(&self.gateway), CHAT, Hints::default(), request)
+        let response = relay::relay(Arc::clone(&self.gateway), CHAT, self.hints.clone(), request)
             .await
             .map_err(|failure| failure.0)?;
         let (head, answer) = response.into_parts();

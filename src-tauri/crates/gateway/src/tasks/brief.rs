@@ -5,7 +5,7 @@ use super::{
     batch::{self, Items},
     summarize::checked_words,
 };
-use crate::{Gateway, blocking::blocking, body, error::Failure};
+use crate::{Gateway, blocking::blocking, body, error::Failure, hints::Hints};
 use axum::{
     body::Body,
     extract::{Query, State, rejection::QueryRejection},
@@ -56,6 +56,7 @@ struct Lines {
 
 pub(super) async fn brief(
     State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
     options: Result<Query<Options>, QueryRejection>,
     headers: HeaderMap,
     body: Body,
@@ -87,7 +88,7 @@ pub(super) async fn brief(
     drop(body);
     let limit = checked_words(options.words, USUAL_WORDS)?;
     let one = |lines: Lines| {
-        let asking = Asking::new(&gateway, Task::Brief, options.model.as_deref());
+        let asking = Asking::new(&gateway, Task::Brief, options.model.as_deref(), &hints);
         async move { write(asking, lines, limit).await }
     };
     Ok(batch::answer(&gateway, Task::Brief, items, one).await?)

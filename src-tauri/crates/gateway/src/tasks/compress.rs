@@ -4,7 +4,7 @@ use super::{
     ask::{Answered, Asking, Question, no_answer, text_of, text_schema},
     batch::{self, Items},
 };
-use crate::{Gateway, blocking::blocking, body, error::Failure};
+use crate::{Gateway, blocking::blocking, body, error::Failure, hints::Hints};
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -33,6 +33,7 @@ struct Wanted {
 
 pub(super) async fn compress(
     State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
@@ -45,7 +46,7 @@ pub(super) async fn compress(
     }
     let items = Items::texts(wanted.text, wanted.texts)?;
     let one = |text: Value| {
-        let asking = Asking::new(&gateway, Task::Compress, wanted.model.as_deref());
+        let asking = Asking::new(&gateway, Task::Compress, wanted.model.as_deref(), &hints);
         async move { shorten(asking, batch::text(&text)?.into(), limit).await }
     };
     Ok(batch::answer(&gateway, Task::Compress, items, one).await?)

@@ -6,13 +6,14 @@ use super::{
     batch::{self, Items},
     stream::{self, Teller},
 };
-use crate::{Gateway, body, error::Failure};
+use crate::{Gateway, body, error::Failure, hints::Hints};
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use std::{ops::RangeInclusive, sync::Arc};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
+    queue::{Setback, setback},
     tasks::{
         Task,
         delimited::delimited,
@@ -20,6 +21,7 @@ use tierbar_core::{
         words,
     },
 };
+use tokio::time::sleep;
 
 const WORDS: RangeInclusive<u32> = 10..=2000;
 const USUAL_WORDS: u32 = 200;
@@ -29,6 +31,12 @@ const MOST_LEVELS: u32 = 10;
 const LEAST_ROOM: u32 = 160;
 /// Shorter pieces tell little of how many bytes a token has: the instructions weigh too much.
 const TELLING_BYTES: usize = 1000;
+/// What a worker that ended, or a short pause, takes: so long is waited for the sake of the notes that are there.
+const PAUSES: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+    Duration::from_secs(15),
+];
 
 #[derive(Deserialize)]
 struct Wanted {
@@ -42,6 +50,7 @@ struct Wanted {
 
 pub(super) async fn summarize(
     State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
@@ -56,12 +65,12 @@ pub(super) async fn summarize(
         };
         // Before the stream begins, so that a wrong text has a status of its own.
         let text = batch::text(&text)?.to_owned();
-        let asking = Asking::new(&gateway, Task::Summarize, wanted.model.as_deref());
+        let asking = Asking::new(&gateway, Task::Summarize, wanted.model.as_deref(), &hints);
         let work = |teller| async move { Summary::new(asking, limit, teller).of(&text).await };
         return Ok(stream::events(gateway, Task::Summarize, work));
     }
     let one = |text: Value| {
-        let asking = Asking::new(&gateway, Task::Summarize, wanted.model.as_deref());
+        let asking = Asking::new(&gateway, Task::Summarize, wanted.model.as_deref(), &hints);
         async move {
             let summary = Summary::new(asking, limit, Teller::nobody());
             summary.of(batch::text(&text)?).await
@@ -176,7 +185,26 @@ impl Summary {
         Ok(notes)
     }
 
+    /// Asks, and once there are notes that would be lost, again after what passes.
     async fn ask(&mut self, text: &str, limit: u32, tokens: u32) -> Result<(String, Said), Error> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let asked = self.ask_now(text, limit, tokens).await;
+            let Err(error) = &asked else { return asked };
+            let passes = self.pieces > 0 && setback(error.code) != Setback::Final;
+            let Some(pause) = pauses.next().filter(|_| passes) else {
+                return asked;
+            };
+            sleep(pause).await;
+        }
+    }
+
+    async fn ask_now(
+        &mut self,
+        text: &str,
+        limit: u32,
+        tokens: u32,
+    ) -> Result<(String, Said), Error> {
         for again in ["", "\nAnswer with the JSON object alone."] {
             let question = Question {
                 system: include_str!("prompts/summarize.md"),

@@ -4,7 +4,7 @@ use super::{
     ask::{Answered, Asking, Question, no_answer},
     batch::{self, Items},
 };
-use crate::{Gateway, body, error::Failure};
+use crate::{Gateway, body, error::Failure, hints::Hints};
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -31,13 +31,14 @@ struct Wanted {
 
 pub(super) async fn triage(
     State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     let Wanted { text, texts, model } = body::parse(&body)?;
     let items = Items::texts(text, texts)?;
     let one = |text: Value| {
-        let asking = Asking::new(&gateway, Task::Triage, model.as_deref());
+        let asking = Asking::new(&gateway, Task::Triage, model.as_deref(), &hints);
         async move { sort(asking, batch::text(&text)?).await }
     };
     Ok(batch::answer(&gateway, Task::Triage, items, one).await?)

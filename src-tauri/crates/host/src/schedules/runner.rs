@@ -1,7 +1,7 @@
 //! The owner of the schedules: begins what is due, one at a time, and asks the tasks of our own API.
 
 use super::{
-    Inbox, RunNow, no_schedule, source,
+    Inbox, RunNow, Undelivered, no_schedule, source,
     target::{self, Outcome},
     turns,
 };
@@ -123,18 +123,24 @@ impl Runner {
         let run = run.begun(turn, at);
         self.inbox.store.put_schedule_run(name, run.clone()).await?;
         let date = turns::date_of(turn, zone);
-        let performed = self.perform(name, schedule, run.covers_to, date, at).await;
+        let of = Of {
+            turn: Some(turn),
+            covers_to: run.covers_to,
+            date,
+        };
+        let performed = self.perform(name, schedule, of, at).await;
         let run = match performed {
-            Ok(sentence) => {
+            Ok((sentence, covers_to)) => {
                 self.tell(format!("the schedule {name} {sentence}"));
                 self.failing(name, None);
-                run.done(at, sentence)
+                run.done(covers_to, sentence)
             }
             // Somebody wants the machine for himself: that is nothing wrong with the schedule.
             Err(error) if error.code == Code::Paused => run.put_off(),
             Err(error) => {
                 let run = run.failed(error.message.clone());
                 let what = if run.finished {
+                    self.inbox.undelivered.lock().remove(name);
                     "has been given up until its next turn"
                 } else {
                     "is tried again"
@@ -167,48 +173,92 @@ impl Runner {
         let covers_to = kept.and_then(|run| run.covers_to);
         let now = Timestamp::now().as_second();
         let date = turns::date_of(now, &TimeZone::system());
-        let sentence = self.perform(name, schedule, covers_to, date, now).await?;
+        let of = Of {
+            turn: None,
+            covers_to,
+            date,
+        };
+        let (sentence, _) = self.perform(name, schedule, of, now).await?;
         self.tell(format!(
             "the schedule {name} was run by hand and {sentence}"
         ));
         Ok(sentence)
     }
 
-    /// Reads, asks and delivers.
+    /// Reads, asks and delivers. What came of it, and up to when it has been read.
+    ///
+    /// What a turn could not deliver is kept for its next attempt, which has only that to do.
     async fn perform(
         &self,
         name: &str,
         schedule: &ScheduleConfig,
-        covers_to: Option<i64>,
-        date: jiff::civil::Date,
+        of: Of,
         now: i64,
-    ) -> Result<String, Error> {
+    ) -> Result<(String, i64), Error> {
         *self.inbox.state.running.lock() = Some(name.to_owned());
         let _ended = Ended(self);
-        let material = source::read(&schedule.source, covers_to, now, &self.web).await?;
+        let kept = self.inbox.undelivered.lock().get(name).cloned();
+        let kept = kept.filter(|kept| Some(kept.turn) == of.turn && kept.schedule == *schedule);
+        let (outcome, read_at) = match kept {
+            Some(kept) => (kept.outcome, kept.read_at),
+            None => match self.make(name, schedule, &of, now).await? {
+                Made::Outcome(outcome) => (outcome, now),
+                Made::Nothing(sentence) => return Ok((sentence.to_owned(), now)),
+            },
+        };
+        let went = target::deliver(schedule, &outcome, &self.remote, &self.secrets).await;
+        match (went, of.turn) {
+            (Ok(went), turn) => {
+                if turn.is_some() {
+                    self.inbox.undelivered.lock().remove(name);
+                }
+                let saved = outcome.answer["saved"].as_u64().unwrap_or_default();
+                let sentence = format!("{went} from {}; {saved} tokens saved", outcome.from);
+                Ok((sentence, read_at))
+            }
+            (Err(error), Some(turn)) => {
+                let kept = Undelivered {
+                    turn,
+                    schedule: schedule.clone(),
+                    outcome,
+                    read_at,
+                };
+                let mut undelivered = self.inbox.undelivered.lock();
+                undelivered.insert(name.to_owned(), kept);
+                Err(error)
+            }
+            (Err(error), None) => Err(error),
+        }
+    }
+
+    /// Reads and asks.
+    async fn make(
+        &self,
+        name: &str,
+        schedule: &ScheduleConfig,
+        of: &Of,
+        now: i64,
+    ) -> Result<Made, Error> {
+        let (from, to) = (&schedule.source, &schedule.to);
+        let material = source::read(from, to, of.covers_to, now, &self.web).await?;
         let Some(material) = material else {
-            return Ok("found nothing new".to_owned());
+            return Ok(Made::Nothing("found nothing new"));
         };
         if material.text.trim().is_empty() {
-            return Ok("found nothing to read".to_owned());
+            return Ok(Made::Nothing("found nothing to read"));
         }
         let answer = self.ask(schedule, material.text).await?;
         let field = match schedule.task {
             ScheduledTask::Brief => "brief",
             ScheduledTask::Summarize => "summary",
         };
-        let text = answer[field].as_str().unwrap_or_default().to_owned();
-        let saved = answer["saved"].as_u64().unwrap_or_default();
-        let outcome = Outcome {
-            name,
-            date,
-            text,
-            from: material.words.clone(),
+        Ok(Made::Outcome(Outcome {
+            name: name.to_owned(),
+            date: of.date,
+            text: answer[field].as_str().unwrap_or_default().to_owned(),
+            from: material.words,
             answer,
-        };
-        let went = target::deliver(schedule, outcome, &self.remote, &self.secrets).await?;
-        let words = material.words;
-        Ok(format!("{went} from {words}; {saved} tokens saved"))
+        }))
     }
 
     /// Asks a task of the API, as any client does.
@@ -272,6 +322,20 @@ impl Runner {
         }
         (self.notice)();
     }
+}
+
+/// What a run is for.
+struct Of {
+    /// `None`: somebody has asked for it.
+    turn: Option<i64>,
+    covers_to: Option<i64>,
+    date: jiff::civil::Date,
+}
+
+enum Made {
+    Outcome(Outcome),
+    /// Why there is nothing to deliver.
+    Nothing(&'static str),
 }
 
 /// Nothing runs any more, however it ended.

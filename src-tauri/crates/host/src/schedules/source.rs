@@ -1,5 +1,6 @@
 //! What a schedule reads: a file, what has changed in a folder, or a URL. Bounded in size and number.
 
+use super::own::Own;
 use crate::{blocking::blocking, folder};
 use std::{
     fs::{self, File, Metadata},
@@ -32,6 +33,7 @@ pub(super) struct Material {
 /// `Storage` for what cannot be read; those of [`Web::get`].
 pub(super) async fn read(
     source: &str,
+    to: &str,
     covers_to: Option<i64>,
     now: i64,
     web: &Web,
@@ -44,13 +46,18 @@ pub(super) async fn read(
         return Ok(Some(whole(&bytes, "1 document")));
     }
     let path = expanded(source);
+    let own = (!is_url(to)).then(|| Own::of(to));
     let since = covers_to.unwrap_or(now - FIRST_SECONDS);
     blocking("reading a schedule's source", move || {
         let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
         if metadata.is_dir() {
-            return changed(&path, since);
+            return changed(&path, since, own.as_ref());
         }
-        Ok(Some(whole(&tail(&path, &metadata)?, "1 file")))
+        if own.is_some_and(|own| own.is(&path)) {
+            let message = format!("{} is the file that is written", path.display());
+            return Err(Error::new(Code::BadRequest, message));
+        }
+        Ok(Some(whole(&tail(&path, &metadata, MOST_BYTES)?, "1 file")))
     })
     .await
 }
@@ -73,12 +80,17 @@ fn whole(bytes: &[u8], what: &str) -> Material {
 
 /// The files of the folder, not of folders in it, that have changed since then: as many of the newest as there is room for, in
 /// the order of their names.
-fn changed(folder: &Path, since: i64) -> Result<Option<Material>, Error> {
+fn changed(folder: &Path, since: i64, own: Option<&Own>) -> Result<Option<Material>, Error> {
     let unreadable = |error| unreadable(folder, &error);
+    let own = own.filter(|own| own.is_in(folder));
     let mut files: Vec<(PathBuf, Metadata)> = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)?.take(MOST_NAMES) {
         let entry = entry.map_err(unreadable)?;
-        let hidden = entry.file_name().as_encoded_bytes().starts_with(b".");
+        let name = entry.file_name();
+        let hidden = name.as_encoded_bytes().starts_with(b".");
+        if own.is_some_and(|own| own.wrote(&name)) {
+            continue;
+        }
         // Not followed: a link may lead out of the folder.
         let Ok(metadata) = entry.metadata() else {
             continue;
@@ -90,14 +102,15 @@ fn changed(folder: &Path, since: i64) -> Result<Option<Material>, Error> {
     files.sort_by_key(|(_, metadata)| std::cmp::Reverse((metadata.mtime(), metadata.mtime_nsec())));
     let (mut parts, mut left, mut skipped) = (Vec::new(), MOST_BYTES, 0usize);
     for (path, metadata) in files {
-        let fits = usize::try_from(metadata.len()).is_ok_and(|length| length <= left);
-        if parts.len() == MOST_FILES || !fits {
+        // Of a file that is larger than all there may be, its end is read like that of one that stands alone.
+        let fits = metadata.len() <= left as u64 || metadata.len() > MOST_BYTES as u64;
+        if parts.len() == MOST_FILES || left == 0 || !fits {
             skipped += 1;
             continue;
         }
         // One that vanishes meanwhile, or cannot be read, is told among those that were left out.
-        match tail(&path, &metadata) {
-            Ok(bytes) if !bytes.contains(&0) => {
+        match tail(&path, &metadata, left) {
+            Ok(bytes) if !bytes.is_empty() && !bytes.contains(&0) => {
                 left -= bytes.len().min(left);
                 parts.push((path, bytes));
             }
@@ -132,17 +145,17 @@ fn changed(folder: &Path, since: i64) -> Result<Option<Material>, Error> {
 }
 
 /// The file's last bytes, from a line's beginning on if it has more than can be taken.
-fn tail(path: &Path, metadata: &Metadata) -> Result<Vec<u8>, Error> {
+fn tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error> {
     let unreadable = |error| unreadable(path, &error);
     if !metadata.is_file() {
         let message = format!("{} is neither a file nor a folder", path.display());
         return Err(Error::new(Code::Storage, message));
     }
     let mut file = File::open(path).map_err(unreadable)?;
-    let beyond = metadata.len().saturating_sub(MOST_BYTES as u64);
+    let beyond = metadata.len().saturating_sub(most as u64);
     file.seek(SeekFrom::Start(beyond)).map_err(unreadable)?;
     let mut bytes = Vec::new();
-    file.take(MOST_BYTES as u64)
+    file.take(most as u64)
         .read_to_end(&mut bytes)
         .map_err(unreadable)?;
     if beyond > 0 {
@@ -197,15 +210,15 @@ mod tests {
         fs::create_dir(path("inside")).unwrap();
         put(&path("inside/c.log"), b"c", 3000);
         symlink("/etc/passwd", path("link")).unwrap();
-        let material = changed(folder.path(), 2000).unwrap().unwrap();
+        let material = changed(folder.path(), 2000, None).unwrap().unwrap();
         assert_eq!(material.text, "a\nb\n");
         assert_eq!(
             material.words,
             "2 files, 4 bytes; 1 more were too many, too large or no text"
         );
-        assert_eq!(changed(folder.path(), 4000).unwrap(), None);
+        assert_eq!(changed(folder.path(), 4000, None).unwrap(), None);
         fs::remove_file(path("a.log")).unwrap();
-        let error = changed(folder.path(), 3000).unwrap_err();
+        let error = changed(folder.path(), 3000, None).unwrap_err();
         assert!(error.message.contains("1 files"), "{error}");
     }
 
@@ -216,12 +229,62 @@ mod tests {
         put(&path("large"), &vec![b'x'; MOST_BYTES - 2], 3000);
         put(&path("a"), b"abc", 2000);
         put(&path("b"), b"b", 2500);
-        let material = changed(folder.path(), 0).unwrap().unwrap();
+        let material = changed(folder.path(), 0, None).unwrap().unwrap();
         assert!(material.text.starts_with("b\nxxx"));
         assert_eq!(
             material.words,
             "2 files, 16 MiB; 1 more were too many, too large or no text"
         );
+    }
+
+    #[test]
+    fn of_a_file_that_is_larger_than_all_there_may_be_the_end_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let mut bytes = vec![b'x'; MOST_BYTES];
+        bytes.extend(b"\nlast\n");
+        put(&path("large.log"), &bytes, 3000);
+        let material = changed(folder.path(), 0, None).unwrap().unwrap();
+        assert_eq!(
+            (material.text.as_str(), material.words.as_str()),
+            ("last\n", "1 files, 5 bytes")
+        );
+        // What is newer comes first, and what it leaves is read of the large one.
+        put(&path("new.log"), &vec![b'y'; MOST_BYTES - 8], 4000);
+        let material = changed(folder.path(), 0, None).unwrap().unwrap();
+        assert!(material.text.starts_with("last\nyyy"));
+    }
+
+    #[test]
+    fn a_result_is_left_out_of_what_is_read_however_its_place_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("x");
+        fs::create_dir(&inside).unwrap();
+        symlink(&inside, folder.path().join("link")).unwrap();
+        let put = |name: &str| put(&inside.join(name), format!("{name}\n").as_bytes(), 3000);
+        for name in ["2026-11-22.md", "brief of 2026-11-21.md", "notes.md"] {
+            put(name);
+        }
+        let read = |to: String| {
+            changed(&inside, 0, Some(&Own::of(&to)))
+                .unwrap()
+                .unwrap()
+                .text
+        };
+        let at = folder.path().display();
+        for to in ["x/./{date}.md", "x//{date}.md", "link/{date}.md"] {
+            assert_eq!(
+                read(format!("{at}/{to}")),
+                "brief of 2026-11-21.md\nnotes.md\n",
+                "{to}"
+            );
+        }
+        let to = format!("{at}/link/notes.md");
+        assert_eq!(read(to), "2026-11-22.md\nbrief of 2026-11-21.md\n");
+        for elsewhere in ["y/{date}.md", "{date}.md"] {
+            let all = read(format!("{at}/{elsewhere}"));
+            assert_eq!(all.lines().count(), 3, "{elsewhere}");
+        }
     }
 
     #[tokio::test]
@@ -234,7 +297,7 @@ mod tests {
         let web = Web::new(tierbar_fetch::WebOptions::default()).unwrap();
         let read = |place: String| {
             let web = web.clone();
-            async move { super::read(&place, None, 0, &web).await }
+            async move { super::read(&place, "/elsewhere", None, 0, &web).await }
         };
         let material = read(path.display().to_string()).await.unwrap().unwrap();
         assert_eq!(material.text, "last\n");
@@ -254,7 +317,7 @@ mod tests {
         let now = i64::try_from(now).unwrap();
         let folder = folder.path().display().to_string();
         assert!(
-            super::read(&folder, Some(now + 60), now, &web)
+            super::read(&folder, "/elsewhere", Some(now + 60), now, &web)
                 .await
                 .unwrap()
                 .is_none()

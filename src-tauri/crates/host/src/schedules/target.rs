@@ -19,9 +19,9 @@ use tierbar_fetch::Remote;
 use tierbar_secrets::{Name, Secrets};
 
 /// What there is to deliver.
-#[derive(Debug)]
-pub(super) struct Outcome<'a> {
-    pub(super) name: &'a str,
+#[derive(Debug, Clone)]
+pub(super) struct Outcome {
+    pub(super) name: String,
     pub(super) date: Date,
     /// The brief or the summary.
     pub(super) text: String,
@@ -37,7 +37,7 @@ pub(super) struct Outcome<'a> {
 /// `Storage` if the file cannot be written, `Unreachable` if nobody took it.
 pub(super) async fn deliver(
     schedule: &ScheduleConfig,
-    outcome: Outcome<'_>,
+    outcome: &Outcome,
     remote: &Remote,
     secrets: &Secrets,
 ) -> Result<String, Error> {
@@ -48,7 +48,7 @@ pub(super) async fn deliver(
         .to
         .replace(ScheduleConfig::DATE, &outcome.date.to_string());
     let path = expanded(&named);
-    let text = page(schedule, &outcome);
+    let text = page(schedule, outcome);
     blocking("writing a schedule's result", move || {
         write(&path, &text)?;
         Ok(format!("wrote {}", path.display()))
@@ -98,7 +98,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 
 async fn post(
     schedule: &ScheduleConfig,
-    outcome: Outcome<'_>,
+    outcome: &Outcome,
     remote: &Remote,
     secrets: &Secrets,
 ) -> Result<String, Error> {

@@ -346,9 +346,14 @@ async fn a_document_comes_from_a_url_and_the_result_goes_to_a_webhook() {
         )
     );
     assert_eq!(second["answer"]["saved"], 7);
-    assert_eq!(bench.api.asked.lock()[1], "{\"msg\": \"far\"}\n");
+    // What was made is delivered again and not made again, and covers what was read then.
+    assert_eq!(*bench.api.asked.lock(), ["{\"msg\": \"far\"}\n"]);
+    assert_eq!(bench.kept().await.covers_to, Some(at(TURN).as_second()));
     let said = bench.kept().await.outcome.unwrap();
     assert!(said.starts_with("posted to 127.0.0.1:"), "{said}");
+    bench.at(later(at(TURN), 24 * 3600)).await;
+    let next = posts.recv().await.unwrap();
+    assert_eq!((&next["date"], bench.asked()), (&json!("2026-11-23"), 2));
 }
 
 #[tokio::test]

@@ -45,6 +45,32 @@ async fn what_can_be_asked_for_is_listed_with_what_is_known_of_it() {
 }
 
 #[tokio::test]
+async fn chains_and_models_without_a_tier_are_listed_and_what_cannot_answer_says_what_to_do() {
+    let bench = bench().await;
+    let mut new = small();
+    new.id = tierbar_core::ModelId("new".to_owned());
+    new.tiers.clear();
+    bench.asked.keep(vec![small(), new]);
+    let chain = serde_json::from_value(json!({"steps": ["fast", "queue"]})).unwrap();
+    let name = tierbar_core::TierId::new("work").unwrap();
+    bench.config.lock().unwrap().chains.insert(name, chain);
+    let tags = json(bench.get("/api/tags").await).await;
+    let models = tags["models"].as_array().unwrap();
+    let names: Vec<_> = models.iter().map(|model| &model["name"]).collect();
+    assert_eq!(names, ["auto", "fast", "work", "new", "small"]);
+    assert_eq!(models[3]["size"], 98_000_000);
+    let chat = json!({"model": "new", "messages": [{"role": "user", "content": "Hi"}]});
+    for (path, ask) in [("/api/chat", chat), ("/api/show", json!({"model": "new"}))] {
+        let refused = bench.post(path, ask.to_string()).await;
+        assert_eq!(refused.status(), 404, "{path}");
+        let told = json(refused).await.to_string();
+        assert!(told.contains("new is here, and no tier has it"), "{told}");
+    }
+    let shown = bench.post("/api/show", json!({"model": "work"}).to_string());
+    assert_eq!(json(shown.await).await["tierbar"]["tier"], "fast");
+}
+
+#[tokio::test]
 async fn a_model_is_shown_with_what_its_tier_holds_and_what_it_can_do() {
     let bench = bench().await;
     bench.asked.keep(vec![small()]);

@@ -1,0 +1,107 @@
+//! What a schedule has written itself, and is not to read again: each run would read the one before.
+
+use super::source::expanded;
+use jiff::civil::Date;
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
+use tierbar_core::config::ScheduleConfig;
+
+/// `2026-11-22`
+const DATE_LENGTH: usize = 10;
+
+/// Where a schedule's results go, whose files have names of this form.
+pub(super) struct Own {
+    folder: PathBuf,
+    before: String,
+    /// What stands behind the day; `None` if there is none in the name.
+    behind: Option<String>,
+}
+
+impl Own {
+    pub(super) fn of(to: &str) -> Self {
+        let name = to.rsplit('/').next().unwrap_or_default();
+        let (before, behind) = match name.split_once(ScheduleConfig::DATE) {
+            Some((before, behind)) => (before, Some(behind.to_owned())),
+            None => (name, None),
+        };
+        let path = expanded(to);
+        Self {
+            folder: path.parent().map_or_else(PathBuf::new, Path::to_owned),
+            before: before.to_owned(),
+            behind,
+        }
+    }
+
+    /// Whether the results go there. The same folder may be written in many ways, of which the configuration knows one.
+    pub(super) fn is_in(&self, folder: &Path) -> bool {
+        let whole = |path: &Path| fs::canonicalize(path).ok();
+        whole(&self.folder).is_some_and(|here| whole(folder) == Some(here))
+    }
+
+    /// Whether the file is one of them.
+    pub(super) fn is(&self, file: &Path) -> bool {
+        let file = fs::canonicalize(file).unwrap_or_default();
+        let folder = file.parent().is_some_and(|folder| self.is_in(folder));
+        folder && file.file_name().is_some_and(|name| self.wrote(name))
+    }
+
+    /// Whether a file of their folder is one of them, by its name.
+    pub(super) fn wrote(&self, name: &OsStr) -> bool {
+        let Some(name) = name.to_str() else {
+            return false;
+        };
+        let Some(behind) = &self.behind else {
+            return name == self.before;
+        };
+        let Some(rest) = name.strip_prefix(&self.before) else {
+            return false;
+        };
+        let Some((date, rest)) = rest.split_at_checked(DATE_LENGTH) else {
+            return false;
+        };
+        // A day that stands there twice is the same one.
+        date.parse::<Date>().is_ok() && rest == behind.replace(ScheduleConfig::DATE, date)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_known_by_its_name() {
+        let wrote = |to: &str, name: &str| Own::of(to).wrote(OsStr::new(name));
+        for (to, name) in [
+            ("/a/{date}.md", "2026-11-22.md"),
+            ("/a/b-{date}-of-{date}.md", "b-2026-11-22-of-2026-11-22.md"),
+            ("/a/b.md", "b.md"),
+        ] {
+            assert!(wrote(to, name), "{to} {name}");
+        }
+        for (to, name) in [
+            ("/a/{date}.md", "2026-99-22.md"),
+            ("/a/{date}.md", "2026-11-22.log"),
+            ("/a/{date}.md", "2026-11-2\u{e9}.md"),
+            ("/a/{date}.md", "a.md"),
+            ("/a/b-{date}-of-{date}.md", "b-2026-11-22-of-2026-11-23.md"),
+            ("/a/b.md", "c.md"),
+        ] {
+            assert!(!wrote(to, name), "{to} {name}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_known_by_whatever_path_leads_to_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.jsonl");
+        fs::write(&file, "a").unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        let own = Own::of(&format!("{}/./a.jsonl", folder.path().display()));
+        assert!(own.is(&file) && own.is(&link));
+        assert!(!own.is(folder.path()) && !own.is(&folder.path().join("none")));
+    }
+}
