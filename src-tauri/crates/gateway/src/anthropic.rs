@@ -56,7 +56,9 @@ async fn count(
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let mut chat = read(body).await?.into_chat()?;
-    chat.shift_remove("stream");
+    for of_a_stream in ["stream", "stream_options"] {
+        chat.shift_remove(of_a_stream);
+    }
     let counted = relay::count(gateway, hints, body::object_of(chat)).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }

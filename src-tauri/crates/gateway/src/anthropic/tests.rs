@@ -78,7 +78,7 @@ async fn tokens_are_counted_by_the_worker() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let counted = async |body: String| {
         let chat: Value = serde_json::from_str(&body).unwrap();
-        assert!(chat.get("stream").is_none());
+        assert!(chat.get("stream").is_none() && chat.get("stream_options").is_none());
         Json(json!({"tokens": 3}))
     };
     bench.load(Router::new().route("/v1/chat/tokens", post(counted)));

@@ -2,7 +2,7 @@
 //! fields out, add their own, and send `null` for nothing.
 
 use axum::http::{StatusCode, header, response::Parts};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 use tierbar_core::{Code, Error};
 
@@ -16,7 +16,9 @@ pub(crate) struct Completion {
     pub(crate) model: Option<String>,
     #[serde(deserialize_with = "or_nothing")]
     pub(crate) choices: Vec<Choice>,
+    #[serde(deserialize_with = "if_known")]
     pub(crate) usage: Option<Usage>,
+    #[serde(deserialize_with = "if_known")]
     pub(crate) timings: Option<Timings>,
 }
 
@@ -74,7 +76,9 @@ pub(crate) struct Chunk {
     pub(crate) model: Option<String>,
     #[serde(deserialize_with = "or_nothing")]
     pub(crate) choices: Vec<ChunkChoice>,
+    #[serde(deserialize_with = "if_known")]
     pub(crate) usage: Option<Usage>,
+    #[serde(deserialize_with = "if_known")]
     pub(crate) timings: Option<Timings>,
     pub(crate) error: Option<Value>,
 }
@@ -140,6 +144,13 @@ fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     value: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+/// Figures of another form are none: no answer is lost for them.
+fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(value)?).ok())
 }
 
 /// A text, or the texts of a list of parts.

@@ -16,6 +16,9 @@ fn what_is_left_out_or_null_is_nothing() {
     .unwrap();
     let usage = chunk.usage.unwrap();
     assert_eq!((usage.prompt_tokens, usage.completion_tokens), (5, 0));
+    let odd = json!({"choices": [], "usage": {"prompt_tokens": -1}, "timings": "fast"});
+    let odd: Chunk = serde_json::from_value(odd).unwrap();
+    assert!(odd.usage.is_none() && odd.timings.is_none());
     let none: Completion = serde_json::from_value(json!({"choices": null})).unwrap();
     assert!(none.choices.is_empty());
 }
