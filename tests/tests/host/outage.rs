@@ -77,8 +77,8 @@ impl Cloud {
         std::mem::take(&mut self.does.lock().unwrap().1)
     }
 
-    /// What it does of a request, unless it answers.
-    async fn refusal(&self, headers: &HeaderMap) -> Result<Does, Response> {
+    /// What it does of a request, and the refusal if it is one.
+    async fn takes(&self, headers: &HeaderMap) -> (Does, Option<Response>) {
         let does = {
             let mut now = self.does.lock().unwrap();
             now.1 += 1;
@@ -92,22 +92,19 @@ impl Cloud {
         let key = self.key();
         let is_ours = shown("authorization") == Some(&format!("Bearer {key}"))
             || shown("x-api-key") == Some(&key);
-        let refuse = |status, after: &str| {
+        let refuse = |status: StatusCode, after: &str| {
             let body = json!({"type": "error", "error": {"type": "some", "message": "no"}});
-            Err((
-                status,
-                [(header::RETRY_AFTER, after.to_owned())],
-                Json(body),
-            )
-                .into_response())
+            let after = [(header::RETRY_AFTER, after.to_owned())];
+            Some((status, after, Json(body)).into_response())
         };
-        match does {
+        let refusal = match does {
             _ if !is_ours => refuse(StatusCode::UNAUTHORIZED, ""),
             Does::Limit(seconds) => refuse(StatusCode::TOO_MANY_REQUESTS, &seconds.to_string()),
             Does::FailOnce => refuse(StatusCode::INTERNAL_SERVER_ERROR, ""),
             Does::Hang => std::future::pending().await,
-            does => Ok(does),
-        }
+            Does::Answer | Does::Cut { .. } => None,
+        };
+        (does, refusal)
     }
 }
 
@@ -122,10 +119,10 @@ async fn openai(
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Response {
-    let does = match cloud.refusal(&headers).await {
-        Ok(does) => does,
-        Err(refusal) => return refusal,
-    };
+    let (does, refusal) = cloud.takes(&headers).await;
+    if let Some(refusal) = refusal {
+        return refusal;
+    }
     let piece = |delta: Value| {
         format!(
             "data: {}\n\n",
@@ -153,7 +150,7 @@ async fn anthropic(
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Response {
-    if let Err(refusal) = cloud.refusal(&headers).await {
+    if let (_, Some(refusal)) = cloud.takes(&headers).await {
         return refusal;
     }
     assert!(headers.contains_key("anthropic-version"));
