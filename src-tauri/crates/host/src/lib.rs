@@ -42,7 +42,11 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use tierbar_core::{Config, Error, lease::Tiers, status::Status};
+use tierbar_core::{
+    Config, Error,
+    lease::{BoxFuture, Tiers},
+    status::Status,
+};
 use tokio::sync::watch;
 
 /// What runs a host; told to a second one that wants the same data folder.
@@ -82,8 +86,9 @@ impl Host {
     /// # Errors
     /// `AlreadyRunning`, `PortTaken`, `ConfigInvalid` or `Storage`, each with what to do about it; `Internal` if the
     /// worker's program is missing. Nothing is left running or locked.
-    pub async fn start(options: HostOptions) -> Result<Self, Error> {
-        start::start(options).await
+    pub fn start(options: HostOptions) -> BoxFuture<'static, Result<Self, Error>> {
+        // Boxed here, all that a host does is compiled with this crate, and not once more with each program.
+        Box::pin(start::start(options))
     }
 
     /// Base address of the API, such as `http://127.0.0.1:11435`.
@@ -156,13 +161,11 @@ impl Host {
 
     /// Stops accepting, lets answers finish briefly, ends the workers, gives the data folder back. Safe to call
     /// twice: both calls return once it is done.
-    pub async fn shutdown(&self) {
-        self.server
-            .shutdown(
-                &self.shared.queue,
-                &self.shared.supervisor,
-                &self.shared.journal,
-            )
-            .await;
+    pub fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.server.shutdown(
+            &self.shared.queue,
+            &self.shared.supervisor,
+            &self.shared.journal,
+        ))
     }
 }
