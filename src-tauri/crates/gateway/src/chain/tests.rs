@@ -34,7 +34,7 @@ enum Does {
     /// With so many seconds of `Retry-After`.
     Limit(u64),
     Hang,
-    /// A word at once, and another one after five seconds.
+    /// A word at once, and another one after three seconds.
     Dawdle,
     /// In a stream, for its account's sake.
     Fail,
@@ -124,7 +124,7 @@ fn dawdling(name: &'static str) -> Response {
         let word = match told {
             0 => said(name),
             1 => {
-                tokio::time::sleep(std::time::Duration::from_secs(5)).await;
+                tokio::time::sleep(std::time::Duration::from_secs(3)).await;
                 format!("{}data: [DONE]\n\n", said(name))
             }
             _ => return None,
@@ -258,7 +258,7 @@ async fn where_all_are_limited_it_is_told_for_how_long_at_least() {
 
 #[tokio::test]
 async fn a_whole_answer_may_take_longer_than_its_first_word() {
-    let night = Night::new(|chain| chain.wait = Span::seconds(4)).await;
+    let night = Night::new(|chain| chain.wait = Span::seconds(2)).await;
     night.a.does(Does::Dawdle);
     let answer = night.ask().await;
     assert_eq!(answer.status(), 200);
