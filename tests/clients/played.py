@@ -1,4 +1,4 @@
-"""A server of OpenAI's dialect whose model is played by a script: it calls tools, thinks and sees, which none of the test models does."""
+"""A server of OpenAI's dialect whose model is played by a script: it calls tools, thinks and sees. No test model does."""
 
 import base64
 import dataclasses
@@ -17,7 +17,7 @@ USAGE = {
     "prompt_tokens_details": {"cached_tokens": 8},
     "completion_tokens_details": {"reasoning_tokens": 4},
 }
-# What such servers take in a chat: the strict ones refuse all else. This one is near, so it is told whether to think in our words too.
+# What such servers take in a chat: the strict ones refuse all else. This one is near, so it knows our words for thinking.
 FIELDS = set(
     "model messages stream stream_options tools tool_choice parallel_tool_calls response_format reasoning_effort temperature"
     " top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty frequency_penalty user"
@@ -46,7 +46,11 @@ class Answer:
             message["reasoning_content"] = self.thought
         if self.calls:
             message["tool_calls"] = [
-                {"id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+                {
+                    "id": f"call_{index}",
+                    "type": "function",
+                    "function": {"name": name, "arguments": json.dumps(arguments)},
+                }
                 for index, (name, arguments) in enumerate(self.calls)
             ]
         return message
@@ -74,7 +78,7 @@ class Refusal:
 
 
 class Cloud(http.server.ThreadingHTTPServer):
-    """Gives the answers that it was told to give, one after another, or the same one always. `asked` is what it was sent."""
+    """Gives the answers that it was told to give, one after another, or always the same. `asked` is what it was sent."""
 
     daemon_threads = True
 
@@ -196,7 +200,7 @@ PARAMETERS = {
 
 
 class Able(unittest.TestCase):
-    """A host with a played cloud as its tier `cloud`. Each test has it play what it is about, and all of that is asked for."""
+    """A host with a played cloud as its tier `cloud`. Each test says what it plays, and all of that is asked for."""
 
     config = ""
 
@@ -219,7 +223,7 @@ class Able(unittest.TestCase):
         return self.cloud.asked[-1]
 
     def check_round(self, thought=LOOKS.thought):
-        """That the played model was told in the second turn what it had thought and called in the first, and what came of it."""
+        """That the model was told in the second turn what it had thought and called in the first, and what came of it."""
         told = self.last["messages"]
         self.assertEqual([message["role"] for message in told], ["user", "assistant", "tool", "tool"])
         self.assertEqual(told[1].get("reasoning_content"), thought)
@@ -227,6 +231,8 @@ class Able(unittest.TestCase):
         self.assertEqual([(call["name"], json.loads(call["arguments"])) for call in calls], list(LOOKS.calls))
         self.assertEqual([message["content"] for message in told[2:]], ["Paris by night", "Rome by night"])
         # Each names the call whose result it is.
-        self.assertEqual([message["tool_call_id"] for message in told[2:]], [call["id"] for call in told[1]["tool_calls"]])
+        self.assertEqual(
+            [message["tool_call_id"] for message in told[2:]], [call["id"] for call in told[1]["tool_calls"]]
+        )
         for asked in self.cloud.asked:
             self.assertEqual([tool["function"]["name"] for tool in asked["tools"]], ["look"])

@@ -1,5 +1,5 @@
-"""The real `litellm` package, in each dialect that it knows, against a model that calls tools, thinks and sees: one that is played,
-behind a tier. What a model of this machine does as well is asked of one."""
+"""The real `litellm` package, in each dialect that it knows, against a model that calls tools, thinks and sees: one
+that is played, behind a tier. What a model of this machine does as well is asked of one."""
 
 import asyncio
 import json
@@ -14,6 +14,8 @@ from host import CONFIG, HANG_SECONDS, MODEL  # noqa: E402
 from played import LOOKS, PARAMETERS, PNG_URI, SEEN, Able, Answer  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 
+# Hints of the package's own at models that it does not know.
+litellm.suppress_debug_info = True
 QUESTION = {"role": "user", "content": "What is there?"}
 LOOK = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": PARAMETERS}}
 DIALECTS = {"openai": "/v1", "anthropic": "", "ollama_chat": ""}
@@ -150,7 +152,11 @@ class LiteLlm(Able):
         calls = [item for item in first.output if item.type == "function_call"]
         self.assertEqual([(call.name, json.loads(call.arguments)) for call in calls], list(LOOKS.calls))
         results = [
-            {"type": "function_call_output", "call_id": call.call_id, "output": f"{json.loads(call.arguments)['at']} by night"}
+            {
+                "type": "function_call_output",
+                "call_id": call.call_id,
+                "output": f"{json.loads(call.arguments)['at']} by night",
+            }
             for call in calls
         ]
         items = [item if isinstance(item, dict) else item.model_dump(exclude_none=True) for item in first.output]
@@ -159,7 +165,12 @@ class LiteLlm(Able):
         self.check_round()
 
     def test_texts_are_completed_whole_and_streamed(self):
-        asked = {**self.reach("openai", "fast"), "prompt": "The capital of France is", "max_tokens": 8, "temperature": 0}
+        asked = {
+            **self.reach("openai", "fast"),
+            "prompt": "The capital of France is",
+            "max_tokens": 8,
+            "temperature": 0,
+        }
         asked["model"] = "text-completion-openai/fast"
         whole = litellm.text_completion(**asked)
         self.assertTrue(whole.choices[0].text.strip())
@@ -188,7 +199,9 @@ class LiteLlm(Able):
             with self.subTest(dialect):
                 self.cloud.play()
                 if dialect != "ollama_chat":
-                    self.assertEqual(self.headers_of(self.ask(dialect, model="fast", max_tokens=4))["x-tierbar-model"], MODEL)
+                    self.assertEqual(
+                        self.headers_of(self.ask(dialect, model="fast", max_tokens=4))["x-tierbar-model"], MODEL
+                    )
 
     def headers_of(self, completion):
         told = completion._hidden_params["additional_headers"]

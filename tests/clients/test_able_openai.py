@@ -12,7 +12,10 @@ from played import LOOKS, PARAMETERS, PNG_URI, SEEN, Able, Answer
 from pydantic import BaseModel
 
 QUESTION = {"role": "user", "content": "What is there?"}
-LOOK = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": PARAMETERS, "strict": True}}
+LOOK = {
+    "type": "function",
+    "function": {"name": "look", "description": "Looks.", "parameters": PARAMETERS, "strict": True},
+}
 
 
 class Place(BaseModel):
@@ -24,7 +27,12 @@ class OpenAi(Able):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.settings = {"base_url": f"{cls.host.url}/v1", "api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
+        cls.settings = {
+            "base_url": f"{cls.host.url}/v1",
+            "api_key": "unused",
+            "max_retries": 0,
+            "timeout": HANG_SECONDS,
+        }
         # Each answer is held against the package's types.
         cls.client = openai.OpenAI(**cls.settings, _strict_response_validation=True)
         cls.addClassCleanup(cls.client.close)

@@ -1,5 +1,5 @@
-"""The Responses API of the real `openai` package against a running host: with a real model, and with a server that plays a model
-which knows tools and thinks, since none of the test models does."""
+"""The Responses API of the real `openai` package against a running host: with a real model, and with one that
+is played and knows tools and thinks, since none of the test models does."""
 
 import asyncio
 import json
@@ -7,11 +7,10 @@ import unittest
 from typing import Literal
 
 import openai
-from openai.types.responses import Response
-from pydantic import BaseModel
-
 from host import CONFIG, HANG_SECONDS, MODEL, Host
+from openai.types.responses import Response
 from played import LOOKS, PARAMETERS, PNG_URI, SEEN, Cloud, tier
+from pydantic import BaseModel
 
 QUESTION = "What is the capital of France?"
 # With it the answer comes to its own end.
