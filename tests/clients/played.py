@@ -17,7 +17,7 @@ USAGE = {
     "prompt_tokens_details": {"cached_tokens": 8},
     "completion_tokens_details": {"reasoning_tokens": 4},
 }
-# What such servers take in a chat: the strict ones refuse all else. This one is near, so it knows our words for thinking.
+# What such servers take in a chat: the strict ones refuse all else. This one is near and knows our words for thinking.
 FIELDS = set(
     "model messages stream stream_options tools tool_choice parallel_tool_calls response_format reasoning_effort temperature"
     " top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty frequency_penalty user"
@@ -78,7 +78,7 @@ class Refusal:
 
 
 class Cloud(http.server.ThreadingHTTPServer):
-    """Gives the answers that it was told to give, one after another, or always the same. `asked` is what it was sent."""
+    """Gives the answers that it was told to give one after another, or one always. `asked` is what it was sent."""
 
     daemon_threads = True
 
@@ -200,7 +200,7 @@ PARAMETERS = {
 
 
 class Able(unittest.TestCase):
-    """A host with a played cloud as its tier `cloud`. Each test says what it plays, and all of that is asked for."""
+    """A host with a played cloud as its tier `cloud`. Each test says what is played, and asks for all of it."""
 
     config = ""
 
@@ -223,7 +223,7 @@ class Able(unittest.TestCase):
         return self.cloud.asked[-1]
 
     def check_round(self, thought=LOOKS.thought):
-        """That the model was told in the second turn what it had thought and called in the first, and what came of it."""
+        """That the model was told in the second turn what it had thought and called in the first, and the results."""
         told = self.last["messages"]
         self.assertEqual([message["role"] for message in told], ["user", "assistant", "tool", "tool"])
         self.assertEqual(told[1].get("reasoning_content"), thought)

@@ -1,4 +1,4 @@
-"""A chain by its name, through each real package: for a busy cloud the next one answers, and what nobody answers waits."""
+"""A chain by its name, through each real package: for a busy cloud the next answers, and what nobody answers waits."""
 
 import os
 import unittest
