@@ -1,4 +1,4 @@
-"""A server of OpenAI's dialect whose model is played by a script: it calls tools, thinks and sees. No test model does."""
+"""A server of OpenAI's dialect whose model is played by a script: it calls tools, thinks and sees."""
 
 import base64
 import dataclasses
