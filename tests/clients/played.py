@@ -3,6 +3,7 @@
 import base64
 import dataclasses
 import http.server
+import itertools
 import json
 import re
 import threading
@@ -19,8 +20,8 @@ USAGE = {
 }
 # What such servers take in a chat: the strict ones refuse all else. This one is near and knows our words for thinking.
 FIELDS = set(
-    "model messages stream stream_options tools tool_choice parallel_tool_calls response_format reasoning_effort temperature"
-    " top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty frequency_penalty user"
+    "model messages stream stream_options tools tool_choice parallel_tool_calls response_format reasoning_effort"
+    " temperature top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty frequency_penalty user"
     " metadata store verbosity think thinking_budget_tokens".split()
 )
 # One red pixel.
@@ -35,6 +36,8 @@ class Answer:
     thought: str = ""
     # A tool's name and its arguments, of each.
     calls: tuple = ()
+    # Streams the calls' pieces by turns, as some servers do.
+    mixed: bool = False
 
     @property
     def finish(self):
@@ -62,12 +65,19 @@ class Answer:
         for key in ("reasoning_content", "content"):
             for piece in re.findall(r"\S+\s*", message.get(key) or ""):
                 yield {key: piece}
-        for index, call in enumerate(message.get("tool_calls", [])):
-            arguments = call["function"]["arguments"]
-            begun = {**call, "index": index, "function": {**call["function"], "arguments": ""}}
-            yield {"tool_calls": [begun]}
-            for piece in re.findall(".{1,5}", arguments):
-                yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
+        streams = [self.pieces(index, call) for index, call in enumerate(message.get("tool_calls", []))]
+        if self.mixed:
+            pieces = (piece for turn in itertools.zip_longest(*streams) for piece in turn if piece)
+        else:
+            pieces = itertools.chain(*streams)
+        for piece in pieces:
+            yield {"tool_calls": [piece]}
+
+    def pieces(self, index, call):
+        function = call["function"]
+        yield {**call, "index": index, "function": {**function, "arguments": ""}}
+        for piece in re.findall(".{1,5}", function["arguments"]):
+            yield {"index": index, "function": {"arguments": piece}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -190,6 +200,7 @@ def tier(name, cloud):
 
 
 LOOKS = Answer(thought="I should look.", calls=(("look", {"at": "Paris"}), ("look", {"at": "Rome"})))
+MIXED = dataclasses.replace(LOOKS, mixed=True)
 SEEN = Answer(text="I saw Paris by night and Rome by night.", thought="Both are dark.")
 PARAMETERS = {
     "type": "object",

@@ -6,7 +6,7 @@ import unittest
 
 import anthropic
 from host import HANG_SECONDS
-from played import LOOKS, PARAMETERS, PNG_BASE64, PNG_URI, SEEN, Able, Answer
+from played import LOOKS, MIXED, PARAMETERS, PNG_BASE64, PNG_URI, SEEN, Able, Answer
 from pydantic import BaseModel
 
 QUESTION = {"role": "user", "content": "What is there?"}
@@ -83,6 +83,13 @@ class Anthropic(Able):
         self.assertEqual("".join(event.text for event in events if event.type == "text"), SEEN.text)
         self.assertEqual(second.content[-1].text, SEEN.text)
         self.check_round()
+
+    def test_calls_that_come_by_turns_are_told_one_after_another(self):
+        self.cloud.play(MIXED)
+        events, message = self.streamed(tools=[LOOK])
+        self.check_calls(message)
+        started = [event.index for event in events if event.type == "content_block_start"]
+        self.assertEqual(started, [0, 1, 2])
 
     def test_an_asynchronous_client_is_told_the_same(self):
         self.cloud.play(LOOKS, LOOKS)

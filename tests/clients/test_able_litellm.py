@@ -11,7 +11,7 @@ os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
 import litellm  # noqa: E402
 from host import CONFIG, HANG_SECONDS, MODEL  # noqa: E402
-from played import LOOKS, PARAMETERS, PNG_URI, SEEN, Able, Answer  # noqa: E402
+from played import LOOKS, MIXED, PARAMETERS, PNG_URI, SEEN, Able, Answer  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 
 # Hints of the package's own at models that it does not know.
@@ -83,6 +83,12 @@ class LiteLlm(Able):
                     self.assertEqual(second.choices[0].message.content, SEEN.text)
                     # It gives back no streamed thoughts of Anthropic's that nobody has signed.
                     self.check_round(None if dialect == "anthropic" else LOOKS.thought)
+
+    def test_calls_that_come_by_turns_are_told_apart(self):
+        for dialect in DIALECTS:
+            with self.subTest(dialect):
+                self.cloud.play(MIXED)
+                self.check_calls(self.streamed(dialect, tools=[LOOK]), dialect, streamed=True)
 
     def test_what_is_awaited_is_the_same(self):
         for dialect in DIALECTS:

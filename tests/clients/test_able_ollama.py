@@ -6,7 +6,7 @@ import unittest
 
 import ollama
 from host import HANG_SECONDS
-from played import LOOKS, PNG, PNG_BASE64, PNG_URI, SEEN, Able, Answer
+from played import LOOKS, MIXED, PNG, PNG_BASE64, PNG_URI, SEEN, Able, Answer
 
 QUESTION = {"role": "user", "content": "What is there?"}
 SEEN_IMAGE = {"type": "image_url", "image_url": {"url": PNG_URI}}
@@ -77,6 +77,10 @@ class Ollama(Able):
         self.assertEqual((second.content, second.thinking), (SEEN.text, SEEN.thought))
         self.assertEqual(last.done_reason, "stop")
         self.check_round()
+
+    def test_calls_that_come_by_turns_are_told_whole(self):
+        self.cloud.play(MIXED)
+        self.check_calls(self.streamed(tools=[look], think=True)[0])
 
     def test_an_asynchronous_client_is_told_the_same(self):
         self.cloud.play(LOOKS, LOOKS)

@@ -8,7 +8,7 @@ from typing import Literal
 import openai
 from host import HANG_SECONDS
 from openai.types.chat import ChatCompletion
-from played import LOOKS, PARAMETERS, PNG_URI, SEEN, Able, Answer
+from played import LOOKS, MIXED, PARAMETERS, PNG_URI, SEEN, Able, Answer
 from pydantic import BaseModel
 
 QUESTION = {"role": "user", "content": "What is there?"}
@@ -89,6 +89,16 @@ class OpenAi(Able):
         self.assertEqual("".join(event.delta for event in events if event.type == "content.delta"), SEEN.text)
         self.assertEqual(second.choices[0].message.content, SEEN.text)
         self.check_round()
+
+    def test_calls_that_come_by_turns_are_told_apart(self):
+        # As they come: the package's own stream takes a call for ended where the next one begins.
+        self.cloud.play(MIXED)
+        calls = [["", ""], ["", ""]]
+        for chunk in self.ask(tools=[LOOK], stream=True):
+            for piece in chunk.choices[0].delta.tool_calls or [] if chunk.choices else []:
+                calls[piece.index][0] += piece.function.name or ""
+                calls[piece.index][1] += piece.function.arguments
+        self.assertEqual([(name, json.loads(arguments)) for name, arguments in calls], list(LOOKS.calls))
 
     def test_an_asynchronous_client_is_told_the_same(self):
         self.cloud.play(LOOKS, LOOKS)

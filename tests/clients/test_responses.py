@@ -9,7 +9,7 @@ from typing import Literal
 import openai
 from host import CONFIG, HANG_SECONDS, MODEL, Host
 from openai.types.responses import Response
-from played import LOOKS, PARAMETERS, PNG_URI, SEEN, Cloud, tier
+from played import LOOKS, MIXED, PARAMETERS, PNG_URI, SEEN, Cloud, tier
 from pydantic import BaseModel
 
 QUESTION = "What is the capital of France?"
@@ -231,7 +231,12 @@ class Responses(unittest.TestCase):
         self.assertEqual(response.usage.output_tokens_details.reasoning_tokens, 4)
 
     def test_streamed_thoughts_and_calls_are_gathered(self):
-        self.played.play(LOOKS)
+        for answer in (LOOKS, MIXED):
+            with self.subTest(mixed=answer.mixed):
+                self.played.play(answer)
+                self.check_streamed_calls()
+
+    def check_streamed_calls(self):
         with self.client.responses.stream(input="What is there?", model="cloud", tools=[LOOK]) as stream:
             events = list(stream)
             final = stream.get_final_response()
