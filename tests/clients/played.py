@@ -21,8 +21,8 @@ USAGE = {
 # What such servers take in a chat: the strict ones refuse all else. This one is near and knows our words for thinking.
 FIELDS = set(
     "model messages stream stream_options tools tool_choice parallel_tool_calls response_format reasoning_effort"
-    " temperature top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty frequency_penalty"
-    " user metadata store verbosity think thinking_budget_tokens".split()
+    " temperature top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty"
+    " frequency_penalty user metadata store verbosity think thinking_budget_tokens".split()
 )
 # One red pixel.
 PNG_BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"

@@ -170,6 +170,13 @@ class LiteLlm(Able):
         self.assertEqual(second.output_text, SEEN.text)
         self.check_round()
 
+    def test_a_streamed_response_ends_with_all_of_it(self):
+        self.cloud.play(SEEN, SEEN)
+        asked = {**self.reach("openai"), "input": "What is there?"}
+        events = list(litellm.responses(**asked, stream=True))
+        self.assertEqual((events[-1].type, events[-1].response.output_text), ("response.completed", SEEN.text))
+        self.assertEqual(asyncio.run(litellm.aresponses(**asked)).output_text, SEEN.text)
+
     def test_texts_are_completed_whole_and_streamed(self):
         asked = {
             **self.reach("openai", "fast"),
