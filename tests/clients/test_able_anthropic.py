@@ -114,12 +114,15 @@ class Anthropic(Able):
             """
             return f"{at} by night"
 
-        self.cloud.play(LOOKS, SEEN)
-        runner = self.client.beta.messages.tool_runner(
-            model="cloud", messages=[QUESTION], max_tokens=64, tools=[look], thread=False
-        )
-        self.assertEqual(runner.until_done().content[-1].text, SEEN.text)
-        self.check_round()
+        # Unless it is told otherwise it has the server hold the conversation; if that is refused it goes on without.
+        for fields in ({"thread": False}, {}, {"stream": True}):
+            with self.subTest(fields):
+                self.cloud.play(LOOKS, SEEN)
+                runner = self.client.beta.messages.tool_runner(
+                    model="cloud", messages=[QUESTION], max_tokens=64, tools=[look], **fields
+                )
+                self.assertEqual(runner.until_done().content[-1].text, SEEN.text)
+                self.check_round()
 
     def test_a_single_call_has_words_beside_it(self):
         answer = Answer(text="Let me see.", calls=(("look", {"at": "Oslo"}),))

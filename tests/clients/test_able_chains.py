@@ -152,6 +152,30 @@ class Later(Chained):
                 self.litellm(dialect, "later")
             self.assertIsInstance(raised.exception, openai.OpenAIError)
 
+    def test_a_stream_is_not_silent(self):
+        asked = {"model": "later", "messages": QUESTION, "stream": True}
+        with self.assertRaises(openai.APIError):
+            list(self.openai.chat.completions.create(**asked))
+        # The package raises no error of a response's events; it tells them.
+        try:
+            events = list(self.openai.responses.create(model="later", input="What is there?", stream=True))
+            self.assertIn(events[-1].type if events else None, ("response.failed", "error"))
+        except openai.APIError:
+            pass
+        with self.assertRaises(anthropic.APIError):
+            list(self.anthropic.messages.create(**asked, max_tokens=64))
+        with self.anthropic.messages.stream(model="later", messages=QUESTION, max_tokens=64) as stream:
+            with self.assertRaises(anthropic.APIError):
+                list(stream.text_stream)
+        for dialect in DIALECTS:
+            with self.subTest(dialect), self.assertRaises(openai.OpenAIError):
+                list(self.litellm(dialect, "later", stream=True))
+
+    def test_ollama_takes_it_for_no_empty_text(self):
+        for stream in (False, True):
+            with self.subTest(stream=stream), self.assertRaises((pydantic.ValidationError, ollama.ResponseError)):
+                list(self.ollama.generate(model="later", prompt="What is there?", stream=stream))
+
 
 if __name__ == "__main__":
     unittest.main()
