@@ -195,7 +195,8 @@ class Ollama(unittest.TestCase):
         self.assertIn("context", self.refused(400, lambda: self.client.embed("fast", "word " * 3000)))
 
     def test_what_is_wrong_is_told_by_status_and_sentence(self):
-        self.assertEqual(self.refused(404, lambda: self.chat(model="gpt-5")), 'there is no model or tier "gpt-5"')
+        unknown = self.refused(404, lambda: self.chat(model="gpt-5"))
+        self.assertTrue(unknown.startswith('there is no model or tier "gpt-5"; use one of: auto, fast,'), unknown)
         self.refused(503, lambda: self.chat(model="heavy"))
         long = [{"role": "user", "content": "word " * 200_000}]
         for stream in (False, True):

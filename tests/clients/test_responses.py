@@ -1,22 +1,16 @@
-"""The Responses API of the real `openai` package against a running host: with a real model, and with a server that plays a model
-which knows tools and thinks, since none of the test models does."""
+"""The Responses API of the real `openai` package against a running host: with a real model, and with one that
+is played and knows tools and thinks, since none of the test models does."""
 
 import asyncio
-import http.server
 import json
-import struct
-import threading
 import unittest
-import urllib.request
-import zlib
-from base64 import b64encode
 from typing import Literal
 
 import openai
+from host import CONFIG, HANG_SECONDS, MODEL, Host
 from openai.types.responses import Response
+from played import LOOKS, MIXED, PARAMETERS, PNG_URI, SEEN, Cloud, tier
 from pydantic import BaseModel
-
-from host import HANG_SECONDS, MODEL, Host
 
 QUESTION = "What is the capital of France?"
 # With it the answer comes to its own end.
@@ -25,12 +19,7 @@ LOOK = {
     "type": "function",
     "name": "look",
     "description": "Looks at a place.",
-    "parameters": {
-        "type": "object",
-        "properties": {"at": {"type": "string"}},
-        "required": ["at"],
-        "additionalProperties": False,
-    },
+    "parameters": PARAMETERS,
     "strict": True,
 }
 
@@ -40,107 +29,13 @@ class Answer(BaseModel):
     capital: Literal["Paris", "Madrid"]
 
 
-def pixel():
-    """A PNG of one red pixel, as a data: URI."""
-
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", 1, 1, 8, 2, 0, 0, 0))
-    png = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(b"\0\xff\0\0")) + chunk(b"IEND", b"")
-    return f"data:image/png;base64,{b64encode(png).decode()}"
-
-
-class Played(http.server.ThreadingHTTPServer):
-    """A chat server whose model thinks, then calls `look` twice, and tells what it was told of it once it was."""
-
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), PlayedChat)
-        self.asked = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    @property
-    def url(self):
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def stop(self):
-        self.shutdown()
-        self.server_close()
-
-
-class PlayedChat(http.server.BaseHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-    def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append(asked)
-        results = [message["content"] for message in asked["messages"] if message["role"] == "tool"]
-        if results:
-            deltas, finish = [{"content": "I saw "}, {"content": " and ".join(results) + "."}], "stop"
-        else:
-            deltas, finish = [{"reasoning_content": "I should "}, {"reasoning_content": "look."}], "tool_calls"
-            for index, place in enumerate(("Paris", "Rome")):
-                begun = {"index": index, "id": f"call_{place}", "type": "function", "function": {"name": "look", "arguments": ""}}
-                deltas.append({"tool_calls": [begun]})
-                for piece in ('{"at":', f'"{place}"' + "}"):
-                    deltas.append({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
-        usage = {
-            "prompt_tokens": 20,
-            "completion_tokens": 12,
-            "prompt_tokens_details": {"cached_tokens": 8},
-            "completion_tokens_details": {"reasoning_tokens": 4},
-        }
-        chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
-        chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
-        if asked.get("stream"):
-            chunks.append({"choices": [], "usage": usage})
-            events = [json.dumps({"model": "played", **chunk}) for chunk in chunks] + ["[DONE]"]
-            self.answer("text/event-stream", "".join(f"data: {event}\n\n" for event in events))
-        else:
-            message = {"role": "assistant", "content": None}
-            for delta in deltas:
-                self.gather(message, delta)
-            choice = {"index": 0, "message": message, "finish_reason": finish}
-            self.answer("application/json", json.dumps({"model": "played", "choices": [choice], "usage": usage}))
-
-    def gather(self, message, delta):
-        for key in ("content", "reasoning_content"):
-            if key in delta:
-                message[key] = (message.get(key) or "") + delta[key]
-        for piece in delta.get("tool_calls", []):
-            calls = message.setdefault("tool_calls", [])
-            if piece["index"] == len(calls):
-                calls.append({key: piece[key] for key in ("id", "type", "function")})
-            else:
-                calls[piece["index"]]["function"]["arguments"] += piece["function"]["arguments"]
-
-    def answer(self, kind, body):
-        body = body.encode()
-        self.send_response(200)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-
 class Responses(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.played = Played()
+        cls.played = Cloud()
         cls.addClassCleanup(cls.played.stop)
-        cls.host = Host()
+        cls.host = Host(CONFIG + tier("cloud", cls.played))
         cls.addClassCleanup(cls.host.stop)
-        patch = {"tiers": {"cloud": {"model": "played", "engine": {"endpoint": cls.played.url}}}}
-        request = urllib.request.Request(
-            f"{cls.host.url}/tierbar/v1/config",
-            json.dumps(patch).encode(),
-            {"Authorization": f"Bearer {cls.host.token}", "Content-Type": "application/json"},
-            method="PATCH",
-        )
-        urllib.request.urlopen(request, timeout=HANG_SECONDS).close()
         settings = {"base_url": f"{cls.host.url}/v1", "api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
         # Each answer is held against the package's types.
         cls.client = openai.OpenAI(**settings, _strict_response_validation=True)
@@ -265,7 +160,7 @@ class Responses(unittest.TestCase):
         with self.assertRaises(openai.BadRequestError) as refusal:
             self.ask(tools=[LOOK])
         self.assertIn("knows no tools", refusal.exception.message)
-        image = [{"role": "user", "content": [{"type": "input_image", "image_url": pixel(), "detail": "auto"}]}]
+        image = [{"role": "user", "content": [{"type": "input_image", "image_url": PNG_URI, "detail": "auto"}]}]
         for stream in (False, True):
             with self.assertRaises(openai.BadRequestError) as refusal:
                 self.ask(image, stream=stream)
@@ -302,6 +197,7 @@ class Responses(unittest.TestCase):
         self.host.until_state("fast", "ready")
 
     def test_a_conversation_with_tools_goes_round(self):
+        self.played.play(LOOKS, SEEN)
         tools = [LOOK, {"type": "web_search"}]
         conversation = [{"role": "user", "content": "What is there?"}]
         first = self.ask(conversation, model="cloud", tools=tools, reasoning={"effort": "low"})
@@ -317,31 +213,48 @@ class Responses(unittest.TestCase):
                 result = f"{json.loads(item.arguments)['at']} by night"
                 conversation.append({"type": "function_call_output", "call_id": item.call_id, "output": result})
         second = self.ask(conversation, model="cloud", tools=tools)
-        self.assertEqual(second.output_text, "I saw Paris by night and Rome by night.")
+        self.assertEqual(second.output_text, SEEN.text)
         told = self.played.asked[-1]["messages"]
         self.assertEqual([message["role"] for message in told], ["user", "assistant", "tool", "tool"])
-        self.assertEqual(told[1]["reasoning_content"], "I should look.")
-        self.assertEqual([call["id"] for call in told[1]["tool_calls"]], ["call_Paris", "call_Rome"])
+        self.assertEqual(told[1]["reasoning_content"], LOOKS.thought)
+        self.assertEqual([call["id"] for call in told[1]["tool_calls"]], ["call_0", "call_1"])
 
     def check_calls(self, response):
         self.assertIsInstance(response, Response)
         self.assertEqual([item.type for item in response.output], ["reasoning", "function_call", "function_call"])
         thought, *calls = response.output
-        self.assertEqual(thought.content[0].text, "I should look.")
-        self.assertEqual([(call.call_id, call.arguments) for call in calls], [("call_Paris", '{"at":"Paris"}'), ("call_Rome", '{"at":"Rome"}')])
+        self.assertEqual(thought.content[0].text, LOOKS.thought)
+        arguments = [(call.name, json.loads(call.arguments)) for call in calls]
+        self.assertEqual(arguments, list(LOOKS.calls))
+        self.assertEqual([call.call_id for call in calls], ["call_0", "call_1"])
         self.assertEqual(response.usage.input_tokens_details.cached_tokens, 8)
         self.assertEqual(response.usage.output_tokens_details.reasoning_tokens, 4)
 
     def test_streamed_thoughts_and_calls_are_gathered(self):
+        for answer in (LOOKS, MIXED):
+            with self.subTest(mixed=answer.mixed):
+                self.played.play(answer)
+                self.check_streamed_calls()
+
+    def check_streamed_calls(self):
         with self.client.responses.stream(input="What is there?", model="cloud", tools=[LOOK]) as stream:
             events = list(stream)
             final = stream.get_final_response()
         self.check_calls(final)
         self.assertEqual([call.parsed_arguments for call in final.output[1:]], [{"at": "Paris"}, {"at": "Rome"}])
         thoughts = [event.delta for event in events if event.type == "response.reasoning_text.delta"]
-        self.assertEqual(thoughts, ["I should ", "look."])
+        self.assertEqual(thoughts, ["I ", "should ", "look."])
         done = [event for event in events if event.type == "response.function_call_arguments.done"]
-        self.assertEqual([event.arguments for event in done], ['{"at":"Paris"}', '{"at":"Rome"}'])
+        self.assertEqual([event.arguments for event in done], [call.arguments for call in final.output[1:]])
+
+    def test_an_image_reaches_a_model_that_sees(self):
+        image = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URI, "detail": "auto"}]}
+        for stream in (False, True):
+            self.played.play(SEEN)
+            answer = self.ask([image], model="cloud", stream=stream)
+            last = list(answer)[-1].response if stream else answer
+            self.assertEqual(last.output_text, SEEN.text)
+            self.assertEqual(self.played.asked[-1]["messages"][0]["content"][0]["image_url"]["url"], PNG_URI)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,181 @@
+"""A chain by its name, through each real package: for a busy cloud the next answers, and what nobody answers waits."""
+
+import os
+import unittest
+
+# It would fetch a list of prices at its first import.
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
+
+import anthropic  # noqa: E402
+import litellm  # noqa: E402
+import ollama  # noqa: E402
+import openai  # noqa: E402
+import pydantic  # noqa: E402
+from host import HANG_SECONDS  # noqa: E402
+from played import LOOKS, PARAMETERS, SEEN, Able, Cloud, Refusal, tier  # noqa: E402
+
+# Hints of the package's own at what it takes for a failure.
+litellm.suppress_debug_info = True
+CHAINS = '[chains.night]\nsteps = ["busy", "cloud"]\n[chains.later]\nsteps = ["busy", "queue"]\n'
+QUESTION = [{"role": "user", "content": "What is there?"}]
+DIALECTS = {"openai": "/v1", "anthropic": "", "ollama_chat": ""}
+
+
+class Chained(Able):
+    @classmethod
+    def setUpClass(cls):
+        cls.busy = Cloud(always=Refusal(429, "Too many of them.", (("Retry-After", "3600"),)))
+        cls.addClassCleanup(cls.busy.stop)
+        cls.config = tier("busy", cls.busy) + CHAINS
+        super().setUpClass()
+        settings = {"api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
+        cls.openai = openai.OpenAI(base_url=f"{cls.host.url}/v1", **settings)
+        cls.addClassCleanup(cls.openai.close)
+        cls.anthropic = anthropic.Anthropic(base_url=cls.host.url, **settings)
+        cls.addClassCleanup(cls.anthropic.close)
+        cls.ollama = ollama.Client(host=cls.host.url, timeout=HANG_SECONDS)
+        cls.addClassCleanup(cls.ollama.close)
+
+    def litellm(self, dialect, model, **fields):
+        base = self.host.url + DIALECTS[dialect]
+        reach = {"api_base": base, "api_key": "unused", "timeout": HANG_SECONDS, "max_retries": 0}
+        return litellm.completion(model=f"{dialect}/{model}", messages=QUESTION, max_tokens=64, **reach, **fields)
+
+    def check_headers(self, headers):
+        named = {name: headers[f"x-tierbar-{name}"] for name in ("chain", "tier", "fallback-from")}
+        self.assertEqual(named, {"chain": "night", "tier": "cloud", "fallback-from": "busy"})
+        self.assertIn("busy=", headers["x-tierbar-tried"])
+
+
+class InPlaceOfTheFirst(Chained):
+    def test_openai_is_answered_and_told_by_whom(self):
+        self.cloud.play(SEEN, SEEN, SEEN)
+        fields = {"model": "night", "messages": QUESTION}
+        raw = self.openai.chat.completions.with_raw_response.create(**fields)
+        completion = raw.parse()
+        self.assertEqual(completion.choices[0].message.content, SEEN.text)
+        self.check_headers(raw.headers)
+        self.assertEqual((completion.tierbar["fallback_from"], completion.tierbar["tier"]), ("busy", "cloud"))
+        raw = self.openai.chat.completions.with_raw_response.create(**fields, stream=True)
+        chunks = list(raw.parse())
+        self.check_headers(raw.headers)
+        self.assertEqual(chunks[0].tierbar["fallback_from"], "busy")
+        self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices), SEEN.text)
+        raw = self.openai.responses.with_raw_response.create(model="night", input="What is there?")
+        self.assertEqual(raw.parse().output_text, SEEN.text)
+        self.check_headers(raw.headers)
+
+    def test_anthropic_is_answered_and_told_by_whom(self):
+        self.cloud.play(SEEN, SEEN)
+        fields = {"model": "night", "messages": QUESTION, "max_tokens": 64}
+        raw = self.anthropic.messages.with_raw_response.create(**fields)
+        self.assertEqual(raw.parse().content[-1].text, SEEN.text)
+        self.check_headers(raw.headers)
+        with self.anthropic.messages.stream(**fields) as stream:
+            self.assertEqual("".join(stream.text_stream), SEEN.text)
+            self.check_headers(stream.response.headers)
+
+    def test_ollama_is_answered(self):
+        # The package tells no headers.
+        self.cloud.play(SEEN, SEEN, SEEN)
+        fields = {"model": "night", "messages": QUESTION}
+        self.assertEqual(self.ollama.chat(**fields).message.content, SEEN.text)
+        parts = list(self.ollama.chat(**fields, stream=True))
+        self.assertEqual("".join(part.message.content for part in parts), SEEN.text)
+        self.assertEqual(self.ollama.generate(model="night", prompt="What is there?").response, SEEN.text)
+
+    def test_litellm_is_answered_in_each_dialect_and_told_by_whom(self):
+        for dialect in DIALECTS:
+            with self.subTest(dialect):
+                self.cloud.play(SEEN, SEEN)
+                whole = self.litellm(dialect, "night")
+                self.assertEqual(whole.choices[0].message.content, SEEN.text)
+                told = whole._hidden_params["additional_headers"]
+                # Of Ollama's servers the package tells no headers.
+                if dialect != "ollama_chat":
+                    self.check_headers({name.removeprefix("llm_provider-"): value for name, value in told.items()})
+                chunks = self.litellm(dialect, "night", stream=True)
+                self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in chunks), SEEN.text)
+
+    def test_calls_of_tools_come_through(self):
+        self.cloud.play(LOOKS, LOOKS, LOOKS)
+        tool = {"name": "look", "description": "Looks.", "parameters": PARAMETERS}
+        tools = [{"type": "function", "function": tool}]
+        message = self.openai.chat.completions.create(model="night", messages=QUESTION, tools=tools).choices[0].message
+        self.assertEqual([call.function.name for call in message.tool_calls], ["look", "look"])
+        self.assertEqual(message.reasoning_content, LOOKS.thought)
+        tool = {"name": "look", "description": "Looks.", "input_schema": PARAMETERS}
+        message = self.anthropic.messages.create(model="night", messages=QUESTION, max_tokens=64, tools=[tool])
+        calls = [(block.name, block.input) for block in message.content if block.type == "tool_use"]
+        self.assertEqual(calls, list(LOOKS.calls))
+        message = self.ollama.chat(model="night", messages=QUESTION, tools=tools).message
+        self.assertEqual([call.function.arguments["at"] for call in message.tool_calls], ["Paris", "Rome"])
+
+
+class Later(Chained):
+    """An answer that waits is `202`, which no package knows: none may take it for an empty answer."""
+
+    def test_the_raw_response_says_where_the_answer_will_be(self):
+        asked = {"model": "later", "messages": QUESTION}
+        for raw in (
+            self.openai.chat.completions.with_raw_response.create(**asked),
+            self.anthropic.messages.with_raw_response.create(**asked, max_tokens=64),
+        ):
+            self.assertEqual(raw.status_code, 202)
+            self.assertIn("busy", raw.parse().reason)
+            kept = self.openai.get(raw.headers["location"].removeprefix("/v1"), cast_to=object)
+            self.assertEqual((kept["object"], kept["state"]), ("queued.request", "waiting"))
+
+    def test_openai_has_no_choices_and_no_output(self):
+        completion = self.openai.chat.completions.create(model="later", messages=QUESTION)
+        self.assertEqual((completion.object, completion.choices), ("queued.request", None))
+        response = self.openai.responses.create(model="later", input="What is there?")
+        self.assertEqual((response.object, response.output), ("queued.request", None))
+        with self.assertRaises(TypeError):
+            _ = response.output_text
+        strict = self.openai.copy(_extra_kwargs={"_strict_response_validation": True})
+        with self.assertRaises(openai.APIResponseValidationError):
+            strict.chat.completions.create(model="later", messages=QUESTION)
+
+    def test_anthropic_has_no_content(self):
+        message = self.anthropic.messages.create(model="later", messages=QUESTION, max_tokens=64)
+        self.assertEqual((message.object, message.content), ("queued.request", None))
+
+    def test_ollama_finds_no_message_in_it(self):
+        for stream in (False, True):
+            with self.assertRaises((pydantic.ValidationError, ollama.ResponseError)):
+                list(self.ollama.chat(model="later", messages=QUESTION, stream=stream))
+
+    def test_litellm_raises(self):
+        for dialect in DIALECTS:
+            with self.subTest(dialect), self.assertRaises(Exception) as raised:
+                self.litellm(dialect, "later")
+            self.assertIsInstance(raised.exception, openai.OpenAIError)
+
+    def test_a_stream_is_not_silent(self):
+        asked = {"model": "later", "messages": QUESTION, "stream": True}
+        with self.assertRaises(openai.APIError):
+            list(self.openai.chat.completions.create(**asked))
+        # The package raises no error of a response's events; it tells them.
+        try:
+            events = list(self.openai.responses.create(model="later", input="What is there?", stream=True))
+            self.assertIn(events[-1].type if events else None, ("response.failed", "error"))
+        except openai.APIError:
+            pass
+        with self.assertRaises(anthropic.APIError):
+            list(self.anthropic.messages.create(**asked, max_tokens=64))
+        with self.anthropic.messages.stream(model="later", messages=QUESTION, max_tokens=64) as stream:
+            with self.assertRaises(anthropic.APIError):
+                list(stream.text_stream)
+        for dialect in DIALECTS:
+            with self.subTest(dialect), self.assertRaises(openai.OpenAIError):
+                list(self.litellm(dialect, "later", stream=True))
+
+    def test_ollama_takes_it_for_no_empty_text(self):
+        for stream in (False, True):
+            with self.subTest(stream=stream), self.assertRaises((pydantic.ValidationError, ollama.ResponseError)):
+                list(self.ollama.generate(model="later", prompt="What is there?", stream=stream))
+
+
+if __name__ == "__main__":
+    unittest.main()

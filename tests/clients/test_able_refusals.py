@@ -1,0 +1,67 @@
+"""What a cloud refuses, as each real package tells it: by its kind, in the cloud's words, and when to come again."""
+
+import unittest
+
+import anthropic
+import ollama
+import openai
+from host import HANG_SECONDS
+from played import Able, Refusal
+
+QUESTION = [{"role": "user", "content": "What is there?"}]
+WORDS = "The cloud says so."
+# What each status is told as in OpenAI's chats, and where the refusal is turned into another form.
+AS_CHAT = {400: 400, 404: 404, 413: 413, 422: 422, 429: 429, 500: 500, 503: 503}
+TURNED = {**AS_CHAT, 422: 400, 500: 502, 503: 502}
+# A key of ours is none of the client's, who would look for a fault in its own.
+KEYS = (401, 403)
+
+
+class Refusals(Able):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        settings = {"api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
+        cls.openai = openai.OpenAI(base_url=f"{cls.host.url}/v1", **settings)
+        cls.addClassCleanup(cls.openai.close)
+        cls.anthropic = anthropic.Anthropic(base_url=cls.host.url, **settings)
+        cls.addClassCleanup(cls.anthropic.close)
+        cls.ollama = ollama.Client(host=cls.host.url, timeout=HANG_SECONDS)
+        cls.addClassCleanup(cls.ollama.close)
+
+    def refusals(self, package, told, call):
+        """Of each status, whole and asked for as a stream."""
+        for status, expected in {**told, **dict.fromkeys(KEYS, 502)}.items():
+            for stream in (False, True):
+                with self.subTest(status=status, stream=stream):
+                    self.cloud.play(Refusal(status, WORDS, (("Retry-After", "7"),)))
+                    with self.assertRaises(package.APIStatusError) as raised:
+                        call(stream)
+                    self.assertEqual(raised.exception.status_code, expected)
+                    self.assertIn("wants another key" if status in KEYS else WORDS, raised.exception.message)
+                    if status in (429, 503):
+                        self.assertEqual(raised.exception.response.headers["retry-after"], "7")
+
+    def test_openai_raises_it_with_its_status(self):
+        asked = {"model": "cloud", "messages": QUESTION}
+        self.refusals(openai, AS_CHAT, lambda stream: self.openai.chat.completions.create(**asked, stream=stream))
+        asked = {"model": "cloud", "input": "What is there?"}
+        self.refusals(openai, TURNED, lambda stream: self.openai.responses.create(**asked, stream=stream))
+
+    def test_anthropic_raises_it_with_its_status(self):
+        asked = {"model": "cloud", "messages": QUESTION, "max_tokens": 64}
+        self.refusals(anthropic, TURNED, lambda stream: self.anthropic.messages.create(**asked, stream=stream))
+
+    def test_ollama_raises_it_with_its_status(self):
+        for status, expected in TURNED.items():
+            for stream in (False, True):
+                with self.subTest(status=status, stream=stream):
+                    self.cloud.play(Refusal(status, WORDS))
+                    with self.assertRaises(ollama.ResponseError) as raised:
+                        list(self.ollama.chat(model="cloud", messages=QUESTION, stream=stream))
+                    self.assertEqual(raised.exception.status_code, expected)
+                    self.assertIn(WORDS, raised.exception.error)
+
+
+if __name__ == "__main__":
+    unittest.main()
