@@ -51,7 +51,6 @@ export async function* streamCompletion(
   const { model, messages, signal } = request;
   const body = { model, messages, stream: true, stream_options: { include_usage: true } };
   const response = await api.stream('/v1/chat/completions', { body, signal });
-  if (response.status === 202) throw await unwanted(api, response, model);
   const tier = response.headers.get('x-tierbar-tier');
   const why = response.headers.get('x-tierbar-why');
   let answeredBy = response.headers.get('x-tierbar-model');
@@ -92,18 +91,6 @@ export async function* streamCompletion(
     throw brokeOff();
   }
   throw brokeOff();
-}
-
-/** A chain has kept the question in its queue, where nobody would read the answer: it is called off. */
-async function unwanted(api: Api, response: Response, chain: string): Promise<ApiError> {
-  const { id } = (await response.json()) as { id: string };
-  // If it has ended already its answer stays for whoever looks into the queue.
-  await api.delete(`/v1/queue/${encodeURIComponent(id)}?keep=ended`).catch(() => null);
-  return new ApiError(
-    'overloaded',
-    `No step of ${chain} can answer now.`,
-    'The monitor in Settings tells why. Try again later.',
-  );
 }
 
 function parse(data: string): Chunk {

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Api } from '../../lib/http';
 import { Network, refusal, type Stream, until } from '../../testing/host';
-import { queued } from '../../testing/queue';
 import { Conversation } from './conversation.svelte';
 
 let network: Network;
@@ -60,21 +59,6 @@ describe('sending a message', () => {
     });
     expect(chat.messages[1]?.why).toBe('it is a greeting; fast is loaded');
     expect(chat.problem).toBeNull();
-  });
-
-  it('is called off where a chain has left it in the queue: nobody would read that answer', async () => {
-    const left = queued('q1');
-    network.override = ({ path }) => {
-      if (!path.endsWith('/completions')) return null;
-      network.jobs = [left];
-      return Response.json({ object: 'queued.request', ...left }, { status: 202 });
-    };
-    chat.model = 'nightly';
-    await chat.send('Hello?');
-    expect(left.state).toBe('cancelled');
-    expect(chat.problem?.code).toBe('overloaded');
-    expect(chat.problem?.sentences).toContain('No step of nightly can answer now.');
-    expect(shown()).toEqual([['user', 'Hello?', null]]);
   });
 
   it('carries the conversation so far', async () => {

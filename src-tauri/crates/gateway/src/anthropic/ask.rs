@@ -57,7 +57,14 @@ struct OutputConfig {
 }
 
 /// What OpenAI's servers know nothing of, or take for something else.
-const DROPPED: [&str; 6] = [
+const DROPPED: [&str; 13] = [
+    "thread",
+    "speed",
+    "inference_geo",
+    "diagnostics",
+    "compaction",
+    "fallbacks",
+    "billing_policy",
     "metadata",
     "service_tier",
     "container",
@@ -75,6 +82,17 @@ impl Ask {
     /// # Errors
     /// `BadRequest` for what has no place in a chat of OpenAI's.
     pub(super) fn into_chat(self) -> Result<Map<String, Value>, Error> {
+        // What it goes on from is stored at Anthropic's servers; the package sends the whole conversation when it is told so.
+        let thread = self.rest.get("thread");
+        if thread.is_some_and(|thread| !thread.is_null() && *thread != Value::Bool(false)) {
+            let message = "no conversation is stored here that a `thread` could go on from";
+            return Err(Error::new(Code::BadRequest, message)
+                .hint("send the whole conversation")
+                .detail(
+                    "details",
+                    json!({"error_code": "thread_unsupported_request", "unsupported": ["thread"]}),
+                ));
+        }
         let mut chat = self.rest;
         for key in DROPPED {
             chat.shift_remove(key);

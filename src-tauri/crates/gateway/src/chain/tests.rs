@@ -34,7 +34,7 @@ enum Does {
     /// With so many seconds of `Retry-After`.
     Limit(u64),
     Hang,
-    /// A word at once, and another one after three seconds.
+    /// A word at once, and some more with pauses, for longer than its first word may take.
     Dawdle,
     /// In a stream, for its account's sake.
     Fail,
@@ -123,9 +123,10 @@ fn dawdling(name: &'static str) -> Response {
     let words = stream::unfold(0, move |told| async move {
         let word = match told {
             0 => said(name),
-            1 => {
-                tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-                format!("{}data: [DONE]\n\n", said(name))
+            1..=4 => {
+                tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+                let end = if told == 4 { "data: [DONE]\n\n" } else { "" };
+                format!("{}{end}", said(name))
             }
             _ => return None,
         };
@@ -264,7 +265,7 @@ async fn a_whole_answer_may_take_longer_than_its_first_word() {
     assert_eq!(answer.status(), 200);
     assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/json");
     let body = json(answer).await;
-    assert_eq!(body["choices"][0]["message"]["content"], "aa", "{body}");
+    assert_eq!(body["choices"][0]["message"]["content"], "aaaaa", "{body}");
     assert_eq!(body["tierbar"]["tier"], "cloud-a");
     assert_eq!(night.asked(), [1, 0, 0]);
     // What breaks off before anybody has seen it is the next one's to answer.
@@ -489,9 +490,25 @@ async fn what_nobody_answers_is_kept_whatever_dialect_it_is_in() {
     }
     let said = json!([{"role": "user", "content": "Hi"}]);
     let ask = json!({"model": "night", "max_tokens": 5, "messages": said, "input": said, "stream": false});
-    for path in ["/v1/messages", "/api/chat", "/v1/responses"] {
+    for path in ["/v1/messages", "/v1/responses"] {
         let kept = night.bench.post(path, ask.to_string()).await;
         assert_eq!(kept.status(), 202, "{path}");
+    }
+    // Who would take that for an empty answer is told of the failure, unless the queue was asked for.
+    let mut streamed = ask.clone();
+    streamed["stream"] = true.into();
+    for (path, ask) in [
+        ("/api/chat", &ask),
+        ("/v1/messages", &streamed),
+        (CHAT, &streamed),
+    ] {
+        let failed = night.bench.post(path, ask.to_string()).await;
+        assert_eq!(failed.status(), 502, "{path}");
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .header("x-tierbar-queue", "allow");
+        let request = request.body(ask.to_string().into()).unwrap();
+        assert_eq!(night.bench.send(request).await.status(), 202, "{path}");
     }
 }
 

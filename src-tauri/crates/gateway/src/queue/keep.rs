@@ -81,7 +81,8 @@ async fn now_or_later(
     let mut response = next.run(request).await;
     let passes = setback::of(&response)
         .is_some_and(|setback| setback != tierbar_core::queue::Setback::Final);
-    if !passes || !(allowed || setback::may_wait(&response)) {
+    let may_wait = allowed || (setback::may_wait(&response) && understands(&later.path, &bytes));
+    if !passes || !may_wait {
         return Ok(response);
     }
     let failed = (setback::error(&response), setback::retry_after(&response));
@@ -102,6 +103,21 @@ fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     !(kind.contains("ndjson") || kind.contains("jsonl") || kind.starts_with("text/"))
+}
+
+/// Whether a client that has not asked for the queue hears of it. Readers of a stream, and Ollama's clients, take its word for an answer
+/// without a word: they are told of the failure.
+fn understands(path: &str, body: &[u8]) -> bool {
+    let request = serde_json::from_slice(body).unwrap_or_default();
+    !path.starts_with("/api/") && !streams(path, &request)
+}
+
+/// Ollama's stream unless they are told otherwise.
+fn streams(path: &str, request: &Map<String, Value>) -> bool {
+    match request.get("stream") {
+        Some(stream) => *stream == Value::Bool(true),
+        None => path.starts_with("/api/"),
+    }
 }
 
 /// A request that may wait, but for its body.
@@ -174,15 +190,10 @@ pub(super) fn accepted(job: &JobStatus) -> Response {
 
 /// A queued request has nobody to stream to.
 fn unstreamed<'a>(path: &str, body: &'a [u8]) -> Cow<'a, [u8]> {
-    // Ollama's stream unless they are told otherwise.
-    let streams = |request: &Map<String, Value>| match request.get("stream") {
-        Some(stream) => *stream == Value::Bool(true),
-        None => path.starts_with("/api/"),
-    };
     let Ok(mut request) = serde_json::from_slice::<Map<String, Value>>(body) else {
         return body.into();
     };
-    if !streams(&request) {
+    if !streams(path, &request) {
         return body.into();
     }
     request.insert("stream".to_owned(), false.into());
