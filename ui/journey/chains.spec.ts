@@ -1,7 +1,11 @@
 import { Cloud } from './cloud';
 import { ask, CONFIG, expect, test } from './test';
 
-test('a chain goes on behind a cloud that has had enough, and the window says so', async ({ chat, host }) => {
+test('a chain goes on behind a cloud that has had enough, and the window says so', async ({
+  chat,
+  host,
+  complaints,
+}) => {
   const cloud = new Cloud();
   await cloud.start();
   try {
@@ -60,6 +64,7 @@ steps = ["cloud", "fast", "queue"]
     expect((await ended.json()).state).toBe('cancelled');
 
     // Who reads a stream would not come back for it: the chat hears of the failure, and nothing waits.
+    complaints.expect(/status of 502.*\/v1\/chat\/completions/);
     await ask(chat, 'And now?');
     await expect(chat.getByTestId('error-banner')).toContainText(/no step of nightly could answer/i);
     const queue = await chat.request.get(`${host.url}/tierbar/v1/queue`);

@@ -122,6 +122,7 @@ test('a chat can be held with the keyboard alone', async ({ page, host }) => {
   await page.keyboard.press('Escape');
   await expect(page.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
 
+  await expect(page.getByTestId('send')).toBeVisible();
   await page.keyboard.type('Go on.');
   await page.keyboard.press('Enter');
   await expect(page.getByTestId('message-assistant').nth(1).locator('.markdown')).toHaveText(/\w+ \w+/);
