@@ -3,9 +3,12 @@
 
 use crate::openai::{
     CHAT,
+    calls::Calls,
     relay::{attempt::Whole, streaming::Answer, who_answers},
+    wire::ToolCall,
 };
 use axum::http::{HeaderValue, StatusCode, header};
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, time::Duration};
 use tierbar_core::{Code, Error, chain::Outcome};
@@ -80,6 +83,8 @@ struct Gathering {
     /// What the events say of the answer, the last word counts.
     about: Map<String, Value>,
     choices: BTreeMap<u64, Map<String, Value>>,
+    /// Of each choice.
+    calls: BTreeMap<u64, Calls>,
 }
 
 impl Gathering {
@@ -123,7 +128,19 @@ impl Gathering {
                     let message = gathered.entry("message").or_insert_with(|| json!({}));
                     if let Value::Object(message) = message {
                         for (name, value) in delta {
-                            add(message, name, value);
+                            match value {
+                                Value::Array(pieces) if name == "tool_calls" => {
+                                    let list = message.entry(name).or_insert_with(|| json!([]));
+                                    let Value::Array(list) = list else {
+                                        continue;
+                                    };
+                                    let calls = self.calls.entry(index).or_default();
+                                    pieces
+                                        .into_iter()
+                                        .for_each(|piece| call(list, calls, piece));
+                                }
+                                value => add(message, name, value),
+                            }
                         }
                     }
                 }
@@ -181,37 +198,22 @@ fn add(to: &mut Map<String, Value>, name: String, piece: Value) {
     }
     match (to.get_mut(&name), piece) {
         (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
-        (Some(Value::Array(calls)), Value::Array(pieces)) if name == "tool_calls" => {
-            for piece in pieces {
-                call(calls, piece);
-            }
-        }
         (Some(Value::Array(list)), Value::Array(mut more)) => list.append(&mut more),
         (Some(_), Value::Null) => {}
-        (_, Value::Array(pieces)) if name == "tool_calls" => {
-            let mut calls = Vec::new();
-            for piece in pieces {
-                call(&mut calls, piece);
-            }
-            to.insert(name, calls.into());
-        }
         (_, piece) => {
             to.insert(name, piece);
         }
     }
 }
 
-/// A piece of a call belongs to the one of its index, or of its id where a server tells none.
-fn call(calls: &mut Vec<Value>, mut piece: Value) {
-    let same = |name: &str, call: &Value| !piece[name].is_null() && call[name] == piece[name];
-    let by_index = calls.iter().position(|call| same("index", call));
-    let found = by_index.or_else(|| calls.iter().position(|call| same("id", call)));
-    let found = found.or_else(|| {
-        let anonymous = piece["index"].is_null() && piece["id"].is_null();
-        calls.len().checked_sub(1).filter(|_| anonymous)
-    });
-    let Some(call) = found.and_then(|at| calls.get_mut(at)) else {
-        calls.push(piece);
+/// A piece of a call goes behind what there is of it.
+fn call(list: &mut Vec<Value>, calls: &mut Calls, mut piece: Value) {
+    let read = ToolCall::deserialize(&piece).unwrap_or_default();
+    let Some(number) = calls.number(&read) else {
+        return;
+    };
+    let Some(call) = list.get_mut(number) else {
+        list.push(piece);
         return;
     };
     let more = piece["function"]["arguments"].take();
@@ -277,6 +279,15 @@ mod tests {
                 "usage": {"total_tokens": 9}, "timings": {"predicted_n": 3},
             })
         );
+    }
+
+    #[test]
+    fn calls_that_nobody_numbers_are_told_apart_by_their_ids() {
+        let call = |id: &str| json!({"id": id, "function": {"name": "look", "arguments": "{}"}});
+        let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
+        let whole = gathered(CHAT, &[delta(call("a")), delta(call("b"))]);
+        let calls = &whole["choices"][0]["message"]["tool_calls"];
+        assert_eq!(*calls, json!([call("a"), call("b")]));
     }
 
     #[test]
