@@ -38,11 +38,7 @@ impl IntoResponse for Failure {
                 .headers_mut()
                 .insert(header::WWW_AUTHENTICATE, scheme);
         }
-        if let Some(seconds) = error
-            .details
-            .get("retry_after_seconds")
-            .and_then(Value::as_u64)
-        {
+        if let Some(seconds) = seconds_of(&error) {
             response
                 .headers_mut()
                 .insert(header::RETRY_AFTER, seconds.into());
@@ -69,6 +65,19 @@ pub(crate) async fn in_dialect(request: Request, next: Next) -> Response {
         *response.body_mut() = body;
     }
     response
+}
+
+/// Told in the body, and as `Retry-After`.
+const RETRY_AFTER: &str = "retry_after_seconds";
+
+/// The error as one that holds for so long.
+pub(crate) fn for_seconds(error: Error, seconds: u64) -> Error {
+    error.detail(RETRY_AFTER, seconds)
+}
+
+/// For how long it holds, if that is known.
+pub(crate) fn seconds_of(error: &Error) -> Option<u64> {
+    error.details.get(RETRY_AFTER).and_then(Value::as_u64)
 }
 
 /// For clients that show one text and nothing beside it.

@@ -1,9 +1,10 @@
 //! What the steps of a chain said.
 
+use crate::error::{for_seconds, seconds_of};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
@@ -47,7 +48,7 @@ impl Tried {
             code: Some(error.code),
             why: error.message.clone(),
             may_pass: setback(error.code) != Setback::Final,
-            wait: (error.details.get("retry_after_seconds")).and_then(Value::as_u64),
+            wait: seconds_of(&error),
             error: Some(error),
         });
     }
@@ -145,7 +146,7 @@ impl Tried {
         // Known only if each step says it: one that does not may answer sooner.
         let waits: Option<Vec<u64>> = told.steps.iter().map(|step| step.wait).collect();
         match waits.and_then(|waits| waits.into_iter().min()) {
-            Some(seconds) => error.detail("retry_after_seconds", seconds),
+            Some(seconds) => for_seconds(error, seconds),
             None => error,
         }
     }

@@ -1,6 +1,7 @@
 //! A key, and what is left of its limits.
 
 use super::{SOON, now_ms};
+use crate::error::for_seconds;
 use std::{
     sync::{Mutex, MutexGuard, PoisonError, atomic::AtomicUsize},
     time::Duration,
@@ -160,7 +161,6 @@ pub(super) fn revoked(name: &str) -> Error {
 /// A refusal that ends by itself.
 pub(super) fn try_after(message: String, wait: Duration) -> Error {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    Error::new(Code::Overloaded, message)
-        .hint(format!("try again in {seconds} s"))
-        .detail("retry_after_seconds", seconds)
+    let error = Error::new(Code::Overloaded, message).hint(format!("try again in {seconds} s"));
+    for_seconds(error, seconds)
 }

@@ -1,13 +1,11 @@
 //! What is read of OpenAI's answers, whole and streamed, where they are turned into another dialect. Lenient: servers leave
 //! fields out, add their own, and send `null` for nothing.
 
+use crate::error::{for_seconds, seconds_of};
 use axum::http::{StatusCode, header, response::Parts};
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 use tierbar_core::{Code, Error};
-
-/// The detail that is told as a header, too.
-const RETRY_AFTER: &str = "retry_after_seconds";
 
 /// A whole answer.
 #[derive(Debug, Default, Deserialize)]
@@ -212,8 +210,8 @@ pub(crate) fn refusal(head: &Parts, body: &[u8]) -> Error {
     let error = error(head.status, body);
     let seconds = head.headers.get(header::RETRY_AFTER);
     let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.trim().parse::<u64>().ok());
-    match seconds.filter(|_| !error.details.contains_key(RETRY_AFTER)) {
-        Some(seconds) => error.detail(RETRY_AFTER, seconds),
+    match seconds.filter(|_| seconds_of(&error).is_none()) {
+        Some(seconds) => for_seconds(error, seconds),
         None => error,
     }
 }

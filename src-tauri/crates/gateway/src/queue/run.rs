@@ -1,13 +1,12 @@
 //! Does what waits: takes the requests in their order, sends each through the routes of inference, and records how it went.
 
 use super::{millis, now_ms, room, setback, webhook};
-use crate::{Gateway, body, keys::Payer};
+use crate::{Gateway, body, error::seconds_of, keys::Payer};
 use axum::{
     Router,
     body::Body,
     http::{HeaderMap, Request},
 };
-use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
@@ -210,8 +209,7 @@ async fn paid(gateway: Arc<Gateway>, inference: Router, claim: Claim) -> Went {
 }
 
 fn unpaid(error: Error) -> Went {
-    let wait = error.details.get("retry_after_seconds");
-    let wait = wait.and_then(Value::as_u64).map(Duration::from_secs);
+    let wait = seconds_of(&error).map(Duration::from_secs);
     Went::Badly {
         setback: match wait {
             Some(_) => Setback::NotTried,

@@ -6,6 +6,7 @@ use crate::{
     blocking::blocking,
     body,
     chain::limits,
+    error::for_seconds,
     openai::{tap, tap::Tap, wire},
     upstream::{Broken, Upstream},
 };
@@ -167,7 +168,7 @@ pub(crate) async fn first_word(
 /// A refusal that says for how long it holds, if its server has.
 fn after(error: Error, outcome: Outcome) -> Error {
     match outcome.asks_for() {
-        Some(seconds) => error.detail("retry_after_seconds", seconds),
+        Some(seconds) => for_seconds(error, seconds),
         None => error,
     }
 }
