@@ -11,7 +11,8 @@ import litellm  # noqa: E402
 import ollama  # noqa: E402
 import openai  # noqa: E402
 from host import HANG_SECONDS  # noqa: E402
-from played import LOOKS, PARAMETERS, SEEN, Able, Cloud, Refusal, tier  # noqa: E402
+from packages import Packages  # noqa: E402
+from played import LOOKS, PARAMETERS, SEEN, Cloud, Refusal, tier  # noqa: E402
 
 # Hints of the package's own at what it takes for a failure.
 litellm.suppress_debug_info = True
@@ -20,20 +21,13 @@ QUESTION = [{"role": "user", "content": "What is there?"}]
 DIALECTS = {"openai": "/v1", "anthropic": "", "ollama_chat": ""}
 
 
-class Chained(Able):
+class Chained(Packages):
     @classmethod
     def setUpClass(cls):
         cls.busy = Cloud(always=Refusal(429, "Too many of them.", (("Retry-After", "3600"),)))
         cls.addClassCleanup(cls.busy.stop)
         cls.config = tier("busy", cls.busy) + CHAINS
         super().setUpClass()
-        settings = {"api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
-        cls.openai = openai.OpenAI(base_url=f"{cls.host.url}/v1", **settings)
-        cls.addClassCleanup(cls.openai.close)
-        cls.anthropic = anthropic.Anthropic(base_url=cls.host.url, **settings)
-        cls.addClassCleanup(cls.anthropic.close)
-        cls.ollama = ollama.Client(host=cls.host.url, timeout=HANG_SECONDS)
-        cls.addClassCleanup(cls.ollama.close)
 
     def litellm(self, dialect, model, **fields):
         base = self.host.url + DIALECTS[dialect]

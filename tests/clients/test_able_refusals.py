@@ -5,8 +5,8 @@ import unittest
 import anthropic
 import ollama
 import openai
-from host import HANG_SECONDS
-from played import Able, Refusal
+from packages import Packages
+from played import Refusal
 
 QUESTION = [{"role": "user", "content": "What is there?"}]
 WORDS = "The cloud says so."
@@ -17,18 +17,7 @@ TURNED = {**AS_CHAT, 422: 400, 500: 502, 503: 502}
 KEYS = (401, 403)
 
 
-class Refusals(Able):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        settings = {"api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
-        cls.openai = openai.OpenAI(base_url=f"{cls.host.url}/v1", **settings)
-        cls.addClassCleanup(cls.openai.close)
-        cls.anthropic = anthropic.Anthropic(base_url=cls.host.url, **settings)
-        cls.addClassCleanup(cls.anthropic.close)
-        cls.ollama = ollama.Client(host=cls.host.url, timeout=HANG_SECONDS)
-        cls.addClassCleanup(cls.ollama.close)
-
+class Refusals(Packages):
     def refusals(self, package, told, call):
         """Of each status, whole and asked for as a stream."""
         for status, expected in {**told, **dict.fromkeys(KEYS, 502)}.items():
