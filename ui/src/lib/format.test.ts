@@ -1,5 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { count, dayLabel, duration, fileSize, gibibytes, memory, sentence, speed, timeLeft } from './format';
+import {
+  count,
+  dayLabel,
+  duration,
+  fileSize,
+  gibibytes,
+  memory,
+  moment,
+  sentence,
+  speed,
+  timeLeft,
+} from './format';
 
 describe('formatters', () => {
   it('count memory in binary and files in decimal multiples', () => {
@@ -74,5 +85,14 @@ describe('formatters', () => {
     expect(dayLabel(at(2026, 1, 20, 12), now)).toBe('Previous 30 days');
     expect(dayLabel(at(2025, 1, 20, 12), now)).toBe('Older');
     expect(dayLabel('nonsense', now)).toBe('Older');
+  });
+});
+
+describe('a moment', () => {
+  it('has seconds today and its day before', () => {
+    const now = new Date(2026, 10, 22, 15, 0, 0);
+    expect(moment(new Date(2026, 10, 22, 4, 3, 5).getTime(), now)).toBe('04:03:05');
+    expect(moment(new Date(2026, 10, 21, 23, 59, 59).getTime(), now)).toBe('21 Nov 23:59');
+    expect(moment(Number.NaN, now)).toBe('–');
   });
 });

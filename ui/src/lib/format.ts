@@ -78,3 +78,15 @@ export function dayLabel(iso: string, now: Date): string {
   if (days < 30) return 'Previous 30 days';
   return 'Older';
 }
+
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
+
+/** A moment in local time, with its day if that is not today: `14:03:05`, `20 Nov 14:03`. */
+export function moment(ms: number, now: Date): string {
+  const then = new Date(ms);
+  if (Number.isNaN(then.getTime())) return '–';
+  const two = (value: number) => String(value).padStart(2, '0');
+  const time = `${two(then.getHours())}:${two(then.getMinutes())}`;
+  if (then.toDateString() === now.toDateString()) return `${time}:${two(then.getSeconds())}`;
+  return `${then.getDate()} ${MONTHS[then.getMonth()]} ${time}`;
+}

@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Api } from '../../lib/http';
 import type { Entry, Kind } from '../../platform/api';
 import { Network, refusal } from '../../testing/host';
-import { moment } from './happenings';
 import { Log, MOST, PAGE } from './log.svelte';
 
 let network: Network;
@@ -88,14 +87,5 @@ describe('the log of why', () => {
     network.override = () => null;
     await log.load();
     expect(log.problem).toBeNull();
-  });
-});
-
-describe('a moment', () => {
-  it('has seconds today and its day before', () => {
-    const now = new Date(2026, 10, 22, 15, 0, 0);
-    expect(moment(new Date(2026, 10, 22, 4, 3, 5).getTime(), now)).toBe('04:03:05');
-    expect(moment(new Date(2026, 10, 21, 23, 59, 59).getTime(), now)).toBe('21 Nov 23:59');
-    expect(moment(Number.NaN, now)).toBe('–');
   });
 });

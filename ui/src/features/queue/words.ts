@@ -1,6 +1,5 @@
-import { sentence, span } from '../../lib/format';
+import { moment, sentence, span } from '../../lib/format';
 import type { JobState, JobStatus } from '../../platform/api';
-import { moment } from '../monitor/happenings';
 
 export const STATES: Record<JobState, { label: string; tone: 'quiet' | 'ok' | 'danger' }> = {
   waiting: { label: 'Waiting', tone: 'quiet' },
