@@ -260,6 +260,7 @@ mod tests {
             context_tokens: 4096,
             loaded_percent: None,
             reason: None,
+            unloads_at_ms: None,
             steps_down_to: None,
         });
         Status {

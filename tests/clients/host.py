@@ -24,6 +24,21 @@ def program():
     return max(built, key=lambda path: path.stat().st_mtime)
 
 
+def serve(home, stderr=None, **environment):
+    """`tierbar serve` with this data folder: its process, and what it says when it is ready, or nothing."""
+    process = subprocess.Popen(
+        [program(), "serve", "--json", "--listen", "127.0.0.1:0"],
+        # A home of its own: what this machine's user has is none of a test's business.
+        env={**os.environ, "HOME": str(home), "TIERBAR_HOME": str(home), **environment},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+    )
+    ready = json.loads(process.stdout.readline() or "{}")
+    return process, ready if ready.get("ready") else None
+
+
 def starter():
     folder = os.environ.get("TIERBAR_TEST_MODELS", pathlib.Path.home() / ".cache/tierbar/models")
     path = pathlib.Path(folder) / STARTER
@@ -41,16 +56,8 @@ class Host:
         (home / "models").mkdir()
         (home / "models" / STARTER).symlink_to(starter())
         (home / "config.toml").write_text(config)
-        self.process = subprocess.Popen(
-            [program(), "serve", "--json", "--listen", "127.0.0.1:0"],
-            # A home of its own: what this machine's user has is none of a test's business.
-            env={**os.environ, "HOME": str(home), "TIERBAR_HOME": str(home), "RUST_LOG": "error"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        ready = json.loads(self.process.stdout.readline() or "{}")
-        if not ready.get("ready"):
+        self.process, ready = serve(home, RUST_LOG="error")
+        if not ready:
             self.stop()
             raise RuntimeError("the host did not start")
         self.url = ready["url"]

@@ -52,6 +52,7 @@ class Anthropic(Able):
         self.assertEqual([block.type for block in message.content], ["thinking", "tool_use", "tool_use"])
         thought, *calls = message.content
         self.assertEqual((thought.thinking, message.stop_reason), (LOOKS.thought, "tool_use"))
+        self.assertTrue(thought.signature)
         self.assertEqual([(call.name, call.input) for call in calls], list(LOOKS.calls))
         self.assertEqual(len({call.id for call in calls}), 2)
 

@@ -76,6 +76,13 @@ class Responses(unittest.TestCase):
         self.assertEqual(response.output_text, chat.choices[0].message.content)
         self.assertEqual(response.usage.input_tokens, chat.usage.prompt_tokens)
 
+    def test_tokens_are_counted_without_an_answer(self):
+        asked = {"model": "fast", "input": QUESTION, "instructions": "Be brief."}
+        counted = self.client.responses.input_tokens.count(**asked)
+        response = self.ask(instructions="Be brief.", max_output_tokens=1)
+        self.assertEqual(counted.object, "response.input_tokens")
+        self.assertEqual(counted.input_tokens, response.usage.input_tokens)
+
     def test_a_response_can_be_sent_back_as_it_came(self):
         first = self.ask(**BRIEF)
         conversation = [{"role": "user", "content": QUESTION}, *first.output, {"role": "user", "content": "And of Spain?"}]

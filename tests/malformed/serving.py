@@ -1,25 +1,16 @@
 """A `tierbar serve` with a configuration of its own, whose words are kept."""
 
-import json
 import os
 import pathlib
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-STARTER = "SmolLM2-135M-Instruct.Q4_1.gguf"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
-
-def program():
-    """`tierbar` as built last, or the one that TIERBAR_BIN names."""
-    if named := os.environ.get("TIERBAR_BIN"):
-        return named
-    built = [path for kind in ("release", "debug") if (path := ROOT / "target" / kind / "tierbar").exists()]
-    if not built:
-        raise RuntimeError("tierbar is not built: run `make build`")
-    return str(max(built, key=lambda path: path.stat().st_mtime))
+from host import STARTER, serve  # noqa: E402
 
 
 class Host:
@@ -36,16 +27,8 @@ class Host:
 
     def __enter__(self):
         self.log = open(self.home / "stderr", "w+", errors="replace")
-        self.process = subprocess.Popen(
-            [program(), "serve", "--json", "--listen", "127.0.0.1:0"],
-            env={**os.environ, "HOME": str(self.home), "TIERBAR_HOME": str(self.home), "TIERBAR_SECRETS": "file"},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self.log,
-            text=True,
-        )
-        ready = json.loads(self.process.stdout.readline() or "{}")
-        if not ready.get("ready"):
+        self.process, ready = serve(self.home, self.log, TIERBAR_SECRETS="file")
+        if not ready:
             self.__exit__()
             raise RuntimeError(f"the host did not start: {self.said()}")
         self.url = ready["url"]

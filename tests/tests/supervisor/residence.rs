@@ -1,6 +1,7 @@
 //! Who stays loaded, who comes back, and who passes whom.
 
 use super::*;
+use std::time::{SystemTime, UNIX_EPOCH};
 use tierbar_core::{
     Code,
     policy::{Alarm, Stance},
@@ -125,6 +126,30 @@ async fn how_long_a_tier_stays_is_no_reason_to_load_it_anew() {
         .set_tiers(vec![kept("fast", LONG), seat("heavy", "good")]);
     drop(bench.lease("fast").await.unwrap());
     assert_eq!(bench.workers().len(), 1);
+    bench.close().await;
+}
+
+#[tokio::test]
+async fn a_tier_tells_when_it_will_go_while_nobody_uses_it() {
+    let bench = two();
+    bench
+        .handle
+        .set_tiers(vec![kept("fast", LONG), seat("heavy", "good")]);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let lease = bench.lease("fast").await.unwrap();
+    assert_eq!(bench.now("fast").unloads_at_ms, None);
+    drop(lease);
+    dealt_with(&bench).await;
+    let at = Duration::from_millis(bench.now("fast").unloads_at_ms.unwrap());
+    // Within a second before, or what loading took after.
+    let most = now + LONG + Duration::from_secs(600);
+    assert!(
+        now + LONG <= at + Duration::from_secs(1) && at < most,
+        "{at:?}"
+    );
+    drop(bench.lease("heavy").await.unwrap());
+    assert_eq!(bench.now("fast").unloads_at_ms, None);
+    assert_eq!(bench.now("heavy").unloads_at_ms, None, "it stays");
     bench.close().await;
 }
 

@@ -155,6 +155,11 @@ loaded_percent: number | null,
  */
 reason: string | null, 
 /**
+ * When it is unloaded if nobody asks for it before, in milliseconds since 1970; `null` while it answers, if it stays, and
+ * without a process.
+ */
+unloads_at_ms: number | null, 
+/**
  * Memory was short a moment ago with this tier loaded: who names it is answered by this smaller one for a while.
  */
 steps_down_to: TierId | null, };

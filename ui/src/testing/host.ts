@@ -232,6 +232,7 @@ export const STATUS: Status = {
       context_tokens: 4096,
       loaded_percent: null,
       reason: null,
+      unloads_at_ms: null,
       steps_down_to: null,
     },
     {
@@ -254,6 +255,7 @@ export const STATUS: Status = {
       context_tokens: 8192,
       loaded_percent: null,
       reason: null,
+      unloads_at_ms: null,
       steps_down_to: null,
     },
   ],

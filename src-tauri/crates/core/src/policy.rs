@@ -232,6 +232,14 @@ impl State {
         }
     }
 
+    /// When nobody will have used it for as long as it stays; `None` while somebody does, and if it stays for good.
+    #[must_use]
+    pub fn idles_out_at(&self, tier: &TierView) -> Option<Duration> {
+        tier.idle_since
+            .filter(|_| tier.phase == Phase::Ready)?
+            .checked_add(self.keep_of(tier)?)
+    }
+
     /// When its patience ends.
     fn patience_ends(&self, waiting: &Waiting) -> Duration {
         match self.alarm {

@@ -141,6 +141,11 @@ pub struct TierStatus {
     pub loaded_percent: Option<u8>,
     /// One plain sentence: why the tier failed, was stopped, or is waiting.
     pub reason: Option<String>,
+    /// When it is unloaded if nobody asks for it before, in milliseconds since 1970; `null` while it answers, if it stays, and
+    /// without a process.
+    #[serde(default)]
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub unloads_at_ms: Option<u64>,
     /// Memory was short a moment ago with this tier loaded: who names it is answered by this smaller one for a while.
     #[serde(default)]
     pub steps_down_to: Option<TierId>,

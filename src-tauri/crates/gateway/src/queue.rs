@@ -29,6 +29,8 @@ use tokio_util::sync::CancellationToken;
 
 /// As many requests may wait.
 const MOST_LIVE: u64 = 10_000;
+/// Of them those of one API key: so none takes all the places.
+const OF_ONE_KEY: u64 = MOST_LIVE / 4;
 /// So many changes may a watcher be late; then it looks anew.
 const CHANGES: usize = 256;
 
@@ -128,6 +130,7 @@ pub(crate) fn routes() -> Router<Arc<crate::Gateway>> {
 fn room(config: &QueueConfig) -> Room {
     Room {
         live: MOST_LIVE,
+        of_one_key: OF_ONE_KEY,
         bytes: config.bytes.0,
     }
 }

@@ -57,6 +57,7 @@ pub(crate) fn tier(id: &str, model: Option<&str>, state: TierState) -> TierStatu
         context_tokens: 4096,
         loaded_percent: None,
         reason: None,
+        unloads_at_ms: None,
         steps_down_to: None,
     }
 }

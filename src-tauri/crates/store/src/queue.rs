@@ -50,6 +50,8 @@ pub struct NewJob {
 pub struct Room {
     /// Requests that have not ended.
     pub live: u64,
+    /// Of them those of one key.
+    pub of_one_key: u64,
     /// Requests and answers together.
     pub bytes: u64,
 }
@@ -135,7 +137,7 @@ impl Store {
                     return Ok(Ok(known));
                 }
                 let size = rows::ROW_BYTES + job.request.body.len() as u64;
-                if let Err(full) = room::make(change, room, size)? {
+                if let Err(full) = room::make(change, room, job.owner.as_deref(), size)? {
                     return Ok(Err(full));
                 }
                 rows::add(change, &job, now_ms).map(|job| Ok(Added::New(job)))

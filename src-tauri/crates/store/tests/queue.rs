@@ -15,6 +15,7 @@ use tierbar_store::{
 
 const ROOM: Room = Room {
     live: 100,
+    of_one_key: 50,
     bytes: 1 << 20,
 };
 const FAR: u64 = 1_000_000_000;
@@ -229,6 +230,34 @@ async fn a_full_queue_refuses_until_an_answer_has_been_fetched() {
     let added = store.add_job(job("b"), one, 1).await.unwrap();
     assert!(matches!(added, Added::New(_)));
     assert_eq!(store.job(&id).await.unwrap_err().code, Code::NotFound);
+}
+
+#[tokio::test]
+async fn one_key_takes_no_more_than_its_share_of_the_places() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let room = Room {
+        live: 3,
+        of_one_key: 1,
+        ..ROOM
+    };
+    let of = |owner: Option<&str>| NewJob {
+        owner: owner.map(str::to_owned),
+        ..job("a")
+    };
+    let added = async |owner| store.add_job(of(owner), room, 1).await;
+    added(Some("phone")).await.unwrap();
+    let full = added(Some("phone")).await.unwrap_err();
+    assert_eq!(full.code, Code::Overloaded);
+    assert!(full.message.contains("1 requests of phone wait"), "{full}");
+    added(Some("laptop")).await.unwrap();
+    added(None).await.unwrap();
+    let full = added(Some("tablet")).await.unwrap_err();
+    assert!(full.message.contains("3 requests wait"), "{full}");
+    // What has ended takes no place.
+    let running = claim(&store, 2).await.unwrap();
+    assert!(store.end_job(&running, answer("b"), 3).await.unwrap());
+    added(Some("phone")).await.unwrap();
 }
 
 #[tokio::test]

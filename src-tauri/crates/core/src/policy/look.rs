@@ -10,7 +10,7 @@ pub fn next_look(state: &State) -> Option<Duration> {
     let waiting = state.queue.iter();
     let waiting = waiting.map(|waiting| state.patience_ends(waiting));
     let idle = state.tiers.iter();
-    let idle = idle.filter_map(|tier| Some(tier.idle_since? + state.keep_of(tier)?));
+    let idle = idle.filter_map(|tier| state.idles_out_at(tier));
     waiting.chain(idle).filter(|at| *at > state.now).min()
 }
 

@@ -5,6 +5,9 @@ use crate::openai::wire::{Completion, ToolCall, Usage};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// Of thoughts. Clients take what has none for a piece of a thought, and some drop it; nobody here asks for it again.
+pub(super) const SIGNATURE: &str = "unsigned";
+
 /// One answer as it is told.
 #[derive(Debug)]
 pub(super) struct Telling {
@@ -104,7 +107,7 @@ impl Telling {
         self.end.note(choice.finish_reason, choice.stop_reason);
         let (mut content, mut message) = (Vec::new(), choice.message);
         if let Some(thinking) = message.thoughts() {
-            content.push(json!({"type": "thinking", "thinking": thinking, "signature": ""}));
+            content.push(json!({"type": "thinking", "thinking": thinking, "signature": SIGNATURE}));
         }
         if let Some(text) = message.content.filter(|text| !text.is_empty()) {
             content.push(json!({"type": "text", "text": text}));
@@ -159,7 +162,7 @@ mod tests {
             json!({
                 "id": null, "type": "message", "role": "assistant", "model": "small",
                 "content": [
-                    {"type": "thinking", "thinking": "hm", "signature": ""},
+                    {"type": "thinking", "thinking": "hm", "signature": "unsigned"},
                     {"type": "text", "text": "I look."},
                     used(json!({"at": 1})), used(json!({})), used(json!({"arguments": "{broken"})),
                 ],

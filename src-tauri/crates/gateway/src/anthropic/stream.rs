@@ -1,7 +1,7 @@
 //! An answer as Anthropic's events.
 
 use super::{
-    answer::{Kind, Telling},
+    answer::{Kind, SIGNATURE, Telling},
     failure,
 };
 use crate::{
@@ -86,11 +86,17 @@ impl Telling {
     }
 
     fn close(&mut self) -> String {
-        if self.open.take().is_none() {
+        let Some(open) = self.open.take() else {
             return String::new();
-        }
+        };
+        let signed = match open {
+            Kind::Thinking => {
+                self.delta(&json!({"type": "signature_delta", "signature": SIGNATURE}))
+            }
+            Kind::Text | Kind::Tool(_) => String::new(),
+        };
         let closed = json!({"type": "content_block_stop", "index": self.blocks - 1});
-        event("content_block_stop", &closed)
+        signed + &event("content_block_stop", &closed)
     }
 
     pub(super) fn delta(&self, delta: &Value) -> String {
@@ -161,6 +167,7 @@ mod tests {
                 "message_start",
                 "content_block_start",
                 "content_block_delta",
+                "content_block_delta",
                 "content_block_stop",
                 "content_block_start",
                 "content_block_delta",
@@ -179,6 +186,8 @@ mod tests {
         let data = data(&events);
         assert_eq!(data[0]["message"]["model"], "small");
         assert_eq!(data[0]["message"]["stop_reason"], Value::Null);
+        let signed = json!({"type": "signature_delta", "signature": "unsigned"});
+        assert_eq!(data[3]["delta"], signed);
         let starts: Vec<_> = data
             .iter()
             .filter(|event| event["type"] == "content_block_start")

@@ -4,7 +4,7 @@ use crate::{Gateway, blocking::blocking};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use std::fs;
+use std::{collections::BTreeSet, fs};
 use tierbar_core::{ModelId, fit::LibraryModel, status::TierStatus};
 
 /// The models that are here.
@@ -33,9 +33,9 @@ impl Library {
     }
 
     /// Those that a tier could load.
-    pub(super) fn loadable(&self) -> impl Iterator<Item = &ModelId> {
+    pub(super) fn loadable(&self) -> BTreeSet<ModelId> {
         let loadable = self.0.iter().filter(|model| model.error.is_none());
-        loadable.map(|model| &model.id)
+        loadable.map(|model| model.id.clone()).collect()
     }
 
     /// Whether it is here under this name, or was fetched by it.

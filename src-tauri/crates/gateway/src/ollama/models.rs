@@ -1,15 +1,19 @@
 //! `GET /api/tags`, what can be asked for, and `GET /api/ps`, what is loaded.
 
 use super::details::{self, Library};
-use crate::Gateway;
+use crate::{Gateway, openai::models::askable};
 use axum::{Json, extract::State};
+use jiff::Timestamp;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 use tierbar_core::{
     TierId, TierState,
     fit::LibraryModel,
     status::{EngineKind, TierStatus},
 };
+
+/// As far ahead as Ollama itself says, for a tier that stays or answers.
+const FOREVER: &str = "2318-01-01T00:00:00Z";
 
 /// `auto`, each tier that has a model, each chain, and each model that a tier has or that is here.
 pub(super) async fn tags(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
@@ -19,15 +23,10 @@ pub(super) async fn tags(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
     let seats = seats.map(|tier| (tier.id.as_str(), library.of_tier(tier)));
     let config = gateway.services.config();
     let chains = &config.chains;
-    let names = tiers.iter().map(|tier| &tier.id).chain(chains.keys());
-    let seated = tiers.iter().filter_map(|tier| tier.model.as_ref());
-    let models: BTreeSet<_> = seated
-        .chain(library.loadable())
-        .filter(|model| !names.clone().any(|name| name.as_str() == model.as_str()))
-        .collect();
+    let models = askable(&tiers, chains, library.loadable());
     let chains = chains.keys().map(|name| (name.as_str(), None));
     let models = models
-        .into_iter()
+        .iter()
         .map(|id| (id.as_str(), library.of_model(id, &tiers)));
     let listed: Vec<_> = [(TierId::AUTO, None)]
         .into_iter()
@@ -53,8 +52,7 @@ pub(super) async fn tags(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
     Json(json!({"models": told}))
 }
 
-/// Each tier that holds memory here, with what was measured of it. `expires_at` is left out: when a tier goes, the supervisor
-/// decides when it is time.
+/// Each tier that holds memory here, with what was measured of it.
 pub(super) async fn ps(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
     let status = gateway.services.status();
     let library = Library::read(&gateway).await;
@@ -67,6 +65,13 @@ pub(super) async fn ps(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
         .map(|tier| running(tier, library.of_tier(tier)))
         .collect();
     Json(json!({"models": told}))
+}
+
+/// Ollama's clients want a moment: one beyond all is "forever" to them, which one in the past is not.
+fn expires_at(tier: &TierStatus) -> String {
+    let at = tier.unloads_at_ms.and_then(|ms| i64::try_from(ms).ok());
+    let at = at.and_then(|ms| Timestamp::from_millisecond(ms).ok());
+    at.map_or_else(|| FOREVER.to_owned(), |at| at.to_string())
 }
 
 fn running(tier: &TierStatus, model: Option<&LibraryModel>) -> Value {
@@ -82,6 +87,7 @@ fn running(tier: &TierStatus, model: Option<&LibraryModel>) -> Value {
         "size_vram": on_gpu.min(size),
         "digest": details::digest(name, model),
         "details": details::details(model),
+        "expires_at": expires_at(tier),
         "context_length": tier.context_tokens,
         "tierbar": {"model": tier.model, "state": tier.state},
     })

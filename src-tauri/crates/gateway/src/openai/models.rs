@@ -73,11 +73,7 @@ fn entries(
             .filter(|tier| tier.model.as_ref() == Some(model));
         json!({"kind": "model", "tiers": seats.map(|tier| &tier.id).collect::<Vec<_>>()})
     };
-    let mut models = installed;
-    models.extend(tiers.iter().filter_map(|tier| tier.model.clone()));
-    // A name is a tier's or a chain's before it is a model's.
-    let names = tiers.iter().map(|tier| &tier.id).chain(chains.keys());
-    models.retain(|model| !names.clone().any(|name| name.as_str() == model.as_str()));
+    let models = askable(tiers, chains, installed);
     let mut entries = vec![entry(TierId::AUTO, json!({"kind": "router"}))];
     entries.extend(
         tiers
@@ -94,6 +90,20 @@ fn entries(
             .map(|model| entry(model.as_str(), seats(model))),
     );
     entries
+}
+
+/// The models that can be asked for by their own names, of those that are here and those that tiers have: a name is a tier's or
+/// a chain's before it is a model's.
+pub(crate) fn askable(
+    tiers: &[TierStatus],
+    chains: &BTreeMap<TierId, ChainConfig>,
+    installed: BTreeSet<ModelId>,
+) -> BTreeSet<ModelId> {
+    let mut models = installed;
+    models.extend(tiers.iter().filter_map(|tier| tier.model.clone()));
+    let names = tiers.iter().map(|tier| &tier.id).chain(chains.keys());
+    models.retain(|model| !names.clone().any(|name| name.as_str() == model.as_str()));
+    models
 }
 
 fn entry(id: &str, tierbar: Value) -> Value {

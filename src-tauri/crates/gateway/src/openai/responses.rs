@@ -17,21 +17,24 @@ use super::relay;
 use crate::{Gateway, body, dialect, error::Failure, hints::Hints, path::Id};
 use ask::Ask;
 use axum::{
-    Router,
+    Json, Router,
     body::Body,
     extract::State,
     response::Response,
     routing::{get, post},
 };
 use response::Telling;
+use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
 
 const RESPONSES: &str = "/v1/responses";
+const COUNT: &str = "/v1/responses/input_tokens";
 
 pub(crate) fn routes() -> Router<Arc<Gateway>> {
     Router::new()
         .route(RESPONSES, post(create))
+        .route(COUNT, post(count))
         .route("/v1/responses/{id}", get(stored).delete(stored))
         .route("/v1/responses/{id}/cancel", post(stored))
         .route("/v1/responses/{id}/input_items", get(stored))
@@ -42,13 +45,32 @@ async fn create(
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
-    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
-    let ask: Ask = body::parse(&bytes)?;
-    let (chat, echo) = ask.into_chat()?;
+    let (chat, echo) = read(body).await?.into_chat()?;
     let chat = body::whole(chat.to_string().into_bytes());
     let answer = relay::relay(gateway, super::CHAT, hints, chat).await?;
     let model = relay::model(&answer);
     dialect::told(Telling::new(echo, model), answer).await
+}
+
+/// Nothing of a stream is asked for: the answer is a number.
+async fn count(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Json<Value>, Failure> {
+    let (mut chat, _) = read(body).await?.into_chat()?;
+    if let Some(chat) = chat.as_object_mut() {
+        chat.retain(|field, _| !field.starts_with("stream"));
+    }
+    let chat = body::whole(chat.to_string().into_bytes());
+    let counted = relay::count(gateway, hints, chat).await?;
+    let object = "response.input_tokens";
+    Ok(Json(json!({"object": object, "input_tokens": counted})))
+}
+
+async fn read(body: Body) -> Result<Ask, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    Ok(body::parse(&bytes)?)
 }
 
 async fn stored(Id(id): Id) -> Result<Infallible, Failure> {

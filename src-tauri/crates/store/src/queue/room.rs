@@ -13,16 +13,25 @@ const MAY_LEAVE: &str = "ended_ms IS NOT NULL AND told = 1 AND webhook_due_ms IS
 pub(super) fn make(
     connection: &Connection,
     room: Room,
+    owner: Option<&str>,
     size: u64,
 ) -> rusqlite::Result<Result<(), Error>> {
-    let live: i64 = connection
-        .prepare_cached("SELECT count(*) FROM jobs WHERE state IN ('waiting', 'running')")?
-        .query_row([], |row| row.get(0))?;
-    if live.unsigned_abs() >= room.live {
+    let full = |message| {
+        Err(Error::new(Code::Overloaded, message).hint("try again when some of them are done"))
+    };
+    let live = live(connection, None)?;
+    if live >= room.live {
         let message = format!("{live} requests wait in the queue already, which is the most");
-        return Ok(Err(
-            Error::new(Code::Overloaded, message).hint("try again when some of them are done")
-        ));
+        return Ok(full(message));
+    }
+    if let Some(owner) = owner
+        && self::live(connection, Some(owner))? >= room.of_one_key
+    {
+        let most = room.of_one_key;
+        let message = format!(
+            "{most} requests of {owner} wait in the queue already, which is the most of one API key"
+        );
+        return Ok(full(message));
     }
     let taken = leave_for(connection, room, size)?;
     if taken.saturating_add(size) > room.bytes {
@@ -37,6 +46,18 @@ pub(super) fn make(
         )));
     }
     Ok(Ok(()))
+}
+
+/// Requests that have not ended: all, or those of one key.
+fn live(connection: &Connection, owner: Option<&str>) -> rusqlite::Result<u64> {
+    let count = |row: &rusqlite::Row| Ok(row.get::<_, i64>(0)?.unsigned_abs());
+    let all = "SELECT count(*) FROM jobs WHERE state IN ('waiting', 'running')";
+    match owner {
+        None => connection.prepare_cached(all)?.query_row([], count),
+        Some(owner) => connection
+            .prepare_cached(&format!("{all} AND owner = ?1"))?
+            .query_row([owner], count),
+    }
 }
 
 /// Whether another answer may come. Answers are bounded, and so is how many come at once.

@@ -1,18 +1,24 @@
 //! What everyone else sees of the tiers.
 
 use super::{Supervisor, Tier, Worker, words};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tierbar_core::{
-    policy::{Alarm, Phase},
+    TierId,
+    policy::{Alarm, Phase, State},
     status::{BudgetStatus, TierStatus},
 };
 
+const HALF_A_SECOND: Duration = Duration::from_millis(500);
+
 impl Supervisor {
     pub(super) fn publish(&self) {
+        let state = self.state();
         let tiers: Vec<_> = self
             .tiers
             .iter()
             .map(|tier| TierStatus {
                 steps_down_to: self.stands_in(tier),
+                unloads_at_ms: unloads_at_ms(&state, &tier.spec.id),
                 ..tier.status(&self.queue_of(tier), &self.loads)
             })
             .collect();
@@ -46,6 +52,19 @@ impl Supervisor {
         };
         others.filter_map(for_what).next()
     }
+}
+
+/// Reckoned anew from the clock each time, since that may be set and the supervisor's own stands still while the machine sleeps; to
+/// the second, so that it does not change with each reckoning.
+fn unloads_at_ms(state: &State, tier: &TierId) -> Option<u64> {
+    let mut tiers = state.tiers.iter();
+    let at = state.idles_out_at(tiers.find(|view| view.id == *tier)?)?;
+    let clock = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
+    let began = clock
+        .saturating_sub(state.now)
+        .saturating_add(HALF_A_SECOND);
+    let at = Duration::from_secs(began.as_secs()).checked_add(at)?;
+    u64::try_from(at.as_millis()).ok()
 }
 
 fn replace<T: PartialEq>(seen: &mut T, now: T) -> bool {

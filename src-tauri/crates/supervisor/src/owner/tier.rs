@@ -497,6 +497,7 @@ impl Tier {
                     let load = self.never_ended(loads).filter(|_| worker.is_none());
                     load.map(|_| words::NEVER_ENDED.to_owned())
                 }),
+            unloads_at_ms: None,
             steps_down_to: None,
         }
     }

@@ -118,4 +118,10 @@ async fn what_is_loaded_is_listed_with_what_was_measured() {
     );
     assert_eq!(loaded[0]["context_length"], 4096);
     assert_eq!(loaded[0]["size_vram"], 0);
+    assert_eq!(loaded[0]["expires_at"], "2318-01-01T00:00:00Z", "it stays");
+    bench.status.send_modify(|status| {
+        Arc::make_mut(status).tiers[0].unloads_at_ms = Some(1_795_000_000_000);
+    });
+    let ps = json(bench.get("/api/ps").await).await;
+    assert_eq!(ps["models"][0]["expires_at"], "2026-11-18T11:06:40Z");
 }

@@ -7,7 +7,7 @@ use crate::{
 };
 use axum::{
     Router,
-    body::Bytes,
+    body::{BodyDataStream, Bytes},
     http::{StatusCode, header},
     response::Html,
     routing::post,
@@ -212,15 +212,18 @@ async fn a_stream_begins_while_the_tier_loads_and_then_carries_the_answer() {
     );
 }
 
+/// The stream of an answer whose tier is loading.
+async fn loading(bench: &Bench) -> BodyDataStream {
+    let asked = bench.post(CHAT, ASKS_STREAM).await;
+    let mut body = asked.into_body().into_data_stream();
+    assert_eq!(body.next().await.unwrap().unwrap(), ": loading\n\n");
+    body
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_load_that_fails_late_is_told_in_the_stream_and_a_fast_one_by_its_status() {
     let bench = bench().await;
-    let mut body = bench
-        .post(CHAT, ASKS_STREAM)
-        .await
-        .into_body()
-        .into_data_stream();
-    assert_eq!(body.next().await.unwrap().unwrap(), ": loading\n\n");
+    let mut body = loading(&bench).await;
     bench
         .loaded
         .send_replace(Some(Err(Error::new(Code::TierFailed, "it did not load"))));
@@ -239,12 +242,7 @@ async fn a_load_that_fails_late_is_told_in_the_stream_and_a_fast_one_by_its_stat
 #[tokio::test(start_paused = true)]
 async fn a_late_refusal_is_an_error_event_whatever_it_looks_like() {
     let bench = bench().await;
-    let mut body = bench
-        .post(CHAT, ASKS_STREAM)
-        .await
-        .into_body()
-        .into_data_stream();
-    assert_eq!(body.next().await.unwrap().unwrap(), ": loading\n\n");
+    let mut body = loading(&bench).await;
     let page = || (StatusCode::BAD_REQUEST, Html("<html>\n</html>")).into_response();
     bench.load(worker(page));
     let mut told = Vec::new();
