@@ -33,17 +33,17 @@ use walk::Walk;
 pub(crate) static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 
 /// What is known of the endpoints since the host began. Owned by the gateway.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Chains {
     began: Instant,
-    endpoints: Mutex<Endpoints>,
+    endpoints: Arc<Mutex<Endpoints>>,
 }
 
 impl Default for Chains {
     fn default() -> Self {
         Self {
             began: Instant::now(),
-            endpoints: Mutex::default(),
+            endpoints: Arc::default(),
         }
     }
 }
@@ -54,11 +54,11 @@ impl Chains {
     }
 
     /// Whether the endpoint may be asked now; whoever may has to tell what came of it.
-    fn enter(&self, tier: &TierId, credential: &str) -> Result<Asking<'_>, Gate> {
+    fn enter(&self, tier: &TierId, credential: &str) -> Result<Asking, Gate> {
         let gate = self.endpoints.lock().enter(tier, credential, self.now());
         match gate {
             Gate::Open => Ok(Asking {
-                chains: self,
+                chains: self.clone(),
                 tier: tier.clone(),
                 credential: credential.to_owned(),
                 outcome: Outcome::NotAsked,
@@ -73,25 +73,27 @@ impl Chains {
     }
 }
 
-/// An endpoint that is being asked.
-struct Asking<'a> {
-    chains: &'a Chains,
+/// An endpoint that is being asked. What came of it is known at its end: an answer may break off behind its first word.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    chains: Chains,
     tier: TierId,
     credential: String,
     /// As long as nobody has told what came of it, whoever asked may have gone away.
     outcome: Outcome,
 }
 
-impl Asking<'_> {
-    fn told(mut self, outcome: Outcome) {
+impl Asking {
+    /// What it has come to so far.
+    pub(crate) fn told(&mut self, outcome: Outcome) {
         self.outcome = outcome;
     }
 }
 
-impl Drop for Asking<'_> {
+impl Drop for Asking {
     fn drop(&mut self) {
-        let (chains, now) = (self.chains, self.chains.now());
-        let mut endpoints = chains.endpoints.lock();
+        let now = self.chains.now();
+        let mut endpoints = self.chains.endpoints.lock();
         endpoints.note(&self.tier, &self.credential, self.outcome, now);
     }
 }

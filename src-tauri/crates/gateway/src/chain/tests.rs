@@ -38,6 +38,12 @@ enum Does {
     Dawdle,
     /// In a stream, for its account's sake.
     Fail,
+    /// With words of its proxy's before and beside its own.
+    Comment,
+    /// With a success that is none: so of this type and this text.
+    Page(&'static str, &'static str),
+    /// Whole, whatever it is asked for.
+    Whole,
     /// In a stream, much that is no word, and then nothing.
     Babble,
     /// In a stream, before its first word or behind it.
@@ -88,7 +94,15 @@ impl Cloud {
             }
             Does::Dawdle => dawdling(self.name),
             Does::Answer if stream => events(&[&said(self.name), "data: [DONE]\n\n"]),
-            Does::Answer => {
+            Does::Comment => events(&[
+                ": PROCESSING\n\n",
+                &said("one "),
+                &format!(": PROCESSING\n\n{}", said("two ")),
+                &format!("{}: PROCESSING\n\n", said("three")),
+                ": done\n\ndata: [DONE]\n\n",
+            ]),
+            Does::Page(kind, text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
+            Does::Answer | Does::Whole => {
                 let message = json!({"role": "assistant", "content": self.name});
                 Json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
                     .into_response()
@@ -271,6 +285,91 @@ async fn a_whole_answer_may_take_longer_than_its_first_word() {
     // What breaks off before anybody has seen it is the next one's to answer.
     night.a.does(Does::Cut { spoken: true });
     assert_eq!(content(night.ask().await).await, "b");
+}
+
+#[tokio::test]
+async fn comments_of_a_cloud_take_nothing_from_its_answer() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Comment);
+    assert_eq!(content(night.ask().await).await, "one two three");
+}
+
+#[tokio::test]
+async fn a_success_that_is_no_answer_is_a_failure() {
+    for does in [
+        Does::Page("text/html", "<html>Login</html>"),
+        Does::Page("application/json", "{}"),
+        Does::Page(
+            "application/json",
+            "{\"error\": {\"message\": \"no credit\"}}",
+        ),
+        Does::Page("text/plain", "data: {\"choices\": []}"),
+        Does::Page("text/event-stream", "data: [DONE]\n\n"),
+        Does::Page("text/event-stream", ""),
+    ] {
+        let night = Night::new(|_| ()).await;
+        night.a.does(does);
+        for _ in 0..3 {
+            let answer = night.ask().await;
+            assert_eq!(answer.headers()["x-tierbar-fallback-from"], "cloud-a");
+            assert_eq!(content(answer).await, "b");
+        }
+        let broken = night.ask().await;
+        assert_eq!(broken.headers()["x-tierbar-tried"], "cloud-a=passed over");
+        assert_eq!(night.asked(), [3, 4, 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_cloud_that_breaks_off_behind_its_first_words_is_left_alone_too() {
+    for streams in [false, true] {
+        let night = Night::new(|_| ()).await;
+        night.a.does(Does::Cut { spoken: true });
+        for _ in 0..3 {
+            if streams {
+                let told = text(night.stream().await).await;
+                assert!(told.contains("unreachable"), "{told}");
+            } else {
+                assert_eq!(content(night.ask().await).await, "b");
+            }
+        }
+        night.asked();
+        assert_eq!(content(night.ask().await).await, "b");
+        assert_eq!(night.asked(), [0, 1, 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_within_an_answer_says_nothing_against_its_cloud() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Dawdle);
+    for _ in 0..4 {
+        let mut body = night.stream().await.into_body().into_data_stream();
+        body.next().await.unwrap().unwrap();
+        drop(body);
+    }
+    assert_eq!(night.asked(), [4, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_cloud_that_knows_no_streams_answers_those_who_want_one() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Whole);
+    assert_eq!(content(night.ask().await).await, "a");
+    let streamed = night.stream().await;
+    assert_eq!(
+        streamed.headers()[header::CONTENT_TYPE],
+        "text/event-stream"
+    );
+    let told = text(streamed).await;
+    let mut events = told.split("\n\n");
+    let event = events.next().unwrap().strip_prefix("data: ").unwrap();
+    let event: Value = serde_json::from_str(event).unwrap();
+    assert_eq!(event["object"], "chat.completion.chunk");
+    assert_eq!(event["choices"][0]["delta"]["content"], "a");
+    assert_eq!(event["choices"][0]["finish_reason"], "stop");
+    assert_eq!(event["tierbar"]["tier"], "cloud-a");
+    assert_eq!(events.next(), Some("data: [DONE]"));
 }
 
 #[tokio::test]

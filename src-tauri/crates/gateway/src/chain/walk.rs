@@ -83,13 +83,12 @@ impl Walk {
             };
             let sent = match sent {
                 // Nobody has seen any of it: what breaks off is the next step's to answer.
-                Sent::Streaming(answer) if self.gathers => {
-                    match whole::gathered(answer, self.ask.path, time).await {
+                Sent::Streaming(mut answer) if self.gathers => {
+                    match whole::gathered(&mut answer, self.ask.path, time).await {
                         Ok(whole) => Sent::Whole(whole),
                         Err(error) => {
-                            if let Some(tier) = self.tier(step) {
-                                self.tried.failed(tier, error);
-                            }
+                            answer.failed(&error);
+                            self.broke(step, error);
                             continue;
                         }
                     }
@@ -98,6 +97,17 @@ impl Walk {
             };
             return Ok(self.told(step, sent));
         }
+    }
+
+    /// An answer that nobody has seen any of broke off: it may have to be paid for all the same.
+    fn broke(&self, step: usize, error: Error) {
+        let Some(tier) = self.tier(step) else {
+            return;
+        };
+        if let Some(engine) = self.endpoint(tier) {
+            self.budget.lost(&engine);
+        }
+        self.tried.failed(tier, error);
     }
 
     fn told(&self, step: usize, sent: Sent) -> Sent {
@@ -173,7 +183,7 @@ impl Walk {
                 self.tried.too_dear(tier, why);
                 return None;
             }
-            let asking = match self
+            let mut asking = match self
                 .gateway
                 .chains
                 .enter(tier, credential(&engine.endpoint))
@@ -187,8 +197,11 @@ impl Walk {
             };
             let first_word = attempt::first_word(&self.gateway, tier, self.ask.clone());
             let failed = match timeout(wait, first_word).await {
-                Ok(Ok(sent)) => {
+                Ok(Ok(mut sent)) => {
                     asking.told(Outcome::Answered);
+                    if let Sent::Streaming(answer) = &mut sent {
+                        answer.asked_by(asking);
+                    }
                     return Some(sent);
                 }
                 Ok(Err(failed)) => failed,
@@ -196,6 +209,7 @@ impl Walk {
             };
             let Failed { error, outcome } = failed;
             asking.told(outcome);
+            drop(asking);
             self.tried.failed(tier, error);
             if outcome == Outcome::Failed {
                 self.budget.lost(engine);

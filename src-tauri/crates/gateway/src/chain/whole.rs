@@ -33,16 +33,14 @@ pub(super) fn streams(request: &mut Map<String, Value>) {
 /// # Errors
 /// If it breaks off, nothing comes for so long, or it is too long.
 pub(super) async fn gathered(
-    mut answer: Box<Answer>,
+    answer: &mut Answer,
     path: &str,
     silence: Duration,
 ) -> Result<Whole, Error> {
-    let (mut gathering, mut partial, mut length) = (Gathering::default(), Vec::new(), 0);
+    let (mut gathering, mut length) = (Gathering::default(), 0);
     let mut until = Instant::now() + silence;
     loop {
         let bytes = match timeout_at(until, answer.next()).await {
-            // That it still waits.
-            Ok(Ok(comment)) if comment.starts_with(b":") => continue,
             Ok(Ok(bytes)) => bytes,
             Ok(Err(None)) => break,
             Ok(Err(Some(error))) => return Err(error),
@@ -51,19 +49,14 @@ pub(super) async fn gathered(
                 return Err(Error::new(Code::WorkerTimeout, message));
             }
         };
-        until = Instant::now() + silence;
         length += bytes.len();
         if length > LIMIT {
             let message = format!("the answer is longer than {} MiB", LIMIT >> 20);
             return Err(Error::new(Code::Unreachable, message));
         }
-        partial.extend_from_slice(&bytes);
-        let end = partial.iter().rposition(|&byte| byte == b'\n');
-        let rest = partial.split_off(end.map_or(0, |end| end + 1));
-        for line in std::mem::replace(&mut partial, rest).split(|&byte| byte == b'\n') {
-            if let Some(data) = line.strip_prefix(b"data:") {
-                gathering.event(data.trim_ascii())?;
-            }
+        // That it still waits is no piece of an answer.
+        if gathering.read(&bytes)? {
+            until = Instant::now() + silence;
         }
     }
     let lease = answer.lease();
@@ -85,9 +78,26 @@ struct Gathering {
     choices: BTreeMap<u64, Map<String, Value>>,
     /// Of each choice.
     calls: BTreeMap<u64, Calls>,
+    /// A line whose end has not come.
+    partial: Vec<u8>,
 }
 
 impl Gathering {
+    /// Whether there is more in it than comments.
+    fn read(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        self.partial.extend_from_slice(bytes);
+        let end = self.partial.iter().rposition(|&byte| byte == b'\n');
+        let rest = self.partial.split_off(end.map_or(0, |end| end + 1));
+        let mut tells = !rest.is_empty();
+        for line in std::mem::replace(&mut self.partial, rest).split(|&byte| byte == b'\n') {
+            tells |= !line.trim_ascii().is_empty() && !line.starts_with(b":");
+            if let Some(data) = line.strip_prefix(b"data:") {
+                self.event(data.trim_ascii())?;
+            }
+        }
+        Ok(tells)
+    }
+
     fn event(&mut self, data: &[u8]) -> Result<(), Error> {
         let Ok(Value::Object(event)) = serde_json::from_slice(data) else {
             return Ok(());
@@ -306,6 +316,41 @@ mod tests {
             ])
         );
         assert_eq!(whole["object"], "text_completion");
+    }
+
+    #[test]
+    fn comments_take_nothing_away_wherever_they_stand_and_however_they_come() {
+        let said = |text: &str| {
+            format!(
+                "data: {}\n\n",
+                json!({"choices": [{"delta": {"content": text}}]})
+            )
+        };
+        let stream = [
+            ": PROCESSING\n\n",
+            &said("one "),
+            &said("two "),
+            ": still there\r\n\r\n",
+            &said("three "),
+            "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+            &said("four"),
+            ":\n\ndata: [DONE]\n\n",
+        ]
+        .concat();
+        for size in 1..=stream.len() {
+            let mut gathering = Gathering::default();
+            for piece in stream.as_bytes().chunks(size) {
+                gathering.read(piece).unwrap();
+            }
+            let whole = gathering.whole(CHAT);
+            assert_eq!(
+                whole["choices"][0]["message"]["content"],
+                "one two three four"
+            );
+        }
+        let mut gathering = Gathering::default();
+        assert!(!gathering.read(b": waiting\n\n").unwrap());
+        assert!(gathering.read(b"data: {}\n\n").unwrap());
     }
 
     #[test]

@@ -3,8 +3,10 @@
 //! Nothing here is a task of its own. When the client goes away the server drops the handler or the body, and with
 //! it the place in the queue, or the worker's connection and the lease. Prompts and answers are never logged.
 
+mod answered;
 pub(crate) mod attempt;
 pub(crate) mod streaming;
+mod unstreamed;
 
 use super::{models, route, wire};
 use crate::{Gateway, auto, body, chain, error::Failure, hints::Hints, prompts};
@@ -22,7 +24,7 @@ use std::{
     },
     time::{Duration, Instant},
 };
-use streaming::{Beginning, Relay, events};
+use streaming::{Beginning, Relay, as_stream, events};
 use tierbar_core::{ModelId, TierId, lease::KeepAlive};
 use tokio::time::timeout;
 
@@ -195,6 +197,7 @@ pub(crate) async fn respond(
         Err(_) => beginning.sent.await?,
     };
     Ok(match sent {
+        Sent::Whole(whole) if stream && whole.status.is_success() => as_stream(whole),
         Sent::Whole(whole) => whole.into_response(),
         Sent::Streaming(answer) => {
             let headers = who_answers(answer.lease().tier(), Some(answer.lease().model()));

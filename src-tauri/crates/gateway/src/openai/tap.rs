@@ -1,7 +1,7 @@
 //! Listens to a stream that passes: cuts it at line ends, counts tokens, and notes how it ends.
 
+use super::owed::Owed;
 use crate::{
-    keys::Payer,
     metrics::{Answer, Used},
     speed::{Answering, Timings},
 };
@@ -59,8 +59,12 @@ struct Said {
 
 #[derive(Debug, Deserialize)]
 struct Choice {
+    /// Of an event.
     #[serde(default)]
     delta: Option<Delta>,
+    /// Of a whole answer.
+    #[serde(default)]
+    message: Option<Delta>,
     #[serde(default)]
     text: Written,
     #[serde(default)]
@@ -86,11 +90,11 @@ struct Written(bool);
 
 impl Choice {
     fn has_content(&self) -> bool {
-        let delta = self.delta.as_ref().is_some_and(|delta| {
-            let thought = delta.reasoning_content.0 || delta.reasoning.0;
-            delta.content.0 || thought || delta.tool_calls.0
+        let said = self.delta.iter().chain(&self.message).any(|said| {
+            let thought = said.reasoning_content.0 || said.reasoning.0;
+            said.content.0 || thought || said.tool_calls.0
         });
-        delta || self.text.0
+        said || self.text.0
     }
 }
 
@@ -151,29 +155,11 @@ impl<'de> Deserialize<'de> for Written {
     }
 }
 
-const BYTES_PER_TOKEN: usize = 4;
-/// An event of one token is no longer, with all that stands around it.
-const PLAIN_EVENT: usize = 512;
-const IMAGE: &[u8] = b";base64,";
-
-/// About so many tokens a request has, if anybody pays for it. Bytes of an image say nothing of them.
-pub(crate) fn prompt_tokens(body: &[u8]) -> u64 {
-    let counts = Payer::of_this_request().counts();
-    if !counts || body.windows(IMAGE.len()).any(|part| part == IMAGE) {
-        return 0;
-    }
-    (body.len() / BYTES_PER_TOKEN) as u64
-}
-
 #[derive(Debug)]
 pub(crate) struct Tap {
     answering: Answering,
     counted: Answer,
-    payer: Payer,
-    /// What it took as it says itself, or else what its bytes are worth.
-    told: Option<u64>,
-    prompt_tokens: u64,
-    pieces: u64,
+    owed: Owed,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
@@ -185,26 +171,17 @@ pub(crate) struct Tap {
 }
 
 impl Tap {
-    pub(crate) fn new(answering: Answering, counted: Answer) -> Self {
+    pub(crate) fn new(answering: Answering, counted: Answer, owed: Owed) -> Self {
         Self {
             answering,
             counted,
-            payer: Payer::of_this_request(),
-            told: None,
-            prompt_tokens: 0,
-            pieces: 0,
+            owed,
             partial: Vec::new(),
             spoken: false,
             failed: false,
             finished: false,
             ended: false,
         }
-    }
-
-    /// What the prompt counts as where nobody tells its tokens.
-    pub(crate) fn with_prompt(mut self, tokens: u64) -> Self {
-        self.prompt_tokens = tokens;
-        self
     }
 
     /// Takes what has arrived and gives what may pass: all up to the last line's end.
@@ -239,6 +216,11 @@ impl Tap {
     /// Whether there was something that a reader would see.
     pub(crate) fn has_spoken(&self) -> bool {
         self.spoken
+    }
+
+    /// Whether it is an answer, be it without a word.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.spoken || self.finished
     }
 
     /// Whether the stream has said that it is over with an error.
@@ -278,31 +260,26 @@ impl Tap {
             let now = Instant::now();
             self.answering.chunk(now);
             self.counted.chunk(now);
-            let more = data.len().saturating_sub(PLAIN_EVENT) / BYTES_PER_TOKEN;
-            self.pieces += 1 + more as u64;
+            self.owed.piece(data.len());
         }
-        self.told = heard.tokens().or(self.told);
+        self.owed.told(heard.tokens());
         heard.figures(&self.answering, &mut self.counted);
     }
 }
 
-/// Also one that is broken off has to be paid for.
-impl Drop for Tap {
-    fn drop(&mut self) {
-        let untold = self.prompt_tokens + self.pieces;
-        self.payer.spend(self.told.unwrap_or(untold));
-    }
-}
-
-/// Takes the figures from an answer that came whole.
-pub(crate) fn whole(answering: &Answering, counted: &mut Answer, answer: &[u8]) {
+/// Takes the figures from an answer that came whole, for which is then paid.
+pub(crate) fn whole(answering: &Answering, counted: &mut Answer, mut owed: Owed, answer: &[u8]) {
     let Ok(heard) = serde_json::from_slice::<Heard>(answer) else {
-        return;
+        return owed.nothing();
     };
-    heard.figures(answering, counted);
-    if let Some(tokens) = heard.tokens() {
-        Payer::of_this_request().spend(tokens);
+    if heard.error.is_some() {
+        return owed.nothing();
     }
+    heard.figures(answering, counted);
+    if heard.choices.words {
+        owed.piece(answer.len());
+    }
+    owed.told(heard.tokens());
 }
 
 #[cfg(test)]

@@ -232,6 +232,48 @@ async fn tokens_a_day_are_counted_in_whole_answers_and_in_streams_and_outlive_a_
     );
 }
 
+#[tokio::test]
+async fn who_tells_no_figures_and_who_leaves_early_has_to_be_paid_for() {
+    let bench = Bench::new(HERE).await;
+    let words = "word ".repeat(1000);
+    let told = json!([{"role": "user", "content": words}]);
+    let ask = json!({"model": "fast", "messages": told}).to_string();
+    let asked = async |bench: &Bench, key: &str| {
+        let request = Request::post(CHAT)
+            .header(header::HOST, "localhost")
+            .header("x-api-key", key)
+            .body(Body::from(ask.clone()));
+        bench.send(request.unwrap()).await.status()
+    };
+    // The prompt alone is 1,250.
+    let limits = json!({"tokens_per_day": 2000});
+    let whole = json!({"choices": [{"message": {"content": words}}]}).to_string();
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    let answer = move || async move { (kind, whole) };
+    bench.load(Router::new().route(CHAT, post(answer)));
+    let wordy = key(&bench, "wordy", limits.clone()).await;
+    assert_eq!(asked(&bench, &wordy).await, 200);
+    assert_eq!(asked(&bench, &wordy).await, 429);
+
+    let mut bench = Bench::new(HERE).await;
+    let (came, mut comes) = mpsc::unbounded_channel();
+    let hangs = move || {
+        let _ = came.send(());
+        std::future::pending::<()>()
+    };
+    bench.load(Router::new().route(CHAT, post(hangs)));
+    let hasty = key(&bench, "hasty", json!({"tokens_per_day": 1000})).await;
+    {
+        let mut asking = std::pin::pin!(asked(&bench, &hasty));
+        tokio::select! {
+            _ = &mut asking => panic!("it answers"),
+            came = comes.recv() => came.unwrap(),
+        }
+    }
+    bench.released().await;
+    assert_eq!(asked(&bench, &hasty).await, 429);
+}
+
 /// A worker whose answers stream until the test ends them.
 fn streaming() -> (Router, mpsc::UnboundedSender<String>) {
     let (events, receive) = mpsc::unbounded_channel::<String>();

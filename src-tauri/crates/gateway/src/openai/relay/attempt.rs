@@ -1,13 +1,13 @@
 //! One tier is asked: a lease on it, the request over the lease's connection, and how the answer begins.
 
-use super::{Ask, streaming::Answer, who_answers};
+use super::{Ask, answered, streaming::Answer, who_answers};
 use crate::{
     Gateway, auto,
     blocking::blocking,
     body,
     chain::limits,
     error::for_seconds,
-    openai::{tap, tap::Tap, wire},
+    openai::{TOKENS, owed::Owed, tap, tap::Tap, wire},
     upstream::{Broken, Upstream},
 };
 use axum::{
@@ -85,7 +85,8 @@ pub(crate) async fn send(
     let answering = gateway.speed.begin(lease.model());
     let mut counted = gateway.metrics.answer(lease.tier(), ask.arrived);
     let key = key(gateway, &*lease).await?;
-    let prompt_tokens = tap::prompt_tokens(&ask.body);
+    // To be told what something would cost costs nothing.
+    let owed = Owed::of(if ask.path == TOKENS { b"" } else { &ask.body });
     let posted = Upstream::post(
         lease.endpoint(),
         ask.path,
@@ -95,14 +96,17 @@ pub(crate) async fn send(
     );
     let mut upstream = match unless_cut(&*lease, posted).await? {
         Ok(upstream) => upstream,
-        Err(broken) => return Err(reason(&*lease, &broken).await.into()),
+        Err(broken) => {
+            owed.nothing();
+            return Err(reason(&*lease, &broken).await.into());
+        }
     };
     let status = upstream.head.status;
     if status == StatusCode::OK && upstream.is_event_stream() {
         counted.begins();
         return Ok(Sent::Streaming(Box::new(Answer::new(
             upstream.without_head(),
-            Tap::new(answering, counted).with_prompt(prompt_tokens),
+            Tap::new(answering, counted, owed),
             lease,
         ))));
     }
@@ -112,14 +116,26 @@ pub(crate) async fn send(
         Err(broken) => return Err(reason(&*lease, &broken).await.into()),
     };
     if status.is_success() {
+        if !matches!(lease.endpoint(), Endpoint::Unix(_))
+            && let Some(fault) = answered::fault(ask.path, &upstream.head, &body)
+        {
+            owed.nothing();
+            return Err(fault.of(lease.tier()));
+        }
         counted.begins();
+        tap::whole(&answering, &mut counted, owed, &body);
+    } else {
+        owed.nothing();
     }
-    tap::whole(&answering, &mut counted, &body);
-    if is_remote(&*lease) && matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        return Err(Failed {
-            error: no_key(&*lease, status),
-            outcome,
-        });
+    if is_remote(&*lease) {
+        let error = match status {
+            StatusCode::UNAUTHORIZED => Some(no_key(&*lease)),
+            StatusCode::FORBIDDEN => Some(forbidden(&*lease, &body)),
+            _ => None,
+        };
+        if let Some(error) = error {
+            return Err(Failed { error, outcome });
+        }
     }
     if status.is_server_error() && !upstream.is_json() {
         return Err(Failed {
@@ -214,14 +230,27 @@ async fn key(gateway: &Gateway, lease: &dyn Lease) -> Result<Option<SecretString
 }
 
 /// A client that heard of it by that status would take it for our own token's.
-fn no_key(lease: &dyn Lease, status: StatusCode) -> Error {
+fn no_key(lease: &dyn Lease) -> Error {
     let url = url(lease).unwrap_or_default();
     let message = format!(
-        "the endpoint of {}, {url}, wants another key ({status})",
+        "the endpoint of {}, {url}, wants another key (401 Unauthorized)",
         lease.tier()
     );
     let name = Name::of_server(url);
     Error::new(Code::Unreachable, message).hint(format!("run: tierbar secret set {name}"))
+}
+
+/// It may be the model, the words or the key: the server knows.
+fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
+    let url = url(lease).unwrap_or_default();
+    let told = wire::error(StatusCode::FORBIDDEN, body).message;
+    let message = format!(
+        "the endpoint of {}, {url}, does not allow it (403 Forbidden): {told}",
+        lease.tier()
+    );
+    let name = Name::of_server(url);
+    let hint = format!("if its key is what may not, run: tierbar secret set {name}");
+    Error::new(Code::Unreachable, message).hint(hint)
 }
 
 /// A proxy's page, or nothing at all: no client of ours could read it.

@@ -1,7 +1,12 @@
 //! An answer as it streams to the client, from before its first word to its end.
 
-use super::attempt::{Failed, Sent, reason, unless_cut};
+use super::{
+    answered::{self, Fault},
+    attempt::{Failed, Sent, Whole, reason, unless_cut},
+    unstreamed,
+};
 use crate::{
+    chain::Asking,
     error,
     openai::{tap::Tap, wire},
     upstream::{Broken, Upstream},
@@ -22,6 +27,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error,
+    chain::Outcome,
     lease::{BoxFuture, Lease},
 };
 use tokio::time::timeout;
@@ -40,6 +46,8 @@ pub(crate) struct Answer {
     held: Vec<u8>,
     /// The last bytes that have passed.
     tail: Vec<u8>,
+    /// Where what comes of it counts for or against its endpoint.
+    asking: Option<Asking>,
     lease: Box<dyn Lease>,
 }
 
@@ -50,12 +58,24 @@ impl Answer {
             tap,
             held: Vec::new(),
             tail: Vec::new(),
+            asking: None,
             lease,
         }
     }
 
     pub(crate) fn lease(&self) -> &dyn Lease {
         &*self.lease
+    }
+
+    pub(crate) fn asked_by(&mut self, asking: Asking) {
+        self.asking = Some(asking);
+    }
+
+    /// It ends so, behind its first word.
+    pub(crate) fn failed(&mut self, error: &Error) {
+        if let Some(asking) = &mut self.asking {
+            asking.told(Failed::from(error.clone()).outcome);
+        }
     }
 
     /// Has these bytes come before what is held.
@@ -83,7 +103,12 @@ impl Answer {
             let last = last
                 .filter_map(|line| line.strip_prefix(b"data:"))
                 .rfind(|data| data.trim_ascii() != b"[DONE]");
-            return Err(wire::error(StatusCode::OK, last.unwrap_or_default()).into());
+            let error = wire::error(StatusCode::OK, last.unwrap_or_default());
+            return Err(answered::told(error));
+        }
+        if self.tap.has_ended() && !self.tap.has_answered() {
+            let what = "events without an answer".to_owned();
+            return Err(Fault::NoAnswer(what).of(self.lease.tier()));
         }
         Ok(())
     }
@@ -91,7 +116,15 @@ impl Answer {
     /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
     pub(crate) async fn next(&mut self) -> Result<Bytes, Option<Error>> {
         let passing = if self.held.is_empty() {
-            self.arriving(true).await?
+            match self.arriving(true).await {
+                Ok(passing) => passing,
+                Err(end) => {
+                    if let Some(error) = &end {
+                        self.failed(error);
+                    }
+                    return Err(end);
+                }
+            }
         } else {
             std::mem::take(&mut self.held).into()
         };
@@ -121,6 +154,11 @@ impl Answer {
             match arrived? {
                 Ok(Some(arrived)) => {
                     let passing = self.tap.pass(arrived);
+                    if self.tap.has_failed()
+                        && let Some(asking) = &mut self.asking
+                    {
+                        asking.told(Outcome::Failed);
+                    }
                     if !passing.is_empty() {
                         return Ok(passing);
                     }
@@ -172,7 +210,7 @@ impl Relay {
                     match sent {
                         Ok(Sent::Streaming(answer)) => *self = Self::Streaming(answer),
                         Ok(Sent::Whole(whole)) if whole.status.is_success() => {
-                            return Some(as_event(&whole.body));
+                            return Some(unstreamed::as_events(&whole.body));
                         }
                         Ok(Sent::Whole(refused)) => {
                             let error = wire::error(refused.status, &refused.body);
@@ -206,25 +244,25 @@ fn waiting(word: &str) -> Bytes {
     format!(": {word}\n\n").into()
 }
 
-/// An answer that came whole, told in a stream that has begun.
-fn as_event(answer: &[u8]) -> Bytes {
-    let one_line: Vec<u8> = answer
-        .iter()
-        .copied()
-        .filter(|&byte| byte != b'\n' && byte != b'\r')
-        .collect();
-    [b"data: ", one_line.as_slice(), b"\n\n"].concat().into()
+pub(crate) fn events(headers: HeaderMap, relay: Relay) -> Response {
+    let passing = stream::unfold(relay, |mut relay| async {
+        let bytes = relay.next().await?;
+        Some((Ok::<_, Infallible>(bytes), relay))
+    });
+    streaming(headers, Body::from_stream(passing))
 }
 
-pub(crate) fn events(mut headers: HeaderMap, relay: Relay) -> Response {
+/// An answer that came whole to a client that asked for a stream.
+pub(crate) fn as_stream(whole: Whole) -> Response {
+    let events = unstreamed::as_events(&whole.body);
+    streaming(whole.headers, Body::from(events))
+}
+
+fn streaming(mut headers: HeaderMap, body: Body) -> Response {
     headers.insert(
         header::CONTENT_TYPE,
         HeaderValue::from_static("text/event-stream"),
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    let passing = stream::unfold(relay, |mut relay| async {
-        let bytes = relay.next().await?;
-        Some((Ok::<_, Infallible>(bytes), relay))
-    });
-    (headers, Body::from_stream(passing)).into_response()
+    (headers, body).into_response()
 }
