@@ -50,6 +50,12 @@ class Anthropic(unittest.TestCase):
         self.assertEqual(read[0], read[1])
         self.assertGreater(again.usage.cache_read_input_tokens, 100)
 
+    def test_an_answer_goes_on_behind_what_was_put_into_its_mouth(self):
+        asked = {"role": "user", "content": "What is the capital of France?"}
+        begun = {"role": "assistant", "content": "The capital of France is"}
+        message = self.create([asked, begun], max_tokens=4)
+        self.assertTrue(message.content[0].text.startswith(" Paris"), message.content)
+
     def test_a_system_prompt_and_blocks_are_read(self):
         system = [{"type": "text", "text": "You answer with one word.", "cache_control": {"type": "ephemeral"}}]
         blocks = [{"role": "user", "content": [{"type": "text", "text": "What is the capital of France?"}]}]

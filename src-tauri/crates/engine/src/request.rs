@@ -37,6 +37,9 @@ pub(crate) struct ChatRequest {
     /// Most tokens that the model may think; below 0 for any number.
     #[serde(default)]
     thinking_budget_tokens: Option<i32>,
+    /// vLLM's: the last message is the assistant's, and the answer goes on with it.
+    #[serde(default)]
+    continue_final_message: bool,
     #[serde(flatten)]
     pub(crate) options: Options,
 }
@@ -133,6 +136,27 @@ enum Stop {
 }
 
 impl ChatRequest {
+    /// The assistant's words that the answer is to go on with, taken out: a template would end them.
+    pub(crate) fn take_begun(&mut self) -> Option<String> {
+        let last = self
+            .messages
+            .last()
+            .filter(|_| self.continue_final_message)?;
+        if last["role"] != "assistant" || last.get("tool_calls").is_some_and(|it| !it.is_null()) {
+            return None;
+        }
+        let said = match &last["content"] {
+            Value::String(said) => said.clone(),
+            Value::Array(parts) => parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect(),
+            _ => return None,
+        };
+        self.messages.pop();
+        Some(said)
+    }
+
     /// What the chat template is rendered from.
     pub(crate) fn template_input(&self) -> Result<Value, Error> {
         if self.messages.is_empty() {

@@ -199,6 +199,28 @@ async fn several_answers_to_several_prompts_come_in_their_order() {
 }
 
 #[tokio::test]
+async fn an_answer_goes_on_with_what_the_assistant_has_begun_if_that_is_asked_for() {
+    let worker = Worker::smollm().await;
+    let asked = json!({"role": "user", "content": "What is the capital of France?"});
+    let begun = json!({"role": "assistant", "content": "The capital of France is"});
+    let mut request = json!({"messages": [asked, begun], "max_tokens": 3, "temperature": 0});
+    let said = async |request: &Value| {
+        let (_, answer) = worker.post("/v1/chat/completions", request).await;
+        answer["choices"][0]["message"]["content"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let turn = said(&request).await;
+    assert!(!turn.starts_with(" Paris"), "{turn}");
+    request["continue_final_message"] = json!(true);
+    assert!(said(&request).await.starts_with(" Paris"));
+    request["messages"][1]["content"] =
+        json!([{"type": "text", "text": "The capital of France is"}]);
+    assert!(said(&request).await.starts_with(" Paris"));
+}
+
+#[tokio::test]
 async fn log_probabilities_tell_every_token_and_what_else_there_was() {
     let worker = Worker::smollm().await;
     let mut request = json!({"messages": [{"role": "user", "content": "What is the capital of France?"}],

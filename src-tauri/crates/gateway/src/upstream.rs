@@ -257,6 +257,8 @@ fn asking_for(model: Option<&str>, cloud: bool, json: Vec<u8>) -> Vec<u8> {
     };
     // Ours alone.
     request.shift_remove("keep_alive");
+    // Others go on with the last words as they do, and some refuse to be told.
+    request.shift_remove("continue_final_message");
     if cloud {
         request.shift_remove("think");
         request.shift_remove("thinking_budget_tokens");
@@ -287,7 +289,7 @@ mod tests {
 
     #[test]
     fn a_cloud_is_sent_no_field_of_ours_and_a_server_nearby_is_told_whether_to_think() {
-        let ask = br#"{"model":"fast","keep_alive":5,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#;
+        let ask = br#"{"model":"fast","keep_alive":5,"continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#;
         let sent = |cloud| String::from_utf8(asking_for(Some("m"), cloud, ask.to_vec())).unwrap();
         assert_eq!(sent(true), r#"{"model":"m","reasoning_effort":"low"}"#);
         assert_eq!(

@@ -28,11 +28,15 @@ impl Engine {
             Err(reason) if request.has_media() => return Err(reason.clone()),
             Err(_) => Vec::new(),
         };
+        let begun = request.take_begun();
         let mut input = request.template_input()?;
         if !begins {
             input["add_generation_prompt"] = json!(false);
         }
-        let prompt = self.template.apply(&input)?;
+        let mut prompt = self.template.apply(&input)?;
+        if let Some(begun) = begun {
+            prompt.prompt.push_str(&begun);
+        }
         let read = match &self.media {
             Ok(reader) if !sent.is_empty() => {
                 let context = self.context_tokens as usize;

@@ -148,7 +148,12 @@ impl Ask {
                     .hint("send text, images or results of tools in it"));
             }
         }
-        put("messages", Some(messages.into()));
+        // Words put into the model's mouth: the answer is what follows them.
+        let thinks = chat.get("think") == Some(&Value::Bool(true));
+        if !thinks && messages.last().is_some_and(is_begun) {
+            chat.insert("continue_final_message".to_owned(), true.into());
+        }
+        chat.insert("messages".to_owned(), messages.into());
         if chat.get("stream") == Some(&Value::Bool(true)) {
             // Where the figures of a stream come from. Refused without one.
             let figures = json!({"include_usage": true});
@@ -156,6 +161,14 @@ impl Ask {
         }
         Ok(chat)
     }
+}
+
+fn is_begun(message: &Value) -> bool {
+    message["role"] == "assistant"
+        && message.get("tool_calls").is_none()
+        && message["content"]
+            .as_str()
+            .is_some_and(|said| !said.is_empty())
 }
 
 fn response_format(format: &Value) -> Result<Value, Error> {

@@ -21,6 +21,26 @@ fn an_effort_alone_is_no_wish_for_thoughts() {
 }
 
 #[test]
+fn words_put_into_the_models_mouth_are_gone_on_with_unless_it_thinks() {
+    let goes_on = |content: Value, thinking: &str| {
+        let said =
+            json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": content}]);
+        let ask = json!({"max_tokens": 1, "messages": said, "thinking": {"type": thinking}});
+        chat(ask).unwrap()["continue_final_message"] == true
+    };
+    assert!(goes_on(json!("{"), "disabled"));
+    assert!(goes_on(json!([{"type": "text", "text": "{"}]), "disabled"));
+    assert!(!goes_on(json!("{"), "enabled"));
+    let call = json!({"type": "tool_use", "id": "a", "name": "look", "input": {}});
+    assert!(!goes_on(
+        json!([{"type": "text", "text": "I look"}, call]),
+        "disabled"
+    ));
+    let asked = chat(json!({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}));
+    assert_eq!(asked.unwrap()["continue_final_message"], Value::Null);
+}
+
+#[test]
 fn a_system_message_within_the_conversation_is_told_beside_the_users_words() {
     let user = |content: &str| json!({"role": "user", "content": content});
     let system = json!({"role": "system", "content": [{"type": "text", "text": "Skills."}]});
