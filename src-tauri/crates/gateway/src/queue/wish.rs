@@ -28,6 +28,8 @@ pub(super) enum When {
     Allow,
     /// Without being tried now.
     Only,
+    /// Answered now or not at all, whoever else says that it may wait.
+    Never,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +59,9 @@ impl Wish {
             None => None,
             Some("allow") => Some(When::Allow),
             Some("only") => Some(When::Only),
+            Some("never") => Some(When::Never),
             Some(other) => return Err(wrong(QUEUE, &format!("is \"{}\"", shown(other))).hint(
-                "say \"allow\" to have the request wait if it cannot be answered now, or \"only\" to have it wait in any case",
+                "say \"allow\" to have the request wait if it cannot be answered now, \"only\" to have it wait in any case, or \"never\"",
             )),
         };
         let priority = match text(PRIORITY)? {
