@@ -166,7 +166,9 @@ impl Client {
         let mut request = self
             .http
             .request(method, format!("{}{path}", self.url))
-            .bearer_auth(&self.token);
+            .bearer_auth(&self.token)
+            // Nobody comes back for an answer that a command did not get.
+            .header("x-tierbar-queue", "never");
         if let Some(body) = body {
             request = request.json(body);
         }

@@ -91,7 +91,7 @@ pub(crate) async fn same_site(
     headers.insert(
         header::ACCESS_CONTROL_EXPOSE_HEADERS,
         HeaderValue::from_static(
-            "x-request-id, x-tierbar-tier, x-tierbar-model, x-tierbar-why, x-tierbar-stepped-down-from, x-tierbar-chain, x-tierbar-tried, x-tierbar-fallback-from",
+            "location, retry-after, x-request-id, x-tierbar-queue, x-tierbar-tier, x-tierbar-model, x-tierbar-why, x-tierbar-stepped-down-from, x-tierbar-chain, x-tierbar-tried, x-tierbar-fallback-from",
         ),
     );
     response

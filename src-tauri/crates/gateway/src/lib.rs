@@ -22,6 +22,7 @@ mod ollama;
 mod openai;
 mod openapi;
 mod path;
+mod paused;
 mod prompts;
 mod queue;
 mod request_id;
@@ -141,9 +142,11 @@ impl Gateway {
             .with_state(Arc::clone(&gateway));
         let runner = Runner::new(Arc::clone(&gateway), later);
         let keep = middleware::from_fn_with_state(Arc::clone(&gateway), queue::keep);
+        let until = middleware::from_fn_with_state(Arc::clone(&gateway), paused::until);
         let admit = middleware::from_fn_with_state(Arc::clone(&gateway), keys::admit);
         let inference = may_wait
             .route_layer(keep)
+            .route_layer(until)
             .merge(contexts::routes())
             .merge(queue::routes())
             .route("/metrics", get(metrics::tell))

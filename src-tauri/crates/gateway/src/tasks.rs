@@ -7,6 +7,7 @@ mod brief;
 mod compress;
 mod stream;
 mod summarize;
+mod trail;
 mod triage;
 
 use crate::Gateway;

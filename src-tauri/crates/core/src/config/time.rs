@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
 
-/// `"90s"`, `"10m"`, `"2h"`: a whole number and one unit, at most a week.
+/// `"90s"`, `"10m"`, `"2h"`, `"1d"`: a whole number and one unit, at most a week.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
@@ -41,7 +41,8 @@ impl IdleUnload {
 impl TryFrom<String> for Span {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no time: write it as \"30s\", \"10m\" or \"2h\"");
+        let wrong =
+            || format!("\"{text}\" is no time: write it as \"30s\", \"10m\", \"2h\" or \"1d\"");
         let (number, unit) = text
             .split_at_checked(text.len().saturating_sub(1))
             .ok_or_else(wrong)?;
@@ -49,6 +50,7 @@ impl TryFrom<String> for Span {
             "s" => 1,
             "m" => 60,
             "h" => 3600,
+            "d" => 24 * 3600,
             _ => return Err(wrong()),
         };
         if !number.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -117,6 +119,8 @@ mod tests {
             let span = Span::try_from(text.to_owned()).unwrap();
             assert_eq!((span, &*span.to_string()), (Span::seconds(seconds), text));
         }
+        let week = Span::try_from("7d".to_owned()).unwrap();
+        assert_eq!(week.to_string(), "168h");
     }
 
     #[test]
@@ -129,7 +133,7 @@ mod tests {
             "-1m",
             "1.5h",
             "10 m",
-            "10d",
+            "10w",
             "1é",
             "+3s",
             "99999999999999999999h",
@@ -137,11 +141,10 @@ mod tests {
             let error = Span::try_from(text.to_owned()).unwrap_err();
             assert!(error.contains("write it as"), "{text}: {error}");
         }
-        assert!(
-            Span::try_from("169h".to_owned())
-                .unwrap_err()
-                .contains("week")
-        );
+        for long in ["169h", "8d"] {
+            let error = Span::try_from(long.to_owned()).unwrap_err();
+            assert!(error.contains("week"), "{error}");
+        }
         let error = IdleUnload::try_from("forever".to_owned()).unwrap_err();
         assert!(error.ends_with("or \"never\""), "{error}");
     }

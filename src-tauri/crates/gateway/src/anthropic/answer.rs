@@ -22,6 +22,8 @@ pub(super) struct Telling {
     pub(super) begun: bool,
     pub(super) end: End,
     pub(super) usage: Usage,
+    /// What the chain that was asked says of it.
+    pub(super) chain: Option<Value>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,11 +75,12 @@ impl Telling {
             begun: false,
             end: End::default(),
             usage: Usage::default(),
+            chain: None,
         }
     }
 
     pub(super) fn message(&self, content: Vec<Value>, ended: bool) -> Value {
-        json!({
+        let mut message = json!({
             "id": self.id,
             "type": "message",
             "role": "assistant",
@@ -86,7 +89,11 @@ impl Telling {
             "stop_reason": ended.then(|| self.end.reason()),
             "stop_sequence": self.end.stop(),
             "usage": self.usage(),
-        })
+        });
+        if let Some(chain) = &self.chain {
+            message["tierbar"] = chain.clone();
+        }
+        message
     }
 
     /// Anthropic counts what was read from a cache apart.
@@ -103,6 +110,7 @@ impl Telling {
     pub(super) fn take_whole(mut self, answer: Completion) -> Value {
         self.model = answer.model.unwrap_or(self.model);
         self.usage = answer.usage.unwrap_or_default();
+        self.chain = answer.tierbar;
         let choice = answer.choices.into_iter().next().unwrap_or_default();
         self.end.note(choice.finish_reason, choice.stop_reason);
         let (mut content, mut message) = (Vec::new(), choice.message);

@@ -25,6 +25,7 @@ impl Dialect for Telling {
         if let Some(usage) = chunk.usage {
             self.usage = usage;
         }
+        self.chain = self.chain.take().or(chunk.tierbar);
         let mut out = self.begin();
         let Some(choice) = chunk.choices.into_iter().next() else {
             return out;

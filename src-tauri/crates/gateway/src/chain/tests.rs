@@ -17,6 +17,8 @@ use std::{
 };
 use tierbar_core::{TierState, config::Span};
 
+mod dialects;
+
 const CHAT: &str = crate::openai::CHAT;
 
 /// A cloud that does as it is told, and counts how often it was asked.

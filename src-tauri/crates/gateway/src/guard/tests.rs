@@ -107,6 +107,16 @@ async fn pages_of_other_sites_are_refused_and_those_allowed_get_the_headers_they
         assert_eq!(response.status(), 200, "{friend}");
         assert_eq!(response.headers()["access-control-allow-origin"], friend);
         assert_eq!(response.headers()["vary"], "origin");
+        let exposed = response.headers()["access-control-expose-headers"].clone();
+        let exposed: Vec<_> = exposed.to_str().unwrap().split(", ").collect();
+        for needed in [
+            "location",
+            "retry-after",
+            "x-tierbar-fallback-from",
+            "x-tierbar-queue",
+        ] {
+            assert!(exposed.contains(&needed), "{needed}");
+        }
     }
 }
 

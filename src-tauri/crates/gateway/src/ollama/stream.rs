@@ -20,6 +20,7 @@ impl Dialect for Telling {
     fn chunk(&mut self, chunk: Chunk) -> String {
         self.usage = chunk.usage.or(self.usage);
         self.timings = chunk.timings.or(self.timings);
+        self.chain = self.chain.take().or(chunk.tierbar);
         let Some(choice) = chunk.choices.into_iter().next() else {
             return String::new();
         };

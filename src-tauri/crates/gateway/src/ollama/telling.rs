@@ -30,6 +30,8 @@ pub(super) struct Telling {
     pub(super) finish: Option<String>,
     pub(super) usage: Option<Usage>,
     pub(super) timings: Option<Timings>,
+    /// What the chain that was asked says of it.
+    pub(super) chain: Option<Value>,
 }
 
 /// A call of a tool, as far as it has come.
@@ -69,6 +71,7 @@ impl Telling {
             finish: None,
             usage: None,
             timings: None,
+            chain: None,
         }
     }
 
@@ -109,10 +112,13 @@ impl Telling {
         line
     }
 
-    /// The last line, with what it took.
+    /// The last line, with what it took and who was asked in vain.
     pub(super) fn last(&self, words: Words) -> Map<String, Value> {
         let mut line = self.ended(words, self.reason());
         line.extend(self.figures());
+        if let Some(chain) = &self.chain {
+            line.insert("tierbar".to_owned(), chain.clone());
+        }
         line
     }
 
@@ -168,6 +174,7 @@ impl Telling {
     pub(super) fn take_whole(mut self, answer: Completion) -> Value {
         self.usage = answer.usage;
         self.timings = answer.timings;
+        self.chain = answer.tierbar;
         let choice = answer.choices.into_iter().next().unwrap_or_default();
         self.finish = choice.finish_reason;
         let mut message = choice.message;

@@ -18,6 +18,8 @@ pub(crate) struct Completion {
     pub(crate) usage: Option<Usage>,
     #[serde(deserialize_with = "if_known")]
     pub(crate) timings: Option<Timings>,
+    /// What a chain says of its answer.
+    pub(crate) tierbar: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -79,6 +81,8 @@ pub(crate) struct Chunk {
     #[serde(deserialize_with = "if_known")]
     pub(crate) timings: Option<Timings>,
     pub(crate) error: Option<Value>,
+    /// What a chain says of its answer, on its first event.
+    pub(crate) tierbar: Option<Value>,
 }
 
 #[derive(Debug, Default, Deserialize)]

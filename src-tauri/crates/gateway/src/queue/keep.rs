@@ -68,6 +68,10 @@ async fn now_or_later(
             }
             return Ok(later.store(gateway, &bytes, None).await?);
         }
+        Some(When::Never) => {
+            let request = Request::from_parts(parts, Body::from(bytes));
+            return Ok(next.run(request).await);
+        }
         Some(When::Allow) => true,
         None => false,
     };

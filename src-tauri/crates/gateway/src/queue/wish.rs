@@ -28,6 +28,8 @@ pub(super) enum When {
     Allow,
     /// Without being tried now.
     Only,
+    /// Answered now or not at all, whoever else says that it may wait.
+    Never,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,8 +59,9 @@ impl Wish {
             None => None,
             Some("allow") => Some(When::Allow),
             Some("only") => Some(When::Only),
+            Some("never") => Some(When::Never),
             Some(other) => return Err(wrong(QUEUE, &format!("is \"{}\"", shown(other))).hint(
-                "say \"allow\" to have the request wait if it cannot be answered now, or \"only\" to have it wait in any case",
+                "say \"allow\" to have the request wait if it cannot be answered now, \"only\" to have it wait in any case, or \"never\"",
             )),
         };
         let priority = match text(PRIORITY)? {
@@ -117,15 +120,16 @@ pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
 
 /// A length from now on, or a moment.
 fn deadline(told: &str, now_ms: u64) -> Result<u64, Error> {
-    let at = if let Ok(Span(length)) = Span::try_from(told.to_owned()) {
-        now_ms.saturating_add(millis(length))
-    } else {
-        let moment: Timestamp = told.parse().map_err(|_| {
-            let what = format!("is \"{}\"", shown(told));
-            wrong(DEADLINE, &what)
-                .hint("write it as a time from now, such as \"2h\", or as \"2026-01-31T06:00:00Z\"")
-        })?;
-        u64::try_from(moment.as_millisecond()).unwrap_or_default()
+    let at = match Span::try_from(shown(told)) {
+        Ok(Span(length)) => now_ms.saturating_add(millis(length)),
+        Err(why) => {
+            let moment: Timestamp = told.parse().map_err(|_| {
+                wrong(DEADLINE, &format!("cannot be kept to: {why}")).hint(
+                    "write it as a time from now, such as \"2h\" or \"7d\", or as \"2026-01-31T06:00:00Z\"; a week ahead is the most",
+                )
+            })?;
+            u64::try_from(moment.as_millisecond()).unwrap_or_default()
+        }
     };
     if at <= now_ms {
         return Err(wrong(DEADLINE, "has passed already"));
@@ -233,6 +237,8 @@ mod tests {
         assert_eq!(wish.key.as_deref(), Some("night-1"));
         let moment = read(&[(DEADLINE, "2023-11-15T00:13:20+01:00")]).unwrap();
         assert_eq!(moment.deadline_ms, NOW + HOUR);
+        let week = read(&[(DEADLINE, "7d")]).unwrap();
+        assert_eq!(week.deadline_ms, NOW + 7 * 24 * HOUR);
     }
 
     #[test]
@@ -243,6 +249,7 @@ mod tests {
             (DEADLINE, "soon"),
             (DEADLINE, "0s"),
             (DEADLINE, "169h"),
+            (DEADLINE, "30d"),
             (DEADLINE, "2020-01-01T00:00:00Z"),
             (DEADLINE, "2030-01-01T00:00:00Z"),
             (ATTEMPTS, "0"),
@@ -257,6 +264,16 @@ mod tests {
             assert!(error.contains(name), "{value}: {error}");
             assert!(!error.contains("secret"), "{error}");
         }
+    }
+
+    #[test]
+    fn a_length_beyond_a_week_is_told_as_too_long_and_not_as_none() {
+        for long in ["200h", "30d"] {
+            let error = read(&[(DEADLINE, long)]).unwrap_err();
+            assert!(error.contains("longer than a week"), "{error}");
+        }
+        let error = read(&[(DEADLINE, "soon")]).unwrap_err();
+        assert!(error.contains("is no time"), "{error}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! One question to a model, through the relay, and what it took.
 
+use super::trail::Trail;
 use crate::{
     Gateway, body,
     hints::Hints,
@@ -46,7 +47,10 @@ pub(super) struct Asking {
     gateway: Arc<Gateway>,
     model: String,
     hints: Hints,
+    trail: Trail,
     who: Option<Who>,
+    /// What a chain says of its answer.
+    chain: Option<Value>,
     spent: Spent,
     /// Bytes of all prompts, for the tokens of a part of them.
     prompt_bytes: usize,
@@ -77,6 +81,9 @@ struct Completion {
     choices: Vec<Choice>,
     #[serde(default)]
     usage: Option<Usage>,
+    /// Of a chain.
+    #[serde(default)]
+    tierbar: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -108,6 +115,7 @@ impl Asking {
         task: Task,
         wanted: Option<&str>,
         hints: &Hints,
+        trail: Trail,
     ) -> Self {
         let usual = match task {
             Task::Triage => "fast",
@@ -130,7 +138,9 @@ impl Asking {
                 mark: Some(false),
                 ..hints.clone()
             },
+            trail,
             who: None,
+            chain: None,
             spent: Spent::default(),
             prompt_bytes: 0,
         }
@@ -211,6 +221,7 @@ impl Asking {
             .await
             .map_err(|failure| failure.0)?;
         let (head, answer) = response.into_parts();
+        self.trail.note(&head);
         let answer = body::read(answer, ANSWER_LIMIT).await?;
         if head.status != StatusCode::OK {
             let read: Value = serde_json::from_slice(&answer).unwrap_or_default();
@@ -220,13 +231,19 @@ impl Asking {
             });
         }
         self.who = who(&head.headers).or(self.who.take());
-        let Ok(Completion { choices, usage }) = serde_json::from_slice(&answer) else {
+        let Ok(Completion {
+            choices,
+            usage,
+            tierbar,
+        }) = serde_json::from_slice(&answer)
+        else {
             let message = format!(
                 "{} answered with something else than a completion",
                 self.model
             );
             return Err(Error::new(Code::Corrupt, message).into());
         };
+        self.note_chain(tierbar);
         let usage = usage.unwrap_or_default();
         let prompt_bytes = question.system.len() + question.user.len();
         self.prompt_bytes += prompt_bytes;
@@ -244,6 +261,17 @@ impl Asking {
             prompt_tokens: usage.prompt_tokens,
             prompt_bytes,
         })
+    }
+
+    /// The last word counts, unless it would hide that another tier has answered before.
+    fn note_chain(&mut self, told: Option<Value>) {
+        let fell_back = |told: &Option<Value>| {
+            let told = told.as_ref();
+            told.is_some_and(|told| !told["fallback_from"].is_null())
+        };
+        if fell_back(&told) || !fell_back(&self.chain) {
+            self.chain = told.or(self.chain.take());
+        }
     }
 
     /// How many tokens a text of the user's is, as this model counts.
@@ -266,6 +294,9 @@ impl Asking {
         answer.insert("model".to_owned(), json!(model));
         answer.insert("usage".to_owned(), usage(&self.spent));
         answer.insert("saved".to_owned(), self.spent.saved_tokens.into());
+        if let Some(chain) = self.chain {
+            answer.insert("tierbar".to_owned(), chain);
+        }
         Answered {
             answer,
             spent: self.spent,

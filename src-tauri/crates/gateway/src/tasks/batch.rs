@@ -1,7 +1,10 @@
 //! One text, or many: each is answered by itself, a few at a time, and one that cannot be does not fail the others.
 
-use super::ask::{Answered, usage};
-use crate::Gateway;
+use super::{
+    ask::{Answered, usage},
+    trail::Trail,
+};
+use crate::{Gateway, error::Failure};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -71,33 +74,47 @@ pub(super) fn text(value: &Value) -> Result<&str, Error> {
     Ok(text)
 }
 
-/// Answers all of them. If none can be, that is the first one's error.
+/// Answers all of them, and says of the response what its answers say of themselves, in their order. If none can be answered, that is the
+/// first one's error.
 pub(super) async fn answer<T, F>(
     gateway: &Gateway,
     task: Task,
     items: Items<T>,
-    work: impl Fn(T) -> F,
-) -> Result<Response, Error>
+    work: impl Fn(T, Trail) -> F,
+) -> Response
 where
     F: Future<Output = Result<Answered, Error>>,
 {
     let many = match items {
         Items::One(item) => {
-            let Answered { answer, spent } = work(item).await?;
-            record(gateway, task, spent).await;
-            return Ok(Json(Value::Object(answer)).into_response());
+            let trail = Trail::default();
+            let mut response = match work(item, trail.clone()).await {
+                Ok(Answered { answer, spent }) => {
+                    record(gateway, task, spent).await;
+                    Json(Value::Object(answer)).into_response()
+                }
+                Err(error) => Failure(error).into_response(),
+            };
+            trail.tell(&mut response);
+            return response;
         }
         Items::Many(many) => many,
     };
-    let done: Vec<_> = stream::iter(many)
-        .map(work)
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
+    let each = |item| {
+        let trail = Trail::default();
+        let done = work(item, trail.clone());
+        async move { (done.await, trail) }
+    };
+    let (done, trails): (Vec<_>, Vec<_>) =
+        stream::iter(many).map(each).buffered(AT_ONCE).unzip().await;
     if let Some(Err(first)) = done.first()
         && done.iter().all(Result::is_err)
     {
-        return Err(first.clone());
+        let mut refused = Failure(first.clone()).into_response();
+        if let Some(first) = trails.first() {
+            first.tell(&mut refused);
+        }
+        return refused;
     }
     let mut total = Spent::default();
     let mut failed = 0usize;
@@ -120,7 +137,11 @@ where
     answer.insert("failed".to_owned(), failed.into());
     answer.insert("usage".to_owned(), usage(&total));
     answer.insert("saved".to_owned(), json!(total.saved_tokens));
-    Ok(Json(Value::Object(answer)).into_response())
+    let mut response = Json(Value::Object(answer)).into_response();
+    for trail in trails {
+        trail.tell(&mut response);
+    }
+    response
 }
 
 /// Notes what was spent. The answer is worth more than the note.

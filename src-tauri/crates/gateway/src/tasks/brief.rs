@@ -87,11 +87,17 @@ pub(super) async fn brief(
     };
     drop(body);
     let limit = checked_words(options.words, USUAL_WORDS)?;
-    let one = |lines: Lines| {
-        let asking = Asking::new(&gateway, Task::Brief, options.model.as_deref(), &hints);
+    let one = |lines: Lines, trail| {
+        let asking = Asking::new(
+            &gateway,
+            Task::Brief,
+            options.model.as_deref(),
+            &hints,
+            trail,
+        );
         async move { write(asking, lines, limit).await }
     };
-    Ok(batch::answer(&gateway, Task::Brief, items, one).await?)
+    Ok(batch::answer(&gateway, Task::Brief, items, one).await)
 }
 
 /// Whether the body is JSON lines, by what the client says.

@@ -45,11 +45,17 @@ pub(super) async fn compress(
         return Err(Error::new(Code::BadRequest, message).into());
     }
     let items = Items::texts(wanted.text, wanted.texts)?;
-    let one = |text: Value| {
-        let asking = Asking::new(&gateway, Task::Compress, wanted.model.as_deref(), &hints);
+    let one = |text: Value, trail| {
+        let asking = Asking::new(
+            &gateway,
+            Task::Compress,
+            wanted.model.as_deref(),
+            &hints,
+            trail,
+        );
         async move { shorten(asking, batch::text(&text)?.into(), limit).await }
     };
-    Ok(batch::answer(&gateway, Task::Compress, items, one).await?)
+    Ok(batch::answer(&gateway, Task::Compress, items, one).await)
 }
 
 /// What one attempt gave.

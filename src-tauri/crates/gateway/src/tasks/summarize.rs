@@ -5,6 +5,7 @@ use super::{
     ask::{Answered, Asking, Question, Said, no_answer, text_of, text_schema},
     batch::{self, Items},
     stream::{self, Teller},
+    trail::Trail,
 };
 use crate::{Gateway, body, error::Failure, hints::Hints};
 use axum::{body::Body, extract::State, response::Response};
@@ -65,18 +66,21 @@ pub(super) async fn summarize(
         };
         // Before the stream begins, so that a wrong text has a status of its own.
         let text = batch::text(&text)?.to_owned();
-        let asking = Asking::new(&gateway, Task::Summarize, wanted.model.as_deref(), &hints);
+        // The headers go out before anybody is asked: what a chain says is in the result.
+        let model = wanted.model.as_deref();
+        let asking = Asking::new(&gateway, Task::Summarize, model, &hints, Trail::default());
         let work = |teller| async move { Summary::new(asking, limit, teller).of(&text).await };
         return Ok(stream::events(gateway, Task::Summarize, work));
     }
-    let one = |text: Value| {
-        let asking = Asking::new(&gateway, Task::Summarize, wanted.model.as_deref(), &hints);
+    let one = |text: Value, trail| {
+        let model = wanted.model.as_deref();
+        let asking = Asking::new(&gateway, Task::Summarize, model, &hints, trail);
         async move {
             let summary = Summary::new(asking, limit, Teller::nobody());
             summary.of(batch::text(&text)?).await
         }
     };
-    Ok(batch::answer(&gateway, Task::Summarize, items, one).await?)
+    Ok(batch::answer(&gateway, Task::Summarize, items, one).await)
 }
 
 /// # Errors

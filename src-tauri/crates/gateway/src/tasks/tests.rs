@@ -1,4 +1,5 @@
 mod briefs;
+mod chains;
 mod choices;
 mod summaries;
 mod texts;

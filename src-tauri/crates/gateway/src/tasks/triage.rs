@@ -37,11 +37,11 @@ pub(super) async fn triage(
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     let Wanted { text, texts, model } = body::parse(&body)?;
     let items = Items::texts(text, texts)?;
-    let one = |text: Value| {
-        let asking = Asking::new(&gateway, Task::Triage, model.as_deref(), &hints);
+    let one = |text: Value, trail| {
+        let asking = Asking::new(&gateway, Task::Triage, model.as_deref(), &hints, trail);
         async move { sort(asking, batch::text(&text)?).await }
     };
-    Ok(batch::answer(&gateway, Task::Triage, items, one).await?)
+    Ok(batch::answer(&gateway, Task::Triage, items, one).await)
 }
 
 async fn sort(mut asking: Asking, text: &str) -> Result<Answered, Error> {

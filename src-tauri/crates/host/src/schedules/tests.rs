@@ -3,7 +3,7 @@ use axum::{
     Json, Router,
     body::Bytes,
     extract::State as Held,
-    http::StatusCode,
+    http::{HeaderMap, StatusCode},
     routing::{get, post},
 };
 use serde_json::{Value, json};
@@ -43,7 +43,13 @@ struct Api {
     fails: Arc<Mutex<Option<Error>>>,
 }
 
-async fn answer(Held(api): Held<Api>, body: Bytes) -> (StatusCode, Json<Value>) {
+async fn answer(
+    Held(api): Held<Api>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> (StatusCode, Json<Value>) {
+    // A turn is tried again here, and its answer would come to nobody.
+    assert_eq!(headers["x-tierbar-queue"], "never");
     api.asked
         .lock()
         .push(String::from_utf8_lossy(&body).into_owned());

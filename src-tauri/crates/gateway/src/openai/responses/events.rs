@@ -66,6 +66,7 @@ impl Dialect for Telling {
             model: answer.model,
             choices: choices.collect(),
             usage: answer.usage,
+            tierbar: answer.tierbar,
             ..Chunk::default()
         };
         // What is told of it on the way has no reader.
@@ -82,6 +83,7 @@ impl Telling {
             self.model = model;
         }
         self.usage = chunk.usage.or(self.usage);
+        self.chain = self.chain.take().or(chunk.tierbar);
         self.begin(out);
         let Some(choice) = chunk.choices.into_iter().next() else {
             return;

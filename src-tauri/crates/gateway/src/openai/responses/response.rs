@@ -27,6 +27,8 @@ pub(super) struct Telling {
     /// Of tokens whose text has not come yet.
     pub(super) logprobs: Vec<Value>,
     pub(super) usage: Option<Usage>,
+    /// What the chain that was asked says of it.
+    pub(super) chain: Option<Value>,
 }
 
 impl Telling {
@@ -44,6 +46,7 @@ impl Telling {
             finish: None,
             logprobs: Vec::new(),
             usage: None,
+            chain: None,
         }
     }
 
@@ -79,6 +82,11 @@ impl Telling {
             response.insert(key.to_owned(), value);
         }
         response.extend(self.echo.clone());
+        // Beside what the model was not told.
+        let ours = response.get_mut("tierbar").and_then(Value::as_object_mut);
+        if let (Some(ours), Some(Value::Object(chain))) = (ours, &self.chain) {
+            ours.extend(chain.clone());
+        }
         response.into()
     }
 }
