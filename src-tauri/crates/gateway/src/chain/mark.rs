@@ -1,7 +1,10 @@
 //! What an answer says of the chain that it comes from: always in its metadata, and in its text where that is wanted.
 
 use super::tried::Tried;
-use crate::openai::{CHAT, relay::attempt::Sent};
+use crate::openai::{
+    CHAT,
+    relay::{Ask, attempt::Sent},
+};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::TierId;
@@ -9,13 +12,7 @@ use tierbar_core::TierId;
 const MARK: &str = "[Local Fallback] ";
 
 /// The answer, with a field `tierbar` of its own; in a stream it is on a first event without a word, or with the mark.
-pub(super) fn told(
-    mut sent: Sent,
-    chain: &TierId,
-    tried: &Tried,
-    marked: bool,
-    path: &str,
-) -> Sent {
+pub(super) fn told(mut sent: Sent, chain: &TierId, tried: &Tried, marked: bool, ask: &Ask) -> Sent {
     let about = |tier: Value, model: Value| {
         json!({
             "chain": chain, "tier": tier, "model": model,
@@ -27,7 +24,7 @@ pub(super) fn told(
             let lease = answer.lease();
             let about = about(json!(lease.tier()), json!(lease.model()));
             let model = json!(lease.model());
-            answer.begin_with(first_event(model, about, marked, path).into_bytes());
+            answer.begin_with(first_event(model, about, marked, ask).into_bytes());
         }
         Sent::Whole(whole) => {
             let header = |name: &str| {
@@ -71,6 +68,16 @@ pub(super) fn is_bound(request: &[u8]) -> bool {
         || !form.grammar.is_null()
 }
 
+/// How many are asked for. More than any server of ours gives are not counted.
+fn answers(request: &[u8]) -> u64 {
+    #[derive(Deserialize)]
+    struct Many {
+        n: Option<u64>,
+    }
+    let many = serde_json::from_slice::<Many>(request).ok();
+    many.and_then(|many| many.n).unwrap_or(1).clamp(1, 16)
+}
+
 fn mark_choices(choices: &mut Value) {
     for choice in choices.as_array_mut().into_iter().flatten() {
         if choice
@@ -87,23 +94,76 @@ fn mark_choices(choices: &mut Value) {
     }
 }
 
-fn first_event(model: Value, about: Value, marked: bool, path: &str) -> String {
+fn first_event(model: Value, about: Value, marked: bool, ask: &Ask) -> String {
     let text = if marked { MARK } else { "" };
-    let (object, choice) = if path == CHAT {
-        let delta = json!({"role": "assistant", "content": text});
-        (
-            "chat.completion.chunk",
-            json!({"index": 0, "delta": delta, "finish_reason": null}),
-        )
+    let is_chat = ask.path == CHAT;
+    let object = if is_chat {
+        "chat.completion.chunk"
     } else {
-        (
-            "text_completion",
-            json!({"index": 0, "text": text, "finish_reason": null}),
-        )
+        "text_completion"
     };
+    let choice = |index: u64| match is_chat {
+        true => {
+            let delta = json!({"role": "assistant", "content": text});
+            json!({"index": index, "delta": delta, "finish_reason": null})
+        }
+        false => json!({"index": index, "text": text, "finish_reason": null}),
+    };
+    // Each answer has its mark; the event itself needs one only.
+    let answers = if marked { answers(&ask.body) } else { 1 };
+    let choices: Vec<_> = (0..answers).map(choice).collect();
     let event = json!({
         "id": format!("chain-{}", uuid::Uuid::new_v4().simple()),
-        "object": object, "created": 0, "model": model, "choices": [choice], "tierbar": about,
+        "object": object, "created": 0, "model": model, "choices": choices, "tierbar": about,
     });
     format!("data: {event}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openai::TEXT;
+    use axum::body::Bytes;
+
+    fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
+        let ask = Ask {
+            path,
+            body: Bytes::from_static(body.as_bytes()).into(),
+            stream: true,
+            keep_alive: None,
+            arrived: std::time::Instant::now(),
+        };
+        let event = first_event(json!("m"), json!({}), marked, &ask);
+        serde_json::from_str(event.strip_prefix("data: ").unwrap().trim_end()).unwrap()
+    }
+
+    #[test]
+    fn each_of_several_answers_has_its_mark() {
+        let two = first(CHAT, true, r#"{"n": 2}"#);
+        for index in [0, 1] {
+            let choice = &two["choices"][index];
+            assert_eq!(
+                (&choice["index"], &choice["delta"]["content"]),
+                (&json!(index), &json!(MARK))
+            );
+        }
+        assert_eq!(
+            first(CHAT, false, r#"{"n": 2}"#)["choices"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        assert_eq!(
+            first(TEXT, true, r#"{"n": null}"#)["choices"][0]["text"],
+            MARK
+        );
+        assert_eq!(
+            first(TEXT, true, r#"{"n": 999}"#)["choices"]
+                .as_array()
+                .unwrap()
+                .len(),
+            16
+        );
+    }
 }

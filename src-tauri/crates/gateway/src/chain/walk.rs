@@ -120,7 +120,7 @@ impl Walk {
         let here = tier.is_some_and(|tier| self.endpoint(tier).is_none());
         let marked =
             self.asked.mark && fallback.is_some() && here && !mark::is_bound(&self.ask.body);
-        mark::told(sent, &self.asked.name, &self.tried, marked, self.ask.path)
+        mark::told(sent, &self.asked.name, &self.tried, marked, &self.ask)
     }
 
     /// The steps one after another; after a silence, and if that is wanted, two at a time.
