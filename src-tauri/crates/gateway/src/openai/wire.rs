@@ -223,7 +223,9 @@ pub(crate) fn refusal(head: &Parts, body: &[u8]) -> Error {
 fn code(status: StatusCode, told: Option<&Value>) -> Code {
     match told.and_then(Value::as_str) {
         Some("context_length_exceeded") => return Code::ContextExceeded,
-        Some("rate_limit_exceeded" | "insufficient_quota") => return Code::Overloaded,
+        Some("rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota") => {
+            return Code::Overloaded;
+        }
         _ => {}
     }
     let number = told

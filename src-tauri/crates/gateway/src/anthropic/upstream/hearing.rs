@@ -65,7 +65,17 @@ impl Hearing {
             return Ok(failure::openai(body));
         }
         match self {
-            Self::Message { .. } => read(body).map(Message::into_completion),
+            Self::Message { .. } => {
+                let answer: Value = read(body)?;
+                if answer.get("error").is_some_and(|error| !error.is_null()) {
+                    return Ok(failure::openai(body));
+                }
+                if !answer.get("content").is_some_and(Value::is_array) {
+                    return Err(unlike("no `content`"));
+                }
+                let message: Message = read(body)?;
+                Ok(message.into_completion())
+            }
             Self::Count => {
                 #[derive(serde::Deserialize)]
                 struct Counted {
@@ -79,8 +89,11 @@ impl Hearing {
 }
 
 fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Broken> {
-    serde_json::from_slice(body)
-        .map_err(|error| format!("did not answer as Anthropic's servers do ({error})").into())
+    serde_json::from_slice(body).map_err(|error| unlike(&error.to_string()))
+}
+
+fn unlike(why: &str) -> Broken {
+    format!("did not answer as Anthropic's servers do ({why})").into()
 }
 
 /// A stream on its way from Anthropic's dialect to OpenAI's.
@@ -144,5 +157,29 @@ impl Streaming {
             }
         }
         out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_success_without_a_message_is_none() {
+        let hearing = Hearing::Message { usage: false };
+        let told = |body: Value| hearing.told(StatusCode::OK, body.to_string().as_bytes());
+        let error =
+            json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
+        assert_eq!(told(error).unwrap()["error"]["message"], "slow down");
+        for nothing in [json!({}), json!({"content": null}), json!([])] {
+            assert!(
+                told(nothing)
+                    .unwrap_err()
+                    .to_string()
+                    .contains("no `content`")
+            );
+        }
+        let message = told(json!({"content": [{"type": "text", "text": "Yes"}]})).unwrap();
+        assert_eq!(message["choices"][0]["message"]["content"], "Yes");
     }
 }
