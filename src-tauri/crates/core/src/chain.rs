@@ -29,15 +29,16 @@ const TRY_MS: u64 = 600_000;
 /// What came of asking an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
+    /// It has begun to answer.
+    Begun,
+    /// To the end.
     Answered,
     /// It works, and does not take this request.
     Unfit,
     /// It broke off, was silent, or failed by itself.
     Failed,
     /// It wants to be left alone for so long, if it said.
-    Limited {
-        for_ms: Option<u64>,
-    },
+    Limited { for_ms: Option<u64> },
     /// It does not take the credential.
     Refused,
     /// Nobody has asked it after all.
@@ -161,15 +162,21 @@ impl Endpoints {
     pub fn note(&mut self, tier: &TierId, credential: &str, outcome: Outcome, now: u64) {
         let health = self.health.entry(tier.clone()).or_default();
         let is_broken = health.broken_until.is_some_and(|until| now < until);
+        let of_its_health = matches!(
+            outcome,
+            Outcome::Begun | Outcome::Answered | Outcome::Unfit | Outcome::Failed
+        );
         // Those that were on their way when it broke tell nothing new.
-        if outcome == Outcome::Failed && is_broken {
+        if of_its_health && is_broken {
             return;
         }
         health.trying_until = 0;
+        // Limits and refused keys stay as they are told, whatever ends well that has begun before.
         match outcome {
+            Outcome::Begun => health.broken_until = None,
             Outcome::Answered | Outcome::Unfit => {
-                *health = Health::default();
-                self.refused_until.remove(credential);
+                health.broken_until = None;
+                (health.failures, health.breaks) = (0, 0);
             }
             Outcome::Failed => {
                 health.failures += 1;
@@ -252,6 +259,45 @@ mod tests {
         }
         let for_ms = FIRST_PAUSE_MS - 7;
         assert_eq!(endpoints.gate(&a, KEY, 9), Gate::Broken { for_ms });
+    }
+
+    #[test]
+    fn a_try_that_has_begun_opens_it_and_breaks_it_anew_if_it_breaks_off() {
+        let (mut endpoints, a) = (Endpoints::default(), tier("a"));
+        for now in 0..3 {
+            failing(&mut endpoints, &a, now);
+        }
+        let now = 2 + FIRST_PAUSE_MS;
+        assert_eq!(endpoints.enter(&a, KEY, now), Gate::Open);
+        endpoints.note(&a, KEY, Outcome::Begun, now);
+        for _ in 0..2 {
+            assert_eq!(endpoints.enter(&a, KEY, now), Gate::Open);
+        }
+        endpoints.note(&a, KEY, Outcome::Failed, now);
+        let for_ms = 2 * FIRST_PAUSE_MS;
+        assert_eq!(endpoints.gate(&a, KEY, now), Gate::Broken { for_ms });
+        // What has begun before does not mend it.
+        endpoints.note(&a, KEY, Outcome::Answered, now + 1);
+        let for_ms = for_ms - 1;
+        assert_eq!(endpoints.gate(&a, KEY, now + 1), Gate::Broken { for_ms });
+    }
+
+    #[test]
+    fn what_ends_well_takes_back_neither_a_limit_nor_a_refusal() {
+        let (mut endpoints, a, b) = (Endpoints::default(), tier("a"), tier("b"));
+        let for_ms = 60_000;
+        let limited = Outcome::Limited {
+            for_ms: Some(for_ms),
+        };
+        for ends in [Outcome::Begun, Outcome::Answered, Outcome::Unfit] {
+            endpoints.note(&a, KEY, limited, 0);
+            endpoints.note(&a, KEY, ends, 0);
+            assert_eq!(endpoints.gate(&a, KEY, 0), Gate::Cooling { for_ms });
+        }
+        endpoints.note(&b, KEY, Outcome::Refused, 0);
+        endpoints.note(&b, KEY, Outcome::Answered, 0);
+        let for_ms = REFUSED_MS;
+        assert_eq!(endpoints.gate(&b, KEY, 0), Gate::Refused { for_ms });
     }
 
     #[test]

@@ -136,25 +136,22 @@ enum Stop {
 }
 
 impl ChatRequest {
-    /// The assistant's words that the answer is to go on with, taken out: a template would end them.
-    pub(crate) fn take_begun(&mut self) -> Option<String> {
-        let last = self
-            .messages
-            .last()
-            .filter(|_| self.continue_final_message)?;
-        if last["role"] != "assistant" || last.get("tool_calls").is_some_and(|it| !it.is_null()) {
+    /// The last message's words, if the answer is to go on with them: a template would end them.
+    pub(crate) fn begun(&self) -> Option<String> {
+        let wished = self.continue_final_message && self.messages.len() > 1;
+        let last = self.messages.last().filter(|_| wished)?;
+        let calls = last.get("tool_calls").is_some_and(|calls| !calls.is_null());
+        if last["role"] != "assistant" || calls {
             return None;
         }
-        let said = match &last["content"] {
-            Value::String(said) => said.clone(),
-            Value::Array(parts) => parts
-                .iter()
-                .filter_map(|part| part["text"].as_str())
-                .collect(),
-            _ => return None,
-        };
-        self.messages.pop();
-        Some(said)
+        match &last["content"] {
+            Value::String(said) => Some(said.clone()),
+            Value::Array(parts) => {
+                let texts = parts.iter().filter_map(|part| part["text"].as_str());
+                Some(texts.collect())
+            }
+            _ => None,
+        }
     }
 
     /// What the chat template is rendered from.

@@ -189,8 +189,7 @@ async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value
             .hint("send text alone, or ask /v1/chat/completions for the answer")
             .into());
     }
-    let input = request.template_input()?;
-    let prompt = off_the_reactor(move || engine.template.apply(&input)).await??;
+    let prompt = off_the_reactor(move || engine.rendered(&request)).await??;
     Ok(Json(json!({"prompt": prompt.prompt})))
 }
 

@@ -61,7 +61,7 @@ impl Chains {
                 chains: self.clone(),
                 tier: tier.clone(),
                 credential: credential.to_owned(),
-                outcome: Outcome::NotAsked,
+                outcome: Some(Outcome::NotAsked),
             }),
             closed => Err(closed),
         }
@@ -79,22 +79,34 @@ pub(crate) struct Asking {
     chains: Chains,
     tier: TierId,
     credential: String,
-    /// As long as nobody has told what came of it, whoever asked may have gone away.
-    outcome: Outcome,
+    /// What is to be told at its end: nobody has asked it after all, or, once it has begun, nothing more.
+    outcome: Option<Outcome>,
 }
 
 impl Asking {
-    /// What it has come to so far.
+    fn note(&self, outcome: Outcome) {
+        let now = self.chains.now();
+        let mut endpoints = self.chains.endpoints.lock();
+        endpoints.note(&self.tier, &self.credential, outcome, now);
+    }
+
+    /// It has said a word. Whoever listens may leave at any moment, which says nothing of it.
+    pub(crate) fn begun(&mut self) {
+        self.note(Outcome::Begun);
+        self.outcome = None;
+    }
+
+    /// What it has come to.
     pub(crate) fn told(&mut self, outcome: Outcome) {
-        self.outcome = outcome;
+        self.outcome = Some(outcome);
     }
 }
 
 impl Drop for Asking {
     fn drop(&mut self) {
-        let now = self.chains.now();
-        let mut endpoints = self.chains.endpoints.lock();
-        endpoints.note(&self.tier, &self.credential, self.outcome, now);
+        if let Some(outcome) = self.outcome {
+            self.note(outcome);
+        }
     }
 }
 

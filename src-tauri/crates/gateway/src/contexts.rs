@@ -6,7 +6,7 @@ use crate::{
     body,
     error::Failure,
     hints::Hints,
-    openai::{relay, route},
+    openai::{owed::Owed, relay, route},
 };
 use axum::{
     Json, Router,
@@ -81,6 +81,7 @@ async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Respons
         why: None,
         ask: relay::Ask {
             path: LOAD,
+            owed: Owed::of(&body),
             body,
             stream: false,
             keep_alive: None,

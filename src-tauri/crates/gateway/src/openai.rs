@@ -2,7 +2,7 @@
 
 pub(crate) mod calls;
 pub(crate) mod models;
-mod owed;
+pub(crate) mod owed;
 pub(crate) mod relay;
 mod responses;
 pub(crate) mod route;

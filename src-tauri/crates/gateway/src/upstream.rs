@@ -249,7 +249,7 @@ fn is(headers: &HeaderMap, wanted: &str) -> bool {
 }
 
 /// The request with the name that the server knows its model by, or with none: our names mean nothing to it, and some servers
-/// load what they are asked for. Clouds refuse fields that are not OpenAI's: those of ours that say whether to think stay here, since
+/// load what they are asked for. Clouds refuse fields that are not OpenAI's: those that say whether to think, or to go on with the last message, stay here, since
 /// servers of this machine and network know them.
 fn asking_for(model: Option<&str>, cloud: bool, json: Vec<u8>) -> Vec<u8> {
     let Ok(Value::Object(mut request)) = serde_json::from_slice(&json) else {
@@ -257,9 +257,9 @@ fn asking_for(model: Option<&str>, cloud: bool, json: Vec<u8>) -> Vec<u8> {
     };
     // Ours alone.
     request.shift_remove("keep_alive");
-    // Others go on with the last words as they do, and some refuse to be told.
-    request.shift_remove("continue_final_message");
     if cloud {
+        request.shift_remove("add_generation_prompt");
+        request.shift_remove("continue_final_message");
         request.shift_remove("think");
         request.shift_remove("thinking_budget_tokens");
     }
@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(sent(true), r#"{"model":"m","reasoning_effort":"low"}"#);
         assert_eq!(
             sent(false),
-            r#"{"model":"m","think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#
+            r#"{"model":"m","continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#
         );
         for near in [
             "http://127.0.0.1:1",

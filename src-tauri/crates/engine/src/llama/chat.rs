@@ -66,6 +66,15 @@ impl Prompt {
     pub(crate) fn is_plain(&self) -> bool {
         self.format == 0 && self.parser.is_empty()
     }
+
+    /// Whether an answer's words can stand right behind it: not within a thought or before a channel is named, and not where a grammar
+    /// would want to read them.
+    pub(crate) fn takes_words(&self) -> bool {
+        let prompt = self.prompt.trim_end();
+        let thinks =
+            !self.thinking_start.is_empty() && prompt.ends_with(self.thinking_start.trim_end());
+        !thinks && !prompt.ends_with("<|start|>assistant") && self.grammar.is_empty()
+    }
 }
 
 #[derive(Debug)]

@@ -28,15 +28,13 @@ impl Engine {
             Err(reason) if request.has_media() => return Err(reason.clone()),
             Err(_) => Vec::new(),
         };
-        let begun = request.take_begun();
-        let mut input = request.template_input()?;
-        if !begins {
+        let prompt = if begins {
+            self.rendered(request)?
+        } else {
+            let mut input = request.template_input()?;
             input["add_generation_prompt"] = json!(false);
-        }
-        let mut prompt = self.template.apply(&input)?;
-        if let Some(begun) = begun {
-            prompt.prompt.push_str(&begun);
-        }
+            self.template.apply(&input)?
+        };
         let read = match &self.media {
             Ok(reader) if !sent.is_empty() => {
                 let context = self.context_tokens as usize;
@@ -48,6 +46,22 @@ impl Engine {
             }
         };
         Ok((prompt, read))
+    }
+
+    /// The prompt for an answer.
+    pub(super) fn rendered(&self, request: &ChatRequest) -> Result<Prompt, Error> {
+        let input = request.template_input()?;
+        if let Some(begun) = request.begun() {
+            let mut before = input.clone();
+            before["messages"].as_array_mut().map(Vec::pop);
+            let mut prompt = self.template.apply(&before)?;
+            if prompt.takes_words() {
+                prompt.prompt.push_str(&begun);
+                return Ok(prompt);
+            }
+        }
+        // Words that cannot be gone on with are a turn of their own, which any template knows.
+        self.template.apply(&input)
     }
 
     /// The prompts' tokens, and, to be echoed, their texts.

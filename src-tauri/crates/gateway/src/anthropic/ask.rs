@@ -151,7 +151,9 @@ impl Ask {
         // Words put into the model's mouth: the answer is what follows them.
         let thinks = chat.get("think") == Some(&Value::Bool(true));
         if !thinks && messages.last().is_some_and(is_begun) {
+            // vLLM wants both.
             chat.insert("continue_final_message".to_owned(), true.into());
+            chat.insert("add_generation_prompt".to_owned(), false.into());
         }
         chat.insert("messages".to_owned(), messages.into());
         if chat.get("stream") == Some(&Value::Bool(true)) {

@@ -68,14 +68,21 @@ pub(super) fn is_bound(request: &[u8]) -> bool {
         || !form.grammar.is_null()
 }
 
-/// How many are asked for. More than any server of ours gives are not counted.
+/// How many are asked for: of each prompt so many. More than a tier of this machine gives are not counted.
 fn answers(request: &[u8]) -> u64 {
     #[derive(Deserialize)]
     struct Many {
         n: Option<u64>,
+        #[serde(default)]
+        prompt: Value,
     }
-    let many = serde_json::from_slice::<Many>(request).ok();
-    many.and_then(|many| many.n).unwrap_or(1).clamp(1, 16)
+    let Ok(Many { n, prompt }) = serde_json::from_slice(request) else {
+        return 1;
+    };
+    let prompts = prompt.as_array();
+    let several = prompts.filter(|list| !list.iter().any(Value::is_number));
+    let prompts = several.map_or(1, |list| list.len().clamp(1, 64) as u64);
+    n.unwrap_or(1).clamp(1, 16) * prompts
 }
 
 fn mark_choices(choices: &mut Value) {
@@ -122,15 +129,15 @@ fn first_event(model: Value, about: Value, marked: bool, ask: &Ask) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::openai::TEXT;
-    use axum::body::Bytes;
+    use crate::openai::{TEXT, owed::Owed};
 
     fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
         let ask = Ask {
             path,
-            body: Bytes::from_static(body.as_bytes()).into(),
+            body: body.into(),
             stream: true,
             keep_alive: None,
+            owed: Owed::of(b""),
             arrived: std::time::Instant::now(),
         };
         let event = first_event(json!("m"), json!({}), marked, &ask);
@@ -147,23 +154,16 @@ mod tests {
                 (&json!(index), &json!(MARK))
             );
         }
-        assert_eq!(
-            first(CHAT, false, r#"{"n": 2}"#)["choices"]
-                .as_array()
-                .unwrap()
-                .len(),
-            1
-        );
-        assert_eq!(
-            first(TEXT, true, r#"{"n": null}"#)["choices"][0]["text"],
-            MARK
-        );
-        assert_eq!(
-            first(TEXT, true, r#"{"n": 999}"#)["choices"]
-                .as_array()
-                .unwrap()
-                .len(),
-            16
-        );
+        let count = |path, marked, body| {
+            let event = first(path, marked, body);
+            event["choices"].as_array().unwrap().len()
+        };
+        assert_eq!(count(CHAT, false, r#"{"n": 2}"#), 1);
+        assert_eq!(count(TEXT, true, r#"{"n": null}"#), 1);
+        assert_eq!(count(TEXT, true, r#"{"n": 999}"#), 16);
+        assert_eq!(count(TEXT, true, r#"{"n": 2, "prompt": ["a", "b"]}"#), 4);
+        assert_eq!(count(TEXT, true, r#"{"prompt": [1, 2]}"#), 1);
+        let text = first(TEXT, true, "{}");
+        assert_eq!(text["choices"][0]["text"], MARK);
     }
 }

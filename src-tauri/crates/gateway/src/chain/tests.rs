@@ -52,6 +52,10 @@ enum Does {
     Cut {
         spoken: bool,
     },
+    /// In a stream, at once with its first words.
+    Regret(&'static str),
+    /// In a stream, and keeps the connection open behind the end.
+    Linger,
 }
 
 impl Cloud {
@@ -118,6 +122,16 @@ impl Cloud {
                 let much = stream::repeat(Bytes::from(event)).take(20);
                 let much = much.map(Ok::<_, Infallible>);
                 let body = Body::from_stream(much.chain(stream::pending()));
+                ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+            }
+            Does::Regret(code) => {
+                let error = json!({"error": {"message": "no more", "code": code}});
+                events(&[&format!("{}data: {error}\n\n", said(self.name))])
+            }
+            Does::Linger => {
+                let all = format!("{}data: [DONE]\n\n", said(self.name));
+                let all = stream::iter([Ok::<_, Infallible>(Bytes::from(all))]);
+                let body = Body::from_stream(all.chain(stream::pending()));
                 ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
             }
             Does::Cut { spoken: true } => events(&[&said(self.name)]),
@@ -339,6 +353,51 @@ async fn a_cloud_that_breaks_off_behind_its_first_words_is_left_alone_too() {
         assert_eq!(content(night.ask().await).await, "b");
         assert_eq!(night.asked(), [0, 1, 0]);
     }
+}
+
+#[tokio::test]
+async fn an_error_behind_the_first_words_counts_as_what_it_says() {
+    for (code, asked) in [
+        ("no_credit", [0, 1, 0]),
+        ("rate_limit_exceeded", [0, 1, 0]),
+        ("context_length_exceeded", [1, 0, 0]),
+    ] {
+        let night = Night::new(|_| ()).await;
+        night.a.does(Does::Regret(code));
+        for _ in 0..3 {
+            text(night.stream().await).await;
+        }
+        // A limit is kept to from the first on.
+        let times = if code == "rate_limit_exceeded" { 1 } else { 3 };
+        assert_eq!(night.asked()[0], times, "{code}");
+        night.a.does(Does::Answer);
+        text(night.stream().await).await;
+        assert_eq!(night.asked(), asked, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_well_takes_back_no_limit_that_was_set_meanwhile() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Dawdle);
+    let mut body = night.stream().await.into_body().into_data_stream();
+    body.next().await.unwrap().unwrap();
+    night.a.does(Does::Limit(60));
+    assert_eq!(content(night.ask().await).await, "b");
+    while let Some(piece) = body.next().await {
+        piece.unwrap();
+    }
+    drop(body);
+    night.asked();
+    assert_eq!(content(night.ask().await).await, "b");
+    assert_eq!(night.asked(), [0, 1, 0]);
+}
+
+#[tokio::test]
+async fn who_keeps_the_connection_open_behind_the_end_has_answered() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Linger);
+    assert_eq!(content(night.ask().await).await, "a");
 }
 
 #[tokio::test]

@@ -73,7 +73,7 @@ impl Walk {
     /// What each step said, if none answered in time.
     pub(super) async fn walk(self) -> Result<Sent, Error> {
         let time = self.asked.config.time.0;
-        let until = Instant::now() + time;
+        let mut until = Instant::now() + time;
         loop {
             let Ok(found) = timeout_at(until, self.race()).await else {
                 return Err(self.tried.error(&self.asked.name, Some(time)));
@@ -87,8 +87,9 @@ impl Walk {
                     match whole::gathered(&mut answer, self.ask.path, time).await {
                         Ok(whole) => Sent::Whole(whole),
                         Err(error) => {
-                            answer.failed(&error);
+                            answer.ends(Some(&error));
                             self.broke(step, error);
+                            until = Instant::now() + time;
                             continue;
                         }
                     }
@@ -198,9 +199,12 @@ impl Walk {
             let first_word = attempt::first_word(&self.gateway, tier, self.ask.clone());
             let failed = match timeout(wait, first_word).await {
                 Ok(Ok(mut sent)) => {
-                    asking.told(Outcome::Answered);
-                    if let Sent::Streaming(answer) = &mut sent {
-                        answer.asked_by(asking);
+                    match &mut sent {
+                        Sent::Streaming(answer) => {
+                            asking.begun();
+                            answer.asked_by(asking);
+                        }
+                        Sent::Whole(_) => asking.told(Outcome::Answered),
                     }
                     return Some(sent);
                 }

@@ -5,7 +5,7 @@ use crate::openai::{
     CHAT,
     calls::Calls,
     relay::{attempt::Whole, streaming::Answer, who_answers},
-    wire::ToolCall,
+    wire::{self, ToolCall},
 };
 use axum::http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
@@ -58,6 +58,11 @@ pub(super) async fn gathered(
         if gathering.read(&bytes)? {
             until = Instant::now() + silence;
         }
+        // Some keep the connection open behind it.
+        if answer.is_over() {
+            answer.ends(None);
+            break;
+        }
     }
     let lease = answer.lease();
     let mut headers = who_answers(lease.tier(), Some(lease.model()));
@@ -103,11 +108,7 @@ impl Gathering {
             return Ok(());
         };
         if event.get("error").is_some_and(|error| !error.is_null()) {
-            let event = Value::Object(event);
-            return Err(Error::from_openai_body(&event).unwrap_or_else(|| {
-                let told = event.pointer("/error/message").and_then(Value::as_str);
-                Error::new(Code::Unreachable, told.unwrap_or("the answer broke off"))
-            }));
+            return Err(wire::error(StatusCode::OK, data));
         }
         for (name, value) in event {
             match value {

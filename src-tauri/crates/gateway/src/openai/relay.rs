@@ -8,7 +8,7 @@ pub(crate) mod attempt;
 pub(crate) mod streaming;
 mod unstreamed;
 
-use super::{models, route, wire};
+use super::{models, owed::Owed, route, wire};
 use crate::{Gateway, auto, body, chain, error::Failure, hints::Hints, prompts};
 use attempt::{ANSWER_LIMIT, Sent};
 use axum::{
@@ -57,6 +57,7 @@ pub(crate) struct Ask {
     pub(crate) stream: bool,
     pub(crate) keep_alive: Option<KeepAlive>,
     pub(crate) arrived: Instant,
+    pub(crate) owed: Owed,
 }
 
 /// A request on its way to a tier that has been found.
@@ -81,15 +82,17 @@ pub(crate) async fn relay(
     prompts::log(gateway.services.config().log, path, &body);
     let wanted: Wanted = body::parse(&body)?;
     let model = wanted.model.as_deref();
-    let ask = Ask {
-        path,
-        body,
-        stream: wanted.stream == Some(true),
-        keep_alive: wanted.keep_alive,
-        arrived,
-    };
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
     let speaks = path == super::CHAT || path == super::TEXT;
+    let ask = Ask {
+        path,
+        stream: speaks && wanted.stream == Some(true),
+        keep_alive: wanted.keep_alive,
+        arrived,
+        // To be told what something would cost costs nothing.
+        owed: Owed::of(if path == super::TOKENS { b"" } else { &body }),
+        body,
+    };
     if let Some(chain) = chain::asked(&gateway, model, &hints, speaks)? {
         return chain::relay(gateway, chain, ask).await;
     }

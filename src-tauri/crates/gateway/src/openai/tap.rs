@@ -1,18 +1,18 @@
 //! Listens to a stream that passes: cuts it at line ends, counts tokens, and notes how it ends.
 
-use super::owed::Owed;
+use super::{owed::Attempt, wire};
 use crate::{
     metrics::{Answer, Used},
     speed::{Answering, Timings},
 };
-use axum::body::Bytes;
+use axum::{body::Bytes, http::StatusCode};
 use serde::{
     Deserialize, Deserializer,
     de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use serde_json::Value;
 use std::{fmt, time::Instant};
-use tierbar_core::Code;
+use tierbar_core::{Code, Error};
 
 /// No event of a worker comes near it. A line beyond passes on unread.
 const LONGEST_LINE: usize = 1 << 20;
@@ -64,7 +64,7 @@ struct Choice {
     delta: Option<Delta>,
     /// Of a whole answer.
     #[serde(default)]
-    message: Option<Delta>,
+    message: Written,
     #[serde(default)]
     text: Written,
     #[serde(default)]
@@ -90,11 +90,11 @@ struct Written(bool);
 
 impl Choice {
     fn has_content(&self) -> bool {
-        let said = self.delta.iter().chain(&self.message).any(|said| {
-            let thought = said.reasoning_content.0 || said.reasoning.0;
-            said.content.0 || thought || said.tool_calls.0
+        let delta = self.delta.as_ref().is_some_and(|delta| {
+            let thought = delta.reasoning_content.0 || delta.reasoning.0;
+            delta.content.0 || thought || delta.tool_calls.0
         });
-        said || self.text.0
+        delta || self.message.0 || self.text.0
     }
 }
 
@@ -159,26 +159,27 @@ impl<'de> Deserialize<'de> for Written {
 pub(crate) struct Tap {
     answering: Answering,
     counted: Answer,
-    owed: Owed,
+    owed: Attempt,
     /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
     /// client no half event.
     partial: Vec<u8>,
     spoken: bool,
-    failed: bool,
+    /// The event of an error.
+    failure: Option<Vec<u8>>,
     /// The last that was said was why it ends.
     finished: bool,
     ended: bool,
 }
 
 impl Tap {
-    pub(crate) fn new(answering: Answering, counted: Answer, owed: Owed) -> Self {
+    pub(crate) fn new(answering: Answering, counted: Answer, owed: Attempt) -> Self {
         Self {
             answering,
             counted,
             owed,
             partial: Vec::new(),
             spoken: false,
-            failed: false,
+            failure: None,
             finished: false,
             ended: false,
         }
@@ -223,9 +224,10 @@ impl Tap {
         self.spoken || self.finished
     }
 
-    /// Whether the stream has said that it is over with an error.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.failed
+    /// The error that the stream has said that it is over with.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let told = self.failure.as_ref()?;
+        Some(wire::error(StatusCode::OK, told))
     }
 
     /// Whether the stream has said that it is over, well or with an error.
@@ -251,8 +253,10 @@ impl Tap {
         let Ok(heard) = serde_json::from_slice::<Heard>(data) else {
             return;
         };
-        self.failed |= heard.error.is_some();
-        self.ended |= self.failed;
+        if heard.error.is_some() {
+            self.failure = Some(data.to_vec());
+            self.ended = true;
+        }
         self.finished |= heard.choices.finish;
         if heard.choices.words {
             self.finished = heard.choices.finish;
@@ -267,13 +271,22 @@ impl Tap {
     }
 }
 
+impl Drop for Tap {
+    fn drop(&mut self) {
+        // As a refusal that has a status of its own.
+        if self.ended && !self.has_answered() {
+            self.owed.void();
+        }
+    }
+}
+
 /// Takes the figures from an answer that came whole, for which is then paid.
-pub(crate) fn whole(answering: &Answering, counted: &mut Answer, mut owed: Owed, answer: &[u8]) {
+pub(crate) fn whole(answering: &Answering, counted: &mut Answer, mut owed: Attempt, answer: &[u8]) {
     let Ok(heard) = serde_json::from_slice::<Heard>(answer) else {
-        return owed.nothing();
+        return owed.void();
     };
     if heard.error.is_some() {
-        return owed.nothing();
+        return owed.void();
     }
     heard.figures(answering, counted);
     if heard.choices.words {

@@ -4,8 +4,15 @@
 use super::attempt::Failed;
 use crate::openai::{CHAT, TEXT, wire};
 use axum::http::{StatusCode, header, response::Parts};
-use serde_json::Value;
+use serde::{Deserialize, de::IgnoredAny};
 use tierbar_core::{Code, Error, TierId, chain::Outcome};
+
+/// Vectors may be large: nothing is kept of them.
+#[derive(Deserialize)]
+struct Told {
+    error: Option<IgnoredAny>,
+    choices: Option<Vec<IgnoredAny>>,
+}
 
 /// What is wrong with a success.
 #[derive(Debug)]
@@ -34,7 +41,7 @@ impl Fault {
 
 /// A whole answer is an object; one of words has a choice.
 pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
-    let Ok(Value::Object(answer)) = serde_json::from_slice(body) else {
+    let Ok(answer) = serde_json::from_slice::<Told>(body) else {
         let kind = head.headers.get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok());
         return Some(Fault::NoAnswer(match kind {
@@ -46,12 +53,11 @@ pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
             None => "what is no answer".to_owned(),
         }));
     };
-    if answer.get("error").is_some_and(|error| !error.is_null()) {
+    if answer.error.is_some() {
         return Some(Fault::Told(wire::error(StatusCode::OK, body)));
     }
     let speaks = path == CHAT || path == TEXT;
-    let choices = answer.get("choices").and_then(Value::as_array);
-    if speaks && choices.is_none_or(Vec::is_empty) {
+    if speaks && answer.choices.is_none_or(|choices| choices.is_empty()) {
         return Some(Fault::NoAnswer("JSON without an answer".to_owned()));
     }
     None
@@ -73,7 +79,7 @@ pub(super) fn told(error: Error) -> Failed {
 mod tests {
     use super::*;
     use axum::http::Response;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn read(path: &str, kind: Option<&str>, body: &str) -> Option<Failed> {
         let mut response = Response::builder();

@@ -7,7 +7,7 @@ use crate::{
     body,
     chain::limits,
     error::for_seconds,
-    openai::{TOKENS, owed::Owed, tap, tap::Tap, wire},
+    openai::{tap, tap::Tap, wire},
     upstream::{Broken, Upstream},
 };
 use axum::{
@@ -61,6 +61,8 @@ impl From<Error> for Failed {
         // A pause of ours is not the server's fault.
         let outcome = match setback(error.code) {
             Setback::NotTried => Outcome::NotAsked,
+            // An endpoint's tier is the user's to stop.
+            _ if matches!(error.code, Code::TierStopped | Code::TierUnknown) => Outcome::NotAsked,
             _ => Outcome::Failed,
         };
         Self { error, outcome }
@@ -85,8 +87,7 @@ pub(crate) async fn send(
     let answering = gateway.speed.begin(lease.model());
     let mut counted = gateway.metrics.answer(lease.tier(), ask.arrived);
     let key = key(gateway, &*lease).await?;
-    // To be told what something would cost costs nothing.
-    let owed = Owed::of(if ask.path == TOKENS { b"" } else { &ask.body });
+    let mut owed = ask.owed.attempt();
     let posted = Upstream::post(
         lease.endpoint(),
         ask.path,
@@ -97,7 +98,7 @@ pub(crate) async fn send(
     let mut upstream = match unless_cut(&*lease, posted).await? {
         Ok(upstream) => upstream,
         Err(broken) => {
-            owed.nothing();
+            owed.void();
             return Err(reason(&*lease, &broken).await.into());
         }
     };
@@ -110,6 +111,9 @@ pub(crate) async fn send(
             lease,
         ))));
     }
+    if !status.is_success() {
+        owed.void();
+    }
     let outcome = limits::outcome(status, &upstream.head.headers);
     let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
         Ok(body) => body,
@@ -119,13 +123,11 @@ pub(crate) async fn send(
         if !matches!(lease.endpoint(), Endpoint::Unix(_))
             && let Some(fault) = answered::fault(ask.path, &upstream.head, &body)
         {
-            owed.nothing();
+            owed.void();
             return Err(fault.of(lease.tier()));
         }
         counted.begins();
         tap::whole(&answering, &mut counted, owed, &body);
-    } else {
-        owed.nothing();
     }
     if is_remote(&*lease) {
         let error = match status {

@@ -13,7 +13,7 @@ use crate::{
 };
 use axum::{
     body::{Body, Bytes},
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderValue, header},
     response::{IntoResponse, Response},
 };
 use futures_util::stream;
@@ -71,11 +71,21 @@ impl Answer {
         self.asking = Some(asking);
     }
 
-    /// It ends so, behind its first word.
-    pub(crate) fn failed(&mut self, error: &Error) {
+    /// It ends so, behind its first word: as its server has said, or else as it broke off.
+    pub(crate) fn ends(&mut self, broken: Option<&Error>) {
+        let outcome = match (self.tap.failure(), broken) {
+            (Some(error), _) => answered::told(error).outcome,
+            (None, Some(error)) => Failed::from(error.clone()).outcome,
+            (None, None) => Outcome::Answered,
+        };
         if let Some(asking) = &mut self.asking {
-            asking.told(Failed::from(error.clone()).outcome);
+            asking.told(outcome);
         }
+    }
+
+    /// Its server has said that it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.tap.has_ended()
     }
 
     /// Has these bytes come before what is held.
@@ -97,13 +107,7 @@ impl Answer {
                 Err(None) => break,
             }
         }
-        if self.tap.has_failed() && !self.tap.has_spoken() {
-            let last = self.held.split(|&byte| byte == b'\n');
-            // Some say behind it that they are done.
-            let last = last
-                .filter_map(|line| line.strip_prefix(b"data:"))
-                .rfind(|data| data.trim_ascii() != b"[DONE]");
-            let error = wire::error(StatusCode::OK, last.unwrap_or_default());
+        if let Some(error) = self.tap.failure().filter(|_| !self.tap.has_spoken()) {
             return Err(answered::told(error));
         }
         if self.tap.has_ended() && !self.tap.has_answered() {
@@ -119,9 +123,7 @@ impl Answer {
             match self.arriving(true).await {
                 Ok(passing) => passing,
                 Err(end) => {
-                    if let Some(error) = &end {
-                        self.failed(error);
-                    }
+                    self.ends(end.as_ref());
                     return Err(end);
                 }
             }
@@ -154,11 +156,6 @@ impl Answer {
             match arrived? {
                 Ok(Some(arrived)) => {
                     let passing = self.tap.pass(arrived);
-                    if self.tap.has_failed()
-                        && let Some(asking) = &mut self.asking
-                    {
-                        asking.told(Outcome::Failed);
-                    }
                     if !passing.is_empty() {
                         return Ok(passing);
                     }

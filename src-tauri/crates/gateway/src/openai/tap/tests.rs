@@ -1,4 +1,5 @@
 use super::*;
+use crate::openai::owed::Owed;
 use crate::{Metrics, SpeedMeter};
 use tierbar_core::{ModelId, TierId};
 
@@ -10,8 +11,8 @@ fn counted() -> Answer {
     Metrics::default().answer(&TierId::new("fast").unwrap(), Instant::now())
 }
 
-fn owed() -> Owed {
-    Owed::of(b"")
+fn owed() -> Attempt {
+    Owed::of(b"").attempt()
 }
 
 #[test]
