@@ -197,7 +197,7 @@ async fn the_api_names_no_command_and_an_endpoint_that_is_down_is_told() {
 }
 
 /// An endpoint that takes one request, and keeps what was sent.
-async fn once(answer: &'static str) -> (String, tokio::task::JoinHandle<String>) {
+async fn once(answer: String) -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let heard = tokio::spawn(async move {
@@ -216,8 +216,10 @@ async fn once(answer: &'static str) -> (String, tokio::task::JoinHandle<String>)
 
 #[tokio::test]
 async fn an_endpoint_is_asked_for_its_own_model_with_its_own_key() {
-    let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
-    let (server, heard) = once(answer).await;
+    let answer = json!({"choices": [{"message": {"content": "Paris"}}]}).to_string();
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+    let length = answer.len();
+    let (server, heard) = once(format!("{head}content-length: {length}\r\n\r\n{answer}")).await;
     let config = format!(
         "[tiers.heavy]\nmodel = \"qwen3:8b\"\nengine = {{ endpoint = \"http://{server}/openai/\" }}\n"
     );
