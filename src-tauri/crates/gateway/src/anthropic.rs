@@ -55,11 +55,8 @@ async fn count(
     hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
-    let mut chat = read(body).await?.into_chat()?;
-    for of_a_stream in ["stream", "stream_options"] {
-        chat.shift_remove(of_a_stream);
-    }
-    let counted = relay::count(gateway, hints, body::object_of(chat)).await?;
+    let chat = read(body).await?.into_chat()?;
+    let counted = relay::count(gateway, hints, chat.into()).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }
 

@@ -56,13 +56,19 @@ impl Owed {
     }
 }
 
+impl Bill {
+    fn sum(&self) -> u64 {
+        let so_far = self.so_far.lock();
+        match so_far.begun {
+            true => so_far.told.unwrap_or(self.prompt + so_far.pieces),
+            false => 0,
+        }
+    }
+}
+
 impl Drop for Bill {
     fn drop(&mut self) {
-        let so_far = self.so_far.get_mut();
-        if so_far.begun {
-            let reckoned = self.prompt + so_far.pieces;
-            self.payer.spend(so_far.told.unwrap_or(reckoned));
-        }
+        self.payer.spend(self.sum());
     }
 }
 
@@ -115,11 +121,7 @@ mod tests {
             so_far: Mutex::default(),
         }));
         asks(&owed);
-        let so_far = owed.0.so_far.lock();
-        match so_far.begun {
-            true => so_far.told.unwrap_or(100 + so_far.pieces),
-            false => 0,
-        }
+        owed.0.sum()
     }
 
     #[test]

@@ -17,6 +17,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
+use serde_json::Value;
 use std::{
     sync::{
         Arc,
@@ -115,15 +116,23 @@ pub(crate) async fn relay(
     job.relay().await
 }
 
-/// How many tokens a chat would be read as, by the tier that it names.
+/// How many tokens a chat would be read as, by the tier that it names. Nothing of a stream is asked for: the answer is a number.
 ///
 /// # Errors
 /// `BadRequest` for a tier of another engine than ours; those of [`relay`].
-pub(crate) async fn count(gateway: Arc<Gateway>, hints: Hints, body: Body) -> Result<u64, Failure> {
+pub(crate) async fn count(
+    gateway: Arc<Gateway>,
+    hints: Hints,
+    mut chat: Value,
+) -> Result<u64, Failure> {
     #[derive(Deserialize)]
     struct Counted {
         tokens: u64,
     }
+    if let Some(chat) = chat.as_object_mut() {
+        chat.retain(|field, _| !field.starts_with("stream"));
+    }
+    let body = body::whole(chat.to_string().into_bytes());
     let answer = relay(gateway, super::TOKENS, hints, body).await?;
     let (head, body) = answer.into_parts();
     let body = body::read(body, ANSWER_LIMIT).await?;

@@ -52,17 +52,12 @@ async fn create(
     dialect::told(Telling::new(echo, model), answer).await
 }
 
-/// Nothing of a stream is asked for: the answer is a number.
 async fn count(
     State(gateway): State<Arc<Gateway>>,
     hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
-    let (mut chat, _) = read(body).await?.into_chat()?;
-    if let Some(chat) = chat.as_object_mut() {
-        chat.retain(|field, _| !field.starts_with("stream"));
-    }
-    let chat = body::whole(chat.to_string().into_bytes());
+    let (chat, _) = read(body).await?.into_chat()?;
     let counted = relay::count(gateway, hints, chat).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))

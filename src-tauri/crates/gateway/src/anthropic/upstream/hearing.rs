@@ -9,7 +9,7 @@ use axum::{
 use futures_util::stream;
 use http_body_util::{BodyExt, Limited, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
-use serde::de::DeserializeOwned;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use tierbar_fetch::RemoteAnswer;
 
@@ -73,11 +73,12 @@ impl Hearing {
                 if !answer.get("content").is_some_and(Value::is_array) {
                     return Err(unlike("no `content`"));
                 }
-                let message: Message = read(body)?;
+                let message = Message::deserialize(answer);
+                let message = message.map_err(|error| unlike(&error.to_string()))?;
                 Ok(message.into_completion())
             }
             Self::Count => {
-                #[derive(serde::Deserialize)]
+                #[derive(Deserialize)]
                 struct Counted {
                     input_tokens: u64,
                 }
