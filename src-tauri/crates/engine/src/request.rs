@@ -1,7 +1,7 @@
 //! OpenAI's requests, with llama-server's additions. Unknown fields are ignored, wrong types are refused by name.
 
 use crate::llama::{Dry, Mirostat, Prompt, Sampling, Token, schema_grammar};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use tierbar_core::{Code, Error};
@@ -19,6 +19,7 @@ const LONGEST_BREAKER: usize = 64;
 
 #[derive(Debug, Deserialize)]
 pub(crate) struct ChatRequest {
+    #[serde(deserialize_with = "messages")]
     pub(crate) messages: Vec<Value>,
     #[serde(default)]
     tools: Option<Vec<Value>>,
@@ -275,6 +276,27 @@ impl ChatRequest {
         }
         Ok((tools, choice))
     }
+}
+
+/// What an assistant refused is what it said: no template knows more kinds of words than one.
+fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
+    let mut messages = Vec::<Value>::deserialize(from)?;
+    for message in &mut messages {
+        let refusal = message.get_mut("refusal").map(Value::take);
+        let Some(content) = message.get_mut("content") else {
+            continue;
+        };
+        match (content, refusal) {
+            (content @ Value::Null, Some(Value::String(words))) => *content = words.into(),
+            (Value::Array(parts), _) => {
+                for part in parts.iter_mut().filter(|part| part["type"] == "refusal") {
+                    *part = json!({"type": "text", "text": part["refusal"]});
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(messages)
 }
 
 fn has_media(message: &Value) -> bool {
@@ -600,6 +622,38 @@ mod tests {
 
     fn options(value: Value) -> Options {
         serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn what_was_refused_is_read_as_what_was_said() {
+        let part = |kind: &str| json!({"type": kind, kind: "I cannot."});
+        let request: ChatRequest = serde_json::from_value(json!({"messages": [
+            {"role": "user", "content": [part("text")]},
+            {"role": "assistant", "content": [part("refusal"), part("text")]},
+            {"role": "assistant", "content": null, "refusal": "Nor this."},
+            {"role": "assistant", "content": "That.", "refusal": null},
+            {"role": "assistant", "tool_calls": []},
+            7,
+        ]}))
+        .unwrap();
+        assert!(!request.has_media());
+        let content: Vec<_> = request
+            .messages
+            .iter()
+            .map(|said| &said["content"])
+            .collect();
+        let text = part("text");
+        assert_eq!(
+            content,
+            [
+                &json!([text]),
+                &json!([text, text]),
+                &json!("Nor this."),
+                &json!("That."),
+                &Value::Null,
+                &Value::Null
+            ]
+        );
     }
 
     #[test]

@@ -7,7 +7,6 @@ pub(crate) mod limits;
 mod mark;
 mod tried;
 mod walk;
-mod whole;
 
 use crate::{
     Gateway,

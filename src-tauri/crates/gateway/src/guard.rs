@@ -36,7 +36,7 @@ pub(crate) async fn same_site(
     let Some(host) = named_host(&request) else {
         return Failure(Error::new(
             Code::Forbidden,
-            "the request has no Host header",
+            "the request has no Host header, or several",
         ))
         .into_response();
     };
@@ -151,7 +151,13 @@ fn named_host(request: &Request<Body>) -> Option<Authority> {
     if let Some(authority) = request.uri().authority() {
         return Some(authority.clone());
     }
-    Authority::try_from(request.headers().get(header::HOST)?.as_bytes()).ok()
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let host = hosts.next()?;
+    // What stands before this server may have read the other one (RFC 9112, 3.2).
+    if hosts.next().is_some() {
+        return None;
+    }
+    Authority::try_from(host.as_bytes()).ok()
 }
 
 /// A name of this server. Any port will do: what forwards to us may listen on another one.

@@ -146,8 +146,8 @@ impl Gateway {
         let admit = middleware::from_fn_with_state(Arc::clone(&gateway), keys::admit);
         let inference = may_wait
             .route_layer(keep)
-            .route_layer(until)
             .merge(contexts::routes())
+            .route_layer(until)
             .merge(queue::routes())
             .route("/metrics", get(metrics::tell))
             .layer(admit);

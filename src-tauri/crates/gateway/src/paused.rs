@@ -77,6 +77,7 @@ mod tests {
             ("/v1/messages", "/error/retry_after_seconds"),
             ("/api/chat", "/retry_after_seconds"),
             ("/v1/triage", "/error/retry_after_seconds"),
+            ("/v1/context/save", "/error/retry_after_seconds"),
         ] {
             let refused = bench.post(path, ASK).await;
             assert_eq!(refused.status(), 503, "{path}");

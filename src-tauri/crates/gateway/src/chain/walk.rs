@@ -1,15 +1,16 @@
 //! From step to step, until one has a first word.
 
-use super::{Asked, budget::Budget, credential, mark, tried::Tried, whole};
+use super::{Asked, budget::Budget, credential, mark, tried::Tried};
 use crate::{
     Gateway,
     openai::relay::{
         Ask,
         attempt::{self, Failed, Sent},
+        gathered,
     },
 };
 use futures_util::future::{Either, select};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::{
     pin::pin,
     sync::{
@@ -46,10 +47,10 @@ impl Walk {
     pub(super) fn new(gateway: Arc<Gateway>, asked: Asked, mut ask: Ask) -> Self {
         let mut request: Map<String, Value> = serde_json::from_slice(&ask.body).unwrap_or_default();
         let budget = Budget::new(asked.config.cost, &mut request, ask.body.len());
-        let gathers = !ask.stream && whole::can_stream(&request);
+        let gathers = !ask.stream && can_stream(&request);
         if gathers {
             ask.stream = true;
-            whole::streams(&mut request);
+            streams(&mut request);
         }
         // Also so that a field which stands there twice is read alike by all.
         ask.body = Value::Object(request).to_string().into_bytes();
@@ -84,7 +85,7 @@ impl Walk {
             let sent = match sent {
                 // Nobody has seen any of it: what breaks off is the next step's to answer.
                 Sent::Streaming(mut answer) if self.gathers => {
-                    match whole::gathered(&mut answer, self.ask.path, time).await {
+                    match gathered::within(&mut answer, time).await {
                         Ok(whole) => Sent::Whole(whole),
                         Err(error) => {
                             answer.ends(Some(&error));
@@ -255,4 +256,17 @@ fn words(gate: Gate) -> String {
             )
         }
     }
+}
+
+/// The best of several is known at the end of all.
+fn can_stream(request: &Map<String, Value>) -> bool {
+    request
+        .get("best_of")
+        .and_then(Value::as_u64)
+        .is_none_or(|of| of <= 1)
+}
+
+fn streams(request: &mut Map<String, Value>) {
+    request.insert("stream".to_owned(), true.into());
+    request.insert("stream_options".to_owned(), json!({"include_usage": true}));
 }

@@ -47,6 +47,8 @@ async fn only_names_of_this_server_are_answered() {
         );
     }
     assert_eq!(status(&bench, "/health", &[]).await, 403);
+    let two = [("host", "localhost"), ("host", "evil.example")];
+    assert_eq!(status(&bench, "/health", &two).await, 403);
 }
 
 #[tokio::test]

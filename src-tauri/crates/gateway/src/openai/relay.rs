@@ -5,6 +5,7 @@
 
 mod answered;
 pub(crate) mod attempt;
+pub(crate) mod gathered;
 pub(crate) mod streaming;
 mod unstreamed;
 
@@ -211,6 +212,9 @@ pub(crate) async fn respond(
     Ok(match sent {
         Sent::Whole(whole) if stream && whole.status.is_success() => as_stream(whole),
         Sent::Whole(whole) => whole.into_response(),
+        Sent::Streaming(mut answer) if !stream => {
+            gathered::unasked(&mut answer).await?.into_response()
+        }
         Sent::Streaming(answer) => {
             let headers = who_answers(answer.lease().tier(), Some(answer.lease().model()));
             events(headers, Relay::Streaming(answer))

@@ -32,7 +32,7 @@ async fn send(bench: &Bench, method: &str, path: &str, header: (&str, &str)) -> 
         .header(header::HOST, "localhost")
         .header(header.0, header.1);
     let body = if method == "POST" {
-        Body::from(r#"{"model": "fast", "messages": []}"#)
+        Body::from(r#"{"model": "fast", "stream": true, "messages": []}"#)
     } else {
         Body::empty()
     };

@@ -121,6 +121,42 @@ async fn an_endpoint_that_leaves_out_the_last_word_behind_a_reason_has_ended_wel
 }
 
 #[tokio::test]
+async fn an_endpoint_that_streams_unasked_is_put_together() {
+    let said = concat!(
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n: waiting\n\n",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    );
+    let (mut bench, _asked) = elsewhere(true, None, format!("{HEAD}{said}"), false).await;
+    let answer = bench
+        .post(CHAT, r#"{"model": "fast", "messages": []}"#)
+        .await;
+    assert_eq!(answer.headers()["content-type"], "application/json");
+    assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
+    let whole = json(answer).await;
+    assert_eq!(whole["object"], "chat.completion");
+    assert_eq!(whole["choices"][0]["message"]["content"], "Hello");
+    assert_eq!(whole["choices"][0]["finish_reason"], "stop");
+    bench.released().await;
+    for (says, told) in [
+        ("data: [DONE]\n\n", "events without an answer"),
+        ("data: {\"error\":{\"message\":\"no room\"}}\n\n", "no room"),
+        (
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+            "unreachable",
+        ),
+    ] {
+        let (mut bench, _asked) = elsewhere(true, None, format!("{HEAD}{says}"), true).await;
+        let refused = bench
+            .post(CHAT, r#"{"model": "fast", "messages": []}"#)
+            .await;
+        assert_eq!(refused.status(), 502, "{says}");
+        let body = text(refused).await;
+        assert!(body.contains(told), "{body}");
+        bench.released().await;
+    }
+}
+
+#[tokio::test]
 async fn an_endpoint_that_hangs_is_given_up() {
     // The bench's silence is short.
     for says in [String::new(), format!("{HEAD}data: a\n\n")] {

@@ -1,0 +1,243 @@
+//! An answer that is to come whole, from the events of one that streams: only a stream tells when somebody has begun to answer, and a
+//! whole answer may take as long as it likes from there on.
+
+use super::{
+    attempt::{ANSWER_LIMIT, Whole},
+    streaming::Answer,
+    who_answers,
+};
+use crate::openai::{
+    calls::Calls,
+    wire::{self, ToolCall},
+};
+use axum::http::{HeaderValue, StatusCode, header};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{collections::BTreeMap, time::Duration};
+use tierbar_core::{Code, Error, chain::Outcome};
+use tokio::time::timeout;
+
+/// # Errors
+/// If it breaks off, nothing but comments comes for so long, or it is too long.
+pub(crate) async fn within(answer: &mut Answer, silence: Duration) -> Result<Whole, Error> {
+    let mut gathering = Gathering::default();
+    loop {
+        let told = timeout(silence, gathering.more(answer)).await;
+        let message = || format!("nothing of the answer came for {} s", silence.as_secs());
+        if !told.map_err(|_| Error::new(Code::WorkerTimeout, message()))?? {
+            return Ok(gathering.of(answer));
+        }
+    }
+}
+
+/// As [`within`], of a server that streams although it was not asked to: it may be silent for as long as any.
+pub(super) async fn unasked(answer: &mut Answer) -> Result<Whole, Error> {
+    let begun = answer.hold_to_first_word().await;
+    begun.map_err(|failed| failed.error)?;
+    let mut gathering = Gathering::default();
+    while gathering.more(answer).await? {}
+    Ok(gathering.of(answer))
+}
+
+#[derive(Debug, Default)]
+struct Gathering {
+    /// What the events say of the answer, the last word counts.
+    about: Map<String, Value>,
+    choices: BTreeMap<u64, Map<String, Value>>,
+    /// Of each choice.
+    calls: BTreeMap<u64, Calls>,
+    /// A line whose end has not come.
+    partial: Vec<u8>,
+    /// Of all that came.
+    length: usize,
+}
+
+impl Gathering {
+    /// Waits for more of it than comments; `false` at its end.
+    async fn more(&mut self, answer: &mut Answer) -> Result<bool, Error> {
+        loop {
+            let bytes = match answer.next().await {
+                Ok(bytes) => bytes,
+                Err(None) => return Ok(false),
+                Err(Some(error)) => return Err(error),
+            };
+            self.length += bytes.len();
+            if self.length > ANSWER_LIMIT {
+                let message = format!("the answer is longer than {} MiB", ANSWER_LIMIT >> 20);
+                return Err(Error::new(Code::Unreachable, message));
+            }
+            let tells = self.read(&bytes)?;
+            // Some keep the connection open behind it.
+            if answer.is_over() {
+                answer.ends(None);
+                return Ok(false);
+            }
+            if tells {
+                return Ok(true);
+            }
+        }
+    }
+
+    fn of(self, answer: &Answer) -> Whole {
+        let lease = answer.lease();
+        let mut headers = who_answers(lease.tier(), Some(lease.model()));
+        let kind = HeaderValue::from_static("application/json");
+        headers.insert(header::CONTENT_TYPE, kind);
+        Whole {
+            status: StatusCode::OK,
+            headers,
+            body: self.whole().to_string().into_bytes(),
+            outcome: Outcome::Answered,
+        }
+    }
+
+    /// Whether there is more in it than comments.
+    fn read(&mut self, bytes: &[u8]) -> Result<bool, Error> {
+        self.partial.extend_from_slice(bytes);
+        let end = self.partial.iter().rposition(|&byte| byte == b'\n');
+        let rest = self.partial.split_off(end.map_or(0, |end| end + 1));
+        let mut tells = !rest.is_empty();
+        for line in std::mem::replace(&mut self.partial, rest).split(|&byte| byte == b'\n') {
+            tells |= !line.trim_ascii().is_empty() && !line.starts_with(b":");
+            if let Some(data) = line.strip_prefix(b"data:") {
+                self.event(data.trim_ascii())?;
+            }
+        }
+        Ok(tells)
+    }
+
+    fn event(&mut self, data: &[u8]) -> Result<(), Error> {
+        let Ok(Value::Object(event)) = serde_json::from_slice(data) else {
+            return Ok(());
+        };
+        if event.get("error").is_some_and(|error| !error.is_null()) {
+            return Err(wire::error(StatusCode::OK, data));
+        }
+        for (name, value) in event {
+            match value {
+                Value::Array(choices) if name == "choices" => {
+                    for choice in choices {
+                        self.choice(choice);
+                    }
+                }
+                Value::Null => {}
+                value => {
+                    self.about.insert(name, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn choice(&mut self, choice: Value) {
+        let Value::Object(choice) = choice else {
+            return;
+        };
+        let index = choice.get("index").and_then(Value::as_u64).unwrap_or(0);
+        let gathered = self.choices.entry(index).or_default();
+        for (name, value) in choice {
+            match (name.as_str(), value) {
+                ("index", _) => {}
+                ("delta", Value::Object(delta)) => {
+                    let message = gathered.entry("message").or_insert_with(|| json!({}));
+                    if let Value::Object(message) = message {
+                        for (name, value) in delta {
+                            match value {
+                                Value::Array(pieces) if name == "tool_calls" => {
+                                    let list = message.entry(name).or_insert_with(|| json!([]));
+                                    let Value::Array(list) = list else {
+                                        continue;
+                                    };
+                                    let calls = self.calls.entry(index).or_default();
+                                    pieces
+                                        .into_iter()
+                                        .for_each(|piece| call(list, calls, piece));
+                                }
+                                value => add(message, name, value),
+                            }
+                        }
+                    }
+                }
+                // Lists, of which each event brings a piece.
+                ("logprobs", Value::Object(more)) => {
+                    let told = gathered.entry(name).or_insert_with(|| json!({}));
+                    if let Value::Object(told) = told {
+                        for (name, value) in more {
+                            add(told, name, value);
+                        }
+                    }
+                }
+                ("text", text) => add(gathered, name, text),
+                (_, Value::Null) => {
+                    gathered.entry(name).or_insert(Value::Null);
+                }
+                (_, value) => {
+                    gathered.insert(name, value);
+                }
+            }
+        }
+    }
+
+    fn whole(mut self) -> Value {
+        let is_text = |choice: &Map<String, Value>| choice.contains_key("text");
+        let is_chat = !self.choices.values().any(is_text);
+        let object = if is_chat {
+            "chat.completion"
+        } else {
+            "text_completion"
+        };
+        self.about.insert("object".to_owned(), object.into());
+        let choices = self.choices.into_iter().map(|(index, mut choice)| {
+            choice.insert("index".to_owned(), index.into());
+            choice.entry("finish_reason").or_insert(Value::Null);
+            if is_chat {
+                let message = choice.entry("message").or_insert_with(|| json!({}));
+                if let Value::Object(message) = message {
+                    message.entry("role").or_insert("assistant".into());
+                    message.entry("content").or_insert(Value::Null);
+                }
+            }
+            Value::Object(choice)
+        });
+        self.about.insert("choices".to_owned(), choices.collect());
+        Value::Object(self.about)
+    }
+}
+
+/// A piece of a text or a list is put behind what there is; anything else takes its place.
+fn add(to: &mut Map<String, Value>, name: String, piece: Value) {
+    // Told once, and by some with each event.
+    if name == "role" {
+        to.insert(name, piece);
+        return;
+    }
+    match (to.get_mut(&name), piece) {
+        (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
+        (Some(Value::Array(list)), Value::Array(mut more)) => list.append(&mut more),
+        (Some(_), Value::Null) => {}
+        (_, piece) => {
+            to.insert(name, piece);
+        }
+    }
+}
+
+/// A piece of a call goes behind what there is of it.
+fn call(list: &mut Vec<Value>, calls: &mut Calls, mut piece: Value) {
+    let read = ToolCall::deserialize(&piece).unwrap_or_default();
+    let Some(number) = calls.number(&read) else {
+        return;
+    };
+    let Some(call) = list.get_mut(number) else {
+        list.push(piece);
+        return;
+    };
+    let more = piece["function"]["arguments"].take();
+    if let (Some(more), Some(function)) = (more.as_str(), call["function"].as_object_mut()) {
+        let told = function.get("arguments").and_then(Value::as_str);
+        let told = format!("{}{more}", told.unwrap_or_default());
+        function.insert("arguments".to_owned(), told.into());
+    }
+}
+
+#[cfg(test)]
+mod tests;

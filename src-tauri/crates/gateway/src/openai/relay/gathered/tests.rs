@@ -1,0 +1,121 @@
+use super::*;
+
+fn gathered(events: &[Value]) -> Value {
+    let mut gathering = Gathering::default();
+    for event in events {
+        gathering.event(event.to_string().as_bytes()).unwrap();
+    }
+    gathering.event(b"[DONE]").unwrap();
+    gathering.whole()
+}
+
+#[test]
+fn pieces_of_text_thoughts_calls_and_figures_are_put_together() {
+    let delta = |delta: Value| json!({"id": "1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+    let call = |index: u64, more: Value| {
+        let mut call = json!({"index": index});
+        call.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        delta(json!({"tool_calls": [call]}))
+    };
+    let begins =
+        |id: &str| json!({"id": id, "type": "function", "function": {"name": id, "arguments": ""}});
+    let goes_on = |text: &str| json!({"function": {"arguments": text}});
+    let whole = gathered(&[
+        delta(json!({"role": "assistant", "content": ""})),
+        delta(json!({"reasoning_content": "I "})),
+        delta(json!({"reasoning_content": "think"})),
+        delta(json!({"content": "Hel"})),
+        delta(json!({"role": "assistant", "content": "lo"})),
+        call(0, begins("a")),
+        call(1, begins("b")),
+        call(0, goes_on("{\"x\":")),
+        call(1, goes_on("{}")),
+        call(0, goes_on("1}")),
+        json!({"id": "1", "choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls", "stop_reason": "x"}]}),
+        json!({"id": "1", "choices": [], "usage": {"total_tokens": 9}, "timings": {"predicted_n": 3}}),
+    ]);
+    let calls = json!([
+        {"index": 0, "id": "a", "type": "function", "function": {"name": "a", "arguments": "{\"x\":1}"}},
+        {"index": 1, "id": "b", "type": "function", "function": {"name": "b", "arguments": "{}"}},
+    ]);
+    let message = json!({"role": "assistant", "content": "Hello", "reasoning_content": "I think", "tool_calls": calls});
+    assert_eq!(
+        whole,
+        json!({
+            "id": "1", "object": "chat.completion",
+            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls", "stop_reason": "x"}],
+            "usage": {"total_tokens": 9}, "timings": {"predicted_n": 3},
+        })
+    );
+}
+
+#[test]
+fn calls_that_nobody_numbers_are_told_apart_by_their_ids() {
+    let call = |id: &str| json!({"id": id, "function": {"name": "look", "arguments": "{}"}});
+    let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
+    let whole = gathered(&[delta(call("a")), delta(call("b"))]);
+    let calls = &whole["choices"][0]["message"]["tool_calls"];
+    assert_eq!(*calls, json!([call("a"), call("b")]));
+}
+
+#[test]
+fn several_answers_and_their_probabilities_are_kept_apart() {
+    let piece = |index: u64, text: &str| json!({"choices": [{"index": index, "text": text, "logprobs": {"tokens": [text]}}]});
+    let whole = gathered(&[piece(1, "b"), piece(0, "a"), piece(1, "c")]);
+    let choice = |index: u64, text: &str, tokens: Value| json!({"text": text, "logprobs": {"tokens": tokens}, "index": index, "finish_reason": null});
+    assert_eq!(
+        whole["choices"],
+        json!([
+            choice(0, "a", json!(["a"])),
+            choice(1, "bc", json!(["b", "c"]))
+        ])
+    );
+    assert_eq!(whole["object"], "text_completion");
+}
+
+#[test]
+fn comments_take_nothing_away_wherever_they_stand_and_however_they_come() {
+    let said = |text: &str| {
+        format!(
+            "data: {}\n\n",
+            json!({"choices": [{"delta": {"content": text}}]})
+        )
+    };
+    let stream = [
+        ": PROCESSING\n\n",
+        &said("one "),
+        &said("two "),
+        ": still there\r\n\r\n",
+        &said("three "),
+        "event: ping\ndata: {\"type\": \"ping\"}\n\n",
+        &said("four"),
+        ":\n\ndata: [DONE]\n\n",
+    ]
+    .concat();
+    for size in 1..=stream.len() {
+        let mut gathering = Gathering::default();
+        for piece in stream.as_bytes().chunks(size) {
+            gathering.read(piece).unwrap();
+        }
+        let whole = gathering.whole();
+        assert_eq!(
+            whole["choices"][0]["message"]["content"],
+            "one two three four"
+        );
+    }
+    let mut gathering = Gathering::default();
+    assert!(!gathering.read(b": waiting\n\n").unwrap());
+    assert!(gathering.read(b"data: {}\n\n").unwrap());
+}
+
+#[test]
+fn an_error_within_is_told() {
+    let mut gathering = Gathering::default();
+    let error = json!({"error": {"message": "gone"}}).to_string();
+    assert_eq!(
+        gathering.event(error.as_bytes()).unwrap_err().message,
+        "gone"
+    );
+}
