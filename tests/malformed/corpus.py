@@ -234,6 +234,9 @@ def headers(random):
         ["Authorization: Bearer"], ["Authorization: Basic !!"], ["Authorization: Bearer " + "x" * 5000], ["Cookie: tierbar_session=" + "%" * 999],
         [" folded: x"], ["X: y", " folded"], ["Range: bytes=0-1,2-3,-1"], ["If-None-Match: *"], ["Content-Encoding: gzip"], ["Accept: \t"],
         ["x-tierbar-tier: " + "z" * 900], ["x-tierbar-chain: ../x"], ["x-tierbar-queue: maybe"],
+        ["x-tierbar-queue: only", "x-tierbar-attempts: 1"], ["x-tierbar-queue: only", "x-tierbar-attempts: 1", "x-tierbar-webhook: http://127.0.0.1:9/"],
+        ["x-tierbar-queue: allow", "x-tierbar-attempts: 1", "x-tierbar-deadline: 1m"], ["x-tierbar-queue: only", "x-tierbar-attempts: 0"],
+        ["x-tierbar-queue: only", "x-tierbar-attempts: 1", "Idempotency-Key: " + "k" * random.choice([1, 300])],
     ])  # fmt: skip
     path = random.choice([*PATHS, *ADMIN])
     body = written(GOOD[path]) if path in GOOD else b""
@@ -289,9 +292,16 @@ KINDS = [
 ]  # fmt: skip
 
 
-def requests(seed, count):
+# As long as the tier's name, so that a body keeps its length.
+CHAIN = "walk"
+
+
+def requests(seed, count, chain=False):
+    """Those that name the tier name the chain if that is wanted."""
     chance = random.Random(seed)
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         data, loose = kind(chance)
+        if chain:
+            data = data.replace(b'"fast"', f'"{CHAIN}"'.encode())
         yield f"{seed}/{number} {kind.__name__}", data, loose

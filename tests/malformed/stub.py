@@ -16,6 +16,17 @@ CHAT = {**ANSWER, "object": "chat.completion", "choices": [{**CHOICE, "message":
 VECTOR = {"object": "embedding", "embedding": [1.0]}
 CHUNK = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
 
+# JSON of the wrong kind wherever a stream has some.
+ODD = [
+    7, [], [None], {"choices": 7}, {"choices": {}}, {"choices": [7, "a", None, [], {}]}, {"choices": [{"index": -1}, {"index": "a"}, {"index": 2**70}]},
+    *({"choices": [{"index": 0, "delta": odd, "text": odd, "logprobs": odd, "message": odd, "finish_reason": odd}]} for odd in (None, 7, "a", [], [7], {})),
+    *({"choices": [{"delta": {"role": odd, "content": odd, "reasoning": odd, "tool_calls": odd}}]} for odd in (None, 7, "a", [], ["a"], ["a"], [[]], {})),
+    *({"choices": [{"delta": {"tool_calls": [{"index": 0, "id": odd, "function": odd}]}}]} for odd in (None, "a", 7, [], {}, {"name": 7, "arguments": []})),
+    *({"usage": odd, "timings": odd, "model": odd, "id": odd} for odd in (7, "a", [], {"prompt_tokens": -1, "completion_tokens": 1e308, "predicted_ms": "a"})),
+]  # fmt: skip
+EVENTS = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in ODD)
+STREAMS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
+
 # Each is all that such a server says before it closes.
 BAD = {
     "silent": b"",
@@ -29,6 +40,10 @@ BAD = {
     "two lengths": b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 5\r\n\r\n{}",
     "a redirection": b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://127.0.0.1:9/\r\ncontent-length: 0\r\n\r\n",
     "an error's page": b"HTTP/1.1 500 Internal Server Error\r\ncontent-type: text/html\r\ncontent-length: 11\r\n\r\n<h1>No</h1>",
+    "odd events": STREAMS + EVENTS + b"data: [DONE]\n\n",
+    "odd events and a word": STREAMS + CHUNK + EVENTS + CHUNK + b"data: [DONE]\n\n",
+    "no JSON": STREAMS + b"data: {\n\ndata: \xff\xfe\n\ndata\n\n:\n\n\r\ndata:" + b"x" * 100_000 + b"\n\n" + CHUNK + b"data: [DONE]",
+    "odd JSON": b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n{"choices": [7, {"message": [], "text": 7, "logprobs": 7}], "usage": "a"}',
     "switching": b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",
 }
 

@@ -282,16 +282,21 @@ impl ChatRequest {
 fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
     let mut messages = Vec::<Value>::deserialize(from)?;
     for message in &mut messages {
-        let refusal = message.get_mut("refusal").map(Value::take);
-        let Some(content) = message.get_mut("content") else {
+        let Some(message) = message.as_object_mut() else {
             continue;
         };
-        match (content, refusal) {
-            (content @ Value::Null, Some(Value::String(words))) => *content = words.into(),
-            (Value::Array(parts), _) => {
+        let refusal = message.shift_remove("refusal");
+        match (message.get_mut("content"), refusal) {
+            (Some(Value::Array(parts)), _) => {
                 for part in parts.iter_mut().filter(|part| part["type"] == "refusal") {
                     *part = json!({"type": "text", "text": part["refusal"]});
                 }
+            }
+            (Some(Value::String(said)), Some(Value::String(words))) if said.is_empty() => {
+                *said = words;
+            }
+            (None | Some(Value::Null), Some(words @ Value::String(_))) => {
+                message.insert("content".to_owned(), words);
             }
             _ => {}
         }
@@ -631,6 +636,8 @@ mod tests {
             {"role": "user", "content": [part("text")]},
             {"role": "assistant", "content": [part("refusal"), part("text")]},
             {"role": "assistant", "content": null, "refusal": "Nor this."},
+            {"role": "assistant", "content": "", "refusal": "Nor this."},
+            {"role": "assistant", "refusal": "Nor this."},
             {"role": "assistant", "content": "That.", "refusal": null},
             {"role": "assistant", "tool_calls": []},
             7,
@@ -648,6 +655,8 @@ mod tests {
             [
                 &json!([text]),
                 &json!([text, text]),
+                &json!("Nor this."),
+                &json!("Nor this."),
                 &json!("Nor this."),
                 &json!("That."),
                 &Value::Null,

@@ -148,16 +148,16 @@ fn is_foreign_page(request: &Request<Body>) -> bool {
 }
 
 fn named_host(request: &Request<Body>) -> Option<Authority> {
-    if let Some(authority) = request.uri().authority() {
-        return Some(authority.clone());
-    }
     let mut hosts = request.headers().get_all(header::HOST).iter();
-    let host = hosts.next()?;
+    let host = hosts.next();
     // What stands before this server may have read the other one (RFC 9112, 3.2).
     if hosts.next().is_some() {
         return None;
     }
-    Authority::try_from(host.as_bytes()).ok()
+    if let Some(authority) = request.uri().authority() {
+        return Some(authority.clone());
+    }
+    Authority::try_from(host?.as_bytes()).ok()
 }
 
 /// A name of this server. Any port will do: what forwards to us may listen on another one.

@@ -14,7 +14,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use secrecy::SecretString;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{fmt, future::Future, io, pin::Pin, task::Poll};
 use tierbar_core::{
     Error,
@@ -263,6 +263,13 @@ fn asking_for(model: Option<&str>, cloud: bool, json: Vec<u8>) -> Vec<u8> {
         request.shift_remove("think");
         request.shift_remove("thinking_budget_tokens");
     }
+    // Most of these know it by that name.
+    if let (false, Some(&Value::Bool(think))) = (cloud, request.get("think")) {
+        let named = request.entry("chat_template_kwargs");
+        if let Value::Object(named) = named.or_insert_with(|| json!({})) {
+            named.entry("enable_thinking").or_insert(think.into());
+        }
+    }
     match model {
         Some(model) => {
             request.insert("model".to_owned(), model.into());
@@ -294,8 +301,10 @@ mod tests {
         assert_eq!(sent(true), r#"{"model":"m","reasoning_effort":"low"}"#);
         assert_eq!(
             sent(false),
-            r#"{"model":"m","continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#
+            r#"{"model":"m","continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low","chat_template_kwargs":{"enable_thinking":true}}"#
         );
+        let own = br#"{"model":"m","think":false,"chat_template_kwargs":{"enable_thinking":true}}"#;
+        assert_eq!(asking_for(Some("m"), false, own.to_vec()), own);
         for near in [
             "http://127.0.0.1:1",
             "http://gpubox:80",

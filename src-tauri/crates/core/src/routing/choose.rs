@@ -28,7 +28,7 @@ pub struct Seat {
     pub tokens_per_second: Option<f64>,
     /// What it took to have it the last time that it was not loaded.
     pub load_seconds: Option<f64>,
-    /// Answers that it is giving.
+    /// Answers that it is giving, and that are waited for.
     pub under_way: u32,
 }
 

@@ -78,7 +78,7 @@ pub(super) async fn of(gateway: &Gateway, tiers: &[TierStatus], asked: &Asked) -
             calls: calls(tier),
             tokens_per_second: gateway.speed.usual(model),
             load_seconds: load.map(|took| took.as_secs_f64()),
-            under_way: gateway.speed.under_way(model),
+            under_way: gateway.speed.under_way(model) + gateway.metrics.waits(&tier.id),
         })
     };
     tiers.iter().filter_map(seat).collect()

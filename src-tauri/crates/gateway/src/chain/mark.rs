@@ -89,7 +89,8 @@ fn mark_choices(choices: &mut Value) {
     for choice in choices.as_array_mut().into_iter().flatten() {
         if choice
             .pointer("/message/tool_calls")
-            .is_some_and(|calls| !calls.is_null())
+            .and_then(Value::as_array)
+            .is_some_and(|calls| !calls.is_empty())
         {
             continue;
         }

@@ -84,7 +84,7 @@ impl Walk {
             };
             let sent = match sent {
                 // Nobody has seen any of it: what breaks off is the next step's to answer.
-                Sent::Streaming(mut answer) if self.gathers => {
+                Sent::Streaming(mut answer) if self.gathers || !self.ask.stream => {
                     match gathered::within(&mut answer, time).await {
                         Ok(whole) => Sent::Whole(whole),
                         Err(error) => {

@@ -48,7 +48,9 @@ async fn only_names_of_this_server_are_answered() {
     }
     assert_eq!(status(&bench, "/health", &[]).await, 403);
     let two = [("host", "localhost"), ("host", "evil.example")];
-    assert_eq!(status(&bench, "/health", &two).await, 403);
+    for path in ["/health", "http://localhost/health"] {
+        assert_eq!(status(&bench, path, &two).await, 403);
+    }
 }
 
 #[tokio::test]

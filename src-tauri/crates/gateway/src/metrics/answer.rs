@@ -63,6 +63,12 @@ impl Metrics {
         Held::new(self.0.waiting.get_or_create_owned(&tier.into()))
     }
 
+    /// How many wait for the tier now.
+    pub(crate) fn waits(&self, tier: &TierId) -> u32 {
+        let waiting = self.0.waiting.get_or_create_owned(&tier.into()).get();
+        u32::try_from(waiting).unwrap_or(0)
+    }
+
     /// A request that arrived then has its tier, until this is dropped.
     pub(crate) fn answer(&self, tier: &TierId, arrived: Instant) -> Answer {
         let of = OfTier::from(tier);

@@ -185,6 +185,10 @@ impl Asking {
                 StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY,
                 _,
             )) => self.send(question, false).await,
+            // So a chain tells it.
+            Err(Unanswered::Ours(error)) if error.code == Code::BadRequest => {
+                self.send(question, false).await
+            }
             held => held,
         };
         answer.map_err(|unanswered| match unanswered {
@@ -210,7 +214,7 @@ impl Asking {
             "temperature": 0,
         });
         if held {
-            request["chat_template_kwargs"] = json!({"enable_thinking": false});
+            request["think"] = false.into();
             request["response_format"] = json!({
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "strict": true, "schema": question.schema},

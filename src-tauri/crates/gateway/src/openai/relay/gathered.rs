@@ -12,7 +12,7 @@ use crate::openai::{
 };
 use axum::http::{HeaderValue, StatusCode, header};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use std::{collections::BTreeMap, time::Duration};
 use tierbar_core::{Code, Error, chain::Outcome};
 use tokio::time::timeout;
@@ -43,13 +43,23 @@ pub(super) async fn unasked(answer: &mut Answer) -> Result<Whole, Error> {
 struct Gathering {
     /// What the events say of the answer, the last word counts.
     about: Map<String, Value>,
-    choices: BTreeMap<u64, Map<String, Value>>,
-    /// Of each choice.
-    calls: BTreeMap<u64, Calls>,
+    choices: BTreeMap<u64, Choice>,
     /// A line whose end has not come.
     partial: Vec<u8>,
     /// Of all that came.
     length: usize,
+}
+
+#[derive(Debug, Default)]
+struct Choice {
+    about: Map<String, Value>,
+    /// Of a chat.
+    message: Option<Map<String, Value>>,
+    calls: Vec<Map<String, Value>>,
+    /// Which call a piece is of.
+    numbers: Calls,
+    /// Lists, of which each event brings a piece.
+    logprobs: Map<String, Value>,
 }
 
 impl Gathering {
@@ -137,105 +147,133 @@ impl Gathering {
         let gathered = self.choices.entry(index).or_default();
         for (name, value) in choice {
             match (name.as_str(), value) {
-                ("index", _) => {}
-                ("delta", Value::Object(delta)) => {
-                    let message = gathered.entry("message").or_insert_with(|| json!({}));
-                    if let Value::Object(message) = message {
-                        for (name, value) in delta {
-                            match value {
-                                Value::Array(pieces) if name == "tool_calls" => {
-                                    let list = message.entry(name).or_insert_with(|| json!([]));
-                                    let Value::Array(list) = list else {
-                                        continue;
-                                    };
-                                    let calls = self.calls.entry(index).or_default();
-                                    pieces
-                                        .into_iter()
-                                        .for_each(|piece| call(list, calls, piece));
-                                }
-                                value => add(message, name, value),
-                            }
-                        }
-                    }
-                }
-                // Lists, of which each event brings a piece.
+                ("delta", Value::Object(delta)) => gathered.delta(delta),
                 ("logprobs", Value::Object(more)) => {
-                    let told = gathered.entry(name).or_insert_with(|| json!({}));
-                    if let Value::Object(told) = told {
-                        for (name, value) in more {
-                            add(told, name, value);
-                        }
+                    for (name, value) in more {
+                        add(&mut gathered.logprobs, name, value);
                     }
                 }
-                ("text", text) => add(gathered, name, text),
-                (_, Value::Null) => {
-                    gathered.entry(name).or_insert(Value::Null);
-                }
+                ("text", text) => add(&mut gathered.about, name, text),
+                (_, Value::Null) => {}
                 (_, value) => {
-                    gathered.insert(name, value);
+                    gathered.about.insert(name, value);
                 }
             }
         }
     }
 
     fn whole(mut self) -> Value {
-        let is_text = |choice: &Map<String, Value>| choice.contains_key("text");
-        let is_chat = !self.choices.values().any(is_text);
+        let is_chat = self.choices.values().any(|choice| choice.message.is_some());
         let object = if is_chat {
             "chat.completion"
         } else {
             "text_completion"
         };
         self.about.insert("object".to_owned(), object.into());
-        let choices = self.choices.into_iter().map(|(index, mut choice)| {
-            choice.insert("index".to_owned(), index.into());
-            choice.entry("finish_reason").or_insert(Value::Null);
-            if is_chat {
-                let message = choice.entry("message").or_insert_with(|| json!({}));
-                if let Value::Object(message) = message {
-                    message.entry("role").or_insert("assistant".into());
-                    message.entry("content").or_insert(Value::Null);
-                }
-            }
-            Value::Object(choice)
-        });
+        let choices = self.choices.into_iter();
+        let choices = choices.map(|(index, choice)| choice.whole(index, is_chat));
         self.about.insert("choices".to_owned(), choices.collect());
         Value::Object(self.about)
     }
 }
 
+impl Choice {
+    fn delta(&mut self, delta: Map<String, Value>) {
+        let message = self.message.get_or_insert_default();
+        for (name, value) in delta {
+            match (name.as_str(), value) {
+                ("tool_calls", Value::Array(pieces)) => {
+                    for piece in pieces {
+                        call(&mut self.calls, &mut self.numbers, piece);
+                    }
+                }
+                // Told once, and by some with each event.
+                ("role", role @ Value::String(_)) => {
+                    message.insert(name, role);
+                }
+                (_, value) => add(message, name, value),
+            }
+        }
+    }
+
+    fn whole(self, index: u64, is_chat: bool) -> Value {
+        let Self {
+            mut about,
+            message,
+            calls,
+            logprobs,
+            ..
+        } = self;
+        about.insert("index".to_owned(), index.into());
+        about.entry("finish_reason").or_insert(Value::Null);
+        let logprobs = match logprobs.is_empty() {
+            true => Value::Null,
+            false => logprobs.into(),
+        };
+        about.insert("logprobs".to_owned(), logprobs);
+        if is_chat {
+            // Some have it beside a chat's words.
+            about.shift_remove("text");
+            let mut message = message.unwrap_or_default();
+            message.entry("role").or_insert("assistant".into());
+            message.entry("content").or_insert(Value::Null);
+            if !calls.is_empty() {
+                message.insert("tool_calls".to_owned(), calls.into());
+            }
+            about.insert("message".to_owned(), message.into());
+        }
+        about.into()
+    }
+}
+
 /// A piece of a text or a list is put behind what there is; anything else takes its place.
 fn add(to: &mut Map<String, Value>, name: String, piece: Value) {
-    // Told once, and by some with each event.
-    if name == "role" {
-        to.insert(name, piece);
-        return;
-    }
     match (to.get_mut(&name), piece) {
+        (_, Value::Null) => {}
         (Some(Value::String(text)), Value::String(more)) => text.push_str(&more),
         (Some(Value::Array(list)), Value::Array(mut more)) => list.append(&mut more),
-        (Some(_), Value::Null) => {}
         (_, piece) => {
             to.insert(name, piece);
         }
     }
 }
 
-/// A piece of a call goes behind what there is of it.
-fn call(list: &mut Vec<Value>, calls: &mut Calls, mut piece: Value) {
+/// A piece of a call goes behind what there is of it: its arguments come in pieces, the rest of it once, or again and again.
+fn call(calls: &mut Vec<Map<String, Value>>, numbers: &mut Calls, piece: Value) {
     let read = ToolCall::deserialize(&piece).unwrap_or_default();
-    let Some(number) = calls.number(&read) else {
+    let Value::Object(mut piece) = piece else {
         return;
     };
-    let Some(call) = list.get_mut(number) else {
-        list.push(piece);
+    let Some(number) = numbers.number(&read) else {
         return;
     };
-    let more = piece["function"]["arguments"].take();
-    if let (Some(more), Some(function)) = (more.as_str(), call["function"].as_object_mut()) {
-        let told = function.get("arguments").and_then(Value::as_str);
-        let told = format!("{}{more}", told.unwrap_or_default());
-        function.insert("arguments".to_owned(), told.into());
+    let Some(call) = calls.get_mut(number) else {
+        calls.push(piece);
+        return;
+    };
+    let more = piece.shift_remove("function");
+    fill(call, piece);
+    match (call.get_mut("function"), more) {
+        (Some(Value::Object(function)), Some(Value::Object(mut more))) => {
+            if let Some(arguments) = more.shift_remove("arguments") {
+                add(function, "arguments".to_owned(), arguments);
+            }
+            fill(function, more);
+        }
+        (_, Some(more @ Value::Object(_))) => {
+            call.insert("function".to_owned(), more);
+        }
+        _ => {}
+    }
+}
+
+/// What there is stays.
+fn fill(to: &mut Map<String, Value>, from: Map<String, Value>) {
+    for (name, value) in from {
+        let known = to.entry(name).or_insert(Value::Null);
+        if known.is_null() {
+            *known = value;
+        }
     }
 }
 

@@ -34,10 +34,7 @@ async fn a_message_is_sorted_by_a_model_that_is_held_to_a_schema_and_what_it_sav
     let request = &requests.all()[0];
     assert_eq!(request["model"], "fast");
     assert_eq!(request["temperature"], 0);
-    assert_eq!(
-        request["chat_template_kwargs"],
-        json!({"enable_thinking": false})
-    );
+    assert_eq!(request["think"], false);
     assert_eq!(
         request["response_format"]["json_schema"]["schema"]["required"],
         json!(["type", "urgency", "needs_cloud"])
@@ -214,7 +211,7 @@ async fn an_engine_that_follows_no_schema_is_understood_and_nonsense_is_told_as_
 async fn an_engine_that_refuses_what_it_does_not_know_is_asked_in_words_alone() {
     let (bench, requests) = scripted(|_, request| {
         if request.get("response_format").is_some() {
-            let body = json!({"error": {"message": "Unrecognized request argument: chat_template_kwargs", "type": "invalid_request_error", "code": null}});
+            let body = json!({"error": {"message": "Unrecognized request argument: think", "type": "invalid_request_error", "code": null}});
             return refuses(StatusCode::BAD_REQUEST, body);
         }
         says(request, CALM)
@@ -223,7 +220,7 @@ async fn an_engine_that_refuses_what_it_does_not_know_is_asked_in_words_alone() 
     let answer = json(bench.post("/v1/triage", r#"{"text": "a"}"#).await).await;
     assert_eq!(answer["type"], "fyi");
     assert_eq!(requests.all().len(), 2);
-    assert!(requests.all()[1].get("chat_template_kwargs").is_none());
+    assert!(requests.all()[1].get("think").is_none());
 
     let (bench, requests) = scripted(|_, _| {
         refuses(

@@ -1,4 +1,5 @@
 use super::*;
+use serde_json::json;
 
 fn gathered(events: &[Value]) -> Value {
     let mut gathering = Gathering::default();
@@ -45,7 +46,7 @@ fn pieces_of_text_thoughts_calls_and_figures_are_put_together() {
         whole,
         json!({
             "id": "1", "object": "chat.completion",
-            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls", "stop_reason": "x"}],
+            "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls", "stop_reason": "x", "logprobs": null}],
             "usage": {"total_tokens": 9}, "timings": {"predicted_n": 3},
         })
     );
@@ -118,4 +119,43 @@ fn an_error_within_is_told() {
         gathering.event(error.as_bytes()).unwrap_err().message,
         "gone"
     );
+}
+
+#[test]
+fn what_is_told_as_nothing_takes_no_place_and_what_is_odd_breaks_nothing() {
+    let delta = |delta: Value| json!({"choices": [{"index": 0, "delta": delta, "logprobs": null, "text": "beside"}]});
+    let call = |arguments: Value| json!({"role": null, "content": null, "tool_calls": [{"index": 0, "id": "a", "function": {"name": "look", "arguments": arguments}}]});
+    let whole = gathered(&[
+        delta(json!({"role": "assistant", "content": null, "tool_calls": null})),
+        delta(call(json!(""))),
+        delta(call(json!("{}"))),
+        json!({"choices": [{"index": 0, "delta": {"tool_calls": null}, "logprobs": {"content": [1], "refusal": null}}]}),
+        json!({"choices": [{"index": 0, "delta": {}, "logprobs": {"content": [2]}, "finish_reason": "tool_calls"}]}),
+    ]);
+    let call = json!({"index": 0, "id": "a", "function": {"name": "look", "arguments": "{}"}});
+    let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+    let choice = json!({"index": 0, "message": message, "logprobs": {"content": [1, 2]}, "finish_reason": "tool_calls"});
+    assert_eq!(whole["choices"], json!([choice]));
+    assert_eq!(whole["object"], "chat.completion");
+
+    let called = |calls: Value| delta(json!({"tool_calls": calls}));
+    for odd in [
+        json!(["a", "a"]),
+        json!([[], [1]]),
+        json!([{"index": 0, "function": "x"}, {"index": 0, "function": "y"}]),
+        json!([{"index": 0, "function": []}, {"index": 0, "function": {"arguments": []}}]),
+        json!([{"index": 0, "id": "a"}, {"index": 0, "function": {"name": 7, "arguments": {}}}]),
+        json!({"a": 1}),
+        json!("a"),
+    ] {
+        let whole = gathered(&[called(odd.clone()), called(json!([null])), called(odd)]);
+        assert_eq!(whole["choices"][0]["message"]["role"], "assistant");
+    }
+    for odd in [
+        json!([7, "a", null, []]),
+        json!({"delta": 1}),
+        json!([{"delta": "a", "logprobs": [], "message": 1}]),
+    ] {
+        gathered(&[json!({"choices": odd}), json!({"choices": odd})]);
+    }
 }
