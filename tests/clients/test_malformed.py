@@ -10,7 +10,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "malformed"
 
 import corpus  # noqa: E402
 import verdict  # noqa: E402
-from serving import STARTER, Host  # noqa: E402
+from serving import STARTER, Host, behind  # noqa: E402
 from stub import BAD, Stub  # noqa: E402
 
 COUNT, OF_EACH_BAD, REAL = 2000, 40, 300
@@ -25,21 +25,22 @@ class Malformed(unittest.TestCase):
         return outcomes
 
     def test_nothing_that_clients_send_is_a_fault_of_the_server(self):
-        with Stub() as stub, Host(f'[tiers.fast]\nengine = {{ endpoint = "{stub.url}" }}\n') as host:
+        with Stub() as stub, Host(behind(stub.url)) as host:
             outcomes = self.hold(host, corpus.requests("ci", COUNT))
             self.assertGreater(outcomes["400"], COUNT // 10, outcomes)
             # All that some were still waiting for has been given back.
             self.assertEqual(host.left_running(), 0)
 
     def test_a_server_behind_that_misbehaves_is_said_to_be_at_fault(self):
-        with Stub() as stub, Host(f'[tiers.fast]\nengine = {{ endpoint = "{stub.url}" }}\n') as host:
+        with Stub() as stub, Host(behind(stub.url)) as host:
             for behaviour in BAD:
                 stub.behave(behaviour)
                 with self.subTest(behaviour):
-                    self.hold(host, corpus.requests(behaviour, OF_EACH_BAD), verdict.HONEST)
+                    for chain in (False, True):
+                        self.hold(host, corpus.requests(behaviour, OF_EACH_BAD, chain), verdict.HONEST)
 
     def test_an_endpoint_where_nobody_listens_is_said_to_be_unreachable(self):
-        with Host('[tiers.fast]\nengine = { endpoint = "http://127.0.0.1:9" }\n') as host:
+        with Host(behind("http://127.0.0.1:9")) as host:
             outcomes = self.hold(host, corpus.requests("nobody", OF_EACH_BAD * 4), ["unreachable"])
             self.assertGreater(outcomes["502"], 0, outcomes)
 

@@ -8,9 +8,17 @@ import tempfile
 import time
 import urllib.request
 
+from corpus import CHAIN
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "clients"))
 
 from host import STARTER, serve  # noqa: E402
+
+
+def behind(url):
+    """A configuration: the tier `fast` is the server there, and so is the one step of a chain."""
+    chain = f'[chains.{CHAIN}]\nsteps = ["fast"]\nretries = 0\nwait = "5s"\nmark = true\n'
+    return f'[tiers.fast]\nengine = {{ endpoint = "{url}" }}\n{chain}'
 
 
 class Host:

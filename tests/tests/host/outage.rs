@@ -1,4 +1,5 @@
-//! A chain through an outage and back: two clouds, played by servers of the test's own, one in each dialect; then our engine; then the queue.
+//! A chain through an outage and back: two clouds, played by servers of the test's own, one in each dialect; a tier that cannot be loaded;
+//! our engine, or a server nearby; then the queue.
 
 use super::Events;
 use axum::{
@@ -187,12 +188,14 @@ struct Night {
     host: Serving,
     a: Cloud,
     b: Cloud,
+    near: Cloud,
     _data: Data,
 }
 
 impl Night {
     async fn new() -> Self {
         let (a, b) = (Cloud::start("a").await, Cloud::start("b").await);
+        let near = Cloud::start("near").await;
         let config = format!(
             r#"
             [tiers.cloud-a]
@@ -201,17 +204,22 @@ impl Night {
             [tiers.cloud-b]
             model = "m"
             engine = {{ endpoint = "{}", dialect = "anthropic" }}
+            [tiers.heavy]
+            model = "gone.gguf"
             [tiers.fast]
             model = "SmolLM2-135M-Instruct.Q4_1.gguf"
             context = 2048
+            [tiers.near]
+            model = "m"
+            engine = {{ endpoint = "{}" }}
             [chains.night]
-            steps = ["cloud-a", "cloud-b", "fast", "queue"]
+            steps = ["cloud-a", "cloud-b", "heavy", "fast", "near", "queue"]
             wait = "1s"
             mark = true
             [chains.far]
-            steps = ["cloud-a", "cloud-b", "queue"]
+            steps = ["cloud-a", "cloud-b", "heavy", "near", "queue"]
             "#,
-            a.url, b.url
+            a.url, b.url, near.url
         );
         let data = Data::new(&config);
         let host = data.serve().await;
@@ -219,9 +227,10 @@ impl Night {
             host,
             a,
             b,
+            near,
             _data: data,
         };
-        for cloud in [&night.a, &night.b] {
+        for cloud in [&night.a, &night.b, &night.near] {
             night.give(cloud, &cloud.key()).await;
         }
         night
@@ -254,6 +263,20 @@ impl Night {
         assert_eq!(body["tierbar"]["tier"], tier, "{body}");
         let words = &body["choices"][0]["message"]["content"];
         (words.as_str().unwrap().to_owned(), body["tierbar"].clone())
+    }
+
+    /// By our own engine, which says so; what the steps before it said.
+    async fn is_answered_here(&self) -> Vec<String> {
+        let (words, told) = self.answer().await;
+        assert!(
+            words.starts_with("[Local Fallback]") && words.len() > 20,
+            "{words}"
+        );
+        assert_eq!(told["tier"], "fast");
+        let tried = told["tried"].as_array().unwrap().iter();
+        tried
+            .map(|step| step["code"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     async fn is_answered_by(&self, name: &str) -> Value {
@@ -313,24 +336,19 @@ async fn a_chain_goes_through_an_outage_to_its_end_and_back() {
     }
     assert_eq!(night.asked(), (1, 2));
     assert_eq!(night.gate(0).await.0, "refused");
-    night.give(&night.a, &night.a.key()).await;
+    night.give(&night.b, "revoked").await;
+    night.is_answered_here().await;
+    for cloud in [&night.a, &night.b] {
+        night.give(cloud, &cloud.key()).await;
+    }
     night.is_answered_by("a").await;
 
-    // Both hang: our own engine answers, and says so.
+    // Both hang, and the largest tier's model is gone: our own engine answers, and says so.
     night.a.does(Does::Hang);
     night.b.does(Does::Hang);
-    let (words, told) = night.answer().await;
-    assert!(
-        words.starts_with("[Local Fallback]") && words.len() > 20,
-        "{words}"
-    );
-    let codes: Vec<_> = told["tried"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|step| &step["code"])
-        .collect();
-    assert!(codes.iter().all(|code| *code == "worker_timeout"), "{told}");
+    let codes = night.is_answered_here().await;
+    assert_eq!(codes[..2], ["worker_timeout"; 2], "{codes:?}");
+    assert_eq!(codes.len(), 3, "{codes:?}");
     night.a.does(Does::Answer);
     night.b.does(Does::Answer);
     night.is_answered_by("a").await;
@@ -351,9 +369,16 @@ async fn a_chain_goes_through_an_outage_to_its_end_and_back() {
         "{last}"
     );
 
-    // Nobody at all: it waits, and the chain does it once somebody can.
+    // Without a tier of this machine: a server nearby.
     night.a.does(Does::Limit(4));
     night.b.does(Does::Limit(600));
+    let answer = within("an answer", night.host.chat("far", json!({}))).await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "near");
+    let answer: Value = answer.json().await.unwrap();
+    assert_eq!(answer["choices"][0]["message"]["content"], "near");
+
+    // Nobody at all: it waits, and the chain does it once somebody can.
+    night.near.does(Does::Limit(600));
     let kept = within("an answer", night.host.chat("far", json!({}))).await;
     assert_eq!(kept.status(), 202);
     let kept: Value = kept.json().await.unwrap();
