@@ -50,13 +50,13 @@ def starter():
 class Host:
     """`tierbar serve` with a data folder of its own."""
 
-    def __init__(self, config=CONFIG):
+    def __init__(self, config=CONFIG, **environment):
         self.folder = tempfile.TemporaryDirectory(prefix="tierbar-")
-        home = pathlib.Path(self.folder.name)
+        self.home = home = pathlib.Path(self.folder.name)
         (home / "models").mkdir()
         (home / "models" / STARTER).symlink_to(starter())
         (home / "config.toml").write_text(config)
-        self.process, ready = serve(home, RUST_LOG="error")
+        self.process, ready = serve(home, RUST_LOG="error", **environment)
         if not ready:
             self.stop()
             raise RuntimeError("the host did not start")

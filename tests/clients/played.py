@@ -22,7 +22,7 @@ USAGE = {
 FIELDS = set(
     "model messages stream stream_options tools tool_choice parallel_tool_calls response_format reasoning_effort"
     " temperature top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty"
-    " frequency_penalty user metadata store verbosity think thinking_budget_tokens".split()
+    " frequency_penalty user metadata store verbosity think thinking_budget_tokens chat_template_kwargs".split()
 )
 # One red pixel.
 PNG_BASE64 = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGP4z8AAAAMBAQDJ/pLvAAAAAElFTkSuQmCC"
@@ -61,7 +61,8 @@ class Answer:
     def deltas(self):
         """The message in pieces, which together are it."""
         message = self.message()
-        yield {"role": "assistant", "content": "" if self.text else None}
+        # Some name all that a message may have, each time.
+        yield {"role": "assistant", "content": "" if self.text else None, "tool_calls": None}
         for key in ("reasoning_content", "content"):
             for piece in re.findall(r"\S+\s*", message.get(key) or ""):
                 yield {key: piece}
@@ -175,7 +176,8 @@ class Chat(http.server.BaseHTTPRequestHandler):
         if not asked.get("stream"):
             choice = {"index": 0, "message": answer.message(), "finish_reason": answer.finish}
             return self.answer(json.dumps({**told, "object": "chat.completion", "choices": [choice], "usage": USAGE}))
-        chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in answer.deltas()]
+        empty = {"index": 0, "finish_reason": None, "logprobs": None}
+        chunks = [{"choices": [{**empty, "delta": delta}]} for delta in answer.deltas()]
         chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish}]})
         if asked.get("stream_options", {}).get("include_usage"):
             chunks = [{**chunk, "usage": None} for chunk in chunks] + [{"choices": [], "usage": USAGE}]

@@ -10,13 +10,13 @@ import anthropic  # noqa: E402
 import litellm  # noqa: E402
 import ollama  # noqa: E402
 import openai  # noqa: E402
-from host import HANG_SECONDS  # noqa: E402
+from host import CONFIG, HANG_SECONDS  # noqa: E402
 from packages import Packages  # noqa: E402
-from played import LOOKS, PARAMETERS, SEEN, Cloud, Refusal, tier  # noqa: E402
+from played import LOOKS, PARAMETERS, SEEN, Answer, Cloud, Refusal, tier  # noqa: E402
 
 # Hints of the package's own at what it takes for a failure.
 litellm.suppress_debug_info = True
-CHAINS = '[chains.night]\nsteps = ["busy", "cloud"]\n[chains.later]\nsteps = ["busy", "queue"]\n'
+CHAINS = '[chains.night]\nsteps = ["busy", "cloud"]\n[chains.later]\nsteps = ["busy", "queue"]\n[chains.here]\nsteps = ["busy", "fast"]\n'
 QUESTION = [{"role": "user", "content": "What is there?"}]
 DIALECTS = {"openai": "/v1", "anthropic": "", "ollama_chat": ""}
 
@@ -26,7 +26,7 @@ class Chained(Packages):
     def setUpClass(cls):
         cls.busy = Cloud(always=Refusal(429, "Too many of them.", (("Retry-After", "3600"),)))
         cls.addClassCleanup(cls.busy.stop)
-        cls.config = tier("busy", cls.busy) + CHAINS
+        cls.config = tier("busy", cls.busy) + CONFIG + CHAINS
         super().setUpClass()
 
     def litellm(self, dialect, model, **fields):
@@ -89,6 +89,26 @@ class InPlaceOfTheFirst(Chained):
                     self.check_headers({name.removeprefix("llm_provider-"): value for name, value in told.items()})
                 chunks = self.litellm(dialect, "night", stream=True)
                 self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in chunks), SEEN.text)
+
+    def test_our_own_engine_tells_what_it_tells_without_a_chain(self):
+        fields = {"messages": QUESTION, "max_tokens": 6, "temperature": 0, "logprobs": True, "top_logprobs": 2, "n": 2}
+        here, alone = (self.openai.chat.completions.create(model=model, **fields) for model in ("here", "fast"))
+        self.assertEqual(here.tierbar["tier"], "fast")
+        for one, other in zip(here.choices, alone.choices, strict=True):
+            self.assertEqual(one.message.content, other.message.content)
+            self.assertEqual(len(one.logprobs.content), 6)
+            self.assertEqual([told.token for told in one.logprobs.content], [told.token for told in other.logprobs.content])
+        self.assertEqual(here.usage.completion_tokens, alone.usage.completion_tokens)
+        fields = {"prompt": "1, 2, 3,", "max_tokens": 6, "temperature": 0, "logprobs": 1}
+        here, alone = (self.openai.completions.create(model=model, **fields).choices[0] for model in ("here", "fast"))
+        self.assertEqual((here.text, here.logprobs.tokens), (alone.text, alone.logprobs.tokens))
+
+    def test_a_task_is_done_by_the_chain_in_the_form_that_is_wanted(self):
+        self.cloud.play(Answer(text='{"type": "fyi", "urgency": 0, "needs_cloud": false}'))
+        told = self.openai.post("/triage", body={"model": "night", "text": "The night was calm."}, cast_to=object)
+        self.assertEqual((told["type"], told["tier"]), ("fyi", "cloud"))
+        self.assertIs(self.last["think"], False)
+        self.assertEqual(self.last["response_format"]["type"], "json_schema")
 
     def test_calls_of_tools_come_through(self):
         self.cloud.play(LOOKS, LOOKS, LOOKS)

@@ -3,14 +3,16 @@
 import base64
 import contextlib
 import json
+import pathlib
 import socket
 import struct
+import subprocess
 import unittest
 import urllib.request
 import zlib
 
 import ollama
-from host import CONFIG, HANG_SECONDS, MODEL, Host
+from host import CONFIG, HANG_SECONDS, MODEL, Host, program
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 STORY = [{"role": "user", "content": "Tell me a long story about the sea."}]
@@ -225,6 +227,33 @@ class Ollama(unittest.TestCase):
         self.assertIn("/api/copy", self.refused(400, lambda: self.client.copy("fast", "mine")))
         self.assertIn("/api/create", self.refused(400, lambda: self.client.create("mine", from_="fast")))
         self.assertIn("/api/push", self.refused(400, lambda: self.client.push("fast")))
+
+
+class Pulls(unittest.TestCase):
+    """From a hub of the tests' own, with the same files."""
+
+    REFERENCE, BYTES = "hf.co/tierbar-tests/tiny-GGUF:Q4_1", 98_362_432
+
+    def test_a_pull_says_how_far_it_is_and_what_it_fetched_is_there(self):
+        with contextlib.ExitStack() as held:
+            # Slow enough to be seen.
+            command = [pathlib.Path(program()).parent / "hub_stand_in", "--rate", "30000000"]
+            hub = held.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+            held.callback(hub.terminate)
+            host = Host("", HF_ENDPOINT=json.loads(hub.stdout.readline())["url"])
+            held.callback(host.stop)
+            (host.home / "models" / f"{MODEL}.gguf").unlink()
+            headers = {"Authorization": f"Bearer {host.token}"}
+            owner = held.enter_context(ollama.Client(host=host.url, timeout=HANG_SECONDS, headers=headers))
+            self.assertEqual([model.model for model in owner.list().models], ["auto"])
+            told = list(owner.pull(self.REFERENCE, stream=True))
+            self.assertEqual((told[0].status, told[-1].status), ("pulling manifest", "success"))
+            far = [part.completed for part in told if part.total == self.BYTES]
+            self.assertEqual(far, sorted(far))
+            self.assertTrue(any(0 < completed < self.BYTES for completed in far if completed), far)
+            self.assertIn(MODEL, [model.model for model in owner.list().models])
+            owner.delete(MODEL)
+            self.assertNotIn(MODEL, [model.model for model in owner.list().models])
 
 
 class InItsPlace(unittest.TestCase):

@@ -102,6 +102,8 @@ class OpenAI(unittest.TestCase):
         cold = self.chat(max_tokens=1, extra_body={"cache_prompt": False})
         self.assertEqual(cold.timings["cache_n"], 0)
         self.assertEqual(cold.timings["prompt_n"], cold.usage.prompt_tokens)
+        tokens = self.chat(max_tokens=3, extra_body={"n_probs": 2}).choices[0].logprobs.content
+        self.assertEqual([len(token.top_logprobs) for token in tokens], [2, 2, 2])
         last = [chunk for chunk in self.chat(max_tokens=4, stream=True) if chunk.choices][-1]
         self.assertEqual(last.timings["predicted_n"], 4)
 
