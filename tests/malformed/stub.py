@@ -66,6 +66,12 @@ def chat(asked):
     return {**CHAT, "choices": [{**CHOICE, "message": {"role": "assistant", "content": content}}]}
 
 
+def streamed(asked):
+    delta = chat(asked)["choices"][0]["message"]
+    chunk = {**ANSWER, "object": "chat.completion.chunk", "choices": [{**CHOICE, "delta": delta}]}
+    return b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n"
+
+
 def vectors(texts):
     count = len(texts) if isinstance(texts, list) else 1
     return {**ANSWER, "object": "list", "data": [{**VECTOR, "index": index} for index in range(count)]}
@@ -89,7 +95,7 @@ class Asked(http.server.BaseHTTPRequestHandler):
             asked = {}
         asked = asked if isinstance(asked, dict) else {}
         if asked.get("stream") is True:
-            return self.tell(200, CHUNK + b"data: [DONE]\n\n", "text/event-stream")
+            return self.tell(200, streamed(asked), "text/event-stream")
         answer = chat(asked) if "chat" in self.path else vectors(asked.get("input")) if "embed" in self.path else TEXT
         self.tell(200, json.dumps(answer).encode())
 
