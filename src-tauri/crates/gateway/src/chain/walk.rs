@@ -35,7 +35,7 @@ pub(super) struct Walk {
     gateway: Arc<Gateway>,
     asked: Asked,
     ask: Ask,
-    /// The answer is to come whole, though each step is asked for a stream: only so it is known who has begun to answer.
+    /// The answer is to come whole, though each step is asked for a stream if it can be: only so it is known who has begun to answer.
     gathers: bool,
     budget: Budget,
     /// The step that nobody has taken yet.
@@ -47,8 +47,8 @@ impl Walk {
     pub(super) fn new(gateway: Arc<Gateway>, asked: Asked, mut ask: Ask) -> Self {
         let mut request: Map<String, Value> = serde_json::from_slice(&ask.body).unwrap_or_default();
         let budget = Budget::new(asked.config.cost, &mut request, ask.body.len());
-        let gathers = !ask.stream && can_stream(&request);
-        if gathers {
+        let gathers = !ask.stream;
+        if gathers && can_stream(&request) {
             ask.stream = true;
             streams(&mut request);
         }
@@ -84,7 +84,7 @@ impl Walk {
             };
             let sent = match sent {
                 // Nobody has seen any of it: what breaks off is the next step's to answer.
-                Sent::Streaming(mut answer) if self.gathers || !self.ask.stream => {
+                Sent::Streaming(mut answer) if self.gathers => {
                     match gathered::within(&mut answer, time).await {
                         Ok(whole) => Sent::Whole(whole),
                         Err(error) => {

@@ -65,8 +65,8 @@ impl Metrics {
 
     /// How many wait for the tier now.
     pub(crate) fn waits(&self, tier: &TierId) -> u32 {
-        let waiting = self.0.waiting.get_or_create_owned(&tier.into()).get();
-        u32::try_from(waiting).unwrap_or(0)
+        let waiting = self.0.waiting.get(&tier.into());
+        waiting.map_or(0, |waiting| u32::try_from(waiting.get()).unwrap_or(0))
     }
 
     /// A request that arrived then has its tier, until this is dropped.

@@ -69,6 +69,19 @@ enum Unanswered {
     Theirs(StatusCode, String),
 }
 
+impl Unanswered {
+    /// Whether the same in words alone may be answered. A chain tells its steps' refusals as ours.
+    fn is_of_the_form(&self) -> bool {
+        match self {
+            Self::Ours(error) => error.code == Code::BadRequest,
+            Self::Theirs(status, _) => matches!(
+                *status,
+                StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+            ),
+        }
+    }
+}
+
 impl From<Error> for Unanswered {
     fn from(error: Error) -> Self {
         Self::Ours(error)
@@ -181,14 +194,7 @@ impl Asking {
     pub(super) async fn ask(&mut self, question: &Question) -> Result<Said, Error> {
         let held = self.send(question, true).await;
         let answer = match held {
-            Err(Unanswered::Theirs(
-                StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY,
-                _,
-            )) => self.send(question, false).await,
-            // So a chain tells it.
-            Err(Unanswered::Ours(error)) if error.code == Code::BadRequest => {
-                self.send(question, false).await
-            }
+            Err(refused) if refused.is_of_the_form() => self.send(question, false).await,
             held => held,
         };
         answer.map_err(|unanswered| match unanswered {
