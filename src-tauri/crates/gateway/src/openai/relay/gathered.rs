@@ -103,10 +103,13 @@ impl Gathering {
 
     /// Whether there is more in it than comments.
     fn read(&mut self, bytes: &[u8]) -> Result<bool, Error> {
-        self.partial.extend_from_slice(bytes);
-        let end = self.partial.iter().rposition(|&byte| byte == b'\n');
-        let rest = self.partial.split_off(end.map_or(0, |end| end + 1));
+        let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else {
+            self.partial.extend_from_slice(bytes);
+            return Ok(!self.partial.is_empty());
+        };
+        let rest = bytes[end + 1..].to_vec();
         let mut tells = !rest.is_empty();
+        self.partial.extend_from_slice(&bytes[..end]);
         for line in std::mem::replace(&mut self.partial, rest).split(|&byte| byte == b'\n') {
             tells |= !line.trim_ascii().is_empty() && !line.starts_with(b":");
             if let Some(data) = line.strip_prefix(b"data:") {
