@@ -88,7 +88,11 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
     );
     shows(&app.icon, "idle").await;
     assert_eq!(desk.display.windows(), Vec::<String>::new());
-    assert_eq!(desk.processes(), [("tierbar-app".to_owned(), app.pid())]);
+    // A process that it is just starting to ask the system something has its name at first.
+    until("the app alone", async || {
+        (desk.processes() == [("tierbar-app".to_owned(), app.pid())]).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
