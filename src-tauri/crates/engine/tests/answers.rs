@@ -303,9 +303,9 @@ async fn every_sampler_takes_part() {
         assert_ne!(ask(more.clone()).await, plain, "{more} changes nothing");
     }
     // What the prompt repeats is penalized from the first token on.
-    let days = "Monday, Tuesday, Wednesday, Monday, Tuesday, Wednesday, Monday, Tuesday,";
-    let greedy = ask(json!({"prompt": days, "temperature": 0})).await;
-    assert!(greedy.starts_with(" Wednesday"), "{greedy}");
-    let dry = ask(json!({"prompt": days, "temperature": 0, "dry_multiplier": 8.0})).await;
-    assert!(!dry.starts_with(" Wednesday"), "{dry}");
+    let letters = "a b c d e f g, a b c d e f g, a b c d e f g, a b c d";
+    let greedy = ask(json!({"prompt": letters, "temperature": 0})).await;
+    assert!(greedy.starts_with(" e"), "{greedy}");
+    let dry = ask(json!({"prompt": letters, "temperature": 0, "dry_multiplier": 8.0})).await;
+    assert!(!dry.starts_with(" e"), "{dry}");
 }

@@ -166,7 +166,7 @@ async fn who_leaves_while_an_image_stands_still_ends_it() {
         answer = seeing.answer(&request) => panic!("{answer}"),
         () = seeing.is_held(0) => {}
     }
-    let ended = async { while seeing.encodings().await["cancelled"] == 0 {} };
+    let ended = async { while seeing.encodings().await["running"] != 0 {} };
     tokio::time::timeout(HANG, ended).await.unwrap();
     let ended = json!({"running": 0, "held": 0, "gave_way": 0, "done": 0, "cancelled": 1});
     assert_eq!(seeing.encodings().await, ended);

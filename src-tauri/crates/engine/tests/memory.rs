@@ -74,7 +74,14 @@ async fn plans_tell_weights_and_cache_within_two_percent_and_no_less_compute_tha
         }) {
             let plan = plan_load(&account, context, cells, MICRO_BATCH, &budget).unwrap();
             let context = context.to_string();
-            let arguments = ["--context", &context, "--kv-cache", cells.as_str()];
+            // A CPU's own layout of weights would be a copy beside those that are planned.
+            let arguments = [
+                "--context",
+                &context,
+                "--kv-cache",
+                cells.as_str(),
+                "--mapped",
+            ];
             let worker = Worker::start(&file, &arguments).await;
             let ready = worker.ready();
             let request = json!({"prompt": "Hello", "max_tokens": 4});

@@ -108,7 +108,7 @@ async fn a_worker_that_is_told_to_yield_stands_still_and_goes_on_where_it_was() 
     assert_eq!(status, 200);
     // What was on its way comes; then nothing does, and others wait too.
     let silence = Duration::from_secs(2);
-    while tokio::time::timeout(silence, body.next()).await.is_ok() {}
+    while let Ok(Some(_)) = tokio::time::timeout(silence, body.next()).await {}
     let left = worker.get("/props").await["yields_seconds"]
         .as_f64()
         .unwrap();

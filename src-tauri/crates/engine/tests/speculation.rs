@@ -25,11 +25,15 @@ fn texts(answers: &[Value]) -> Vec<&Value> {
         .collect()
 }
 
-/// Prompts whose answers are far from a tie: rounding differs between one token and several.
+/// Prompts whose answers are far from a tie, in log units: rounding differs between one token and several.
+const FAR: f64 = 1.0;
+
 fn prompts(name: &str) -> Vec<(String, Value)> {
     let recorded = recorded(name);
     let recorded = recorded["completions"].as_object().unwrap();
     let mut recorded: Vec<_> = recorded.iter().collect();
+    recorded.retain(|(_, expected)| expected["margin"].as_f64().unwrap() >= FAR);
+    assert!(recorded.len() >= 12);
     recorded.sort_by_key(|(prompt, _)| prompt.len());
     recorded
         .into_iter()
@@ -134,14 +138,20 @@ async fn a_draft_model_that_loses_rests() {
         "--draft-model",
         draft.to_str().unwrap(),
     ];
-    let worker = Worker::start(&model(SMOLLM), &arguments).await;
-    worker.ready();
     // A draft as large as the model, and chances that nobody can guess.
     let request = json!({"prompt": "Once upon a time", "max_tokens": 200, "temperature": 2, "seed": 1, "ignore_eos": true});
-    let (status, answer) = worker.post("/v1/completions", &request).await;
-    assert_eq!(status, 200);
-    let drafted = answer["timings"]["draft_n"].as_u64().unwrap_or(0);
-    assert!(drafted < 400, "{answer}");
-    let generations = worker.get("/props").await["generations"].clone();
-    assert_eq!(generations["drafting_rests"], true, "{generations}");
+    let mut generations = Value::Null;
+    // Whether it loses is told by the clock, which a busy machine may bend once.
+    for _ in 0..5 {
+        let worker = Worker::start(&model(SMOLLM), &arguments).await;
+        worker.ready();
+        let (status, answer) = worker.post("/v1/completions", &request).await;
+        assert_eq!(status, 200);
+        let drafted = answer["timings"]["draft_n"].as_u64().unwrap_or(0);
+        generations = worker.get("/props").await["generations"].clone();
+        if generations["drafting_rests"] == true && drafted < 400 {
+            return;
+        }
+    }
+    panic!("it guessed to the end each time: {generations}");
 }

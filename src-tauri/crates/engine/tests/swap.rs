@@ -60,8 +60,8 @@ fn said(answer: &Value) -> Value {
     answer["choices"][0]["message"].clone()
 }
 
-/// A second turn that says this, after a swap and without one.
-async fn second_turn(name: &str, change: impl Fn(&mut Value)) -> (Value, Value, u64) {
+/// A second turn after a swap and without one.
+async fn goes_on_by_itself(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     let mut messages = vec![
         // Longer than Gemma's sliding window of 512 tokens.
@@ -74,20 +74,12 @@ async fn second_turn(name: &str, change: impl Fn(&mut Value)) -> (Value, Value, 
     assert_eq!(said(&answer), said(&same));
     leave(first).await;
 
-    let mut said = said(&answer);
-    change(&mut said);
-    messages.push(said);
+    messages.push(said(&answer));
     messages.push(json!({"role": "user", "content": "And the smallest?"}));
     let second = worker(name, &folder, "1024", &[]).await;
     let (_, swapped) = second.post(CHAT, &chat(&messages)).await;
     let (_, stayed) = other.post(CHAT, &chat(&messages)).await;
-    let usage = &answer["usage"];
-    let held = usage["prompt_tokens"].as_u64().unwrap();
-    (swapped, stayed, held)
-}
-
-async fn goes_on_by_itself(name: &str) {
-    let (swapped, stayed, held) = second_turn(name, |_| ()).await;
+    let held = answer["usage"]["prompt_tokens"].as_u64().unwrap();
     assert!(number(&swapped, "cache_n") > held, "{swapped}");
     assert_eq!(
         number(&swapped, "cache_n"),
@@ -111,13 +103,25 @@ async fn gemma_3_goes_on_with_a_conversation_that_was_swapped_out() {
 /// A model that forgets cannot go back from the end of the answer by itself.
 #[tokio::test]
 async fn gemma_3_goes_back_to_the_end_of_its_prompt_where_its_answer_was_changed() {
-    let change = |said: &mut Value| said["content"] = json!("No idea.");
-    let (swapped, stayed, held) = second_turn(GEMMA, change).await;
+    let folder = tempfile::tempdir().unwrap();
+    let first = worker(GEMMA, &folder, "1024", &[]).await;
+    let other = Worker::start(&model(GEMMA), &["--context", "2048"]).await;
+    // Longer than Gemma's sliding window of 512 tokens, and numbers: what follows is far from a tie, however it is computed.
+    let list = numbers(1, 250);
+    let (_, answer) = first.post(COMPLETE, &question(&list)).await;
+    other.post(COMPLETE, &question(&list)).await;
+    let held = answer["usage"]["prompt_tokens"].as_u64().unwrap();
+    leave(first).await;
+
+    let changed = question(&format!("{list} 1, 2, 3, 4, 5, 6, 7,"));
+    let second = worker(GEMMA, &folder, "1024", &[]).await;
+    let (_, swapped) = second.post(COMPLETE, &changed).await;
+    let (_, stayed) = other.post(COMPLETE, &changed).await;
     let cached = number(&swapped, "cache_n");
     assert!(cached + 8 >= held && cached <= held, "{swapped}");
     // In memory a few more cells are left than a file has: it may go back to that token itself.
     assert!(number(&stayed, "cache_n") <= cached + 1, "{stayed}");
-    assert_eq!(said(&swapped), said(&stayed));
+    assert_eq!(swapped["choices"][0]["text"], stayed["choices"][0]["text"]);
 }
 
 #[tokio::test]

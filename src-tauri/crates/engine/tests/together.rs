@@ -17,10 +17,19 @@ fn story(subject: &str, tokens: u32) -> Value {
            "temperature": 0, "ignore_eos": true})
 }
 
+fn numbers(from: u32, to: u32) -> String {
+    let numbers: Vec<String> = (from..to).map(|number| number.to_string()).collect();
+    numbers.join(", ") + ","
+}
+
 /// So many words that each is a token or two.
 fn words(count: usize) -> String {
     (0..count).map(|number| format!("word{number} ")).collect()
 }
+
+/// How far ahead of all others the tokens of a recorded answer are: a prompt that is read alone or on another CPU has been seen
+/// to move this by 0.9.
+const FAR: f64 = 1.5;
 
 /// What upstream's llama-server said to each prompt, far from a tie: other kernels for larger batches do not change it.
 async fn answers_are_those_of_each_alone(name: &str) {
@@ -30,7 +39,9 @@ async fn answers_are_those_of_each_alone(name: &str) {
         .as_object()
         .unwrap()
         .iter()
+        .filter(|(prompt, said)| prompt.len() < 300 && said["margin"].as_f64().unwrap() >= FAR)
         .collect();
+    assert!(completions.len() >= 4);
     let requests: Vec<_> = completions
         .iter()
         .cycle()
@@ -71,13 +82,14 @@ async fn a_long_prompt_does_not_hold_up_a_stream() {
     let mut chunks = 0;
     let prompt = loop {
         tokio::select! {
-            (status, answer) = &mut reading => {
-                assert_eq!(status, 200, "{answer}");
-                break answer["timings"]["prompt_n"].as_u64().unwrap();
-            }
+            biased;
             chunk = stream.next() => {
                 chunk.expect("the stream ended first").unwrap();
                 chunks += 1;
+            }
+            (status, answer) = &mut reading => {
+                assert_eq!(status, 200, "{answer}");
+                break answer["timings"]["prompt_n"].as_u64().unwrap();
             }
         }
     };
@@ -165,11 +177,12 @@ async fn a_model_with_a_sliding_window_goes_back_beyond_it() {
             json!({"prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": true});
         worker.post("/v1/completions", &request).await.1
     };
-    let first = words(400);
-    let answer = ask(&first, 700).await;
+    // Numbers: what follows is far from a tie, however it is computed.
+    let first = numbers(1, 300);
+    let answer = ask(&first, 1300).await;
     let length = answer["timings"]["prompt_n"].as_u64().unwrap();
     // The answer was longer than the window: what comes before it is gone from the cache, and the mark brings it back.
-    let next = format!("{first}and then");
+    let next = format!("{first} 300, 301,");
     let again = ask(&next, 8).await;
     let cached = again["timings"]["cache_n"].as_u64().unwrap();
     assert!(cached + 3 >= length, "{cached} of {length}");
@@ -185,11 +198,11 @@ async fn a_client_that_leaves_frees_its_slot_and_the_others_go_on() {
     request["stream"] = json!(true);
     let mut stream = first_chunk(worker.send("/v1/completions", request.to_string()).await).await;
     let long = json!({"prompt": words(1700), "max_tokens": 1}).to_string();
-    let leaving = tokio::time::timeout(
-        std::time::Duration::from_millis(300),
-        worker.send("/v1/completions", long),
-    );
-    assert!(leaving.await.is_err(), "it was answered too soon to leave");
+    let begun = async { while worker.get("/props").await["generations"]["running"] != 2 {} };
+    tokio::select! {
+        _ = worker.send("/v1/completions", long) => panic!("it was answered too soon to leave"),
+        begun = tokio::time::timeout(HANG, begun) => begun.unwrap(),
+    }
     let mut rest = String::new();
     while let Some(chunk) = tokio::time::timeout(HANG, stream.next()).await.unwrap() {
         rest += std::str::from_utf8(&chunk.unwrap()).unwrap();

@@ -18,7 +18,8 @@ use tokio::{sync::watch, task::spawn_blocking, time::timeout};
 const KEPT: usize = 16;
 
 /// A load does not wait for longer until it is written down: beside a download a disk may take seconds for it.
-const PATIENCE: Duration = Duration::from_millis(100);
+/// Tests do: they read the file.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 100 });
 
 /// A load that was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
