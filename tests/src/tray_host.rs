@@ -2,7 +2,7 @@
 //! menu that it offers (`com.canonical.dbusmenu`). Both are protocols of the freedesktop and Ayatana projects.
 
 use crate::wait::{until, within};
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use std::{collections::HashMap, fmt::Write, path::PathBuf};
 use tokio::sync::{Mutex, mpsc};
 use zbus::{
@@ -11,6 +11,9 @@ use zbus::{
     proxy::CacheProperties,
     zvariant::{OwnedObjectPath, OwnedValue, Value},
 };
+
+/// More than an app sends while its menu is looked at.
+const MOST_SIGNALS: usize = 4096;
 
 /// Where a tray icon is: its connection's name and its object.
 type Address = (String, String);
@@ -256,7 +259,8 @@ impl TrayIcon {
             .sender(self.name.as_str())
             .expect("a name")
             .build();
-        let mut signals = MessageStream::for_match_rule(rule, &self.bus, None)
+        // Where they do not fit, the bus stands still, also for answers.
+        let mut signals = MessageStream::for_match_rule(rule, &self.bus, Some(MOST_SIGNALS))
             .await
             .expect("the bus");
         let mut last = None;
@@ -269,6 +273,7 @@ impl TrayIcon {
                     return found;
                 }
                 signals.next().await?.ok()?;
+                while let Some(Some(_)) = signals.next().now_or_never() {}
             }
         });
         match found.await {

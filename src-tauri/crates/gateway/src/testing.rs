@@ -349,12 +349,24 @@ pub(crate) struct Bench {
     sockets: TempDir,
 }
 
+/// Longer than a busy machine stands still.
+const SILENCE: Duration = Duration::from_secs(60);
+
 impl Bench {
     pub(crate) async fn new(address: &str) -> Self {
         Self::configured(address, |_| ()).await
     }
 
     pub(crate) async fn configured(address: &str, configure: impl FnOnce(&mut Config)) -> Self {
+        Self::with(address, SILENCE, configure).await
+    }
+
+    /// `silence`: for so long a server elsewhere may say nothing.
+    pub(crate) async fn with(
+        address: &str,
+        silence: Duration,
+        configure: impl FnOnce(&mut Config),
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let token = Token::open(&folder.path().join("token")).unwrap();
         let path = folder.path().join("chats.db");
@@ -396,7 +408,7 @@ impl Bench {
                 others: Arc::clone(&others),
                 status: status.clone(),
             }),
-            remote: Remote::new(Duration::from_secs(2)).unwrap(),
+            remote: Remote::new(silence).unwrap(),
             services: Arc::new(Home {
                 folder,
                 status: status.clone(),

@@ -232,8 +232,9 @@ impl Disk {
             return Err(trouble);
         }
         match hash {
-            Ok(Some(hash)) => Ok(hash),
+            // Also where the hash was quicker.
             _ if cancel.is_cancelled() => Err(super::cancelled()),
+            Ok(Some(hash)) => Ok(hash),
             _ => Err(Error::new(
                 Code::Internal,
                 format!(

@@ -358,7 +358,7 @@ async fn a_silent_server_is_not_waited_for_for_ever() {
     })
     .await;
     let options = WebOptions {
-        stall: Duration::from_millis(100),
+        stall: Duration::from_secs(1),
         ..options()
     };
     let web = Web::new(options).unwrap();
@@ -407,7 +407,7 @@ async fn a_server_that_dribbles_is_not_waited_for_to_its_end() {
         }
     });
     let options = WebOptions {
-        stall: Duration::from_millis(500),
+        stall: Duration::from_secs(1),
         ..options()
     };
     let web = Web::new(options).unwrap();

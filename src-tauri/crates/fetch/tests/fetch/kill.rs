@@ -95,7 +95,8 @@ async fn a_killed_transfer_resumes_from_its_journal_and_the_file_is_right() {
     while let Some(outcome) = points.join_next().await {
         let (journaled, Outcome { claimed, sent }) = outcome.unwrap();
         assert!(claimed <= sent);
-        from_zero += u64::from(journaled && claimed == 0);
+        // What had all been sent may be finished, or not have been journaled yet.
+        from_zero += u64::from(journaled && claimed == 0 && sent < mib * MIB);
     }
     assert_eq!(from_zero, 0, "restarts from zero");
 }

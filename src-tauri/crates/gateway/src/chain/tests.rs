@@ -466,7 +466,7 @@ async fn an_answer_that_has_to_have_a_form_is_not_marked() {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_hedge_is_not_waited_for_where_no_step_is_left() {
     let night = Night::new(|chain| {
         chain.hedge = Span::seconds(60);

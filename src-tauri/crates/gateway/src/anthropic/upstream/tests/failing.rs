@@ -44,7 +44,7 @@ async fn a_refusal_passes_with_its_status_in_openais_words() {
 async fn whoever_asks_sees_when_to_come_back() {
     let (routes, _asked) = scripted(|| refusal(429, "rate_limit_error"));
     let (_bench, server) = bench(routes, "claude-haiku-4-5").await;
-    let remote = Remote::new(Duration::from_secs(2)).unwrap();
+    let remote = Remote::new(Duration::from_secs(60)).unwrap();
     let url = format!("http://{server}");
     let mut upstream = super::super::post(&remote, &url, openai::CHAT, None, CHAT.as_bytes())
         .await

@@ -22,7 +22,16 @@ async fn elsewhere(
     says: String,
     cuts: bool,
 ) -> (Bench, JoinHandle<String>) {
-    let bench = bench().await;
+    at(bench().await, url, model, says, cuts).await
+}
+
+async fn at(
+    bench: Bench,
+    url: bool,
+    model: Option<&str>,
+    says: String,
+    cuts: bool,
+) -> (Bench, JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let at = if url {
@@ -158,9 +167,9 @@ async fn an_endpoint_that_streams_unasked_is_put_together() {
 
 #[tokio::test]
 async fn an_endpoint_that_hangs_is_given_up() {
-    // The bench's silence is short.
     for says in [String::new(), format!("{HEAD}data: a\n\n")] {
-        let (mut bench, _asked) = elsewhere(true, None, says, false).await;
+        let impatient = Bench::with("127.0.0.1:11435", Duration::from_secs(2), |_| ()).await;
+        let (mut bench, _asked) = at(impatient, true, None, says, false).await;
         let told = text(bench.post(CHAT, ASKS_STREAM).await).await;
         assert!(told.contains("was silent for too long"), "{told}");
         bench.released().await;
