@@ -118,10 +118,10 @@ async fn gemma_3_goes_back_to_the_end_of_its_prompt_where_its_answer_was_changed
     let (_, swapped) = second.post(COMPLETE, &changed).await;
     let (_, stayed) = other.post(COMPLETE, &changed).await;
     let cached = number(&swapped, "cache_n");
-    // The space before a number is a token of both answers.
-    assert!(cached + 8 >= held && cached <= held + 1, "{swapped}");
-    // In memory a few more cells are left than a file has: it may go back to that token itself.
-    assert!(number(&stayed, "cache_n") <= cached + 1, "{stayed}");
+    assert!(cached + 8 >= held && cached <= held, "{swapped}");
+    // In memory a few more cells are left than a file has: it may go back to the prompt's last token itself, and to the space
+    // behind it, which is of both answers.
+    assert!(number(&stayed, "cache_n") <= cached + 2, "{stayed}");
     assert_eq!(swapped["choices"][0]["text"], stayed["choices"][0]["text"]);
 }
 
