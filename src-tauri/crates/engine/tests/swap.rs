@@ -12,7 +12,7 @@ use std::{
     path::PathBuf,
     time::{Duration, SystemTime},
 };
-use support::{GEMMA, SMOLLM, Worker, first_chunk, model};
+use support::{GEMMA, SMOLLM, Worker, first_chunk, model, numbers};
 use tempfile::TempDir;
 
 const CHAT: &str = "/v1/chat/completions";
@@ -37,11 +37,6 @@ async fn leave(mut worker: Worker) {
 fn files(folder: &TempDir) -> Vec<PathBuf> {
     let all = fs::read_dir(folder.path()).unwrap();
     all.map(|file| file.unwrap().path()).collect()
-}
-
-fn numbers(from: u32, to: u32) -> String {
-    let numbers: Vec<String> = (from..to).map(|number| number.to_string()).collect();
-    numbers.join(", ") + ","
 }
 
 fn question(prompt: &str) -> Value {
@@ -106,22 +101,21 @@ async fn gemma_3_goes_back_to_the_end_of_its_prompt_where_its_answer_was_changed
     let folder = tempfile::tempdir().unwrap();
     let first = worker(GEMMA, &folder, "1024", &[]).await;
     let other = Worker::start(&model(GEMMA), &["--context", "2048"]).await;
-    // Longer than Gemma's sliding window of 512 tokens, and numbers: what follows is far from a tie, however it is computed.
+    // Longer than Gemma's sliding window of 512 tokens.
     let list = numbers(1, 250);
     let (_, answer) = first.post(COMPLETE, &question(&list)).await;
     other.post(COMPLETE, &question(&list)).await;
     let held = answer["usage"]["prompt_tokens"].as_u64().unwrap();
     leave(first).await;
 
-    let changed = question(&format!("{list} 1, 2, 3, 4, 5, 6, 7,"));
+    let changed = question(&format!("{list}\n1, 2, 3, 4, 5, 6, 7,"));
     let second = worker(GEMMA, &folder, "1024", &[]).await;
     let (_, swapped) = second.post(COMPLETE, &changed).await;
     let (_, stayed) = other.post(COMPLETE, &changed).await;
     let cached = number(&swapped, "cache_n");
     assert!(cached + 8 >= held && cached <= held, "{swapped}");
-    // In memory a few more cells are left than a file has: it may go back to the prompt's last token itself, and to the space
-    // behind it, which is of both answers.
-    assert!(number(&stayed, "cache_n") <= cached + 2, "{stayed}");
+    // In memory a few more cells are left than a file has: it may go back to that token itself.
+    assert!(number(&stayed, "cache_n") <= cached + 1, "{stayed}");
     assert_eq!(swapped["choices"][0]["text"], stayed["choices"][0]["text"]);
 }
 

@@ -6,7 +6,7 @@ mod support;
 
 use futures_util::{StreamExt, future::join_all};
 use serde_json::{Value, json};
-use support::{GEMMA, HANG, SMOLLM, Worker, first_chunk, model};
+use support::{GEMMA, HANG, SMOLLM, Worker, first_chunk, model, numbers};
 
 fn text(answer: &Value) -> &str {
     answer["choices"][0]["text"].as_str().unwrap()
@@ -17,30 +17,16 @@ fn story(subject: &str, tokens: u32) -> Value {
            "temperature": 0, "ignore_eos": true})
 }
 
-fn numbers(from: u32, to: u32) -> String {
-    let numbers: Vec<String> = (from..to).map(|number| number.to_string()).collect();
-    numbers.join(", ") + ","
-}
-
 /// So many words that each is a token or two.
 fn words(count: usize) -> String {
     (0..count).map(|number| format!("word{number} ")).collect()
 }
 
-/// How far ahead of all others the tokens of a recorded answer are: a prompt that is read alone or on another CPU has been seen
-/// to move this by 0.9.
-const FAR: f64 = 1.5;
-
 /// What upstream's llama-server said to each prompt, far from a tie: other kernels for larger batches do not change it.
 async fn answers_are_those_of_each_alone(name: &str) {
     let worker = Worker::start(&model(name), &["--context", "2048", "--slots", "4"]).await;
-    let recorded = support::recorded(name);
-    let completions: Vec<_> = recorded["completions"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .filter(|(prompt, said)| prompt.len() < 300 && said["margin"].as_f64().unwrap() >= FAR)
-        .collect();
+    let mut completions = support::completions(name, 1.5);
+    completions.retain(|(prompt, _)| prompt.len() < 300);
     assert!(completions.len() >= 4);
     let requests: Vec<_> = completions
         .iter()
@@ -177,7 +163,6 @@ async fn a_model_with_a_sliding_window_goes_back_beyond_it() {
             json!({"prompt": prompt, "max_tokens": tokens, "temperature": 0, "ignore_eos": true});
         worker.post("/v1/completions", &request).await.1
     };
-    // Numbers: what follows is far from a tie, however it is computed.
     let first = numbers(1, 300);
     let answer = ask(&first, 1300).await;
     let length = answer["timings"]["prompt_n"].as_u64().unwrap();
