@@ -6,7 +6,7 @@ mod support;
 
 use serde_json::{Value, json};
 use std::{fs, path::Path};
-use support::{GEMMA, SMOLLM, WORKER, Worker, model};
+use support::{GEMMA, SMOLLM, WORKER, Worker, model, numbers};
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -22,14 +22,8 @@ async fn worker(name: &str, folder: &TempDir, extra: &[&str]) -> Worker {
     worker
 }
 
-/// What comes next is beyond doubt.
-fn numbers(count: u32) -> String {
-    let numbers: Vec<String> = (1..count).map(|number| number.to_string()).collect();
-    numbers.join(", ") + ","
-}
-
 fn list() -> String {
-    numbers(60)
+    numbers(1, 60)
 }
 
 fn question(prompt: &str) -> Value {
@@ -39,7 +33,7 @@ fn question(prompt: &str) -> Value {
 async fn goes_on_after_a_restart(name: &str) {
     let folder = tempfile::tempdir().unwrap();
     // Longer than Gemma's sliding window of 512 tokens.
-    let list = numbers(250);
+    let list = numbers(1, 250);
     let first = worker(name, &folder, &[]).await;
     let (_, expected) = first.post(COMPLETE, &question(&list)).await;
     let (status, saved) = first
@@ -297,7 +291,7 @@ async fn a_worker_without_a_folder_says_so() {
 async fn a_context_longer_than_the_tiers_is_refused_with_the_numbers_and_never_half_used() {
     let folder = tempfile::tempdir().unwrap();
     let contexts = folder.path().to_str().unwrap();
-    let long = numbers(200);
+    let long = numbers(1, 200);
     let first = worker(SMOLLM, &folder, &[]).await;
     let save = json!({"name": "long", "prompt": format!("Alpha {long}")});
     let (status, saved) = first.post(SAVE, &save).await;
