@@ -30,11 +30,12 @@ fn ids(models: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// A model file of one's own, whose bytes may be changed.
+/// A model file of one's own, whose bytes may be changed. It has its name when it is whole: a host may be looking.
 fn copied(to: &Path) -> PathBuf {
     fs::create_dir_all(to).unwrap();
-    let path = to.join(STARTER);
-    fs::copy(model(STARTER), &path).unwrap();
+    let (unfinished, path) = (to.join("unfinished"), to.join(STARTER));
+    fs::copy(model(STARTER), &unfinished).unwrap();
+    fs::rename(unfinished, &path).unwrap();
     path
 }
 
