@@ -15,6 +15,17 @@ die() {
     exit 1
 }
 
+# Runs what fetches. A connection that breaks costs another try, not the whole setup.
+again() {
+    local pause
+    for pause in 5 30; do
+        "$@" && return
+        say "That failed, and is tried again in $pause s"
+        sleep "$pause"
+    done
+    "$@"
+}
+
 sha256() { # of standard input
     if command -v sha256sum >/dev/null; then sha256sum; else shasum -a 256; fi | cut -d' ' -f1
 }

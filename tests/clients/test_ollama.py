@@ -200,7 +200,7 @@ class Ollama(unittest.TestCase):
         unknown = self.refused(404, lambda: self.chat(model="gpt-5"))
         self.assertTrue(unknown.startswith('there is no model or tier "gpt-5"; use one of: auto, fast,'), unknown)
         self.refused(503, lambda: self.chat(model="heavy"))
-        long = [{"role": "user", "content": "word " * 200_000}]
+        long = [{"role": "user", "content": "word " * 20_000}]
         for stream in (False, True):
             self.assertIn("context", self.refused(400, lambda stream=stream: list(self.chat(long, stream=stream))))
         self.assertIn("options.top_k", self.refused(400, lambda: self.chat(options={"top_k": "many"})))

@@ -60,14 +60,12 @@ def plan(seed, count, kills, hogs, tiers):
     """The requests, and what happens when the one of that number is sent."""
     random_ = random.Random(seed)
     requests = [request(random_, number, list(tiers)) for number in range(count)]
-    # Not among the last ones, so that it can be seen that all goes on.
-    places = random_.sample(range(count // 20, count * 9 // 10), kills + hogs)
-    acts = {}
-    for order, place in enumerate(places):
-        if order < kills:
-            acts[place] = ("kill", {"after": random_.uniform(0, 1.0)})
-        else:
-            acts[place] = ("hog", {"spared": random_.randint(0, 8 * MIB), "seconds": random_.uniform(12, 16)})
+    # Not among the last ones, so that it can be seen that all goes on; a hog, for which a kill may have to wait, well before them.
+    first = count // 20
+    hogged = random_.sample(range(first, count // 2), hogs)
+    killed = random_.sample([place for place in range(first, count * 9 // 10) if place not in hogged], kills)
+    acts = {place: ("kill", {"after": random_.uniform(0, 1.0)}) for place in killed}
+    acts |= {place: ("hog", {"spared": random_.randint(0, 8 * MIB), "seconds": random_.uniform(12, 16)}) for place in hogged}
     return requests, acts
 
 

@@ -14,7 +14,7 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
 
   await ask(chat, 'Why is the sky blue? Answer in one sentence.');
   await expect(chat.getByTestId('message-user')).toHaveText(/Why is the sky blue/);
-  await expect(chat.getByTestId('stop')).toBeVisible();
+  await expect(chat.getByTestId('answer-stats')).toContainText('tok/s');
   await expect(chat.getByTestId('send')).toBeVisible();
   const growth = await chat.evaluate(() => [...(window as unknown as { seen: Set<number> }).seen]);
   expect(growth.length, 'steps in which the answer was seen to grow').toBeGreaterThan(3);
@@ -79,6 +79,8 @@ test('a stopped answer keeps what was written, and frees its tier', async ({ cha
   await chat.getByRole('button', { name: 'Previous answer' }).click();
   await expect(words).toHaveText(kept, { useInnerText: true });
 
+  // From then on both are kept.
+  await expect(chat.getByTestId('send')).toBeVisible();
   await chat.reload();
   await chat.getByRole('button', { name: 'Tell me about the sea.', exact: true }).click();
   await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');

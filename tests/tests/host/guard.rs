@@ -82,7 +82,7 @@ async fn a_machine_that_runs_out_of_memory_gets_it_back_and_the_client_is_told()
 #[tokio::test]
 async fn an_idle_tier_leaves_at_an_alarm_and_a_pinned_one_does_not_come_back_until_it_has_passed() {
     let pinned = format!("{FAST}pinned = true\n");
-    let data = machine(&pinned, &[(0, CALM), (15, SHORT), (20, CALM)]);
+    let data = machine(&pinned, &[(0, CALM), (15, SHORT), (27, CALM)]);
     let host = data.serve().await;
     host.tier_when("fast", |tier| tier.state == TierState::Ready)
         .await;
@@ -201,7 +201,7 @@ async fn a_request_says_how_long_its_tier_stays_as_ollamas_do() {
 async fn after_an_alarm_a_smaller_tier_answers_and_says_for_whom() {
     let tiers = "[policy]\nhome = \"\"\n[tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 2048\n\
                  [tiers.heavy]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 4096\n";
-    let data = machine(tiers, &[(0, CALM), (15, SHORT), (18, CALM)]);
+    let data = machine(tiers, &[(0, CALM), (15, SHORT), (25, CALM)]);
     let host = data.serve().await;
     let first = host.chat("heavy", json!({"max_tokens": 1})).await;
     assert_eq!(first.headers()["x-tierbar-tier"], "heavy");
