@@ -4,11 +4,7 @@ use crate::{
     Wanted, claimed,
     server::{Content, Server},
 };
-use std::{
-    path::PathBuf,
-    process::Stdio,
-    sync::atomic::{AtomicBool, Ordering::SeqCst},
-};
+use std::{path::PathBuf, process::Stdio, sync::Mutex};
 use tierbar_core::Code;
 use tokio::process::Command;
 
@@ -139,13 +135,17 @@ async fn a_volume_that_is_full_to_the_last_byte_still_has_a_journal() {
     };
     wanted.spec.dest = folder.join("model.gguf");
     wanted.terms.journal_every = std::time::Duration::from_secs(3600);
-    // There was room when it was looked at.
+    // There was room when it was looked at. Until it is filled little arrives: the first answer alone, and slowly.
     let filler = folder.join("filler");
     let server = Server::start({
         let (content, filler) = (content.clone(), filler.clone());
-        let filled = AtomicBool::new(false);
+        let filled = Mutex::new(false);
         move |request| {
-            if request.nth > 0 && !filled.swap(true, SeqCst) {
+            if request.nth == 0 {
+                return content.answer(request).paced(MIB as u64);
+            }
+            let mut filled = filled.lock().unwrap();
+            if !std::mem::replace(&mut filled, true) {
                 std::fs::write(&filler, vec![1; 4 * MIB]).unwrap();
             }
             content.answer(request)
