@@ -100,12 +100,17 @@ impl Desk {
         self.folder.path().join("data")
     }
 
-    /// Writes the configuration.
+    /// Writes the configuration, whole at once: who watches it reads no half of it.
     ///
     /// # Panics
     /// If that fails.
     pub fn configure(&self, config: &str) {
-        std::fs::write(self.data().join("config.toml"), config).expect("config.toml");
+        let (beside, path) = (
+            self.data().join("config.toml.new"),
+            self.data().join("config.toml"),
+        );
+        std::fs::write(&beside, config).expect("config.toml.new");
+        std::fs::rename(beside, path).expect("config.toml");
     }
 
     /// Stands in for the desktop's browser: writes down what it is asked to open.

@@ -76,12 +76,17 @@ impl Data {
         self.path().join("models")
     }
 
-    /// Writes the configuration.
+    /// Writes the configuration, whole at once: who watches it reads no half of it.
     ///
     /// # Panics
     /// If that fails.
     pub fn configure(&self, config: &str) {
-        std::fs::write(self.path().join("config.toml"), config).expect("config.toml");
+        let (beside, path) = (
+            self.path().join("config.toml.new"),
+            self.path().join("config.toml"),
+        );
+        std::fs::write(&beside, config).expect("config.toml.new");
+        std::fs::rename(beside, path).expect("config.toml");
     }
 
     /// The command line on this folder.

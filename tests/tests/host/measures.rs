@@ -193,12 +193,30 @@ async fn runs_that_others_disturb_are_made_again_and_told() {
     assert_eq!(report.rows[0].skipped, None);
 }
 
+/// Whether the machine was quiet while that was measured: between runs that differ so much nothing is faster.
+fn is_quiet(rows: &[Value]) -> bool {
+    let of = |figure: &Value, name: &str| figure[name].as_f64().unwrap();
+    let decide = rows.iter().filter(|row| row["knob"] != "kv_cache");
+    let mut figures = decide.map(|row| &row["request_ms"]);
+    figures.all(|figure| {
+        figure.is_null() || of(figure, "high") - of(figure, "low") < 0.7 * of(figure, "median")
+    })
+}
+
 #[tokio::test]
 async fn what_is_faster_goes_into_the_configuration_with_the_table_that_decided() {
     let text = format!("# mine\n{FAST}threads = 1 # one\n# the end\n");
-    let data = biased(&text);
-    let host = data.serve().await;
-    let (report, rows) = ended(begin(&host, TUNE, batches(&[64, 128])).await).await;
+    let mut tries = 0;
+    let (data, host, report, rows) = loop {
+        let data = biased(&text);
+        let host = data.serve().await;
+        let (report, rows) = ended(begin(&host, TUNE, batches(&[64, 128])).await).await;
+        tries += 1;
+        if is_quiet(&rows) {
+            break (data, host, report, rows);
+        }
+        assert!(tries < 10, "this machine is never quiet: {rows:?}");
+    };
     assert_eq!(report["rows"], json!(rows));
     let report: TuneReport = serde_json::from_value(report).unwrap();
     assert_eq!((report.before.batch, report.after.batch), (512, 64));

@@ -214,7 +214,7 @@ impl Night {
             engine = {{ endpoint = "{}" }}
             [chains.night]
             steps = ["cloud-a", "cloud-b", "heavy", "fast", "near", "queue"]
-            wait = "1s"
+            wait = "4s"
             mark = true
             [chains.far]
             steps = ["cloud-a", "cloud-b", "heavy", "near", "queue"]
@@ -323,7 +323,7 @@ async fn a_chain_goes_through_an_outage_to_its_end_and_back() {
     assert_eq!(night.asked(), (2, 0));
 
     // 429: the other cloud, of the other dialect, answers for as long as the first one said, and then the first again.
-    night.a.does(Does::Limit(4));
+    night.a.does(Does::Limit(12));
     let told = night.is_answered_by("b").await;
     assert_eq!(told["fallback_from"], "cloud-a");
     assert_eq!(night.gate(0).await.0, "cooling");

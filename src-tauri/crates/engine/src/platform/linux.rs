@@ -75,6 +75,11 @@ mod tests {
         assert!(waiting != clock);
         drop(stop);
         computing.join().unwrap();
-        assert_eq!(clock.spent(), Duration::ZERO, "it has ended");
+        // A little later than that, the kernel has forgotten it.
+        let joined = std::time::Instant::now();
+        while clock.spent() > Duration::ZERO {
+            assert!(joined.elapsed() < Duration::from_secs(60), "it has ended");
+            thread::yield_now();
+        }
     }
 }
