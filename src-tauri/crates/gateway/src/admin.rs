@@ -5,6 +5,7 @@ mod chats;
 mod config;
 mod costs;
 mod downloads;
+mod events;
 mod history;
 mod hub;
 mod keys;
@@ -13,13 +14,14 @@ mod measures;
 mod models;
 mod pause;
 mod queue;
+mod route;
 mod schedules;
 mod secrets;
 mod session;
 mod status;
 mod tiers;
 
-use crate::{Gateway, auto::told};
+use crate::Gateway;
 use axum::{
     Router,
     routing::{delete, get, patch, post, put},
@@ -35,7 +37,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route("/resume", post(pause::resume))
         .route("/expect", post(tiers::expect))
         .route("/log", get(log::log))
-        .route("/route", post(told::tell))
+        .route("/route", post(route::explain))
         .route("/tiers/{id}/start", post(tiers::start))
         .route("/tiers/{id}/stop", post(tiers::stop))
         .route(

@@ -10,7 +10,7 @@ mod requests;
 pub(crate) use answer::{Answer, Used};
 pub(crate) use requests::count;
 
-use crate::{Gateway, error::Failure};
+use crate::{Gateway, http::error::Failure};
 use axum::{extract::State, http::header, response::IntoResponse};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},

@@ -1,6 +1,9 @@
 //! Conversations, as the store keeps them.
 
-use crate::{Gateway, body, error::Failure, path::Id};
+use crate::{
+    Gateway,
+    http::{body, error::Failure, path::Id},
+};
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,6 +1,10 @@
 //! The configuration.
 
-use crate::{Gateway, body, error::Failure, guard::BySession};
+use crate::{
+    Gateway,
+    edge::origin::BySession,
+    http::{body, error::Failure},
+};
 use axum::{Extension, Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What tasks took here, and saved elsewhere.
 
 use super::models::asked;
-use crate::{Gateway, error::Failure};
+use crate::{Gateway, http::error::Failure};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},

@@ -1,6 +1,9 @@
 //! Models on their way.
 
-use crate::{DownloadChange, Gateway, Pull, body, error::Failure, path::Id};
+use crate::{
+    DownloadChange, Gateway, Pull,
+    http::{body, error::Failure, path::Id},
+};
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;

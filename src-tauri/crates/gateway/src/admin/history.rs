@@ -1,7 +1,7 @@
 //! What the machine's readings were.
 
 use super::models::asked;
-use crate::{Gateway, error::Failure};
+use crate::{Gateway, http::error::Failure};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},

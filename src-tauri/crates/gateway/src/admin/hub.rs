@@ -1,7 +1,7 @@
 //! Models that can be had: the catalog, and the hub when there is a network.
 
 use super::models::asked;
-use crate::{CatalogAnswer, Gateway, error::Failure};
+use crate::{CatalogAnswer, Gateway, http::error::Failure};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},

@@ -1,6 +1,9 @@
 //! API keys: made, listed, revoked. A key is told once.
 
-use crate::{Gateway, body, error::Failure, path::Id};
+use crate::{
+    Gateway,
+    http::{body, error::Failure, path::Id},
+};
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};

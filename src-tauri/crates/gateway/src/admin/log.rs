@@ -1,7 +1,7 @@
 //! What happened to the tiers, and why.
 
 use super::models::asked;
-use crate::{Gateway, error::Failure};
+use crate::{Gateway, http::error::Failure};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},

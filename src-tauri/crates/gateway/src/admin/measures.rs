@@ -1,7 +1,10 @@
 //! Measuring a tier and tuning it: a stream of events while it runs, and what the last one told.
 
 use super::tiers::existing;
-use crate::{Gateway, MeasureEvent, Measurement, body, error::Failure, path::Id};
+use crate::{
+    Gateway, MeasureEvent, Measurement,
+    http::{body, error::Failure, path::Id},
+};
 use axum::{
     Json,
     body::Body,

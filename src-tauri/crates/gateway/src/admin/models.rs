@@ -1,6 +1,9 @@
 //! Models that are here: what fits, what is whole, what goes.
 
-use crate::{FitQuestion, Gateway, Listed, Verified, body, error::Failure, path::Id};
+use crate::{
+    FitQuestion, Gateway, Listed, Verified,
+    http::{body, error::Failure, path::Id},
+};
 use axum::{
     Json,
     body::Body,

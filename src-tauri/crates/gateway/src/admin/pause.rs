@@ -1,6 +1,9 @@
 //! All tiers at rest, until somebody wants them again.
 
-use crate::{Gateway, body, error::Failure};
+use crate::{
+    Gateway,
+    http::{body, error::Failure},
+};
 use axum::{Json, body::Body, extract::State};
 use serde::Deserialize;
 use std::sync::Arc;

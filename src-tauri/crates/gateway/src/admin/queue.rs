@@ -1,7 +1,7 @@
 //! Requests that wait, all of them, and what their webhooks are signed with.
 
 use super::models::asked;
-use crate::{Gateway, error::Failure, queue};
+use crate::{Gateway, http::error::Failure, jobs::queue};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},

@@ -1,6 +1,9 @@
 //! Schedules: what is configured, how far it has come, and running one now.
 
-use crate::{Gateway, error::Failure, path::Id};
+use crate::{
+    Gateway,
+    http::{error::Failure, path::Id},
+};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -1,6 +1,10 @@
 //! Keys and tokens: taken, never told.
 
-use crate::{Gateway, blocking::blocking, body, error::Failure, path::Id};
+use crate::{
+    Gateway,
+    blocking::blocking,
+    http::{body, error::Failure, path::Id},
+};
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use secrecy::SecretString;
 use serde::Deserialize;

@@ -2,8 +2,8 @@
 
 use crate::{
     Gateway,
-    error::Failure,
-    guard::{OverTls, SESSION_COOKIE},
+    edge::origin::{OverTls, SESSION_COOKIE},
+    http::error::Failure,
 };
 use axum::{
     Extension,

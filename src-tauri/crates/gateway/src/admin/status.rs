@@ -1,6 +1,6 @@
 //! The status, once and as a stream of changes.
 
-use crate::{Gateway, events::Changes};
+use crate::{Gateway, admin::events::Changes};
 use axum::{
     Json,
     extract::State,

@@ -1,6 +1,10 @@
 //! Starting, stopping and expecting a tier.
 
-use crate::{Gateway, body, error::Failure, openai::route, path::Id};
+use crate::{
+    Gateway,
+    http::{body, error::Failure, path::Id},
+    inference::route,
+};
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Deserialize;
 use std::sync::Arc;

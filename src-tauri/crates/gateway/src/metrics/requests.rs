@@ -1,7 +1,7 @@
 //! Every answer's path, status, tier and code.
 
 use super::OfRequest;
-use crate::{Gateway, openai::relay::TIER};
+use crate::{Gateway, inference::relay::TIER};
 use axum::{
     body::Body,
     extract::{MatchedPath, State},

@@ -1,0 +1,85 @@
+//! `POST /tierbar/v1/route`: what `auto` would do with a request, and why, without answering it.
+
+use crate::{
+    Gateway,
+    http::{body, error::Failure},
+    inference::auto::{self, Considered},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Query, State},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use tierbar_core::routing::{
+    Level,
+    classifier::{Opinion, PROBES},
+};
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Question {
+    #[serde(default)]
+    classify: Classify,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Classify {
+    /// As for a request: where no rule decides, and only if the answer is quick.
+    #[default]
+    Auto,
+    /// Whatever the rules say, and however long it takes.
+    Always,
+}
+
+pub(super) async fn explain(
+    State(gateway): State<Arc<Gateway>>,
+    Query(question): Query<Question>,
+    body: Body,
+) -> Result<Json<Value>, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let request: serde_json::Map<String, Value> = body::parse(&body)?;
+    let request = Value::Object(request);
+    let thorough = question.classify == Classify::Always;
+    let considered = auto::explain(&gateway, &request, thorough).await?;
+    Ok(Json(render(&considered)))
+}
+
+fn render(considered: &Considered) -> Value {
+    let Considered {
+        asked,
+        judged,
+        said,
+        level,
+        because,
+        choice,
+    } = considered;
+    let classifier = said.map(|said| {
+        let (level, margin) = said.weighed().first();
+        json!({
+            "level": level,
+            "margin": margin,
+            "believed": said.believed().is_some(),
+            "said": probabilities(said.opinion),
+            "weighed": probabilities(said.weighed()),
+            "exam": {"right": said.exam.right, "of": PROBES.len(), "passed": said.exam.is_passed()},
+        })
+    });
+    json!({
+        "level": level,
+        "tier": choice.as_ref().map(|choice| &choice.tier),
+        "why": choice.as_ref().map(|choice| format!("{because}; {}", choice.why)),
+        "rules": {"level": judged.level, "sure": judged.sure, "because": judged.because},
+        "classifier": classifier,
+        "prompt_tokens": asked.prompt_tokens,
+        "answer_tokens": asked.answer_tokens,
+    })
+}
+
+fn probabilities(opinion: Opinion) -> Value {
+    let [simple, medium, hard] = opinion.probabilities();
+    let [one, two, three] = Level::ALL.map(Level::word);
+    json!({one: simple, two: medium, three: hard})
+}

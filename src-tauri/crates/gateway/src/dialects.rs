@@ -1,0 +1,7 @@
+//! The APIs that clients speak. Each turns its request into one of OpenAI's and the answer back into its own words.
+
+pub(crate) mod anthropic;
+pub(crate) mod contexts;
+pub(crate) mod ollama;
+pub(crate) mod openai;
+mod translate;

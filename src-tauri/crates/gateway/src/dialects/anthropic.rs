@@ -1,0 +1,70 @@
+//! Anthropic's dialect: `/v1/messages`, turned into a chat of OpenAI's and back; and, in [`upstream`], the other way round,
+//! where a server that speaks it answers for a tier.
+//!
+//! Shapes: Anthropic's API reference, "Messages", "Streaming messages" and "Count message tokens".
+
+mod answer;
+mod ask;
+mod calls;
+mod content;
+mod failure;
+mod stream;
+mod tools;
+
+use crate::{
+    Gateway,
+    dialects::translate,
+    http::{body, error::Failure},
+    inference::{
+        self,
+        clouds::anthropic::{COUNT, MESSAGES},
+        hints::Hints,
+        relay,
+    },
+};
+use answer::Telling;
+use ask::Ask;
+use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
+pub(crate) use failure::error_body;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+pub(crate) fn routes() -> Router<Arc<Gateway>> {
+    Router::new()
+        .route(MESSAGES, post(messages))
+        .route(COUNT, post(count))
+}
+
+pub(crate) fn is_path(path: &str) -> bool {
+    path == MESSAGES || path == COUNT
+}
+
+async fn messages(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let ask = read(body).await?;
+    let telling = Telling::new(ask.model());
+    let chat = body::object_of(ask.into_chat()?);
+    let answer = relay::relay(gateway, inference::CHAT, hints, chat).await?;
+    translate::told(telling, answer).await
+}
+
+async fn count(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Json<Value>, Failure> {
+    let chat = read(body).await?.into_chat()?;
+    let counted = relay::count(gateway, hints, chat.into()).await?;
+    Ok(Json(json!({"input_tokens": counted})))
+}
+
+async fn read(body: Body) -> Result<Ask, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    Ok(body::parse(&bytes)?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! An answer in Anthropic's words: whole here, piece by piece in [`super::stream`].
+
+use super::calls::Held;
+use crate::inference::wire::{Completion, ToolCall, Usage};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// Of thoughts. Clients take what has none for a piece of a thought, and some drop it; nobody here asks for it again.
+pub(super) const SIGNATURE: &str = "unsigned";
+
+/// One answer as it is told.
+#[derive(Debug)]
+pub(super) struct Telling {
+    pub(super) id: String,
+    /// What the client asked for, until the server names itself.
+    pub(super) model: String,
+    /// The block that is open, and what it holds.
+    pub(super) open: Option<Kind>,
+    /// How many blocks have begun.
+    pub(super) blocks: usize,
+    pub(super) held: Held,
+    pub(super) begun: bool,
+    pub(super) end: End,
+    pub(super) usage: Usage,
+    /// What the chain that was asked says of it.
+    pub(super) chain: Option<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Text,
+    Thinking,
+    /// The call of this number.
+    Tool(usize),
+}
+
+/// How an answer ended.
+#[derive(Debug, Default)]
+pub(super) struct End {
+    finish: Option<String>,
+    stop: Option<String>,
+}
+
+impl End {
+    pub(super) fn note(&mut self, finish: Option<String>, stop: Option<Value>) {
+        if finish.is_some() {
+            self.finish = finish;
+            self.stop = stop.and_then(|stop| stop.as_str().map(str::to_owned));
+        }
+    }
+
+    pub(super) fn reason(&self) -> &'static str {
+        match self.finish.as_deref() {
+            Some("length") => "max_tokens",
+            Some("tool_calls" | "function_call") => "tool_use",
+            Some("content_filter") => "refusal",
+            _ if self.stop.is_some() => "stop_sequence",
+            _ => "end_turn",
+        }
+    }
+
+    pub(super) fn stop(&self) -> Option<&str> {
+        self.stop.as_deref()
+    }
+}
+
+impl Telling {
+    pub(super) fn new(model: String) -> Self {
+        Self {
+            id: format!("msg_{}", Uuid::new_v4().simple()),
+            model,
+            open: None,
+            blocks: 0,
+            held: Held::default(),
+            begun: false,
+            end: End::default(),
+            usage: Usage::default(),
+            chain: None,
+        }
+    }
+
+    pub(super) fn message(&self, content: Vec<Value>, ended: bool) -> Value {
+        let mut message = json!({
+            "id": self.id,
+            "type": "message",
+            "role": "assistant",
+            "model": self.model,
+            "content": content,
+            "stop_reason": ended.then(|| self.end.reason()),
+            "stop_sequence": self.end.stop(),
+            "usage": self.usage(),
+        });
+        if let Some(chain) = &self.chain {
+            message["tierbar"] = chain.clone();
+        }
+        message
+    }
+
+    /// Anthropic counts what was read from a cache apart.
+    pub(super) fn usage(&self) -> Value {
+        let cached = self.usage.cached();
+        json!({
+            "input_tokens": self.usage.prompt_tokens - cached,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": cached,
+            "output_tokens": self.usage.completion_tokens,
+        })
+    }
+
+    pub(super) fn take_whole(mut self, answer: Completion) -> Value {
+        self.model = answer.model.unwrap_or(self.model);
+        self.usage = answer.usage.unwrap_or_default();
+        self.chain = answer.tierbar;
+        let choice = answer.choices.into_iter().next().unwrap_or_default();
+        self.end.note(choice.finish_reason, choice.stop_reason);
+        let (mut content, mut message) = (Vec::new(), choice.message);
+        if let Some(thinking) = message.thoughts() {
+            content.push(json!({"type": "thinking", "thinking": thinking, "signature": SIGNATURE}));
+        }
+        if let Some(text) = message.content.filter(|text| !text.is_empty()) {
+            content.push(json!({"type": "text", "text": text}));
+        }
+        content.extend(message.tool_calls.unwrap_or_default().into_iter().map(used));
+        self.message(content, true)
+    }
+}
+
+fn used(call: ToolCall) -> Value {
+    let arguments = call.function.arguments.unwrap_or_default();
+    // A model may write what is no JSON: the client hears of it as it stands.
+    let input = match serde_json::from_str(&arguments) {
+        Ok(input @ Value::Object(_)) => input,
+        _ if arguments.trim().is_empty() => json!({}),
+        _ => json!({"arguments": arguments}),
+    };
+    json!({"type": "tool_use", "id": call_id(call.id), "name": call.function.name, "input": input})
+}
+
+pub(super) fn call_id(id: Option<String>) -> String {
+    id.filter(|id| !id.is_empty())
+        .unwrap_or_else(|| format!("toolu_{}", Uuid::new_v4().simple()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(answer: Value) -> Value {
+        let answer = serde_json::from_value(answer).unwrap();
+        let mut told = Telling::new("fast".to_owned()).take_whole(answer);
+        assert!(told["id"].take().as_str().unwrap().starts_with("msg_"));
+        told
+    }
+
+    #[test]
+    fn thoughts_words_and_calls_are_blocks_in_this_order() {
+        let call =
+            |arguments| json!({"id": "c", "function": {"name": "look", "arguments": arguments}});
+        let told = whole(json!({
+            "model": "small",
+            "choices": [{"message": {"content": "I look.", "reasoning_content": "hm", "tool_calls": [
+                call("{\"at\":1}"), call(""), call("{broken"),
+            ]}, "finish_reason": "tool_calls"}],
+            "usage": {"prompt_tokens": 10, "completion_tokens": 4, "prompt_tokens_details": {"cached_tokens": 7}},
+        }));
+        let used =
+            |input: Value| json!({"type": "tool_use", "id": "c", "name": "look", "input": input});
+        assert_eq!(
+            told,
+            json!({
+                "id": null, "type": "message", "role": "assistant", "model": "small",
+                "content": [
+                    {"type": "thinking", "thinking": "hm", "signature": "unsigned"},
+                    {"type": "text", "text": "I look."},
+                    used(json!({"at": 1})), used(json!({})), used(json!({"arguments": "{broken"})),
+                ],
+                "stop_reason": "tool_use", "stop_sequence": null,
+                "usage": {"input_tokens": 3, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 7, "output_tokens": 4},
+            })
+        );
+    }
+
+    #[test]
+    fn the_end_is_told_by_its_cause() {
+        for (finish, stop, reason) in [
+            ("stop", json!(null), "end_turn"),
+            ("stop", json!("END"), "stop_sequence"),
+            ("stop", json!(7), "end_turn"),
+            ("length", json!(null), "max_tokens"),
+            ("content_filter", json!(null), "refusal"),
+        ] {
+            let choice =
+                json!({"message": {"content": "a"}, "finish_reason": finish, "stop_reason": stop});
+            let told = whole(json!({"choices": [choice]}));
+            assert_eq!(told["stop_reason"], reason);
+            assert_eq!(told["stop_sequence"].is_string(), reason == "stop_sequence");
+            assert_eq!(told["model"], "fast");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+use super::*;
+
+#[test]
+fn an_effort_alone_is_no_wish_for_thoughts() {
+    let told = |more: Value| {
+        let mut ask = json!({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]});
+        ask.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let chat = chat(ask).unwrap();
+        (chat["think"].clone(), chat["reasoning_effort"].clone())
+    };
+    let effort = json!({"effort": "high"});
+    assert_eq!(told(json!({})), (Value::Null, Value::Null));
+    assert_eq!(
+        told(json!({"output_config": effort})),
+        (json!(false), json!("high"))
+    );
+    let adaptive = json!({"output_config": effort, "thinking": {"type": "adaptive"}});
+    assert_eq!(told(adaptive), (json!(true), json!("high")));
+}
+
+#[test]
+fn words_put_into_the_models_mouth_are_gone_on_with_unless_it_thinks() {
+    let goes_on = |content: Value, thinking: &str| {
+        let said =
+            json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": content}]);
+        let ask = json!({"max_tokens": 1, "messages": said, "thinking": {"type": thinking}});
+        chat(ask).unwrap()["continue_final_message"] == true
+    };
+    assert!(goes_on(json!("{"), "disabled"));
+    assert!(goes_on(json!([{"type": "text", "text": "{"}]), "disabled"));
+    assert!(!goes_on(json!("{"), "enabled"));
+    let call = json!({"type": "tool_use", "id": "a", "name": "look", "input": {}});
+    assert!(!goes_on(
+        json!([{"type": "text", "text": "I look"}, call]),
+        "disabled"
+    ));
+    let asked = chat(json!({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]}));
+    assert_eq!(asked.unwrap()["continue_final_message"], Value::Null);
+}
+
+#[test]
+fn a_system_message_within_the_conversation_is_told_beside_the_users_words() {
+    let user = |content: &str| json!({"role": "user", "content": content});
+    let system = json!({"role": "system", "content": [{"type": "text", "text": "Skills."}]});
+    let told = |system_field: Value, messages: Value| {
+        let ask =
+            json!({"model": "m", "max_tokens": 1, "system": system_field, "messages": messages});
+        chat(ask).unwrap()["messages"].clone()
+    };
+    let reminder = "<system-reminder>\nSkills.\n</system-reminder>";
+    assert_eq!(
+        told(Value::Null, json!([user("Hi"), system])),
+        json!([user(&format!("Hi\n\n{reminder}"))])
+    );
+    let part = json!({"type": "text", "text": "Look"});
+    let image = json!({"type": "image", "source": {"type": "url", "url": "data:,"}});
+    let looks = json!({"role": "user", "content": [part, image]});
+    let parts = told(Value::Null, json!([looks, system]));
+    assert_eq!(
+        parts[0]["content"][2],
+        json!({"type": "text", "text": reminder})
+    );
+    let said = json!({"role": "assistant", "content": "Yes"});
+    assert_eq!(
+        told(Value::Null, json!([user("Hi"), said, system])),
+        json!([user("Hi"), said, user(reminder)])
+    );
+    // At the beginning there is a place for it.
+    let first = json!({"role": "system", "content": "Be brief.\n\nSkills."});
+    assert_eq!(
+        told("Be brief.".into(), json!([system, user("Hi")])),
+        json!([first, user("Hi")])
+    );
+}
+
+fn chat(ask: Value) -> Result<Value, Error> {
+    let ask: Ask = crate::http::body::parse(ask.to_string().as_bytes())?;
+    ask.into_chat().map(Value::Object)
+}
+
+#[test]
+fn what_is_named_otherwise_is_renamed_and_the_rest_passes() {
+    let chat = chat(json!({
+        "model": "fast", "max_tokens": 9, "stop_sequences": ["END"], "temperature": 0.5, "top_k": 3,
+        "cache_prompt": false, "metadata": {"user_id": "me"}, "stream": true,
+        "system": [{"type": "text", "text": "Be brief."}],
+        "thinking": {"type": "enabled", "budget_tokens": 1024},
+        "output_config": {"effort": "low", "format": {"type": "json_schema", "schema": {"type": "object"}}},
+        "messages": [{"role": "user", "content": "Hi"}],
+    }))
+    .unwrap();
+    assert_eq!(
+        chat,
+        json!({
+            "temperature": 0.5, "top_k": 3, "cache_prompt": false, "stream": true,
+            "model": "fast", "max_tokens": 9, "stop": ["END"],
+            "think": true, "thinking_budget_tokens": 1024, "reasoning_effort": "low",
+            "response_format": {"type": "json_schema", "json_schema": {"name": "output", "schema": {"type": "object"}}},
+            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+            "stream_options": {"include_usage": true},
+        })
+    );
+}
+
+#[test]
+fn options_of_a_stream_are_sent_with_a_stream_alone() {
+    for stream in [Value::Null, json!(false)] {
+        let ask = json!({"stream": stream, "messages": [{"role": "user", "content": "Hi"}]});
+        assert_eq!(chat(ask).unwrap().get("stream_options"), None);
+    }
+}
+
+#[test]
+fn a_choice_among_tools_that_are_not_offered_is_none() {
+    let search = json!({"type": "web_search_20250305", "name": "web_search"});
+    let look = json!({"name": "look", "input_schema": {"type": "object"}});
+    let chosen = |tools: Value, choice: Value| {
+        let said = json!([{"role": "user", "content": "Hi"}]);
+        let ask = json!({"tools": tools, "tool_choice": choice, "messages": said});
+        let chat = chat(ask).unwrap();
+        (
+            chat.get("tools").is_some(),
+            chat.get("tool_choice").cloned(),
+        )
+    };
+    let any = json!({"type": "any", "disable_parallel_tool_use": true});
+    assert_eq!(chosen(json!([search]), any.clone()), (false, None));
+    assert_eq!(
+        chosen(json!([search, look]), any),
+        (true, Some(json!("required")))
+    );
+    let search_it = json!({"type": "tool", "name": "web_search"});
+    assert_eq!(chosen(json!([search, look]), search_it), (true, None));
+}
+
+#[test]
+fn a_last_message_of_which_nothing_is_left_is_refused_and_an_earlier_one_is_not() {
+    let said = |content: Value| json!({"role": "user", "content": content});
+    let odd = said(json!([{"type": "hologram"}]));
+    let refused = chat(json!({"messages": [odd]})).unwrap_err();
+    assert_eq!(refused.code, Code::BadRequest);
+    let hi = said(json!("Hi"));
+    let told = chat(json!({"messages": [odd, hi]})).unwrap();
+    assert_eq!(told["messages"], json!([hi]));
+}
+
+#[test]
+fn thinking_that_is_disabled_is_off_and_no_format_but_a_schema_is_taken() {
+    let asked = |extra: (&str, Value)| {
+        let mut ask = json!({"messages": [{"role": "user", "content": "Hi"}]});
+        ask[extra.0] = extra.1;
+        ask
+    };
+    let off = chat(asked(("thinking", json!({"type": "disabled"}))));
+    assert_eq!(off.unwrap()["think"], false);
+    let adaptive = chat(asked(("thinking", json!({"type": "adaptive"}))));
+    assert_eq!(adaptive.unwrap()["think"], true);
+    let other = chat(asked(("output_format", json!({"type": "xml"}))));
+    assert_eq!(other.unwrap_err().code, Code::BadRequest);
+    let none = chat(json!({"model": "fast"})).unwrap_err();
+    assert!(none.message.contains("messages"), "{none}");
+}

@@ -1,0 +1,272 @@
+//! What a message holds: a text or blocks, as OpenAI's messages and parts.
+
+use crate::dialects::translate;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tierbar_core::{Code, Error};
+
+/// In place of a document that is no plain text.
+const LEFT_OUT: &str =
+    "[A PDF document was left out here: only the text of documents can be read.]";
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Content {
+    Text(String),
+    Blocks(Vec<Value>),
+}
+
+/// A block. Kinds that are not named here are left out: what Anthropic's servers did for a tool of theirs, and what is newer than this.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text {
+        text: String,
+    },
+    Image {
+        source: Source,
+    },
+    Document {
+        source: Source,
+        #[serde(default)]
+        title: Option<String>,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        #[serde(default)]
+        input: Value,
+    },
+    ToolResult {
+        tool_use_id: String,
+        #[serde(default)]
+        content: Option<Content>,
+        #[serde(default)]
+        is_error: Option<bool>,
+    },
+    Thinking {
+        thinking: String,
+    },
+    SearchResult {
+        source: String,
+        title: String,
+        content: Content,
+    },
+    /// Thoughts that only Anthropic's servers can read are one of these, too.
+    #[serde(other)]
+    Other,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source {
+    Base64 {
+        media_type: String,
+        data: String,
+    },
+    Url {
+        url: String,
+    },
+    Text {
+        data: String,
+    },
+    Content {
+        content: Content,
+    },
+    /// A file that its servers keep.
+    #[serde(other)]
+    Other,
+}
+
+impl Content {
+    /// # Errors
+    /// `BadRequest` for what is not text.
+    pub(super) fn text(self) -> Result<String, Error> {
+        let blocks = match self {
+            Self::Text(text) => return Ok(text),
+            Self::Blocks(blocks) => blocks,
+        };
+        let mut texts = Vec::new();
+        for block in blocks {
+            match read(block)? {
+                Block::Text { text } => texts.push(text),
+                _ => return Err(bad("there is place for text only here")),
+            }
+        }
+        Ok(texts.join("\n\n"))
+    }
+}
+
+/// One message of Anthropic's as one or several of OpenAI's: results of tools are messages of their own there, and come before
+/// what the user says to them.
+///
+/// # Errors
+/// `BadRequest` for blocks that cannot be read, or not in such a message.
+pub(super) fn into_messages(
+    role: &str,
+    content: Content,
+    messages: &mut Vec<Value>,
+) -> Result<(), Error> {
+    let blocks = match content {
+        Content::Text(text) => {
+            messages.push(json!({"role": role, "content": text}));
+            return Ok(());
+        }
+        Content::Blocks(blocks) => blocks,
+    };
+    if role == "assistant" {
+        messages.push(said(blocks)?);
+        return Ok(());
+    }
+    let mut parts = Vec::new();
+    for block in blocks {
+        match read(block)? {
+            Block::ToolResult {
+                tool_use_id,
+                content,
+                is_error,
+            } => {
+                let result = result(content, is_error == Some(true), &mut parts)?;
+                messages
+                    .push(json!({"role": "tool", "tool_call_id": tool_use_id, "content": result}));
+            }
+            block => parts.extend(part(block)?),
+        }
+    }
+    if !parts.is_empty() {
+        messages.push(json!({"role": role, "content": plain(parts)}));
+    }
+    Ok(())
+}
+
+/// A system message within the conversation, as Claude Code sends it.
+pub(super) fn remind(text: &str, messages: &mut Vec<Value>) {
+    let reminder = translate::reminder(text);
+    let last = messages
+        .last_mut()
+        .map(|last| (last["role"] == "system", last));
+    match last {
+        Some((true, last)) => {
+            let begun = last["content"].as_str().unwrap_or_default();
+            last["content"] = format!("{begun}\n\n{text}").into();
+        }
+        Some((false, last)) if last["role"] == "user" => match &mut last["content"] {
+            Value::Array(parts) => parts.push(json!({"type": "text", "text": reminder})),
+            said => *said = format!("{}\n\n{reminder}", said.as_str().unwrap_or_default()).into(),
+        },
+        _ => messages.push(json!({"role": "user", "content": reminder})),
+    }
+}
+
+/// What the model said.
+fn said(blocks: Vec<Value>) -> Result<Value, Error> {
+    let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
+    for block in blocks {
+        match read(block)? {
+            Block::Text { text: more } => text.push_str(&more),
+            Block::Thinking { thinking } => thoughts.push_str(&thinking),
+            Block::Other => {}
+            Block::ToolUse { id, name, input } => {
+                let function = json!({"name": name, "arguments": input.to_string()});
+                calls.push(json!({"id": id, "type": "function", "function": function}));
+            }
+            _ => {
+                return Err(bad(
+                    "an assistant's message holds text, thinking and tool uses",
+                ));
+            }
+        }
+    }
+    let mut message = json!({"role": "assistant", "content": text});
+    if !thoughts.is_empty() {
+        message["reasoning_content"] = thoughts.into();
+    }
+    if !calls.is_empty() {
+        message["tool_calls"] = calls.into();
+    }
+    Ok(message)
+}
+
+/// A tool's result as a text. OpenAI's have no images: these follow as the user's.
+fn result(content: Option<Content>, failed: bool, parts: &mut Vec<Value>) -> Result<String, Error> {
+    let mut texts = Vec::new();
+    match content {
+        None => {}
+        Some(Content::Text(text)) => texts.push(text),
+        Some(Content::Blocks(blocks)) => {
+            for block in blocks {
+                match read(block)? {
+                    Block::Text { text } => texts.push(text),
+                    block => match part(block)? {
+                        Some(part) if part["type"] == "text" => {
+                            texts.extend(part["text"].as_str().map(str::to_owned));
+                        }
+                        part => parts.extend(part),
+                    },
+                }
+            }
+        }
+    }
+    let text = texts.join("\n");
+    Ok(if failed {
+        format!("Error: {text}")
+    } else {
+        text
+    })
+}
+
+fn part(block: Block) -> Result<Option<Value>, Error> {
+    let text = |text: String| Some(json!({"type": "text", "text": text}));
+    Ok(match block {
+        Block::Text { text: said } => text(said),
+        Block::Image { source } => {
+            let url = match source {
+                Source::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
+                Source::Url { url } => url,
+                _ => return Err(bad("an image's source is base64 or a URL")),
+            };
+            Some(json!({"type": "image_url", "image_url": {"url": url}}))
+        }
+        Block::Document { source, title } => {
+            let data = match source {
+                Source::Text { data } => data,
+                Source::Content { content } => content.text()?,
+                _ => LEFT_OUT.to_owned(),
+            };
+            text(match title {
+                Some(title) => format!("{title}\n\n{data}"),
+                None => data,
+            })
+        }
+        Block::SearchResult {
+            source,
+            title,
+            content,
+        } => text(format!("{title}\n{source}\n\n{}", content.text()?)),
+        Block::Thinking { .. } | Block::Other => None,
+        Block::ToolUse { .. } | Block::ToolResult { .. } => {
+            return Err(bad(
+                "a block about a tool is in a message where none can be",
+            ));
+        }
+    })
+}
+
+/// Text alone as a text: templates of models without eyes know nothing else.
+fn plain(mut parts: Vec<Value>) -> Value {
+    match parts.as_mut_slice() {
+        [only] if only["type"] == "text" => only["text"].take(),
+        _ => parts.into(),
+    }
+}
+
+fn read(block: Value) -> Result<Block, Error> {
+    serde_json::from_value(block).map_err(|error| bad(format!("a block cannot be read: {error}")))
+}
+
+fn bad(message: impl Into<String>) -> Error {
+    Error::new(Code::BadRequest, message)
+}
+
+#[cfg(test)]
+mod tests;

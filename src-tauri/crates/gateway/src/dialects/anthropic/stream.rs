@@ -1,0 +1,296 @@
+//! An answer as Anthropic's events.
+
+use super::{
+    answer::{Kind, SIGNATURE, Telling},
+    failure,
+};
+use crate::{
+    dialects::translate::Dialect,
+    inference::wire::{Chunk, Completion},
+};
+use serde_json::{Value, json};
+use tierbar_core::Error;
+
+impl Dialect for Telling {
+    const STREAM: &'static str = "text/event-stream";
+
+    fn waiting(&mut self) -> String {
+        event("ping", &json!({"type": "ping"}))
+    }
+
+    fn chunk(&mut self, chunk: Chunk) -> String {
+        if let Some(model) = chunk.model.filter(|_| !self.begun) {
+            self.model = model;
+        }
+        if let Some(usage) = chunk.usage {
+            self.usage = usage;
+        }
+        self.chain = self.chain.take().or(chunk.tierbar);
+        let mut out = self.begin();
+        let Some(choice) = chunk.choices.into_iter().next() else {
+            return out;
+        };
+        let mut delta = choice.delta;
+        if let Some(text) = delta.thoughts() {
+            out += &self.word(Kind::Thinking, text);
+        }
+        if let Some(text) = delta.content.filter(|text| !text.is_empty()) {
+            out += &self.word(Kind::Text, text);
+        }
+        for call in delta.tool_calls.unwrap_or_default() {
+            out += &self.call(call);
+        }
+        self.end.note(choice.finish_reason, choice.stop_reason);
+        out
+    }
+
+    fn end(&mut self) -> String {
+        let mut out = self.begin() + &self.tell_held() + &self.close();
+        let delta = json!({"stop_reason": self.end.reason(), "stop_sequence": self.end.stop()});
+        let last = json!({"type": "message_delta", "delta": delta, "usage": self.usage()});
+        out += &event("message_delta", &last);
+        out + &event("message_stop", &json!({"type": "message_stop"}))
+    }
+
+    fn failed(&mut self, error: &Error) -> String {
+        event("error", &failure::error_body(error))
+    }
+
+    fn whole(self, answer: Completion) -> Value {
+        self.take_whole(answer)
+    }
+}
+
+impl Telling {
+    fn begin(&mut self) -> String {
+        if std::mem::replace(&mut self.begun, true) {
+            return String::new();
+        }
+        let message = self.message(Vec::new(), false);
+        event(
+            "message_start",
+            &json!({"type": "message_start", "message": message}),
+        )
+    }
+
+    /// Goes on in a block of this kind: in the one that is open, or in a new one.
+    pub(super) fn open(&mut self, kind: Kind, block: impl FnOnce() -> Value) -> String {
+        if self.open == Some(kind) {
+            return String::new();
+        }
+        let out = self.close();
+        let begun =
+            json!({"type": "content_block_start", "index": self.blocks, "content_block": block()});
+        self.open = Some(kind);
+        self.blocks += 1;
+        out + &event("content_block_start", &begun)
+    }
+
+    fn close(&mut self) -> String {
+        let Some(open) = self.open.take() else {
+            return String::new();
+        };
+        let signed = match open {
+            Kind::Thinking => {
+                self.delta(&json!({"type": "signature_delta", "signature": SIGNATURE}))
+            }
+            Kind::Text | Kind::Tool(_) => String::new(),
+        };
+        let closed = json!({"type": "content_block_stop", "index": self.blocks - 1});
+        signed + &event("content_block_stop", &closed)
+    }
+
+    pub(super) fn delta(&self, delta: &Value) -> String {
+        let index = self.blocks.saturating_sub(1);
+        let delta = json!({"type": "content_block_delta", "index": index, "delta": delta});
+        event("content_block_delta", &delta)
+    }
+}
+
+fn event(name: &str, data: &Value) -> String {
+    format!("event: {name}\ndata: {data}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::Code;
+
+    fn names(events: &str) -> Vec<&str> {
+        events
+            .lines()
+            .filter_map(|line| line.strip_prefix("event: "))
+            .collect()
+    }
+
+    fn data(events: &str) -> Vec<Value> {
+        events
+            .lines()
+            .filter_map(|line| line.strip_prefix("data: "))
+            .map(|data| serde_json::from_str(data).unwrap())
+            .collect()
+    }
+
+    fn told(chunks: Vec<Value>) -> String {
+        let mut telling = Telling::new("fast".to_owned());
+        let mut out = String::new();
+        for chunk in chunks {
+            out += &telling.chunk(serde_json::from_value(chunk).unwrap());
+        }
+        out + &telling.end()
+    }
+
+    fn delta(delta: Value) -> Value {
+        json!({"model": "small", "choices": [{"delta": delta, "finish_reason": null}]})
+    }
+
+    #[test]
+    fn each_kind_of_content_is_a_block_that_is_closed_before_the_next() {
+        let call = |index, id: Option<&str>, arguments| {
+            delta(
+                json!({"tool_calls": [{"index": index, "id": id, "function": {"name": id, "arguments": arguments}}]}),
+            )
+        };
+        let events = told(vec![
+            delta(json!({"role": "assistant", "content": null})),
+            delta(json!({"reasoning_content": "hm"})),
+            delta(json!({"content": "I "})),
+            delta(json!({"content": "look."})),
+            call(0, Some("a"), "{\"x\""),
+            call(0, None, ":1}"),
+            call(1, Some("b"), ""),
+            json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]}),
+            json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 9}}),
+        ]);
+        assert_eq!(
+            names(&events),
+            [
+                "message_start",
+                "content_block_start",
+                "content_block_delta",
+                "content_block_delta",
+                "content_block_stop",
+                "content_block_start",
+                "content_block_delta",
+                "content_block_delta",
+                "content_block_stop",
+                "content_block_start",
+                "content_block_delta",
+                "content_block_delta",
+                "content_block_stop",
+                "content_block_start",
+                "content_block_stop",
+                "message_delta",
+                "message_stop",
+            ]
+        );
+        let data = data(&events);
+        assert_eq!(data[0]["message"]["model"], "small");
+        assert_eq!(data[0]["message"]["stop_reason"], Value::Null);
+        let signed = json!({"type": "signature_delta", "signature": "unsigned"});
+        assert_eq!(data[3]["delta"], signed);
+        let starts: Vec<_> = data
+            .iter()
+            .filter(|event| event["type"] == "content_block_start")
+            .map(|event| {
+                (
+                    event["index"].as_u64().unwrap(),
+                    event["content_block"]["type"].as_str().unwrap(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            starts,
+            [
+                (0, "thinking"),
+                (1, "text"),
+                (2, "tool_use"),
+                (3, "tool_use")
+            ]
+        );
+        let last = &data[data.len() - 2];
+        assert_eq!(last["delta"]["stop_reason"], "tool_use");
+        assert_eq!(last["usage"]["output_tokens"], 9);
+    }
+
+    /// The blocks as a client puts them together.
+    fn blocks(events: &str) -> Vec<(String, String)> {
+        let (mut blocks, mut open) = (Vec::new(), false);
+        for event in data(events) {
+            match event["type"].as_str().unwrap() {
+                "content_block_start" => {
+                    assert!(!std::mem::replace(&mut open, true));
+                    let block = &event["content_block"];
+                    let name = block.get("id").unwrap_or(&block["type"]);
+                    blocks.push((name.as_str().unwrap().to_owned(), String::new()));
+                }
+                "content_block_delta" => {
+                    assert_eq!(event["index"], blocks.len() - 1);
+                    let delta = &event["delta"];
+                    let more = delta.get("partial_json").unwrap_or(&delta["text"]);
+                    blocks.last_mut().unwrap().1 += more.as_str().unwrap();
+                }
+                "content_block_stop" => assert!(std::mem::replace(&mut open, false)),
+                _ => {}
+            }
+        }
+        assert!(!open);
+        blocks
+    }
+
+    fn piece(index: Option<usize>, id: Option<&str>, arguments: &str) -> Value {
+        let function = json!({"name": id.map(|_| "look"), "arguments": arguments});
+        delta(json!({"tool_calls": [{"index": index, "id": id, "function": function}]}))
+    }
+
+    #[test]
+    fn calls_are_told_apart_and_one_after_another_however_they_come() {
+        let block = |id: &str, text: &str| (id.to_owned(), text.to_owned());
+        let both = [block("a", "{\"x\":1}"), block("b", "{\"y\":2}")];
+        // Not numbered.
+        let events = told(vec![
+            piece(None, Some("a"), "{\"x\":"),
+            piece(None, None, "1}"),
+            piece(None, Some("b"), "{\"y\":2}"),
+        ]);
+        assert_eq!(blocks(&events), both);
+        // Both at a time.
+        let events = told(vec![
+            piece(Some(0), Some("a"), ""),
+            piece(Some(1), Some("b"), ""),
+            piece(Some(0), None, "{\"x\":"),
+            piece(Some(1), None, "{\"y\":"),
+            delta(json!({"content": "I look."})),
+            piece(Some(0), None, "1}"),
+            piece(Some(1), None, "2}"),
+        ]);
+        let said = [both.to_vec(), vec![block("text", "I look.")]].concat();
+        assert_eq!(blocks(&events), said);
+        // One behind the other, with words between.
+        let events = told(vec![
+            piece(Some(0), Some("a"), "{\"x\":1}"),
+            delta(json!({"content": "And"})),
+            piece(Some(1), Some("b"), "{\"y\":2}"),
+        ]);
+        let said = [both[0].clone(), block("text", "And"), both[1].clone()];
+        assert_eq!(blocks(&events), said);
+    }
+
+    #[test]
+    fn an_empty_answer_begins_and_ends() {
+        let events = told(Vec::new());
+        assert_eq!(
+            names(&events),
+            ["message_start", "message_delta", "message_stop"]
+        );
+    }
+
+    #[test]
+    fn a_failure_is_the_last_event() {
+        let mut telling = Telling::new(String::new());
+        assert_eq!(names(&telling.waiting()), ["ping"]);
+        let failed = telling.failed(&Error::new(Code::WorkerCrashed, "it died"));
+        assert_eq!(names(&failed), ["error"]);
+        assert_eq!(data(&failed)[0]["error"]["code"], "worker_crashed");
+    }
+}

@@ -1,0 +1,88 @@
+use super::*;
+use crate::testing::{Bench, json, text};
+use axum::{http::header, response::IntoResponse, routing::post};
+use tierbar_core::{Code, Error};
+
+const ASK: &str =
+    r#"{"model": "fast", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}"#;
+
+#[tokio::test]
+async fn a_message_is_a_chat_and_its_answer_a_message() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let answer = async |body: String| {
+        let chat: Value = serde_json::from_str(&body).unwrap();
+        let said = format!(
+            "{} of {}",
+            chat["messages"][0]["content"], chat["max_tokens"]
+        );
+        Json(json!({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}))
+    };
+    bench.load(Router::new().route(inference::CHAT, post(answer)));
+    let told = bench.post(MESSAGES, ASK).await;
+    assert_eq!(told.headers()["x-tierbar-tier"], "fast");
+    let told = json(told).await;
+    assert_eq!(
+        told["content"],
+        json!([{"type": "text", "text": "\"Hi\" of 5"}])
+    );
+}
+
+#[tokio::test]
+async fn a_stream_is_told_in_events() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let answer = async || {
+        let events = "data: {\"choices\":[{\"delta\":{\"content\":\"Yes\"}}]}\n\ndata: [DONE]\n\n";
+        ([(header::CONTENT_TYPE, "text/event-stream")], events)
+    };
+    bench.load(Router::new().route(inference::CHAT, post(answer)));
+    let ask = ASK.replacen('{', r#"{"stream": true, "#, 1);
+    let told = text(bench.post(MESSAGES, ask).await).await;
+    assert!(told.starts_with("event: message_start\n"), "{told}");
+    assert!(
+        told.ends_with("data: {\"type\":\"message_stop\"}\n\n"),
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn refusals_are_told_in_its_words_whoever_refuses() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let refusal = async || {
+        let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);
+        Failure(error).into_response()
+    };
+    bench.load(Router::new().route(inference::CHAT, post(refusal)));
+    for (ask, status, kind, code) in [
+        (ASK, 400, "invalid_request_error", "context_exceeded"),
+        ("{", 400, "invalid_request_error", "bad_request"),
+        (
+            r#"{"model": "gpt-5", "messages": []}"#,
+            404,
+            "not_found_error",
+            "model_unknown",
+        ),
+    ] {
+        let refused = bench.post(MESSAGES, ask).await;
+        assert_eq!(refused.status(), status);
+        let refused = json(refused).await;
+        assert_eq!(refused["type"], "error");
+        assert_eq!(refused["error"]["type"], kind);
+        assert_eq!(refused["error"]["code"], code);
+    }
+    let method = json(bench.get(MESSAGES).await).await;
+    assert_eq!(method["error"]["type"], "invalid_request_error");
+}
+
+#[tokio::test]
+async fn tokens_are_counted_by_the_worker() {
+    let bench = Bench::new("127.0.0.1:11435").await;
+    let counted = async |body: String| {
+        let chat: Value = serde_json::from_str(&body).unwrap();
+        assert!(chat.get("stream").is_none() && chat.get("stream_options").is_none());
+        Json(json!({"tokens": 3}))
+    };
+    bench.load(Router::new().route("/v1/chat/tokens", post(counted)));
+    let ask = ASK.replacen('{', r#"{"stream": true, "#, 1);
+    let told = json(bench.post(COUNT, ask).await).await;
+    assert_eq!(told, json!({"input_tokens": 3}));
+}

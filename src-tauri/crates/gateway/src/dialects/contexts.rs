@@ -1,0 +1,265 @@
+//! Saved contexts: listed and deleted here, where no model need be loaded; saved and loaded by the worker of their model.
+
+use crate::{
+    Gateway,
+    blocking::blocking,
+    http::{body, error::Failure},
+    inference::{hints::Hints, owed::Owed, relay, route},
+};
+use axum::{
+    Json, Router,
+    body::Body,
+    extract::State,
+    response::Response,
+    routing::{get, post},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::{sync::Arc, time::Instant};
+use tierbar_contexts::{Contexts, Saved};
+use tierbar_core::{
+    Code, Config, Error, TierId,
+    status::{EngineKind, TierStatus},
+};
+
+const SAVE: &str = "/v1/context/save";
+const LOAD: &str = "/v1/context/load";
+
+pub(crate) fn is_path(path: &str) -> bool {
+    path == "/v1/context" || path.starts_with("/v1/context/")
+}
+
+pub(crate) fn routes() -> Router<Arc<Gateway>> {
+    let save = |State(gateway): State<Arc<Gateway>>, hints: Hints, body: Body| {
+        relay::relay(gateway, SAVE, hints, body)
+    };
+    Router::new()
+        .route("/v1/context", get(list))
+        .route(SAVE, post(save))
+        .route(LOAD, post(load))
+        .route("/v1/context/delete", post(delete))
+}
+
+#[derive(Deserialize)]
+struct Named {
+    name: String,
+    #[serde(default)]
+    model: Option<String>,
+}
+
+async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Value>, Failure> {
+    let all = on_disk(&gateway, |contexts| contexts.list()).await?;
+    let data: Vec<_> = all.iter().map(told).collect();
+    Ok(Json(json!({"object": "list", "data": data})))
+}
+
+async fn delete(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Json<Value>, Failure> {
+    let Named { name, .. } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
+    let removed = name.clone();
+    on_disk(&gateway, move |contexts| contexts.remove(&removed)).await?;
+    Ok(Json(json!({"name": name, "deleted": true})))
+}
+
+/// Goes to a tier that can take the context, unless the request names another.
+async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Response, Failure> {
+    let arrived = Instant::now();
+    let body = body::read(body, body::ADMIN_LIMIT).await?;
+    let Named { name, model } = body::parse(&body)?;
+    let saved = on_disk(&gateway, move |contexts| contexts.get(&name)).await?;
+    let (mut tiers, config) = (gateway.tiers.snapshot(), gateway.services.config());
+    if model.is_none() {
+        tiers.retain(|tier| tier.engine == EngineKind::Embedded);
+    }
+    let tier = seat(&saved, model.as_deref(), &tiers, &config)?;
+    route::check_engine(&tier, &tiers, LOAD)?;
+    let job = relay::Job {
+        gateway,
+        tier,
+        stands_in_for: None,
+        why: None,
+        ask: relay::Ask {
+            path: LOAD,
+            owed: Owed::of(&body),
+            body,
+            stream: false,
+            keep_alive: None,
+            arrived,
+        },
+    };
+    job.relay().await
+}
+
+/// The tier for a context. Of those with the model that is wanted, or else the one that it was saved with, one with its KV
+/// type and room for its tokens comes first: any other will refuse it.
+///
+/// # Errors
+/// `ContextMismatch` if no model is wanted and no tier has the context's; those of [`route::resolve`].
+fn seat(
+    saved: &Saved,
+    wanted: Option<&str>,
+    tiers: &[TierStatus],
+    config: &Config,
+) -> Result<TierId, Error> {
+    let other_model = |tier: &TierStatus| tier.model.as_ref() != Some(&saved.model);
+    let any = matches!(wanted, None | Some("" | TierId::AUTO));
+    if any && tiers.iter().all(other_model) {
+        let (name, model) = (&saved.name, &saved.model);
+        let message =
+            format!("the saved context \"{name}\" belongs to {model}, which no tier has now");
+        return Err(Error::new(Code::ContextMismatch, message)
+            .hint("give a tier this model, or save it again"));
+    }
+    let refuses = |tier: &TierStatus| {
+        let settings = config.tiers.get(&tier.id);
+        saved.tokens >= tier.context_tokens as usize
+            || settings.is_some_and(|tier| tier.kv_cache != saved.key.kv_cache)
+    };
+    route::resolve_by(wanted, tiers, |tier| (other_model(tier), refuses(tier)))
+}
+
+/// What concerns a client: the key is the worker's.
+fn told(saved: &Saved) -> Value {
+    json!({
+        "name": saved.name,
+        "model": saved.model,
+        "tokens": saved.tokens,
+        "bytes": saved.bytes,
+        "created": saved.created,
+        "kv_cache": saved.key.kv_cache,
+    })
+}
+
+async fn on_disk<T: Send + 'static>(
+    gateway: &Gateway,
+    work: impl FnOnce(&Contexts) -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    let contexts = gateway.contexts.clone();
+    blocking("the saved contexts", move || work(&contexts)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, json, tier};
+    use tierbar_contexts::Key;
+    use tierbar_core::{ModelId, TierState, config::KvCache};
+
+    fn save(bench: &Bench, name: &str, model: &str) {
+        let draft = bench.contexts.draft(name).unwrap();
+        std::fs::write(draft.path(), b"state").unwrap();
+        let key = Key {
+            model: "m".into(),
+            template: "t".into(),
+            kv_cache: KvCache::Q8_0,
+            engine: "e".into(),
+        };
+        draft.seal(ModelId(model.to_owned()), 7, key, 5).unwrap();
+    }
+
+    fn worker() -> Router {
+        let echo = |body: String| async move {
+            let body: Value = serde_json::from_str(&body).unwrap();
+            Json(json!({"asked": body}))
+        };
+        Router::new()
+            .route(SAVE, post(echo))
+            .route(LOAD, post(echo))
+    }
+
+    #[tokio::test]
+    async fn all_are_listed_and_deleted_while_nothing_is_loaded() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let none = json(bench.get("/v1/context").await).await;
+        assert_eq!(none["data"], json!([]));
+        save(&bench, "talk", "small");
+        let one = json(bench.get("/v1/context").await).await;
+        let entry = &one["data"][0];
+        assert_eq!(
+            (&entry["name"], &entry["model"]),
+            (&json!("talk"), &json!("small"))
+        );
+        assert_eq!(
+            (&entry["tokens"], &entry["kv_cache"]),
+            (&json!(7), &json!("q8_0"))
+        );
+        let delete = || bench.post("/v1/context/delete", r#"{"name":"talk"}"#);
+        assert_eq!(delete().await.status(), 200);
+        let gone = delete().await;
+        assert_eq!(gone.status(), 404);
+        assert_eq!(json(gone).await["error"]["code"], "context_unknown");
+    }
+
+    #[tokio::test]
+    async fn a_load_goes_to_a_tier_of_its_model_and_is_refused_without_one() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        bench.load(worker());
+        save(&bench, "mine", "small");
+        save(&bench, "other", "large");
+        let loaded = bench.post(LOAD, r#"{"name":"mine"}"#).await;
+        assert_eq!(loaded.status(), 200);
+        assert_eq!(loaded.headers()["x-tierbar-tier"], "fast");
+        assert_eq!(json(loaded).await["asked"]["name"], "mine");
+        let refused = bench.post(LOAD, r#"{"name":"other"}"#).await;
+        assert_eq!(refused.status(), 409);
+        let refused = json(refused).await;
+        assert_eq!(refused["error"]["code"], "context_mismatch");
+        assert!(
+            refused["error"]["message"]
+                .as_str()
+                .unwrap()
+                .contains("large")
+        );
+        let named = bench.post(LOAD, r#"{"name":"other","model":"fast"}"#).await;
+        assert_eq!(named.status(), 200);
+    }
+
+    #[test]
+    fn a_load_prefers_a_tier_with_its_kv_type_and_room_for_its_tokens() {
+        let saved: Saved = serde_json::from_value(json!({
+            "name": "talk", "model": "small", "tokens": 2000, "created": 0,
+            "key": {"model": "m", "template": "t", "kv_cache": "q8_0", "engine": "e"},
+        }))
+        .unwrap();
+        let mut tiers = [
+            tier("other", Some("large"), TierState::Ready),
+            tier("plain", Some("small"), TierState::Ready),
+            tier("short", Some("small"), TierState::Ready),
+            tier("suits", Some("small"), TierState::Stopped),
+        ];
+        tiers[2].context_tokens = 2000;
+        let mut config = Config::default();
+        for tier in &tiers {
+            let settings = config.tiers.entry(tier.id.clone()).or_default();
+            settings.kv_cache = KvCache::Q8_0;
+        }
+        config.tiers.get_mut(&tiers[1].id).unwrap().kv_cache = KvCache::F16;
+        let seat = |wanted, tiers: &[TierStatus]| {
+            let tier = seat(&saved, wanted, tiers, &config);
+            tier.map(|tier| tier.to_string())
+                .map_err(|error| error.code)
+        };
+        for wanted in [None, Some("small"), Some("auto")] {
+            assert_eq!(seat(wanted, &tiers), Ok("suits".into()));
+            // Without it a tier of the model says what does not fit.
+            assert_eq!(seat(wanted, &tiers[..3]), Ok("plain".into()));
+        }
+        assert_eq!(seat(Some("short"), &tiers), Ok("short".into()));
+        assert_eq!(seat(Some("large"), &tiers), Ok("other".into()));
+        for any in [None, Some(""), Some("auto")] {
+            assert_eq!(seat(any, &tiers[..1]), Err(Code::ContextMismatch));
+        }
+        assert_eq!(seat(Some("gone"), &tiers), Err(Code::ModelUnknown));
+    }
+
+    #[tokio::test]
+    async fn a_save_goes_to_the_tier_that_it_names() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        bench.load(worker());
+        let body = r#"{"name":"n","model":"fast","prompt":"p"}"#;
+        let saved = bench.post(SAVE, body).await;
+        assert_eq!(saved.headers()["x-tierbar-model"], "small");
+        assert_eq!(json(saved).await["asked"]["prompt"], "p");
+        let unknown = bench.post(SAVE, r#"{"name":"n","model":"gpt-5"}"#).await;
+        assert_eq!(unknown.status(), 404);
+    }
+}

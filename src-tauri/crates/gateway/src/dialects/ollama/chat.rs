@@ -1,0 +1,81 @@
+//! `POST /api/chat`.
+
+use super::{
+    ask::Ask,
+    load,
+    messages::{self, Message},
+    telling::{Shape, Telling},
+};
+use crate::{
+    Gateway,
+    dialects::translate,
+    http::{body, error::Failure},
+    inference::{self, hints::Hints, relay},
+};
+use axum::{body::Body, extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::{sync::Arc, time::Instant};
+use tierbar_core::{Error, status::TierStatus};
+
+#[derive(Debug, Deserialize)]
+struct Chat {
+    #[serde(default)]
+    messages: Option<Vec<Message>>,
+    #[serde(default)]
+    tools: Option<Vec<Value>>,
+    #[serde(flatten)]
+    ask: Ask,
+}
+
+pub(super) async fn chat(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let begun = Instant::now();
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let mut chat: Chat = body::parse(&bytes)?;
+    drop(bytes);
+    let messages = chat.messages.take().unwrap_or_default();
+    if messages.is_empty() {
+        return load::told(&gateway, &chat.ask, Shape::Chat, begun).await;
+    }
+    let telling = Telling::new(Shape::Chat, chat.ask.model(), begun);
+    let chat = chat.openai(messages, &gateway.tiers.snapshot())?;
+    let answer = relay::relay(gateway, inference::CHAT, hints, body::object_of(chat)).await?;
+    translate::told(telling, answer).await
+}
+
+impl Chat {
+    fn openai(
+        self,
+        messages: Vec<Message>,
+        tiers: &[TierStatus],
+    ) -> Result<Map<String, Value>, Error> {
+        let messages = messages::openai(messages)?;
+        let mut chat = into_chat(&self.ask, messages, tiers)?;
+        let tools = self.tools.filter(|tools| !tools.is_empty());
+        chat.extend(tools.map(|tools| ("tools".to_owned(), tools.into())));
+        Ok(chat)
+    }
+}
+
+/// What a chat asks for beside its messages.
+///
+/// # Errors
+/// `BadRequest` naming what is of the wrong type.
+pub(super) fn into_chat(
+    ask: &Ask,
+    messages: Vec<Value>,
+    tiers: &[TierStatus],
+) -> Result<Map<String, Value>, Error> {
+    let mut chat = ask.openai(tiers)?;
+    chat.extend(ask.think()?.map(|(name, value)| (name.to_owned(), value)));
+    if let Some(top) = ask.probabilities() {
+        chat.insert("logprobs".to_owned(), true.into());
+        chat.insert("top_logprobs".to_owned(), top.into());
+    }
+    chat.insert("messages".to_owned(), messages.into());
+    Ok(chat)
+}

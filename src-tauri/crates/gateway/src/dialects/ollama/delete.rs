@@ -1,0 +1,35 @@
+//! `DELETE /api/delete`: a model's file goes to the Trash.
+
+use super::{ask::bad, name, name::Named};
+use crate::{
+    Gateway,
+    http::{body, error::Failure},
+};
+use axum::{body::Body, extract::State, http::StatusCode};
+use std::sync::Arc;
+use tierbar_core::{Code, TierId};
+
+pub(super) async fn delete(
+    State(gateway): State<Arc<Gateway>>,
+    body: Body,
+) -> Result<StatusCode, Failure> {
+    let named: Named = body::object(body).await?;
+    let tiers = gateway.tiers.snapshot();
+    let model = name::plain(named.model()?, &tiers);
+    // Who means to delete a name must not lose the file that it stands for.
+    let is_tier = tiers.iter().any(|tier| tier.id.as_str() == model);
+    if is_tier || model == TierId::AUTO {
+        let error = bad(format!("{model} is no model but a name for one"));
+        return Err(error
+            .hint("name the model itself; a tier is removed in config.toml")
+            .into());
+    }
+    let removed = gateway.models.remove(model.to_owned(), false).await;
+    removed.map_err(|mut error| {
+        if error.code == Code::ModelMissing {
+            error.code = Code::ModelUnknown;
+        }
+        error
+    })?;
+    Ok(StatusCode::OK)
+}

@@ -1,0 +1,158 @@
+//! `POST /api/embed`, and the older `POST /api/embeddings`.
+
+use super::{ask::bad, load, name, telling::nanoseconds};
+use crate::{
+    Gateway,
+    http::{body, error::Failure},
+    inference::{self, hints::Hints, relay, wire},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{sync::Arc, time::Instant};
+use tierbar_core::{Code, Error, TierId};
+
+/// As the relay's own bound on answers.
+const ANSWER_LIMIT: usize = 64 << 20;
+
+/// `truncate` is not among them: a text beyond the context is refused, never cut.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Embed {
+    model: Option<String>,
+    input: Option<Value>,
+    /// Of the older request.
+    prompt: Option<String>,
+    dimensions: Option<u64>,
+    keep_alive: Option<Value>,
+}
+
+/// OpenAI's answer.
+#[derive(Debug, Deserialize)]
+struct Vectors {
+    data: Vec<Vector>,
+    #[serde(default)]
+    usage: Option<wire::Usage>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Vector {
+    #[serde(default)]
+    index: usize,
+    embedding: Vec<f32>,
+}
+
+pub(super) async fn embed(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let begun = Instant::now();
+    let mut embed = read(body).await?;
+    let input = texts(embed.input.take())?;
+    let model = embed.model().to_owned();
+    let (vectors, tokens) = embed.vectors(gateway, hints, input).await?;
+    Ok(Json(json!({
+        "model": model,
+        "embeddings": vectors,
+        "total_duration": nanoseconds(begun.elapsed()),
+        "prompt_eval_count": tokens,
+    }))
+    .into_response())
+}
+
+pub(super) async fn embeddings(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let mut embed = read(body).await?;
+    let prompt = embed.prompt.take().filter(|prompt| !prompt.is_empty());
+    let (vectors, _) = embed
+        .vectors(gateway, hints, prompt.into_iter().collect())
+        .await?;
+    let vector = vectors.into_iter().next().unwrap_or_default();
+    Ok(Json(json!({"embedding": vector})).into_response())
+}
+
+async fn read(body: Body) -> Result<Embed, Failure> {
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    Ok(body::parse(&bytes)?)
+}
+
+/// One text or a list of them; an empty one is none, as nothing is.
+fn texts(input: Option<Value>) -> Result<Vec<String>, Error> {
+    let read = match input {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::String(text)) if text.is_empty() => Some(Vec::new()),
+        Some(Value::String(text)) => Some(vec![text]),
+        Some(list) => serde_json::from_value(list).ok(),
+    };
+    read.ok_or_else(|| bad("`input` is a text or a list of texts"))
+}
+
+impl Embed {
+    fn model(&self) -> &str {
+        let named = self.model.as_deref().filter(|name| !name.is_empty());
+        named.unwrap_or(TierId::AUTO)
+    }
+
+    /// A vector for each text, and how many tokens were read. Without a text the model is loaded.
+    async fn vectors(
+        self,
+        gateway: Arc<Gateway>,
+        hints: Hints,
+        texts: Vec<String>,
+    ) -> Result<(Vec<Vec<f32>>, u64), Failure> {
+        let tiers = gateway.tiers.snapshot();
+        if texts.is_empty() {
+            let hinted = hints.tier.as_deref();
+            let hinted = hinted.filter(|_| self.model() == TierId::AUTO);
+            let tier = name::tier(hinted.unwrap_or(self.model()), &tiers)?;
+            let keep = load::keep(self.keep_alive.as_ref())?;
+            load::settle(&gateway, &tier, keep).await?;
+            return Ok((Vec::new(), 0));
+        }
+        let count = texts.len();
+        let mut request = Map::new();
+        let model = name::plain(self.model(), &tiers);
+        request.insert("model".to_owned(), model.into());
+        request.insert("input".to_owned(), texts.into());
+        request.insert("encoding_format".to_owned(), "float".into());
+        request.extend(
+            self.dimensions
+                .map(|wanted| ("dimensions".to_owned(), wanted.into())),
+        );
+        request.extend(self.keep_alive.map(|keep| ("keep_alive".to_owned(), keep)));
+        let answer = relay::relay(
+            gateway,
+            inference::EMBEDDINGS,
+            hints,
+            body::object_of(request),
+        )
+        .await?;
+        let (head, body) = answer.into_parts();
+        let bytes = body::read(body, ANSWER_LIMIT).await?;
+        if !head.status.is_success() {
+            return Err(Failure(wire::refusal(&head, &bytes)));
+        }
+        let foreign = |why: String| {
+            let message = format!("the model's server did not answer as OpenAI's do: {why}");
+            Error::new(Code::Unreachable, message)
+        };
+        let Vectors { mut data, usage } =
+            serde_json::from_slice(&bytes).map_err(|error| foreign(error.to_string()))?;
+        if data.len() != count {
+            let why = format!("{} vectors for {count} texts", data.len());
+            return Err(foreign(why).into());
+        }
+        data.sort_by_key(|vector| vector.index);
+        let vectors = data.into_iter().map(|vector| vector.embedding).collect();
+        Ok((vectors, usage.unwrap_or_default().prompt_tokens))
+    }
+}

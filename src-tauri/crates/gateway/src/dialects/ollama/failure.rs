@@ -1,0 +1,35 @@
+//! An error in Ollama's words.
+
+use crate::http::error::with_advice;
+use serde_json::{Value, json};
+use tierbar_core::Error;
+
+/// Ollama tells the message alone, and so do its clients: what to do is a part of it. `code`, `hint` and the figures are additions.
+pub(crate) fn error_body(error: &Error) -> Value {
+    let mut told = error.openai_body()["error"].take();
+    let mut body = json!({"error": with_advice(&error.message, error)});
+    if let (Some(told), Some(body)) = (told.as_object_mut(), body.as_object_mut()) {
+        for part in ["message", "type", "param"] {
+            told.shift_remove(part);
+        }
+        for (name, value) in std::mem::take(told) {
+            body.entry(name).or_insert(value);
+        }
+    }
+    body
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::Code;
+
+    #[test]
+    fn an_error_is_its_message_with_its_code_and_figures_beside_it() {
+        let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 5000);
+        assert_eq!(
+            error_body(&error.hint("shorten it")),
+            json!({"error": "too long; shorten it", "code": "context_exceeded", "hint": "shorten it", "prompt_tokens": 5000})
+        );
+    }
+}

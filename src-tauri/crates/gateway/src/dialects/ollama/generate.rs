@@ -1,0 +1,163 @@
+//! `POST /api/generate`: a chat of one message, or a prompt as it stands.
+
+use super::{
+    ask::{Ask, bad},
+    chat, images, load,
+    telling::{Shape, Telling},
+};
+use crate::{
+    Gateway,
+    dialects::translate,
+    http::{body, error::Failure},
+    inference::{self, hints::Hints, relay},
+};
+use axum::{body::Body, extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{sync::Arc, time::Instant};
+use tierbar_core::{Error, status::TierStatus};
+
+/// `context`, the tokens of an earlier answer, is not among them: none of our answers has it.
+#[derive(Debug, Deserialize)]
+struct Generate {
+    #[serde(default)]
+    prompt: Option<String>,
+    #[serde(default)]
+    suffix: Option<String>,
+    #[serde(default)]
+    system: Option<String>,
+    #[serde(default)]
+    template: Option<String>,
+    #[serde(default)]
+    raw: Option<bool>,
+    #[serde(default)]
+    images: Option<Vec<String>>,
+    #[serde(flatten)]
+    ask: Ask,
+}
+
+pub(super) async fn generate(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let begun = Instant::now();
+    let bytes = body::read(body, body::INFERENCE_LIMIT).await?;
+    let generate: Generate = body::parse(&bytes)?;
+    drop(bytes);
+    if generate.is_empty() {
+        return load::told(&gateway, &generate.ask, Shape::Generate, begun).await;
+    }
+    let telling = Telling::new(Shape::Generate, generate.ask.model(), begun);
+    let (path, request) = generate.openai(&gateway.tiers.snapshot())?;
+    let answer = relay::relay(gateway, path, hints, body::object_of(request)).await?;
+    translate::told(telling, answer).await
+}
+
+fn given(text: Option<&String>) -> Option<&str> {
+    text.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+impl Generate {
+    fn is_empty(&self) -> bool {
+        given(self.prompt.as_ref()).is_none() && self.images().is_empty()
+    }
+
+    fn images(&self) -> &[String] {
+        self.images.as_deref().unwrap_or_default()
+    }
+
+    /// Where it goes, and as what.
+    ///
+    /// # Errors
+    /// `BadRequest` for what would be answered wrongly if it were left out.
+    fn openai(&self, tiers: &[TierStatus]) -> Result<(&'static str, Map<String, Value>), Error> {
+        if given(self.suffix.as_ref()).is_some() {
+            return Err(bad(format!(
+                "{} does not support insert: text is written on, not between a prompt and a `suffix`",
+                self.ask.model()
+            )));
+        }
+        if given(self.template.as_ref()).is_some() {
+            let error = bad("a model's template is that of its file: `template` cannot replace it");
+            return Err(error
+                .hint("send the whole prompt, as the template would make it, with \"raw\": true"));
+        }
+        let prompt = self.prompt.as_deref().unwrap_or_default();
+        if self.raw == Some(true) {
+            if !self.images().is_empty() {
+                return Err(bad(
+                    "`images` have no place in a raw prompt: send them without \"raw\", or to /api/chat",
+                ));
+            }
+            let mut request = self.ask.openai(tiers)?;
+            request.insert("prompt".to_owned(), prompt.into());
+            let top = self.ask.probabilities();
+            request.extend(top.map(|top| ("logprobs".to_owned(), top.into())));
+            return Ok((inference::TEXT, request));
+        }
+        let mut messages = Vec::new();
+        if let Some(system) = given(self.system.as_ref()) {
+            messages.push(json!({"role": "system", "content": system}));
+        }
+        let content = images::content(prompt, self.images())?;
+        messages.push(json!({"role": "user", "content": content}));
+        Ok((
+            inference::CHAT,
+            chat::into_chat(&self.ask, messages, tiers)?,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(generate: Value) -> Result<(&'static str, Value), Error> {
+        let generate: Generate = serde_json::from_value(generate).unwrap();
+        let (path, request) = generate.openai(&[])?;
+        Ok((path, request.into()))
+    }
+
+    #[test]
+    fn a_prompt_is_a_message_and_a_raw_one_is_itself() {
+        let (path, chat) = asked(json!({
+            "model": "fast", "prompt": "Hi", "system": "Be brief.", "stream": false, "think": true,
+            "logprobs": true, "top_logprobs": 2, "template": "", "suffix": "", "context": [1, 2],
+        }))
+        .unwrap();
+        assert_eq!(path, "/v1/chat/completions");
+        assert_eq!(
+            chat,
+            json!({
+                "model": "fast", "stream": false, "think": true, "logprobs": true, "top_logprobs": 2,
+                "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+            })
+        );
+        let (path, text) = asked(json!({
+            "prompt": "1, 2,", "raw": true, "system": "unused", "stream": false, "logprobs": true,
+        }))
+        .unwrap();
+        assert_eq!(path, "/v1/completions");
+        assert_eq!(
+            text,
+            json!({"model": "auto", "stream": false, "prompt": "1, 2,", "logprobs": 0})
+        );
+    }
+
+    #[test]
+    fn what_would_be_answered_wrongly_is_refused() {
+        for (extra, value, named) in [
+            ("suffix", json!("end"), "does not support insert"),
+            ("template", json!("{{ .Prompt }}"), "`template`"),
+            ("images", json!(["AAAA"]), "image 1"),
+        ] {
+            let mut generate = json!({"prompt": "Hi"});
+            generate[extra] = value;
+            let error = asked(generate).unwrap_err();
+            assert!(error.message.contains(named), "{error}");
+        }
+        let raw = json!({"prompt": "Hi", "raw": true, "images": ["AAAA"]});
+        assert!(asked(raw).unwrap_err().message.contains("`images`"));
+    }
+}

@@ -1,0 +1,60 @@
+//! Loading and unloading a model, which is what a request without words asks for.
+
+use super::{
+    ask::Ask,
+    name,
+    telling::{Shape, Telling},
+};
+use crate::{Gateway, http::error::Failure};
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use serde::Deserialize;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+use tierbar_core::{Error, TierId, TierState, lease::KeepAlive};
+
+pub(super) async fn told(
+    gateway: &Gateway,
+    ask: &Ask,
+    shape: Shape,
+    begun: Instant,
+) -> Result<Response, Failure> {
+    let tier = name::tier(ask.model(), &gateway.tiers.snapshot())?;
+    let reason = settle(gateway, &tier, ask.keep()?).await?;
+    let telling = Telling::new(shape, ask.model(), begun);
+    Ok(Json(Value::Object(telling.silent(reason))).into_response())
+}
+
+/// Loads the tier, or lets it go at once where it is to be kept for no time; which of the two it was.
+///
+/// # Errors
+/// Why it cannot be loaded.
+pub(super) async fn settle(
+    gateway: &Gateway,
+    tier: &TierId,
+    keep: Option<KeepAlive>,
+) -> Result<&'static str, Error> {
+    let lets_go = keep.is_some_and(|keep| keep.length() == Some(Duration::ZERO));
+    let tiers = gateway.tiers.snapshot();
+    let is_loaded = tiers.iter().any(|status| {
+        status.id == *tier && matches!(status.state, TierState::Ready | TierState::Busy)
+    });
+    // Only so that nothing is loaded to be unloaded; a tier that goes at this moment comes back for one.
+    if !lets_go || is_loaded {
+        let lease = gateway.tiers.lease(tier).await?;
+        if let Some(keep) = keep {
+            lease.keep(keep);
+        }
+    }
+    Ok(if lets_go { "unload" } else { "load" })
+}
+
+/// # Errors
+/// `BadRequest` for what is no time.
+pub(super) fn keep(keep_alive: Option<&Value>) -> Result<Option<KeepAlive>, Error> {
+    let given = keep_alive.filter(|value| !value.is_null());
+    let read = given.map(KeepAlive::deserialize).transpose();
+    read.map_err(|wrong| super::ask::bad(wrong.to_string()))
+}

@@ -1,0 +1,93 @@
+//! Models' names, as Ollama's clients write them.
+
+use crate::inference::route;
+use serde::Deserialize;
+use tierbar_core::{Code, Error, TierId, status::TierStatus};
+
+/// What many clients add to a name without a tag.
+const LATEST: &str = ":latest";
+
+/// The name as we know it. Another server's model may be known by a name with that tag.
+pub(super) fn plain<'a>(name: &'a str, tiers: &[TierStatus]) -> &'a str {
+    let is_known = |tier: &TierStatus| {
+        let model = tier.model.as_ref();
+        model.is_some_and(|model| model.as_str() == name)
+    };
+    match name.strip_suffix(LATEST) {
+        Some(plain) if !tiers.iter().any(is_known) => plain,
+        _ => name,
+    }
+}
+
+/// # Errors
+/// Those of [`route::resolve`].
+pub(super) fn tier(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
+    route::resolve(Some(plain(name, tiers)), tiers)
+}
+
+/// A request about a model.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Named {
+    model: Option<String>,
+    /// What older clients say, and others leave empty beside it.
+    name: Option<String>,
+    stream: Option<bool>,
+}
+
+impl Named {
+    /// # Errors
+    /// `BadRequest` if it names none.
+    pub(super) fn model(&self) -> Result<&str, Error> {
+        let mut named = [&self.model, &self.name].into_iter().flatten();
+        named
+            .find_map(|name| Some(name.trim()).filter(|name| !name.is_empty()))
+            .ok_or_else(|| Error::new(Code::BadRequest, "`model` is missing: name one"))
+    }
+
+    pub(super) fn streams(&self) -> bool {
+        self.stream.unwrap_or(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tier as status;
+    use tierbar_core::TierState;
+
+    #[test]
+    fn a_tag_that_says_nothing_is_no_part_of_a_name() {
+        let tiers = [
+            status("fast", Some("small"), TierState::Ready),
+            status("far", Some("llama3:latest"), TierState::Ready),
+        ];
+        for (name, means) in [
+            ("fast:latest", "fast"),
+            ("fast", "fast"),
+            ("small:latest", "fast"),
+            ("llama3:latest", "far"),
+        ] {
+            assert_eq!(tier(name, &tiers).unwrap().as_str(), means, "{name}");
+        }
+        assert_eq!(plain("qwen:7b", &tiers), "qwen:7b");
+        assert!(tier("llama3", &tiers).is_err());
+    }
+
+    #[test]
+    fn a_model_is_named_by_either_field() {
+        let named = |body: &str| {
+            let named: Named = crate::http::body::parse(body.as_bytes()).unwrap();
+            named.model().map(str::to_owned).ok()
+        };
+        for body in [
+            r#"{"model":"a"}"#,
+            r#"{"name":"a"}"#,
+            r#"{"model":"a","name":""}"#,
+            r#"{"model":" ","name":"a"}"#,
+        ] {
+            assert_eq!(named(body).as_deref(), Some("a"), "{body}");
+        }
+        assert_eq!(named(r#"{"model":null}"#), None);
+    }
+}

@@ -1,0 +1,153 @@
+//! `GET /v1/models`, all or one.
+
+use crate::{
+    Gateway,
+    http::{error::Failure, path::Id},
+    inference::{
+        models::{askable, installed},
+        route,
+    },
+};
+use axum::{Json, extract::State};
+use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+use tierbar_core::{ModelId, TierId, config::ChainConfig, status::TierStatus};
+
+pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
+    let installed = installed(&gateway).await;
+    let config = gateway.services.config();
+    let data = entries(&gateway.tiers.snapshot(), &config.chains, installed);
+    Json(json!({"object": "list", "data": data}))
+}
+
+pub(crate) async fn one(
+    State(gateway): State<Arc<Gateway>>,
+    Id(id): Id,
+) -> Result<Json<Value>, Failure> {
+    let tiers = gateway.tiers.snapshot();
+    let installed = installed(&gateway).await;
+    let config = gateway.services.config();
+    let mut entries = entries(&tiers, &config.chains, installed).into_iter();
+    let found = entries.find(|entry| entry["id"] == *id);
+    Ok(Json(found.ok_or_else(|| route::unknown(&id, &tiers))?))
+}
+
+/// `auto`, each tier, each chain, and each model that a tier names or that is here.
+fn entries(
+    tiers: &[TierStatus],
+    chains: &BTreeMap<TierId, ChainConfig>,
+    installed: BTreeSet<ModelId>,
+) -> Vec<Value> {
+    let tier =
+        |tier: &TierStatus| json!({"kind": "tier", "state": tier.state, "model": tier.model});
+    let seats = |model: &ModelId| {
+        let seats = tiers
+            .iter()
+            .filter(|tier| tier.model.as_ref() == Some(model));
+        json!({"kind": "model", "tiers": seats.map(|tier| &tier.id).collect::<Vec<_>>()})
+    };
+    let models = askable(tiers, chains, installed);
+    let mut entries = vec![entry(TierId::AUTO, json!({"kind": "router"}))];
+    entries.extend(
+        tiers
+            .iter()
+            .map(|status| entry(status.id.as_str(), tier(status))),
+    );
+    entries.extend(chains.iter().map(|(name, chain)| {
+        let told = json!({"kind": "chain", "steps": chain.steps});
+        entry(name.as_str(), told)
+    }));
+    entries.extend(
+        models
+            .iter()
+            .map(|model| entry(model.as_str(), seats(model))),
+    );
+    entries
+}
+
+fn entry(id: &str, tierbar: Value) -> Value {
+    // OpenAI's clients require `created`; a tier has no such moment.
+    json!({"id": id, "object": "model", "created": 0, "owned_by": "tierbar", "tierbar": tierbar})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, json, tier};
+    use tierbar_core::TierState;
+
+    #[tokio::test]
+    async fn all_are_listed_and_each_can_be_asked_for() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let list = json(bench.get("/v1/models").await).await;
+        let ids: Vec<_> = list["data"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| &entry["id"])
+            .collect();
+        assert_eq!(ids, ["auto", "fast", "small"]);
+        let one = json(bench.get("/v1/models/fast").await).await;
+        assert_eq!(one, list["data"][1]);
+        assert_eq!(
+            one["tierbar"],
+            json!({"kind": "tier", "state": "ready", "model": "small"})
+        );
+        let unknown = bench.get("/v1/models/gpt-5").await;
+        assert_eq!(unknown.status(), 404);
+        assert_eq!(json(unknown).await["error"]["code"], "model_unknown");
+    }
+
+    #[tokio::test]
+    async fn a_name_with_a_slash_can_be_asked_for_written_out_or_not() {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let far = tier("far", Some("org/model x:free"), TierState::Ready);
+        bench.tiers(|tiers| tiers.push(far));
+        for path in ["org/model%20x:free", "org%2Fmodel%20x%3Afree"] {
+            let one = bench.get(&format!("/v1/models/{path}")).await;
+            assert_eq!(one.status(), 200, "{path}");
+            assert_eq!(json(one).await["id"], "org/model x:free");
+        }
+        let unknown = bench.get("/v1/models/org/other").await;
+        assert_eq!(unknown.status(), 404);
+        assert_eq!(json(unknown).await["error"]["code"], "model_unknown");
+    }
+
+    #[test]
+    fn what_is_here_is_listed_with_the_tiers_that_have_it() {
+        let tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("primary", Some("small"), TierState::Stopped),
+            tier("cloud", Some("large"), TierState::Ready),
+        ];
+        let here = ["small", "new", "cloud", "work"].map(|id| ModelId(id.to_owned()));
+        let chain = serde_json::from_value(json!({"steps": ["cloud", "fast", "queue"]})).unwrap();
+        let chains = BTreeMap::from([(TierId::new("work").unwrap(), chain)]);
+        let entries = entries(&tiers, &chains, BTreeSet::from(here));
+        let named: Vec<_> = entries
+            .iter()
+            .filter(|entry| entry["id"] == "work")
+            .map(|entry| entry["tierbar"].clone())
+            .collect();
+        assert_eq!(
+            named,
+            [json!({"kind": "chain", "steps": ["cloud", "fast", "queue"]})]
+        );
+        let models: Vec<_> = entries
+            .into_iter()
+            .filter(|entry| entry["tierbar"]["kind"] == "model")
+            .map(|entry| (entry["id"].clone(), entry["tierbar"]["tiers"].clone()))
+            .collect();
+        assert_eq!(
+            models,
+            [
+                (json!("large"), json!(["cloud"])),
+                (json!("new"), json!([])),
+                (json!("small"), json!(["fast", "primary"])),
+            ]
+        );
+    }
+}

@@ -1,0 +1,189 @@
+//! A conversation's items as a chat's messages.
+
+use super::{
+    ask::bad,
+    content::{joined, parts, plain, text},
+    tools::{kind, left_out},
+};
+use crate::dialects::translate;
+use serde_json::{Map, Value, json};
+use tierbar_core::Error;
+
+/// The messages of a chat as they come together: neighbours of one role are one message, since what the model did in a turn is
+/// several items here, and many templates know no two messages of one role in a row.
+#[derive(Debug, Default)]
+pub(super) struct Messages {
+    pub(super) list: Vec<Map<String, Value>>,
+    /// What the model is not told.
+    pub(super) left_out: Vec<String>,
+    /// Images among the results of tools, where a chat has text alone. They follow as the user's.
+    seen: Vec<Value>,
+}
+
+impl Messages {
+    /// Puts them first.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(super) fn instruct(&mut self, instructions: &Value) -> Result<(), Error> {
+        match instructions {
+            Value::Null => {}
+            Value::String(text) => self.say("system", json!(text)),
+            Value::Array(items) => self.items("instructions", items)?,
+            _ => return Err(bad("`instructions` are neither a text nor a list of items")),
+        }
+        Ok(())
+    }
+
+    /// # Errors
+    /// `BadRequest` for an item that cannot be read, or is stored elsewhere, and if nothing is said.
+    pub(super) fn read(&mut self, input: Option<Value>) -> Result<(), Error> {
+        match input {
+            Some(Value::String(text)) => self.say("user", json!(text)),
+            Some(Value::Array(items)) => self.items("input", &items)?,
+            None | Some(Value::Null) => {}
+            Some(_) => return Err(bad("`input` is neither a text nor a list of items")),
+        }
+        // Of some turns nothing but thoughts is left, and each message has a content.
+        for message in &mut self.list {
+            message.entry("content").or_insert_with(|| json!(""));
+        }
+        if self.list.is_empty() {
+            return Err(bad("`input` is empty: send a text or at least one message"));
+        }
+        Ok(())
+    }
+
+    fn items(&mut self, list: &str, items: &[Value]) -> Result<(), Error> {
+        for (index, item) in items.iter().enumerate() {
+            let place = format!("{list}[{index}]");
+            if kind(item) != "function_call_output" {
+                self.show();
+            }
+            match kind(item) {
+                "" if item.get("role").is_some() => self.message(&place, item)?,
+                "message" => self.message(&place, item)?,
+                "reasoning" => self.reasoning(item),
+                "function_call" => self.call(&place, item)?,
+                "function_call_output" => self.output(&place, item)?,
+                "item_reference" => {
+                    return Err(bad(format!(
+                        "`{place}` refers to a stored item: nothing is stored here"
+                    ))
+                    .hint("send the item itself"));
+                }
+                "" => {
+                    return Err(bad(format!(
+                        "`{place}` is no item: it has neither `type` nor `role`"
+                    )));
+                }
+                other => self.left_out.push(left_out(list, index, other)),
+            }
+        }
+        self.show();
+        Ok(())
+    }
+
+    fn message(&mut self, place: &str, item: &Value) -> Result<(), Error> {
+        let role = match item["role"].as_str() {
+            // Few templates know `developer`.
+            Some("system" | "developer") => "system",
+            Some(role @ ("user" | "assistant")) => role,
+            _ => {
+                return Err(bad(format!(
+                    "`{place}.role` is none of user, assistant, system and developer"
+                )));
+            }
+        };
+        let content = plain(parts(place, "content", &item["content"])?);
+        let has_begun = self.list.iter().any(|message| message["role"] != "system");
+        match content.as_str().filter(|_| role == "system" && has_begun) {
+            Some(text) => self.say("user", json!(translate::reminder(text))),
+            None => self.say(role, content),
+        }
+        Ok(())
+    }
+
+    /// What the model thought. Summaries stand in where its own words were not told.
+    fn reasoning(&mut self, item: &Value) {
+        let texts = |list: &str| {
+            let parts = item[list].as_array().map_or(&[][..], Vec::as_slice);
+            let texts = parts.iter().filter_map(|part| part["text"].as_str());
+            texts.collect::<Vec<_>>().join("\n\n")
+        };
+        let text = Some(texts("content")).filter(|text| !text.is_empty());
+        let text = text.unwrap_or_else(|| texts("summary"));
+        if !text.is_empty() {
+            let message = self.of("assistant");
+            let before = message.get("reasoning_content").cloned();
+            message.insert("reasoning_content".to_owned(), joined(before, json!(text)));
+        }
+    }
+
+    fn call(&mut self, place: &str, item: &Value) -> Result<(), Error> {
+        let arguments = match &item["arguments"] {
+            Value::String(arguments) => arguments.clone(),
+            Value::Null => "{}".to_owned(),
+            other => other.to_string(),
+        };
+        let function = json!({"name": text(place, item, "name")?, "arguments": arguments});
+        let call =
+            json!({"id": text(place, item, "call_id")?, "type": "function", "function": function});
+        let message = self.of("assistant");
+        message.entry("content").or_insert(Value::Null);
+        let calls = message.entry("tool_calls").or_insert_with(|| json!([]));
+        if let Some(calls) = calls.as_array_mut() {
+            calls.push(call);
+        }
+        Ok(())
+    }
+
+    fn output(&mut self, place: &str, item: &Value) -> Result<(), Error> {
+        let id = text(place, item, "call_id")?;
+        let (texts, seen) = parts(place, "output", &item["output"])?
+            .into_iter()
+            .partition(|part| kind(part) == "text");
+        self.seen.extend::<Vec<_>>(seen);
+        let content = match plain(texts) {
+            Value::Array(_) => json!(""),
+            text => text,
+        };
+        self.begin("tool").extend([
+            ("tool_call_id".to_owned(), json!(id)),
+            ("content".to_owned(), content),
+        ]);
+        Ok(())
+    }
+
+    fn show(&mut self) {
+        if !self.seen.is_empty() {
+            let seen = std::mem::take(&mut self.seen);
+            self.say("user", seen.into());
+        }
+    }
+
+    fn say(&mut self, role: &str, content: Value) {
+        let message = self.of(role);
+        let before = message.get("content").cloned();
+        message.insert("content".to_owned(), joined(before, content));
+    }
+
+    /// The last message if it is of this role, else a new one.
+    fn of(&mut self, role: &str) -> &mut Map<String, Value> {
+        let last = self.list.len().checked_sub(1);
+        match last.filter(|&last| self.list[last]["role"] == role) {
+            Some(last) => &mut self.list[last],
+            None => self.begin(role),
+        }
+    }
+
+    fn begin(&mut self, role: &str) -> &mut Map<String, Value> {
+        let at = self.list.len();
+        self.list
+            .push(Map::from_iter([("role".to_owned(), json!(role))]));
+        &mut self.list[at]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! A response as it comes together: what it says of itself here, its events in [`super::events`].
+
+use super::{
+    ask::Echo,
+    item::{Item, new_id},
+};
+use crate::inference::{calls::Calls, wire::Usage};
+use serde_json::{Map, Value, json};
+use std::time::{SystemTime, UNIX_EPOCH};
+use tierbar_core::Error;
+
+/// One answer as it is told.
+#[derive(Debug)]
+pub(super) struct Telling {
+    id: String,
+    created: u64,
+    /// The tier's, until the server names itself.
+    pub(super) model: String,
+    echo: Map<String, Value>,
+    pub(super) output: Vec<Item>,
+    pub(super) calls: Calls,
+    pub(super) begun: bool,
+    /// How many events have been told.
+    pub(super) told: u64,
+    /// What the server said that the answer's end was.
+    pub(super) finish: Option<String>,
+    /// Of tokens whose text has not come yet.
+    pub(super) logprobs: Vec<Value>,
+    pub(super) usage: Option<Usage>,
+    /// What the chain that was asked says of it.
+    pub(super) chain: Option<Value>,
+}
+
+impl Telling {
+    /// `model`: that of the tier that answers.
+    pub(super) fn new(echo: Echo, model: Option<String>) -> Self {
+        Self {
+            id: new_id("resp"),
+            created: now(),
+            model: model.unwrap_or(echo.model),
+            echo: echo.fields,
+            output: Vec::new(),
+            calls: Calls::default(),
+            begun: false,
+            told: 0,
+            finish: None,
+            logprobs: Vec::new(),
+            usage: None,
+            chain: None,
+        }
+    }
+
+    /// Why the answer is not whole; `None` if it is.
+    pub(super) fn cut(&self) -> Option<&'static str> {
+        match self.finish.as_deref() {
+            Some("length") => Some("max_output_tokens"),
+            Some("content_filter") => Some("content_filter"),
+            _ => None,
+        }
+    }
+
+    /// The whole response in this state.
+    pub(super) fn response(&self, status: &str, error: Option<&Error>) -> Value {
+        let reason = self.cut().filter(|_| status == "incomplete");
+        let output: Vec<_> = self.output.iter().map(Item::told).collect();
+        let mut response = Map::new();
+        for (key, value) in [
+            ("id", json!(self.id)),
+            ("object", json!("response")),
+            ("created_at", json!(self.created)),
+            ("completed_at", json!((status == "completed").then(now))),
+            ("status", json!(status)),
+            ("error", error.map_or(Value::Null, told)),
+            (
+                "incomplete_details",
+                json!(reason.map(|reason| json!({"reason": reason}))),
+            ),
+            ("model", json!(self.model)),
+            ("output", json!(output)),
+            ("usage", json!(self.usage.map(figures))),
+        ] {
+            response.insert(key.to_owned(), value);
+        }
+        response.extend(self.echo.clone());
+        // Beside what the model was not told.
+        let ours = response.get_mut("tierbar").and_then(Value::as_object_mut);
+        if let (Some(ours), Some(Value::Object(chain))) = (ours, &self.chain) {
+            ours.extend(chain.clone());
+        }
+        response.into()
+    }
+}
+
+/// Servers that do not count what was thought apart leave it 0.
+fn figures(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached(), "cache_write_tokens": 0},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": usage.reasoning()},
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    })
+}
+
+/// As in a refusal's body, without what OpenAI has beside it.
+fn told(error: &Error) -> Value {
+    let mut told = error.openai_body()["error"].take();
+    if let Some(told) = told.as_object_mut() {
+        told.shift_remove("type");
+        told.shift_remove("param");
+    }
+    told
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}

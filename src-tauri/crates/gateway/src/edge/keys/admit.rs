@@ -1,0 +1,87 @@
+//! Who may ask for inference, and how much at once.
+
+use super::secret;
+use crate::{
+    Gateway,
+    dialects::contexts,
+    edge::origin,
+    http::{body, error::Failure},
+    jobs::queue,
+};
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, Method, Request},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use std::sync::Arc;
+use tierbar_core::{Code, Error};
+
+/// Lets in whom a key or the token opens for, or anybody on loopback unless keys are required there too.
+pub(crate) async fn admit(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let key = match who(&gateway, request.headers()) {
+        Ok(key) => key,
+        Err(error) => return Failure(error).into_response(),
+    };
+    let path = request.uri().path();
+    if key.is_some() && contexts::is_path(path) {
+        let error = Error::new(
+            Code::Forbidden,
+            "saved contexts are none of an API key's business",
+        );
+        let error = error.hint("use the token, or ask from the machine itself");
+        return Failure(error).into_response();
+    }
+    // What only lists costs nothing; who watches has a place like one who asks.
+    if request.method() != Method::POST && !queue::is_watched(path) {
+        return next.run(request).await;
+    }
+    // First all of it: a client that is slow to ask takes no place from another.
+    let (head, body) = request.into_parts();
+    let mut weight = gateway.keys.weigh(key.clone());
+    let read = body::collect(body, body::INFERENCE_LIMIT, |more| weight.grow(more)).await;
+    let read = read.and_then(|body| body::check_values(&body).map(|()| body));
+    let most = gateway.services.config().server.requests_at_once;
+    let entered = read.and_then(|body| Ok((gateway.keys.enter(key, weight, most.into())?, body)));
+    let (admitted, body) = match entered {
+        Ok(entered) => entered,
+        Err(error) => return Failure(error).into_response(),
+    };
+    let request = Request::from_parts(head, body::whole(body));
+    let response = admitted.pays_for(next.run(request)).await;
+    response.map(|body| admitted.with(body))
+}
+
+/// The key that the request shows; `None` if it needs none.
+fn who(gateway: &Gateway, headers: &HeaderMap) -> Result<Option<Arc<super::Key>>, Error> {
+    if origin::is_owner(gateway, headers)
+        || secret::shown(headers).any(|given| gateway.token.is(given))
+    {
+        return Ok(None);
+    }
+    // One of ours that opens nothing any more is told so, also where none is needed: its owner means to be somebody.
+    if let Some(given) = secret::shown(headers).find(|given| given.starts_with(secret::PREFIX)) {
+        return gateway.keys.find(given).map(Some);
+    }
+    let needed =
+        !gateway.address.ip().is_loopback() || gateway.services.config().server.require_keys;
+    if !needed {
+        return Ok(None);
+    }
+    let message = if secret::shown(headers).next().is_some() {
+        "this is no key of this server"
+    } else {
+        "an API key is needed"
+    };
+    Err(Error::new(Code::Unauthorized, message).hint(
+        "make one with `tierbar key add NAME`, and send it as \"Authorization: Bearer KEY\" or \"x-api-key: KEY\"",
+    ))
+}
+
+#[cfg(test)]
+mod tests;

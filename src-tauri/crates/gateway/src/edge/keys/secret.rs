@@ -1,0 +1,51 @@
+//! A key's own text: how it is made, what is kept of it, and where a request carries it.
+
+use crate::edge::origin;
+use axum::http::HeaderMap;
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest, Sha256};
+use tierbar_core::{Code, Error};
+
+/// Tells our keys from the words that clients send where none is needed.
+pub(crate) const PREFIX: &str = "tb-";
+
+/// 256 random bits.
+pub(super) fn make() -> Result<String, Error> {
+    let mut random = [0u8; 32];
+    getrandom::fill(&mut random).map_err(|error| {
+        Error::new(
+            Code::Internal,
+            format!("the system gives no random numbers: {error}"),
+        )
+    })?;
+    Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random)))
+}
+
+/// A fast hash is right here: of 256 random bits nothing can be guessed, as a password could, however fast one tries.
+pub(super) fn hash(key: &str) -> [u8; 32] {
+    Sha256::digest(key).into()
+}
+
+/// What the request shows as its key or token: OpenAI's and Ollama's clients as a bearer, Anthropic's in a header of its own.
+pub(super) fn shown(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let anthropic = headers.get("x-api-key").and_then(|key| key.to_str().ok());
+    origin::bearer(headers)
+        .into_iter()
+        .chain(anthropic.map(str::trim))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_long_random_and_known_by_their_beginning() {
+        let (one, other) = (make().unwrap(), make().unwrap());
+        assert!(
+            one.starts_with(PREFIX) && one.len() == PREFIX.len() + 43,
+            "{one}"
+        );
+        assert_ne!(one, other);
+        assert_ne!(hash(&one), hash(&other));
+    }
+}

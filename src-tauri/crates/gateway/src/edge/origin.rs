@@ -1,0 +1,225 @@
+//! Who may call: the `Host` and `Origin` of every request, cross-origin answers for those allowed, and the token.
+
+use crate::{Gateway, edge::keys, http::error::Failure};
+use axum::{
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header, uri::Authority},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use std::{net::IpAddr, sync::Arc};
+use tierbar_core::{Code, Error};
+
+pub(crate) const SESSION_COOKIE: &str = "tierbar_session";
+/// The origin of the app's windows.
+const APP_ORIGIN: &str = "tauri://localhost";
+/// What is not the page's.
+const API: [&str; 4] = ["/v1/", "/api/", "/tierbar/", "/metrics"];
+/// How long a browser may remember a preflight, in seconds; browsers cap it at two hours or less.
+const PREFLIGHT_SECONDS: &str = "7200";
+
+/// Marks a request that came over TLS.
+#[derive(Debug, Clone, Copy)]
+pub struct OverTls;
+
+/// Marks a request of a browser that has traded the token for a session.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BySession;
+
+/// Refuses names of somewhere else (DNS rebinding) and pages of somewhere else (a site that calls localhost).
+pub(crate) async fn same_site(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    let Some(host) = named_host(&request) else {
+        return Failure(Error::new(
+            Code::Forbidden,
+            "the request has no Host header, or several",
+        ))
+        .into_response();
+    };
+    let config = gateway.services.config();
+    if !is_own_name(&host, gateway.address.ip(), &config.server.names) {
+        let error = Error::new(
+            Code::Forbidden,
+            format!("this server is not \"{}\"", host.host()),
+        )
+        .hint(
+            "use localhost, 127.0.0.1 or the address that Tierbar listens on, or add the name to `names` \
+             of [server] in config.toml",
+        );
+        return Failure(error).into_response();
+    }
+    let Some(origin) = request.headers().get(header::ORIGIN).cloned() else {
+        if is_foreign_page(&request) {
+            let error = Error::new(
+                Code::Forbidden,
+                "a page of another site may not have its browser call this server",
+            )
+            .hint("open the address itself, or call it from a program");
+            return Failure(error).into_response();
+        }
+        return next.run(request).await;
+    };
+    let scheme = match request.extensions().get::<OverTls>() {
+        Some(OverTls) => "https",
+        None => "http",
+    };
+    if origin.as_bytes() == format!("{scheme}://{host}").as_bytes() {
+        return next.run(request).await;
+    }
+    let named = String::from_utf8_lossy(origin.as_bytes()).into_owned();
+    let allowed = named == APP_ORIGIN || config.allowed_origins.contains(&named);
+    if !allowed {
+        let error = Error::new(
+            Code::Forbidden,
+            format!("pages of {named} may not call this server"),
+        )
+        .hint("add the origin to allowed_origins in config.toml if you trust it");
+        return Failure(error).into_response();
+    }
+    let mut response = if is_preflight(&request) {
+        preflight(&request)
+    } else {
+        next.run(request).await
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static(
+            "location, retry-after, x-request-id, x-tierbar-queue, x-tierbar-tier, x-tierbar-model, x-tierbar-why, x-tierbar-stepped-down-from, x-tierbar-chain, x-tierbar-tried, x-tierbar-fallback-from",
+        ),
+    );
+    response
+}
+
+/// Lets only those pass who know the token, or whose browser has traded it for a session.
+pub(crate) async fn require_token(
+    State(gateway): State<Arc<Gateway>>,
+    mut request: Request<Body>,
+    next: Next,
+) -> Response {
+    let headers = request.headers();
+    let given = bearer(headers);
+    if given.is_some_and(|given| gateway.token.is(given)) {
+        return next.run(request).await;
+    }
+    if is_owner(&gateway, headers) {
+        request.extensions_mut().insert(BySession);
+        return next.run(request).await;
+    }
+    let message = match given {
+        Some(key) if key.starts_with(keys::PREFIX) => "an API key opens inference alone",
+        _ if headers.contains_key(header::AUTHORIZATION) => "the token is wrong",
+        _ => "a token is needed",
+    };
+    // Where the folder is, is no stranger's business.
+    let hint =
+        "send \"Authorization: Bearer TOKEN\"; it is in the file `token` of Tierbar's data folder";
+    Failure(Error::new(Code::Unauthorized, message).hint(hint)).into_response()
+}
+
+/// Whether the request has the token as a bearer, or the session of a browser that has traded it.
+pub(crate) fn is_owner(gateway: &Gateway, headers: &HeaderMap) -> bool {
+    bearer(headers).is_some_and(|given| gateway.token.is(given))
+        || session(headers).is_some_and(|given| gateway.token.is_session(given))
+}
+
+/// A page of another site, whose browser names no origin where the page is not to see the answer, such as with an
+/// image's address. The page may be opened by a link from anywhere; it asks for the rest itself.
+fn is_foreign_page(request: &Request<Body>) -> bool {
+    let says = |name: &str, words: &[&str]| {
+        let said = request.headers().get(name).map(HeaderValue::as_bytes);
+        said.is_some_and(|said| words.iter().any(|word| said == word.as_bytes()))
+    };
+    // Another port of this machine is of the same site, and somebody else's program.
+    if !says("sec-fetch-site", &["cross-site", "same-site"]) {
+        return false;
+    }
+    let path = request.uri().path();
+    let opened = request.method() == Method::GET
+        && says("sec-fetch-mode", &["navigate"])
+        && says("sec-fetch-dest", &["document"]);
+    !opened || API.iter().any(|api| path.starts_with(api))
+}
+
+fn named_host(request: &Request<Body>) -> Option<Authority> {
+    let mut hosts = request.headers().get_all(header::HOST).iter();
+    let host = hosts.next();
+    // What stands before this server may have read the other one (RFC 9112, 3.2).
+    if hosts.next().is_some() {
+        return None;
+    }
+    if let Some(authority) = request.uri().authority() {
+        return Some(authority.clone());
+    }
+    Authority::try_from(host?.as_bytes()).ok()
+}
+
+/// A name of this server. Any port will do: what forwards to us may listen on another one.
+fn is_own_name(host: &Authority, listening: IpAddr, names: &[String]) -> bool {
+    // A rebinding attack needs a name, so an address that reached us is ours. Beyond the wildcard address, only
+    // loopback and the one listened on.
+    let name = host.host().trim_start_matches('[').trim_end_matches(']');
+    let is_named = |own: &str| name.eq_ignore_ascii_case(own);
+    if is_named("localhost") || names.iter().any(|own| is_named(own)) {
+        return true;
+    }
+    name.parse::<IpAddr>().is_ok_and(|address| {
+        address.is_loopback() || address == listening || listening.is_unspecified()
+    })
+}
+
+fn is_preflight(request: &Request<Body>) -> bool {
+    request.method() == Method::OPTIONS
+        && request
+            .headers()
+            .contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+fn preflight(request: &Request<Body>) -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    headers.insert(
+        header::ACCESS_CONTROL_ALLOW_METHODS,
+        HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE"),
+    );
+    // Whatever it wants to send: clients add headers of their own, and none of them opens anything but the token.
+    if let Some(wanted) = request
+        .headers()
+        .get(header::ACCESS_CONTROL_REQUEST_HEADERS)
+    {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, wanted.clone());
+    }
+    headers.insert(
+        header::ACCESS_CONTROL_MAX_AGE,
+        HeaderValue::from_static(PREFLIGHT_SECONDS),
+    );
+    response
+}
+
+pub(crate) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers
+        .get(header::AUTHORIZATION)?
+        .to_str()
+        .ok()?
+        .split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+fn session(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|cookies| cookies.to_str().ok())
+        .flat_map(|cookies| cookies.split(';'))
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .find_map(|(name, value)| (name == SESSION_COOKIE).then_some(value))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Until when a refusal holds that follows from a pause with an end.
+
+use crate::{
+    Gateway,
+    http::error::{Failure, for_seconds, seconds_of},
+};
+use axum::{
+    extract::{Request, State},
+    http::header,
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use jiff::Timestamp;
+use std::sync::Arc;
+use tierbar_core::{Code, Error};
+
+/// Around the queue, which begins again with the pause's end, whenever that comes: only clients are told a time.
+pub(crate) async fn until(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let response = next.run(request).await;
+    let Some(error) = paused(&response) else {
+        return response;
+    };
+    let end = gateway.services.status().guard.paused_until;
+    let now = Timestamp::now().as_millisecond();
+    let Some(left) = end.and_then(|end| u64::try_from(end - now).ok()) else {
+        return response;
+    };
+    let told = Failure(for_seconds(error, left.div_ceil(1000).max(1))).into_response();
+    with_the_rest_of(told, response)
+}
+
+fn paused(response: &Response) -> Option<Error> {
+    let error = response.extensions().get::<Error>()?;
+    (error.code == Code::Paused && seconds_of(error).is_none()).then(|| error.clone())
+}
+
+/// What stood around the same error in other words.
+fn with_the_rest_of(mut told: Response, before: Response) -> Response {
+    for (name, value) in before.headers() {
+        if name != header::CONTENT_LENGTH {
+            told.headers_mut().entry(name).or_insert(value.clone());
+        }
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Bench, json};
+    use axum::http::Request;
+    use tierbar_core::status::Status;
+
+    const ASK: &str = r#"{"model": "fast", "max_tokens": 5, "text": "x", "messages": [{"role": "user", "content": "x"}]}"#;
+
+    async fn bench(left_ms: Option<i64>) -> Bench {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let refusal = Error::new(Code::Paused, "Tierbar is paused");
+        bench.loaded.send_replace(Some(Err(refusal)));
+        bench.status.send_modify(|status| {
+            let status: &mut Status = Arc::make_mut(status);
+            let end = left_ms.map(|left| Timestamp::now().as_millisecond() + left);
+            status.guard.paused_until = end;
+        });
+        bench
+    }
+
+    #[tokio::test]
+    async fn a_pause_with_an_end_says_in_each_dialect_when_to_ask_again() {
+        let bench = bench(Some(7_200_000)).await;
+        for (path, seconds) in [
+            ("/v1/chat/completions", "/error/retry_after_seconds"),
+            ("/v1/messages", "/error/retry_after_seconds"),
+            ("/api/chat", "/retry_after_seconds"),
+            ("/v1/triage", "/error/retry_after_seconds"),
+            ("/v1/context/save", "/error/retry_after_seconds"),
+        ] {
+            let refused = bench.post(path, ASK).await;
+            assert_eq!(refused.status(), 503, "{path}");
+            let after = refused.headers()[header::RETRY_AFTER].clone();
+            let after: u64 = after.to_str().unwrap().parse().unwrap();
+            assert!((7100..=7200).contains(&after), "{path} {after}");
+            let told = json(refused).await;
+            assert_eq!(told.pointer(seconds).unwrap(), after, "{path} {told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pause_without_an_end_or_at_it_says_no_time() {
+        for left in [None, Some(-1000)] {
+            let refused = bench(left).await.post("/v1/chat/completions", ASK).await;
+            assert_eq!(refused.status(), 503);
+            assert!(!refused.headers().contains_key(header::RETRY_AFTER));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_waits_does_not_wait_for_the_end_that_was_planned() {
+        let bench = bench(Some(7_200_000)).await;
+        let ask = Request::post("/v1/chat/completions")
+            .header(header::HOST, "localhost")
+            .header("x-tierbar-queue", "allow")
+            .body(ASK.into())
+            .unwrap();
+        let kept = bench.send(ask).await;
+        assert_eq!(kept.status(), 202);
+        let told = json(kept).await;
+        let time = |name: &str| told[name].as_u64().unwrap();
+        assert!(
+            time("not_before_ms") < time("created_ms") + 60_000,
+            "{told}"
+        );
+    }
+}

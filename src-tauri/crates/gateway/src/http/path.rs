@@ -1,0 +1,22 @@
+//! What a request's path names.
+
+use crate::http::error::{Failure, no_such_path};
+use axum::{
+    extract::{FromRequestParts, Path},
+    http::request::Parts,
+};
+
+/// The `{id}` of a path.
+pub(crate) struct Id(pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path(id)) => Ok(Self(id)),
+            // Only what is not UTF-8 is no string, and nothing of ours is named so.
+            Err(_) => Err(Failure(no_such_path(parts.uri.path()))),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Which tier answers a request for `auto`, and why.
+//!
+//! `core::routing` has the rules and the choice; here is what they go by. A request that no rule knows is put to the fast tier's
+//! model in one word, where that is loaded and has shown that it can sort requests. Nothing of this may hold a request up: what
+//! takes too long or fails leaves it to the rules.
+
+mod asking;
+mod classifier;
+mod recent;
+mod seats;
+
+pub(crate) use seats::lease;
+
+use crate::{
+    Gateway,
+    inference::{
+        CHAT, TEXT,
+        hints::{self, Hints},
+        route,
+    },
+};
+use classifier::{Classifier, Said};
+use seats::Loads;
+use serde_json::Value;
+use std::sync::Arc;
+use tierbar_core::{
+    Code, Error, TierId,
+    policy::Alarm,
+    routing::{Asked, Choice, Judgement, Level, Need, Seat, choose, judge},
+    status::TierStatus,
+};
+
+/// What the router has learnt since the host began. Owned by the gateway.
+#[derive(Debug, Default)]
+pub struct Auto {
+    classifier: Classifier,
+    loads: Loads,
+}
+
+/// Where a request goes.
+pub(crate) struct Routed {
+    pub(crate) tier: TierId,
+    /// In one sentence in ASCII, where the router chose.
+    pub(crate) why: Option<String>,
+}
+
+/// The tier for a request: the one that it names, the one that its header names if it leaves the choice, or the router's.
+///
+/// # Errors
+/// As [`route::resolve`]; `ModelUnknown` also for a header that names no tier.
+pub(crate) async fn route(
+    gateway: &Arc<Gateway>,
+    path: &str,
+    hints: &Hints,
+    wanted: Option<&str>,
+    body: &[u8],
+    tiers: &[TierStatus],
+) -> Result<Routed, Error> {
+    let leaves_the_choice = matches!(wanted, None | Some("" | TierId::AUTO));
+    if let Some(named) = hints.tier.as_deref().filter(|_| leaves_the_choice) {
+        let found = tiers.iter().find(|tier| tier.id.as_str() == named);
+        let tier = found
+            .ok_or_else(|| route::unknown(named, tiers))?
+            .id
+            .clone();
+        let why = Some(format!("the header {} asks for {tier}", hints::TIER));
+        return Ok(Routed { tier, why });
+    }
+    // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
+    let chooses = leaves_the_choice && (path == CHAT || path == TEXT);
+    if chooses && let Ok(request) = serde_json::from_slice(body) {
+        let considered = consider(gateway, path == CHAT, &request, tiers).await;
+        if let Some(choice) = considered.choice {
+            let why = Some(format!("{}; {}", considered.because, choice.why));
+            let tier = choice.tier;
+            return Ok(Routed { tier, why });
+        }
+    }
+    let tier = route::resolve(wanted, tiers)?;
+    Ok(Routed { tier, why: None })
+}
+
+/// All that a choice rests on.
+pub(crate) struct Considered {
+    pub(crate) asked: Asked,
+    pub(crate) judged: Judgement,
+    pub(crate) said: Option<Said>,
+    pub(crate) level: Level,
+    pub(crate) because: String,
+    /// `None` if no tier has a model.
+    pub(crate) choice: Option<Choice>,
+}
+
+/// What `auto` would do with a request. With `thorough`, the fast tier's model is asked whatever the rules say, loaded or not.
+///
+/// # Errors
+/// `ModelMissing` if there is no fast tier to ask; those of a lease on it and of its answers.
+pub(crate) async fn explain(
+    gateway: &Arc<Gateway>,
+    request: &Value,
+    thorough: bool,
+) -> Result<Considered, Error> {
+    let tiers = gateway.tiers.snapshot();
+    if !thorough {
+        return Ok(consider(gateway, true, request, &tiers).await);
+    }
+    let fast = classifier::of_fast(&tiers);
+    let fast = fast.and_then(|fast| Some((&fast.id, fast.model.as_ref()?)));
+    let (id, model) = fast.ok_or_else(|| {
+        Error::new(Code::ModelMissing, "the tier \"fast\" has no model here")
+            .hint("give it one, or leave out classify=always")
+    })?;
+    let asked = Asked::of(request);
+    let said = classifier::thoroughly(gateway, id, model, &asked.text).await?;
+    let judged = judge(&asked);
+    let seats = seats::of(gateway, &tiers, &asked).await;
+    Ok(weigh(gateway, asked, judged, Some(said), &seats))
+}
+
+async fn consider(
+    gateway: &Arc<Gateway>,
+    is_chat: bool,
+    request: &Value,
+    tiers: &[TierStatus],
+) -> Considered {
+    let asked = Asked::of(request);
+    let judged = judge(&asked);
+    let seats = seats::of(gateway, tiers, &asked).await;
+    let here = seats.iter().filter(|seat| !seat.elsewhere);
+    let matters = is_chat && !judged.sure && here.take(2).count() == 2;
+    let said = match classifier::seat(tiers).filter(|_| matters) {
+        Some(fast) => classifier::quickly(gateway, fast, &asked.text).await,
+        None => None,
+    };
+    weigh(gateway, asked, judged, said, &seats)
+}
+
+fn weigh(
+    gateway: &Gateway,
+    asked: Asked,
+    judged: Judgement,
+    said: Option<Said>,
+    seats: &[Seat],
+) -> Considered {
+    let believed = said.as_ref().and_then(Said::believed);
+    let believed = believed.filter(|_| !judged.sure);
+    let (need, because) = match believed {
+        Some(level) => {
+            // A model this small is not asked to see what tools are for.
+            let level = if asked.tools {
+                level.max(Level::Medium)
+            } else {
+                level
+            };
+            let because = format!("the fast tier finds it {}", level.word());
+            (Need { level, sure: true }, because)
+        }
+        None => (Need::from(judged), judged.because.to_owned()),
+    };
+    let may_load = gateway.services.status().guard.alarm == Alarm::None;
+    let choice = choose(&asked, need, seats, may_load);
+    Considered {
+        asked,
+        judged,
+        said,
+        level: need.level,
+        because,
+        choice,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,32 @@
+//! One question to the fast tier's model.
+
+use crate::{
+    Gateway,
+    inference::{CHAT, upstream::Upstream},
+};
+use tierbar_core::{
+    Code, Error, TierId,
+    routing::classifier::{Opinion, question},
+};
+
+/// An answer of a few tokens with their alternatives has some ten KiB.
+const ANSWER_LIMIT: usize = 1 << 20;
+
+/// What the tier's model makes of the text. Holds a lease for as long.
+///
+/// # Errors
+/// Those of a lease; `WorkerCrashed` if the answer does not come or is none.
+pub(super) async fn ask(gateway: &Gateway, tier: &TierId, text: &str) -> Result<Opinion, Error> {
+    let none = |why: String| {
+        let message = format!("{tier} did not say how hard a request is: {why}");
+        Error::new(Code::WorkerCrashed, message)
+    };
+    let lease = gateway.tiers.lease(tier).await?;
+    let body = question(text).to_string().into_bytes();
+    let posted = Upstream::post(lease.endpoint(), CHAT, body, &gateway.remote, None);
+    let mut upstream = posted.await.map_err(|broken| none(broken.to_string()))?;
+    let answer = upstream.whole(ANSWER_LIMIT).await;
+    let answer = answer.map_err(|broken| none(broken.to_string()))?;
+    let answer = serde_json::from_slice(&answer).map_err(|error| none(error.to_string()))?;
+    Opinion::of(&answer).ok_or_else(|| none("the answer is another".to_owned()))
+}

@@ -1,0 +1,237 @@
+//! The fast tier's word about a request: remembered by content, and believed only of a model that has sorted the probes.
+
+use super::{asking::ask, recent::Recent};
+use crate::Gateway;
+use sha2::{Digest, Sha256};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error, ModelId, TierId, TierState,
+    policy::Alarm,
+    routing::{
+        Level,
+        classifier::{Exam, Opinion, PROBES},
+    },
+    status::{EngineKind, TierStatus},
+};
+use tokio::time::timeout;
+
+/// So long a request waits for the word.
+const BUDGET: Duration = Duration::from_secs(2);
+/// So long the examination, for which nobody waits, gives each of its questions.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// A model whose examination did not come to an end so often is left alone.
+const ATTEMPTS: u32 = 3;
+/// Models whose examinations are remembered.
+const MOST: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct Classifier(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    opinions: Recent<[u8; 32], Opinion>,
+    exams: BTreeMap<ModelId, Standing>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Standing {
+    UnderWay,
+    /// It broke off.
+    Failed {
+        attempt: u32,
+    },
+    Done(Exam),
+}
+
+/// A model's word, and what it is worth.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Said {
+    pub(crate) opinion: Opinion,
+    pub(crate) exam: Exam,
+}
+
+impl Said {
+    pub(crate) fn believed(&self) -> Option<Level> {
+        self.exam.believed(self.opinion)
+    }
+
+    /// With what the model says anyway taken out.
+    pub(crate) fn weighed(&self) -> Opinion {
+        self.exam.weigh(self.opinion)
+    }
+}
+
+/// The tier that is asked, if it is loaded here: a question is worth no load.
+pub(super) fn seat(tiers: &[TierStatus]) -> Option<&TierStatus> {
+    of_fast(tiers).filter(|tier| matches!(tier.state, TierState::Ready | TierState::Busy))
+}
+
+/// The tier that is asked, loaded or not; none that is elsewhere.
+pub(super) fn of_fast(tiers: &[TierStatus]) -> Option<&TierStatus> {
+    let fast = |tier: &&TierStatus| Level::of(&tier.id) == Some(Level::Simple);
+    let mut here = tiers
+        .iter()
+        .filter(|tier| tier.engine != EngineKind::Endpoint && tier.model.is_some());
+    here.find(fast)
+}
+
+/// The word, if it is known or comes within [`BUDGET`]. The first request that a model is wanted for begins its examination.
+pub(super) async fn quickly(gateway: &Arc<Gateway>, fast: &TierStatus, text: &str) -> Option<Said> {
+    let model = fast.model.as_ref()?;
+    let Some(exam) = gateway.auto.classifier.exam(model) else {
+        begin(gateway, &fast.id, model);
+        return None;
+    };
+    if !exam.is_passed() {
+        return None;
+    }
+    let asked = timeout(BUDGET, opinion(gateway, &fast.id, model, text)).await;
+    let opinion = asked.ok()?.ok()?;
+    Some(Said { opinion, exam })
+}
+
+/// The word, whatever it takes: the tier is loaded and the examination held.
+///
+/// # Errors
+/// Those of a lease on the tier, and of its answers.
+pub(super) async fn thoroughly(
+    gateway: &Gateway,
+    tier: &TierId,
+    model: &ModelId,
+    text: &str,
+) -> Result<Said, Error> {
+    let classifier = &gateway.auto.classifier;
+    let exam = match classifier.exam(model) {
+        Some(exam) => exam,
+        None => {
+            let exam = sit(gateway, tier, model, false).await?;
+            classifier.stand(model, Standing::Done(exam));
+            exam
+        }
+    };
+    let opinion = opinion(gateway, tier, model, text).await?;
+    Ok(Said { opinion, exam })
+}
+
+async fn opinion(
+    gateway: &Gateway,
+    tier: &TierId,
+    model: &ModelId,
+    text: &str,
+) -> Result<Opinion, Error> {
+    let mut hash = Sha256::new_with_prefix(model.as_str());
+    hash.update([0]);
+    hash.update(text);
+    let key = hash.finalize().into();
+    let known = gateway.auto.classifier.known().opinions.get(&key);
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let opinion = ask(gateway, tier, text).await?;
+    gateway.auto.classifier.known().opinions.put(key, opinion);
+    Ok(opinion)
+}
+
+/// Examines the model while nobody waits for it, unless that is under way or has been given up.
+fn begin(gateway: &Arc<Gateway>, tier: &TierId, model: &ModelId) {
+    let Some(attempt) = gateway.auto.classifier.next_attempt(model) else {
+        return;
+    };
+    let (gateway, tier, model) = (Arc::clone(gateway), tier.clone(), model.clone());
+    tokio::spawn(async move {
+        let examined = gateway
+            .closing
+            .run_until_cancelled(sit(&gateway, &tier, &model, true));
+        let standing = match examined.await {
+            Some(Ok(exam)) => {
+                tracing::info!(
+                    "{model} sorts {} of {} probes right{}",
+                    exam.right,
+                    PROBES.len(),
+                    if exam.is_passed() {
+                        ": auto asks it"
+                    } else {
+                        ": auto goes by its rules"
+                    }
+                );
+                Standing::Done(exam)
+            }
+            Some(Err(error)) => {
+                tracing::info!("{model} was not examined: {error}");
+                Standing::Failed { attempt }
+            }
+            None => return,
+        };
+        gateway.auto.classifier.stand(&model, standing);
+    });
+}
+
+/// The examination. `aside`: only as long as it is in nobody's way.
+///
+/// # Errors
+/// `Cancelled` if it is; those of [`ask`].
+async fn sit(
+    gateway: &Gateway,
+    tier: &TierId,
+    model: &ModelId,
+    aside: bool,
+) -> Result<Exam, Error> {
+    let mut opinions = Vec::with_capacity(PROBES.len());
+    for (text, _) in PROBES {
+        if aside && !is_free(gateway, model) {
+            return Err(interrupted("the tier was wanted for something else"));
+        }
+        let asked = timeout(PATIENCE, ask(gateway, tier, text)).await;
+        opinions.push(asked.map_err(|_| interrupted("an answer took too long"))??);
+    }
+    match opinions.try_into() {
+        Ok(opinions) => Ok(Exam::of(&opinions)),
+        Err(_) => Err(interrupted("an answer is missing")),
+    }
+}
+
+/// Whether the model is loaded, and no request waits for another tier to come or go.
+fn is_free(gateway: &Gateway, model: &ModelId) -> bool {
+    let tiers = gateway.tiers.snapshot();
+    let moves = |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Stopping);
+    gateway.services.status().guard.alarm == Alarm::None
+        && !tiers.iter().any(moves)
+        && seat(&tiers).is_some_and(|fast| fast.model.as_ref() == Some(model))
+}
+
+fn interrupted(why: &str) -> Error {
+    Error::new(Code::Cancelled, format!("the examination broke off: {why}"))
+}
+
+impl Classifier {
+    fn exam(&self, model: &ModelId) -> Option<Exam> {
+        match self.known().exams.get(model) {
+            Some(Standing::Done(exam)) => Some(*exam),
+            _ => None,
+        }
+    }
+
+    /// The number of the attempt that may begin now, and is under way from here on.
+    fn next_attempt(&self, model: &ModelId) -> Option<u32> {
+        let mut known = self.known();
+        let attempt = match known.exams.get(model) {
+            None if known.exams.len() < MOST => 1,
+            Some(Standing::Failed { attempt }) if *attempt < ATTEMPTS => attempt + 1,
+            _ => return None,
+        };
+        known.exams.insert(model.clone(), Standing::UnderWay);
+        Some(attempt)
+    }
+
+    fn stand(&self, model: &ModelId, standing: Standing) {
+        self.known().exams.insert(model.clone(), standing);
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

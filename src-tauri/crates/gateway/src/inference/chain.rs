@@ -1,0 +1,240 @@
+//! A chain: its steps are asked one after another until one answers, and those that fail are left alone for a while.
+//!
+//! Another step is asked only before the first word of an answer has passed: what breaks behind it is told as broken.
+
+mod budget;
+pub(crate) mod limits;
+mod mark;
+mod tried;
+mod walk;
+
+use crate::{
+    Gateway,
+    http::error::Failure,
+    inference::{
+        hints::Hints,
+        relay::{Ask, respond, streaming::Beginning},
+    },
+};
+use axum::{
+    http::{HeaderMap, HeaderName, HeaderValue},
+    response::{IntoResponse, Response},
+};
+use parking_lot::Mutex;
+use std::sync::{Arc, atomic::AtomicBool};
+use tierbar_core::{
+    Code, Error, TierId,
+    chain::{ChainStatus, Endpoints, Gate, Outcome, StepStatus},
+    config::{ChainConfig, Engine, Step, server_of},
+};
+use tokio::time::Instant;
+use walk::Walk;
+
+pub(crate) static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
+
+/// Found in the extensions of a failed response: its request may wait, as if it had said so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MayWait;
+
+/// What is known of the endpoints since the host began. Owned by the gateway.
+#[derive(Debug, Clone)]
+pub struct Chains {
+    began: Instant,
+    endpoints: Arc<Mutex<Endpoints>>,
+}
+
+impl Default for Chains {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            endpoints: Arc::default(),
+        }
+    }
+}
+
+impl Chains {
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Whether the endpoint may be asked now; whoever may has to tell what came of it.
+    fn enter(&self, tier: &TierId, credential: &str) -> Result<Asking, Gate> {
+        let gate = self.endpoints.lock().enter(tier, credential, self.now());
+        match gate {
+            Gate::Open => Ok(Asking {
+                chains: self.clone(),
+                tier: tier.clone(),
+                credential: credential.to_owned(),
+                outcome: Some(Outcome::NotAsked),
+            }),
+            closed => Err(closed),
+        }
+    }
+
+    /// The key of this server was given anew.
+    pub(crate) fn forget(&self, server: &str) {
+        self.endpoints.lock().forget(server);
+    }
+}
+
+/// An endpoint that is being asked. What came of it is known at its end: an answer may break off behind its first word.
+#[derive(Debug)]
+pub(crate) struct Asking {
+    chains: Chains,
+    tier: TierId,
+    credential: String,
+    /// What is to be told at its end: nobody has asked it after all, or, once it has begun, nothing more.
+    outcome: Option<Outcome>,
+}
+
+impl Asking {
+    fn note(&self, outcome: Outcome) {
+        let now = self.chains.now();
+        let mut endpoints = self.chains.endpoints.lock();
+        endpoints.note(&self.tier, &self.credential, outcome, now);
+    }
+
+    /// It has said a word. Whoever listens may leave at any moment, which says nothing of it.
+    pub(crate) fn begun(&mut self) {
+        self.note(Outcome::Begun);
+        self.outcome = None;
+    }
+
+    /// What it has come to.
+    pub(crate) fn told(&mut self, outcome: Outcome) {
+        self.outcome = Some(outcome);
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        if let Some(outcome) = self.outcome {
+            self.note(outcome);
+        }
+    }
+}
+
+/// A chain that a request asks for.
+pub(crate) struct Asked {
+    name: TierId,
+    config: ChainConfig,
+    /// An answer from this machine in the first step's place says so in its text.
+    mark: bool,
+}
+
+/// The chain that a request names, by its header or as its model.
+///
+/// # Errors
+/// `ModelUnknown` for a header that names none; `BadRequest` for a request that no chain answers.
+pub(crate) fn asked(
+    gateway: &Gateway,
+    model: Option<&str>,
+    hints: &Hints,
+    speaks: bool,
+) -> Result<Option<Asked>, Error> {
+    let config = gateway.services.config();
+    let find = |name: &str| config.chains.iter().find(|(id, _)| id.as_str() == name);
+    let found = match hints.chain.as_deref() {
+        Some(named) => Some(find(named).ok_or_else(|| unknown(named, config.chains.keys()))?),
+        None => model.and_then(find),
+    };
+    let Some((name, chain)) = found else {
+        return Ok(None);
+    };
+    if !speaks {
+        let message = format!("the chain \"{name}\" answers chats and completions");
+        return Err(Error::new(Code::BadRequest, message).hint("name a tier for this request"));
+    }
+    Ok(Some(Asked {
+        name: name.clone(),
+        config: chain.clone(),
+        mark: hints.mark.unwrap_or(chain.mark),
+    }))
+}
+
+fn unknown<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
+    let shown: String = named.chars().take(100).collect();
+    let names: Vec<_> = chains.map(TierId::as_str).collect();
+    let hint = if names.is_empty() {
+        "the configuration has no chains".to_owned()
+    } else {
+        format!("use one of: {}", names.join(", "))
+    };
+    let message = format!("there is no chain \"{shown}\"");
+    Error::new(Code::ModelUnknown, message).hint(hint)
+}
+
+/// # Errors
+/// Why no step answered. If the chain ends in the queue, such a refusal is marked as one that may wait.
+pub(crate) async fn relay(
+    gateway: Arc<Gateway>,
+    asked: Asked,
+    ask: Ask,
+) -> Result<Response, Failure> {
+    let stream = ask.stream;
+    let (name, may_wait) = (asked.name.clone(), asked.config.may_wait());
+    let metrics = gateway.metrics.clone();
+    let walk = Walk::new(gateway, asked, ask);
+    let tried = walk.tried();
+    let beginning = Beginning {
+        sent: Box::pin(walk.walk()),
+        // Which tier will answer, and whether it loads, is not known before it does.
+        loaded: Arc::new(AtomicBool::new(true)),
+        failed: {
+            let name = name.clone();
+            Box::new(move |code| metrics.broke(name.as_str(), code))
+        },
+    };
+    let answer = respond(beginning, stream, HeaderMap::new).await;
+    let mut response = match answer {
+        Ok(response) => response,
+        Err(refused) => {
+            let mut response = refused.into_response();
+            if may_wait && tried.may_pass() {
+                response.extensions_mut().insert(MayWait);
+            }
+            response
+        }
+    };
+    let headers = response.headers_mut();
+    if let Ok(name) = HeaderValue::from_str(name.as_str()) {
+        headers.insert(CHAIN.clone(), name);
+    }
+    tried.tell(headers);
+    Ok(response)
+}
+
+impl Gateway {
+    /// The chains, and which of their endpoints may be asked now.
+    pub(crate) fn chain_status(&self) -> Vec<ChainStatus> {
+        let (config, now) = (self.services.config(), self.chains.now());
+        let endpoints = self.chains.endpoints.lock();
+        let endpoint = |step: &Step| {
+            let tier = step.tier()?;
+            let Engine::Endpoint(engine) = &config.tiers.get(tier)?.engine else {
+                return None;
+            };
+            let server = credential(&engine.endpoint);
+            Some(StepStatus::Endpoint {
+                step: tier.clone(),
+                server: server.to_owned(),
+                gate: endpoints.gate(tier, server, now),
+            })
+        };
+        let status =
+            |step: &Step| endpoint(step).unwrap_or_else(|| StepStatus::Here { step: step.clone() });
+        let chains = config.chains.iter().map(|(name, chain)| ChainStatus {
+            name: name.clone(),
+            steps: chain.steps.iter().map(status).collect(),
+        });
+        chains.collect()
+    }
+}
+
+/// What endpoints of one server share: its key.
+fn credential(url: &str) -> &str {
+    server_of(url).map_or("", |(_, server)| server)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! What an answer says of the chain that it comes from: always in its metadata, and in its text where that is wanted.
+
+use super::tried::Tried;
+use crate::inference::{
+    CHAT,
+    relay::{Ask, attempt::Sent},
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tierbar_core::TierId;
+
+const MARK: &str = "[Local Fallback] ";
+
+/// The answer, with a field `tierbar` of its own; in a stream it is on a first event without a word, or with the mark.
+pub(super) fn told(mut sent: Sent, chain: &TierId, tried: &Tried, marked: bool, ask: &Ask) -> Sent {
+    let about = |tier: Value, model: Value| {
+        json!({
+            "chain": chain, "tier": tier, "model": model,
+            "fallback_from": tried.fallback(), "tried": tried.steps(),
+        })
+    };
+    match &mut sent {
+        Sent::Streaming(answer) => {
+            let lease = answer.lease();
+            let about = about(json!(lease.tier()), json!(lease.model()));
+            let model = json!(lease.model());
+            answer.begin_with(first_event(model, about, marked, ask).into_bytes());
+        }
+        Sent::Whole(whole) => {
+            let header = |name: &str| {
+                let value = whole
+                    .headers
+                    .get(name)
+                    .and_then(|value| value.to_str().ok());
+                json!(value)
+            };
+            let about = about(header("x-tierbar-tier"), header("x-tierbar-model"));
+            // What is no object is no answer of OpenAI's, and passes as it is.
+            if let Ok(Value::Object(mut body)) = serde_json::from_slice(&whole.body) {
+                if marked {
+                    body.get_mut("choices").map(mark_choices);
+                }
+                body.insert("tierbar".to_owned(), about);
+                whole.body = Value::Object(body).to_string().into_bytes();
+            }
+        }
+    }
+    sent
+}
+
+/// Whether the answer has to have a form, which a mark would break.
+pub(super) fn is_bound(request: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Form {
+        #[serde(default)]
+        response_format: Value,
+        #[serde(default)]
+        json_schema: Value,
+        #[serde(default)]
+        grammar: Value,
+    }
+    let Ok(form) = serde_json::from_slice::<Form>(request) else {
+        return false;
+    };
+    let kind = form.response_format["type"].as_str();
+    kind.is_some_and(|kind| kind != "text")
+        || !form.json_schema.is_null()
+        || !form.grammar.is_null()
+}
+
+/// How many are asked for: of each prompt so many. More than a tier of this machine gives are not counted.
+fn answers(request: &[u8]) -> u64 {
+    #[derive(Deserialize)]
+    struct Many {
+        n: Option<u64>,
+        #[serde(default)]
+        prompt: Value,
+    }
+    let Ok(Many { n, prompt }) = serde_json::from_slice(request) else {
+        return 1;
+    };
+    let prompts = prompt.as_array();
+    let several = prompts.filter(|list| !list.iter().any(Value::is_number));
+    let prompts = several.map_or(1, |list| list.len().clamp(1, 64) as u64);
+    n.unwrap_or(1).clamp(1, 16) * prompts
+}
+
+fn mark_choices(choices: &mut Value) {
+    for choice in choices.as_array_mut().into_iter().flatten() {
+        if choice
+            .pointer("/message/tool_calls")
+            .and_then(Value::as_array)
+            .is_some_and(|calls| !calls.is_empty())
+        {
+            continue;
+        }
+        for text in ["/message/content", "/text"] {
+            if let Some(Value::String(text)) = choice.pointer_mut(text) {
+                text.insert_str(0, MARK);
+            }
+        }
+    }
+}
+
+fn first_event(model: Value, about: Value, marked: bool, ask: &Ask) -> String {
+    let text = if marked { MARK } else { "" };
+    let is_chat = ask.path == CHAT;
+    let object = if is_chat {
+        "chat.completion.chunk"
+    } else {
+        "text_completion"
+    };
+    let choice = |index: u64| match is_chat {
+        true => {
+            let delta = json!({"role": "assistant", "content": text});
+            json!({"index": index, "delta": delta, "finish_reason": null})
+        }
+        false => json!({"index": index, "text": text, "finish_reason": null}),
+    };
+    // Each answer has its mark; the event itself needs one only.
+    let answers = if marked { answers(&ask.body) } else { 1 };
+    let choices: Vec<_> = (0..answers).map(choice).collect();
+    let event = json!({
+        "id": format!("chain-{}", uuid::Uuid::new_v4().simple()),
+        "object": object, "created": 0, "model": model, "choices": choices, "tierbar": about,
+    });
+    format!("data: {event}\n\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inference::{TEXT, owed::Owed};
+
+    fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
+        let ask = Ask {
+            path,
+            body: body.into(),
+            stream: true,
+            keep_alive: None,
+            owed: Owed::of(b""),
+            arrived: std::time::Instant::now(),
+        };
+        let event = first_event(json!("m"), json!({}), marked, &ask);
+        serde_json::from_str(event.strip_prefix("data: ").unwrap().trim_end()).unwrap()
+    }
+
+    #[test]
+    fn each_of_several_answers_has_its_mark() {
+        let two = first(CHAT, true, r#"{"n": 2}"#);
+        for index in [0, 1] {
+            let choice = &two["choices"][index];
+            assert_eq!(
+                (&choice["index"], &choice["delta"]["content"]),
+                (&json!(index), &json!(MARK))
+            );
+        }
+        let count = |path, marked, body| {
+            let event = first(path, marked, body);
+            event["choices"].as_array().unwrap().len()
+        };
+        assert_eq!(count(CHAT, false, r#"{"n": 2}"#), 1);
+        assert_eq!(count(TEXT, true, r#"{"n": null}"#), 1);
+        assert_eq!(count(TEXT, true, r#"{"n": 999}"#), 16);
+        assert_eq!(count(TEXT, true, r#"{"n": 2, "prompt": ["a", "b"]}"#), 4);
+        assert_eq!(count(TEXT, true, r#"{"prompt": [1, 2]}"#), 1);
+        let text = first(TEXT, true, "{}");
+        assert_eq!(text["choices"][0]["text"], MARK);
+    }
+}

@@ -1,0 +1,732 @@
+use super::*;
+use crate::testing::{Bench, json, text, tier};
+use axum::{
+    Json, Router,
+    body::{Body, Bytes},
+    http::{Request, StatusCode, header},
+    routing::post,
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+use std::{
+    convert::Infallible,
+    sync::{
+        Mutex as StdMutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+use tierbar_core::{TierState, config::Span};
+
+mod dialects;
+
+const CHAT: &str = crate::inference::CHAT;
+
+/// A cloud that does as it is told, and counts how often it was asked.
+#[derive(Clone)]
+struct Cloud {
+    name: &'static str,
+    does: Arc<StdMutex<Does>>,
+    asked: Arc<AtomicUsize>,
+}
+
+#[derive(Clone, Copy)]
+enum Does {
+    Answer,
+    Refuse(u16),
+    /// With so many seconds of `Retry-After`.
+    Limit(u64),
+    Hang,
+    /// A word at once, and some more with pauses, for longer than its first word may take.
+    Dawdle,
+    /// In a stream, for its account's sake.
+    Fail,
+    /// With words of its proxy's before and beside its own.
+    Comment,
+    /// With a success that is none: so of this type and this text.
+    Page(&'static str, &'static str),
+    /// Whole, whatever it is asked for.
+    Whole,
+    /// In a stream, much that is no word, and then nothing.
+    Babble,
+    /// In a stream, before its first word or behind it.
+    Cut {
+        spoken: bool,
+    },
+    /// In a stream, at once with its first words.
+    Regret(&'static str),
+    /// In a stream, and keeps the connection open behind the end.
+    Linger,
+}
+
+impl Cloud {
+    fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            does: Arc::new(StdMutex::new(Does::Answer)),
+            asked: Arc::default(),
+        }
+    }
+
+    fn does(&self, what: Does) {
+        *self.does.lock().unwrap() = what;
+    }
+
+    /// How often it was asked since the last call.
+    fn asked(&self) -> usize {
+        self.asked.swap(0, Ordering::SeqCst)
+    }
+
+    fn routes(&self) -> Router {
+        let cloud = self.clone();
+        let answer = move |body: String| async move {
+            cloud.asked.fetch_add(1, Ordering::SeqCst);
+            let does = *cloud.does.lock().unwrap();
+            cloud.answer(does, &body).await
+        };
+        Router::new().route(CHAT, post(answer))
+    }
+
+    async fn answer(&self, does: Does, body: &str) -> Response {
+        let stream = body.contains("\"stream\":true") || body.contains("\"stream\": true");
+        match does {
+            Does::Hang => std::future::pending().await,
+            Does::Refuse(status) => {
+                let status = StatusCode::from_u16(status).unwrap();
+                (status, Json(json!({"error": {"message": "no"}}))).into_response()
+            }
+            Does::Limit(seconds) => {
+                let after = [(header::RETRY_AFTER, seconds.to_string())];
+                (StatusCode::TOO_MANY_REQUESTS, after, "{}").into_response()
+            }
+            Does::Dawdle => dawdling(self.name),
+            Does::Answer if stream => events(&[&said(self.name), "data: [DONE]\n\n"]),
+            Does::Comment => events(&[
+                ": PROCESSING\n\n",
+                &said("one "),
+                &format!(": PROCESSING\n\n{}", said("two ")),
+                &format!("{}: PROCESSING\n\n", said("three")),
+                ": done\n\ndata: [DONE]\n\n",
+            ]),
+            Does::Page(kind, text) => ([(header::CONTENT_TYPE, kind)], text).into_response(),
+            Does::Answer | Does::Whole => {
+                let message = json!({"role": "assistant", "content": self.name});
+                Json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
+                    .into_response()
+            }
+            Does::Fail => {
+                let error = json!({"error": {"message": "no credit left", "code": 402}});
+                events(&[&format!("data: {error}\n\ndata: [DONE]\n\n")])
+            }
+            Does::Babble => {
+                let event = format!("data: {}\n\n", json!({"more": "?".repeat(1 << 16)}));
+                let much = stream::repeat(Bytes::from(event)).take(20);
+                let much = much.map(Ok::<_, Infallible>);
+                let body = Body::from_stream(much.chain(stream::pending()));
+                ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+            }
+            Does::Regret(code) => {
+                let error = json!({"error": {"message": "no more", "code": code}});
+                events(&[&format!("{}data: {error}\n\n", said(self.name))])
+            }
+            Does::Linger => {
+                let all = format!("{}data: [DONE]\n\n", said(self.name));
+                let all = stream::iter([Ok::<_, Infallible>(Bytes::from(all))]);
+                let body = Body::from_stream(all.chain(stream::pending()));
+                ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+            }
+            Does::Cut { spoken: true } => events(&[&said(self.name)]),
+            Does::Cut { spoken: false } => {
+                events(&["data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n"])
+            }
+        }
+    }
+}
+
+fn said(text: &str) -> String {
+    format!(
+        "data: {}\n\n",
+        json!({"choices": [{"delta": {"content": text}}]})
+    )
+}
+
+fn dawdling(name: &'static str) -> Response {
+    let words = stream::unfold(0, move |told| async move {
+        let word = match told {
+            0 => said(name),
+            1..=4 => {
+                tokio::time::sleep(std::time::Duration::from_millis(800)).await;
+                let end = if told == 4 { "data: [DONE]\n\n" } else { "" };
+                format!("{}{end}", said(name))
+            }
+            _ => return None,
+        };
+        Some((Ok::<_, Infallible>(word), told + 1))
+    });
+    let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+    (kind, Body::from_stream(words)).into_response()
+}
+
+fn events(events: &[&str]) -> Response {
+    let events: Vec<_> = events
+        .iter()
+        .map(|event| Ok::<_, Infallible>(Bytes::from((*event).to_owned())))
+        .collect();
+    let body = Body::from_stream(stream::iter(events));
+    ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
+}
+
+/// Two clouds and the tier of this machine, in a chain `night`.
+struct Night {
+    bench: Bench,
+    a: Cloud,
+    b: Cloud,
+    here: Cloud,
+}
+
+impl Night {
+    async fn new(change: impl FnOnce(&mut ChainConfig)) -> Self {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let (a, b, here) = (Cloud::new("a"), Cloud::new("b"), Cloud::new("here"));
+        bench.endpoint("cloud-a", a.routes()).await;
+        bench.endpoint("cloud-b", b.routes()).await;
+        bench.load(here.routes());
+        let steps = ["cloud-a", "cloud-b", "fast"];
+        let mut chain = ChainConfig {
+            steps: steps
+                .map(|step| Step::try_from(step.to_owned()).unwrap())
+                .into(),
+            retries: 0,
+            ..ChainConfig::default()
+        };
+        change(&mut chain);
+        let name = TierId::new("night").unwrap();
+        bench.config.lock().unwrap().chains.insert(name, chain);
+        Self { bench, a, b, here }
+    }
+
+    async fn ask(&self) -> Response {
+        self.bench
+            .post(CHAT, r#"{"model": "night", "messages": []}"#)
+            .await
+    }
+
+    async fn stream(&self) -> Response {
+        let ask = r#"{"model": "night", "stream": true, "messages": []}"#;
+        self.bench.post(CHAT, ask).await
+    }
+
+    fn asked(&self) -> [usize; 3] {
+        [self.a.asked(), self.b.asked(), self.here.asked()]
+    }
+}
+
+async fn content(answer: Response) -> Value {
+    json(answer).await["choices"][0]["message"]["content"].take()
+}
+
+#[tokio::test]
+async fn the_first_step_answers_while_it_can() {
+    let night = Night::new(|_| ()).await;
+    let answer = night.ask().await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(answer.headers()["x-tierbar-chain"], "night");
+    assert!(!answer.headers().contains_key("x-tierbar-fallback-from"));
+    let body = json(answer).await;
+    assert_eq!(body["choices"][0]["message"]["content"], "a");
+    assert_eq!(body["tierbar"]["fallback_from"], Value::Null);
+    assert_eq!(night.asked(), [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_limit_is_kept_to_and_the_next_step_answers_meanwhile() {
+    let night = Night::new(|chain| chain.mark = true).await;
+    night.a.does(Does::Limit(60));
+    let answer = night.ask().await;
+    assert_eq!(answer.headers()["x-tierbar-fallback-from"], "cloud-a");
+    assert_eq!(answer.headers()["x-tierbar-tried"], "cloud-a=overloaded");
+    // Another cloud's answer is no poorer: the mark is for this machine's.
+    assert_eq!(content(answer).await, "b");
+    let again = night.ask().await;
+    assert_eq!(again.headers()["x-tierbar-tried"], "cloud-a=passed over");
+    assert_eq!(night.asked(), [1, 2, 0]);
+}
+
+#[tokio::test]
+async fn where_all_are_limited_it_is_told_for_how_long_at_least() {
+    let night = Night::new(|chain| {
+        chain.steps.pop();
+    })
+    .await;
+    let direct = async |tier: &str| {
+        let ask = json!({"model": tier, "messages": []}).to_string();
+        let refused = night.bench.post(CHAT, ask).await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+        refused.headers()[header::RETRY_AFTER].clone()
+    };
+    night
+        .bench
+        .tiers(|tiers| tiers.push(tier("cloud-a", Some("m"), TierState::Ready)));
+    night.a.does(Does::Limit(600));
+    night.b.does(Does::Limit(300));
+    assert_eq!(direct("cloud-a").await, "600");
+    for asked in [[1, 1, 0], [0, 0, 0]] {
+        night.asked();
+        let refused = night.ask().await;
+        let wait = refused.headers()[header::RETRY_AFTER].to_str().unwrap();
+        assert!((1..=300).contains(&wait.parse::<u32>().unwrap()), "{wait}");
+        assert_eq!(night.asked(), asked);
+    }
+    // One that may answer any moment: nobody knows.
+    let night = Night::new(|chain| {
+        chain.steps.pop();
+    })
+    .await;
+    night.a.does(Does::Limit(600));
+    night.b.does(Does::Refuse(500));
+    let refused = night.ask().await;
+    assert!(!refused.headers().contains_key(header::RETRY_AFTER));
+}
+
+#[tokio::test]
+async fn a_whole_answer_may_take_longer_than_its_first_word() {
+    let night = Night::new(|chain| chain.wait = Span::seconds(2)).await;
+    night.a.does(Does::Dawdle);
+    let answer = night.ask().await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()[header::CONTENT_TYPE], "application/json");
+    let body = json(answer).await;
+    assert_eq!(body["choices"][0]["message"]["content"], "aaaaa", "{body}");
+    assert_eq!(body["tierbar"]["tier"], "cloud-a");
+    assert_eq!(night.asked(), [1, 0, 0]);
+    // What breaks off before anybody has seen it is the next one's to answer.
+    night.a.does(Does::Cut { spoken: true });
+    assert_eq!(content(night.ask().await).await, "b");
+}
+
+#[tokio::test]
+async fn comments_of_a_cloud_take_nothing_from_its_answer() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Comment);
+    assert_eq!(content(night.ask().await).await, "one two three");
+}
+
+#[tokio::test]
+async fn a_success_that_is_no_answer_is_a_failure() {
+    for does in [
+        Does::Page("text/html", "<html>Login</html>"),
+        Does::Page("application/json", "{}"),
+        Does::Page(
+            "application/json",
+            "{\"error\": {\"message\": \"no credit\"}}",
+        ),
+        Does::Page("text/plain", "data: {\"choices\": []}"),
+        Does::Page("text/event-stream", "data: [DONE]\n\n"),
+        Does::Page("text/event-stream", ""),
+    ] {
+        let night = Night::new(|_| ()).await;
+        night.a.does(does);
+        for _ in 0..3 {
+            let answer = night.ask().await;
+            assert_eq!(answer.headers()["x-tierbar-fallback-from"], "cloud-a");
+            assert_eq!(content(answer).await, "b");
+        }
+        let broken = night.ask().await;
+        assert_eq!(broken.headers()["x-tierbar-tried"], "cloud-a=passed over");
+        assert_eq!(night.asked(), [3, 4, 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_cloud_that_breaks_off_behind_its_first_words_is_left_alone_too() {
+    for streams in [false, true] {
+        let night = Night::new(|_| ()).await;
+        night.a.does(Does::Cut { spoken: true });
+        for _ in 0..3 {
+            if streams {
+                let told = text(night.stream().await).await;
+                assert!(told.contains("unreachable"), "{told}");
+            } else {
+                assert_eq!(content(night.ask().await).await, "b");
+            }
+        }
+        night.asked();
+        assert_eq!(content(night.ask().await).await, "b");
+        assert_eq!(night.asked(), [0, 1, 0]);
+    }
+}
+
+#[tokio::test]
+async fn an_error_behind_the_first_words_counts_as_what_it_says() {
+    for (code, asked) in [
+        ("no_credit", [0, 1, 0]),
+        ("rate_limit_exceeded", [0, 1, 0]),
+        ("context_length_exceeded", [1, 0, 0]),
+    ] {
+        let night = Night::new(|_| ()).await;
+        night.a.does(Does::Regret(code));
+        for _ in 0..3 {
+            text(night.stream().await).await;
+        }
+        // A limit is kept to from the first on.
+        let times = if code == "rate_limit_exceeded" { 1 } else { 3 };
+        assert_eq!(night.asked()[0], times, "{code}");
+        night.a.does(Does::Answer);
+        text(night.stream().await).await;
+        assert_eq!(night.asked(), asked, "{code}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_ends_well_takes_back_no_limit_that_was_set_meanwhile() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Dawdle);
+    let mut body = night.stream().await.into_body().into_data_stream();
+    body.next().await.unwrap().unwrap();
+    night.a.does(Does::Limit(60));
+    assert_eq!(content(night.ask().await).await, "b");
+    while let Some(piece) = body.next().await {
+        piece.unwrap();
+    }
+    drop(body);
+    night.asked();
+    assert_eq!(content(night.ask().await).await, "b");
+    assert_eq!(night.asked(), [0, 1, 0]);
+}
+
+#[tokio::test]
+async fn who_keeps_the_connection_open_behind_the_end_has_answered() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Linger);
+    assert_eq!(content(night.ask().await).await, "a");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_within_an_answer_says_nothing_against_its_cloud() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Dawdle);
+    for _ in 0..4 {
+        let mut body = night.stream().await.into_body().into_data_stream();
+        body.next().await.unwrap().unwrap();
+        drop(body);
+    }
+    assert_eq!(night.asked(), [4, 0, 0]);
+}
+
+#[tokio::test]
+async fn a_cloud_that_knows_no_streams_answers_those_who_want_one() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Whole);
+    assert_eq!(content(night.ask().await).await, "a");
+    let streamed = night.stream().await;
+    assert_eq!(
+        streamed.headers()[header::CONTENT_TYPE],
+        "text/event-stream"
+    );
+    let told = text(streamed).await;
+    let mut events = told.split("\n\n");
+    let event = events.next().unwrap().strip_prefix("data: ").unwrap();
+    let event: Value = serde_json::from_str(event).unwrap();
+    assert_eq!(event["object"], "chat.completion.chunk");
+    assert_eq!(event["choices"][0]["delta"]["content"], "a");
+    assert_eq!(event["choices"][0]["finish_reason"], "stop");
+    assert_eq!(event["tierbar"]["tier"], "cloud-a");
+    assert_eq!(events.next(), Some("data: [DONE]"));
+}
+
+#[tokio::test]
+async fn what_no_step_can_ever_answer_does_not_wait() {
+    let night = Night::new(|chain| {
+        let steps = ["cloud-a", "cloud-b", "queue"];
+        chain.steps = steps
+            .map(|step| Step::try_from(step.to_owned()).unwrap())
+            .into();
+    })
+    .await;
+    night.a.does(Does::Refuse(400));
+    night.b.does(Does::Refuse(400));
+    assert_eq!(night.ask().await.status(), 400);
+    night.b.does(Does::Refuse(500));
+    assert_eq!(night.ask().await.status(), 202);
+}
+
+#[tokio::test]
+async fn an_answer_that_has_to_have_a_form_is_not_marked() {
+    let night = Night::new(|chain| chain.mark = true).await;
+    night.a.does(Does::Refuse(500));
+    night.b.does(Does::Refuse(500));
+    let form = json!({"type": "json_schema", "json_schema": {"name": "x", "schema": {}}});
+    for (form, text) in [
+        (json!({"type": "text"}), "[Local Fallback] here"),
+        (form, "here"),
+    ] {
+        let ask = json!({"model": "night", "messages": [], "response_format": form});
+        let answer = night.bench.post(CHAT, ask.to_string()).await;
+        assert_eq!(answer.headers()["x-tierbar-fallback-from"], "cloud-a");
+        assert_eq!(content(answer).await, text);
+    }
+}
+
+#[tokio::test]
+async fn a_hedge_is_not_waited_for_where_no_step_is_left() {
+    let night = Night::new(|chain| {
+        chain.hedge = Span::seconds(60);
+        chain.steps.truncate(1);
+    })
+    .await;
+    night.a.does(Does::Refuse(400));
+    let begun = tokio::time::Instant::now();
+    assert_eq!(night.ask().await.status(), 400);
+    assert!(begun.elapsed() < std::time::Duration::from_secs(60));
+}
+
+#[tokio::test]
+async fn a_pause_of_ours_is_not_held_against_an_endpoint() {
+    let night = Night::new(|_| ()).await;
+    let name = TierId::new("cloud-a").unwrap();
+    let engine = night.bench.config.lock().unwrap().tiers[&name]
+        .engine
+        .clone();
+    let paused = Error::new(Code::Paused, "Tierbar is paused");
+    night.bench.other("cloud-a", Err(paused), engine);
+    for _ in 0..4 {
+        assert_eq!(content(night.ask().await).await, "b");
+    }
+    let chains = json(night.bench.get("/tierbar/v1/chains").await).await;
+    assert_eq!(chains["chains"][0]["steps"][0]["gate"], "open");
+}
+
+#[tokio::test]
+async fn a_key_that_is_refused_is_not_sent_again_until_another_is_given() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Refuse(401));
+    // One server has both: one key opens them.
+    let url = night.bench.config.lock().unwrap().tiers[&TierId::new("cloud-a").unwrap()]
+        .engine
+        .clone();
+    let Engine::Endpoint(engine) = &url else {
+        panic!("an endpoint");
+    };
+    let server = credential(&engine.endpoint).to_owned();
+    let b = TierId::new("cloud-b").unwrap();
+    night
+        .bench
+        .config
+        .lock()
+        .unwrap()
+        .tiers
+        .get_mut(&b)
+        .unwrap()
+        .engine = url;
+    assert_eq!(content(night.ask().await).await, "here");
+    assert_eq!(night.asked(), [1, 0, 1]);
+    let chains = json(night.bench.get("/tierbar/v1/chains").await).await;
+    let steps = &chains["chains"][0]["steps"];
+    assert_eq!(steps[0]["gate"], "refused");
+    assert_eq!(steps[1]["gate"], "refused");
+    assert_eq!(steps[1]["server"], server);
+    assert_eq!(steps[2], json!({"step": "fast"}));
+    night.a.does(Does::Answer);
+    let path = format!("/tierbar/v1/secrets/{server}");
+    let given = night
+        .bench
+        .ask("PUT", &path, r#"{"value": "another"}"#)
+        .await;
+    assert_eq!(given.status(), 204);
+    assert_eq!(content(night.ask().await).await, "a");
+}
+
+#[tokio::test]
+async fn a_step_that_says_nothing_is_given_up_and_one_that_fails_is_asked_again() {
+    let night = Night::new(|chain| {
+        chain.wait = Span::seconds(1);
+        chain.retries = 1;
+        chain.mark = true;
+    })
+    .await;
+    night.a.does(Does::Hang);
+    night.b.does(Does::Refuse(500));
+    let answer = night.ask().await;
+    assert_eq!(content(answer).await, "[Local Fallback] here");
+    assert_eq!(night.asked(), [2, 2, 1]);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_keeps_failing_is_left_alone() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Refuse(500));
+    for _ in 0..5 {
+        assert_eq!(content(night.ask().await).await, "b");
+    }
+    assert_eq!(night.asked(), [3, 5, 0]);
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_elsewhere_before_its_first_word_and_is_told_as_broken_behind_it() {
+    let night = Night::new(|chain| chain.mark = true).await;
+    night.a.does(Does::Cut { spoken: false });
+    night.b.does(Does::Cut { spoken: false });
+    let answer = night.stream().await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
+    let told = text(answer).await;
+    let first = told.lines().next().unwrap().strip_prefix("data: ").unwrap();
+    let first: Value = serde_json::from_str(first).unwrap();
+    assert_eq!(first["choices"][0]["delta"]["content"], "[Local Fallback] ");
+    assert_eq!(first["tierbar"]["fallback_from"], "cloud-a");
+    assert!(
+        told.contains("\"here\"") && told.ends_with("data: [DONE]\n\n"),
+        "{told}"
+    );
+
+    night.b.does(Does::Cut { spoken: true });
+    let told = text(night.stream().await).await;
+    assert!(told.contains("\"b\"") && !told.contains("here"), "{told}");
+    assert!(told.contains("\"unreachable\""), "{told}");
+}
+
+#[tokio::test]
+async fn a_stream_that_begins_with_its_failure_is_told_in_its_words() {
+    let night = Night::new(|chain| chain.steps.truncate(1)).await;
+    night.a.does(Does::Fail);
+    let refused = night.stream().await;
+    assert_eq!(refused.status(), 502);
+    assert_eq!(json(refused).await["error"]["message"], "no credit left");
+}
+
+#[tokio::test]
+async fn what_is_held_until_the_first_word_has_a_bound() {
+    let night = Night::new(|chain| chain.wait = Span::seconds(10)).await;
+    night.a.does(Does::Babble);
+    let answer = night.stream().await;
+    assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
+    assert_eq!(night.asked(), [1, 0, 0]);
+}
+
+#[tokio::test]
+async fn when_nobody_answers_each_step_says_why() {
+    let night = Night::new(|_| ()).await;
+    night.a.does(Does::Refuse(500));
+    night.b.does(Does::Limit(9));
+    night.here.does(Does::Refuse(400));
+    let refused = night.ask().await;
+    assert_eq!(refused.status(), 502);
+    let error = json(refused).await["error"].take();
+    assert!(
+        error["message"].as_str().unwrap().contains("cloud-b"),
+        "{error}"
+    );
+    assert_eq!(error["tried"].as_array().unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_chain_that_ends_in_the_queue_keeps_what_nobody_answers_and_answers_it_later() {
+    let mut night = Night::new(|chain| chain.steps.push(Step::Queue)).await;
+    night.a.does(Does::Refuse(500));
+    night.b.does(Does::Hang);
+    night.here.does(Does::Refuse(500));
+    night
+        .bench
+        .config
+        .lock()
+        .unwrap()
+        .chains
+        .values_mut()
+        .for_each(|chain| chain.wait = Span::seconds(1));
+    let kept = night.ask().await;
+    assert_eq!(kept.status(), 202);
+    let id = json(kept).await["id"].as_str().unwrap().to_owned();
+    night.b.does(Does::Answer);
+    tokio::spawn(night.bench.runner.take().unwrap().run());
+    let events = night.bench.get(&format!("/v1/queue/{id}/events")).await;
+    assert!(text(events).await.contains("\"done\""));
+    let result = night.bench.get(&format!("/v1/queue/{id}/result")).await;
+    assert_eq!(content(result).await, "b");
+}
+
+#[tokio::test]
+async fn what_nobody_answers_is_kept_whatever_dialect_it_is_in() {
+    let night = Night::new(|chain| chain.steps.push(Step::Queue)).await;
+    for cloud in [&night.a, &night.b, &night.here] {
+        cloud.does(Does::Refuse(500));
+    }
+    let said = json!([{"role": "user", "content": "Hi"}]);
+    let ask = json!({"model": "night", "max_tokens": 5, "messages": said, "input": said, "stream": false});
+    for path in ["/v1/messages", "/v1/responses"] {
+        let kept = night.bench.post(path, ask.to_string()).await;
+        assert_eq!(kept.status(), 202, "{path}");
+    }
+    // Who would take that for an empty answer is told of the failure, unless the queue was asked for.
+    let mut streamed = ask.clone();
+    streamed["stream"] = true.into();
+    for (path, ask) in [
+        ("/api/chat", &ask),
+        ("/v1/messages", &streamed),
+        (CHAT, &streamed),
+    ] {
+        let failed = night.bench.post(path, ask.to_string()).await;
+        assert_eq!(failed.status(), 502, "{path}");
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .header("x-tierbar-queue", "allow");
+        let request = request.body(ask.to_string().into()).unwrap();
+        assert_eq!(night.bench.send(request).await.status(), 202, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_may_cost_too_much_goes_to_who_is_cheap() {
+    let night = Night::new(|chain| chain.cost = 0.01.try_into().unwrap()).await;
+    let price = |tier: &str, dollars: f64| {
+        let tier = TierId::new(tier).unwrap();
+        let mut config = night.bench.config.lock().unwrap();
+        let Engine::Endpoint(engine) = &mut config.tiers.get_mut(&tier).unwrap().engine else {
+            panic!("an endpoint");
+        };
+        let price = Some(dollars.try_into().unwrap());
+        (engine.input_price, engine.output_price) = (price, price);
+    };
+    assert_eq!(
+        content(night.ask().await).await,
+        "here",
+        "nobody knows a price"
+    );
+    price("cloud-a", 15.0);
+    price("cloud-b", 0.5);
+    assert_eq!(content(night.ask().await).await, "b");
+    assert_eq!(night.asked(), [0, 1, 1]);
+}
+
+#[tokio::test]
+async fn after_a_silence_the_next_step_is_asked_as_well_if_that_is_wanted() {
+    let night = Night::new(|chain| chain.hedge = Span::seconds(1)).await;
+    night.a.does(Does::Hang);
+    assert_eq!(content(night.ask().await).await, "b");
+    assert_eq!(night.asked(), [1, 1, 0]);
+}
+
+#[tokio::test]
+async fn the_whole_chain_has_its_time() {
+    let night = Night::new(|chain| {
+        chain.steps.truncate(2);
+        chain.time = Span::seconds(1);
+    })
+    .await;
+    night.a.does(Does::Hang);
+    let late = night.ask().await;
+    assert_eq!(late.status(), 504);
+}
+
+#[tokio::test]
+async fn a_header_asks_for_a_chain_and_only_texts_are_answered_by_one() {
+    let night = Night::new(|_| ()).await;
+    let ask = |path: &str, chain: &str| {
+        let request = Request::post(path)
+            .header(header::HOST, "localhost")
+            .header("x-tierbar-chain", chain)
+            .body(Body::from(r#"{"model": "fast", "messages": []}"#))
+            .unwrap();
+        night.bench.send(request)
+    };
+    assert_eq!(content(ask(CHAT, "night").await).await, "a");
+    assert_eq!(ask(CHAT, "day").await.status(), 404);
+    assert_eq!(ask("/v1/embeddings", "night").await.status(), 400);
+}

@@ -1,0 +1,162 @@
+//! What the steps of a chain said.
+
+use crate::http::error::{for_seconds, seconds_of};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error, TierId,
+    queue::{Setback, setback},
+};
+
+static TRIED: HeaderName = HeaderName::from_static("x-tierbar-tried");
+static FALLBACK: HeaderName = HeaderName::from_static("x-tierbar-fallback-from");
+
+/// Shared by those who try and those who tell of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tried(Arc<Mutex<Told>>);
+
+#[derive(Debug, Default)]
+struct Told {
+    steps: Vec<Step>,
+    /// The first step, and who answers in its place.
+    fallback: Option<(TierId, TierId)>,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Step {
+    tier: TierId,
+    /// `None`: it was not asked.
+    code: Option<Code>,
+    why: String,
+    /// Seconds in which it will not answer either.
+    #[serde(skip)]
+    wait: Option<u64>,
+    /// Asked again later, it may answer.
+    #[serde(skip)]
+    may_pass: bool,
+    #[serde(skip)]
+    error: Option<Error>,
+}
+
+impl Tried {
+    pub(super) fn failed(&self, tier: &TierId, error: Error) {
+        self.0.lock().steps.push(Step {
+            tier: tier.clone(),
+            code: Some(error.code),
+            why: error.message.clone(),
+            may_pass: setback(error.code) != Setback::Final,
+            wait: seconds_of(&error),
+            error: Some(error),
+        });
+    }
+
+    pub(super) fn passed_over(&self, tier: &TierId, why: String, wait: Option<u64>) {
+        self.0.lock().steps.push(Step {
+            tier: tier.clone(),
+            code: None,
+            why,
+            wait,
+            may_pass: true,
+            error: None,
+        });
+    }
+
+    /// Nor will it be cheaper later.
+    pub(super) fn too_dear(&self, tier: &TierId, why: String) {
+        self.0.lock().steps.push(Step {
+            tier: tier.clone(),
+            code: None,
+            why,
+            wait: None,
+            may_pass: false,
+            error: None,
+        });
+    }
+
+    /// Whether any step may answer later what none answers now.
+    pub(super) fn may_pass(&self) -> bool {
+        let told = self.0.lock();
+        told.steps.is_empty() || told.steps.iter().any(|step| step.may_pass)
+    }
+
+    pub(super) fn fell_back(&self, first: &TierId, answers: &TierId) {
+        self.0.lock().fallback = Some((first.clone(), answers.clone()));
+    }
+
+    pub(super) fn steps(&self) -> Vec<Step> {
+        self.0.lock().steps.clone()
+    }
+
+    pub(super) fn fallback(&self) -> Option<TierId> {
+        let told = self.0.lock();
+        told.fallback.as_ref().map(|(first, _)| first.clone())
+    }
+
+    /// In headers, as far as it is known when they go out.
+    pub(super) fn tell(&self, headers: &mut HeaderMap) {
+        let told = self.0.lock();
+        let tried = told.steps.iter().map(|step| {
+            let word = step.code.map_or("passed over", Code::as_str);
+            format!("{}={word}", step.tier)
+        });
+        let tried: Vec<_> = tried.collect();
+        let fallback = told.fallback.as_ref().map(|(first, _)| first.to_string());
+        let tried = Some(tried.join(", ")).filter(|tried| !tried.is_empty());
+        for (name, value) in [(&TRIED, tried), (&FALLBACK, fallback)] {
+            if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
+                headers.insert(name.clone(), value);
+            }
+        }
+    }
+
+    /// Why nobody answered. A chain of one says what its step said.
+    pub(super) fn error(&self, chain: &TierId, late: Option<Duration>) -> Error {
+        let told = self.0.lock();
+        if let ([only], None) = (&*told.steps, late)
+            && let Some(error) = &only.error
+        {
+            return error.clone();
+        }
+        let said = told
+            .steps
+            .iter()
+            .map(|step| format!("{}: {}", step.tier, step.why));
+        let said: Vec<_> = said.collect();
+        let (code, begin) = match late {
+            Some(time) => (
+                Code::WorkerTimeout,
+                format!("no step of {chain} said a word in {} s", time.as_secs()),
+            ),
+            None => (
+                refusal(&told.steps),
+                format!("no step of {chain} could answer"),
+            ),
+        };
+        let message = if said.is_empty() {
+            begin
+        } else {
+            format!("{begin}: {}", said.join("; "))
+        };
+        let error = Error::new(code, message)
+            .hint("try again later, or add a step to the chain in config.toml")
+            .detail("tried", json!(told.steps));
+        // Known only if each step says it: one that does not may answer sooner.
+        let waits: Option<Vec<u64>> = told.steps.iter().map(|step| step.wait).collect();
+        match waits.and_then(|waits| waits.into_iter().min()) {
+            Some(seconds) => for_seconds(error, seconds),
+            None => error,
+        }
+    }
+}
+
+/// What all of them find wrong with the request is its client's to mend.
+fn refusal(steps: &[Step]) -> Code {
+    let last = steps.iter().rev().find_map(|step| step.code);
+    match last.filter(|_| steps.iter().all(|step| !step.may_pass)) {
+        Some(code) => code,
+        None => Code::Unreachable,
+    }
+}

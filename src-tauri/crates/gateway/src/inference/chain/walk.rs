@@ -1,0 +1,272 @@
+//! From step to step, until one has a first word.
+
+use super::{Asked, budget::Budget, credential, mark, tried::Tried};
+use crate::{
+    Gateway,
+    inference::relay::{
+        Ask,
+        attempt::{self, Failed, Sent},
+        gathered,
+    },
+};
+use futures_util::future::{Either, select};
+use serde_json::{Map, Value, json};
+use std::{
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error, TierId,
+    chain::{Gate, Outcome},
+    config::{EndpointEngine, Engine},
+};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+/// Before an endpoint is asked again; twice as long each time.
+const BACK_OFF: Duration = Duration::from_millis(500);
+/// What a limit may ask for and still be waited for.
+const SHORT_LIMIT_MS: u64 = 2000;
+
+pub(super) struct Walk {
+    gateway: Arc<Gateway>,
+    asked: Asked,
+    ask: Ask,
+    /// The answer is to come whole, though each step is asked for a stream if it can be: only so it is known who has begun to answer.
+    gathers: bool,
+    budget: Budget,
+    /// The step that nobody has taken yet.
+    next: AtomicUsize,
+    tried: Tried,
+}
+
+impl Walk {
+    pub(super) fn new(gateway: Arc<Gateway>, asked: Asked, mut ask: Ask) -> Self {
+        let mut request: Map<String, Value> = serde_json::from_slice(&ask.body).unwrap_or_default();
+        let budget = Budget::new(asked.config.cost, &mut request, ask.body.len());
+        let gathers = !ask.stream;
+        if gathers && can_stream(&request) {
+            ask.stream = true;
+            streams(&mut request);
+        }
+        // Also so that a field which stands there twice is read alike by all.
+        ask.body = Value::Object(request).to_string().into_bytes();
+        Self {
+            gateway,
+            asked,
+            ask,
+            gathers,
+            budget,
+            next: AtomicUsize::new(0),
+            tried: Tried::default(),
+        }
+    }
+
+    /// What comes of each step, while it does.
+    pub(super) fn tried(&self) -> Tried {
+        self.tried.clone()
+    }
+
+    /// # Errors
+    /// What each step said, if none answered in time.
+    pub(super) async fn walk(self) -> Result<Sent, Error> {
+        let time = self.asked.config.time.0;
+        let mut until = Instant::now() + time;
+        loop {
+            let Ok(found) = timeout_at(until, self.race()).await else {
+                return Err(self.tried.error(&self.asked.name, Some(time)));
+            };
+            let Some((step, sent)) = found else {
+                return Err(self.tried.error(&self.asked.name, None));
+            };
+            let sent = match sent {
+                // Nobody has seen any of it: what breaks off is the next step's to answer.
+                Sent::Streaming(mut answer) if self.gathers => {
+                    match gathered::within(&mut answer, time).await {
+                        Ok(whole) => Sent::Whole(whole),
+                        Err(error) => {
+                            answer.ends(Some(&error));
+                            self.broke(step, error);
+                            until = Instant::now() + time;
+                            continue;
+                        }
+                    }
+                }
+                sent => sent,
+            };
+            return Ok(self.told(step, sent));
+        }
+    }
+
+    /// An answer that nobody has seen any of broke off: it may have to be paid for all the same.
+    fn broke(&self, step: usize, error: Error) {
+        let Some(tier) = self.tier(step) else {
+            return;
+        };
+        if let Some(engine) = self.endpoint(tier) {
+            self.budget.lost(&engine);
+        }
+        self.tried.failed(tier, error);
+    }
+
+    fn told(&self, step: usize, sent: Sent) -> Sent {
+        let first = self.asked.config.tiers().next();
+        let tier = self.tier(step);
+        let fallback = first.filter(|_| step > 0);
+        if let (Some(first), Some(tier)) = (fallback, tier) {
+            self.tried.fell_back(first, tier);
+        }
+        let here = tier.is_some_and(|tier| self.endpoint(tier).is_none());
+        let marked =
+            self.asked.mark && fallback.is_some() && here && !mark::is_bound(&self.ask.body);
+        mark::told(sent, &self.asked.name, &self.tried, marked, &self.ask)
+    }
+
+    /// The steps one after another; after a silence, and if that is wanted, two at a time.
+    async fn race(&self) -> Option<(usize, Sent)> {
+        let hedge = self.asked.config.hedge.0;
+        if hedge.is_zero() {
+            return self.in_turn().await;
+        }
+        let has_begun = AtomicBool::new(false);
+        let first = pin!(self.in_turn());
+        let second = pin!(async {
+            sleep(hedge).await;
+            has_begun.store(true, Ordering::Relaxed);
+            self.in_turn().await
+        });
+        match select(first, second).await {
+            Either::Left((Some(answer), _)) | Either::Right((Some(answer), _)) => Some(answer),
+            // No step is left for one that has not begun.
+            Either::Left((None, _)) if !has_begun.load(Ordering::Relaxed) => None,
+            Either::Left((None, other)) => other.await,
+            Either::Right((None, other)) => other.await,
+        }
+    }
+
+    async fn in_turn(&self) -> Option<(usize, Sent)> {
+        loop {
+            let step = self.next.fetch_add(1, Ordering::Relaxed);
+            let tier = self.tier(step)?;
+            let sent = match self.endpoint(tier) {
+                Some(engine) => self.ask_endpoint(tier, &engine).await,
+                None => match attempt::first_word(&self.gateway, tier, self.ask.clone()).await {
+                    Ok(sent) => Some(sent),
+                    Err(failed) => {
+                        self.tried.failed(tier, failed.error);
+                        None
+                    }
+                },
+            };
+            if let Some(sent) = sent {
+                return Some((step, sent));
+            }
+        }
+    }
+
+    fn tier(&self, step: usize) -> Option<&TierId> {
+        self.asked.config.tiers().nth(step)
+    }
+
+    fn endpoint(&self, tier: &TierId) -> Option<EndpointEngine> {
+        match &self.gateway.services.config().tiers.get(tier)?.engine {
+            Engine::Endpoint(engine) => Some(engine.clone()),
+            _ => None,
+        }
+    }
+
+    async fn ask_endpoint(&self, tier: &TierId, engine: &EndpointEngine) -> Option<Sent> {
+        let (wait, mut pause) = (self.asked.config.wait.0, BACK_OFF);
+        for again in (0..=self.asked.config.retries).rev() {
+            if let Some(why) = self.budget.too_dear(engine) {
+                self.tried.too_dear(tier, why);
+                return None;
+            }
+            let mut asking = match self
+                .gateway
+                .chains
+                .enter(tier, credential(&engine.endpoint))
+            {
+                Ok(asking) => asking,
+                Err(closed) => {
+                    self.tried
+                        .passed_over(tier, words(closed), closed.closed_for());
+                    return None;
+                }
+            };
+            let first_word = attempt::first_word(&self.gateway, tier, self.ask.clone());
+            let failed = match timeout(wait, first_word).await {
+                Ok(Ok(mut sent)) => {
+                    match &mut sent {
+                        Sent::Streaming(answer) => {
+                            asking.begun();
+                            answer.asked_by(asking);
+                        }
+                        Sent::Whole(_) => asking.told(Outcome::Answered),
+                    }
+                    return Some(sent);
+                }
+                Ok(Err(failed)) => failed,
+                Err(_) => Failed::from(silent(tier, wait)),
+            };
+            let Failed { error, outcome } = failed;
+            asking.told(outcome);
+            drop(asking);
+            self.tried.failed(tier, error);
+            if outcome == Outcome::Failed {
+                self.budget.lost(engine);
+            }
+            match outcome {
+                Outcome::Failed if again > 0 => sleep(pause).await,
+                Outcome::Limited {
+                    for_ms: Some(for_ms @ 0..=SHORT_LIMIT_MS),
+                } if again > 0 => sleep(Duration::from_millis(for_ms)).await,
+                _ => return None,
+            }
+            pause *= 2;
+        }
+        None
+    }
+}
+
+fn silent(tier: &TierId, wait: Duration) -> Error {
+    let message = format!("{tier} has not said a word in {} s", wait.as_secs());
+    Error::new(Code::WorkerTimeout, message)
+}
+
+fn words(gate: Gate) -> String {
+    let seconds = |ms: u64| ms.div_ceil(1000);
+    match gate {
+        Gate::Open => "it may be asked".to_owned(),
+        Gate::Trying => "it failed lately, and one request is trying it".to_owned(),
+        Gate::Cooling { for_ms } => format!("its limit lasts for {} s", seconds(for_ms)),
+        Gate::Broken { for_ms } => {
+            format!(
+                "it failed too often and is left alone for {} s",
+                seconds(for_ms)
+            )
+        }
+        Gate::Refused { for_ms } => {
+            let seconds = seconds(for_ms);
+            format!(
+                "its server has refused the key; it is asked again in {seconds} s, or with another key"
+            )
+        }
+    }
+}
+
+/// The best of several is known at the end of all.
+fn can_stream(request: &Map<String, Value>) -> bool {
+    request
+        .get("best_of")
+        .and_then(Value::as_u64)
+        .is_none_or(|of| of <= 1)
+}
+
+fn streams(request: &mut Map<String, Value>) {
+    request.insert("stream".to_owned(), true.into());
+    request.insert("stream_options".to_owned(), json!({"include_usage": true}));
+}

@@ -1,0 +1,78 @@
+//! A server of Anthropic's dialect that answers for a tier: asked and heard as if it spoke OpenAI's.
+//!
+//! Shapes: Anthropic's API reference, "Messages", "Streaming messages", "Count message tokens" and "Errors"; what a model takes:
+//! its migration guides.
+
+mod answer;
+mod ask;
+mod conversation;
+mod failure;
+mod form;
+mod hearing;
+mod model;
+mod stream;
+mod thinking;
+mod tools;
+
+use crate::inference::{
+    self,
+    upstream::{Broken, Upstream},
+};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use hearing::Hearing;
+use secrecy::SecretString;
+use tierbar_core::{Code, Error};
+use tierbar_fetch::Remote;
+
+/// Paths of Anthropic's API.
+pub(crate) const MESSAGES: &str = "/v1/messages";
+pub(crate) const COUNT: &str = "/v1/messages/count_tokens";
+
+static KEY: HeaderName = HeaderName::from_static("x-api-key");
+static VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+/// The only one since 2023; what is new is told by fields.
+const CURRENT: HeaderValue = HeaderValue::from_static("2023-06-01");
+
+/// Posts a chat of OpenAI's to the server and waits for the head of the answer, whose body is OpenAI's again. What cannot be
+/// asked there is refused in its place.
+///
+/// # Errors
+/// As [`Upstream::post`].
+pub(crate) async fn post(
+    remote: &Remote,
+    url: &str,
+    path: &str,
+    key: Option<&SecretString>,
+    chat: &[u8],
+) -> Result<Upstream, Broken> {
+    let (to, ask, hearing) = match asked(url, path, chat) {
+        Ok(asked) => asked,
+        Err(error) => return Ok(Upstream::refusing(&error)),
+    };
+    let mut headers = HeaderMap::new();
+    headers.insert(VERSION.clone(), CURRENT);
+    if let Some(key) = key {
+        headers.insert(KEY.clone(), Remote::key("", key)?);
+    }
+    let answer = remote.post(url, to, headers, ask).await?;
+    Ok(hearing.hear(answer))
+}
+
+/// The path, what is sent there, and how the answer is heard.
+fn asked(url: &str, path: &str, chat: &[u8]) -> Result<(&'static str, Vec<u8>, Hearing), Error> {
+    match path {
+        inference::CHAT => {
+            let (ask, usage) = ask::message(chat)?;
+            Ok((MESSAGES, ask, Hearing::Message { usage }))
+        }
+        inference::TOKENS => Ok((COUNT, ask::count(chat)?, Hearing::Count)),
+        _ => {
+            let what = format!("{url} speaks Anthropic's dialect, which has nothing like {path}");
+            Err(Error::new(Code::BadRequest, what)
+                .hint("send it a chat, at /v1/chat/completions, or name another tier"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! A chat of OpenAI's as a request of Anthropic's.
+
+use super::{
+    conversation::{Conversation, Message},
+    form::{Form, JSON_ALONE},
+    model::Generation,
+    thinking::{Bounds, Wish},
+    tools::Tools,
+};
+use crate::http::body;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tierbar_core::{Code, Error};
+
+/// There is no request without a bound; every model takes this one.
+const MAX_TOKENS: u64 = 4096;
+
+/// What is known on both sides. The rest is left out: Anthropic's servers refuse what they do not know.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Chat {
+    model: Option<String>,
+    messages: Vec<Message>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    /// Below 0, as in llama-server: no bound.
+    max_tokens: Option<i64>,
+    max_completion_tokens: Option<i64>,
+    n_predict: Option<i64>,
+    stop: Option<Stop>,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    top_k: Option<i64>,
+    tools: Option<Vec<Value>>,
+    tool_choice: Option<Value>,
+    parallel_tool_calls: Option<bool>,
+    response_format: Option<Value>,
+    json_schema: Option<Value>,
+    grammar: Option<String>,
+    n: Option<u64>,
+    reasoning_effort: Option<String>,
+    think: Option<Value>,
+    thinking_budget_tokens: Option<i64>,
+    chat_template_kwargs: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct StreamOptions {
+    include_usage: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Stop {
+    One(String),
+    Several(Vec<String>),
+}
+
+/// The request, and whether its stream is to end with what it used.
+///
+/// # Errors
+/// `BadRequest` for what cannot be asked there.
+pub(super) fn message(chat: &[u8]) -> Result<(Vec<u8>, bool), Error> {
+    let chat: Chat = body::parse(chat)?;
+    let usage = chat.stream_options.as_ref();
+    let usage = usage.and_then(|options| options.include_usage) == Some(true);
+    Ok((written(chat.into_ask()?), usage))
+}
+
+/// The request for the number of a chat's tokens.
+///
+/// # Errors
+/// As [`message`].
+pub(super) fn count(chat: &[u8]) -> Result<Vec<u8>, Error> {
+    const COUNTED: [&str; 5] = ["model", "messages", "system", "tools", "tool_choice"];
+    let chat: Chat = body::parse(chat)?;
+    let mut ask = chat.into_ask()?;
+    ask.retain(|key, _| COUNTED.contains(&key.as_str()));
+    Ok(written(ask))
+}
+
+fn written(ask: Map<String, Value>) -> Vec<u8> {
+    Value::Object(ask).to_string().into_bytes()
+}
+
+impl Chat {
+    fn into_ask(self) -> Result<Map<String, Value>, Error> {
+        self.check()?;
+        let generation = Generation::of(self.model.as_deref().unwrap_or_default());
+        let wish = self.wish();
+        let max_tokens = self.most();
+        let mut conversation = Conversation::read(self.messages)?;
+        let called = std::mem::take(&mut conversation.called);
+        let choice = self.tool_choice.as_ref();
+        let tools = Tools::read(self.tools, choice, self.parallel_tool_calls, called)?;
+        let bounds = Bounds {
+            forced: tools.are_forced(),
+            after_tool: conversation.is_after_tool(),
+            max_tokens,
+        };
+        let thinking = wish.thinking(generation, bounds);
+        let form = Form::read(self.response_format, self.json_schema, generation)?;
+        if form == Form::Json {
+            conversation.system.push(JSON_ALONE.to_owned());
+        }
+
+        let mut ask = Map::new();
+        let mut put = |key: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                ask.insert(key.to_owned(), value);
+            }
+        };
+        put("model", self.model.map(Value::from));
+        let most = max_tokens.unwrap_or(MAX_TOKENS + thinking.room);
+        put("max_tokens", Some(most.into()));
+        if generation.takes_temperature() && !thinking.is_on() {
+            let temperature = self.temperature.map(|warmth| warmth.clamp(0.0, 1.0));
+            put("temperature", temperature.map(Value::from));
+            // The later ones take one of the two.
+            let top_p = self.top_p.filter(|_| temperature.is_none());
+            put("top_p", top_p.map(Value::from));
+            put(
+                "top_k",
+                self.top_k.filter(|&most| most > 0).map(Value::from),
+            );
+        }
+        put("stop_sequences", self.stop.and_then(Stop::sequences));
+        put("stream", self.stream.map(Value::from));
+        let mut output = Map::new();
+        if let Some(effort) = thinking.effort {
+            output.insert("effort".to_owned(), effort.into());
+        }
+        if let Form::Schema(format) = form {
+            output.insert("format".to_owned(), format);
+        }
+        put("thinking", thinking.field);
+        put("output_config", (!output.is_empty()).then(|| output.into()));
+        let system = conversation.system.join("\n\n");
+        put("system", (!system.is_empty()).then(|| system.into()));
+        put("messages", Some(conversation.into_messages().into()));
+        tools.put(&mut ask);
+        Ok(ask)
+    }
+
+    /// What would change the answer's meaning if it were left out.
+    fn check(&self) -> Result<(), Error> {
+        let wrong = if self.messages.is_empty() {
+            return Err(Error::new(Code::BadRequest, "`messages` is empty"));
+        } else if self.n.is_some_and(|n| n > 1) {
+            "a tier of Anthropic's dialect gives one answer: `n` is 1 there"
+        } else if self
+            .grammar
+            .as_ref()
+            .is_some_and(|grammar| !grammar.is_empty())
+        {
+            "a tier of Anthropic's dialect takes no `grammar`"
+        } else {
+            return Ok(());
+        };
+        Err(Error::new(Code::BadRequest, wrong).hint(
+            "leave it out, or name a tier with a model of its own; a JSON schema is taken by both",
+        ))
+    }
+
+    fn most(&self) -> Option<u64> {
+        let asked = [self.max_completion_tokens, self.max_tokens, self.n_predict];
+        let asked = asked.into_iter().flatten();
+        asked
+            .filter_map(|most| u64::try_from(most).ok())
+            .find(|&most| most > 0)
+    }
+
+    /// As our own engine reads it.
+    fn wish(&self) -> Wish {
+        let named = self.chat_template_kwargs.as_ref();
+        let named = named.and_then(|kwargs| kwargs["enable_thinking"].as_bool());
+        let think = self.think.as_ref();
+        let effort = self.reasoning_effort.as_deref();
+        let effort = effort.or_else(|| think?.as_str());
+        let flag = think.and_then(Value::as_bool);
+        let budget = self.thinking_budget_tokens;
+        let budget = budget.and_then(|most| u64::try_from(most).ok());
+        let thinks = named.or(flag).or(effort.map(|effort| effort != "none"));
+        Wish {
+            thinks: if budget == Some(0) {
+                Some(false)
+            } else {
+                thinks
+            },
+            effort: effort.map(str::to_owned),
+            budget,
+        }
+    }
+}
+
+impl Stop {
+    /// Those of spaces alone are refused.
+    fn sequences(self) -> Option<Value> {
+        let mut stops = match self {
+            Self::One(stop) => vec![stop],
+            Self::Several(stops) => stops,
+        };
+        stops.retain(|stop| !stop.trim().is_empty());
+        (!stops.is_empty()).then(|| json!(stops))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(chat: &Value) -> Result<Value, Error> {
+        let (ask, _) = message(chat.to_string().as_bytes())?;
+        Ok(serde_json::from_slice(&ask).unwrap())
+    }
+
+    /// A chat with these fields besides.
+    fn chat(model: &str, more: Value) -> Value {
+        let mut chat = json!({"model": model, "messages": [{"role": "user", "content": "Hi"}]});
+        for (key, value) in more.as_object().unwrap() {
+            chat[key] = value.clone();
+        }
+        chat
+    }
+
+    #[test]
+    fn what_is_named_otherwise_is_renamed_and_what_is_unknown_left_out() {
+        let chat = chat(
+            "claude-haiku-4-5",
+            json!({
+                "stream": true, "stream_options": {"include_usage": true}, "max_completion_tokens": 9, "max_tokens": null,
+                "stop": ["END", "\n"], "temperature": 1.7, "top_p": 0.9, "top_k": 3, "seed": 1, "cache_prompt": true,
+                "logprobs": true, "user": "me", "min_p": 0.1,
+                "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "string"}}},
+            }),
+        );
+        let (_, usage) = message(chat.to_string().as_bytes()).unwrap();
+        assert!(usage);
+        assert_eq!(
+            asked(&chat).unwrap(),
+            json!({
+                "model": "claude-haiku-4-5", "max_tokens": 9, "temperature": 1.0, "top_k": 3,
+                "stop_sequences": ["END"], "stream": true,
+                "output_config": {"format": {"type": "json_schema", "schema": {"type": "string"}}},
+                "messages": [{"role": "user", "content": [{"type": "text", "text": "Hi"}]}],
+            })
+        );
+    }
+
+    #[test]
+    fn a_model_gets_no_field_that_it_refuses() {
+        let warm = json!({"temperature": 0.5});
+        let asked = |model: &str, more: &Value| asked(&chat(model, more.clone())).unwrap();
+        assert_eq!(asked("claude-opus-4-6", &warm)["temperature"], 0.5);
+        assert_eq!(asked("claude-opus-4-7", &warm).get("temperature"), None);
+        let thinks = json!({"temperature": 0.5, "reasoning_effort": "low"});
+        let adaptive = asked("claude-opus-4-6", &thinks);
+        assert_eq!(adaptive.get("temperature"), None);
+        assert_eq!(adaptive["output_config"]["effort"], "low");
+        assert_eq!(adaptive["max_tokens"], 4096 + 2048);
+        let kept = json!({"temperature": 0.5, "think": true, "thinking_budget_tokens": 0});
+        assert_eq!(asked("claude-haiku-4-5", &kept)["temperature"], 0.5);
+    }
+
+    #[test]
+    fn there_is_always_a_bound() {
+        for (more, most) in [
+            (json!({}), 4096),
+            (json!({"max_tokens": -1}), 4096),
+            (json!({"max_tokens": 7}), 7),
+            (json!({"n_predict": 5}), 5),
+        ] {
+            let ask = asked(&chat("claude-haiku-4-5", more)).unwrap();
+            assert_eq!(ask["max_tokens"], most);
+        }
+    }
+
+    #[test]
+    fn what_would_change_the_answers_meaning_is_refused() {
+        for (more, says) in [
+            (json!({"n": 2}), "`n`"),
+            (json!({"grammar": "root ::= \"x\""}), "`grammar`"),
+            (json!({"messages": []}), "`messages`"),
+            (json!({"temperature": "hot"}), "expected f64"),
+        ] {
+            let error = asked(&chat("claude-haiku-4-5", more)).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest);
+            assert!(error.message.contains(says), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_what_counts_is_counted() {
+        let chat = chat(
+            "m",
+            json!({"max_tokens": 5, "think": true, "stream": true, "stop": "a"}),
+        );
+        let ask: Value =
+            serde_json::from_slice(&count(chat.to_string().as_bytes()).unwrap()).unwrap();
+        let keys: Vec<_> = ask.as_object().unwrap().keys().collect();
+        assert_eq!(keys, ["model", "messages"]);
+    }
+}

@@ -1,0 +1,196 @@
+//! Servers that refuse, break off, or are not Anthropic's.
+
+use super::*;
+use axum::http::StatusCode;
+use futures_util::StreamExt;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio_stream::wrappers::UnboundedReceiverStream;
+
+fn refusal(status: u16, kind: &'static str) -> Response {
+    let status = StatusCode::from_u16(status).unwrap();
+    let body = json!({"type": "error", "error": {"type": kind, "message": "Not now."}, "request_id": "req_1"});
+    let told = [
+        ("retry-after", "7"),
+        ("anthropic-ratelimit-requests-remaining", "0"),
+    ];
+    (status, told, Json(body)).into_response()
+}
+
+#[tokio::test]
+async fn a_refusal_passes_with_its_status_in_openais_words() {
+    for (status, kind, openai_type) in [
+        (429, "rate_limit_error", "rate_limit_error"),
+        (529, "overloaded_error", "server_error"),
+        (400, "invalid_request_error", "invalid_request_error"),
+    ] {
+        let (routes, _asked) = scripted(move || refusal(status, kind));
+        let (mut bench, _) = bench(routes, "claude-haiku-4-5").await;
+        for chat in [CHAT.to_owned(), streaming()] {
+            let refused = bench.post(inference::CHAT, chat).await;
+            assert_eq!(refused.status().as_u16(), status);
+            let error = &json(refused).await["error"];
+            assert_eq!(
+                (&error["type"], &error["code"]),
+                (&json!(openai_type), &json!(kind))
+            );
+            assert_eq!(error["message"], "Not now.");
+        }
+        bench.released().await;
+    }
+}
+
+#[tokio::test]
+async fn whoever_asks_sees_when_to_come_back() {
+    let (routes, _asked) = scripted(|| refusal(429, "rate_limit_error"));
+    let (_bench, server) = bench(routes, "claude-haiku-4-5").await;
+    let remote = Remote::new(Duration::from_secs(60)).unwrap();
+    let url = format!("http://{server}");
+    let mut upstream = super::super::post(&remote, &url, inference::CHAT, None, CHAT.as_bytes())
+        .await
+        .unwrap();
+    assert_eq!(upstream.head.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(upstream.head.headers["retry-after"], "7");
+    assert_eq!(
+        upstream.head.headers["anthropic-ratelimit-requests-remaining"],
+        "0"
+    );
+    let body = upstream.whole(1 << 20).await.unwrap();
+    assert_eq!(
+        serde_json::from_slice::<Value>(&body).unwrap()["error"]["request_id"],
+        "req_1"
+    );
+}
+
+#[tokio::test]
+async fn another_key_is_asked_of_the_user() {
+    let (routes, _asked) = scripted(|| refusal(401, "authentication_error"));
+    let (bench, server) = bench(routes, "claude-haiku-4-5").await;
+    let refused = bench.post(inference::CHAT, CHAT).await;
+    assert_eq!(refused.status(), 502);
+    let error = &json(refused).await["error"];
+    assert_eq!(error["hint"], format!("run: tierbar secret set {server}"));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_ends_with_an_error_wherever_that_is() {
+    let (first, _) = STREAMED.split_once("event: content_block_stop").unwrap();
+    let (almost, _) = STREAMED.split_once("event: message_stop").unwrap();
+    // The last within a letter.
+    for cut in [first.len(), almost.len(), first.len() - 9] {
+        let cut = &STREAMED.as_bytes()[..cut];
+        let (routes, _asked) = scripted(move || events(cut));
+        let (mut bench, server) = bench(routes, "claude-haiku-4-5").await;
+        let told = text(bench.post(inference::CHAT, streaming()).await).await;
+        let last = told
+            .lines()
+            .rfind(|line| line.starts_with("data: "))
+            .unwrap();
+        assert!(last.contains("\"code\":\"unreachable\""), "{told}");
+        assert!(
+            last.contains(&format!(
+                "the endpoint of fast, http://{server}/, ended its answer too early"
+            )),
+            "{told}"
+        );
+        assert!(!told.contains("[DONE]"), "{told}");
+        bench.released().await;
+    }
+}
+
+#[tokio::test]
+async fn an_error_event_is_the_last() {
+    let (begun, _) = STREAMED.split_once("event: content_block_stop").unwrap();
+    let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let stream = format!(
+        "{begun}event: error\ndata: {error}\n\nevent: ping\ndata: {{\"type\":\"ping\"}}\n\n"
+    );
+    let (routes, _asked) = scripted(move || events(stream.clone()));
+    let (mut bench, _) = bench(routes, "claude-haiku-4-5").await;
+    let told = text(bench.post(inference::CHAT, streaming()).await).await;
+    assert!(told.contains("Grüße"), "{told}");
+    let last = told.trim_end().lines().last().unwrap();
+    let last: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
+    assert_eq!(last["error"]["message"], "Overloaded");
+    bench.released().await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_closes_the_connection() {
+    let (script, lines) = mpsc::unbounded_channel::<Result<&str, std::io::Error>>();
+    let (leaving, gone) = oneshot::channel::<()>();
+    let held = std::sync::Arc::new(std::sync::Mutex::new(Some((lines, leaving))));
+    let (routes, _asked) = scripted(move || {
+        let (lines, leaving) = held.lock().unwrap().take().unwrap();
+        let lines = UnboundedReceiverStream::new(lines).map(move |line| {
+            let _until_dropped = &leaving;
+            line
+        });
+        events(Body::from_stream(lines))
+    });
+    let (mut bench, _) = bench(routes, "claude-haiku-4-5").await;
+    let (first, _) = STREAMED.split_once("event: ping").unwrap();
+    script.send(Ok(first)).unwrap();
+    let answer = bench.post(inference::CHAT, streaming()).await;
+    let mut body = answer.into_body().into_data_stream();
+    let begun = body.next().await.unwrap().unwrap();
+    assert!(begun.starts_with(b"data: {\"id\":\"msg_1\""));
+    drop(body);
+    gone.await.unwrap_err();
+    bench.released().await;
+}
+
+#[tokio::test]
+async fn an_answer_of_another_kind_is_told_as_such() {
+    for answer in ["<html>", "[]", r#"{"content": "text"}"#] {
+        let (routes, _asked) = scripted(move || answer.into_response());
+        let (bench, _) = bench(routes, "claude-haiku-4-5").await;
+        let told = bench.post(inference::CHAT, CHAT).await;
+        assert_eq!(told.status(), 502, "{answer}");
+        let told = text(told).await;
+        assert!(
+            told.contains("did not answer as Anthropic's servers do"),
+            "{told}"
+        );
+    }
+    let (routes, _asked) = scripted(|| events("data: ".to_owned() + &"x".repeat(2 << 20)));
+    let (bench, _) = bench(routes, "claude-haiku-4-5").await;
+    let told = text(bench.post(inference::CHAT, streaming()).await).await;
+    assert!(told.contains("sends an event of more than 1 MiB"), "{told}");
+}
+
+#[tokio::test]
+async fn what_it_has_no_place_for_is_refused_without_asking() {
+    let (routes, mut asked) = scripted(message);
+    let (mut bench, _) = bench(routes, "claude-haiku-4-5").await;
+    for (path, body, says) in [
+        (
+            inference::TEXT,
+            r#"{"model": "fast", "prompt": "Hi"}"#,
+            "nothing like /v1/completions",
+        ),
+        (
+            "/v1/embeddings",
+            r#"{"model": "fast", "input": "Hi"}"#,
+            "nothing like /v1/embeddings",
+        ),
+        (
+            inference::CHAT,
+            r#"{"model": "fast", "n": 2, "messages": [{"role": "user"}]}"#,
+            "`n` is 1",
+        ),
+        (
+            inference::CHAT,
+            r#"{"model": "fast", "messages": "Hi"}"#,
+            "expected a sequence",
+        ),
+    ] {
+        let refused = bench.post(path, body).await;
+        assert_eq!(refused.status(), 400, "{body}");
+        let error = &json(refused).await["error"];
+        assert_eq!(error["code"], "bad_request");
+        assert!(error["message"].as_str().unwrap().contains(says), "{error}");
+    }
+    bench.released().await;
+    assert!(asked.try_recv().is_err());
+}

@@ -1,0 +1,71 @@
+//! The models that a request can name.
+
+use crate::Gateway;
+use std::collections::{BTreeMap, BTreeSet};
+use tierbar_core::{Code, Error, ModelId, TierId, config::ChainConfig, status::TierStatus};
+
+/// Why a name means no tier, where more can be said: it may be that of a model which is here and which no tier has.
+pub(crate) async fn explained(gateway: &Gateway, wanted: Option<&str>, error: Error) -> Error {
+    let Some(name) = wanted.filter(|_| error.code == Code::ModelUnknown) else {
+        return error;
+    };
+    unseated(name, &installed(gateway).await, error)
+}
+
+fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
+    let id = ModelId(name.strip_suffix(".gguf").unwrap_or(name).to_owned());
+    if !installed.contains(&id) {
+        return error;
+    }
+    let told = Error::new(error.code, format!("{id} is here, and no tier has it"));
+    let told =
+        told.hint("choose it for a tier in Settings, or set it as a tier's model in config.toml");
+    Error {
+        details: error.details,
+        ..told
+    }
+}
+
+/// The models that are here and can be loaded; none if the folder cannot be read: what can be asked for is told all the same.
+pub(crate) async fn installed(gateway: &Gateway) -> BTreeSet<ModelId> {
+    let listed = gateway.models.list().await;
+    let models = listed.map(|listed| listed.models).unwrap_or_default();
+    let loadable = models.into_iter().filter(|model| model.error.is_none());
+    loadable.map(|model| model.id).collect()
+}
+
+/// The models that can be asked for by their own names, of those that are here and those that tiers have: a name is a tier's or
+/// a chain's before it is a model's.
+pub(crate) fn askable(
+    tiers: &[TierStatus],
+    chains: &BTreeMap<TierId, ChainConfig>,
+    installed: BTreeSet<ModelId>,
+) -> BTreeSet<ModelId> {
+    let mut models = installed;
+    models.extend(tiers.iter().filter_map(|tier| tier.model.clone()));
+    let names = tiers.iter().map(|tier| &tier.id).chain(chains.keys());
+    models.retain(|model| !names.clone().any(|name| name.as_str() == model.as_str()));
+    models
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{inference::route, testing::tier};
+    use serde_json::json;
+    use tierbar_core::TierState;
+
+    #[test]
+    fn a_model_that_is_here_and_in_no_tier_is_refused_with_what_to_do() {
+        let tiers = [tier("fast", Some("small"), TierState::Stopped)];
+        let here = BTreeSet::from([ModelId("new".to_owned())]);
+        let refused = |name: &str| unseated(name, &here, route::unknown(name, &tiers));
+        for name in ["new", "new.gguf"] {
+            let error = refused(name);
+            assert_eq!(error.message, "new is here, and no tier has it");
+            assert_eq!(error.code, Code::ModelUnknown);
+            assert_eq!(error.details["available"], json!(["auto", "fast", "small"]));
+        }
+        assert_eq!(refused("gpt-5"), route::unknown("gpt-5", &tiers));
+    }
+}

@@ -1,0 +1,146 @@
+//! What a request takes of its API key's tokens. However often its servers are asked, it is paid for once: as the one that answered
+//! tells, or else by what has been sent and what has come.
+
+use crate::edge::keys::Payer;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+const BYTES_PER_TOKEN: usize = 4;
+/// An event of one token is no longer, with all that stands around it.
+const PLAIN: usize = 512;
+const IMAGE: &[u8] = b";base64,";
+
+/// Of a request. It is spent when the last of its attempts is gone, also with a client that has gone away.
+#[derive(Debug, Clone)]
+pub(crate) struct Owed(Arc<Bill>);
+
+#[derive(Debug)]
+struct Bill {
+    payer: Payer,
+    prompt: u64,
+    so_far: Mutex<SoFar>,
+}
+
+#[derive(Debug, Default)]
+struct SoFar {
+    /// Somebody has worked on it.
+    begun: bool,
+    told: Option<u64>,
+    pieces: u64,
+}
+
+impl Owed {
+    /// Bytes of an image say nothing of its tokens.
+    pub(crate) fn of(request: &[u8]) -> Self {
+        let payer = Payer::of_this_request();
+        let says_nothing = || request.windows(IMAGE.len()).any(|part| part == IMAGE);
+        let prompt = match payer.counts() && !says_nothing() {
+            true => (request.len() / BYTES_PER_TOKEN) as u64,
+            false => 0,
+        };
+        Self(Arc::new(Bill {
+            payer,
+            prompt,
+            so_far: Mutex::default(),
+        }))
+    }
+
+    /// It is on its way to a server.
+    pub(crate) fn attempt(&self) -> Attempt {
+        Attempt {
+            bill: Arc::clone(&self.0),
+            worked: true,
+            told: None,
+            pieces: 0,
+        }
+    }
+}
+
+impl Bill {
+    fn sum(&self) -> u64 {
+        let so_far = self.so_far.lock();
+        match so_far.begun {
+            true => so_far.told.unwrap_or(self.prompt + so_far.pieces),
+            false => 0,
+        }
+    }
+}
+
+impl Drop for Bill {
+    fn drop(&mut self) {
+        self.payer.spend(self.sum());
+    }
+}
+
+/// What comes of asking one server.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    bill: Arc<Bill>,
+    worked: bool,
+    /// As the server says.
+    told: Option<u64>,
+    pieces: u64,
+}
+
+impl Attempt {
+    /// A piece of the answer, or all of it, with so many bytes: a token, and more if it is longer than one.
+    pub(super) fn piece(&mut self, bytes: usize) {
+        let more = bytes.saturating_sub(PLAIN) / BYTES_PER_TOKEN;
+        self.pieces += 1 + more as u64;
+    }
+
+    pub(super) fn told(&mut self, tokens: Option<u64>) {
+        self.told = tokens.or(self.told);
+    }
+
+    /// The server has done nothing for it.
+    pub(crate) fn void(&mut self) {
+        self.worked = false;
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        if self.worked {
+            let mut so_far = self.bill.so_far.lock();
+            so_far.begun = true;
+            so_far.told = self.told.or(so_far.told);
+            so_far.pieces += self.pieces;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spent(asks: impl FnOnce(&Owed)) -> u64 {
+        let owed = Owed(Arc::new(Bill {
+            payer: Payer::default(),
+            prompt: 100,
+            so_far: Mutex::default(),
+        }));
+        asks(&owed);
+        owed.0.sum()
+    }
+
+    #[test]
+    fn it_is_paid_for_once_however_often_it_was_asked() {
+        assert_eq!(spent(|_| ()), 0);
+        assert_eq!(spent(|owed| owed.attempt().void()), 0);
+        // Two that hang, and nobody who tells.
+        assert_eq!(spent(|owed| drop((owed.attempt(), owed.attempt()))), 100);
+        let told = |owed: &Owed| {
+            drop(owed.attempt());
+            owed.attempt().void();
+            owed.attempt().told(Some(70));
+        };
+        assert_eq!(spent(told), 70);
+        let pieces = |owed: &Owed| {
+            let mut attempt = owed.attempt();
+            attempt.piece(20);
+            attempt.piece(PLAIN + 40);
+        };
+        assert_eq!(spent(pieces), 112);
+    }
+}

@@ -1,0 +1,141 @@
+//! Whether what another program's server calls a success is an answer: proxies answer with pages, and some servers tell in a success that
+//! they have failed.
+
+use super::attempt::Failed;
+use crate::inference::{CHAT, TEXT, wire};
+use axum::http::{StatusCode, header, response::Parts};
+use serde::{Deserialize, de::IgnoredAny};
+use tierbar_core::{Code, Error, TierId, chain::Outcome};
+
+/// Vectors may be large: nothing is kept of them.
+#[derive(Deserialize)]
+struct Told {
+    error: Option<IgnoredAny>,
+    choices: Option<Vec<IgnoredAny>>,
+}
+
+/// What is wrong with a success.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// What came in place of an answer.
+    NoAnswer(String),
+    Told(Error),
+}
+
+impl Fault {
+    pub(super) fn of(self, tier: &TierId) -> Failed {
+        match self {
+            Self::NoAnswer(what) => {
+                let message = format!("the server of {tier} answered with {what}");
+                let error = Error::new(Code::Unreachable, message)
+                    .hint("see that the address is that of its API, then try again");
+                Failed {
+                    error,
+                    outcome: Outcome::Failed,
+                }
+            }
+            Self::Told(error) => told(error),
+        }
+    }
+}
+
+/// A whole answer is an object; one of words has a choice.
+pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
+    let Ok(answer) = serde_json::from_slice::<Told>(body) else {
+        let kind = head.headers.get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok());
+        return Some(Fault::NoAnswer(match kind {
+            _ if body.is_empty() => format!("nothing ({})", head.status),
+            Some(kind) => format!(
+                "{}, which is no answer",
+                kind.chars().take(100).collect::<String>()
+            ),
+            None => "what is no answer".to_owned(),
+        }));
+    };
+    if answer.error.is_some() {
+        return Some(Fault::Told(wire::error(StatusCode::OK, body)));
+    }
+    let speaks = path == CHAT || path == TEXT;
+    if speaks && answer.choices.is_none_or(|choices| choices.is_empty()) {
+        return Some(Fault::NoAnswer("JSON without an answer".to_owned()));
+    }
+    None
+}
+
+/// A failure that a server tells where its status is a success: in its body, or in an event.
+pub(super) fn told(error: Error) -> Failed {
+    let outcome = match error.code {
+        Code::Overloaded => Outcome::Limited { for_ms: None },
+        Code::BadRequest | Code::ContextExceeded | Code::ModelUnknown | Code::PayloadTooLarge => {
+            Outcome::Unfit
+        }
+        _ => Outcome::Failed,
+    };
+    Failed { error, outcome }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Response;
+    use serde_json::{Value, json};
+
+    fn read(path: &str, kind: Option<&str>, body: &str) -> Option<Failed> {
+        let mut response = Response::builder();
+        if let Some(kind) = kind {
+            response = response.header(header::CONTENT_TYPE, kind);
+        }
+        let (head, ()) = response.body(()).unwrap().into_parts();
+        let found = fault(path, &head, body.as_bytes())?;
+        Some(found.of(&TierId::new("cloud").unwrap()))
+    }
+
+    #[test]
+    fn a_success_without_an_answer_is_a_failure() {
+        for (kind, body, said) in [
+            (
+                Some("text/html"),
+                "<html>Login</html>",
+                "with text/html, which is no answer",
+            ),
+            (None, "", "with nothing (200 OK)"),
+            (Some("text/plain"), "data: {}", "with text/plain, which"),
+            (None, "[1]", "with what is no answer"),
+            (
+                Some("application/json"),
+                "{}",
+                "with JSON without an answer",
+            ),
+            (
+                Some("application/json"),
+                "{\"choices\": []}",
+                "with JSON without an answer",
+            ),
+        ] {
+            let failed = read(CHAT, kind, body).unwrap();
+            assert_eq!(failed.outcome, Outcome::Failed);
+            assert_eq!(failed.error.code, Code::Unreachable);
+            assert!(failed.error.message.contains(said), "{}", failed.error);
+        }
+        let answer = json!({"choices": [{"message": {"content": ""}}], "error": null}).to_string();
+        assert!(read(CHAT, None, &answer).is_none());
+        assert!(read("/v1/embeddings", None, "{\"data\": []}").is_none());
+    }
+
+    #[test]
+    fn a_failure_in_a_success_is_what_it_says() {
+        let told = |code: Value| {
+            let body = json!({"error": {"message": "quota gone", "code": code}}).to_string();
+            let failed = read(CHAT, None, &body).unwrap();
+            assert_eq!(failed.error.message, "quota gone");
+            (failed.error.code, failed.outcome)
+        };
+        let limited = (Code::Overloaded, Outcome::Limited { for_ms: None });
+        assert_eq!(told(json!(429)), limited);
+        assert_eq!(told(json!("rate_limit_exceeded")), limited);
+        assert_eq!(told(json!(400)), (Code::BadRequest, Outcome::Unfit));
+        assert_eq!(told(json!(402)), (Code::Unreachable, Outcome::Failed));
+        assert_eq!(told(json!(null)), (Code::Unreachable, Outcome::Failed));
+    }
+}

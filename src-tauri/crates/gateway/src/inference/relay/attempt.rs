@@ -1,0 +1,288 @@
+//! One tier is asked: a lease on it, the request over the lease's connection, and how the answer begins.
+
+use super::{Ask, answered, streaming::Answer, who_answers};
+use crate::{
+    Gateway,
+    blocking::blocking,
+    http::{body, error::for_seconds},
+    inference::{
+        auto,
+        chain::limits,
+        tap::{self, Tap},
+        upstream::{Broken, Upstream},
+        wire,
+    },
+};
+use axum::{
+    http::{HeaderMap, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use secrecy::SecretString;
+use std::{sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error, TierId,
+    chain::Outcome,
+    lease::{Address, Endpoint, Foreign, Lease},
+    queue::{Setback, setback},
+};
+use tierbar_secrets::Name;
+use tokio::time::timeout;
+
+/// How long a worker's owner may take to say why the worker has ended. The process is dead or about to be killed.
+const REASON_DEADLINE: Duration = Duration::from_secs(3);
+/// The longest answer that a context can hold is a fraction of it.
+pub(super) const ANSWER_LIMIT: usize = 64 << 20;
+
+/// How a server answers.
+pub(crate) enum Sent {
+    Streaming(Box<Answer>),
+    Whole(Whole),
+}
+
+pub(crate) struct Whole {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// What the server makes of being asked.
+    pub(crate) outcome: Outcome,
+}
+
+impl IntoResponse for Whole {
+    fn into_response(self) -> Response {
+        (self.status, self.headers, body::whole(self.body)).into_response()
+    }
+}
+
+/// Why asking came to nothing.
+pub(crate) struct Failed {
+    pub(crate) error: Error,
+    pub(crate) outcome: Outcome,
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        // A pause of ours is not the server's fault.
+        let outcome = match setback(error.code) {
+            Setback::NotTried => Outcome::NotAsked,
+            // An endpoint's tier is the user's to stop.
+            _ if matches!(error.code, Code::TierStopped | Code::TierUnknown) => Outcome::NotAsked,
+            _ => Outcome::Failed,
+        };
+        Self { error, outcome }
+    }
+}
+
+pub(crate) async fn lease(gateway: &Arc<Gateway>, tier: &TierId) -> Result<Box<dyn Lease>, Error> {
+    let _waiting = gateway.metrics.waiting(tier);
+    auto::lease(gateway, tier).await
+}
+
+/// # Errors
+/// If no answer came: a refusal is one, but that of a credential, which is the user's business and not the client's.
+pub(crate) async fn send(
+    gateway: &Gateway,
+    ask: Ask,
+    lease: Box<dyn Lease>,
+) -> Result<Sent, Failed> {
+    if let Some(keep) = ask.keep_alive {
+        lease.keep(keep);
+    }
+    let answering = gateway.speed.begin(lease.model());
+    let mut counted = gateway.metrics.answer(lease.tier(), ask.arrived);
+    let key = key(gateway, &*lease).await?;
+    let mut owed = ask.owed.attempt();
+    let posted = Upstream::post(
+        lease.endpoint(),
+        ask.path,
+        ask.body,
+        &gateway.remote,
+        key.as_ref(),
+    );
+    let mut upstream = match unless_cut(&*lease, posted).await? {
+        Ok(upstream) => upstream,
+        Err(broken) => {
+            owed.void();
+            return Err(reason(&*lease, &broken).await.into());
+        }
+    };
+    let status = upstream.head.status;
+    if status == StatusCode::OK && upstream.is_event_stream() {
+        counted.begins();
+        return Ok(Sent::Streaming(Box::new(Answer::new(
+            upstream.without_head(),
+            Tap::new(answering, counted, owed),
+            lease,
+        ))));
+    }
+    if !status.is_success() {
+        owed.void();
+    }
+    let outcome = limits::outcome(status, &upstream.head.headers);
+    let body = match unless_cut(&*lease, upstream.whole(ANSWER_LIMIT)).await? {
+        Ok(body) => body,
+        Err(broken) => return Err(reason(&*lease, &broken).await.into()),
+    };
+    if status.is_success() {
+        if !matches!(lease.endpoint(), Endpoint::Unix(_))
+            && let Some(fault) = answered::fault(ask.path, &upstream.head, &body)
+        {
+            owed.void();
+            return Err(fault.of(lease.tier()));
+        }
+        counted.begins();
+        tap::whole(&answering, &mut counted, owed, &body);
+    }
+    if is_remote(&*lease) {
+        let error = match status {
+            StatusCode::UNAUTHORIZED => Some(no_key(&*lease)),
+            StatusCode::FORBIDDEN => Some(forbidden(&*lease, &body)),
+            _ => None,
+        };
+        if let Some(error) = error {
+            return Err(Failed { error, outcome });
+        }
+    }
+    if status.is_server_error() && !upstream.is_json() {
+        return Err(Failed {
+            error: after(unexplained(&*lease, status), outcome),
+            outcome,
+        });
+    }
+    let mut headers = who_answers(lease.tier(), Some(lease.model()));
+    if let Some(kind) = upstream.head.headers.remove(header::CONTENT_TYPE) {
+        headers.insert(header::CONTENT_TYPE, kind);
+    }
+    if let Some(seconds) = outcome.asks_for() {
+        headers.insert(header::RETRY_AFTER, seconds.into());
+    }
+    Ok(Sent::Whole(Whole {
+        status,
+        headers,
+        body,
+        outcome,
+    }))
+}
+
+/// Asks, and waits for the first word.
+///
+/// # Errors
+/// If none comes: a refusal is an error here, too.
+pub(crate) async fn first_word(
+    gateway: &Arc<Gateway>,
+    tier: &TierId,
+    ask: Ask,
+) -> Result<Sent, Failed> {
+    let lease = lease(gateway, tier).await?;
+    match send(gateway, ask, lease).await? {
+        Sent::Streaming(mut answer) => {
+            answer.hold_to_first_word().await?;
+            Ok(Sent::Streaming(answer))
+        }
+        Sent::Whole(whole) if whole.status.is_success() => Ok(Sent::Whole(whole)),
+        Sent::Whole(refused) => Err(Failed {
+            error: after(wire::error(refused.status, &refused.body), refused.outcome),
+            outcome: refused.outcome,
+        }),
+    }
+}
+
+/// A refusal that says for how long it holds, if its server has.
+fn after(error: Error, outcome: Outcome) -> Error {
+    match outcome.asks_for() {
+        Some(seconds) => for_seconds(error, seconds),
+        None => error,
+    }
+}
+
+fn url(lease: &dyn Lease) -> Option<&str> {
+    match lease.endpoint() {
+        Endpoint::Foreign(Foreign {
+            at: Address::Url(url),
+            ..
+        }) => Some(url),
+        _ => None,
+    }
+}
+
+fn is_remote(lease: &dyn Lease) -> bool {
+    url(lease).is_some()
+}
+
+/// What the server does, unless the lease on an endpoint ends first, with the reason why. A worker that ends breaks the
+/// connection itself.
+pub(super) async fn unless_cut<T>(
+    lease: &dyn Lease,
+    done: impl Future<Output = T>,
+) -> Result<T, Error> {
+    if !is_remote(lease) {
+        return Ok(done.await);
+    }
+    tokio::select! {
+        biased;
+        ended = lease.ended() => Err(ended),
+        done = done => Ok(done),
+    }
+}
+
+/// The key of the lease's endpoint, if it has one.
+async fn key(gateway: &Gateway, lease: &dyn Lease) -> Result<Option<SecretString>, Error> {
+    let Some(url) = url(lease) else {
+        return Ok(None);
+    };
+    let name = Name::of_server(url);
+    let secrets = gateway.secrets.clone();
+    blocking("the endpoint's key", move || secrets.get(&name)).await
+}
+
+/// A client that heard of it by that status would take it for our own token's.
+fn no_key(lease: &dyn Lease) -> Error {
+    let url = url(lease).unwrap_or_default();
+    let message = format!(
+        "the endpoint of {}, {url}, wants another key (401 Unauthorized)",
+        lease.tier()
+    );
+    let name = Name::of_server(url);
+    Error::new(Code::Unreachable, message).hint(format!("run: tierbar secret set {name}"))
+}
+
+/// It may be the model, the words or the key: the server knows.
+fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
+    let url = url(lease).unwrap_or_default();
+    let told = wire::error(StatusCode::FORBIDDEN, body).message;
+    let message = format!(
+        "the endpoint of {}, {url}, does not allow it (403 Forbidden): {told}",
+        lease.tier()
+    );
+    let name = Name::of_server(url);
+    let hint = format!("if its key is what may not, run: tierbar secret set {name}");
+    Error::new(Code::Unreachable, message).hint(hint)
+}
+
+/// A proxy's page, or nothing at all: no client of ours could read it.
+fn unexplained(lease: &dyn Lease, status: StatusCode) -> Error {
+    let message = format!(
+        "the server of {} answered {status} and not why",
+        lease.tier()
+    );
+    Error::new(Code::Unreachable, message).hint("see its own log, then try again")
+}
+
+/// Why the worker's connection broke, in the words of the worker's owner.
+pub(super) async fn reason(lease: &dyn Lease, broken: &Broken) -> Error {
+    if let Some(url) = url(lease) {
+        let message = format!("the endpoint of {}, {url}, {broken}", lease.tier());
+        return Error::new(Code::Unreachable, message)
+            .hint("see that the server runs and that its address is right, then try again");
+    }
+    match timeout(REASON_DEADLINE, lease.ended()).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            let message = format!(
+                "the {} tier's worker broke off its answer: {broken}",
+                lease.tier()
+            );
+            Error::new(Code::WorkerCrashed, message)
+                .hint("try again; if it happens again, stop and start the tier")
+        }
+    }
+}

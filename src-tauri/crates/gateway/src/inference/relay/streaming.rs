@@ -1,0 +1,268 @@
+//! An answer as it streams to the client, from before its first word to its end.
+
+use super::{
+    answered::{self, Fault},
+    attempt::{Failed, Sent, Whole, reason, unless_cut},
+    unstreamed,
+};
+use crate::{
+    http::error,
+    inference::{
+        chain::Asking,
+        tap::Tap,
+        upstream::{Broken, Upstream},
+        wire,
+    },
+};
+use axum::{
+    body::{Body, Bytes},
+    http::{HeaderMap, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use futures_util::stream;
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tierbar_core::{
+    Code, Error,
+    chain::Outcome,
+    lease::{BoxFuture, Lease},
+};
+use tokio::time::timeout;
+
+/// How often a stream says that its answer is still to come; clients and proxies give up on silence after some ten seconds.
+const WAITING_PERIOD: Duration = Duration::from_secs(5);
+
+/// So many bytes without a word that is known are passed on: they count as spoken.
+const MOST_HELD: usize = 1 << 20;
+
+/// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
+pub(crate) struct Answer {
+    upstream: Upstream,
+    tap: Tap,
+    /// What comes before the rest: what has arrived and was not to pass yet.
+    held: Vec<u8>,
+    /// The last bytes that have passed.
+    tail: Vec<u8>,
+    /// Where what comes of it counts for or against its endpoint.
+    asking: Option<Asking>,
+    lease: Box<dyn Lease>,
+}
+
+impl Answer {
+    pub(super) fn new(upstream: Upstream, tap: Tap, lease: Box<dyn Lease>) -> Self {
+        Self {
+            upstream,
+            tap,
+            held: Vec::new(),
+            tail: Vec::new(),
+            asking: None,
+            lease,
+        }
+    }
+
+    pub(crate) fn lease(&self) -> &dyn Lease {
+        &*self.lease
+    }
+
+    pub(crate) fn asked_by(&mut self, asking: Asking) {
+        self.asking = Some(asking);
+    }
+
+    /// It ends so, behind its first word: as its server has said, or else as it broke off.
+    pub(crate) fn ends(&mut self, broken: Option<&Error>) {
+        let outcome = match (self.tap.failure(), broken) {
+            (Some(error), _) => answered::told(error).outcome,
+            (None, Some(error)) => Failed::from(error.clone()).outcome,
+            (None, None) => Outcome::Answered,
+        };
+        if let Some(asking) = &mut self.asking {
+            asking.told(outcome);
+        }
+    }
+
+    /// Its server has said that it is over.
+    pub(crate) fn is_over(&self) -> bool {
+        self.tap.has_ended()
+    }
+
+    /// Has these bytes come before what is held.
+    pub(crate) fn begin_with(&mut self, mut bytes: Vec<u8>) {
+        bytes.append(&mut self.held);
+        self.held = bytes;
+    }
+
+    /// Holds back what arrives until there is something that a reader would see, or the end.
+    ///
+    /// # Errors
+    /// If it ends with an error before.
+    pub(super) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
+        let silent = |tap: &Tap| !tap.has_spoken() && !tap.has_ended();
+        while silent(&self.tap) && self.held.len() <= MOST_HELD {
+            match self.arriving(false).await {
+                Ok(bytes) => self.held.extend_from_slice(&bytes),
+                Err(Some(error)) => return Err(error.into()),
+                Err(None) => break,
+            }
+        }
+        if let Some(error) = self.tap.failure().filter(|_| !self.tap.has_spoken()) {
+            return Err(answered::told(error));
+        }
+        if self.tap.has_ended() && !self.tap.has_answered() {
+            let what = "events without an answer".to_owned();
+            return Err(Fault::NoAnswer(what).of(self.lease.tier()));
+        }
+        Ok(())
+    }
+
+    /// The next bytes that may pass, or the end and the event that tells it if the worker has not.
+    pub(crate) async fn next(&mut self) -> Result<Bytes, Option<Error>> {
+        let passing = if self.held.is_empty() {
+            match self.arriving(true).await {
+                Ok(passing) => passing,
+                Err(end) => {
+                    self.ends(end.as_ref());
+                    return Err(end);
+                }
+            }
+        } else {
+            std::mem::take(&mut self.held).into()
+        };
+        let last = passing.len().saturating_sub(4);
+        self.tail.extend_from_slice(&passing[last..]);
+        let before = self.tail.len().saturating_sub(4);
+        self.tail.drain(..before);
+        Ok(passing)
+    }
+
+    /// A comment breaks nothing here.
+    fn is_between_events(&self) -> bool {
+        let tail = self.tail.as_slice();
+        tail.is_empty() || tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
+    }
+
+    /// What comes next; if it `tells`, after a silence that it still waits.
+    async fn arriving(&mut self, tells: bool) -> Result<Bytes, Option<Error>> {
+        loop {
+            let arriving = unless_cut(&*self.lease, self.upstream.next());
+            let Ok(arrived) = timeout(WAITING_PERIOD, arriving).await else {
+                if tells && self.is_between_events() {
+                    return Ok(waiting("waiting"));
+                }
+                continue;
+            };
+            match arrived? {
+                Ok(Some(arrived)) => {
+                    let passing = self.tap.pass(arrived);
+                    if !passing.is_empty() {
+                        return Ok(passing);
+                    }
+                }
+                _ if self.tap.has_ended() => return Err(None),
+                Ok(None) => {
+                    if let Some(last) = self.tap.end() {
+                        return Ok(last);
+                    }
+                    let broken = Broken::early();
+                    return Err(Some(reason(&*self.lease, &broken).await));
+                }
+                Err(broken) => return Err(Some(reason(&*self.lease, &broken).await)),
+            }
+        }
+    }
+}
+
+/// An answer that has not begun. Whoever drops it leaves the queue or closes the connection.
+pub(crate) struct Beginning {
+    pub(crate) sent: BoxFuture<'static, Result<Sent, Error>>,
+    /// Its tier is loaded: what it waits for now is its first word.
+    pub(crate) loaded: Arc<AtomicBool>,
+    /// Told of a failure in a stream that has begun.
+    pub(crate) failed: Box<dyn FnOnce(Code) + Send>,
+}
+
+/// A stream of events to the client, step by step.
+pub(crate) enum Relay {
+    Beginning(Beginning),
+    Streaming(Box<Answer>),
+    Over,
+}
+
+impl Relay {
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        let failure = loop {
+            match self {
+                Self::Beginning(beginning) => {
+                    let Ok(sent) = timeout(WAITING_PERIOD, &mut beginning.sent).await else {
+                        let loaded = beginning.loaded.load(Ordering::Relaxed);
+                        let word = if loaded { "waiting" } else { "loading" };
+                        return Some(waiting(word));
+                    };
+                    let Self::Beginning(beginning) = std::mem::replace(self, Self::Over) else {
+                        return None;
+                    };
+                    match sent {
+                        Ok(Sent::Streaming(answer)) => *self = Self::Streaming(answer),
+                        Ok(Sent::Whole(whole)) if whole.status.is_success() => {
+                            return Some(unstreamed::as_events(&whole.body));
+                        }
+                        Ok(Sent::Whole(refused)) => {
+                            let error = wire::error(refused.status, &refused.body);
+                            (beginning.failed)(error.code);
+                            break error;
+                        }
+                        Err(error) => {
+                            (beginning.failed)(error.code);
+                            break error;
+                        }
+                    }
+                }
+                Self::Streaming(answer) => match answer.next().await {
+                    Ok(passing) => return Some(passing),
+                    Err(None) => return None,
+                    Err(Some(error)) => {
+                        answer.tap.broke(error.code);
+                        break error;
+                    }
+                },
+                Self::Over => return None,
+            }
+        };
+        *self = Self::Over;
+        // The empty line ends an event of which only a part has passed.
+        Some(format!("\n{}", error::last_event(&failure)).into())
+    }
+}
+
+fn waiting(word: &str) -> Bytes {
+    format!(": {word}\n\n").into()
+}
+
+pub(crate) fn events(headers: HeaderMap, relay: Relay) -> Response {
+    let passing = stream::unfold(relay, |mut relay| async {
+        let bytes = relay.next().await?;
+        Some((Ok::<_, Infallible>(bytes), relay))
+    });
+    streaming(headers, Body::from_stream(passing))
+}
+
+/// An answer that came whole to a client that asked for a stream.
+pub(crate) fn as_stream(whole: Whole) -> Response {
+    let events = unstreamed::as_events(&whole.body);
+    streaming(whole.headers, Body::from(events))
+}
+
+fn streaming(mut headers: HeaderMap, body: Body) -> Response {
+    headers.insert(
+        header::CONTENT_TYPE,
+        HeaderValue::from_static("text/event-stream"),
+    );
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    (headers, body).into_response()
+}

@@ -1,0 +1,271 @@
+//! Which tier a request's `model` means.
+
+use super::TOKENS;
+use tierbar_core::{
+    Code, Error, ModelId, TierId, TierState,
+    status::{EngineKind, TierStatus},
+};
+
+/// `wanted` is a tier's name, a model's id or `auto`, which is also what an absent one means. `tiers` are in
+/// reading order, so the smallest comes first.
+///
+/// The states only choose among tiers. Whether the chosen one answers is decided by its owner.
+///
+/// # Errors
+/// `ModelUnknown` with the names that exist; `ModelMissing` if no tier has a model.
+pub(crate) fn resolve(wanted: Option<&str>, tiers: &[TierStatus]) -> Result<TierId, Error> {
+    resolve_by(wanted, tiers, |_| ())
+}
+
+/// As [`resolve`]; where there is a choice, the tier of the least `drawback` comes first, whatever its state.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn resolve_by<D: Ord>(
+    wanted: Option<&str>,
+    tiers: &[TierStatus],
+    drawback: impl Fn(&TierStatus) -> D,
+) -> Result<TierId, Error> {
+    let best = |among: &mut dyn Iterator<Item = &TierStatus>| best(among, &drawback);
+    let found = match wanted {
+        None | Some("" | TierId::AUTO) => return best(&mut tiers.iter()).ok_or_else(no_model),
+        Some(name) => tiers
+            .iter()
+            .find(|tier| tier.id.as_str() == name)
+            .map(|tier| tier.id.clone())
+            .or_else(|| {
+                let of_model = |tier: &&TierStatus| {
+                    let model = tier.model.as_ref();
+                    model.is_some_and(|model| is(model, name))
+                };
+                best(&mut tiers.iter().filter(of_model))
+            }),
+    };
+    found.ok_or_else(|| unknown(wanted.unwrap_or_default(), tiers))
+}
+
+/// The smaller tier that stands in for the one that was found, while memory is short: for who named the tier, not a model, and
+/// whose request it may hold with an answer.
+pub(crate) fn smaller(
+    found: &TierId,
+    wanted: Option<&str>,
+    tiers: &[TierStatus],
+    body: &[u8],
+) -> Option<TierId> {
+    // A token is at least so long in nearly all text; most are twice as long, which leaves room for the answer.
+    const BYTES_PER_TOKEN: usize = 2;
+    let named = tiers.iter().find(|tier| tier.id == *found)?;
+    let by_name = match wanted {
+        None | Some("" | TierId::AUTO) => true,
+        Some(name) => name == found.as_str(),
+    };
+    let smaller = named.steps_down_to.as_ref().filter(|_| by_name)?;
+    let smaller = tiers.iter().find(|tier| tier.id == *smaller)?;
+    let holds = body.len() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
+    // It may not see or hear.
+    let has = |part: &[u8]| body.windows(part.len()).any(|here| here == part);
+    let plain = holds && !has(b"image_url") && !has(b"input_audio");
+    plain.then(|| smaller.id.clone())
+}
+
+/// Contexts are saved by our own engine alone, and tokens counted by it and by endpoints of Anthropic's dialect, which
+/// [`crate::inference::upstream`] knows; what another server would make of such a request is unknown.
+///
+/// # Errors
+/// `BadRequest` for such a request to a tier with another engine.
+pub(crate) fn check_engine(id: &TierId, tiers: &[TierStatus], path: &str) -> Result<(), Error> {
+    let Some(tier) = tiers.iter().find(|tier| tier.id == *id) else {
+        return Ok(());
+    };
+    match tier.engine {
+        EngineKind::Command if path == TOKENS => Err(not_counted(id.as_str())),
+        EngineKind::Command | EngineKind::Endpoint if path.starts_with("/v1/context/") => {
+            Err(only_ours(id.as_str(), "contexts are saved"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The refusal of who cannot count tokens.
+pub(crate) fn not_counted(who: &str) -> Error {
+    only_ours(who, "tokens are counted")
+}
+
+fn only_ours(who: &str, what: &str) -> Error {
+    let message = format!("{who} is served by another program: {what} by Tierbar's own engine");
+    Error::new(Code::BadRequest, message).hint("name a tier with a model of its own")
+}
+
+/// One that is loaded, else one that may load, else one that has failed and may be tried again. What goes elsewhere comes last:
+/// an endpoint is asked by name, or where nothing here could answer.
+fn best<'a, D: Ord>(
+    tiers: impl Iterator<Item = &'a TierStatus>,
+    drawback: impl Fn(&TierStatus) -> D,
+) -> Option<TierId> {
+    let rank = |tier: &TierStatus| match tier.state {
+        TierState::Ready | TierState::Busy => 0,
+        TierState::Starting => 1,
+        TierState::Stopped | TierState::Stopping => 2,
+        TierState::Failed => 3,
+    };
+    tiers
+        .filter(|tier| tier.model.is_some())
+        .min_by_key(|tier| {
+            let elsewhere = tier.engine == EngineKind::Endpoint;
+            (drawback(tier), elsewhere, rank(tier))
+        })
+        .map(|tier| tier.id.clone())
+}
+
+fn is(model: &ModelId, name: &str) -> bool {
+    model.as_str() == name.strip_suffix(".gguf").unwrap_or(name)
+}
+
+fn no_model() -> Error {
+    Error::new(Code::ModelMissing, "no tier has a model yet")
+        .hint("choose a model for a tier in Settings, or set its model in config.toml")
+}
+
+pub(crate) fn unknown(wanted: &str, tiers: &[TierStatus]) -> Error {
+    let mut names = vec![TierId::AUTO.to_owned()];
+    names.extend(tiers.iter().map(|tier| tier.id.to_string()));
+    let mut models: Vec<_> = tiers
+        .iter()
+        .filter_map(|tier| tier.model.as_ref())
+        .map(ToString::to_string)
+        .collect();
+    models.sort();
+    models.dedup();
+    names.append(&mut models);
+    let shown: String = wanted.chars().take(100).collect();
+    Error::new(
+        Code::ModelUnknown,
+        format!("there is no model or tier \"{shown}\""),
+    )
+    .hint(format!("use one of: {}", names.join(", ")))
+    .detail("available", names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::tier;
+
+    fn resolved(wanted: Option<&str>, tiers: &[TierStatus]) -> Result<String, Code> {
+        resolve(wanted, tiers)
+            .map(|id| id.to_string())
+            .map_err(|error| error.code)
+    }
+
+    #[test]
+    fn auto_takes_what_is_loaded_before_what_comes_first() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("primary", Some("medium"), TierState::Busy),
+            tier("heavy", None, TierState::Stopped),
+        ];
+        assert_eq!(resolved(None, &tiers), Ok("primary".into()));
+        assert_eq!(resolved(Some("auto"), &tiers), Ok("primary".into()));
+        tiers[1].state = TierState::Stopped;
+        assert_eq!(resolved(Some("auto"), &tiers), Ok("fast".into()));
+    }
+
+    #[test]
+    fn auto_stays_here_while_a_tier_here_may_answer() {
+        let mut tiers = [
+            tier("fast", Some("far"), TierState::Ready),
+            tier("primary", Some("medium"), TierState::Failed),
+        ];
+        tiers[0].engine = EngineKind::Endpoint;
+        assert_eq!(resolved(Some("auto"), &tiers), Ok("primary".into()));
+        assert_eq!(resolved(Some("far"), &tiers), Ok("fast".into()));
+        assert_eq!(resolved(Some("auto"), &tiers[..1]), Ok("fast".into()));
+    }
+
+    #[test]
+    fn auto_passes_over_tiers_without_a_model_and_prefers_those_that_have_not_failed() {
+        let mut tiers = [
+            tier("fast", None, TierState::Stopped),
+            tier("primary", Some("medium"), TierState::Failed),
+            tier("heavy", Some("large"), TierState::Stopped),
+        ];
+        assert_eq!(resolved(None, &tiers), Ok("heavy".into()));
+        tiers[2].model = None;
+        assert_eq!(resolved(None, &tiers), Ok("primary".into()));
+        assert_eq!(resolved(None, &tiers[..1]), Err(Code::ModelMissing));
+        assert_eq!(resolved(None, &[]), Err(Code::ModelMissing));
+    }
+
+    #[test]
+    fn a_models_id_means_a_tier_that_names_it_and_a_tiers_name_comes_first() {
+        let tiers = [
+            tier("fast", Some("shared"), TierState::Stopped),
+            tier("primary", Some("shared"), TierState::Ready),
+            tier("shared", Some("other"), TierState::Stopped),
+        ];
+        assert_eq!(resolved(Some("shared"), &tiers), Ok("shared".into()));
+        assert_eq!(resolved(Some("shared"), &tiers[..2]), Ok("primary".into()));
+        assert_eq!(resolved(Some("other.gguf"), &tiers), Ok("shared".into()));
+    }
+
+    #[test]
+    fn a_smaller_tier_stands_in_for_who_named_the_tier_if_it_holds_the_request() {
+        let mut tiers = [
+            tier("fast", Some("small"), TierState::Stopped),
+            tier("heavy", Some("large"), TierState::Ready),
+        ];
+        let heavy = tiers[1].id.clone();
+        let stands_in = |tiers: &[TierStatus], wanted, bytes| {
+            smaller(&heavy, wanted, tiers, &vec![b' '; bytes])
+        };
+        assert_eq!(stands_in(&tiers, Some("heavy"), 100), None);
+        tiers[1].steps_down_to = Some(tiers[0].id.clone());
+        let fast = Some(tiers[0].id.clone());
+        for by_tier in [Some("heavy"), Some("auto"), Some(""), None] {
+            assert_eq!(stands_in(&tiers, by_tier, 100), fast, "{by_tier:?}");
+        }
+        assert_eq!(
+            stands_in(&tiers, Some("large"), 100),
+            None,
+            "it wants this model"
+        );
+        assert_eq!(
+            stands_in(&tiers, Some("heavy"), 2 * 4096),
+            None,
+            "too long for it"
+        );
+        let image = br#"{"messages": [{"content": [{"image_url": {}}]}]}"#;
+        assert_eq!(smaller(&heavy, Some("heavy"), &tiers, image), None);
+    }
+
+    #[test]
+    fn contexts_are_our_engines_alone_and_an_endpoint_may_count() {
+        let mut tiers = [tier("fast", Some("small"), TierState::Ready)];
+        let fast = tiers[0].id.clone();
+        for (engine, counts, saves) in [
+            (EngineKind::Embedded, true, true),
+            (EngineKind::Command, false, false),
+            (EngineKind::Endpoint, true, false),
+        ] {
+            tiers[0].engine = engine;
+            assert_eq!(check_engine(&fast, &tiers, TOKENS).is_ok(), counts);
+            assert_eq!(
+                check_engine(&fast, &tiers, "/v1/context/save").is_ok(),
+                saves
+            );
+            assert!(check_engine(&fast, &tiers, "/v1/completions").is_ok());
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_those_that_exist() {
+        let tiers = [tier("fast", Some("small"), TierState::Ready)];
+        let error = resolve(Some("gpt-5"), &tiers).unwrap_err();
+        assert_eq!(error.code, Code::ModelUnknown);
+        assert_eq!(error.hint.as_deref(), Some("use one of: auto, fast, small"));
+        assert_eq!(
+            error.details["available"],
+            serde_json::json!(["auto", "fast", "small"])
+        );
+    }
+}

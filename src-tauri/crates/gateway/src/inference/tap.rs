@@ -1,0 +1,299 @@
+//! Listens to a stream that passes: cuts it at line ends, counts tokens, and notes how it ends.
+
+use super::{owed::Attempt, wire};
+use crate::{
+    inference::speed::{Answering, Timings},
+    metrics::{Answer, Used},
+};
+use axum::{body::Bytes, http::StatusCode};
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
+use serde_json::Value;
+use std::{fmt, time::Instant};
+use tierbar_core::{Code, Error};
+
+/// No event of a worker comes near it. A line beyond passes on unread.
+const LONGEST_LINE: usize = 1 << 20;
+
+/// The part of a stream's event, or of a whole answer, that is listened to.
+#[derive(Debug, Deserialize)]
+struct Heard {
+    #[serde(default)]
+    choices: Said,
+    #[serde(default)]
+    timings: Option<Timings>,
+    #[serde(default)]
+    usage: Option<Value>,
+    #[serde(default)]
+    error: Option<IgnoredAny>,
+}
+
+impl Heard {
+    fn figures(&self, answering: &Answering, counted: &mut Answer) {
+        if let Some(timings) = &self.timings {
+            answering.timings(timings);
+            counted.used(timings.used());
+        }
+        // It has the cached tokens too, whoever answers.
+        if let Some(usage) = self.usage.as_ref().filter(|usage| usage.is_object()) {
+            counted.used(Used::told(usage));
+        }
+    }
+
+    /// What the answer took, in tokens, if it says so.
+    fn tokens(&self) -> Option<u64> {
+        let used = self.usage.as_ref();
+        used.and_then(|usage| Used::told(usage).tokens())
+            .or(self.timings.as_ref().map(Timings::tokens))
+    }
+}
+
+/// Whether any of the choices has something in it, and whether any has said why it ends.
+#[derive(Debug, Default)]
+struct Said {
+    words: bool,
+    finish: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Choice {
+    /// Of an event.
+    #[serde(default)]
+    delta: Option<Delta>,
+    /// Of a whole answer.
+    #[serde(default)]
+    message: Written,
+    #[serde(default)]
+    text: Written,
+    #[serde(default)]
+    finish_reason: Written,
+}
+
+#[derive(Debug, Deserialize)]
+struct Delta {
+    #[serde(default)]
+    content: Written,
+    #[serde(default)]
+    reasoning_content: Written,
+    /// The same by another name.
+    #[serde(default)]
+    reasoning: Written,
+    #[serde(default)]
+    tool_calls: Written,
+}
+
+/// Whether a text or a list is there and not empty. It is not kept: this is done for each token.
+#[derive(Debug, Default)]
+struct Written(bool);
+
+impl Choice {
+    fn has_content(&self) -> bool {
+        let delta = self.delta.as_ref().is_some_and(|delta| {
+            let thought = delta.reasoning_content.0 || delta.reasoning.0;
+            delta.content.0 || thought || delta.tool_calls.0
+        });
+        delta || self.message.0 || self.text.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Said {
+    fn deserialize<D: Deserializer<'de>>(choices: D) -> Result<Self, D::Error> {
+        struct Choices;
+        impl<'de> Visitor<'de> for Choices {
+            type Value = Said;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("choices")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Said, A::Error> {
+                let mut said = Said::default();
+                while let Some(choice) = choices.next_element::<Choice>()? {
+                    said.words |= choice.has_content();
+                    said.finish |= choice.finish_reason.0;
+                }
+                Ok(said)
+            }
+            fn visit_unit<E>(self) -> Result<Said, E> {
+                Ok(Said::default())
+            }
+        }
+        choices.deserialize_any(Choices)
+    }
+}
+
+impl<'de> Deserialize<'de> for Written {
+    fn deserialize<D: Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Written;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text, a list, an object or null")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Written, E> {
+                Ok(Written(!text.is_empty()))
+            }
+            fn visit_unit<E>(self) -> Result<Written, E> {
+                Ok(Written(false))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Written, A::Error> {
+                let mut written = false;
+                while parts.next_element::<IgnoredAny>()?.is_some() {
+                    written = true;
+                }
+                Ok(Written(written))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Written, A::Error> {
+                let mut written = false;
+                while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                    written = true;
+                }
+                Ok(Written(written))
+            }
+        }
+        text.deserialize_any(Text)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Tap {
+    answering: Answering,
+    counted: Answer,
+    owed: Attempt,
+    /// A line whose end has not arrived. It is held back, so that a worker that dies within a line leaves the
+    /// client no half event.
+    partial: Vec<u8>,
+    spoken: bool,
+    /// The event of an error.
+    failure: Option<Vec<u8>>,
+    /// The last that was said was why it ends.
+    finished: bool,
+    ended: bool,
+}
+
+impl Tap {
+    pub(crate) fn new(answering: Answering, counted: Answer, owed: Attempt) -> Self {
+        Self {
+            answering,
+            counted,
+            owed,
+            partial: Vec::new(),
+            spoken: false,
+            failure: None,
+            finished: false,
+            ended: false,
+        }
+    }
+
+    /// Takes what has arrived and gives what may pass: all up to the last line's end.
+    pub(crate) fn pass(&mut self, arrived: Bytes) -> Bytes {
+        let end = arrived.iter().rposition(|&byte| byte == b'\n');
+        let whole = end.map_or(0, |end| end + 1);
+        // Nearly all comes in whole lines, and is not copied.
+        let passing = if whole > 0 && self.partial.is_empty() {
+            arrived.slice(..whole)
+        } else {
+            self.partial.extend_from_slice(&arrived[..whole]);
+            if whole == 0 && self.partial.len() + arrived.len() <= LONGEST_LINE {
+                Bytes::new()
+            } else {
+                std::mem::take(&mut self.partial).into()
+            }
+        };
+        self.partial.extend_from_slice(&arrived[whole..]);
+        for line in passing.split(|&byte| byte == b'\n') {
+            if let Some(data) = line.strip_prefix(b"data:") {
+                self.event(data.trim_ascii());
+            }
+        }
+        passing
+    }
+
+    /// The stream ends with an error that is told in the server's place.
+    pub(crate) fn broke(&self, code: Code) {
+        self.counted.broke(code);
+    }
+
+    /// Whether there was something that a reader would see.
+    pub(crate) fn has_spoken(&self) -> bool {
+        self.spoken
+    }
+
+    /// Whether it is an answer, be it without a word.
+    pub(crate) fn has_answered(&self) -> bool {
+        self.spoken || self.finished
+    }
+
+    /// The error that the stream has said that it is over with.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        let told = self.failure.as_ref()?;
+        Some(wire::error(StatusCode::OK, told))
+    }
+
+    /// Whether the stream has said that it is over, well or with an error.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The connection has ended in order. What is still to pass if the answer is whole: some servers leave its last word out.
+    pub(crate) fn end(&mut self) -> Option<Bytes> {
+        if self.ended || !self.finished {
+            return None;
+        }
+        self.ended = true;
+        // The empty line ends an event that lacks it.
+        Some(Bytes::from_static(b"\ndata: [DONE]\n\n"))
+    }
+
+    fn event(&mut self, data: &[u8]) {
+        if data == b"[DONE]" {
+            self.ended = true;
+            return;
+        }
+        let Ok(heard) = serde_json::from_slice::<Heard>(data) else {
+            return;
+        };
+        if heard.error.is_some() {
+            self.failure = Some(data.to_vec());
+            self.ended = true;
+        }
+        self.finished |= heard.choices.finish;
+        if heard.choices.words {
+            self.finished = heard.choices.finish;
+            self.spoken = true;
+            let now = Instant::now();
+            self.answering.chunk(now);
+            self.counted.chunk(now);
+            self.owed.piece(data.len());
+        }
+        self.owed.told(heard.tokens());
+        heard.figures(&self.answering, &mut self.counted);
+    }
+}
+
+impl Drop for Tap {
+    fn drop(&mut self) {
+        // As a refusal that has a status of its own.
+        if self.ended && !self.has_answered() {
+            self.owed.void();
+        }
+    }
+}
+
+/// Takes the figures from an answer that came whole, for which is then paid.
+pub(crate) fn whole(answering: &Answering, counted: &mut Answer, mut owed: Attempt, answer: &[u8]) {
+    let Ok(heard) = serde_json::from_slice::<Heard>(answer) else {
+        return owed.void();
+    };
+    if heard.error.is_some() {
+        return owed.void();
+    }
+    heard.figures(answering, counted);
+    if heard.choices.words {
+        owed.piece(answer.len());
+    }
+    owed.told(heard.tokens());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+use super::*;
+use crate::{Metrics, SpeedMeter, inference::owed::Owed};
+use tierbar_core::{ModelId, TierId};
+
+fn small() -> ModelId {
+    ModelId("small".to_owned())
+}
+
+fn counted() -> Answer {
+    Metrics::default().answer(&TierId::new("fast").unwrap(), Instant::now())
+}
+
+fn owed() -> Attempt {
+    Owed::of(b"").attempt()
+}
+
+#[test]
+fn bytes_pass_unchanged_and_never_within_a_line() {
+    let stream = "data: {\"choices\":[]}\n\n: note\ndata: [DONE]\n\n";
+    for size in 1..stream.len() {
+        let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
+        let mut passed = Vec::new();
+        for piece in stream.as_bytes().chunks(size) {
+            let passing = tap.pass(Bytes::from_static(piece));
+            assert!(passing.is_empty() || passing.ends_with(b"\n"));
+            passed.extend(passing);
+        }
+        assert_eq!(String::from_utf8(passed).unwrap(), stream);
+        assert!(tap.has_ended());
+    }
+}
+
+#[test]
+fn a_stream_that_breaks_within_a_line_has_not_ended_and_keeps_the_half_line() {
+    let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
+    let passed =
+        tap.pass("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho".into());
+    assert!(passed.ends_with(b"}\n\n"));
+    assert!(!tap.has_ended());
+}
+
+#[test]
+fn thoughts_and_calls_and_lists_are_words_and_empty_ones_are_none() {
+    for (delta, spoken) in [
+        (r#"{"reasoning":"hm"}"#, true),
+        (r#"{"reasoning":"hm","reasoning_content":"hm"}"#, true),
+        (r#"{"content":[{"type":"text","text":"a"}]}"#, true),
+        (r#"{"tool_calls":[{"index":0}]}"#, true),
+        (r#"{"content":"","reasoning":null,"tool_calls":[]}"#, false),
+        (r#"{"content":[]}"#, false),
+    ] {
+        let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
+        tap.pass(format!("data: {{\"choices\":[{{\"delta\":{delta}}}]}}\n\n").into());
+        assert_eq!(tap.has_spoken(), spoken, "{delta}");
+    }
+}
+
+#[test]
+fn an_error_event_is_an_end() {
+    let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
+    tap.pass("data: {\"error\":{\"message\":\"m\"}}\n\n".into());
+    assert!(tap.has_ended());
+}
+
+#[test]
+fn the_engines_figures_are_taken_from_a_stream_and_from_a_whole_answer() {
+    let figures = r#"{"choices":[{"delta":{}}],"timings":{"prompt_per_second":310.5,"predicted_per_second":41.25}}"#;
+    let (streamed, came_whole) = (SpeedMeter::default(), SpeedMeter::default());
+    Tap::new(streamed.begin(&small()), counted(), owed())
+        .pass(format!("data: {figures}\n\n").into());
+    whole(
+        &came_whole.begin(&small()),
+        &mut counted(),
+        owed(),
+        figures.as_bytes(),
+    );
+    for meter in [streamed, came_whole] {
+        assert_eq!(meter.speed().decode_tokens_per_second, Some(41.25));
+        assert_eq!(meter.speed().prefill_tokens_per_second, Some(310.5));
+    }
+}

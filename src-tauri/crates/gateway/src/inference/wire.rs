@@ -1,0 +1,251 @@
+//! What is read of OpenAI's answers, whole and streamed, where they are turned into another dialect. Lenient: servers leave
+//! fields out, add their own, and send `null` for nothing.
+
+use crate::http::error::{for_seconds, seconds_of};
+use axum::http::{StatusCode, header, response::Parts};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::Value;
+use tierbar_core::{Code, Error};
+
+/// A whole answer.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Completion {
+    pub(crate) model: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) choices: Vec<Choice>,
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) usage: Option<Usage>,
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) timings: Option<Timings>,
+    /// What a chain says of its answer.
+    pub(crate) tierbar: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Choice {
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) message: Message,
+    /// Of a completion.
+    pub(crate) text: Option<String>,
+    pub(crate) finish_reason: Option<String>,
+    /// The stop string that ended it, as vLLM tells it.
+    pub(crate) stop_reason: Option<Value>,
+    pub(crate) logprobs: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Message {
+    #[serde(deserialize_with = "text")]
+    pub(crate) content: Option<String>,
+    #[serde(deserialize_with = "text")]
+    reasoning_content: Option<String>,
+    /// The same by another name; some servers send both.
+    #[serde(deserialize_with = "text")]
+    reasoning: Option<String>,
+    pub(crate) tool_calls: Option<Vec<ToolCall>>,
+}
+
+/// A call of a tool, or, in a stream, a piece of one.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ToolCall {
+    /// Which of the answer's calls a piece belongs to.
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) index: usize,
+    pub(crate) id: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) function: Function,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Function {
+    pub(crate) name: Option<String>,
+    /// JSON as a text.
+    #[serde(deserialize_with = "json")]
+    pub(crate) arguments: Option<String>,
+}
+
+/// An event of a stream.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Chunk {
+    pub(crate) model: Option<String>,
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) choices: Vec<ChunkChoice>,
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) usage: Option<Usage>,
+    #[serde(deserialize_with = "if_known")]
+    pub(crate) timings: Option<Timings>,
+    pub(crate) error: Option<Value>,
+    /// What a chain says of its answer, on its first event.
+    pub(crate) tierbar: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ChunkChoice {
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) delta: Message,
+    /// Of a completion.
+    pub(crate) text: Option<String>,
+    pub(crate) finish_reason: Option<String>,
+    pub(crate) stop_reason: Option<Value>,
+    pub(crate) logprobs: Option<Value>,
+}
+
+/// In tokens.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(crate) struct Usage {
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) prompt_tokens: u64,
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) completion_tokens: u64,
+    pub(crate) prompt_tokens_details: Option<PromptDetails>,
+    pub(crate) completion_tokens_details: Option<CompletionDetails>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(crate) struct PromptDetails {
+    pub(crate) cached_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(crate) struct CompletionDetails {
+    pub(crate) reasoning_tokens: Option<u64>,
+}
+
+/// llama-server's figures.
+#[derive(Debug, Default, Clone, Copy, Deserialize)]
+#[serde(default)]
+pub(crate) struct Timings {
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) prompt_ms: f64,
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) predicted_ms: f64,
+}
+
+impl Message {
+    /// What the model thought, taken out.
+    pub(crate) fn thoughts(&mut self) -> Option<String> {
+        [self.reasoning_content.take(), self.reasoning.take()]
+            .into_iter()
+            .flatten()
+            .find(|text| !text.is_empty())
+    }
+}
+
+/// `null` is nothing.
+fn or_nothing<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    value: D,
+) -> Result<T, D::Error> {
+    Ok(Option::deserialize(value)?.unwrap_or_default())
+}
+
+/// Figures of another form are none: no answer is lost for them.
+fn if_known<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    value: D,
+) -> Result<Option<T>, D::Error> {
+    Ok(serde_json::from_value(Value::deserialize(value)?).ok())
+}
+
+/// A text, or the texts of a list of parts.
+fn text<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::String(text) => Some(text),
+        Value::Array(parts) => Some(
+            parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect(),
+        ),
+        _ => None,
+    })
+}
+
+/// Some servers write the JSON itself in place of its text.
+fn json<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(value)? {
+        Value::Null => None,
+        Value::String(text) => Some(text),
+        json => Some(json.to_string()),
+    })
+}
+
+impl Usage {
+    /// Prompt tokens that were in memory already.
+    pub(crate) fn cached(&self) -> u64 {
+        let details = self.prompt_tokens_details.unwrap_or_default();
+        details.cached_tokens.unwrap_or(0).min(self.prompt_tokens)
+    }
+
+    /// Tokens that were thoughts, where the server tells.
+    pub(crate) fn reasoning(&self) -> u64 {
+        let details = self.completion_tokens_details.unwrap_or_default();
+        details
+            .reasoning_tokens
+            .unwrap_or(0)
+            .min(self.completion_tokens)
+    }
+}
+
+/// The error that a refusal tells: ours as it is, another server's with its own words and what its status means. An event of a stream
+/// comes with 200: its status is its code, if that is a number.
+pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
+    let body: Value = serde_json::from_slice(body).unwrap_or_default();
+    Error::from_openai_body(&body).unwrap_or_else(|| {
+        let told = ["/error/message", "/message", "/error", "/detail"];
+        let told = told
+            .iter()
+            .find_map(|place| body.pointer(place)?.as_str())
+            .unwrap_or("the model's server refused the request and told no reason");
+        Error::new(code(status, body.pointer("/error/code")), told)
+    })
+}
+
+/// The same, with the time for which it holds if its head says so.
+pub(crate) fn refusal(head: &Parts, body: &[u8]) -> Error {
+    let error = error(head.status, body);
+    let seconds = head.headers.get(header::RETRY_AFTER);
+    let seconds = seconds.and_then(|seconds| seconds.to_str().ok()?.trim().parse::<u64>().ok());
+    match seconds.filter(|_| seconds_of(&error).is_none()) {
+        Some(seconds) => for_seconds(error, seconds),
+        None => error,
+    }
+}
+
+fn code(status: StatusCode, told: Option<&Value>) -> Code {
+    match told.and_then(Value::as_str) {
+        Some("context_length_exceeded") => return Code::ContextExceeded,
+        Some("rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota") => {
+            return Code::Overloaded;
+        }
+        _ => {}
+    }
+    let number = told
+        .and_then(Value::as_u64)
+        .and_then(|told| told.try_into().ok());
+    let status = match status.as_u16() {
+        200..=299 => number.unwrap_or_default(),
+        status => status,
+    };
+    match status {
+        // An endpoint's account is not its client's.
+        401..=403 => Code::Unreachable,
+        404 => Code::ModelUnknown,
+        408 | 504 => Code::WorkerTimeout,
+        413 => Code::PayloadTooLarge,
+        429 => Code::Overloaded,
+        400..=499 => Code::BadRequest,
+        _ => Code::Unreachable,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,144 @@
+//! Requests that may wait: kept in the store before their client is told so, done later, and told by asking, by events or by a webhook.
+//!
+//! What is kept is the HTTP request as it came, which the runner sends through the routes of inference again: so the queue knows
+//! nothing of dialects. What became of one is recorded by the store, once.
+
+mod api;
+mod keep;
+mod run;
+mod setback;
+mod told;
+mod webhook;
+mod wish;
+
+pub(crate) use api::{cancel, events, one, result};
+pub(crate) use keep::keep;
+pub use run::Runner;
+pub(crate) use told::told;
+pub(crate) use webhook::secret;
+
+use axum::{Router, routing::get};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
+use tierbar_core::config::QueueConfig;
+use tierbar_store::Room;
+use tokio::sync::{Notify, broadcast};
+use tokio_util::sync::CancellationToken;
+
+/// As many requests may wait.
+const MOST_LIVE: u64 = 10_000;
+/// Of them those of one API key: so none takes all the places.
+const OF_ONE_KEY: u64 = MOST_LIVE / 4;
+/// So many changes may a watcher be late; then it looks anew.
+const CHANGES: usize = 256;
+
+/// What those share who keep, do and tell. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Queue(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    /// An attempt, or something else that is the runner's, may be due.
+    work: Notify,
+    /// A webhook may be due.
+    endings: Notify,
+    /// The ids of those that have changed.
+    changed: broadcast::Sender<Arc<str>>,
+    /// What runs, to be broken off.
+    running: Mutex<HashMap<String, CancellationToken>>,
+    /// Who makes the webhooks' secret.
+    secret: tokio::sync::Mutex<()>,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            work: Notify::new(),
+            endings: Notify::new(),
+            changed: broadcast::Sender::new(CHANGES),
+            running: Mutex::default(),
+            secret: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
+impl Queue {
+    /// Tells whoever watches, and the runner, that something about it is new.
+    fn changed(&self, id: &str) {
+        // Nobody may be watching.
+        let _ = self.0.changed.send(id.into());
+        self.0.work.notify_one();
+        self.0.endings.notify_one();
+    }
+
+    /// Breaks its attempt off, if one runs.
+    fn break_off(&self, id: &str) {
+        let running = self.0.running.lock();
+        if let Some(attempt) = running.unwrap_or_else(PoisonError::into_inner).get(id) {
+            attempt.cancel();
+        }
+    }
+
+    /// An attempt begins, and ends with what this returns.
+    fn begins(&self, id: &str) -> Running {
+        let broken_off = CancellationToken::new();
+        let running = self.0.running.lock();
+        let mut running = running.unwrap_or_else(PoisonError::into_inner);
+        running.insert(id.to_owned(), broken_off.clone());
+        Running {
+            queue: self.clone(),
+            id: id.to_owned(),
+            broken_off,
+        }
+    }
+}
+
+/// Listed among what runs for as long as it lives.
+struct Running {
+    queue: Queue,
+    id: String,
+    broken_off: CancellationToken,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let running = self.queue.0.running.lock();
+        let mut running = running.unwrap_or_else(PoisonError::into_inner);
+        running.remove(&self.id);
+    }
+}
+
+/// Whether whoever asks there stays until a request has ended.
+pub(crate) fn is_watched(path: &str) -> bool {
+    path.starts_with("/v1/queue/") && path.ends_with("/events")
+}
+
+/// For whoever has an id: it cannot be guessed.
+pub(crate) fn routes() -> Router<Arc<crate::Gateway>> {
+    Router::new()
+        .route("/v1/queue/{id}", get(one).delete(cancel))
+        .route("/v1/queue/{id}/result", get(result))
+        .route("/v1/queue/{id}/events", get(events))
+}
+
+fn room(config: &QueueConfig) -> Room {
+    Room {
+        live: MOST_LIVE,
+        of_one_key: OF_ONE_KEY,
+        bytes: config.bytes.0,
+    }
+}
+
+/// Milliseconds since 1970.
+fn now_ms() -> u64 {
+    u64::try_from(jiff::Timestamp::now().as_millisecond()).unwrap_or_default()
+}
+
+fn millis(length: std::time::Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

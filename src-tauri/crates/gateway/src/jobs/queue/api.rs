@@ -1,0 +1,167 @@
+//! What a client asks of a request that it has left here.
+
+use super::{keep, now_ms, told};
+use crate::{
+    Gateway,
+    http::{error::Failure, path::Id},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderName, HeaderValue, StatusCode},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, KeepAlive, Sse},
+    },
+};
+use futures_util::{Stream, StreamExt, stream};
+use serde::Deserialize;
+use serde_json::Value;
+use std::{convert::Infallible, sync::Arc, time::Duration};
+use tierbar_core::{Code, Error, queue::JobStatus};
+use tierbar_store::{Cancelled, JobAnswer, JobOutcome, Store};
+use tokio::sync::broadcast::{self, error::RecvError};
+
+/// Often enough for proxies.
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+pub(crate) async fn one(
+    State(gateway): State<Arc<Gateway>>,
+    Id(id): Id,
+) -> Result<Json<Value>, Failure> {
+    let outcome = gateway.store.job_outcome(&id, false).await?;
+    heard(&gateway, &outcome);
+    Ok(Json(told::whole(&outcome, usize::MAX)))
+}
+
+/// The response, as its client would have had it.
+pub(crate) async fn result(
+    State(gateway): State<Arc<Gateway>>,
+    Id(id): Id,
+) -> Result<Response, Failure> {
+    let outcome = gateway.store.job_outcome(&id, false).await?;
+    if !outcome.status.state.has_ended() {
+        return Ok(keep::accepted(&outcome.status));
+    }
+    heard(&gateway, &outcome);
+    let error = outcome.error;
+    match outcome.answer {
+        Some(answer) => Ok(response(answer)),
+        None => Err(Failure(error.unwrap_or_else(|| {
+            Error::new(Code::NotFound, "it ended without an answer")
+        }))),
+    }
+}
+
+/// Its answer may leave for others now, which may be what the runner waits for.
+fn heard(gateway: &Gateway, outcome: &JobOutcome) {
+    if outcome.status.state.has_ended() {
+        gateway.queue.0.work.notify_one();
+    }
+}
+
+fn response(answer: JobAnswer) -> Response {
+    let mut response = Response::new(Body::from(answer.body));
+    *response.status_mut() =
+        StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in answer.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Cancel {
+    /// One that has ended is kept: it may have done so since whoever asks has looked.
+    #[serde(default)]
+    keep: Option<Keep>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Keep {
+    Ended,
+}
+
+/// What has not ended is called off, what has is forgotten.
+pub(crate) async fn cancel(
+    State(gateway): State<Arc<Gateway>>,
+    Id(id): Id,
+    asked: Result<Query<Cancel>, QueryRejection>,
+) -> Result<Response, Failure> {
+    let Query(Cancel { keep }) = asked.map_err(|wrong| {
+        Error::new(Code::BadRequest, wrong.body_text()).hint("say keep=ended, or nothing")
+    })?;
+    let kept = matches!(keep, Some(Keep::Ended));
+    let done = gateway.store.cancel_job(&id, kept, now_ms()).await?;
+    gateway.queue.break_off(&id);
+    gateway.queue.changed(&id);
+    Ok(match done {
+        Cancelled::Now(job) => Json(told::told(&job)).into_response(),
+        Cancelled::Kept => {
+            let message = "it has ended meanwhile, and is kept";
+            return Err(Failure(Error::new(Code::Conflict, message)));
+        }
+        Cancelled::Removed => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+pub(crate) async fn events(
+    State(gateway): State<Arc<Gateway>>,
+    Id(id): Id,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+    let states = States {
+        changed: gateway.queue.0.changed.subscribe(),
+        store: gateway.store.clone(),
+        told: None,
+        id,
+    };
+    // That there is none is said by a status.
+    states.store.job(&states.id).await?;
+    let events = stream::unfold(states, |mut states| async {
+        let job = states.next().await?;
+        let event = Event::default().event("state");
+        Some((Ok(event.data(told::told(&job).to_string())), states))
+    });
+    let closing = gateway.closing.clone().cancelled_owned();
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
+    Ok(Sse::new(events.take_until(closing)).keep_alive(keep_alive))
+}
+
+/// One watcher of one request.
+struct States {
+    changed: broadcast::Receiver<Arc<str>>,
+    store: Store,
+    told: Option<JobStatus>,
+    id: String,
+}
+
+impl States {
+    /// What is new; `None` once it has ended, or is gone.
+    async fn next(&mut self) -> Option<JobStatus> {
+        if self
+            .told
+            .as_ref()
+            .is_some_and(|told| told.state.has_ended())
+        {
+            return None;
+        }
+        loop {
+            let now = self.store.job(&self.id).await.ok()?;
+            if self.told.as_ref() != Some(&now) {
+                self.told = Some(now.clone());
+                return Some(now);
+            }
+            loop {
+                match self.changed.recv().await {
+                    Ok(other) if *other != *self.id => {}
+                    Ok(_) | Err(RecvError::Lagged(_)) => break,
+                    Err(RecvError::Closed) => return None,
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Around the routes of inference: what cannot be answered now, and may wait, is kept and its client told so, in this order.
+
+use super::{
+    now_ms, room, setback, told,
+    wish::{self, When, Wish},
+};
+use crate::{
+    Gateway,
+    edge::keys::Payer,
+    http::{body, error::Failure},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use std::{borrow::Cow, sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error,
+    queue::{JobStatus, first},
+};
+use tierbar_store::{Added, JobRequest, NewJob};
+
+/// On a failure whose request could not be kept.
+static QUEUE: HeaderName = HeaderName::from_static("x-tierbar-queue");
+
+pub(crate) async fn keep(
+    State(gateway): State<Arc<Gateway>>,
+    request: Request<Body>,
+    next: Next,
+) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let answered = now_or_later(&gateway, request, next).await;
+    answered.unwrap_or_else(IntoResponse::into_response)
+}
+
+async fn now_or_later(
+    gateway: &Gateway,
+    request: Request<Body>,
+    next: Next,
+) -> Result<Response, Failure> {
+    let now = now_ms();
+    let (parts, body) = request.into_parts();
+    let bytes = body::again(body).await?;
+    let path = parts.uri.path_and_query();
+    let wish = Wish::read(&parts.headers, now)?;
+    let owner = Payer::of_this_request().name();
+    if let (Some(url), true) = (&wish.webhook, owner.is_some()) {
+        wish::check_host(url, &gateway.services.config().queue.webhook_hosts)?;
+    }
+    let later = Later {
+        wish,
+        owner,
+        path: path
+            .map_or_else(|| parts.uri.path(), |path| path.as_str())
+            .to_owned(),
+        headers: wish::of_the_request(&parts.headers),
+        now,
+    };
+    let allowed = match later.wish.when {
+        Some(When::Only) => {
+            // What could never be answered is refused while its client still listens.
+            if is_json(&parts.headers) {
+                let _: Map<String, Value> = body::parse(&bytes)?;
+            }
+            return Ok(later.store(gateway, &bytes, None).await?);
+        }
+        Some(When::Never) => {
+            let request = Request::from_parts(parts, Body::from(bytes));
+            return Ok(next.run(request).await);
+        }
+        Some(When::Allow) => true,
+        None => false,
+    };
+    if allowed
+        && later.wish.key.is_some()
+        && let Some(known) = gateway.store.known_job(later.job(&bytes)).await?
+    {
+        return Ok(answer(known)?);
+    }
+    let request = Request::from_parts(parts, Body::from(bytes.clone()));
+    let mut response = next.run(request).await;
+    let passes = setback::of(&response)
+        .is_some_and(|setback| setback != tierbar_core::queue::Setback::Final);
+    let may_wait = allowed || (setback::may_wait(&response) && understands(&later.path, &bytes));
+    if !passes || !may_wait {
+        return Ok(response);
+    }
+    let failed = (setback::error(&response), setback::retry_after(&response));
+    match later.store(gateway, &bytes, Some(failed)).await {
+        Ok(kept) => Ok(kept),
+        // The failure is what its client can act on.
+        Err(error) => {
+            tracing::warn!("a request that may wait could not be kept: {error}");
+            let refused = HeaderValue::from_static("refused");
+            response.headers_mut().insert(QUEUE.clone(), refused);
+            Ok(response)
+        }
+    }
+}
+
+/// A brief's lines are none.
+fn is_json(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    !(kind.contains("ndjson") || kind.contains("jsonl") || kind.starts_with("text/"))
+}
+
+/// Whether a client that has not asked for the queue hears of it. Readers of a stream, and Ollama's clients, take its word for an answer
+/// without a word: they are told of the failure.
+fn understands(path: &str, body: &[u8]) -> bool {
+    let request = serde_json::from_slice(body).unwrap_or_default();
+    !path.starts_with("/api/") && !streams(path, &request)
+}
+
+/// Ollama's stream unless they are told otherwise.
+fn streams(path: &str, request: &Map<String, Value>) -> bool {
+    match request.get("stream") {
+        Some(stream) => *stream == Value::Bool(true),
+        None => path.starts_with("/api/"),
+    }
+}
+
+/// A request that may wait, but for its body.
+struct Later {
+    wish: Wish,
+    /// The name of the key that it came with.
+    owner: Option<String>,
+    path: String,
+    headers: Vec<(String, String)>,
+    now: u64,
+}
+
+impl Later {
+    fn job(&self, body: &[u8]) -> NewJob {
+        let wish = self.wish.clone();
+        NewJob {
+            request: JobRequest {
+                path: self.path.clone(),
+                headers: self.headers.clone(),
+                body: unstreamed(&self.path, body).into_owned(),
+            },
+            owner: self.owner.clone(),
+            fingerprint: fingerprint(&self.path, body),
+            idempotency_key: wish.key,
+            priority: wish.priority,
+            not_before_ms: self.now,
+            reason: None,
+            deadline_ms: wish.deadline_ms,
+            max_attempts: wish.max_attempts,
+            webhook: wish.webhook,
+        }
+    }
+
+    /// `failed`: it was asked for in vain, and for how long its server wants to be left alone.
+    async fn store(
+        &self,
+        gateway: &Gateway,
+        body: &[u8],
+        failed: Option<(Error, Option<Duration>)>,
+    ) -> Result<Response, Error> {
+        let room = room(&gateway.services.config().queue);
+        let (mut job, now) = (self.job(body), now_ms());
+        if let Some((why, retry_after)) = failed {
+            job.reason = Some(why);
+            job.not_before_ms = first(retry_after, now);
+        }
+        let added = gateway.store.add_job(job, room, now).await?;
+        if let Added::New(job) = &added {
+            gateway.queue.changed(&job.id);
+        }
+        answer(added)
+    }
+}
+
+fn answer(added: Added) -> Result<Response, Error> {
+    match added {
+        Added::New(job) | Added::Known(job) => Ok(accepted(&job)),
+        Added::OtherRequest => Err(Error::new(
+            Code::Conflict,
+            "the Idempotency-Key was used for another request",
+        )
+        .hint("give each request a key of its own")),
+    }
+}
+
+pub(super) fn accepted(job: &JobStatus) -> Response {
+    let location = [(header::LOCATION, told::url(&job.id))];
+    (StatusCode::ACCEPTED, location, Json(told::told(job))).into_response()
+}
+
+/// A queued request has nobody to stream to.
+fn unstreamed<'a>(path: &str, body: &'a [u8]) -> Cow<'a, [u8]> {
+    let Ok(mut request) = serde_json::from_slice::<Map<String, Value>>(body) else {
+        return body.into();
+    };
+    if !streams(path, &request) {
+        return body.into();
+    }
+    request.insert("stream".to_owned(), false.into());
+    // Refused without a stream.
+    request.shift_remove("stream_options");
+    serde_json::to_vec(&request).map_or(body.into(), Cow::Owned)
+}
+
+fn fingerprint(path: &str, body: &[u8]) -> String {
+    let hash = Sha256::new_with_prefix(path)
+        .chain_update([0])
+        .chain_update(body);
+    told::hex(&hash.finalize())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_queued_request_does_not_stream() {
+        let chat = "/v1/chat/completions";
+        let plain = |path, body: &str| {
+            String::from_utf8(unstreamed(path, body.as_bytes()).into_owned()).unwrap()
+        };
+        let streamed = r#"{"stream":true,"stream_options":{"include_usage":true},"seed":1}"#;
+        assert_eq!(plain(chat, streamed), r#"{"stream":false,"seed":1}"#);
+        for same in [r#"{ "seed" : 1 }"#, r#"{"stream": false}"#, "[]", "no JSON"] {
+            assert_eq!(plain(chat, same), same);
+        }
+        assert_eq!(plain("/api/chat", "{}"), r#"{"stream":false}"#);
+    }
+
+    #[test]
+    fn a_fingerprint_tells_path_and_body_apart() {
+        assert_ne!(fingerprint("/a", b"b"), fingerprint("/ab", b""));
+        assert_eq!(fingerprint("/a", b"b").len(), 64);
+    }
+}

@@ -1,0 +1,347 @@
+//! Does what waits: takes the requests in their order, sends each through the routes of inference, and records how it went.
+
+use super::{millis, now_ms, room, setback, webhook};
+use crate::{
+    Gateway,
+    edge::keys::Payer,
+    http::{body, error::seconds_of},
+};
+use axum::{
+    Router,
+    body::Body,
+    http::{HeaderMap, Request},
+};
+use std::{sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error,
+    policy::Stance,
+    queue::{Attempt, JobState, Next, Setback, expired, next},
+};
+use tierbar_store::{Claim, Ending, JobAnswer, Turn};
+use tokio::{task::JoinSet, time::sleep};
+use tokio_util::task::AbortOnDropHandle;
+use tower::ServiceExt;
+
+/// As long as any answer may be.
+const ANSWER_LIMIT: usize = 64 << 20;
+/// The clock may be set, and the machine may sleep: so often is looked at it while something is due later.
+const LOOK: Duration = Duration::from_secs(60);
+/// The store did not do what it should: the disk is full, or slow.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// The task that does what waits. There is one for each data folder.
+#[derive(Debug)]
+pub struct Runner {
+    pub(super) gateway: Arc<Gateway>,
+    /// Without what is around them: a request of the queue's is not queued again.
+    inference: Router,
+}
+
+impl Runner {
+    pub(crate) fn new(gateway: Arc<Gateway>, inference: Router) -> Self {
+        Self { gateway, inference }
+    }
+
+    /// Runs until the host ends, and gives back what it has not finished.
+    pub async fn run(self) {
+        let closing = self.gateway.closing.clone();
+        while let Err(error) = self.gateway.store.recover_jobs(now_ms()).await {
+            tracing::error!("the queue cannot begin: {error}");
+            if closing.run_until_cancelled(sleep(AGAIN)).await.is_none() {
+                return;
+            }
+        }
+        tokio::join!(self.attempts(), webhook::deliver(&self.gateway));
+    }
+
+    async fn attempts(&self) {
+        let closing = &self.gateway.closing;
+        let (mut running, mut full) = (JoinSet::new(), false);
+        while !closing.is_cancelled() {
+            let wait = self
+                .begin(&mut running, &mut full)
+                .await
+                .unwrap_or_else(|error| {
+                    tracing::error!("the queue cannot be read: {error}");
+                    Wait::For(AGAIN)
+                });
+            tokio::select! {
+                () = closing.cancelled() => break,
+                () = self.gateway.queue.0.work.notified() => {}
+                Some(_) = running.join_next() => {}
+                () = self.over(wait) => {}
+            }
+        }
+        // Each of them sees the end itself, and gives its request back.
+        while running.join_next().await.is_some() {}
+    }
+
+    /// Begins what may begin now, and says what to wait for.
+    async fn begin(&self, running: &mut JoinSet<()>, full: &mut bool) -> Result<Wait, Error> {
+        let store = &self.gateway.store;
+        let config = self.gateway.services.config().queue.clone();
+        let keep = millis(config.keep.0);
+        for id in store.tidy_jobs(keep, now_ms()).await? {
+            self.gateway.queue.changed(&id);
+        }
+        let blocked = loop {
+            if running.len() >= usize::from(config.at_once) {
+                break Some(Wait::ForWork);
+            }
+            if self.is_paused() {
+                break Some(Wait::ForResume);
+            }
+            let turn = store.claim_job(room(&config), now_ms()).await?;
+            let was_full = std::mem::replace(full, turn == Turn::Full);
+            if *full && !was_full {
+                tracing::warn!(
+                    "the queue rests: its answers take the {} that they may, and nobody has fetched them",
+                    config.bytes
+                );
+            }
+            match turn {
+                Turn::Nobody => break None,
+                Turn::Full => break Some(Wait::ForWork),
+                Turn::Of(claim) => {
+                    let attempt =
+                        attempt(Arc::clone(&self.gateway), self.inference.clone(), *claim);
+                    running.spawn(attempt);
+                }
+            }
+        };
+        let due = store.next_job_ms(keep, blocked.is_none()).await?;
+        let due = due.map(|at| Duration::from_millis(at.saturating_sub(now_ms())).min(LOOK));
+        Ok(match (blocked, due) {
+            (Some(Wait::ForResume), due) if store.next_job_ms(keep, true).await?.is_some() => {
+                Wait::ForResumeOr(due.unwrap_or(LOOK))
+            }
+            (_, Some(due)) => Wait::For(due),
+            (_, None) => Wait::ForWork,
+        })
+    }
+
+    fn is_paused(&self) -> bool {
+        self.gateway.services.status().guard.stance == Stance::Paused
+    }
+
+    async fn over(&self, wait: Wait) {
+        match wait {
+            Wait::For(length) => sleep(length).await,
+            Wait::ForResumeOr(length) => {
+                // Whoever watches has the machine read more often: so only while something waits for it.
+                let mut status = self.gateway.services.watch();
+                let resumed = status.wait_for(|status| status.guard.stance != Stance::Paused);
+                tokio::select! {
+                    _ = resumed => {}
+                    () = sleep(length) => {}
+                }
+            }
+            Wait::ForWork | Wait::ForResume => std::future::pending().await,
+        }
+    }
+}
+
+/// What the runner waits for beside news.
+enum Wait {
+    For(Duration),
+    ForResumeOr(Duration),
+    ForResume,
+    ForWork,
+}
+
+/// How an attempt went.
+enum Went {
+    Answered(JobAnswer),
+    Badly {
+        setback: Setback,
+        answer: Option<JobAnswer>,
+        error: Error,
+        retry_after: Option<Duration>,
+    },
+    Late,
+    HostEnds,
+}
+
+async fn attempt(gateway: Arc<Gateway>, inference: Router, claim: Claim) {
+    let queue = gateway.queue.clone();
+    let running = queue.begins(&claim.id);
+    queue.changed(&claim.id);
+    // It may have been called off before it was listed.
+    match gateway.store.job(&claim.id).await {
+        Ok(job) if job.state != JobState::Running => return,
+        Err(error) if error.code == Code::NotFound => return,
+        _ => {}
+    }
+    // A panic on the way is an answer too, and ends this request alone.
+    let sending = AbortOnDropHandle::new(tokio::spawn(paid(
+        Arc::clone(&gateway),
+        inference,
+        claim.clone(),
+    )));
+    let left = Duration::from_millis(claim.deadline_ms.saturating_sub(now_ms()));
+    let went = tokio::select! {
+        biased;
+        () = running.broken_off.cancelled() => return,
+        () = gateway.closing.cancelled() => Went::HostEnds,
+        went = sending => went.unwrap_or_else(|ended| {
+            badly(Error::new(Code::Internal, format!("the request was not finished: {ended}")))
+        }),
+        () = sleep(left) => Went::Late,
+    };
+    record(&gateway, &claim, went).await;
+    drop(running);
+    queue.changed(&claim.id);
+}
+
+fn badly(error: Error) -> Went {
+    Went::Badly {
+        setback: Setback::Final,
+        answer: None,
+        error,
+        retry_after: None,
+    }
+}
+
+/// With the key that it was left with, if it was: a key that is revoked has nothing answered, and one without tokens waits for them.
+async fn paid(gateway: Arc<Gateway>, inference: Router, claim: Claim) -> Went {
+    let payer = match claim.owner.as_deref().map(|name| gateway.keys.payer(name)) {
+        None => Payer::default(),
+        Some(Ok(payer)) => payer,
+        Some(Err(error)) => return unpaid(error),
+    };
+    payer.pays_for(send(inference, claim)).await
+}
+
+fn unpaid(error: Error) -> Went {
+    let wait = seconds_of(&error).map(Duration::from_secs);
+    Went::Badly {
+        setback: match wait {
+            Some(_) => Setback::NotTried,
+            None => Setback::Final,
+        },
+        answer: None,
+        error,
+        retry_after: wait,
+    }
+}
+
+async fn send(inference: Router, claim: Claim) -> Went {
+    let mut request = Request::post(&claim.request.path);
+    for (name, value) in &claim.request.headers {
+        request = request.header(name, value);
+    }
+    let request = match request.body(Body::from(claim.request.body)) {
+        Ok(request) => request,
+        Err(error) => return badly(Error::new(Code::Internal, error.to_string())),
+    };
+    let response = match inference.oneshot(request).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    let setback = setback::of(&response).map(|setback| {
+        let (error, retry_after) = (setback::error(&response), setback::retry_after(&response));
+        (setback, error, retry_after)
+    });
+    let (parts, body) = response.into_parts();
+    let headers = told_headers(&parts.headers);
+    let answer = match body::read(body, ANSWER_LIMIT).await {
+        Ok(body) => JobAnswer {
+            status: parts.status.as_u16(),
+            headers,
+            body,
+        },
+        Err(error) => {
+            let message = format!("the answer cannot be kept: {}", error.message);
+            return badly(Error::new(error.code, message));
+        }
+    };
+    match setback {
+        None => Went::Answered(answer),
+        Some((setback, error, retry_after)) => Went::Badly {
+            setback,
+            answer: Some(answer),
+            error,
+            retry_after,
+        },
+    }
+}
+
+/// Those that mean something without the connection.
+fn told_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let told = headers
+        .iter()
+        .filter(|(name, _)| *name == "content-type" || name.as_str().starts_with("x-tierbar-"));
+    told.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+        .collect()
+}
+
+/// What is to be written down.
+enum Record {
+    End(Ending),
+    Defer(u64, Option<Error>, bool),
+}
+
+fn judge(claim: &Claim, went: Went, now: u64) -> Record {
+    let end = |state, answer, error| {
+        Record::End(Ending {
+            state,
+            answer,
+            error,
+        })
+    };
+    match went {
+        Went::Answered(answer) => end(JobState::Done, Some(answer), None),
+        Went::HostEnds => Record::Defer(now, None, false),
+        Went::Late => {
+            let error = Error::new(Code::WorkerTimeout, "it was not answered by its deadline");
+            end(JobState::Expired, None, Some(error))
+        }
+        Went::Badly {
+            setback,
+            answer,
+            error,
+            retry_after,
+        } => {
+            let attempt = Attempt {
+                id: &claim.id,
+                attempts: claim.attempts,
+                max_attempts: claim.max_attempts,
+                deadline_ms: claim.deadline_ms,
+                retry_after,
+            };
+            match next(attempt, setback, now) {
+                Next::Again(at) => Record::Defer(at, Some(error), setback == Setback::Passing),
+                Next::Ends(JobState::Expired) => {
+                    end(JobState::Expired, None, Some(expired(Some(&error))))
+                }
+                Next::Ends(state) => end(state, answer, Some(error)),
+            }
+        }
+    }
+}
+
+/// Tries until it is written down: an answer has cost somebody something. What is not by the host's end runs again.
+async fn record(gateway: &Gateway, claim: &Claim, went: Went) {
+    let record = judge(claim, went, now_ms());
+    loop {
+        let store = &gateway.store;
+        let recorded = match &record {
+            Record::End(ending) => store.end_job(claim, ending.clone(), now_ms()).await,
+            Record::Defer(at, why, counts) => {
+                store.defer_job(claim, *at, why.clone(), *counts).await
+            }
+        };
+        let Err(error) = recorded else {
+            return;
+        };
+        tracing::error!("how a queued request went cannot be written down: {error}");
+        if gateway
+            .closing
+            .run_until_cancelled(sleep(AGAIN))
+            .await
+            .is_none()
+        {
+            return;
+        }
+    }
+}

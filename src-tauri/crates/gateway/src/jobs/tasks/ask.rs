@@ -1,0 +1,371 @@
+//! One question to a model, through the relay, and what it took.
+
+use super::trail::Trail;
+use crate::{
+    Gateway,
+    http::body,
+    inference::{CHAT, hints::Hints, relay},
+};
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tierbar_core::{
+    Code, Error, TierId,
+    routing::leave_eligible,
+    status::{EngineKind, TierStatus},
+    tasks::{
+        Task, lenient,
+        saved::{Spent, tokens_of},
+    },
+};
+
+/// Far more than an answer of some thousand words.
+const ANSWER_LIMIT: usize = 8 << 20;
+/// What a tier is taken to hold that is not among those of this machine.
+const USUAL_CONTEXT: u32 = 4096;
+
+/// What is asked. `system` is ours alone; what users wrote stands in `user`, as data.
+pub(super) struct Question {
+    pub(super) system: &'static str,
+    pub(super) user: String,
+    pub(super) schema: Value,
+    pub(super) max_tokens: u32,
+}
+
+/// What the model said.
+pub(super) struct Said {
+    pub(super) text: String,
+    /// It ran into `max_tokens`, or into the end of its context.
+    pub(super) cut: bool,
+    pub(super) prompt_tokens: u64,
+    pub(super) prompt_bytes: usize,
+}
+
+/// A model, and what it has taken so far for one text.
+pub(super) struct Asking {
+    gateway: Arc<Gateway>,
+    model: String,
+    hints: Hints,
+    trail: Trail,
+    who: Option<Who>,
+    /// What a chain says of its answer.
+    chain: Option<Value>,
+    spent: Spent,
+    /// Bytes of all prompts, for the tokens of a part of them.
+    prompt_bytes: usize,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Who {
+    tier: String,
+    model: Option<String>,
+}
+
+/// Why there is no answer.
+enum Unanswered {
+    Ours(Error),
+    /// A server that is not ours has refused the request, in its own words.
+    Theirs(StatusCode, String),
+}
+
+impl Unanswered {
+    /// Whether the same in words alone may be answered. A chain tells its steps' refusals as ours.
+    fn is_of_the_form(&self) -> bool {
+        match self {
+            Self::Ours(error) => error.code == Code::BadRequest,
+            Self::Theirs(status, _) => matches!(
+                *status,
+                StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
+            ),
+        }
+    }
+}
+
+impl From<Error> for Unanswered {
+    fn from(error: Error) -> Self {
+        Self::Ours(error)
+    }
+}
+
+#[derive(Deserialize)]
+struct Completion {
+    #[serde(default)]
+    choices: Vec<Choice>,
+    #[serde(default)]
+    usage: Option<Usage>,
+    /// Of a chain.
+    #[serde(default)]
+    tierbar: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Message,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Message {
+    #[serde(default)]
+    content: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+struct Usage {
+    #[serde(default)]
+    prompt_tokens: u64,
+    #[serde(default)]
+    completion_tokens: u64,
+}
+
+impl Asking {
+    /// `wanted`: the model that the request names. Without one, and without a tier in a header, the task's usual tier if it has a
+    /// model, else `auto`.
+    pub(super) fn new(
+        gateway: &Arc<Gateway>,
+        task: Task,
+        wanted: Option<&str>,
+        hints: &Hints,
+        trail: Trail,
+    ) -> Self {
+        let usual = match task {
+            Task::Triage => "fast",
+            Task::Compress | Task::Summarize | Task::Brief => "primary",
+        };
+        let tiers = gateway.tiers.snapshot();
+        let has = |tier: &TierStatus| tier.id.as_str() == usual && tier.model.is_some();
+        let default = if hints.tier.is_none() && tiers.iter().any(has) {
+            usual
+        } else {
+            TierId::AUTO
+        };
+        let model = wanted.filter(|model| !model.is_empty());
+        let model = model.unwrap_or(default).to_owned();
+        Self {
+            gateway: Arc::clone(gateway),
+            model,
+            // The answer is read here, and has nothing before it.
+            hints: Hints {
+                mark: Some(false),
+                ..hints.clone()
+            },
+            trail,
+            who: None,
+            chain: None,
+            spent: Spent::default(),
+            prompt_bytes: 0,
+        }
+    }
+
+    /// The context of the tier that is going to answer, as far as that is known: the smallest that it could be.
+    pub(super) fn context_tokens(&self) -> u32 {
+        let tiers = self.gateway.tiers.snapshot();
+        let mut tiers: Vec<_> = tiers.iter().filter(|tier| tier.model.is_some()).collect();
+        let config = self.gateway.services.config();
+        let named = match &self.hints.tier {
+            Some(tier) if self.model == TierId::AUTO => tier,
+            _ => &self.model,
+        };
+        let has_model = |tier: &TierStatus| {
+            let model = tier.model.as_ref();
+            model.is_some_and(|model| model.as_str() == named)
+        };
+        let chain = self.hints.chain.as_deref().unwrap_or(named);
+        let mut chains = config.chains.iter();
+        if let Some((_, chain)) = chains.find(|(name, _)| name.as_str() == chain) {
+            tiers.retain(|tier| chain.tiers().any(|step| *step == tier.id));
+        } else if tiers.iter().any(|tier| tier.id.as_str() == named) {
+            tiers.retain(|tier| tier.id.as_str() == named);
+        } else if tiers.iter().any(|tier| has_model(tier)) {
+            tiers.retain(|tier| has_model(tier));
+        } else {
+            leave_eligible(&mut tiers, |tier| {
+                let elsewhere = tier.engine == EngineKind::Endpoint;
+                (&tier.id, tier.state, elsewhere)
+            });
+        }
+        let smallest = tiers.iter().map(|tier| tier.context_tokens).min();
+        smallest.unwrap_or(USUAL_CONTEXT)
+    }
+
+    /// Asks. An engine that knows no schemas, or refuses what it does not know, is asked in words alone.
+    pub(super) async fn ask(&mut self, question: &Question) -> Result<Said, Error> {
+        let held = self.send(question, true).await;
+        let answer = match held {
+            Err(refused) if refused.is_of_the_form() => self.send(question, false).await,
+            held => held,
+        };
+        answer.map_err(|unanswered| match unanswered {
+            Unanswered::Ours(error) => error,
+            Unanswered::Theirs(status, words) => {
+                let message = format!(
+                    "what answers for {} refused the request ({status}): {words}",
+                    self.model
+                );
+                Error::new(Code::Unreachable, message)
+            }
+        })
+    }
+
+    async fn send(&mut self, question: &Question, held: bool) -> Result<Said, Unanswered> {
+        let mut request = json!({
+            "model": self.model,
+            "messages": [
+                {"role": "system", "content": question.system},
+                {"role": "user", "content": question.user},
+            ],
+            "max_tokens": question.max_tokens,
+            "temperature": 0,
+        });
+        if held {
+            request["think"] = false.into();
+            request["response_format"] = json!({
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": true, "schema": question.schema},
+            });
+        }
+        let request = body::whole(request.to_string().into_bytes());
+        let response = relay::relay(Arc::clone(&self.gateway), CHAT, self.hints.clone(), request)
+            .await
+            .map_err(|failure| failure.0)?;
+        let (head, answer) = response.into_parts();
+        self.trail.note(&head);
+        let answer = body::read(answer, ANSWER_LIMIT).await?;
+        if head.status != StatusCode::OK {
+            let read: Value = serde_json::from_slice(&answer).unwrap_or_default();
+            return Err(match Error::from_openai_body(&read) {
+                Some(error) => Unanswered::Ours(error),
+                None => Unanswered::Theirs(head.status, told(&answer)),
+            });
+        }
+        self.who = who(&head.headers).or(self.who.take());
+        let Ok(Completion {
+            choices,
+            usage,
+            tierbar,
+        }) = serde_json::from_slice(&answer)
+        else {
+            let message = format!(
+                "{} answered with something else than a completion",
+                self.model
+            );
+            return Err(Error::new(Code::Corrupt, message).into());
+        };
+        self.note_chain(tierbar);
+        let usage = usage.unwrap_or_default();
+        let prompt_bytes = question.system.len() + question.user.len();
+        self.prompt_bytes += prompt_bytes;
+        self.spent.prompt_tokens += usage.prompt_tokens;
+        self.spent.completion_tokens += usage.completion_tokens;
+        let choice = choices.into_iter().next();
+        let cut = choice
+            .as_ref()
+            .is_some_and(|choice| choice.finish_reason.as_deref() == Some("length"));
+        Ok(Said {
+            text: choice
+                .and_then(|choice| choice.message.content)
+                .unwrap_or_default(),
+            cut,
+            prompt_tokens: usage.prompt_tokens,
+            prompt_bytes,
+        })
+    }
+
+    /// The last word counts, unless it would hide that another tier has answered before.
+    fn note_chain(&mut self, told: Option<Value>) {
+        let fell_back = |told: &Option<Value>| {
+            let told = told.as_ref();
+            told.is_some_and(|told| !told["fallback_from"].is_null())
+        };
+        if fell_back(&told) || !fell_back(&self.chain) {
+            self.chain = told.or(self.chain.take());
+        }
+    }
+
+    /// How many tokens a text of the user's is, as this model counts.
+    pub(super) fn tokens_of(&self, bytes: usize) -> u64 {
+        tokens_of(bytes, self.prompt_bytes, self.spent.prompt_tokens)
+    }
+
+    /// So many tokens need not go to a cloud; none are saved if what answered is a server elsewhere, which was sent them.
+    pub(super) fn done(mut self, mut answer: Map<String, Value>, saved_tokens: u64) -> Answered {
+        let elsewhere = self.who.as_ref().is_some_and(|who| {
+            let mut tiers = self.gateway.tiers.snapshot().into_iter();
+            tiers.any(|tier| tier.id.as_str() == who.tier && tier.engine == EngineKind::Endpoint)
+        });
+        self.spent.answers = 1;
+        self.spent.saved_tokens = if elsewhere { 0 } else { saved_tokens };
+        let (tier, model) = self
+            .who
+            .map_or((None, None), |who| (Some(who.tier), who.model));
+        answer.insert("tier".to_owned(), json!(tier));
+        answer.insert("model".to_owned(), json!(model));
+        answer.insert("usage".to_owned(), usage(&self.spent));
+        answer.insert("saved".to_owned(), self.spent.saved_tokens.into());
+        if let Some(chain) = self.chain {
+            answer.insert("tierbar".to_owned(), chain);
+        }
+        Answered {
+            answer,
+            spent: self.spent,
+        }
+    }
+}
+
+/// One text's answer, as it is told, and what it took.
+pub(super) struct Answered {
+    pub(super) answer: Map<String, Value>,
+    pub(super) spent: Spent,
+}
+
+/// As OpenAI tells it.
+pub(super) fn usage(spent: &Spent) -> Value {
+    json!({
+        "prompt_tokens": spent.prompt_tokens,
+        "completion_tokens": spent.completion_tokens,
+        "total_tokens": spent.prompt_tokens + spent.completion_tokens,
+    })
+}
+
+/// The text of an answer, and whether it had to be cut to its last whole sentence.
+pub(super) fn text_of(said: &Said) -> Option<(String, bool)> {
+    lenient::text(&said.text, "text", said.cut)
+}
+
+/// A schema of one text.
+pub(super) fn text_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {"text": {"type": "string"}},
+        "required": ["text"],
+        "additionalProperties": false,
+    })
+}
+
+/// What a small model may say for want of anything better.
+pub(super) fn no_answer(task: Task) -> Error {
+    let message = format!("the model gave no answer that {task} can use, twice");
+    Error::new(Code::Corrupt, message).hint("name a larger tier in `model`")
+}
+
+fn who(headers: &HeaderMap) -> Option<Who> {
+    let named = |name: &str| {
+        let value = headers.get(name)?;
+        Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+    };
+    Some(Who {
+        tier: named("x-tierbar-tier")?,
+        model: named("x-tierbar-model"),
+    })
+}
+
+/// The beginning of a refusal, for a message.
+fn told(body: &[u8]) -> String {
+    const LONGEST: usize = 200;
+    let text = String::from_utf8_lossy(body);
+    let read: Value = serde_json::from_str(&text).unwrap_or_default();
+    let message = read.pointer("/error/message").and_then(Value::as_str);
+    message.unwrap_or(&text).chars().take(LONGEST).collect()
+}

@@ -1,0 +1,152 @@
+//! One text, or many: each is answered by itself, a few at a time, and one that cannot be does not fail the others.
+
+use super::{
+    ask::{Answered, usage},
+    trail::Trail,
+};
+use crate::{Gateway, http::error::Failure};
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Map, Value, json};
+use tierbar_core::{
+    Code, Error,
+    tasks::{Task, saved::Spent},
+};
+
+/// Texts of one request.
+pub(super) const MOST: usize = 256;
+/// As many are on their way at a time: more than a worker answers at once, so that it is never idle.
+const AT_ONCE: usize = 4;
+
+/// What a request brings.
+pub(super) enum Items<T> {
+    One(T),
+    Many(Vec<T>),
+}
+
+impl Items<Value> {
+    /// `text`, or `texts`.
+    ///
+    /// # Errors
+    /// `BadRequest` for both or neither, for none and for too many.
+    pub(super) fn texts(text: Option<Value>, texts: Option<Vec<Value>>) -> Result<Self, Error> {
+        Self::of(text, texts, "text", "texts", MOST)
+    }
+}
+
+impl<T> Items<T> {
+    pub(super) fn of(
+        one: Option<T>,
+        many: Option<Vec<T>>,
+        one_name: &str,
+        many_name: &str,
+        most: usize,
+    ) -> Result<Self, Error> {
+        let bad = |what: String| Err(Error::new(Code::BadRequest, what));
+        match (one, many) {
+            (Some(one), None) => Ok(Self::One(one)),
+            (None, Some(many)) if many.is_empty() => bad(format!("{many_name} is empty")),
+            (None, Some(many)) if many.len() > most => bad(format!(
+                "{many_name} has {} entries; at most {most} are taken at once",
+                many.len()
+            )),
+            (None, Some(many)) => Ok(Self::Many(many)),
+            _ => bad(format!("give either {one_name} or {many_name}")),
+        }
+    }
+}
+
+/// A text of the request.
+///
+/// # Errors
+/// `BadRequest` for what is no text, or has no words.
+pub(super) fn text(value: &Value) -> Result<&str, Error> {
+    let bad = |what: String| Error::new(Code::BadRequest, what);
+    let text = value
+        .as_str()
+        .ok_or_else(|| bad("a text is a JSON string".to_owned()))?;
+    if text.trim().is_empty() {
+        return Err(bad("the text is empty".to_owned()));
+    }
+    Ok(text)
+}
+
+/// Answers all of them, and says of the response what its answers say of themselves, in their order. If none can be answered, that is the
+/// first one's error.
+pub(super) async fn answer<T, F>(
+    gateway: &Gateway,
+    task: Task,
+    items: Items<T>,
+    work: impl Fn(T, Trail) -> F,
+) -> Response
+where
+    F: Future<Output = Result<Answered, Error>>,
+{
+    let many = match items {
+        Items::One(item) => {
+            let trail = Trail::default();
+            let mut response = match work(item, trail.clone()).await {
+                Ok(Answered { answer, spent }) => {
+                    record(gateway, task, spent).await;
+                    Json(Value::Object(answer)).into_response()
+                }
+                Err(error) => Failure(error).into_response(),
+            };
+            trail.tell(&mut response);
+            return response;
+        }
+        Items::Many(many) => many,
+    };
+    let each = |item| {
+        let trail = Trail::default();
+        let done = work(item, trail.clone());
+        async move { (done.await, trail) }
+    };
+    let (done, trails): (Vec<_>, Vec<_>) =
+        stream::iter(many).map(each).buffered(AT_ONCE).unzip().await;
+    if let Some(Err(first)) = done.first()
+        && done.iter().all(Result::is_err)
+    {
+        let mut refused = Failure(first.clone()).into_response();
+        if let Some(first) = trails.first() {
+            first.tell(&mut refused);
+        }
+        return refused;
+    }
+    let mut total = Spent::default();
+    let mut failed = 0usize;
+    let results: Vec<Value> = done
+        .into_iter()
+        .map(|one| match one {
+            Ok(Answered { answer, spent }) => {
+                total += spent;
+                Value::Object(answer)
+            }
+            Err(error) => {
+                failed += 1;
+                error.openai_body()
+            }
+        })
+        .collect();
+    record(gateway, task, total).await;
+    let mut answer = Map::new();
+    answer.insert("results".to_owned(), results.into());
+    answer.insert("failed".to_owned(), failed.into());
+    answer.insert("usage".to_owned(), usage(&total));
+    answer.insert("saved".to_owned(), json!(total.saved_tokens));
+    let mut response = Json(Value::Object(answer)).into_response();
+    for trail in trails {
+        trail.tell(&mut response);
+    }
+    response
+}
+
+/// Notes what was spent. The answer is worth more than the note.
+pub(super) async fn record(gateway: &Gateway, task: Task, spent: Spent) {
+    if let Err(error) = gateway.store.add_spent(task, spent).await {
+        tracing::warn!("what {task} saved is not noted: {error}");
+    }
+}

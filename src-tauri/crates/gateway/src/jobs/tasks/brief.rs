@@ -1,0 +1,208 @@
+//! `POST /v1/brief`: a day's JSON lines as a dense brief. The lines are counted here; the model writes over the counts.
+
+use super::{
+    ask::{Answered, Asking, Question, no_answer, text_of, text_schema},
+    batch::{self, Items},
+    summarize::checked_words,
+};
+use crate::{
+    Gateway,
+    blocking::blocking,
+    http::{body, error::Failure},
+    inference::hints::Hints,
+};
+use axum::{
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, header},
+    response::Response,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tierbar_core::{
+    Code, Error,
+    tasks::{
+        Task,
+        aggregate::{Aggregate, Counter},
+        delimited::delimited,
+        words,
+    },
+};
+
+const USUAL_WORDS: u32 = 150;
+/// Briefs of one request.
+const MOST: usize = 16;
+/// Cautious, as a piece of a text is: figures have few bytes to a token.
+const BYTES_PER_TOKEN: usize = 2;
+const LEAST_BYTES: usize = 400;
+
+#[derive(Deserialize, Default)]
+struct Wanted {
+    lines: Option<String>,
+    entries: Option<Vec<Value>>,
+    batch: Option<Vec<Lines>>,
+    #[serde(flatten)]
+    options: Options,
+}
+
+/// In the body, or in the query where the body is the lines themselves.
+#[derive(Deserialize, Default)]
+pub(super) struct Options {
+    words: Option<u32>,
+    model: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Lines {
+    lines: Option<String>,
+    entries: Option<Vec<Value>>,
+}
+
+pub(super) async fn brief(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    options: Result<Query<Options>, QueryRejection>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let (items, options) = if is_lines(&headers) {
+        let Query(options) =
+            options.map_err(|rejection| Error::new(Code::BadRequest, rejection.body_text()))?;
+        // A wrong byte spoils its own line alone.
+        let lines = String::from_utf8_lossy(&body).into_owned();
+        let lines = Lines {
+            lines: Some(lines),
+            entries: None,
+        };
+        (Items::One(lines), options)
+    } else {
+        let Wanted {
+            lines,
+            entries,
+            batch,
+            options,
+        } = body::parse(&body)?;
+        let one = (lines.is_some() || entries.is_some()).then_some(Lines { lines, entries });
+        (
+            Items::of(one, batch, "lines or entries", "batch", MOST)?,
+            options,
+        )
+    };
+    drop(body);
+    let limit = checked_words(options.words, USUAL_WORDS)?;
+    let one = |lines: Lines, trail| {
+        let asking = Asking::new(
+            &gateway,
+            Task::Brief,
+            options.model.as_deref(),
+            &hints,
+            trail,
+        );
+        async move { write(asking, lines, limit).await }
+    };
+    Ok(batch::answer(&gateway, Task::Brief, items, one).await)
+}
+
+/// Whether the body is JSON lines, by what the client says.
+fn is_lines(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    [
+        "application/x-ndjson",
+        "application/ndjson",
+        "application/jsonl",
+        "application/x-jsonlines",
+        "text/plain",
+    ]
+    .iter()
+    .any(|lines| kind.eq_ignore_ascii_case(lines))
+}
+
+impl Lines {
+    /// Counts them; also how many bytes they are, as their senders would have to send them to a cloud.
+    fn counted(self) -> Result<(Aggregate, usize), Error> {
+        let mut counter = Counter::default();
+        let bytes = match (self.lines, self.entries) {
+            (Some(lines), None) => {
+                lines.lines().for_each(|line| counter.line(line));
+                lines.len()
+            }
+            (None, Some(entries)) => {
+                let mut bytes = 0;
+                for entry in &entries {
+                    match entry {
+                        Value::String(line) => counter.line(line),
+                        entry => counter.entry(entry),
+                    }
+                    bytes += entry.to_string().len();
+                }
+                bytes
+            }
+            _ => {
+                let message = "give either lines or entries";
+                return Err(Error::new(Code::BadRequest, message));
+            }
+        };
+        let aggregate = counter.done();
+        if aggregate.entries > 0 {
+            return Ok((aggregate, bytes));
+        }
+        let message = format!(
+            "there is no entry to write of: {} lines, none of them a JSON object that tells something",
+            aggregate.malformed
+        );
+        Err(Error::new(Code::BadRequest, message).hint(
+            "an entry is such as {\"time\": \"…\", \"level\": \"error\", \"message\": \"…\"}",
+        ))
+    }
+}
+
+async fn write(mut asking: Asking, lines: Lines, limit: u32) -> Result<Answered, Error> {
+    let (aggregate, bytes) = blocking("counting the entries", || lines.counted()).await?;
+    let context = asking.context_tokens();
+    let system = include_str!("prompts/brief.md");
+    let max_tokens = (limit * 3 + 64).min(context / 2);
+    let instructions = u32::try_from(system.len() / 3 + 64).unwrap_or(u32::MAX);
+    let room = context
+        .saturating_sub(max_tokens)
+        .saturating_sub(instructions);
+    let mut most = (room as usize * BYTES_PER_TOKEN).max(LEAST_BYTES);
+    let mut again = "";
+    let mut wrong = 0;
+    loop {
+        let question = Question {
+            system,
+            user: format!(
+                "In at most {limit} words:\n{}{again}",
+                delimited(aggregate.told(most).trim_end())
+            ),
+            schema: text_schema(),
+            max_tokens,
+        };
+        let said = match asking.ask(&question).await {
+            Err(error) if error.code == Code::ContextExceeded && most / 2 >= LEAST_BYTES => {
+                most /= 2;
+                continue;
+            }
+            said => said?,
+        };
+        if let Some((text, cut)) = text_of(&said) {
+            let saved = asking.tokens_of(bytes.saturating_sub(text.len()));
+            let answer = Map::from_iter([
+                ("words".to_owned(), words(&text).into()),
+                ("brief".to_owned(), text.into()),
+                ("cut".to_owned(), cut.into()),
+                ("aggregate".to_owned(), json!(aggregate)),
+            ]);
+            return Ok(asking.done(answer, saved));
+        }
+        wrong += 1;
+        if wrong == 2 {
+            return Err(no_answer(Task::Brief));
+        }
+        again = "\nAnswer with the JSON object alone.";
+    }
+}

@@ -1,0 +1,185 @@
+//! `POST /v1/compress`: a text in at most so many words, with its names, numbers and dates held against the source.
+
+use super::{
+    ask::{Answered, Asking, Question, no_answer, text_of, text_schema},
+    batch::{self, Items},
+};
+use crate::{
+    Gateway,
+    blocking::blocking,
+    http::{body, error::Failure},
+    inference::hints::Hints,
+};
+use axum::{body::Body, extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::{ops::RangeInclusive, sync::Arc};
+use tierbar_core::{
+    Code, Error,
+    tasks::{
+        Task,
+        delimited::delimited,
+        facts::{self, Kept},
+        words,
+    },
+};
+
+const WORDS: RangeInclusive<u32> = 5..=2000;
+/// Facts that the second attempt is reminded of.
+const REMINDED: usize = 40;
+
+#[derive(Deserialize)]
+struct Wanted {
+    text: Option<Value>,
+    texts: Option<Vec<Value>>,
+    words: u32,
+    model: Option<String>,
+}
+
+pub(super) async fn compress(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let wanted: Wanted = body::parse(&body)?;
+    let limit = wanted.words;
+    if !WORDS.contains(&limit) {
+        let (least, most) = (WORDS.start(), WORDS.end());
+        let message = format!("words is {limit}; it must lie between {least} and {most}");
+        return Err(Error::new(Code::BadRequest, message).into());
+    }
+    let items = Items::texts(wanted.text, wanted.texts)?;
+    let one = |text: Value, trail| {
+        let asking = Asking::new(
+            &gateway,
+            Task::Compress,
+            wanted.model.as_deref(),
+            &hints,
+            trail,
+        );
+        async move { shorten(asking, batch::text(&text)?.into(), limit).await }
+    };
+    Ok(batch::answer(&gateway, Task::Compress, items, one).await)
+}
+
+/// What one attempt gave.
+struct Attempt {
+    text: String,
+    words: usize,
+    cut: bool,
+    kept: Kept,
+}
+
+impl Attempt {
+    /// A source may have millions of facts.
+    async fn new(source: &Arc<str>, text: String, cut: bool) -> Result<Self, Error> {
+        let source = Arc::clone(source);
+        let compared = move || {
+            Ok(Self {
+                words: words(&text),
+                kept: facts::compare(&source, &text),
+                text,
+                cut,
+            })
+        };
+        blocking("comparing the texts", compared).await
+    }
+
+    fn fits(&self, limit: u32) -> bool {
+        self.words <= limit as usize
+    }
+
+    /// What is to be done better, if anything.
+    fn wanting(&self, limit: u32) -> Option<String> {
+        let mut wanting = String::new();
+        if !self.fits(limit) {
+            wanting += &format!(
+                "\nYour last text had {} words; {limit} are allowed.",
+                self.words
+            );
+        }
+        let missing: Vec<_> = self
+            .kept
+            .missing
+            .iter()
+            .take(REMINDED)
+            .map(String::as_str)
+            .collect();
+        if !missing.is_empty() {
+            wanting += &format!(
+                "\nYour last text left out: {}. Put them in, as they are written here.",
+                missing.join("; ")
+            );
+        }
+        (!wanting.is_empty()).then_some(wanting)
+    }
+}
+
+async fn shorten(mut asking: Asking, source: Arc<str>, limit: u32) -> Result<Answered, Error> {
+    if words(&source) <= limit as usize {
+        let attempt = Attempt::new(&source, source.to_string(), false).await?;
+        return Ok(asking.done(told(attempt, limit, 0), 0));
+    }
+    let mut best: Option<Attempt> = None;
+    let mut attempts = 0u32;
+    let mut again = String::new();
+    for _ in 0..2 {
+        let question = Question {
+            system: include_str!("prompts/compress.md"),
+            user: format!("At most {limit} words:\n{}{again}", delimited(&source)),
+            schema: text_schema(),
+            max_tokens: (limit * 4 + 64).min(asking.context_tokens() / 2),
+        };
+        attempts += 1;
+        let said = match asking.ask(&question).await {
+            Ok(said) => said,
+            // The first attempt stands.
+            Err(_) if best.is_some() => break,
+            Err(error) if error.code == Code::ContextExceeded => {
+                return Err(error.hint("POST /v1/summarize takes texts of any length"));
+            }
+            Err(error) => return Err(error),
+        };
+        let Some((text, cut)) = text_of(&said) else {
+            again = "\nAnswer with the JSON object alone.".to_owned();
+            continue;
+        };
+        let attempt = Attempt::new(&source, text, cut).await?;
+        let wanting = attempt.wanting(limit);
+        let rank = |attempt: &Attempt| {
+            (
+                !attempt.fits(limit),
+                attempt.kept.missing.len(),
+                attempt.cut,
+                attempt.words,
+            )
+        };
+        if best.as_ref().is_none_or(|best| rank(&attempt) < rank(best)) {
+            best = Some(attempt);
+        }
+        match wanting {
+            None => break,
+            Some(wanting) => again = wanting,
+        }
+    }
+    let best = best.ok_or_else(|| no_answer(Task::Compress))?;
+    let saved = asking.tokens_of(source.len().saturating_sub(best.text.len()));
+    Ok(asking.done(told(best, limit, attempts), saved))
+}
+
+fn told(attempt: Attempt, limit: u32, attempts: u32) -> Map<String, Value> {
+    Map::from_iter([
+        ("fits".to_owned(), attempt.fits(limit).into()),
+        ("text".to_owned(), attempt.text.into()),
+        ("words".to_owned(), attempt.words.into()),
+        ("cut".to_owned(), attempt.cut.into()),
+        ("kept".to_owned(), json!(attempt.kept.kept)),
+        ("missing".to_owned(), json!(attempt.kept.missing)),
+        (
+            "names_checked".to_owned(),
+            attempt.kept.names_checked.into(),
+        ),
+        ("attempts".to_owned(), attempts.into()),
+    ])
+}

@@ -1,0 +1,265 @@
+//! `POST /v1/summarize`: a text of any length in a few words. What the context does not hold is read piece by piece, and the notes
+//! on the pieces are read as a text, until they fit.
+
+use super::{
+    ask::{Answered, Asking, Question, Said, no_answer, text_of, text_schema},
+    batch::{self, Items},
+    stream::{self, Teller},
+    trail::Trail,
+};
+use crate::{
+    Gateway,
+    http::{body, error::Failure},
+    inference::hints::Hints,
+};
+use axum::{body::Body, extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::{ops::RangeInclusive, sync::Arc, time::Duration};
+use tierbar_core::{
+    Code, Error,
+    queue::{Setback, setback},
+    tasks::{
+        Task,
+        delimited::delimited,
+        pieces::{self, Room},
+        words,
+    },
+};
+use tokio::time::sleep;
+
+const WORDS: RangeInclusive<u32> = 10..=2000;
+const USUAL_WORDS: u32 = 200;
+/// Each level is a fraction of the one before: as much text as a request may bring needs fewer.
+const MOST_LEVELS: u32 = 10;
+/// A context that holds fewer tokens of a text, besides instructions and answer, makes notes longer than what they are of.
+const LEAST_ROOM: u32 = 160;
+/// Shorter pieces tell little of how many bytes a token has: the instructions weigh too much.
+const TELLING_BYTES: usize = 1000;
+/// What a worker that ended, or a short pause, takes: so long is waited for the sake of the notes that are there.
+const PAUSES: [Duration; 3] = [
+    Duration::from_secs(1),
+    Duration::from_secs(4),
+    Duration::from_secs(15),
+];
+
+#[derive(Deserialize)]
+struct Wanted {
+    text: Option<Value>,
+    texts: Option<Vec<Value>>,
+    words: Option<u32>,
+    model: Option<String>,
+    #[serde(default)]
+    stream: bool,
+}
+
+pub(super) async fn summarize(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let wanted: Wanted = body::parse(&body)?;
+    drop(body);
+    let limit = checked_words(wanted.words, USUAL_WORDS)?;
+    let items = Items::texts(wanted.text, wanted.texts)?;
+    if wanted.stream {
+        let Items::One(text) = items else {
+            let message = "stream tells of one text; leave it out with texts";
+            return Err(Error::new(Code::BadRequest, message).into());
+        };
+        // Before the stream begins, so that a wrong text has a status of its own.
+        let text = batch::text(&text)?.to_owned();
+        // The headers go out before anybody is asked: what a chain says is in the result.
+        let model = wanted.model.as_deref();
+        let asking = Asking::new(&gateway, Task::Summarize, model, &hints, Trail::default());
+        let work = |teller| async move { Summary::new(asking, limit, teller).of(&text).await };
+        return Ok(stream::events(gateway, Task::Summarize, work));
+    }
+    let one = |text: Value, trail| {
+        let model = wanted.model.as_deref();
+        let asking = Asking::new(&gateway, Task::Summarize, model, &hints, trail);
+        async move {
+            let summary = Summary::new(asking, limit, Teller::nobody());
+            summary.of(batch::text(&text)?).await
+        }
+    };
+    Ok(batch::answer(&gateway, Task::Summarize, items, one).await)
+}
+
+/// # Errors
+/// `BadRequest` beyond the bounds.
+pub(super) fn checked_words(words: Option<u32>, usual: u32) -> Result<u32, Error> {
+    let words = words.unwrap_or(usual);
+    if WORDS.contains(&words) {
+        return Ok(words);
+    }
+    let (least, most) = (WORDS.start(), WORDS.end());
+    let message = format!("words is {words}; it must lie between {least} and {most}");
+    Err(Error::new(Code::BadRequest, message))
+}
+
+/// How many words the notes on a piece may have, and as a bound that few reach, tokens: about an eighth and a fourth of the piece.
+fn notes_of(context: u32) -> (u32, u32) {
+    let words = (context / 20).clamp(20, 300);
+    (words, (words * 3 + 64).min(context / 3))
+}
+
+/// A summary that is being made.
+struct Summary {
+    asking: Asking,
+    limit: u32,
+    teller: Teller,
+    /// Pieces that were read, of the source and of notes.
+    pieces: usize,
+    /// Answers that ran into their bound, of which the whole sentences were used.
+    cut: usize,
+}
+
+impl Summary {
+    fn new(asking: Asking, limit: u32, teller: Teller) -> Self {
+        Self {
+            asking,
+            limit,
+            teller,
+            pieces: 0,
+            cut: 0,
+        }
+    }
+
+    async fn of(mut self, source: &str) -> Result<Answered, Error> {
+        let context = self.asking.context_tokens();
+        let answer_tokens = (self.limit * 3 + 64).min(context / 2);
+        let (_, note_tokens) = notes_of(context);
+        let mut room = Room::new(self.room(context, answer_tokens.max(note_tokens))?);
+        let mut text = source.to_owned();
+        for level in 0..MOST_LEVELS {
+            let last = text.len() <= room.bytes();
+            self.teller
+                .tell(self.pieces, self.pieces + 1, "summarizing");
+            if last {
+                match self.ask(&text, self.limit, answer_tokens).await {
+                    Ok((summary, _)) => return Ok(self.told(source, summary, level + 1)),
+                    Err(error) if error.code != Code::ContextExceeded => return Err(error),
+                    // It has more tokens than its bytes let expect.
+                    Err(error) if !room.too_long() => return Err(error),
+                    Err(_) => {}
+                }
+            }
+            let notes = self.notes(&text, &mut room, context).await?;
+            if notes.len() * 10 > text.len() * 9 {
+                let message = format!(
+                    "the model's notes on {} bytes are {} bytes: it does not make the text shorter",
+                    text.len(),
+                    notes.len()
+                );
+                return Err(
+                    Error::new(Code::Corrupt, message).hint("name a larger tier in `model`")
+                );
+            }
+            text = notes;
+        }
+        let message = format!("{MOST_LEVELS} rounds of notes have not made the text short enough");
+        Err(Error::new(Code::Corrupt, message).hint("name a tier with a larger context in `model`"))
+    }
+
+    /// Notes on all of a text, piece by piece.
+    async fn notes(&mut self, text: &str, room: &mut Room, context: u32) -> Result<String, Error> {
+        let (note_words, note_tokens) = notes_of(context);
+        let mut notes = String::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let (piece, after) = pieces::first(rest, room.bytes());
+            if piece.trim().is_empty() {
+                rest = after;
+                continue;
+            }
+            let left = rest.len().div_ceil(room.bytes());
+            self.teller
+                .tell(self.pieces, self.pieces + left + 1, "reading");
+            match self.ask(piece, note_words, note_tokens).await {
+                Ok((note, said)) => {
+                    if piece.len() >= TELLING_BYTES {
+                        room.counted(said.prompt_bytes, said.prompt_tokens);
+                    }
+                    notes += &note;
+                    notes += "\n\n";
+                    rest = after;
+                }
+                Err(error) if error.code == Code::ContextExceeded && room.too_long() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(notes)
+    }
+
+    /// Asks, and once there are notes that would be lost, again after what passes.
+    async fn ask(&mut self, text: &str, limit: u32, tokens: u32) -> Result<(String, Said), Error> {
+        let mut pauses = PAUSES.into_iter();
+        loop {
+            let asked = self.ask_now(text, limit, tokens).await;
+            let Err(error) = &asked else { return asked };
+            let passes = self.pieces > 0 && setback(error.code) != Setback::Final;
+            let Some(pause) = pauses.next().filter(|_| passes) else {
+                return asked;
+            };
+            sleep(pause).await;
+        }
+    }
+
+    async fn ask_now(
+        &mut self,
+        text: &str,
+        limit: u32,
+        tokens: u32,
+    ) -> Result<(String, Said), Error> {
+        for again in ["", "\nAnswer with the JSON object alone."] {
+            let question = Question {
+                system: include_str!("prompts/summarize.md"),
+                user: format!("In at most {limit} words:\n{}{again}", delimited(text)),
+                schema: text_schema(),
+                max_tokens: tokens,
+            };
+            let said = self.asking.ask(&question).await?;
+            if let Some((text, cut)) = text_of(&said) {
+                self.pieces += 1;
+                self.cut += usize::from(cut);
+                return Ok((text, said));
+            }
+        }
+        Err(no_answer(Task::Summarize))
+    }
+
+    /// Tokens of a text that the context holds beside instructions and answer.
+    fn room(&self, context: u32, answer_tokens: u32) -> Result<usize, Error> {
+        let instructions = include_str!("prompts/summarize.md").len() / 3 + 64;
+        let instructions = u32::try_from(instructions).unwrap_or(u32::MAX);
+        let room = context
+            .saturating_sub(answer_tokens)
+            .saturating_sub(instructions);
+        if room >= LEAST_ROOM {
+            return Ok(room as usize);
+        }
+        let message = format!(
+            "a context of {context} tokens holds too little of a text beside a summary of {} words",
+            self.limit
+        );
+        Err(Error::new(Code::ContextExceeded, message)
+            .hint("ask for fewer words, or name a tier with a larger context in `model`")
+            .detail("context_tokens", context))
+    }
+
+    fn told(self, source: &str, summary: String, levels: u32) -> Answered {
+        let saved = self
+            .asking
+            .tokens_of(source.len().saturating_sub(summary.len()));
+        let answer = Map::from_iter([
+            ("words".to_owned(), words(&summary).into()),
+            ("summary".to_owned(), summary.into()),
+            ("pieces".to_owned(), self.pieces.into()),
+            ("levels".to_owned(), levels.into()),
+            ("cut".to_owned(), self.cut.into()),
+        ]);
+        self.asking.done(answer, saved)
+    }
+}

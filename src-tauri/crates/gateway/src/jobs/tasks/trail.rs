@@ -1,0 +1,46 @@
+//! What answers say of themselves beside their words, and a task's response after them: who answered, in whose place, and whether the
+//! request may wait.
+
+use crate::inference::chain::MayWait;
+use axum::{
+    http::{HeaderMap, response::Parts},
+    response::Response,
+};
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+const OWN: &str = "x-tierbar-";
+
+/// Of the questions about one text. Shared by who asks them and who answers with what came of it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trail(Arc<Mutex<Said>>);
+
+#[derive(Debug, Default)]
+struct Said {
+    headers: HeaderMap,
+    may_wait: bool,
+}
+
+impl Trail {
+    /// An answer or a refusal. What it is silent about stays as it was said before: that one of many pieces was read by another tier than
+    /// the wanted one is worth knowing, though the last one was not.
+    pub(super) fn note(&self, head: &Parts) {
+        let mut said = self.0.lock();
+        for (name, value) in &head.headers {
+            if name.as_str().starts_with(OWN) {
+                said.headers.insert(name.clone(), value.clone());
+            }
+        }
+        said.may_wait = head.extensions.get::<MayWait>().is_some();
+    }
+
+    pub(super) fn tell(&self, response: &mut Response) {
+        let said = self.0.lock();
+        for (name, value) in &said.headers {
+            response.headers_mut().insert(name.clone(), value.clone());
+        }
+        if said.may_wait {
+            response.extensions_mut().insert(MayWait);
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! `POST /v1/triage`: what kind of message a text is.
+
+use super::{
+    ask::{Answered, Asking, Question, no_answer},
+    batch::{self, Items},
+};
+use crate::{
+    Gateway,
+    http::{body, error::Failure},
+    inference::hints::Hints,
+};
+use axum::{body::Body, extract::State, response::Response};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use tierbar_core::{
+    Error,
+    tasks::{
+        Task,
+        delimited::delimited,
+        lenient,
+        triage::{self, Triage},
+    },
+};
+
+/// The object, with room for spaces.
+const ANSWER_TOKENS: u32 = 64;
+
+#[derive(Deserialize)]
+struct Wanted {
+    text: Option<Value>,
+    texts: Option<Vec<Value>>,
+    model: Option<String>,
+}
+
+pub(super) async fn triage(
+    State(gateway): State<Arc<Gateway>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    let body = body::read(body, body::INFERENCE_LIMIT).await?;
+    let Wanted { text, texts, model } = body::parse(&body)?;
+    let items = Items::texts(text, texts)?;
+    let one = |text: Value, trail| {
+        let asking = Asking::new(&gateway, Task::Triage, model.as_deref(), &hints, trail);
+        async move { sort(asking, batch::text(&text)?).await }
+    };
+    Ok(batch::answer(&gateway, Task::Triage, items, one).await)
+}
+
+async fn sort(mut asking: Asking, text: &str) -> Result<Answered, Error> {
+    for again in ["", "\nAnswer with the JSON object alone."] {
+        let question = Question {
+            system: include_str!("prompts/triage.md"),
+            user: format!("Message:\n{}{again}", delimited(text)),
+            schema: triage::schema(),
+            max_tokens: ANSWER_TOKENS,
+        };
+        let said = asking.ask(&question).await?;
+        let read = lenient::object(&said.text).and_then(|answer| Triage::read(&answer));
+        let Some(triage) = read else { continue };
+        let answer = Map::from_iter([
+            ("type".to_owned(), json!(triage.kind)),
+            ("urgency".to_owned(), triage.urgency.into()),
+            ("needs_cloud".to_owned(), triage.needs_cloud.into()),
+        ]);
+        let saved = if triage.needs_cloud {
+            0
+        } else {
+            asking.tokens_of(text.len())
+        };
+        return Ok(asking.done(answer, saved));
+    }
+    Err(no_answer(Task::Triage))
+}

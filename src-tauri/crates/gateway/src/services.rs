@@ -1,0 +1,48 @@
+//! What the host offers to the API, as traits that it implements.
+
+pub(crate) mod measures;
+pub(crate) mod models;
+pub(crate) mod schedules;
+
+use serde_json::Value;
+use std::{fmt, path::Path, sync::Arc, time::Duration};
+use tierbar_core::{
+    Config, Error, history::History, journal::Entry, lease::BoxFuture, status::Status,
+};
+use tokio::sync::{broadcast, watch};
+
+/// What the host offers to the API beside the tiers and the store.
+pub trait Services: Send + Sync + fmt::Debug {
+    /// The status as it is at this moment.
+    fn status(&self) -> Arc<Status>;
+
+    /// The status as it changes. While a receiver lives, somebody is watching.
+    fn watch(&self) -> watch::Receiver<Arc<Status>>;
+
+    /// The readings of the last minutes, up to now: at most as many points as seconds in ten minutes, or a few more.
+    ///
+    /// # Errors
+    /// `Storage` if what is kept cannot be read.
+    fn history(&self, minutes: u64) -> BoxFuture<'_, Result<History, Error>>;
+
+    /// Refuses requests and unloads what nobody uses, for so long or until [`Self::resume`]. The status since then.
+    fn pause(&self, length: Option<Duration>) -> Arc<Status>;
+
+    fn resume(&self) -> Arc<Status>;
+
+    /// The log's entries from now on. By then they are in the store, if that takes any.
+    fn log(&self) -> broadcast::Receiver<Entry>;
+
+    fn config(&self) -> Arc<Config>;
+
+    fn config_path(&self) -> &Path;
+
+    /// Merges a partial configuration into the file and applies it.
+    ///
+    /// # Errors
+    /// `BadRequest` or `ConfigInvalid` naming the key; `Storage` if the file cannot be written.
+    fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
+
+    /// Asks the app for its chat window; `false` if no app with windows runs in this host.
+    fn raise(&self) -> bool;
+}
