@@ -206,7 +206,7 @@ test('a folder of one’s own is used where it is', async ({ models, host }) => 
   host.addModelTo(folder);
   await models.getByTestId('add-folder-path').fill(folder);
   await models.getByTestId('add-folder').click();
-  await expect(models.getByTestId('add-folder-outcome')).toContainText('One model found there.');
+  await expect(models.getByTestId('add-folder-outcome')).toContainText('1 model found.');
   const row = models.locator(`[data-testid=local-model][data-model="${ID}"]`);
   await expect(row).toContainText('Folder');
   await row.getByTestId('model-more').click();

@@ -1,6 +1,6 @@
 import { ask, CONFIG, expect, test } from './test';
 
-test('settings are saved beside the comments of the file, and a refused one is told at its field', async ({
+test('settings keep the comments of the file, and a refusal shows at its field', async ({
   chat,
   host,
   complaints,

@@ -87,8 +87,9 @@ export class Library {
       path,
     });
     await this.load();
-    if (models.length === 0) return 'No models there yet. The folder is watched from now on.';
-    return models.length === 1 ? 'One model found there.' : `${count(models.length)} models found there.`;
+    if (models.length === 0)
+      return 'No models found yet. Models that you add to this folder will appear here.';
+    return models.length === 1 ? '1 model found.' : `${count(models.length)} models found.`;
   }
 
   async #do(model: LibraryModel, busy: string, work: () => Promise<Outcome | undefined>): Promise<void> {

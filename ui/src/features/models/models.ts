@@ -1,13 +1,13 @@
 import { fileSize } from '../../lib/format';
 import type { LibraryModel } from '../../platform/api';
 
-/** What `GET /tierbar/v1/models` tells. */
+/** The answer of `GET /tierbar/v1/models`. */
 export interface ModelList {
   models_dir: string;
   models: LibraryModel[];
 }
 
-/** The file that a configured `model` means: an id, a file name in the models folder, or a path. */
+/** Finds the model that a configured `model` names: an id, a file name in the models folder, or a path. */
 export function findModel<M extends { id: string; path: string }>(
   models: M[],
   configured: string,
@@ -18,9 +18,9 @@ export function findModel<M extends { id: string; path: string }>(
   );
 }
 
-/** A line for a list to choose from. */
+/** Returns the text of an option of a list of models. */
 export function modelLabel(model: LibraryModel): string {
-  if (model.error) return `${model.id} (cannot be used)`;
+  if (model.error) return `${model.id} (unusable)`;
   const facts = [fileSize(model.size_bytes), model.account?.quant].filter(Boolean);
   return `${model.id} (${facts.join(', ')})`;
 }

@@ -296,7 +296,7 @@ describe('models on this machine', () => {
     answer = ({ path }) => (path.endsWith('/import') ? Response.json({ models }) : null);
     await fireEvent.click(screen.getByTestId('add-folder'));
     await until(() => screen.queryByTestId('local-model'));
-    expect(screen.getByTestId('add-folder-outcome').textContent).toContain('One model found there.');
+    expect(screen.getByTestId('add-folder-outcome').textContent).toContain('1 model found.');
     expect(bodies('POST', '/tierbar/v1/models/import')[1]).toEqual({ path: '~/nowhere' });
   });
 });

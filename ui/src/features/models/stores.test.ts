@@ -75,11 +75,11 @@ describe('the list of models', () => {
     network.override = ({ method }) =>
       Response.json(method === 'POST' ? { models } : { models_dir: '/m', models });
     const library = new Library(api);
-    expect(await library.addFolder('~/x')).toBe('2 models found there.');
+    expect(await library.addFolder('~/x')).toBe('2 models found.');
     expect(network.requests[0]?.body).toEqual({ path: '~/x' });
     expect(library.models).toHaveLength(2);
     models.length = 0;
-    expect(await library.addFolder('~/y')).toContain('watched');
+    expect(await library.addFolder('~/y')).toContain('will appear here');
   });
 });
 

@@ -1,5 +1,5 @@
-/** Whether an address such as `127.0.0.1:11435` can be reached from other machines. */
-export function beyondLoopback(listen: string): boolean {
+/** Whether other computers can reach an address such as `127.0.0.1:11435`. */
+export function isBeyondLoopback(listen: string): boolean {
   const host = listen
     .replace(/:\d+$/, '')
     .replace(/^\[|\]$/g, '')

@@ -99,17 +99,17 @@ async function open(section: string, extra: Partial<Platform> = {}) {
 const patches = () => network.sent('PATCH', '/tierbar/v1/config').map((sent) => sent.body);
 
 describe('general settings', () => {
-  it('save the address on change and say that it is saved', async () => {
+  it('save the address on change and confirm it', async () => {
     await open('');
     const listen = await screen.findByTestId<HTMLInputElement>('settings-listen');
     expect(listen.value).toBe('127.0.0.1:11435');
     await fireEvent.change(listen, { target: { value: ' 0.0.0.0:9000 ' } });
     await screen.findByText('Saved');
     expect(patches()).toEqual([{ listen: '0.0.0.0:9000' }]);
-    expect(screen.getByText(/Other machines can reach this address/)).toBeTruthy();
+    expect(screen.getByText(/Other computers can reach this address/)).toBeTruthy();
   });
 
-  it('show beside the field why a value was refused', async () => {
+  it('show beside the field why a value is refused', async () => {
     await open('');
     refuse = '"nowhere" is not an address and port';
     const listen = await screen.findByTestId<HTMLInputElement>('settings-listen');
@@ -120,14 +120,14 @@ describe('general settings', () => {
     expect(config.listen).toBe('127.0.0.1:11435');
   });
 
-  it('offer to start at login only where there is an app to start', async () => {
+  it('offer to start at login only in the app', async () => {
     await open('');
     await screen.findByTestId('settings-listen');
     expect(screen.queryByTestId('settings-login-item')).toBeNull();
     expect(screen.queryByTestId('settings-reveal')).toBeNull();
   });
 
-  it('show the login item as the system has it, also when it does not obey', async () => {
+  it('show the login item as the system reports it', async () => {
     const set = vi.fn(async () => true);
     await open('', { loginItem: { get: async () => false, set } });
     const item = await screen.findByTestId('settings-login-item');
@@ -142,14 +142,14 @@ describe('general settings', () => {
   });
 });
 
-describe('folders of models', () => {
-  it('are added as an import and taken away from the list, and the models are read again', async () => {
+describe('model folders', () => {
+  it('are added and removed, and the models are read again', async () => {
     config.library.folders = ['/Volumes/Disk/Models', '~/Models'];
     await open('');
     const reads = () => network.sent('GET', '/tierbar/v1/models').length;
     await screen.findAllByTestId('settings-folder');
     const before = reads();
-    await fireEvent.click(screen.getByRole('button', { name: 'Stop using ~/Models' }));
+    await fireEvent.click(screen.getByRole('button', { name: 'Remove folder ~/Models' }));
     await until(() => screen.getAllByTestId('settings-folder').length === 1);
     expect(patches()).toEqual([{ library: { folders: ['/Volumes/Disk/Models'] } }]);
     await until(() => reads() > before);
@@ -159,7 +159,7 @@ describe('folders of models', () => {
     expect(config.library.folders).toEqual(['/Volumes/Disk/Models', '~/New']);
   });
 
-  it('of other apps are left alone when that is switched off', async () => {
+  it('of other apps are ignored when that is off', async () => {
     await open('');
     const other = await screen.findByTestId('settings-other-apps');
     expect(other.getAttribute('aria-checked')).toBe('true');
@@ -170,7 +170,7 @@ describe('folders of models', () => {
 });
 
 describe('download settings', () => {
-  it('tell the limit in MB/s, keep it in bytes, and take an empty field for none', async () => {
+  it('show the limit in MB/s, save bytes, and take an empty field as none', async () => {
     config.downloads.rate_limit = 12_500_000;
     await open('');
     const limit = await screen.findByTestId<HTMLInputElement>('settings-rate-limit');
@@ -184,7 +184,7 @@ describe('download settings', () => {
     expect(patches()).toEqual([{ downloads: { rate_limit: 500_000 } }, { downloads: { rate_limit: 0 } }]);
   });
 
-  it('take a whole number of downloads at once, and at least one', async () => {
+  it('take a whole number of simultaneous downloads, at least one', async () => {
     await open('');
     const atOnce = await screen.findByTestId<HTMLInputElement>('settings-at-once');
     await fireEvent.change(atOnce, { target: { value: '0' } });
@@ -198,7 +198,7 @@ describe('download settings', () => {
 describe('the Hugging Face token', () => {
   const field = () => screen.findByTestId<HTMLInputElement>('settings-hf-token');
 
-  it('is given once, never shown, and can be taken away', async () => {
+  it('is saved once, never shown, and can be removed', async () => {
     await open('');
     const token = await field();
     expect(token.type).toBe('password');
@@ -208,7 +208,7 @@ describe('the Hugging Face token', () => {
     const remove = await screen.findByTestId('settings-hf-token-remove');
     expect(token.value).toBe('');
     expect(document.body.innerHTML).not.toContain('hf_secret');
-    expect(screen.getByText('A token is in the keychain.')).toBeTruthy();
+    expect(screen.getByText('Saved in the keychain.')).toBeTruthy();
     expect(network.sent('PUT', '/tierbar/v1/secrets/hugging-face').map(({ body }) => body)).toEqual([
       { value: 'hf_secret' },
     ]);
@@ -217,15 +217,15 @@ describe('the Hugging Face token', () => {
     expect(source).toBeNull();
   });
 
-  it('of the environment is named as such, and is not ours to remove', async () => {
+  it('of the environment is named and cannot be removed', async () => {
     source = 'environment';
     await open('');
     await field();
-    await screen.findByText(/The token of the environment \(HF_TOKEN\) is used/);
+    await screen.findByText(/Uses HF_TOKEN from the environment/);
     expect(screen.queryByTestId('settings-hf-token-remove')).toBeNull();
   });
 
-  it('stays in the field when it could not be kept, with why', async () => {
+  it('stays in the field with the reason when saving fails', async () => {
     await open('');
     const token = await field();
     refuse = 'the keychain is locked';
@@ -239,7 +239,7 @@ describe('the Hugging Face token', () => {
 });
 
 describe('tier settings', () => {
-  it('choose among the models that were found, and tell which cannot be used', async () => {
+  it('offer the models found and mark the unusable ones', async () => {
     await open('#tiers');
     const select = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-model');
     expect(select.value).toBe('smol');
@@ -248,7 +248,7 @@ describe('tier settings', () => {
       ['No model', false],
       ['smol (98 MB, Q4_1)', false],
       ['gemma (5 GB, Q4_K_M)', false],
-      ['torn (cannot be used)', true],
+      ['torn (unusable)', true],
     ]);
     expect(screen.getByText('The file ends too early.')).toBeTruthy();
     await fireEvent.change(select, { target: { value: 'gemma' } });
@@ -256,14 +256,14 @@ describe('tier settings', () => {
     expect(patches()).toEqual([{ tiers: { fast: { model: 'gemma' } } }]);
   });
 
-  it('keep a configured model that was not found in sight', async () => {
+  it('show a configured model that was not found', async () => {
     (config.tiers.fast as { model: string }).model = 'lost.gguf';
     await open('#tiers');
     const select = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-model');
     expect(select.selectedOptions[0]?.text).toBe('lost.gguf (not found)');
   });
 
-  it('save a number, show a refusal at its field, and put back what is no number', async () => {
+  it('save a number, show a refusal at its field, and restore invalid input', async () => {
     await open('#tiers');
     const context = await screen.findByTestId<HTMLInputElement>('settings-tier-fast-context');
     await fireEvent.change(context, { target: { value: '2048' } });
@@ -279,7 +279,7 @@ describe('tier settings', () => {
     expect(patches()).toHaveLength(2);
   });
 
-  it('say how long they stay loaded, and keep a time that was written by hand in sight', async () => {
+  it('set the idle time, and offer one written by hand', async () => {
     const fast = config.tiers.fast;
     if (fast) config.tiers.fast = { ...fast, idle_unload: '90s' };
     await open('#tiers');
@@ -293,7 +293,7 @@ describe('tier settings', () => {
     expect(patches()[1]).toEqual({ tiers: { fast: { pinned: true } } });
   });
 
-  it('share the memory by a home tier and a patience', async () => {
+  it('set the home tier and the switching delay', async () => {
     await open('#tiers');
     await fireEvent.change(await screen.findByTestId('settings-home'), { target: { value: 'fast' } });
     await until(() => patches().length === 1);
@@ -303,7 +303,7 @@ describe('tier settings', () => {
     expect(config.policy).toEqual({ ...POLICY, patience: '30s', home: 'fast' });
   });
 
-  it('leave the machine to its user: hours, battery, full screen, stepping down', async () => {
+  it('set quiet hours, battery, full screen and stepping down', async () => {
     await open('#tiers');
     const hours = await screen.findByTestId('settings-quiet');
     await fireEvent.change(hours, { target: { value: ' 22:00-07:30 ' } });
@@ -335,7 +335,7 @@ describe('tier settings', () => {
     await until(() => network.sent('POST', '/tierbar/v1/resume').length === 1);
   });
 
-  it('show a command and an endpoint as they are, without a choice of models', async () => {
+  it('show a command and an endpoint without a choice of models', async () => {
     Object.assign(config.tiers.fast as object, {
       engine: {
         command: ['/opt/llama-server', '-m', '/My Models/x.gguf', '--host', '{socket}'],
@@ -348,13 +348,11 @@ describe('tier settings', () => {
     };
     await open('#tiers');
     const command = await screen.findByTestId('settings-tier-fast-engine');
-    expect(command.textContent).toBe(
-      "Runs a command of yours: /opt/llama-server -m '/My Models/x.gguf' --host {socket}",
-    );
-    expect(screen.getByText(/Planned at 6GiB/)).toBeTruthy();
-    expect(screen.getByTestId('settings-tier-primary-engine').textContent).toBe(
-      'Answers at http://127.0.0.1:11434',
-    );
+    expect(command.textContent).toBe("/opt/llama-server -m '/My Models/x.gguf' --host {socket}");
+    expect(screen.getByText('Command')).toBeTruthy();
+    expect(screen.getByText(/with 6GiB of memory reserved/)).toBeTruthy();
+    expect(screen.getByText('Endpoint')).toBeTruthy();
+    expect(screen.getByTestId('settings-tier-primary-engine').textContent).toBe('http://127.0.0.1:11434');
     for (const tier of ['fast', 'primary']) {
       expect(screen.queryByTestId(`settings-tier-${tier}-kv`)).toBeNull();
       expect(document.getElementById(`settings-tier-${tier}-model`)).toBeNull();
@@ -363,7 +361,7 @@ describe('tier settings', () => {
     expect(screen.queryByTestId('settings-tier-primary-pinned')).toBeNull();
   });
 
-  it('choose a draft model in place of guessing by words, and the other way round', async () => {
+  it('choose either a draft model or prompt lookup', async () => {
     await open('#tiers');
     const lookup = await screen.findByTestId('settings-tier-fast-lookup');
     const draft = screen.getByTestId<HTMLSelectElement>('settings-tier-fast-draft_model');
@@ -394,12 +392,12 @@ describe('tier settings', () => {
     ]);
   });
 
-  it('say at the draft model why it was refused, and that it is used where the file has both', async () => {
+  it('show why a draft model is refused, and that it takes precedence', async () => {
     Object.assign(config.tiers.fast as object, { lookup: true, draft_model: 'lost.gguf' });
     await open('#tiers');
     const draft = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-draft_model');
     expect(draft.selectedOptions[0]?.text).toBe('lost.gguf (not found)');
-    expect(screen.getByText(/The draft model guesses instead/)).toBeTruthy();
+    expect(screen.getByText(/The draft model is used instead/)).toBeTruthy();
     refuse = 'tiers.fast.draft_model: this cannot be the name of a file';
     await fireEvent.change(draft, { target: { value: 'smol' } });
     await until(() =>
@@ -408,7 +406,7 @@ describe('tier settings', () => {
     expect(draft.getAttribute('aria-invalid')).toBe('true');
   });
 
-  it('add a tier and remove one after asking', async () => {
+  it('add a tier, and remove one after confirmation', async () => {
     await open('#tiers');
     await fireEvent.input(await screen.findByTestId('settings-new-tier'), { target: { value: 'coder' } });
     await fireEvent.click(screen.getByTestId('settings-add-tier'));

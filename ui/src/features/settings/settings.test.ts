@@ -2,20 +2,20 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../../platform/api';
 import { findModel } from '../models/models';
 import { tierOrder } from './config.svelte';
-import { beyondLoopback } from './listen';
+import { isBeyondLoopback } from './listen';
 
 describe('settings', () => {
   it.each(['127.0.0.1:11435', 'localhost:80', '[::1]:11435', '127.1.2.3:1'])(
-    'know %s as this machine only',
+    'treat %s as this computer only',
     (listen) => {
-      expect(beyondLoopback(listen)).toBe(false);
+      expect(isBeyondLoopback(listen)).toBe(false);
     },
   );
 
   it.each(['0.0.0.0:11435', '192.168.1.5:80', '[::]:11435', 'mac.local:11435', '127.0.0.1.example.com:80'])(
-    'know %s as open to others',
+    'treat %s as reachable from other computers',
     (listen) => {
-      expect(beyondLoopback(listen)).toBe(true);
+      expect(isBeyondLoopback(listen)).toBe(true);
     },
   );
 
@@ -24,7 +24,7 @@ describe('settings', () => {
     expect(tierOrder({ tiers } as unknown as Config)).toEqual(['fast', 'primary', 'heavy', 'alpha', 'coder']);
   });
 
-  it('find a model by its id, its file name or its path, and not by half a name', () => {
+  it('find a model by id, file name or path, and not by part of a name', () => {
     const models = [
       { id: 'smol', path: '/m/smol.gguf' },
       { id: 'mol', path: '/m/mol.gguf' },

@@ -91,14 +91,14 @@ const TUNE: TuneReport = {
   after: FASTER,
   gain: 0.25,
   written: false,
-  summary: 'threads 4 in place of by itself: 25 % less time.',
+  summary: 'threads 4 instead of automatic: 25 % less time.',
   disturbed: 0,
 };
 
 let network: Network;
 let app: App;
 let config: Config;
-let kept: { bench: BenchReport | null; tune: TuneReport | null };
+let saved: { bench: BenchReport | null; tune: TuneReport | null };
 let measurements: Stream[];
 let refuse: string | null;
 
@@ -108,7 +108,7 @@ function answer(request: Sent): Response | null {
   const [, tier, kind] = path.match(/^\/tierbar\/v1\/tiers\/(\w+)\/(bench|tune)$/) ?? [];
   if (tier !== undefined) {
     if (method === 'GET')
-      return Response.json({ report: tier === 'fast' ? kept[kind as 'bench' | 'tune'] : null });
+      return Response.json({ report: tier === 'fast' ? saved[kind as 'bench' | 'tune'] : null });
     if (refuse !== null) return refusal(409, 'measuring', refuse, 'wait until that has ended');
     const stream = new Stream(request);
     measurements.push(stream);
@@ -126,7 +126,7 @@ beforeEach(() => {
   browser();
   network = new Network();
   network.override = answer;
-  kept = { bench: null, tune: null };
+  saved = { bench: null, tune: null };
   measurements = [];
   refuse = null;
   config = configured({ tiers: { fast: { ...TIER, model: 'smol.gguf' }, primary: TIER } });
@@ -152,7 +152,7 @@ async function open() {
 const button = (what: string) => screen.getByTestId<HTMLButtonElement>(`settings-tier-${what}`);
 
 describe('measuring a tier', () => {
-  it('shows how far it is, then the table, and what the row says of it', async () => {
+  it('shows progress, then the table and a summary', async () => {
     await open();
     expect(button('primary-measure').disabled).toBe(true);
     await fireEvent.click(button('fast-measure'));
@@ -170,11 +170,11 @@ describe('measuring a tier', () => {
     expect(table.getByText('412 tok/s')).toBeTruthy();
     expect(table.getByText('1.2 s')).toBeTruthy();
     expect(table.getByText('Needs a context of 4672 tokens, and the tier has 4096.')).toBeTruthy();
-    expect(screen.getByText(/^Reads 412 tok\/s, writes 41.2 tok\/s\./)).toBeTruthy();
+    expect(screen.getByText(/^Prefill 412 tok\/s, decode 41.2 tok\/s\./)).toBeTruthy();
     expect(screen.queryByTestId('settings-tier-fast-progress')).toBeNull();
   });
 
-  it('is called off by closing the connection, and tells nothing', async () => {
+  it('is canceled by closing the connection, without an error', async () => {
     await open();
     await fireEvent.click(button('fast-tune'));
     await until(() => measurements.length === 1);
@@ -184,7 +184,7 @@ describe('measuring a tier', () => {
     expect(screen.queryByTestId('settings-tier-fast-speed-error')).toBeNull();
   });
 
-  it('goes on while another section is shown', async () => {
+  it('continues while another section is shown', async () => {
     await open();
     await fireEvent.click(button('fast-measure'));
     await until(() => measurements.length === 1);
@@ -197,7 +197,7 @@ describe('measuring a tier', () => {
     await screen.findByTestId('settings-tier-fast-progress');
   });
 
-  it('tells why it could not begin, why it ended, and when the host went away', async () => {
+  it('reports a refusal, a failure and a lost connection', async () => {
     await open();
     refuse = 'primary is being measured';
     await fireEvent.click(button('fast-measure'));
@@ -212,12 +212,12 @@ describe('measuring a tier', () => {
     await fireEvent.click(button('fast-measure'));
     await until(() => measurements.length === 2);
     measurements[1]?.end();
-    await until(() => screen.queryByText(/The measurement broke off/) !== null);
+    await until(() => screen.queryByText(/The measurement was interrupted/) !== null);
   });
 });
 
 describe('tuning a tier', () => {
-  it('changes nothing until its result is kept, and then what differs alone', async () => {
+  it('changes nothing until applied, and then only what differs', async () => {
     await open();
     await fireEvent.click(button('fast-tune'));
     await until(() => measurements.length === 1);
@@ -227,10 +227,10 @@ describe('tuning a tier', () => {
     expect(table.getByText('✓ 25 % less time.')).toBeTruthy();
     expect(table.getByText('✗ It crashed.')).toBeTruthy();
     expect(screen.getByTestId('settings-tier-fast-better').textContent).toBe(
-      'Threads 4 in place of its own choice: 25 % less time.',
+      'Threads 4 instead of automatic: 25 % less time.',
     );
     expect(network.sent('PATCH', '/tierbar/v1/config')).toEqual([]);
-    await fireEvent.click(button('fast-keep'));
+    await fireEvent.click(button('fast-apply'));
     await screen.findByTestId('settings-tier-fast-in-use');
     expect(screen.getByTestId<HTMLDetailsElement>('settings-tier-fast-tuned').open).toBe(true);
     const patches = network.sent('PATCH', '/tierbar/v1/config').map((sent) => sent.body);
@@ -238,27 +238,27 @@ describe('tuning a tier', () => {
     expect(screen.getByTestId<HTMLInputElement>('settings-tier-fast-threads').value).toBe('4');
   });
 
-  it('offers no settings that were found beside others than the tier has', async () => {
-    kept.tune = {
+  it('does not offer results that started from other settings', async () => {
+    saved.tune = {
       ...TUNE,
       before: { ...SETTINGS, kv_cache: 'q8_0' },
       after: { ...FASTER, kv_cache: 'q8_0' },
     };
     await open();
-    await screen.findByText('The tier has another model or other settings now: tune it again.');
-    expect(screen.queryByTestId('settings-tier-fast-keep')).toBeNull();
+    await screen.findByText('The tier’s model or settings have changed. Tune it again.');
+    expect(screen.queryByTestId('settings-tier-fast-apply')).toBeNull();
   });
 
-  it('offers nothing that was found with another model, and tells its speed as none', async () => {
-    kept = { bench: { ...BENCH, model: 'gemma' }, tune: { ...TUNE, model: 'gemma' } };
+  it('does not offer or show results of another model', async () => {
+    saved = { bench: { ...BENCH, model: 'gemma' }, tune: { ...TUNE, model: 'gemma' } };
     await open();
-    await screen.findByText('The tier has another model or other settings now: tune it again.');
-    expect(screen.queryByTestId('settings-tier-fast-keep')).toBeNull();
-    expect(screen.queryByText(/^Reads [\d.]+ tok/)).toBeNull();
+    await screen.findByText('The tier’s model or settings have changed. Tune it again.');
+    expect(screen.queryByTestId('settings-tier-fast-apply')).toBeNull();
+    expect(screen.queryByText(/^Prefill [\d.]+ tok/)).toBeNull();
   });
 
-  it('says so if nothing is better', async () => {
-    kept = { bench: BENCH, tune: { ...TUNE, after: SETTINGS, gain: 0, summary: 'Nothing is faster.' } };
+  it('says when nothing is faster', async () => {
+    saved = { bench: BENCH, tune: { ...TUNE, after: SETTINGS, gain: 0, summary: 'Nothing is faster.' } };
     await open();
     expect((await screen.findByTestId('settings-tier-fast-nothing')).textContent).toBe('Nothing is faster.');
     expect(screen.getByTestId('settings-tier-fast-bench')).toBeTruthy();

@@ -7,12 +7,12 @@ export type Kind = 'bench' | 'tune';
 export interface Running {
   tier: string;
   kind: Kind;
-  /** `null` until the host has said something. */
+  /** `null` until the host reports progress. */
   progress: Progress | null;
 }
 
-/** Owns what is known of the tiers' speed, and the measurement that runs: the host makes one at a time. */
-export class Speeds {
+/** Owns the results of all tiers' measurements, and the one that is running: the host runs one at a time. */
+export class Measurements {
   bench = $state<Record<string, BenchReport | null>>({});
   tune = $state<Record<string, TuneReport | null>>({});
   running = $state.raw<Running | null>(null);
@@ -24,7 +24,7 @@ export class Speeds {
     this.#api = api;
   }
 
-  /** What the last measurements of the tier told. */
+  /** Reads the results of the tier's last measurements. */
   async load(tier: string): Promise<void> {
     try {
       const [bench, tune] = await Promise.all([
@@ -38,7 +38,7 @@ export class Speeds {
     }
   }
 
-  /** Measures until the report is there, or until it is called off. The configuration is left to whoever reads the report. */
+  /** Measures until the report arrives or `cancel` is called. Does not change the configuration. */
   async start(tier: string, kind: Kind): Promise<void> {
     if (this.running !== null) return;
     const abort = new AbortController();
@@ -59,7 +59,7 @@ export class Speeds {
     }
   }
 
-  /** Calls off what runs. The host then gives the tier its own settings back. */
+  /** Cancels the running measurement. The host then restores the tier's settings. */
   cancel(): void {
     this.#abort?.abort();
   }
@@ -77,7 +77,7 @@ export class Speeds {
     }
     throw new ApiError(
       'unreachable',
-      'The measurement broke off.',
+      'The measurement was interrupted.',
       'Check that Tierbar is running, then try again.',
     );
   }

@@ -1,5 +1,6 @@
 import type { BenchMemory, Outcome, Settings, TierConfig } from '../../platform/api';
 
+/** Marks the outcome of each tuned setting. */
 export const MARK: Record<Outcome, string> = {
   base: '',
   faster: '✓ ',
@@ -8,15 +9,15 @@ export const MARK: Record<Outcome, string> = {
   failed: '✗ ',
 };
 
-/** Settings in a few words, such as `4 threads, batch 512, f16`. */
-export function named({ threads, batch, gpu_layers, kv_cache }: Settings): string {
-  const computing = threads === 0 ? 'usual threads' : threads === 1 ? '1 thread' : `${threads} threads`;
+/** Formats settings, such as `4 threads, batch 512, f16`. */
+export function formatSettings({ threads, batch, gpu_layers, kv_cache }: Settings): string {
+  const cpu = threads === 0 ? 'automatic threads' : threads === 1 ? '1 thread' : `${threads} threads`;
   const layers = gpu_layers === null ? '' : `, ${gpu_layers} layers on the GPU`;
-  return `${computing}, batch ${batch}${layers}, ${kv_cache}`;
+  return `${cpu}, batch ${batch}${layers}, ${kv_cache}`;
 }
 
 /** Whether the tier has these settings. */
-export function asConfigured(settings: Settings, tier: TierConfig): boolean {
+export function hasSettings(settings: Settings, tier: TierConfig): boolean {
   return (
     settings.threads === tier.threads &&
     settings.batch === tier.batch &&
@@ -25,8 +26,8 @@ export function asConfigured(settings: Settings, tier: TierConfig): boolean {
   );
 }
 
-/** The settings that the tier does not have yet. */
-export function difference(tier: TierConfig, settings: Settings): Partial<TierConfig> {
+/** Returns the settings that differ from the tier's. */
+export function diffSettings(tier: TierConfig, settings: Settings): Partial<TierConfig> {
   const patch: Partial<TierConfig> = {};
   if (settings.threads !== tier.threads) patch.threads = settings.threads;
   if (settings.batch !== tier.batch) patch.batch = settings.batch;
@@ -35,32 +36,32 @@ export function difference(tier: TierConfig, settings: Settings): Partial<TierCo
   return patch;
 }
 
-/** What differs, such as `Threads 4 in place of its own choice`. */
-export function changes(before: Settings, after: Settings): string {
-  const threads = (value: number) => (value === 0 ? 'its own choice' : String(value));
+/** Describes what differs, such as `Threads 4 instead of automatic`. */
+export function describeChanges(before: Settings, after: Settings): string {
+  const threads = (value: number) => (value === 0 ? 'automatic' : String(value));
   const layers = (value: number | null) => (value === null ? 'as many as fit' : String(value));
-  const told = [
+  const text = [
     ['threads', threads(before.threads), threads(after.threads)],
     ['batch', String(before.batch), String(after.batch)],
     ['GPU layers', layers(before.gpu_layers), layers(after.gpu_layers)],
     ['KV cache', before.kv_cache, after.kv_cache],
   ]
     .filter(([, old, now]) => old !== now)
-    .map(([name, old, now]) => `${name} ${now} in place of ${old}`)
+    .map(([name, old, now]) => `${name} ${now} instead of ${old}`)
     .join(', ');
-  return told.charAt(0).toUpperCase() + told.slice(1);
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** All that the engine had allocated. */
-export function allocated(memory: BenchMemory): number {
+/** Returns all memory that the engine had allocated. */
+export function allocatedBytes(memory: BenchMemory): number {
   return memory.weights_mapped_bytes + memory.weights_bytes + memory.kv_bytes + memory.compute_bytes;
 }
 
-/** A moment as people say it, in this machine's own time. */
-export function when(iso: string): string {
+/** Formats a time in the local time zone, such as `21 Nov, 20:00`. */
+export function formatTime(iso: string): string {
   const moment = new Date(iso);
   return Number.isNaN(moment.getTime())
-    ? 'once'
+    ? 'at an unknown time'
     : moment.toLocaleString('en', {
         day: 'numeric',
         month: 'short',
