@@ -4,6 +4,7 @@
 
 mod answers;
 mod bad_input;
+mod command_line;
 mod commands;
 mod configuration;
 mod contexts;
@@ -12,12 +13,14 @@ mod ends;
 mod engines;
 mod gpu;
 mod guard;
+mod hub;
 mod journal;
 mod library;
 mod measures;
 mod outage;
 mod pulls;
 mod queue;
+mod safety;
 mod secrets;
 mod tasks;
 

@@ -1,0 +1,335 @@
+//! Saved contexts: written by one worker, and gone on from by the next.
+
+use crate::support::{GEMMA, SMOLLM, WORKER, Worker, model, numbers};
+use serde_json::{Value, json};
+use std::{fs, path::Path};
+use tempfile::TempDir;
+use tokio::process::Command;
+
+const SAVE: &str = "/v1/context/save";
+const LOAD: &str = "/v1/context/load";
+const COMPLETE: &str = "/v1/completions";
+
+async fn worker(name: &str, folder: &TempDir, extra: &[&str]) -> Worker {
+    let contexts = folder.path().to_str().unwrap();
+    let arguments = [&["--context", "2048", "--contexts", contexts], extra].concat();
+    let worker = Worker::start(&model(name), &arguments).await;
+    worker.ready();
+    worker
+}
+
+fn list() -> String {
+    numbers(1, 60)
+}
+
+fn question(prompt: &str) -> Value {
+    json!({"prompt": prompt, "max_tokens": 12, "temperature": 0})
+}
+
+async fn goes_on_after_a_restart(name: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    // Longer than Gemma's sliding window of 512 tokens.
+    let list = numbers(1, 250);
+    let first = worker(name, &folder, &[]).await;
+    let (_, expected) = first.post(COMPLETE, &question(&list)).await;
+    let (status, saved) = first
+        .post(SAVE, &json!({"name": "numbers", "prompt": list}))
+        .await;
+    assert_eq!(status, 200, "{saved}");
+    let tokens = saved["tokens"].as_u64().unwrap();
+    assert!(tokens > 600, "{saved}");
+    drop(first);
+
+    let second = worker(name, &folder, &[]).await;
+    let (_, answer) = second.post(COMPLETE, &question(&list)).await;
+    assert_eq!(answer["timings"]["cache_n"], tokens, "{answer}");
+    assert_eq!(answer["timings"]["prompt_n"], 1);
+    assert_eq!(answer["choices"][0]["text"], expected["choices"][0]["text"]);
+    // It is a beginning of longer prompts too, and of none that only begins like it.
+    let longer = question(&format!("{list} 250, 251,"));
+    let (_, answer) = second.post(COMPLETE, &longer).await;
+    let cached = answer["timings"]["cache_n"].as_u64().unwrap();
+    assert!(cached >= tokens - 2, "{answer}");
+    let (_, other) = second
+        .post(COMPLETE, &question("Something else altogether"))
+        .await;
+    assert_eq!(other["timings"]["cache_n"], 0, "{other}");
+    // The rest of the prompt is what counts: a state that holds more is cut.
+    let shorter = question(&list[..400]);
+    let (_, shorter) = second.post(COMPLETE, &shorter).await;
+    assert_eq!(shorter["choices"][0]["finish_reason"], "length");
+}
+
+#[tokio::test]
+async fn smollm2_goes_on_from_a_saved_context_after_a_restart() {
+    goes_on_after_a_restart(SMOLLM).await;
+}
+
+#[tokio::test]
+async fn gemma_3_goes_on_from_a_saved_context_after_a_restart() {
+    goes_on_after_a_restart(GEMMA).await;
+}
+
+#[tokio::test]
+async fn a_conversation_is_saved_loaded_by_name_and_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut messages = vec![
+        json!({"role": "system", "content": format!("Know these: {}", list())}),
+        json!({"role": "user", "content": "What is the capital of France?"}),
+    ];
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let (status, saved) = first
+        .post(SAVE, &json!({"name": "talk", "messages": messages}))
+        .await;
+    assert_eq!(status, 200, "{saved}");
+    drop(first);
+    let second = worker(SMOLLM, &folder, &[]).await;
+    let (status, loaded) = second.post(LOAD, &json!({"name": "talk"})).await;
+    assert_eq!(status, 200, "{loaded}");
+    assert_eq!(loaded["timings"]["cache_n"], saved["tokens"]);
+    assert_eq!(loaded["timings"]["prompt_n"], 0);
+    let chat =
+        |messages: &[Value]| json!({"messages": messages, "max_tokens": 8, "temperature": 0});
+    let path = "/v1/chat/completions";
+    let (_, answer) = second.post(path, &chat(&messages)).await;
+    assert_eq!(answer["timings"]["cache_n"], saved["tokens"], "{answer}");
+    // Another question after the same beginning.
+    messages.push(answer["choices"][0]["message"].clone());
+    messages.push(json!({"role": "user", "content": "And of Spain?"}));
+    drop(second);
+    let third = worker(SMOLLM, &folder, &[]).await;
+    let (_, answer) = third.post(path, &chat(&messages)).await;
+    assert_eq!(answer["timings"]["cache_n"], saved["tokens"], "{answer}");
+    let listed = third.get("/v1/context").await;
+    assert_eq!(listed["data"][0]["name"], "talk");
+    assert_eq!(listed["data"][0]["tokens"], saved["tokens"]);
+    let (status, _) = third
+        .post("/v1/context/delete", &json!({"name": "talk"}))
+        .await;
+    assert_eq!(status, 200);
+    let (status, gone) = third.post(LOAD, &json!({"name": "talk"})).await;
+    assert_eq!(
+        (status, &gone["error"]["code"]),
+        (404, &json!("context_unknown"))
+    );
+}
+
+#[tokio::test]
+async fn a_context_is_loaded_however_little_it_adds_to_what_is_held() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let long = format!("{} and so on, and on, to the end.", list());
+    for (name, prompt) in [("short", "One, two, three."), ("long", &*long)] {
+        let request = json!({"name": name, "prompt": prompt});
+        let (status, saved) = first.post(SAVE, &request).await;
+        assert_eq!(status, 200, "{saved}");
+    }
+    drop(first);
+    let second = worker(SMOLLM, &folder, &[]).await;
+    // All but its last words are in memory.
+    second.post(COMPLETE, &question(&list())).await;
+    for name in ["short", "long"] {
+        let (status, loaded) = second.post(LOAD, &json!({"name": name})).await;
+        assert_eq!(status, 200, "{loaded}");
+        assert_eq!(loaded["timings"]["cache_n"], loaded["tokens"]);
+    }
+}
+
+#[tokio::test]
+async fn what_was_answered_last_is_saved_without_being_sent_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let (status, nothing) = first.post(SAVE, &json!({"name": "last"})).await;
+    assert_eq!(
+        (status, &nothing["error"]["code"]),
+        (400, &json!("bad_request"))
+    );
+    let (_, answer) = first.post(COMPLETE, &question(&list())).await;
+    let (status, saved) = first.post(SAVE, &json!({"name": "last"})).await;
+    assert_eq!(status, 200, "{saved}");
+    let usage = &answer["usage"];
+    // The last token was told, and never evaluated.
+    assert_eq!(saved["tokens"], usage["total_tokens"].as_u64().unwrap() - 1);
+    drop(first);
+    let second = worker(SMOLLM, &folder, &[]).await;
+    let text = answer["choices"][0]["text"].as_str().unwrap();
+    let whole = question(&format!("{}{text} and so on", list()));
+    let (_, answer) = second.post(COMPLETE, &whole).await;
+    let cached = answer["timings"]["cache_n"].as_u64().unwrap();
+    assert!(cached + 2 >= saved["tokens"].as_u64().unwrap(), "{answer}");
+}
+
+#[tokio::test]
+async fn a_state_of_another_model_template_or_cell_type_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let (status, _) = first
+        .post(SAVE, &json!({"name": "mine", "prompt": list()}))
+        .await;
+    assert_eq!(status, 200);
+    drop(first);
+    let template = folder.path().join("other.jinja");
+    fs::write(&template, "{{ messages[0].content }}").unwrap();
+    let template = ["--chat-template", template.to_str().unwrap()];
+    let cases: [(&str, &[&str], &str); 3] = [
+        (GEMMA, &[], "another model"),
+        (SMOLLM, &template, "another chat template"),
+        (
+            SMOLLM,
+            &["--kv-cache", "q8_0"],
+            "f16 KV cache, and this tier's is q8_0",
+        ),
+    ];
+    for (name, extra, why) in cases {
+        let other = worker(name, &folder, extra).await;
+        let (status, refused) = other.post(LOAD, &json!({"name": "mine"})).await;
+        assert_eq!(status, 409, "{refused}");
+        assert_eq!(refused["error"]["code"], "context_mismatch");
+        let message = refused["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("\"mine\"") && message.contains(why),
+            "{message}"
+        );
+        // Nor is it taken for a prompt that it would fit.
+        let (_, answer) = other.post(COMPLETE, &question(&list())).await;
+        assert_eq!(answer["timings"]["cache_n"], 0, "{answer}");
+    }
+}
+
+fn only_file(folder: &Path) -> std::path::PathBuf {
+    let mut files = fs::read_dir(folder).unwrap();
+    files.next().unwrap().unwrap().path()
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_never_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let saved = first
+        .post(SAVE, &json!({"name": "one", "prompt": list()}))
+        .await;
+    assert_eq!(saved.0, 200);
+    drop(first);
+    let path = only_file(folder.path());
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let second = worker(SMOLLM, &folder, &[]).await;
+    let (status, refused) = second.post(LOAD, &json!({"name": "one"})).await;
+    assert_eq!(
+        (status, &refused["error"]["code"]),
+        (502, &json!("corrupt"))
+    );
+    let (status, answer) = second.post(COMPLETE, &question(&list())).await;
+    assert_eq!((status, &answer["timings"]["cache_n"]), (200, &json!(0)));
+}
+
+#[tokio::test]
+async fn two_that_save_the_same_name_at_once_leave_one_whole_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(SMOLLM, &folder, &[]).await;
+    let request = |text: &str| json!({"name": "both", "prompt": format!("{text} {}", list())});
+    let (a, b) = (request("a"), request("b"));
+    let (first, second) = tokio::join!(worker.post(SAVE, &a), worker.post(SAVE, &b));
+    assert_eq!((first.0, second.0), (200, 200), "{first:?} {second:?}");
+    let (status, loaded) = worker.post(LOAD, &json!({"name": "both"})).await;
+    assert_eq!(status, 200, "{loaded}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[tokio::test]
+async fn a_disk_that_fills_during_a_save_leaves_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let contexts = folder.path().to_str().unwrap();
+    // A file of this worker can have a megabyte: beyond it writes fail, as on a full disk.
+    let mut limited = Command::new("sh");
+    limited.args([
+        "-c",
+        "trap '' XFSZ; ulimit -f 1024; exec \"$0\" \"$@\"",
+        WORKER,
+    ]);
+    let arguments = ["--context", "2048", "--contexts", contexts];
+    let worker = Worker::start_as(limited, &model(SMOLLM), &arguments).await;
+    worker.ready();
+    let small = json!({"name": "one", "prompt": "One, two, three"});
+    assert_eq!(worker.post(SAVE, &small).await.0, 200);
+    let (status, failed) = worker
+        .post(SAVE, &json!({"name": "one", "prompt": list()}))
+        .await;
+    assert_eq!(
+        (status, &failed["error"]["code"]),
+        (507, &json!("storage")),
+        "{failed}"
+    );
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let (status, loaded) = worker.post(LOAD, &json!({"name": "one"})).await;
+    assert_eq!(status, 200, "{loaded}");
+    let (status, _) = worker.post(COMPLETE, &question(&list())).await;
+    assert_eq!(status, 200);
+}
+
+#[tokio::test]
+async fn a_worker_without_a_folder_says_so() {
+    let worker = Worker::smollm().await;
+    for (path, body) in [
+        (SAVE, json!({"name": "a", "prompt": "b"})),
+        (LOAD, json!({"name": "a"})),
+    ] {
+        let (status, refused) = worker.post(path, &body).await;
+        assert_eq!(status, 400);
+        let hint = refused["error"]["hint"].as_str().unwrap();
+        assert!(hint.contains("--contexts"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn a_context_longer_than_the_tiers_is_refused_with_the_numbers_and_never_half_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let contexts = folder.path().to_str().unwrap();
+    let long = numbers(1, 200);
+    let first = worker(SMOLLM, &folder, &[]).await;
+    let save = json!({"name": "long", "prompt": format!("Alpha {long}")});
+    let (status, saved) = first.post(SAVE, &save).await;
+    assert_eq!(status, 200, "{saved}");
+    drop(first);
+    let arguments = ["--context", "512", "--contexts", contexts];
+    let second = Worker::start(&model(SMOLLM), &arguments).await;
+    second.ready();
+    let (status, refused) = second.post(LOAD, &json!({"name": "long"})).await;
+    assert_eq!(status, 400, "{refused}");
+    assert_eq!(refused["error"]["code"], "context_exceeded");
+    assert_eq!(refused["error"]["context_tokens"], 512);
+    // A conversation that another slot could lend is not lost to a file that does not fit.
+    let short = format!("Alpha {}", &long[..300]);
+    let (_, before) = second.post(COMPLETE, &question(&short)).await;
+    let again = format!("{short} 77, 78,");
+    let (_, after) = second.post(COMPLETE, &question(&again)).await;
+    let fresh = json!({"prompt": again, "max_tokens": 12, "temperature": 0, "cache_prompt": false});
+    let (_, alone) = second.post(COMPLETE, &fresh).await;
+    assert!(
+        after["timings"]["cache_n"].as_u64().unwrap() > 50,
+        "{before} {after}"
+    );
+    assert_eq!(after["choices"][0]["text"], alone["choices"][0]["text"]);
+}
+
+#[tokio::test]
+async fn a_context_that_is_saved_again_at_once_is_found_as_it_is_now() {
+    let folder = tempfile::tempdir().unwrap();
+    let worker = worker(SMOLLM, &folder, &[]).await;
+    let (first, second) = (format!("Alpha {}", list()), format!("Omega {}", list()));
+    for prompt in [&first, &second] {
+        let (status, _) = worker
+            .post(SAVE, &json!({"name": "n", "prompt": prompt}))
+            .await;
+        assert_eq!(status, 200);
+        let (_, answer) = worker.post(COMPLETE, &question(prompt)).await;
+        assert!(
+            answer["timings"]["cache_n"].as_u64().unwrap() > 100,
+            "{answer}"
+        );
+    }
+    let (_, loaded) = worker.post(LOAD, &json!({"name": "n"})).await;
+    assert_eq!(loaded["timings"]["prompt_n"], 0, "{loaded}");
+}

@@ -1,0 +1,20 @@
+//! The real `tierbar-worker` with real models, as its one client, the host, sees it.
+
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+mod answers;
+mod bounds;
+mod chat;
+mod contexts;
+mod embeddings;
+mod encoder;
+mod media;
+mod memory;
+mod mrope;
+mod oracle;
+mod process;
+mod sound;
+mod speculation;
+mod support;
+mod swap;
+mod together;

@@ -1,0 +1,135 @@
+//! The worker beside what upstream's llama-server answered on the same files, with the same templates.
+
+use crate::support::{GEMMA, SMOLLM, Worker, model, oracle, recorded, template};
+use serde_json::{Value, json};
+
+async fn rendered(worker: &Worker, request: &Value) -> Value {
+    let (status, rendered) = worker.post("/apply-template", request).await;
+    assert_eq!(status, 200, "{rendered}");
+    rendered["prompt"].clone()
+}
+
+async fn prompts_equal_llama_servers(name: &str) {
+    let worker = Worker::start(&model(name), &["--context", "1024"]).await;
+    let (oracle, recorded) = (oracle(), recorded(name));
+    let templates = recorded["templates"].as_object().unwrap();
+    assert!(templates.len() >= 5);
+    for (case, expected) in templates {
+        let prompt = rendered(&worker, &oracle["conversations"][case]).await;
+        assert_eq!(prompt, expected["prompt"], "{name}: {case}");
+        let request = json!({"content": prompt, "add_special": true});
+        let (_, tokenized) = worker.post("/tokenize", &request).await;
+        assert_eq!(tokenized["tokens"], expected["tokens"], "{name}: {case}");
+    }
+}
+
+#[tokio::test]
+async fn smollm2_prompts_and_their_tokens_equal_llama_servers() {
+    prompts_equal_llama_servers(SMOLLM).await;
+}
+
+#[tokio::test]
+async fn gemma_3_prompts_and_their_tokens_equal_llama_servers() {
+    prompts_equal_llama_servers(GEMMA).await;
+}
+
+/// On the weights of another model: a template's text is its own.
+async fn template_renders_as_llama_servers(name: &str) {
+    let path = template(name);
+    let extra = ["--context", "512", "--chat-template"];
+    let extra = [&extra[..], &[path.to_str().unwrap()]].concat();
+    let worker = Worker::start(&model(SMOLLM), &extra).await;
+    let oracle = oracle();
+    let conversations = oracle["conversations"].as_object().unwrap();
+    assert!(conversations.len() >= 15);
+    for (case, request) in conversations {
+        assert_eq!(
+            rendered(&worker, request).await,
+            oracle["templates"][name][case],
+            "{name}: {case}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn gemma_4_template_renders_as_llama_servers() {
+    template_renders_as_llama_servers("google-gemma-4-31B-it.jinja").await;
+}
+
+#[tokio::test]
+async fn gemma_4_interleaved_template_renders_as_llama_servers() {
+    template_renders_as_llama_servers("google-gemma-4-31B-it-interleaved.jinja").await;
+}
+
+#[tokio::test]
+async fn qwen3_template_renders_as_llama_servers() {
+    template_renders_as_llama_servers("Qwen-Qwen3-0.6B.jinja").await;
+}
+
+#[tokio::test]
+async fn qwen3_5_template_renders_as_llama_servers() {
+    template_renders_as_llama_servers("Qwen3.5-4B.jinja").await;
+}
+
+/// The text that llama-server wrote, up to a place where both ways were nearly as good: it was recorded on another CPU, whose
+/// kernels round otherwise.
+fn is_same(choice: &Value, expected: &str) -> Result<(), String> {
+    const NEAR: f64 = 0.5;
+    let text = choice["text"].as_str().unwrap();
+    if text == expected {
+        return Ok(());
+    }
+    let logprobs = &choice["logprobs"];
+    let mut written = String::new();
+    for (place, token) in logprobs["tokens"].as_array().unwrap().iter().enumerate() {
+        let next = format!("{written}{}", token.as_str().unwrap());
+        if expected.starts_with(&next) {
+            written = next;
+            continue;
+        }
+        let rest = &expected[written.len()..];
+        let top = logprobs["top_logprobs"][place].as_object().unwrap();
+        let chosen = logprobs["token_logprobs"][place].as_f64().unwrap();
+        let near = |(other, value): (&String, &Value)| {
+            !other.is_empty() && rest.starts_with(other) && chosen - value.as_f64().unwrap() < NEAR
+        };
+        if top.iter().any(near) {
+            return Ok(());
+        }
+        return Err(format!(
+            "{text:?} and not {expected:?}, at {place} of {top:?}"
+        ));
+    }
+    Err(format!("{text:?} and not {expected:?}"))
+}
+
+async fn greedy_text_equals_llama_servers(name: &str) {
+    let worker = Worker::start(&model(name), &["--context", "4096"]).await;
+    let recorded = recorded(name);
+    let completions = recorded["completions"].as_object().unwrap();
+    assert!(completions.len() >= 20);
+    let mut longest = 0;
+    for (prompt, expected) in completions {
+        let mut request = json!({"prompt": prompt, "max_tokens": expected["tokens"], "temperature": 0, "logprobs": 5});
+        // The second finds all of its prompt in the cache.
+        for cached in [false, true] {
+            request["cache_prompt"] = json!(cached);
+            let (status, answer) = worker.post("/v1/completions", &request).await;
+            assert_eq!(status, 200, "{answer}");
+            let same = is_same(&answer["choices"][0], expected["text"].as_str().unwrap());
+            assert_eq!(same, Ok(()), "{name}: {request}");
+            longest = longest.max(answer["usage"]["prompt_tokens"].as_u64().unwrap());
+        }
+    }
+    assert!(longest > 1024, "several batches were read: {longest}");
+}
+
+#[tokio::test]
+async fn smollm2_greedy_text_equals_llama_servers() {
+    greedy_text_equals_llama_servers(SMOLLM).await;
+}
+
+#[tokio::test]
+async fn gemma_3_greedy_text_equals_llama_servers() {
+    greedy_text_equals_llama_servers(GEMMA).await;
+}

@@ -1,0 +1,148 @@
+//! Guessed tokens change how fast an answer comes, and nothing that it says.
+
+use crate::support::{GEMMA, SMOLLM, Worker, completions, model};
+use serde_json::{Value, json};
+
+async fn answers(worker: &Worker, prompts: &[(String, Value)]) -> Vec<Value> {
+    let mut answers = Vec::new();
+    for (prompt, tokens) in prompts {
+        let request = json!({"prompt": prompt, "max_tokens": tokens, "temperature": 0});
+        let (status, answer) = worker.post("/v1/completions", &request).await;
+        assert_eq!(status, 200, "{answer}");
+        answers.push(answer);
+    }
+    answers
+}
+
+fn texts(answers: &[Value]) -> Vec<&Value> {
+    answers
+        .iter()
+        .map(|answer| &answer["choices"][0]["text"])
+        .collect()
+}
+
+/// Prompts whose answers are far from a tie: rounding differs between one token and several.
+fn prompts(name: &str) -> Vec<(String, Value)> {
+    let mut recorded = completions(name, 1.0);
+    assert!(recorded.len() >= 12);
+    recorded.sort_by_key(|(prompt, _)| prompt.len());
+    recorded
+        .into_iter()
+        .take(12)
+        .map(|(prompt, said)| (prompt, said["tokens"].clone()))
+        .collect()
+}
+
+fn total(answers: &[Value], key: &str) -> u64 {
+    let of = |answer: &Value| answer["timings"][key].as_u64().unwrap_or(0);
+    answers.iter().map(of).sum()
+}
+
+async fn says_the_same(name: &str, guessing: &[&str]) {
+    let prompts = prompts(name);
+    let arguments = [&["--context", "2048"], guessing].concat();
+    let plain = Worker::start(&model(name), &["--context", "2048"]).await;
+    plain.ready();
+    let expected = answers(&plain, &prompts).await;
+    drop(plain);
+    let guesses = Worker::start(&model(name), &arguments).await;
+    guesses.ready();
+    let found = answers(&guesses, &prompts).await;
+    assert_eq!(texts(&found), texts(&expected));
+    let (guessed, right) = (total(&found, "draft_n"), total(&found, "draft_n_accepted"));
+    assert!(
+        guessed > 0 && right > 0 && right <= guessed,
+        "{right} of {guessed}"
+    );
+    assert_eq!(total(&expected, "draft_n"), 0);
+    let generations = guesses.get("/props").await["generations"].clone();
+    assert_eq!(generations["drafted"], guessed);
+    assert_eq!(generations["accepted"], right);
+}
+
+#[tokio::test]
+async fn smollm2_says_the_same_with_words_that_stood_before() {
+    says_the_same(SMOLLM, &["--lookup"]).await;
+}
+
+#[tokio::test]
+async fn gemma_3_says_the_same_with_words_that_stood_before() {
+    says_the_same(GEMMA, &["--lookup"]).await;
+}
+
+#[tokio::test]
+async fn a_draft_model_guesses_and_the_model_decides() {
+    let draft = model(SMOLLM);
+    says_the_same(SMOLLM, &["--draft-model", draft.to_str().unwrap()]).await;
+}
+
+#[tokio::test]
+async fn a_draft_model_of_another_vocabulary_is_refused() {
+    let draft = model(GEMMA);
+    let arguments = ["--draft-model", draft.to_str().unwrap()];
+    let worker = Worker::start(&model(SMOLLM), &arguments).await;
+    assert!(worker.failure().message.contains("vocabulary"));
+}
+
+#[tokio::test]
+async fn a_stop_and_a_limit_end_an_answer_within_a_guess() {
+    let worker = Worker::start(&model(SMOLLM), &["--context", "1024", "--lookup"]).await;
+    worker.ready();
+    let prompt = "a b c d e f g, a b c d e f g, a b c d e f g, a b c d";
+    for limit in 1..20 {
+        let request =
+            json!({"prompt": prompt, "max_tokens": limit, "temperature": 0, "ignore_eos": true});
+        let (_, answer) = worker.post("/v1/completions", &request).await;
+        assert_eq!(answer["usage"]["completion_tokens"], limit, "{answer}");
+    }
+    let request =
+        json!({"prompt": prompt, "max_tokens": 30, "temperature": 0, "stop": ["f g, a b c"]});
+    let (_, answer) = worker.post("/v1/completions", &request).await;
+    assert_eq!(answer["choices"][0]["finish_reason"], "stop", "{answer}");
+    assert_eq!(answer["choices"][0]["text"], " e ");
+}
+
+#[tokio::test]
+async fn answers_that_push_each_other_out_are_not_guessed_for_while_they_are_read_again() {
+    let arguments = ["--context", "512", "--slots", "2", "--lookup"];
+    let worker = Worker::start(&model(SMOLLM), &arguments).await;
+    worker.ready();
+    let request = |letter: &str| {
+        let prompt = format!("{letter} = 1, {letter} = 2, ").repeat(6);
+        json!({"prompt": prompt, "max_tokens": 300, "temperature": 0, "ignore_eos": true})
+    };
+    let (x, y) = (request("x"), request("y"));
+    let path = "/v1/completions";
+    let (first, second) = tokio::join!(worker.post(path, &x), worker.post(path, &y));
+    for (status, answer) in [first, second] {
+        assert_eq!(status, 200, "{answer}");
+        assert_eq!(answer["usage"]["completion_tokens"], 300);
+    }
+}
+
+#[tokio::test]
+async fn a_draft_model_that_loses_rests() {
+    let draft = model(SMOLLM);
+    let arguments = [
+        "--context",
+        "1024",
+        "--draft-model",
+        draft.to_str().unwrap(),
+    ];
+    // A draft as large as the model, and chances that nobody can guess.
+    let request = json!({"prompt": "Once upon a time", "max_tokens": 200, "temperature": 2, "seed": 1, "ignore_eos": true});
+    let mut generations = Value::Null;
+    // Whether it loses is told by the clock, which a busy machine may bend once.
+    for _ in 0..5 {
+        let worker = Worker::start(&model(SMOLLM), &arguments).await;
+        worker.ready();
+        let (status, answer) = worker.post("/v1/completions", &request).await;
+        assert_eq!(status, 200);
+        let drafted = answer["timings"]["draft_n"].as_u64().unwrap_or(0);
+        generations = worker.get("/props").await["generations"].clone();
+        if generations["drafting_rests"] == true && drafted < 400 {
+            return;
+        }
+    }
+    panic!("it guessed to the end each time: {generations}");
+}

@@ -1,0 +1,307 @@
+//! Models in all the places where they may be, with real files.
+
+#[allow(dead_code, reason = "written for the tests of another crate")]
+#[path = "../../../gguf/tests/reading/writer.rs"]
+mod writer;
+
+use std::{
+    env, fs,
+    fs::File,
+    io::{Seek, SeekFrom, Write},
+    os::unix::fs::symlink,
+    path::{Path, PathBuf},
+};
+use tierbar_core::{Code, fit::Keeper};
+use tierbar_library::{AppFolders, Entry, Library, LibraryOptions, Origin, Verification};
+use tokio_util::sync::CancellationToken;
+use writer::{F32, Gguf};
+
+const SMOLLM2: &str = "SmolLM2-135M-Instruct.Q4_1";
+const GEMMA: &str = "gemma-3-270m-q4_k_m";
+
+fn real(model: &str) -> PathBuf {
+    let folder = env::var_os("TIERBAR_TEST_MODELS")
+        .map(PathBuf::from)
+        .or_else(|| Some(env::home_dir()?.join(".cache/tierbar/models")))
+        .unwrap();
+    let path = folder.join(format!("{model}.gguf"));
+    assert!(
+        path.is_file(),
+        "{} is missing: run `make setup`, or set TIERBAR_TEST_MODELS to a folder that has it",
+        path.display()
+    );
+    path
+}
+
+/// The model at a place of its own: without a copy where the volume allows.
+fn place(model: &str, at: &Path) {
+    fs::create_dir_all(at.parent().unwrap()).unwrap();
+    if fs::hard_link(real(model), at).is_err() {
+        fs::copy(real(model), at).unwrap();
+    }
+}
+
+fn ids(entries: &[Entry]) -> Vec<(&str, Keeper)> {
+    entries
+        .iter()
+        .map(|entry| (entry.id.as_str(), entry.keeper))
+        .collect()
+}
+
+fn verify(library: &Library, spec: &str) -> Verification {
+    let cancel = CancellationToken::new();
+    library.verify(spec, &mut |_, _| (), &cancel).unwrap()
+}
+
+fn origin(sha256: &str) -> Origin {
+    Origin {
+        reference: "owner/repo:Q4_1".to_owned(),
+        url: "https://example.com/m.gguf?token=x".parse().unwrap(),
+        sha256: sha256.to_owned(),
+    }
+}
+
+#[test]
+fn the_models_of_other_apps_are_used_in_place() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir(at("own")).unwrap();
+    // As Ollama and the Hugging Face cache name it: by its hash, without an ending.
+    let hash = verify(&scratch_copy(&root, SMOLLM2), "copy").sha256();
+    place(SMOLLM2, &at(&format!("ollama/blobs/sha256-{hash}")));
+    let manifest = at("ollama/manifests/registry.ollama.ai/library/smollm2/135m");
+    fs::create_dir_all(manifest.parent().unwrap()).unwrap();
+    let layer = "application/vnd.ollama.image.model";
+    let text = format!(r#"{{"layers":[{{"mediaType":"{layer}","digest":"sha256:{hash}"}}]}}"#);
+    fs::write(manifest, text).unwrap();
+    let blob = at("hub/models--o--r/blobs/00");
+    fs::create_dir_all(blob.parent().unwrap()).unwrap();
+    fs::copy(real(GEMMA), blob).unwrap();
+    let snapshot = at("hub/models--o--r/snapshots/abc");
+    fs::create_dir_all(&snapshot).unwrap();
+    symlink("../../blobs/00", snapshot.join("gemma.gguf")).unwrap();
+    let mut options = LibraryOptions {
+        models_dir: at("own"),
+        folders: Vec::new(),
+        apps: AppFolders {
+            lm_studio: vec![at("lm")],
+            ollama: vec![at("ollama")],
+            hugging_face: vec![at("hub")],
+        },
+        other_apps: true,
+    };
+    let library = Library::new(options.clone());
+    let entries = library.list().unwrap();
+    assert_eq!(
+        ids(&entries),
+        [
+            ("gemma", Keeper::HuggingFace),
+            ("smollm2:135m", Keeper::Ollama)
+        ]
+    );
+    for entry in &entries {
+        assert!(entry.account.is_ok(), "{:?}", entry.account);
+        assert_eq!(library.resolve(entry.id.as_str()).as_ref(), Ok(&entry.path));
+    }
+    let found = verify(&library, "smollm2:135m");
+    assert_eq!(found.expected().as_ref(), Some(&hash));
+    assert_eq!(found.matches(), Some(true));
+    assert_eq!(verify(&library, "gemma").matches(), None);
+    // Nothing of ours is written there.
+    assert!(!at("ollama/blobs/.tierbar").exists());
+    assert!(!snapshot.join(".tierbar").exists());
+    options.other_apps = false;
+    assert_eq!(library.with(options).list().unwrap(), []);
+}
+
+/// A models folder with a copy of a real model, `copy.gguf`.
+fn scratch_copy(root: &tempfile::TempDir, model: &str) -> Library {
+    let folder = root.path().join("copies");
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(real(model), folder.join("copy.gguf")).unwrap();
+    Library::new(folder)
+}
+
+#[test]
+fn a_file_is_checked_against_what_was_fetched_and_against_the_last_time() {
+    let root = tempfile::tempdir().unwrap();
+    let library = scratch_copy(&root, SMOLLM2);
+    let path = library.models_dir().join("copy.gguf");
+    let first = verify(&library, "copy");
+    assert_eq!((first.expected(), first.matches()), (None, None));
+    let again = verify(&library, "copy");
+    assert_eq!(again.matches(), Some(true));
+    library.record(&path, origin(&first.sha256())).unwrap();
+    assert_eq!(verify(&library, "copy").matches(), Some(true));
+    // One bit turns.
+    let mut file = File::options().write(true).open(&path).unwrap();
+    file.seek(SeekFrom::End(-1)).unwrap();
+    file.write_all(&[0x55]).unwrap();
+    drop(file);
+    let broken = verify(&library, "copy");
+    assert_eq!(broken.matches(), Some(false));
+    assert_eq!(broken.expected(), Some(first.sha256()));
+    let entry = library.list().unwrap().remove(0);
+    let record = entry.record.unwrap();
+    assert_eq!(record.reference.as_deref(), Some("owner/repo:Q4_1"));
+    assert_eq!(record.last_sha256(), Some(broken.sha256().as_str()));
+}
+
+#[test]
+fn a_check_tells_how_far_it_is_and_can_be_stopped() {
+    let root = tempfile::tempdir().unwrap();
+    let library = scratch_copy(&root, SMOLLM2);
+    let size = fs::metadata(real(SMOLLM2)).unwrap().len();
+    let cancel = CancellationToken::new();
+    let mut told = Vec::new();
+    let mut progress = |done, total| told.push((done, total));
+    library.verify("copy", &mut progress, &cancel).unwrap();
+    assert!(told.len() > 2 && told.is_sorted());
+    assert_eq!(told.last(), Some(&(size, size)));
+    let mut calls = 0;
+    let mut stop = |_, _| {
+        calls += 1;
+        cancel.cancel();
+    };
+    let error = library.verify("copy", &mut stop, &cancel).unwrap_err();
+    assert_eq!(error.code, Code::Cancelled);
+    assert_eq!(calls, 1);
+}
+
+#[test]
+fn each_part_of_a_split_model_has_a_hash_of_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let parts = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
+    for part in parts {
+        fs::write(folder.path().join(part), part).unwrap();
+    }
+    let library = Library::new(folder.path().to_owned());
+    let first = verify(&library, "m");
+    assert_eq!(first.parts.len(), 2);
+    assert_ne!(first.parts[0].sha256, first.parts[1].sha256);
+    assert_eq!(verify(&library, "m").matches(), Some(true));
+    library
+        .record(&folder.path().join(parts[1]), origin("00"))
+        .unwrap();
+    assert_eq!(verify(&library, "m").matches(), Some(false));
+}
+
+#[test]
+fn a_copy_that_is_not_whole_yet_is_told_and_becomes_a_model_once_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("m.gguf");
+    let bytes = fs::read(real(SMOLLM2)).unwrap();
+    let library = Library::new(folder.path().to_owned());
+    let whole = bytes.len();
+    for length in [whole / 2, whole - 1] {
+        fs::write(&path, &bytes[..length]).unwrap();
+        let error = library.list().unwrap()[0].account.clone().unwrap_err();
+        let told = format!("m is incomplete ({length} of {whole} bytes)");
+        assert!(error.message.starts_with(&told), "{error}");
+        assert_eq!(error.code, Code::ModelInvalid);
+    }
+    fs::write(&path, &bytes).unwrap();
+    assert!(library.list().unwrap()[0].account.is_ok());
+}
+
+#[test]
+fn a_projector_belongs_to_the_model_beside_it_whose_width_it_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let of_kind = |kind, width| {
+        Gguf::empty()
+            .text("general.architecture", "clip")
+            .pair("clip.has_vision_encoder", 7, &[1])
+            .text("clip.projector_type", kind)
+            .number("clip.vision.projection_dim", width)
+            .tensor("v.patch_embd.weight", &[4, 4], F32, 64)
+    };
+    let projector = |width| of_kind("gemma3", width);
+    let narrow = Gguf::model("llama", 1)
+        .number("llama.attention.head_count", 4)
+        .number("llama.feed_forward_length", 64);
+    for (name, file) in [
+        ("narrow.gguf", narrow.clone()),
+        ("mmproj-narrow.gguf", projector(64)),
+        ("mmproj-other.gguf", projector(65)),
+        ("seeing.gguf", projector(576)),
+        ("sub/alone.gguf", narrow),
+    ] {
+        fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+        file.write(&at(name));
+    }
+    place(SMOLLM2, &at("smol.gguf"));
+    let library = Library::new(folder.path().to_owned());
+    let to_load = |name: &str| {
+        let account = library.account(&at(name)).unwrap();
+        library.projector(&at(name), &account)
+    };
+    let (path, projector) = to_load("narrow.gguf").unwrap();
+    let bytes = projector.unwrap().bytes;
+    assert_eq!((path, bytes), (at("mmproj-narrow.gguf"), 64));
+    assert!(to_load("sub/alone.gguf").is_none());
+    // One that cannot be used is told.
+    of_kind("of next year", 64).write(&at("sub/mmproj.gguf"));
+    let (path, refused) = to_load("sub/alone.gguf").unwrap();
+    assert_eq!(path, at("sub/mmproj.gguf"));
+    assert_eq!(refused.unwrap_err().code, Code::ModelUnsupported);
+    let entries = library.list().unwrap();
+    let pairs: Vec<_> = entries
+        .iter()
+        .map(|entry| {
+            assert!(entry.account.is_ok(), "{:?}", entry.account);
+            (entry.id.as_str(), entry.projector.clone())
+        })
+        .collect();
+    assert_eq!(
+        pairs,
+        [
+            ("alone", None),
+            ("narrow", Some(at("mmproj-narrow.gguf"))),
+            // It is a projector whatever its name.
+            ("smol", Some(at("seeing.gguf"))),
+        ]
+    );
+}
+
+#[test]
+fn a_split_model_is_read_as_one_and_again_when_any_part_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let first = Gguf::model("llama", 1).part(0, 2, 2);
+    let second = |bytes| {
+        Gguf::empty()
+            .part(1, 2, 2)
+            .tensor("output.weight", &[64, bytes / 256], F32, bytes)
+    };
+    first.write(&at("m-00001-of-00002.gguf"));
+    second(1024).write(&at("m-00002-of-00002.gguf"));
+    let library = Library::new(folder.path().to_owned());
+    let entry = library.list().unwrap().remove(0);
+    let account = entry.account.unwrap();
+    assert_eq!((entry.id.as_str(), account.parts), ("m", 2));
+    assert_eq!(account.file_bytes, entry.size_bytes);
+    second(2048).write(&at("m-00002-of-00002.gguf"));
+    let again = library.account(&entry.path).unwrap();
+    assert_eq!(again.file_bytes, account.file_bytes + 1024);
+    assert_eq!(library.list().unwrap()[0].account, Ok(again));
+    fs::remove_file(at("m-00002-of-00002.gguf")).unwrap();
+    let error = library.account(&entry.path).unwrap_err();
+    assert_eq!(error.code, Code::ModelMissing);
+    let error = library.list().unwrap().remove(0).account.unwrap_err();
+    assert!(error.message.contains("m-00002-of-00002.gguf"), "{error}");
+}
+
+#[test]
+fn ten_thousand_files_hide_no_model() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..10_000 {
+        fs::write(folder.path().join(format!("{number}.gguf")), "WORD").unwrap();
+    }
+    place(SMOLLM2, &folder.path().join("real.gguf"));
+    let library = Library::new(folder.path().to_owned());
+    let entries = library.list().unwrap();
+    assert_eq!(entries.len(), 10_001);
+    assert!(entries.iter().any(|entry| entry.account.is_ok()));
+    assert_eq!(library.list().unwrap(), entries);
+}

@@ -1,0 +1,120 @@
+//! The table of the log, on real files.
+
+use crate::support::Fixture;
+use tierbar_core::{
+    ModelId, TierId,
+    journal::{Entry, Happening, Kind},
+};
+
+fn entry(id: u64, at_ms: u64, kind: Kind, tier: Option<&str>) -> Entry {
+    Entry {
+        id,
+        at_ms,
+        what: Happening {
+            kind,
+            tier: tier.map(|tier| TierId::new(tier).unwrap()),
+            model: tier.map(|_| ModelId("small".to_owned())),
+            sentence: format!("number {id}"),
+        },
+    }
+}
+
+fn ids(entries: &[Entry]) -> Vec<u64> {
+    entries.iter().map(|entry| entry.id).collect()
+}
+
+#[tokio::test]
+async fn entries_outlive_a_restart_and_are_read_page_by_page_the_newest_first() {
+    let fixture = Fixture::new();
+    let told: Vec<_> = (1..=7)
+        .map(|id| match id % 3 {
+            0 => entry(id, id * 1000, Kind::Alarm, None),
+            1 => entry(id, id * 1000, Kind::Load, Some("fast")),
+            _ => entry(id, id * 1000, Kind::StepDown, Some("heavy")),
+        })
+        .collect();
+    {
+        let store = fixture.store();
+        assert_eq!(store.last_entry().await.unwrap(), 0);
+        store.add_entries(told[..4].to_vec()).await.unwrap();
+        store.add_entries(told[4..].to_vec()).await.unwrap();
+        store.add_entries(Vec::new()).await.unwrap();
+    }
+    let store = fixture.store();
+    assert_eq!(store.last_entry().await.unwrap(), 7);
+    let mut all = store.entries(None, None, 100).await.unwrap();
+    all.reverse();
+    assert_eq!(all, told);
+    let page = store.entries(None, None, 3).await.unwrap();
+    assert_eq!(ids(&page), [7, 6, 5]);
+    let next = store.entries(Some(5), None, 3).await.unwrap();
+    assert_eq!(ids(&next), [4, 3, 2]);
+    let heavy = Some(TierId::new("heavy").unwrap());
+    let page = store.entries(None, heavy.clone(), 1).await.unwrap();
+    assert_eq!(ids(&page), [5]);
+    let next = store.entries(Some(5), heavy, 9).await.unwrap();
+    assert_eq!(ids(&next), [2]);
+}
+
+#[tokio::test]
+async fn entries_are_kept_for_thirty_days_and_the_last_fifty_thousand_of_them() {
+    const DAY: u64 = 24 * 3600 * 1000;
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let add = async |id, at_ms| {
+        let entry = entry(id, at_ms, Kind::Load, Some("fast"));
+        store.add_entries(vec![entry]).await.unwrap();
+    };
+    add(1, 1000).await;
+    add(2, 2000).await;
+    add(3, 1000 + 30 * DAY).await;
+    assert_eq!(ids(&store.entries(None, None, 9).await.unwrap()), [3, 2, 1]);
+    add(4, 1001 + 30 * DAY).await;
+    assert_eq!(ids(&store.entries(None, None, 9).await.unwrap()), [4, 3, 2]);
+    add(50_002, 1002 + 30 * DAY).await;
+    let left = ids(&store.entries(None, None, 9).await.unwrap());
+    assert_eq!(left, [50_002, 4, 3]);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_a_year_ahead_for_a_minute_does_not_take_all_entries_along() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let told = (1..=100).map(|id| entry(id, id, Kind::Load, Some("fast")));
+    store.add_entries(told.collect()).await.unwrap();
+    let year = 365 * 24 * 3600 * 1000;
+    let ahead = entry(101, year, Kind::Load, Some("fast"));
+    store.add_entries(vec![ahead]).await.unwrap();
+    let left = store.entries(None, None, 1000).await.unwrap();
+    assert_eq!(left.len(), 93);
+}
+
+#[tokio::test]
+async fn an_entry_of_a_kind_that_only_a_newer_version_knows_is_read_as_a_note() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let told = entry(1, 1, Kind::Load, Some("fast"));
+    store.add_entries(vec![told.clone()]).await.unwrap();
+    let newer = rusqlite::Connection::open(fixture.path()).unwrap();
+    newer
+        .execute("UPDATE log SET kind = 'moon_phase'", [])
+        .unwrap();
+    let read = store.entries(None, None, 1).await.unwrap();
+    assert_eq!(read[0].what.kind, Kind::Note);
+    assert_eq!(read[0].what.sentence, told.what.sentence);
+}
+
+#[tokio::test]
+async fn a_file_of_the_version_without_a_log_gets_one() {
+    let fixture = Fixture::new();
+    drop(fixture.store());
+    let before = rusqlite::Connection::open(fixture.path()).unwrap();
+    before
+        .execute_batch("DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; PRAGMA user_version = 2;")
+        .unwrap();
+    before.close().unwrap();
+    let store = fixture.store();
+    let told = entry(1, 1, Kind::Crash, Some("fast"));
+    store.add_entries(vec![told.clone()]).await.unwrap();
+    assert_eq!(store.entries(None, None, 1).await.unwrap(), [told]);
+}

@@ -1,0 +1,9 @@
+//! The store through its public interface, on real files.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
+
+mod keys;
+mod log;
+mod queue;
+mod support;
+mod tables;

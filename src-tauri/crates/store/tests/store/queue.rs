@@ -1,0 +1,372 @@
+//! Requests that wait, on real files.
+
+use crate::support::Fixture;
+use tierbar_core::{
+    Code, Error,
+    download::Priority,
+    queue::{JobState, JobStatus, WebhookState},
+};
+use tierbar_store::{
+    Added, Cancelled, Claim, Ending, JobAnswer, JobRequest, NewJob, Room, Store, Turn,
+};
+
+const ROOM: Room = Room {
+    live: 100,
+    of_one_key: 50,
+    bytes: 1 << 20,
+};
+const FAR: u64 = 1_000_000_000;
+
+fn job(body: &str) -> NewJob {
+    NewJob {
+        request: JobRequest {
+            path: "/v1/chat/completions".to_owned(),
+            headers: vec![("content-type".to_owned(), "application/json".to_owned())],
+            body: body.into(),
+        },
+        owner: None,
+        idempotency_key: None,
+        fingerprint: body.to_owned(),
+        priority: Priority::Normal,
+        not_before_ms: 0,
+        reason: None,
+        deadline_ms: FAR,
+        max_attempts: 3,
+        webhook: None,
+    }
+}
+
+async fn add(store: &Store, job: NewJob) -> JobStatus {
+    match store.add_job(job, ROOM, 1).await.unwrap() {
+        Added::New(job) => job,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn claim(store: &Store, now_ms: u64) -> Option<Claim> {
+    match store.claim_job(ROOM, now_ms).await.unwrap() {
+        Turn::Of(claim) => Some(*claim),
+        Turn::Nobody => None,
+        Turn::Full => panic!("full"),
+    }
+}
+
+fn answer(body: &str) -> Ending {
+    Ending {
+        state: JobState::Done,
+        answer: Some(JobAnswer {
+            status: 200,
+            headers: vec![("x-a".to_owned(), "b".to_owned())],
+            body: body.into(),
+        }),
+        error: None,
+    }
+}
+
+#[tokio::test]
+async fn turns_go_by_priority_then_age_and_none_comes_before_its_time() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    for (body, priority, not_before_ms) in [
+        ("low", Priority::Low, 0),
+        ("first", Priority::Normal, 0),
+        ("later", Priority::High, 50),
+        ("second", Priority::Normal, 0),
+        ("high", Priority::High, 0),
+    ] {
+        let job = NewJob {
+            priority,
+            not_before_ms,
+            ..job(body)
+        };
+        add(&store, job).await;
+    }
+    assert_eq!(store.next_job_ms(FAR, true).await.unwrap(), Some(0));
+    assert_eq!(store.next_job_ms(FAR, false).await.unwrap(), Some(FAR));
+    let mut turns = Vec::new();
+    while let Some(claim) = claim(&store, 10).await {
+        assert_eq!(claim.request.headers, job("").request.headers);
+        turns.push(String::from_utf8(claim.request.body).unwrap());
+    }
+    assert_eq!(turns, ["high", "first", "second", "low"]);
+    assert_eq!(store.next_job_ms(FAR, true).await.unwrap(), Some(50));
+    assert_eq!(claim(&store, 50).await.unwrap().request.body, b"later");
+    assert_eq!(store.next_job_ms(FAR, true).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn only_the_last_claim_ends_a_request_and_only_once() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let id = add(&store, job("a")).await.id;
+    let old = claim(&store, 1).await.unwrap();
+    let why = Error::new(Code::Unreachable, "nobody listens");
+    assert!(store.defer_job(&old, 5, Some(why), true).await.unwrap());
+    let waiting = store.job(&id).await.unwrap();
+    assert_eq!((waiting.state, waiting.attempts), (JobState::Waiting, 1));
+    assert_eq!(waiting.reason.as_deref(), Some("nobody listens"));
+    assert_eq!(claim(&store, 4).await, None);
+    let new = claim(&store, 5).await.unwrap();
+    assert_eq!(new.attempts, 2);
+    assert!(!store.end_job(&old, answer("old"), 6).await.unwrap());
+    assert!(!store.defer_job(&old, 6, None, true).await.unwrap());
+    assert!(store.end_job(&new, answer("new"), 7).await.unwrap());
+    assert!(!store.end_job(&new, answer("newer"), 8).await.unwrap());
+    let outcome = store.job_outcome(&id, false).await.unwrap();
+    assert_eq!(outcome.answer, answer("new").answer);
+    assert_eq!(
+        (outcome.status.state, outcome.status.ended_ms),
+        (JobState::Done, Some(7))
+    );
+    let missing = store.job("none").await.unwrap_err();
+    assert_eq!(missing.code, Code::NotFound);
+}
+
+#[tokio::test]
+async fn an_attempt_that_does_not_count_leaves_the_number_and_still_makes_the_old_claim_void() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    add(&store, job("a")).await;
+    let old = claim(&store, 1).await.unwrap();
+    assert!(store.defer_job(&old, 1, None, false).await.unwrap());
+    let new = claim(&store, 1).await.unwrap();
+    assert_eq!((old.attempts, new.attempts), (1, 1));
+    assert!(!store.end_job(&old, answer("old"), 2).await.unwrap());
+    assert!(store.end_job(&new, answer("new"), 2).await.unwrap());
+}
+
+#[tokio::test]
+async fn what_ran_when_a_host_died_waits_again_and_its_claim_is_void() {
+    let fixture = Fixture::new();
+    let id = add(&fixture.store(), job("a")).await.id;
+    let mut lost = Vec::new();
+    for attempt in 1..=3 {
+        let store = fixture.store();
+        store.recover_jobs(FAR / 2).await.unwrap();
+        let found = store.job(&id).await.unwrap();
+        assert_eq!(
+            (found.state, found.attempts),
+            (JobState::Waiting, attempt - 1)
+        );
+        lost.push(claim(&store, found.not_before_ms).await.unwrap());
+    }
+    let store = fixture.store();
+    store.recover_jobs(FAR / 2).await.unwrap();
+    let failed = store.job_outcome(&id, true).await.unwrap();
+    assert_eq!(failed.status.state, JobState::Failed);
+    assert_eq!(failed.error.unwrap().code, Code::WorkerCrashed);
+    for claim in lost {
+        assert!(!store.end_job(&claim, answer("lost"), FAR).await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_key_means_one_request_of_its_owner() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let keyed = |body: &str| NewJob {
+        idempotency_key: Some("k".to_owned()),
+        ..job(body)
+    };
+    let first = add(&store, keyed("a")).await;
+    let again = store.add_job(keyed("a"), ROOM, 2).await.unwrap();
+    assert_eq!(again, Added::Known(first.clone()));
+    let found = store.known_job(keyed("a")).await.unwrap();
+    assert_eq!(found, Some(Added::Known(first.clone())));
+    let other = store.add_job(keyed("b"), ROOM, 2).await.unwrap();
+    assert_eq!(other, Added::OtherRequest);
+    let theirs = NewJob {
+        owner: Some("phone".to_owned()),
+        ..keyed("b")
+    };
+    assert_ne!(add(&store, theirs).await.id, first.id);
+    assert_eq!(store.known_job(job("a")).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn what_is_called_off_is_never_answered_and_what_has_ended_is_removed() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let id = add(&store, job("a")).await.id;
+    let running = claim(&store, 1).await.unwrap();
+    let Cancelled::Now(cancelled) = store.cancel_job(&id, false, 2).await.unwrap() else {
+        panic!("it ran");
+    };
+    assert_eq!(cancelled.state, JobState::Cancelled);
+    assert!(!store.end_job(&running, answer("late"), 3).await.unwrap());
+    assert_eq!(store.job_outcome(&id, true).await.unwrap().answer, None);
+    assert_eq!(
+        store.cancel_job(&id, false, 4).await.unwrap(),
+        Cancelled::Removed
+    );
+    let gone = store.cancel_job(&id, false, 5).await.unwrap_err();
+    assert_eq!(gone.code, Code::NotFound);
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_until_an_answer_has_been_fetched() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let one = Room { live: 1, ..ROOM };
+    let id = add(&store, job("a")).await.id;
+    let full = store.add_job(job("b"), one, 1).await.unwrap_err();
+    assert_eq!(full.code, Code::Overloaded);
+    let running = claim(&store, 1).await.unwrap();
+    let full = store.add_job(job("b"), one, 1).await.unwrap_err();
+    assert!(full.message.contains("1 requests wait"), "{full}");
+
+    let large = "x".repeat(1 << 20);
+    assert!(store.end_job(&running, answer(&large), 2).await.unwrap());
+    let full = store.add_job(job("b"), one, 1).await.unwrap_err();
+    assert!(full.message.contains("1 MiB of the 1 MiB"), "{full}");
+    let glanced = store.job_outcome(&id, true).await.unwrap();
+    assert_eq!(glanced.answer.unwrap().body.len(), large.len());
+    let full = store.add_job(job("b"), one, 1).await.unwrap_err();
+    assert_eq!(full.code, Code::Overloaded, "nobody has fetched it");
+    store.job_outcome(&id, false).await.unwrap();
+    let added = store.add_job(job("b"), one, 1).await.unwrap();
+    assert!(matches!(added, Added::New(_)));
+    assert_eq!(store.job(&id).await.unwrap_err().code, Code::NotFound);
+}
+
+#[tokio::test]
+async fn one_key_takes_no_more_than_its_share_of_the_places() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let room = Room {
+        live: 3,
+        of_one_key: 1,
+        ..ROOM
+    };
+    let of = |owner: Option<&str>| NewJob {
+        owner: owner.map(str::to_owned),
+        ..job("a")
+    };
+    let added = async |owner| store.add_job(of(owner), room, 1).await;
+    added(Some("phone")).await.unwrap();
+    let full = added(Some("phone")).await.unwrap_err();
+    assert_eq!(full.code, Code::Overloaded);
+    assert!(full.message.contains("1 requests of phone wait"), "{full}");
+    added(Some("laptop")).await.unwrap();
+    added(None).await.unwrap();
+    let full = added(Some("tablet")).await.unwrap_err();
+    assert!(full.message.contains("3 requests wait"), "{full}");
+    // What has ended takes no place.
+    let running = claim(&store, 2).await.unwrap();
+    assert!(store.end_job(&running, answer("b"), 3).await.unwrap());
+    added(Some("phone")).await.unwrap();
+}
+
+#[tokio::test]
+async fn nothing_is_begun_while_there_is_no_room_for_its_answer() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let id = add(&store, job("a")).await.id;
+    add(&store, job("b")).await;
+    let first = claim(&store, 1).await.unwrap();
+    let large = "x".repeat(1 << 20);
+    assert!(store.end_job(&first, answer(&large), 2).await.unwrap());
+    assert_eq!(store.claim_job(ROOM, 3).await.unwrap(), Turn::Full);
+    store.job_outcome(&id, false).await.unwrap();
+    assert_eq!(claim(&store, 3).await.unwrap().request.body, b"b");
+}
+
+#[tokio::test]
+async fn a_deadline_ends_what_waits_and_answers_leave_when_their_time_is_over() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let late = NewJob {
+        deadline_ms: 100,
+        ..job("late")
+    };
+    let id = add(&store, late).await.id;
+    assert_eq!(store.tidy_jobs(1000, 99).await.unwrap(), [""; 0]);
+    assert_eq!(claim(&store, 100).await, None, "its time is over");
+    assert_eq!(
+        store.tidy_jobs(1000, 100).await.unwrap(),
+        std::slice::from_ref(&id)
+    );
+    let expired = store.job_outcome(&id, true).await.unwrap();
+    assert_eq!(expired.status.state, JobState::Expired);
+    assert_eq!(expired.error.unwrap().code, Code::WorkerTimeout);
+    assert_eq!(store.next_job_ms(1000, true).await.unwrap(), Some(1100));
+    store.tidy_jobs(1000, 1099).await.unwrap();
+    assert!(store.job(&id).await.is_ok());
+    store.tidy_jobs(1000, 1100).await.unwrap();
+    assert_eq!(store.job(&id).await.unwrap_err().code, Code::NotFound);
+    assert_eq!(store.count_jobs().await.unwrap(), (Vec::new(), 0));
+}
+
+#[tokio::test]
+async fn a_webhook_is_due_with_the_end_and_until_it_is_settled() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let hooked = NewJob {
+        webhook: Some("http://127.0.0.1:1/x".to_owned()),
+        ..job("a")
+    };
+    let id = add(&store, hooked).await.id;
+    assert_eq!(store.next_webhook_ms().await.unwrap(), None);
+    let running = claim(&store, 1).await.unwrap();
+    store.end_job(&running, answer("done"), 7).await.unwrap();
+    assert_eq!(
+        store.job(&id).await.unwrap().webhook,
+        Some(WebhookState::Pending)
+    );
+    assert_eq!(store.next_webhook_ms().await.unwrap(), Some(7));
+    let due = store.due_webhooks(9, 7).await.unwrap();
+    assert_eq!(
+        (&*due[0].id, due[0].attempts, due[0].ended_ms),
+        (&*id, 0, 7)
+    );
+    store
+        .settle_webhook(&id, WebhookState::Pending, Some(20))
+        .await
+        .unwrap();
+    assert_eq!(store.due_webhooks(9, 19).await.unwrap(), []);
+    assert_eq!(store.due_webhooks(9, 20).await.unwrap()[0].attempts, 1);
+    store
+        .settle_webhook(&id, WebhookState::Delivered, None)
+        .await
+        .unwrap();
+    assert_eq!(store.next_webhook_ms().await.unwrap(), None);
+    assert_eq!(
+        store.job(&id).await.unwrap().webhook,
+        Some(WebhookState::Delivered)
+    );
+}
+
+#[tokio::test]
+async fn the_text_of_a_request_is_gone_once_it_is_answered() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    add(&store, job("the secret words")).await;
+    let running = claim(&store, 1).await.unwrap();
+    store.end_job(&running, answer("done"), 2).await.unwrap();
+    let raw = rusqlite::Connection::open(fixture.path()).unwrap();
+    let (body, headers): (Vec<u8>, String) = raw
+        .query_row("SELECT body, headers FROM jobs", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    assert_eq!((&*body, &*headers), (&b""[..], "[]"));
+}
+
+#[tokio::test]
+async fn the_list_is_the_newest_first_and_the_states_are_counted() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    for body in ["a", "b", "c"] {
+        add(&store, job(body)).await;
+    }
+    let running = claim(&store, 1).await.unwrap();
+    let ids = |jobs: Vec<JobStatus>| jobs.into_iter().map(|job| job.id).collect::<Vec<_>>();
+    let all = ids(store.list_jobs(None, 9).await.unwrap());
+    assert_eq!((all.len(), &all[2]), (3, &running.id));
+    let waiting = store.list_jobs(Some(JobState::Waiting), 1).await.unwrap();
+    assert_eq!(ids(waiting), all[..1]);
+    let (mut counts, bytes) = store.count_jobs().await.unwrap();
+    counts.sort_by_key(|(_, count)| *count);
+    assert_eq!(counts, [(JobState::Running, 1), (JobState::Waiting, 2)]);
+    assert_eq!(bytes, 3 * 1025);
+}

@@ -1,0 +1,537 @@
+//! The store through its public face, on real files.
+
+use crate::support::Fixture;
+use std::fs;
+use tierbar_core::{
+    Code,
+    chat::{ChatMessage, Finish, Role},
+    history::{Point, Spread},
+    status::Pressure,
+};
+use tierbar_store::{ChatFields, Store};
+
+fn message(role: Role, content: impl Into<String>) -> ChatMessage {
+    ChatMessage {
+        role,
+        content: content.into(),
+        tier: None,
+        model: None,
+        finish: None,
+        decode_tokens_per_second: None,
+        time_to_first_token_ms: None,
+    }
+}
+
+fn user(content: impl Into<String>) -> ChatMessage {
+    message(Role::User, content)
+}
+
+fn titled(title: &str) -> ChatFields {
+    ChatFields {
+        title: Some(title.to_owned()),
+        model: None,
+    }
+}
+
+#[tokio::test]
+async fn a_chat_reads_back_whole_after_the_file_is_opened_again() {
+    let fixture = Fixture::new();
+    let answer = ChatMessage {
+        tier: Some("fast".into()),
+        model: Some("SmolLM2-135M-Instruct.Q4_1".into()),
+        finish: Some(Finish::Length),
+        decode_tokens_per_second: Some(41.25),
+        time_to_first_token_ms: Some(180.5),
+        ..message(Role::Assistant, "Paris.")
+    };
+    let id = {
+        let store = fixture.store();
+        let chat = store.create_chat(ChatFields::default()).await.unwrap();
+        assert_eq!((chat.title.as_str(), chat.model.as_str()), ("", "auto"));
+        assert_eq!(chat.created_at, chat.updated_at);
+        store
+            .add_message(&chat.id, message(Role::System, "Be brief."))
+            .await
+            .unwrap();
+        store
+            .add_message(&chat.id, user("What is the capital of France?"))
+            .await
+            .unwrap();
+        store.add_message(&chat.id, answer.clone()).await.unwrap();
+        chat.id
+    };
+    let chat = fixture.store().chat(&id).await.unwrap();
+    assert_eq!(chat.summary.title, "What is the capital of France?");
+    assert_eq!(
+        chat.messages,
+        [
+            message(Role::System, "Be brief."),
+            user("What is the capital of France?"),
+            answer
+        ]
+    );
+    assert!(
+        chat.summary.updated_at > chat.summary.created_at,
+        "{:?}",
+        chat.summary
+    );
+}
+
+#[tokio::test]
+async fn times_are_rfc_3339_in_utc_and_ids_are_random_uuids() {
+    let chat = Fixture::new()
+        .store()
+        .create_chat(ChatFields::default())
+        .await
+        .unwrap();
+    let made: jiff::Timestamp = chat.created_at.parse().unwrap();
+    assert!(chat.created_at.ends_with('Z'), "{}", chat.created_at);
+    assert!(jiff::Timestamp::now().duration_since(made).as_secs() < 600);
+    assert_eq!(
+        uuid::Uuid::parse_str(&chat.id).unwrap().get_version_num(),
+        4
+    );
+}
+
+#[tokio::test]
+async fn the_last_changed_chat_is_listed_first() {
+    let store = Fixture::new().store();
+    let mut ids = Vec::new();
+    for title in ["first", "second", "third"] {
+        ids.push(store.create_chat(titled(title)).await.unwrap().id);
+    }
+    let titles = async || -> Vec<String> {
+        store
+            .list_chats()
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|chat| chat.title)
+            .collect()
+    };
+    assert_eq!(titles().await, ["third", "second", "first"]);
+    store.add_message(&ids[0], user("again")).await.unwrap();
+    assert_eq!(titles().await, ["first", "third", "second"]);
+}
+
+#[tokio::test]
+async fn only_an_untitled_chat_is_titled_and_only_once() {
+    let store = Fixture::new().store();
+    let named = store.create_chat(titled("Mine")).await.unwrap();
+    assert_eq!(
+        store
+            .add_message(&named.id, user("Something else"))
+            .await
+            .unwrap()
+            .title,
+        "Mine"
+    );
+
+    let untitled = store.create_chat(ChatFields::default()).await.unwrap();
+    assert_eq!(
+        store
+            .add_message(&untitled.id, user("  \n "))
+            .await
+            .unwrap()
+            .title,
+        ""
+    );
+    assert_eq!(
+        store
+            .add_message(&untitled.id, message(Role::Assistant, "Hello"))
+            .await
+            .unwrap()
+            .title,
+        ""
+    );
+    assert_eq!(
+        store
+            .add_message(&untitled.id, user("One\ntwo"))
+            .await
+            .unwrap()
+            .title,
+        "One"
+    );
+    assert_eq!(
+        store
+            .add_message(&untitled.id, user("Three"))
+            .await
+            .unwrap()
+            .title,
+        "One"
+    );
+}
+
+#[tokio::test]
+async fn an_update_sets_only_what_is_given() {
+    let store = Fixture::new().store();
+    let id = store.create_chat(titled("Old")).await.unwrap().id;
+    let chat = store.update_chat(&id, titled("  New \n")).await.unwrap();
+    assert_eq!((chat.title.as_str(), chat.model.as_str()), ("New", "auto"));
+    let model = ChatFields {
+        title: None,
+        model: Some("heavy".into()),
+    };
+    let chat = store.update_chat(&id, model).await.unwrap();
+    assert_eq!((chat.title.as_str(), chat.model.as_str()), ("New", "heavy"));
+    assert_eq!(store.chat(&id).await.unwrap().summary, chat);
+}
+
+#[tokio::test]
+async fn fields_out_of_bounds_are_refused_and_change_nothing() {
+    let store = Fixture::new().store();
+    let id = store.create_chat(titled("Kept")).await.unwrap().id;
+    for wrong in [
+        titled(&"a".repeat(501)),
+        ChatFields {
+            title: None,
+            model: Some(" ".into()),
+        },
+        ChatFields {
+            title: None,
+            model: Some("m".repeat(501)),
+        },
+    ] {
+        assert_eq!(
+            store
+                .update_chat(&id, wrong.clone())
+                .await
+                .unwrap_err()
+                .code,
+            Code::BadRequest
+        );
+        assert_eq!(
+            store.create_chat(wrong).await.unwrap_err().code,
+            Code::BadRequest
+        );
+    }
+    let chats = store.list_chats().await.unwrap();
+    assert_eq!(chats.len(), 1);
+    assert_eq!(chats[0].title, "Kept");
+}
+
+#[tokio::test]
+async fn a_chat_that_does_not_exist_is_not_found() {
+    let store = Fixture::new().store();
+    for id in [
+        "",
+        "nope",
+        "' OR 1=1 --",
+        "00000000-0000-4000-8000-000000000000",
+    ] {
+        assert_eq!(store.chat(id).await.unwrap_err().code, Code::NotFound);
+        assert_eq!(
+            store.update_chat(id, titled("x")).await.unwrap_err().code,
+            Code::NotFound
+        );
+        assert_eq!(
+            store.delete_chat(id).await.unwrap_err().code,
+            Code::NotFound
+        );
+        assert_eq!(
+            store.add_message(id, user("x")).await.unwrap_err().code,
+            Code::NotFound
+        );
+    }
+    assert_eq!(store.list_chats().await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_deleted_chats_text_is_gone_from_the_file() {
+    let fixture = Fixture::new();
+    let secret = "the treasure is under the third oak";
+    {
+        let store = fixture.store();
+        let kept = store.create_chat(titled("kept")).await.unwrap().id;
+        store
+            .add_message(&kept, user("plain talk of acorns"))
+            .await
+            .unwrap();
+        let id = store.create_chat(ChatFields::default()).await.unwrap().id;
+        store.add_message(&id, user(secret)).await.unwrap();
+        store.delete_chat(&id).await.unwrap();
+        assert_eq!(store.chat(&id).await.unwrap_err().code, Code::NotFound);
+    }
+    let file = fs::read(fixture.path()).unwrap();
+    let contains = |text: &str| {
+        file.windows(text.len())
+            .any(|window| window == text.as_bytes())
+    };
+    assert!(contains("plain talk of acorns"));
+    assert!(!contains(secret));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_adds_lose_nothing_and_keep_each_writers_order() {
+    let fixture = Fixture::new();
+    let store = fixture.store();
+    let id = store.create_chat(ChatFields::default()).await.unwrap().id;
+    // Two handles on one file, as when a second program opens it.
+    let handles = [store.clone(), fixture.store()];
+    let writers: Vec<_> = (0..8)
+        .map(|writer| {
+            let (store, id) = (handles[writer % 2].clone(), id.clone());
+            tokio::spawn(async move {
+                for count in 0..20 {
+                    let text = format!("{writer} {count}");
+                    // On a slow disk the other handle may have the file for longer than is waited for: then nothing was added.
+                    while let Err(error) = store.add_message(&id, user(text.clone())).await {
+                        assert!(error.message.contains("locked"), "{error}");
+                    }
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let messages = store.chat(&id).await.unwrap().messages;
+    assert_eq!(messages.len(), 160);
+    for writer in 0..8 {
+        let prefix = format!("{writer} ");
+        let counts: Vec<usize> = messages
+            .iter()
+            .filter_map(|message| message.content.strip_prefix(&prefix)?.parse().ok())
+            .collect();
+        assert_eq!(counts, (0..20).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn large_and_odd_texts_come_back_as_they_were() {
+    let store = Fixture::new().store();
+    let id = store.create_chat(ChatFields::default()).await.unwrap().id;
+    let texts = [
+        "x".repeat(10 << 20),
+        "line\r\nline\u{2028}\u{0}after nul".to_owned(),
+        "👩‍👩‍👧‍👦 e\u{301} \u{202e}rtl العربية 日本語 \u{10ffff}".to_owned(),
+        String::new(),
+    ];
+    for text in &texts {
+        store.add_message(&id, user(text)).await.unwrap();
+    }
+    let chat = store.chat(&id).await.unwrap();
+    assert!(
+        chat.messages
+            .iter()
+            .map(|message| &message.content)
+            .eq(&texts)
+    );
+    assert_eq!(chat.summary.title, "x".repeat(60));
+}
+
+#[test]
+fn a_file_that_is_no_database_is_told_and_left_alone() {
+    let fixture = Fixture::new();
+    let text = "Dear diary, this is not a database. ".repeat(100);
+    fs::write(fixture.path(), &text).unwrap();
+    let error = Store::open(&fixture.path()).unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert!(
+        error.message.contains(fixture.path().to_str().unwrap()),
+        "{error}"
+    );
+    assert!(error.message.contains("damaged"), "{error}");
+    assert!(error.hint.is_some());
+    assert_eq!(fs::read_to_string(fixture.path()).unwrap(), text);
+}
+
+#[tokio::test]
+async fn a_page_that_was_damaged_is_told_when_it_is_read() {
+    let fixture = Fixture::new();
+    let id = {
+        let store = fixture.store();
+        let id = store.create_chat(ChatFields::default()).await.unwrap().id;
+        for _ in 0..50 {
+            store
+                .add_message(&id, user("word ".repeat(500)))
+                .await
+                .unwrap();
+        }
+        id
+    };
+    // The later half, far behind the pages of the header and the schema, has the messages.
+    let mut file = fs::read(fixture.path()).unwrap();
+    let half = file.len() / 2 / 4096 * 4096;
+    file[half..].fill(0x5a);
+    fs::write(fixture.path(), file).unwrap();
+    let error = fixture.store().chat(&id).await.unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert!(error.message.contains("damaged"), "{error}");
+}
+
+#[test]
+fn a_newer_schema_is_refused_and_left_alone() {
+    let fixture = Fixture::new();
+    let newer = rusqlite::Connection::open(fixture.path()).unwrap();
+    newer
+        .execute_batch("CREATE TABLE plans (id TEXT); PRAGMA user_version = 99;")
+        .unwrap();
+    newer.close().unwrap();
+    let before = fs::read(fixture.path()).unwrap();
+    let error = Store::open(&fixture.path()).unwrap_err();
+    assert_eq!(error.code, Code::Storage);
+    assert!(
+        error
+            .message
+            .contains("newer Tierbar (schema 99; this one knows 6)"),
+        "{error}"
+    );
+    assert_eq!(fs::read(fixture.path()).unwrap(), before);
+}
+
+#[test]
+fn a_place_that_cannot_hold_the_file_is_told() {
+    let fixture = Fixture::new();
+    let folder = fixture.folder.path();
+    fs::write(folder.join("file"), "").unwrap();
+    for place in [
+        folder.to_owned(),
+        folder.join("missing/tierbar.db"),
+        folder.join("file/tierbar.db"),
+    ] {
+        let error = Store::open(&place).unwrap_err();
+        assert_eq!(error.code, Code::Storage);
+        assert!(error.message.contains(place.to_str().unwrap()), "{error}");
+        assert!(error.hint.is_some());
+    }
+}
+
+#[test]
+fn only_the_user_may_read_the_chats() {
+    use std::os::unix::fs::PermissionsExt;
+    let fixture = Fixture::new();
+    let _store = fixture.store();
+    for file in fs::read_dir(fixture.folder.path()).unwrap() {
+        let file = file.unwrap();
+        assert_eq!(
+            file.metadata().unwrap().permissions().mode() & 0o777,
+            0o600,
+            "{:?}",
+            file.path()
+        );
+    }
+}
+
+fn minute(at: u64, samples: u32, cpu: f64) -> Point {
+    Point {
+        at,
+        samples,
+        cpu_percent: Some(Spread {
+            mean: cpu,
+            max: cpu,
+        }),
+        ..Point::default()
+    }
+}
+
+fn ats(points: &[Point]) -> Vec<u64> {
+    points.iter().map(|point| point.at).collect()
+}
+
+#[tokio::test]
+async fn a_minute_reads_back_whole_after_the_file_is_opened_again() {
+    let fixture = Fixture::new();
+    let spread = |mean| {
+        Some(Spread {
+            mean,
+            max: mean + 0.5,
+        })
+    };
+    let whole = Point {
+        at: 1_800_000_000,
+        samples: 60,
+        pressure: Some(Pressure::Warning),
+        ram_total_bytes: Some(16 << 30),
+        ram_used_bytes: spread(1.25),
+        swap_used_bytes: spread(2.25),
+        swap_in_bytes_per_second: spread(3.25),
+        swap_out_bytes_per_second: spread(4.25),
+        cpu_percent: spread(5.25),
+        disk_read_bytes_per_second: spread(6.25),
+        temperature_celsius: spread(7.25),
+    };
+    let unknown = Point {
+        at: whole.at + 60,
+        samples: 1,
+        ..Point::default()
+    };
+    for minute in [&unknown, &whole] {
+        fixture.store().add_minute(minute.clone()).await.unwrap();
+    }
+    let read = fixture.store().minutes(whole.at, u64::MAX).await.unwrap();
+    assert_eq!(read, [whole.clone(), unknown]);
+    // From the first on, up to the last without it.
+    let store = fixture.store();
+    assert_eq!(
+        store.minutes(whole.at, whole.at + 60).await.unwrap().len(),
+        1
+    );
+    assert_eq!(
+        store.minutes(whole.at + 1, whole.at + 60).await.unwrap(),
+        []
+    );
+}
+
+#[tokio::test]
+async fn a_minute_that_comes_twice_is_one() {
+    let store = Fixture::new().store();
+    store.add_minute(minute(600, 30, 10.0)).await.unwrap();
+    store.add_minute(minute(600, 10, 50.0)).await.unwrap();
+    let read = store.minutes(0, u64::MAX).await.unwrap();
+    assert_eq!((read.len(), read[0].samples), (1, 40));
+    let cpu = read[0].cpu_percent.unwrap();
+    assert_eq!((cpu.mean, cpu.max), (20.0, 50.0));
+}
+
+#[tokio::test]
+async fn minutes_are_kept_for_thirty_days() {
+    const DAY: u64 = 24 * 3600;
+    let store = Fixture::new().store();
+    let first = 60 * 1_000_000;
+    store.add_minute(minute(first, 1, 1.0)).await.unwrap();
+    store.add_minute(minute(first + 60, 1, 1.0)).await.unwrap();
+    store
+        .add_minute(minute(first + 30 * DAY, 1, 1.0))
+        .await
+        .unwrap();
+    assert_eq!(store.minutes(0, u64::MAX).await.unwrap().len(), 3);
+    store
+        .add_minute(minute(first + 30 * DAY + 60, 1, 1.0))
+        .await
+        .unwrap();
+    let left = ats(&store.minutes(0, u64::MAX).await.unwrap());
+    assert_eq!(left, [first + 60, first + 30 * DAY, first + 30 * DAY + 60]);
+}
+
+#[tokio::test]
+async fn a_clock_that_is_a_year_ahead_for_a_minute_does_not_take_all_minutes_along() {
+    let store = Fixture::new().store();
+    for count in 0..100 {
+        store.add_minute(minute(count * 60, 1, 1.0)).await.unwrap();
+    }
+    let year = 365 * 24 * 3600;
+    store.add_minute(minute(year, 1, 1.0)).await.unwrap();
+    let left = ats(&store.minutes(0, year).await.unwrap());
+    assert_eq!((left.len(), left[0]), (40, 60 * 60));
+}
+
+#[tokio::test]
+async fn chats_of_the_version_without_minutes_are_kept() {
+    let fixture = Fixture::new();
+    let id = {
+        let store = fixture.store();
+        store.create_chat(titled("Kept")).await.unwrap().id
+    };
+    let before = rusqlite::Connection::open(fixture.path()).unwrap();
+    before
+        .execute_batch(
+            "DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; DROP TABLE minutes; PRAGMA user_version = 1;",
+        )
+        .unwrap();
+    before.close().unwrap();
+    let store = fixture.store();
+    assert_eq!(store.chat(&id).await.unwrap().summary.title, "Kept");
+    store.add_minute(minute(60, 1, 1.0)).await.unwrap();
+    assert_eq!(store.minutes(0, 120).await.unwrap().len(), 1);
+}

@@ -1,0 +1,42 @@
+//! The settings window of the real app, where it differs from a browser's page: it is opened by the shell, and the API is
+//! another origin to it.
+
+use tierbar_tests::{
+    desk::Desk,
+    wait::until,
+    web_driver::{CHAT, DrivenApp, SETTINGS},
+};
+
+#[tokio::test]
+async fn the_models_are_opened_from_the_chat_whatever_the_settings_showed_before() {
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    let shows_models = "[data-testid=\"settings-nav-models\"][aria-current=\"page\"]";
+    for _ in 0..2 {
+        app.switch_to(CHAT).await;
+        app.click("open-models").await;
+        app.switch_to(SETTINGS).await;
+        app.find(shows_models).await;
+        app.click("settings-nav-general").await;
+        app.element("settings-hf-token").await;
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_given_in_the_window_is_kept() {
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    app.icon.click("Settings").await;
+    app.switch_to(SETTINGS).await;
+    app.click("settings-nav-general").await;
+    app.type_into("settings-hf-token", "hf_typed_in_the_window")
+        .await;
+    app.click("settings-hf-token-save").await;
+    app.element("settings-hf-token-remove").await;
+    let file = desk.data().join("secrets.json");
+    until("the token on the disk", async || {
+        let kept = std::fs::read_to_string(&file).ok()?;
+        kept.contains("hf_typed_in_the_window").then_some(())
+    })
+    .await;
+}

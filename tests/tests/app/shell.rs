@@ -1,0 +1,662 @@
+//! The menu-bar app as a person meets it: its tray menu over D-Bus, its windows through WebKit's driver, its processes.
+
+use serde_json::json;
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    process::{ExitStatus, Stdio},
+};
+use tierbar_core::{download::DownloadState, policy::Stance};
+use tierbar_tests::{
+    binaries::{program, source},
+    desk::{Desk, gone, is_alive},
+    hub::{self, HubStandIn},
+    tray_host::TrayIcon,
+    wait::{until, within},
+    web_driver::{DrivenApp, SETTINGS},
+};
+
+const MODEL: &str = "SmolLM2-135M-Instruct.Q4_1";
+
+fn same_picture(one: &Path, other: &Path) -> bool {
+    let pixels = |path: &Path| {
+        image::open(path)
+            .map(|picture| picture.to_rgba8().into_raw())
+            .ok()
+    };
+    let one = pixels(one);
+    one.is_some() && one == pixels(other)
+}
+
+/// Waits until the tray shows the picture of this name in `icons/tray`.
+async fn shows(icon: &TrayIcon, mark: &str) {
+    let wanted = source(&format!("icons/tray/{mark}.png"));
+    icon.until(&format!("the {mark} picture"), async |icon, _| {
+        same_picture(&icon.picture().await, &wanted).then_some(())
+    })
+    .await;
+}
+
+/// What the model has written into the last answer on the page.
+async fn written(app: &DrivenApp) -> String {
+    let css = "[data-testid=\"message-assistant\"] .markdown";
+    let script = "return [...document.querySelectorAll(arguments[0])].at(-1)?.innerText ?? ''";
+    let text = app.run(script, vec![css.into()]).await;
+    text.as_str().map(str::to_owned).unwrap_or_default()
+}
+
+/// What the page asks from here on is asked with these fields too.
+async fn asking(app: &DrivenApp, more: serde_json::Value) {
+    let script = "const plain = window.fetch, more = arguments[0]; \
+         window.fetch = (url, init) => plain.call(window, url, String(url).endsWith('/v1/chat/completions') \
+           ? {...init, body: JSON.stringify({...JSON.parse(init.body), ...more})} : init)";
+    app.run(script, vec![more]).await;
+}
+
+fn succeeded(status: ExitStatus) {
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn the_app_starts_as_a_tray_icon_without_a_window() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    let menu = app.icon.menu().await;
+    let labels: Vec<_> = menu
+        .0
+        .iter()
+        .filter(|entry| !entry.separator)
+        .map(|entry| entry.label.as_str())
+        .collect();
+    let memory = labels[0];
+    assert!(
+        memory.starts_with("RAM ") && memory.contains(" GB · swap "),
+        "{menu}"
+    );
+    let fast = format!("Fast — {MODEL}");
+    assert!(labels[1].starts_with("Models 0.0 GB, 0.0 of "), "{menu}");
+    let rest = [
+        fast.as_str(),
+        "Heavy — no model chosen",
+        "Pause",
+        "Open Chat",
+        "Models…",
+        "Settings…",
+        "Start at Login",
+        "Quit Tierbar",
+    ];
+    assert_eq!(labels[2..], rest);
+    assert!(!menu.0[0].enabled, "{menu}");
+    assert_eq!(
+        menu.find("Fast").and_then(|entry| entry.checked),
+        Some(false)
+    );
+    shows(&app.icon, "idle").await;
+    assert_eq!(desk.display.windows(), Vec::<String>::new());
+    // A process that it is just starting to ask the system something has its name at first.
+    until("the app alone", async || {
+        (desk.processes() == [("tierbar-app".to_owned(), app.pid())]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_tier_is_started_and_stopped_from_the_menu() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    app.icon.click("Fast").await;
+    app.icon
+        .until("Fast is checked", async |_, menu| {
+            menu.is_checked("Fast").then_some(())
+        })
+        .await;
+    shows(&app.icon, "ready").await;
+    let worker = desk.status().await.tiers[0].pid.expect("a worker");
+    assert!(is_alive(worker));
+
+    app.icon.click("Fast").await;
+    app.icon
+        .until("Fast is not checked", async |_, menu| {
+            (!menu.is_checked("Fast")).then_some(())
+        })
+        .await;
+    shows(&app.icon, "idle").await;
+    assert!(!is_alive(worker));
+}
+
+#[tokio::test]
+async fn the_menu_pauses_everything_and_goes_on() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    app.icon.click("Pause").await;
+    app.icon
+        .until("a pause that is told", async |_, menu| {
+            let told = menu.0.iter().any(|entry| entry.label.contains("paused"));
+            (menu.is_checked("Pause") && told).then_some(())
+        })
+        .await;
+    assert_eq!(desk.status().await.guard.stance, Stance::Paused);
+    app.icon.click("Pause").await;
+    app.icon
+        .until("no pause", async |_, menu| {
+            (!menu.is_checked("Pause")).then_some(())
+        })
+        .await;
+    assert_eq!(desk.status().await.guard.stance, Stance::Open);
+}
+
+#[tokio::test]
+async fn a_tier_that_is_finishing_an_answer_is_ended_by_another_click() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    let question = json!({
+        "model": "fast", "stream": true, "ignore_eos": true, "messages": [{"role": "user", "content": "Tell me a story."}],
+    });
+    let mut answer = desk.complete(&question).await;
+    within("the first words", answer.chunk()).await.unwrap();
+    let worker = desk.status().await.tiers[0].pid.unwrap();
+    app.icon.click("Fast").await;
+    app.icon
+        .until("that it is finishing", async |_, menu| {
+            menu.find("Fast — finishing").map(|_| ())
+        })
+        .await;
+    assert!(is_alive(worker), "the answer was not waited for");
+    app.icon.click("Fast").await;
+    shows(&app.icon, "idle").await;
+    assert!(!is_alive(worker));
+    within("the rest of the answer", answer.text())
+        .await
+        .unwrap_or_default();
+}
+
+#[tokio::test]
+async fn a_tier_that_fails_says_so_in_the_menu_and_is_not_checked() {
+    let desk = Desk::new().await;
+    desk.configure("listen = \"127.0.0.1:0\"\n[tiers.fast]\nmodel = \"broken.gguf\"\n");
+    std::fs::write(desk.data().join("models/broken.gguf"), "not a model").unwrap();
+    let app = desk.start_app().await;
+    app.icon.click("Fast").await;
+    app.icon
+        .until("the failure", async |_, menu| {
+            let fast = menu.find("Fast")?;
+            (fast.label.starts_with("Fast — failed: ") && fast.checked == Some(false)).then_some(())
+        })
+        .await;
+    shows(&app.icon, "warning").await;
+}
+
+#[tokio::test]
+async fn a_tier_added_to_the_configuration_appears_in_the_menu() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    let config = std::fs::read_to_string(desk.data().join("config.toml")).unwrap();
+    desk.configure(&format!("{config}[tiers.coder]\n"));
+    app.icon
+        .until("the new tier", async |_, menu| {
+            menu.find("Coder — no model chosen")
+                .and_then(|_| menu.find("Quit Tierbar"))
+                .map(|_| ())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_running_download_is_shown_in_the_menu_until_it_has_ended() {
+    let hub = HubStandIn::start(hub::Options {
+        rate: 4_000_000,
+        ..hub::Options::default()
+    })
+    .await;
+    let mut desk = Desk::new().await;
+    desk.set("HF_ENDPOINT", hub.url());
+    let app = desk.start_app().await;
+    let wish = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
+    desk.ask("/tierbar/v1/downloads", &wish).await;
+    app.icon
+        .until("progress and rate", async |_, menu| {
+            let line = &menu.find("Downloading gemma-3-270m-q4_k_m…")?.label;
+            (line.contains(" % · ") && line.contains("B/s · ") && line.ends_with(" left"))
+                .then_some(())
+        })
+        .await;
+    // The rest of the menu is as it was.
+    let menu = app.icon.menu().await;
+    assert!(menu.find("Models…").is_some() && menu.find("Quit Tierbar").is_some());
+    app.icon.click("Downloading").await;
+    until("the settings window", async || {
+        let windows = desk.display.windows();
+        windows
+            .contains(&"Tierbar Settings".to_owned())
+            .then_some(())
+    })
+    .await;
+    hub.set_rate(0);
+    app.icon
+        .until("its end", async |_, menu| {
+            let gone = menu.find("Downloading").is_none() && menu.find("Verifying").is_none();
+            gone.then_some(())
+        })
+        .await;
+    let status = desk.status().await;
+    assert_eq!(status.downloads[0].state, DownloadState::Done);
+    let file = desk.data().join("models/gemma-3-270m-q4_k_m.gguf");
+    assert!(file.exists());
+}
+
+#[tokio::test]
+async fn a_question_is_answered_word_by_word_in_the_chat_window() {
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    // The page itself notes how the answer grows: the driver looks too seldom.
+    app.run(
+        "window.seen = []; \
+         const look = () => { \
+           const answer = document.querySelector('[data-testid=\"message-assistant\"] .markdown'); \
+           if (answer && answer.innerText.length !== window.seen.at(-1)) window.seen.push(answer.innerText.length); \
+         }; \
+         new MutationObserver(look).observe(document, {subtree: true, childList: true, characterData: true})",
+        Vec::new(),
+    )
+    .await;
+    // A short one may come between two pictures of the page.
+    asking(&app, json!({"ignore_eos": true, "max_tokens": 120})).await;
+    app.type_into("composer", "Why is the sky blue?").await;
+    app.click("send").await;
+    app.answered(1).await;
+    let answer = written(&app).await;
+    assert!(answer.split_whitespace().count() > 5, "{answer}");
+    let seen = app.run("return window.seen", Vec::new()).await;
+    assert!(
+        seen.as_array().is_some_and(|seen| seen.len() > 3),
+        "the answer came at once: {seen}"
+    );
+    let stats = app.texts("answer-stats").await.pop().unwrap();
+    for figure in ["fast", MODEL, " tok/s", "first word "] {
+        assert!(stats.contains(figure), "{stats}");
+    }
+    let memory = app.texts("strip-ram").await.pop().unwrap();
+    assert!(memory.contains("GB"), "{memory}");
+    app.icon
+        .until("the speed in the menu", async |_, menu| {
+            menu.0[0].label.contains("tok/s").then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn an_answer_is_stopped_in_the_middle() {
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    // Until it is stopped, however short the model would be.
+    asking(&app, json!({"ignore_eos": true})).await;
+    app.type_into("composer", "Write a story about the sea.")
+        .await;
+    app.click("send").await;
+    until("the first words", async || {
+        (written(&app).await.split_whitespace().count() > 3).then_some(())
+    })
+    .await;
+    shows(&app.icon, "busy").await;
+    app.click("stop").await;
+    // Nothing holds the tier any more: the worker has stopped writing.
+    shows(&app.icon, "ready").await;
+    app.element("send").await;
+    let kept = written(&app).await;
+    assert!(kept.split_whitespace().count() > 3, "{kept}");
+}
+
+#[tokio::test]
+async fn closing_the_window_ends_its_web_process_and_not_the_app() {
+    let desk = Desk::new().await;
+    let mut app = desk.start_app().await;
+    app.icon.click("Open Chat").await;
+    until("the chat window", async || {
+        desk.display
+            .windows()
+            .contains(&"Tierbar".to_owned())
+            .then_some(())
+    })
+    .await;
+    let web = until("the web process", async || {
+        desk.processes()
+            .into_iter()
+            .find_map(|(name, pid)| (name == "WebKitWebProcess").then_some(pid))
+    })
+    .await;
+    desk.display.close_window("Tierbar");
+    gone(web).await;
+    until("the end of all web processes", async || {
+        (desk.count("WebKitWebProcess") == 0).then_some(())
+    })
+    .await;
+    assert!(!app.has_ended());
+    assert!(app.icon.menu().await.find("Open Chat").is_some());
+}
+
+#[tokio::test]
+async fn opening_a_window_again_brings_up_the_one_that_is_there() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    for _ in 0..2 {
+        app.icon.click("Settings").await;
+        app.icon.click("Open Chat").await;
+    }
+    until("both windows", async || {
+        (desk.display.windows().len() >= 2).then_some(())
+    })
+    .await;
+    let mut windows = desk.display.windows();
+    windows.sort();
+    assert_eq!(windows, ["Tierbar", "Tierbar Settings"]);
+}
+
+#[tokio::test]
+async fn a_second_launch_shows_the_chat_window_of_the_first_and_ends() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    let at_login = desk.launch_app(&["--login"]).await;
+    succeeded(at_login.status);
+    assert_eq!(desk.display.windows(), Vec::<String>::new());
+
+    let second = desk.launch_app(&[]).await;
+    succeeded(second.status);
+    until("the chat window", async || {
+        desk.display
+            .windows()
+            .contains(&"Tierbar".to_owned())
+            .then_some(())
+    })
+    .await;
+    // A process that the first one is just starting has its name at first.
+    until("a single app", async || {
+        let apps = desk
+            .processes()
+            .into_iter()
+            .filter(|(name, _)| name == "tierbar-app");
+        apps.map(|(_, pid)| pid).eq([app.pid()]).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_login_item_comes_and_goes_with_its_menu_item() {
+    let desk = Desk::new().await;
+    let app = desk.start_app().await;
+    let file = desk.home().join(".config/autostart/Tierbar.desktop");
+    assert!(!file.exists());
+    app.icon.click("Start at Login").await;
+    app.icon
+        .until("the check", async |_, menu| {
+            menu.is_checked("Start at Login").then_some(())
+        })
+        .await;
+    let item = std::fs::read_to_string(&file).unwrap();
+    let command = format!("Exec={} --login", program("tierbar-app").display());
+    assert!(item.lines().any(|line| line == command), "{item}");
+
+    app.icon.click("Start at Login").await;
+    app.icon
+        .until("no check", async |_, menu| {
+            (!menu.is_checked("Start at Login")).then_some(())
+        })
+        .await;
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn a_login_item_follows_an_app_that_was_moved() {
+    let desk = Desk::new().await;
+    let folder = desk.home().join(".config/autostart");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(
+        folder.join("Tierbar.desktop"),
+        "[Desktop Entry]\nExec=/gone/tierbar-app --login\n",
+    )
+    .unwrap();
+    let app = desk.start_app().await;
+    assert!(app.icon.menu().await.is_checked("Start at Login"));
+    let item = std::fs::read_to_string(folder.join("Tierbar.desktop")).unwrap();
+    assert!(
+        item.contains(&format!(
+            "Exec={} --login",
+            program("tierbar-app").display()
+        )),
+        "{item}"
+    );
+}
+
+#[tokio::test]
+async fn a_login_item_that_cannot_be_written_stays_off_in_the_menu() {
+    let desk = Desk::new().await;
+    // A file where the folder would be: this fails for root too.
+    std::fs::write(desk.home().join(".config"), "").unwrap();
+    let app = desk.start_app().await;
+    app.icon.click("Start at Login").await;
+    app.icon
+        .until("the reason", async |_, menu| {
+            menu.find("Start at Login could not be turned on")?;
+            (!menu.is_checked("Start at Login")).then_some(())
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn the_settings_window_turns_the_login_item_on_and_the_menu_follows() {
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    app.icon.click("Settings").await;
+    app.switch_to(SETTINGS).await;
+    app.click("settings-nav-general").await;
+    app.click("settings-login-item").await;
+    app.icon
+        .until("the check", async |_, menu| {
+            menu.is_checked("Start at Login").then_some(())
+        })
+        .await;
+    assert!(
+        desk.home()
+            .join(".config/autostart/Tierbar.desktop")
+            .exists()
+    );
+}
+
+#[tokio::test]
+async fn quit_ends_every_process() {
+    let desk = Desk::new().await;
+    let mut app = desk.start_app().await;
+    app.icon.click("Fast").await;
+    shows(&app.icon, "ready").await;
+    let worker = desk.status().await.tiers[0].pid.unwrap();
+    app.icon.click("Open Chat").await;
+    until("the web process", async || {
+        (desk.count("WebKitWebProcess") > 0).then_some(())
+    })
+    .await;
+
+    app.icon.click("Quit").await;
+    succeeded(app.ended().await);
+    assert!(!is_alive(worker), "the worker outlived the app");
+    until("the end of all processes", async || {
+        desk.processes().is_empty().then_some(())
+    })
+    .await;
+    assert!(tierbar_host::running(Some(&desk.data())).is_none());
+}
+
+#[tokio::test]
+async fn a_signal_ends_the_app_as_quit_does() {
+    let desk = Desk::new().await;
+    let mut app = desk.start_app().await;
+    app.icon.click("Fast").await;
+    shows(&app.icon, "ready").await;
+    let worker = desk.status().await.tiers[0].pid.unwrap();
+    let kill = desk
+        .command("kill")
+        .args(["-TERM", &app.pid().to_string()])
+        .status();
+    succeeded(within("kill", kill).await.unwrap());
+    succeeded(app.ended().await);
+    assert!(!is_alive(worker), "the worker outlived the app");
+}
+
+#[tokio::test]
+async fn a_taken_port_is_told_in_the_tray_and_can_be_tried_again() {
+    let desk = Desk::new().await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    desk.configure(&format!("listen = \"{address}\"\n[tiers.fast]\n"));
+    let mut app = desk.start_app().await;
+    shows(&app.icon, "failed").await;
+    let menu = app.icon.menu().await;
+    let told: Vec<_> = menu
+        .0
+        .iter()
+        .filter(|entry| !entry.enabled)
+        .map(|entry| entry.label.as_str())
+        .collect();
+    let told = told.join(" ");
+    assert!(
+        told.starts_with("Tierbar could not start: ") && told.contains(&address.port().to_string()),
+        "{menu}"
+    );
+    app.icon.click("Open Config Folder").await;
+    let folder = desk.data().display().to_string();
+    until("the folder", async || {
+        desk.opened().contains(&folder).then_some(())
+    })
+    .await;
+
+    drop(taken);
+    app.icon.click("Try Again").await;
+    app.icon
+        .until("the tiers", async |_, menu| {
+            menu.find("Fast — no model chosen").map(|_| ())
+        })
+        .await;
+    shows(&app.icon, "idle").await;
+    assert_eq!(desk.status().await.url, format!("http://{address}"));
+    app.icon.click("Quit").await;
+    succeeded(app.ended().await);
+}
+
+#[tokio::test]
+async fn beside_a_running_server_the_app_says_who_owns_the_folder() {
+    let desk = Desk::new().await;
+    let mut server = desk
+        .command(program("tierbar"))
+        .arg("serve")
+        .spawn()
+        .unwrap();
+    let url = until("the server", async || {
+        tierbar_host::running(Some(&desk.data())).map(|host| host.url)
+    })
+    .await;
+    let app = desk
+        .command(program("tierbar-app"))
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let icon = desk.tray.icon().await;
+    shows(&icon, "failed").await;
+    icon.click("Quit").await;
+    let output = within("the app's end", app.wait_with_output())
+        .await
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains(&server.id().unwrap().to_string()) && told.contains(&url),
+        "{told}"
+    );
+    server.kill().await.unwrap();
+}
+
+#[tokio::test]
+async fn without_a_display_the_app_points_to_the_server() {
+    let desk = Desk::new().await;
+    let mut command = desk.command(program("tierbar-app"));
+    let output = within("the app", command.env_remove("DISPLAY").output())
+        .await
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        told.contains("display") && told.contains("tierbar serve"),
+        "{told}"
+    );
+    assert!(!told.contains("panicked"), "{told}");
+}
+
+#[tokio::test]
+async fn links_open_in_the_browser_and_never_in_the_window() {
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    app.element("composer").await;
+    app.run(
+        "const link = document.createElement('a');\
+         link.href = 'https://example.com/page'; link.target = '_blank'; link.id = 'link'; link.textContent = 'link';\
+         document.body.prepend(link)",
+        Vec::new(),
+    )
+    .await;
+    within("a click", app.find("#link").await.click())
+        .await
+        .unwrap();
+    let wanted = ["https://example.com/page".to_owned()];
+    until("the browser", async || {
+        (desk.opened() == wanted).then_some(())
+    })
+    .await;
+    app.run("location.href = 'file:///etc/passwd'", Vec::new())
+        .await;
+    app.run("location.href = 'https://example.com/away'", Vec::new())
+        .await;
+    until("the browser", async || {
+        (desk.opened().len() == 2).then_some(())
+    })
+    .await;
+    let url = within("the address", app.client().current_url())
+        .await
+        .unwrap();
+    assert_eq!(url.as_str(), "tauri://localhost");
+    assert_eq!(desk.display.windows(), ["Tierbar"]);
+}
+
+#[tokio::test]
+async fn a_window_may_call_only_the_commands_of_its_capability() {
+    let desk = Desk::new().await;
+    let app = DrivenApp::start(&desk).await;
+    app.element("composer").await;
+    let call = |command: &str| {
+        format!(
+            "const done = arguments[arguments.length - 1];\
+             window.__TAURI_INTERNALS__.invoke({command}).then(() => done('allowed'), error => done(String(error)))"
+        )
+    };
+    assert_eq!(app.run_async(&call("'connection'")).await, "allowed");
+    for refused in [
+        "'set_login_item', {on: true}",
+        "'plugin:autostart|enable'",
+        "'plugin:window|close'",
+    ] {
+        let answer = app.run_async(&call(refused)).await;
+        assert!(
+            answer
+                .as_str()
+                .is_some_and(|answer| answer.contains("not allowed")),
+            "{refused}: {answer}"
+        );
+    }
+    assert!(
+        !desk
+            .home()
+            .join(".config/autostart/Tierbar.desktop")
+            .exists()
+    );
+    let mode = std::fs::metadata(desk.data().join("token"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+}

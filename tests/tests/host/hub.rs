@@ -1,0 +1,93 @@
+//! The hub's client, what it makes of references, and headers read from afar, against the stand-in.
+
+mod headers;
+mod lies;
+mod refusals;
+mod repositories;
+mod resolving;
+
+use std::{ffi::OsString, path::Path, sync::Arc, time::Duration};
+use tierbar_core::{Error, config::KvCache, fit::Machine};
+use tierbar_fetch::{Url, Web, WebOptions};
+use tierbar_library::{
+    hub::{self, Hub, Resolved, Resolver, Suit},
+    reference::{Reference, Repository},
+};
+use tierbar_secrets::Secrets;
+use tierbar_tests::hub::{HubStandIn, Options};
+
+const GIB: u64 = 1 << 30;
+
+/// A stand-in and a client of it.
+struct Stand {
+    hub: HubStandIn,
+    resolver: Resolver,
+    _home: tempfile::TempDir,
+}
+
+impl Stand {
+    async fn new() -> Self {
+        Self::with(Options::default(), None).await
+    }
+
+    async fn with(options: Options, token: Option<&str>) -> Self {
+        let hub = HubStandIn::start(options).await;
+        let home = tempfile::tempdir().unwrap();
+        let resolver = Resolver::new(client(&hub.url(), home.path(), token));
+        Self {
+            hub,
+            resolver,
+            _home: home,
+        }
+    }
+
+    fn client(&self) -> &Hub {
+        self.resolver.hub()
+    }
+
+    async fn resolve(&self, reference: &str) -> Result<Resolved, Error> {
+        let reference = Reference::parse(reference, |_| None)?;
+        self.resolver
+            .resolve(&reference, &suit(16 * GIB), &|_, _| false)
+            .await
+    }
+}
+
+fn web() -> Web {
+    Web::new(WebOptions {
+        proxies: false,
+        stall: Duration::from_secs(60),
+        ..WebOptions::default()
+    })
+    .unwrap()
+}
+
+fn client(url: &str, home: &Path, token: Option<&str>) -> Hub {
+    let token = token.map(OsString::from);
+    let secrets = Secrets::with(
+        home,
+        Arc::new(move |name: &str| match name {
+            "HF_TOKEN" => token.clone(),
+            "TIERBAR_SECRETS" => Some("file".into()),
+            _ => None,
+        }),
+    );
+    let endpoint = hub::endpoint(Some(url)).unwrap();
+    Hub::new(web(), hub::tokens(secrets, &endpoint), endpoint)
+}
+
+fn suit(ram: u64) -> Suit {
+    Suit {
+        machine: Machine::mac(ram),
+        context: 4096,
+        kv_cache: KvCache::F16,
+    }
+}
+
+fn repository(id: &str) -> Repository {
+    Repository::new(id).unwrap()
+}
+
+fn url(text: &str) -> Url {
+    Url::parse(text).unwrap()
+}

@@ -1,0 +1,114 @@
+//! What the hub refuses, told so that a person knows what to do.
+
+use super::{Stand, client, repository};
+use tierbar_core::{Code, Error};
+use tierbar_tests::hub::{Fault, GATED, Options, PUBLIC, Server, TOKEN};
+
+async fn refused(stand: &Stand, reference: &str) -> Error {
+    stand.resolve(reference).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn what_does_not_exist_is_unknown_with_and_without_a_token() {
+    for token in [None, Some(TOKEN)] {
+        let stand = Stand::with(Options::default(), token).await;
+        let error = refused(&stand, "nobody/nothing").await;
+        assert_eq!(error.code, Code::RepositoryUnknown);
+        assert!(error.message.contains("nobody/nothing"), "{error}");
+        assert!(error.hint.unwrap().contains("HF_TOKEN"));
+        let error = refused(&stand, &format!("{PUBLIC}/missing.gguf")).await;
+        assert_eq!(error.code, Code::RepositoryUnknown);
+        assert!(
+            error
+                .hint
+                .unwrap()
+                .contains("SmolLM2-135M-Instruct.Q4_1.gguf")
+        );
+        let error = refused(&stand, &format!("https://huggingface.co/{PUBLIC}/tree/v9")).await;
+        assert_eq!(error.code, Code::RepositoryUnknown);
+        assert!(error.message.contains("v9"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_gated_repository_says_how_to_get_in() {
+    let stand = Stand::new().await;
+    let error = refused(&stand, GATED).await;
+    assert_eq!(error.code, Code::AccessDenied);
+    let hint = error.hint.unwrap();
+    assert!(
+        hint.contains(&format!("{}/{GATED}", stand.hub.url())),
+        "{hint}"
+    );
+    assert!(hint.contains("HF_TOKEN"), "{hint}");
+    // What is in it is public.
+    let found = stand
+        .client()
+        .repository(&repository(GATED), None)
+        .await
+        .unwrap();
+    assert!(found.gated);
+    assert_eq!(found.quants.len(), 1);
+    // A token whose owner has not accepted the licence: the file's own server decides.
+    let stand = Stand::with(Options::default(), Some(TOKEN)).await;
+    let forbidden = Fault::Status {
+        status: 403,
+        retry_after: None,
+    };
+    stand.hub.fail(Server::Storage, [forbidden]);
+    let error = refused(&stand, GATED).await;
+    assert_eq!(error.code, Code::AccessDenied);
+    assert!(error.hint.unwrap().contains(GATED));
+}
+
+#[tokio::test]
+async fn a_token_that_the_hub_does_not_know_is_told_and_not_repeated() {
+    let stand = Stand::with(Options::default(), Some("hf_expired")).await;
+    let error = refused(&stand, PUBLIC).await;
+    assert_eq!(error.code, Code::AccessDenied);
+    assert!(
+        error.message.contains("does not accept the access token"),
+        "{error}"
+    );
+    assert!(!format!("{error:?}").contains("hf_expired"));
+    let of_search = stand.client().search("x").await.unwrap_err();
+    assert_eq!(of_search, error);
+}
+
+#[tokio::test]
+async fn a_hub_that_wants_patience_says_for_how_long() {
+    let stand = Stand::new().await;
+    let patience = Fault::Status {
+        status: 429,
+        retry_after: Some(42),
+    };
+    stand.hub.fail(Server::Hub, [patience]);
+    let error = refused(&stand, PUBLIC).await;
+    assert_eq!(error.code, Code::Unreachable);
+    assert!(error.hint.unwrap().contains("in 42 s"));
+    // It is left alone: one request, no more.
+    assert_eq!(stand.hub.seen().len(), 1);
+    stand.hub.fail(Server::Hub, [patience]);
+    let error = stand.client().search("x").await.unwrap_err();
+    assert!(error.hint.unwrap().contains("in 42 s"));
+}
+
+#[tokio::test]
+async fn no_hub_a_broken_one_and_a_sign_in_page_are_told_apart() {
+    let stand = Stand::new().await;
+    let broken = Fault::Status {
+        status: 503,
+        retry_after: None,
+    };
+    stand.hub.fail(Server::Hub, [broken, Fault::WebPage]);
+    assert_eq!(refused(&stand, PUBLIC).await.code, Code::Unreachable);
+    let error = refused(&stand, PUBLIC).await;
+    assert_eq!(error.code, Code::Corrupt);
+    assert!(error.hint.unwrap().contains("sign-in page"));
+    let address = stand.hub.url();
+    let home = tempfile::tempdir().unwrap();
+    drop(stand);
+    let hub = client(&address, home.path(), None);
+    let error = hub.search("x").await.unwrap_err();
+    assert_eq!(error.code, Code::Unreachable, "{error:?}");
+}

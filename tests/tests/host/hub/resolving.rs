@@ -1,0 +1,247 @@
+//! From a reference to the files that would be fetched.
+
+use super::{GIB, Stand, repository, suit, url};
+use std::path::Path;
+use tierbar_core::{Code, budget::Placement, fit::Machine};
+use tierbar_library::{
+    hub::{Pinned, Suit},
+    reference::Reference,
+};
+use tierbar_tests::{
+    binaries,
+    hub::{GEMMA, HubFile, HubRepository, Options, PUBLIC, SMOLLM2},
+};
+
+const GEMMA_HASH: &str = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818";
+
+#[tokio::test]
+async fn a_quant_becomes_a_file_pinned_to_its_commit() {
+    let stand = Stand::new().await;
+    let commit = HubRepository::tests_models().commit();
+    let resolved = stand.resolve(&format!("{PUBLIC}:q4_k_m")).await.unwrap();
+    assert_eq!(resolved.reference, format!("{PUBLIC}:Q4_K_M"));
+    assert_eq!(resolved.revision.as_deref(), Some(commit.as_str()));
+    assert_eq!(resolved.total_bytes(), Some(253_113_024));
+    assert!(!resolved.estimated);
+    assert_eq!(
+        resolved.account.as_ref().unwrap(),
+        &tierbar_gguf::read(&binaries::model(GEMMA)).unwrap()
+    );
+    let specs = resolved.specs(Path::new("/models"));
+    assert_eq!(specs.len(), 1);
+    assert_eq!(
+        specs[0].url,
+        url(&format!(
+            "{}/{PUBLIC}/resolve/{commit}/{GEMMA}",
+            stand.hub.url()
+        ))
+    );
+    assert_eq!(specs[0].dest, Path::new("/models").join(GEMMA));
+    assert_eq!(specs[0].size, Some(253_113_024));
+    assert_eq!(specs[0].sha256.as_deref(), Some(GEMMA_HASH));
+}
+
+/// One model in three quants, as far as sizes tell; all have SmolLM2's header.
+fn three_quants() -> HubRepository {
+    let of = |quant: &str| HubFile::model(&format!("Smol-{quant}.gguf"), SMOLLM2);
+    HubRepository {
+        entries: vec![
+            serde_json::json!({"type": "file", "path": "Smol-Q2_K.gguf", "size": 60_000_000}),
+            serde_json::json!({"type": "file", "path": "Smol-F16.gguf", "size": 270_000_000}),
+        ],
+        ..HubRepository::new("a/Smol-GGUF", vec![of("Q4_K_M")])
+    }
+}
+
+#[tokio::test]
+async fn a_repository_alone_means_the_quant_that_suits_the_machine() {
+    let stand = Stand::with(
+        Options {
+            repositories: vec![three_quants()],
+            ..Options::default()
+        },
+        None,
+    )
+    .await;
+    let reference = Reference::parse("a/Smol-GGUF", |_| None).unwrap();
+    let chosen = async |ram: u64, context: u32| {
+        let suit = Suit {
+            machine: Machine::mac(ram),
+            context,
+            ..suit(ram)
+        };
+        let offers = stand
+            .resolver
+            .offers(&repository("a/Smol-GGUF"), &suit, &|_| false)
+            .await
+            .unwrap();
+        offers
+            .files
+            .iter()
+            .find(|file| file.recommended)
+            .map(|file| file.quant.clone())
+    };
+    // 16 bits only cost speed where there is less.
+    assert_eq!(chosen(16 * GIB, 4096).await.as_deref(), Some("Q4_K_M"));
+    // Of 3 GiB, 3 are kept for the system: nothing runs in what is left.
+    assert_eq!(chosen(3 * GIB, 4096).await, None);
+    let resolved = stand
+        .resolver
+        .resolve(&reference, &suit(16 * GIB), &|_, _| false)
+        .await
+        .unwrap();
+    assert_eq!(resolved.reference, "a/Smol-GGUF:Q4_K_M");
+    assert_eq!(resolved.offers.len(), 3);
+    // What does not run is resolved all the same, so that the reason can be told: the smallest.
+    let resolved = stand
+        .resolver
+        .resolve(&reference, &suit(3 * GIB), &|_, _| false)
+        .await;
+    assert_eq!(
+        resolved.unwrap_err().code,
+        Code::RepositoryUnknown,
+        "the tree names a file that is not there"
+    );
+}
+
+#[tokio::test]
+async fn offers_have_verdicts_from_one_header() {
+    let stand = Stand::with(
+        Options {
+            repositories: vec![three_quants()],
+            ..Options::default()
+        },
+        None,
+    )
+    .await;
+    let offers = stand
+        .resolver
+        .offers(&repository("a/Smol-GGUF"), &suit(16 * GIB), &|reference| {
+            reference.ends_with(":Q2_K")
+        })
+        .await
+        .unwrap();
+    let shown: Vec<_> = offers
+        .files
+        .iter()
+        .map(|file| {
+            let fit = file.fit.as_ref().unwrap();
+            (
+                file.quant.as_str(),
+                fit.placement,
+                fit.estimated,
+                file.installed,
+            )
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("Q2_K", Placement::Resident, true, true),
+            ("Q4_K_M", Placement::Resident, false, false),
+            ("F16", Placement::Resident, true, false),
+        ]
+    );
+    let of_models = stand
+        .hub
+        .seen()
+        .iter()
+        .filter(|seen| seen.path.contains("/resolve/"))
+        .count();
+    assert_eq!(of_models, 1);
+}
+
+#[tokio::test]
+async fn what_the_catalog_knows_is_held_against_what_the_hub_says() {
+    let stand = Stand::new().await;
+    let commit = HubRepository::tests_models().commit();
+    let known = Pinned {
+        repository: repository(PUBLIC),
+        revision: Some(commit),
+        file: GEMMA.to_owned(),
+        size: Some(253_113_024),
+        sha256: Some(GEMMA_HASH.to_uppercase()),
+    };
+    let resolve = async |pinned: &Pinned| {
+        stand
+            .resolver
+            .pinned(pinned, &suit(16 * GIB), &|_, _| false)
+            .await
+    };
+    let resolved = resolve(&known).await.unwrap();
+    assert_eq!(resolved.files[0].sha256.as_deref(), Some(GEMMA_HASH));
+    let unknown = Pinned {
+        size: None,
+        sha256: None,
+        ..known.clone()
+    };
+    assert_eq!(resolve(&unknown).await.unwrap().files, resolved.files);
+    let other_hash = Pinned {
+        sha256: Some("0".repeat(64)),
+        ..known.clone()
+    };
+    let error = resolve(&other_hash).await.unwrap_err();
+    assert_eq!(error.code, Code::Corrupt);
+    assert!(error.message.contains(GEMMA_HASH), "{error}");
+    let other_size = Pinned {
+        size: Some(1),
+        ..known.clone()
+    };
+    assert_eq!(resolve(&other_size).await.unwrap_err().code, Code::Corrupt);
+    // A size alone is what somebody has read somewhere: the hub's counts.
+    let only_size = Pinned {
+        sha256: None,
+        ..other_size.clone()
+    };
+    assert_eq!(resolve(&only_size).await.unwrap().files, resolved.files);
+    // Of a branch, another content is no lie; nor where the commit is no more.
+    for revision in [None, Some("0".repeat(40))] {
+        let moved = Pinned {
+            revision,
+            ..other_hash.clone()
+        };
+        let resolved = resolve(&moved).await.unwrap();
+        assert_eq!(resolved.files[0].sha256.as_deref(), Some(GEMMA_HASH));
+    }
+}
+
+#[tokio::test]
+async fn a_url_becomes_a_file_with_what_its_server_tells() {
+    let stand = Stand::new().await;
+    let commit = HubRepository::tests_models().commit();
+    let address = format!("{}/{PUBLIC}/resolve/{commit}/{SMOLLM2}", stand.hub.url());
+    let resolved = stand
+        .resolve(&format!("{address}?download=true"))
+        .await
+        .unwrap();
+    assert_eq!(resolved.reference, address);
+    assert_eq!(resolved.quant.as_deref(), Some("Q4_1"));
+    assert_eq!(resolved.files[0].name, SMOLLM2);
+    assert_eq!(resolved.files[0].size, Some(98_362_432));
+    assert!(
+        resolved.files[0]
+            .sha256
+            .as_deref()
+            .is_some_and(|hash| hash.starts_with("b179c9"))
+    );
+    assert_eq!(
+        resolved.files[0].url,
+        url(&format!("{address}?download=true"))
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_another_model_has_is_given_the_repositorys() {
+    let stand = Stand::new().await;
+    let reference = Reference::parse(&format!("{PUBLIC}:Q4_K_M"), |_| None).unwrap();
+    let taken = |name: &str, from: &tierbar_fetch::Url| {
+        assert!(from.path().ends_with(GEMMA));
+        name.eq_ignore_ascii_case(GEMMA)
+    };
+    let resolved = stand
+        .resolver
+        .resolve(&reference, &suit(16 * GIB), &taken)
+        .await
+        .unwrap();
+    assert_eq!(resolved.files[0].name, format!("tiny-{GEMMA}"));
+}
