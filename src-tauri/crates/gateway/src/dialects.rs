@@ -5,3 +5,8 @@ pub(crate) mod contexts;
 pub(crate) mod ollama;
 pub(crate) mod openai;
 mod translate;
+
+use crate::http::error::ErrorForm;
+
+/// Each dialect's form of errors, but for OpenAI's, which is every other path's.
+pub(crate) const ERROR_FORMS: &[ErrorForm] = &[anthropic::ERRORS, ollama::ERRORS];

@@ -81,6 +81,8 @@ impl Gateway {
     /// The whole API as one service, and what does the requests that wait, to be run beside it.
     pub fn parts(self) -> (Router, Runner) {
         let gateway = Arc::new(self);
+        let in_form =
+            middleware::from_fn_with_state(dialects::ERROR_FORMS, http::error::write_in_form);
         let token =
             || middleware::from_fn_with_state(Arc::clone(&gateway), edge::origin::require_token);
         let may_wait = dialects::openai::routes()
@@ -89,7 +91,7 @@ impl Gateway {
             .merge(jobs::tasks::routes());
         let later = may_wait
             .clone()
-            .layer(middleware::from_fn(http::error::in_dialect))
+            .layer(in_form.clone())
             .with_state(Arc::clone(&gateway));
         let runner = Runner::new(Arc::clone(&gateway), later);
         let keep = middleware::from_fn_with_state(Arc::clone(&gateway), jobs::queue::keep);
@@ -114,7 +116,7 @@ impl Gateway {
                 Arc::clone(&gateway),
                 edge::origin::same_site,
             ))
-            .layer(middleware::from_fn(http::error::in_dialect))
+            .layer(in_form)
             .layer(middleware::from_fn_with_state(
                 Arc::clone(&gateway),
                 metrics::count,

@@ -14,7 +14,10 @@ mod tools;
 use crate::{
     Gateway,
     dialects::translate,
-    http::{body, error::Failure},
+    http::{
+        body,
+        error::{ErrorForm, Failure},
+    },
     inference::{
         self,
         clouds::anthropic::{COUNT, MESSAGES},
@@ -25,7 +28,6 @@ use crate::{
 use answer::Telling;
 use ask::Ask;
 use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
-pub(crate) use failure::error_body;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -35,7 +37,13 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
         .route(COUNT, post(count))
 }
 
-pub(crate) fn is_path(path: &str) -> bool {
+/// Errors on these paths, as Anthropic's clients read them.
+pub(crate) const ERRORS: ErrorForm = ErrorForm {
+    is_path,
+    body: failure::error_body,
+};
+
+fn is_path(path: &str) -> bool {
     path == MESSAGES || path == COUNT
 }
 

@@ -23,13 +23,15 @@ mod telling;
 #[cfg(test)]
 mod tests;
 
-use crate::{Gateway, http::error::Failure};
+use crate::{
+    Gateway,
+    http::error::{ErrorForm, Failure},
+};
 use axum::{
     Json, Router,
     http::Uri,
     routing::{delete, get, post},
 };
-pub(crate) use failure::error_body;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
@@ -37,7 +39,13 @@ use tierbar_core::{Code, Error};
 /// The version of Ollama whose API this is. Clients hold it against the least that they work with.
 const VERSION: &str = "0.12.11";
 
-pub(crate) fn is_path(path: &str) -> bool {
+/// Errors on these paths, as Ollama's clients read them.
+pub(crate) const ERRORS: ErrorForm = ErrorForm {
+    is_path,
+    body: failure::error_body,
+};
+
+fn is_path(path: &str) -> bool {
     path.starts_with("/api/")
 }
 

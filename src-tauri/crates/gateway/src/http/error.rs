@@ -1,10 +1,9 @@
-//! An error as a response: the status that fits, and a body in the dialect of the path.
+//! An error as a response: its status, and a body in the form of the path.
 
-use crate::dialects::{anthropic, ollama};
 use axum::{
     Json,
     body::Body,
-    extract::Request,
+    extract::{Request, State},
     http::{HeaderValue, Method, StatusCode, Uri, header},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -49,18 +48,24 @@ impl IntoResponse for Failure {
     }
 }
 
-/// Tells errors in the words of those who ask at this path. The outermost layer: who is refused at the door is told in them too.
-pub(crate) async fn in_dialect(request: Request, next: Next) -> Response {
-    let tell = if anthropic::is_path(request.uri().path()) {
-        anthropic::error_body
-    } else if ollama::is_path(request.uri().path()) {
-        ollama::error_body
-    } else {
-        return next.run(request).await;
-    };
+/// The form of errors on a dialect's paths. The dialect itself writes it; every other path has OpenAI's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ErrorForm {
+    pub(crate) is_path: fn(&str) -> bool,
+    pub(crate) body: fn(&Error) -> Value,
+}
+
+/// Writes errors in the form of the path. The outermost layer, so that refusals at the door have it too.
+pub(crate) async fn write_in_form(
+    State(forms): State<&'static [ErrorForm]>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path();
+    let form = forms.iter().find(|form| (form.is_path)(path));
     let mut response = next.run(request).await;
-    if let Some(error) = response.extensions().get::<Error>() {
-        let body = Body::from(tell(error).to_string());
+    if let Some((form, error)) = form.zip(response.extensions().get::<Error>()) {
+        let body = Body::from((form.body)(error).to_string());
         response.headers_mut().remove(header::CONTENT_LENGTH);
         *response.body_mut() = body;
     }

@@ -51,7 +51,7 @@ fn openai_type(kind: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{dialects::anthropic::error_body, inference::wire};
+    use crate::{dialects::anthropic::ERRORS, inference::wire};
     use axum::http::StatusCode;
     use tierbar_core::Error;
 
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn an_error_of_ours_comes_back_as_it_was() {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);
-        let told = openai(error_body(&error).to_string().as_bytes());
+        let told = openai((ERRORS.body)(&error).to_string().as_bytes());
         assert_eq!(
             wire::error(StatusCode::BAD_GATEWAY, told.to_string().as_bytes()),
             error
