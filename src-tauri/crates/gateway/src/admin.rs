@@ -11,6 +11,7 @@ mod hub;
 mod keys;
 mod log;
 mod measures;
+pub(crate) mod metrics;
 mod models;
 mod pause;
 mod queue;
@@ -21,14 +22,33 @@ mod session;
 mod status;
 mod tiers;
 
-use crate::Gateway;
+use crate::{
+    edge::Edge,
+    inference::Inference,
+    jobs::Jobs,
+    services::{Services, measures::Measures, models::Models, schedules::Schedules},
+};
 use axum::{
     Router,
     routing::{delete, get, patch, post, put},
 };
 use std::sync::Arc;
+use tierbar_store::Store;
 
-pub(crate) fn routes() -> Router<Arc<Gateway>> {
+/// What the owner's API is answered from.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    pub(crate) services: Arc<dyn Services>,
+    pub(crate) models: Arc<dyn Models>,
+    pub(crate) measures: Arc<dyn Measures>,
+    pub(crate) schedules: Arc<dyn Schedules>,
+    pub(crate) store: Store,
+    pub(crate) inference: Arc<Inference>,
+    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) edge: Arc<Edge>,
+}
+
+pub(crate) fn routes() -> Router<Arc<Admin>> {
     let routes = Router::new()
         .route("/status", get(status::status))
         .route("/events", get(status::events))

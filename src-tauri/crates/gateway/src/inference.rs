@@ -2,6 +2,7 @@
 //! relayed while it is counted.
 
 pub(crate) mod auto;
+pub(crate) mod caller;
 pub(crate) mod calls;
 pub(crate) mod chain;
 pub(crate) mod clouds;
@@ -16,8 +17,39 @@ mod tap;
 pub(crate) mod upstream;
 pub(crate) mod wire;
 
+use crate::{
+    metrics::Metrics,
+    services::{Services, models::Models},
+};
+use auto::Auto;
+use chain::Chains;
+use speed::SpeedMeter;
+use std::sync::Arc;
+use tierbar_core::lease::Tiers;
+use tierbar_fetch::Remote;
+use tierbar_secrets::Secrets;
+use tokio_util::sync::CancellationToken;
+
 pub(crate) const CHAT: &str = "/v1/chat/completions";
-/// Counts the tokens of a chat; spoken between the gateway and Tierbar's worker alone.
+/// Counts the tokens of a chat; spoken between the inference and Tierbar's worker alone.
 pub(crate) const TOKENS: &str = "/v1/chat/tokens";
 pub(crate) const TEXT: &str = "/v1/completions";
 pub(crate) const EMBEDDINGS: &str = "/v1/embeddings";
+
+/// What answers are made from: the tiers and the ways to them, and what is learnt and counted on the way. It sees neither keys nor the
+/// token nor the queue.
+#[derive(Debug)]
+pub(crate) struct Inference {
+    pub(crate) tiers: Arc<dyn Tiers>,
+    pub(crate) services: Arc<dyn Services>,
+    pub(crate) models: Arc<dyn Models>,
+    pub(crate) secrets: Secrets,
+    /// The way to tiers that are endpoints.
+    pub(crate) remote: Remote,
+    pub(crate) speed: SpeedMeter,
+    pub(crate) auto: Auto,
+    pub(crate) chains: Chains,
+    pub(crate) metrics: Metrics,
+    /// Ends with the host.
+    pub(crate) closing: CancellationToken,
+}

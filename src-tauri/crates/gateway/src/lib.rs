@@ -41,7 +41,15 @@ pub use services::{
     schedules::Schedules,
 };
 
+use admin::Admin;
 use axum::{Json, Router, middleware, routing::get};
+use edge::{
+    Edge,
+    origin::{require_token, same_site},
+};
+use http::error::{method_not_allowed, write_in_form};
+use inference::Inference;
+use jobs::Jobs;
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc};
 use tierbar_contexts::Contexts;
@@ -78,52 +86,86 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// The whole API as one service, and what does the requests that wait, to be run beside it.
+    /// The whole API as one service, and the runner of queued requests, to be run beside it.
     pub fn parts(self) -> (Router, Runner) {
-        let gateway = Arc::new(self);
-        let in_form =
-            middleware::from_fn_with_state(dialects::ERROR_FORMS, http::error::write_in_form);
-        let token =
-            || middleware::from_fn_with_state(Arc::clone(&gateway), edge::origin::require_token);
+        let contexts = self.contexts.clone();
+        let (inference, jobs, edge, admin) = self.states();
+        let token = || middleware::from_fn_with_state(Arc::clone(&edge), require_token);
+        let in_form = middleware::from_fn_with_state(dialects::ERROR_FORMS, write_in_form);
         let may_wait = dialects::openai::routes()
             .merge(dialects::anthropic::routes())
             .merge(dialects::ollama::routes())
-            .merge(jobs::tasks::routes());
-        let later = may_wait
-            .clone()
-            .layer(in_form.clone())
-            .with_state(Arc::clone(&gateway));
-        let runner = Runner::new(Arc::clone(&gateway), later);
-        let keep = middleware::from_fn_with_state(Arc::clone(&gateway), jobs::queue::keep);
-        let until = middleware::from_fn_with_state(Arc::clone(&gateway), edge::paused::until);
-        let admit = middleware::from_fn_with_state(Arc::clone(&gateway), edge::keys::admit);
-        let inference = may_wait
+            .with_state(Arc::clone(&inference))
+            .merge(jobs::tasks::routes().with_state(Arc::clone(&jobs)));
+        let runner = Runner::new(Arc::clone(&jobs), may_wait.clone().layer(in_form.clone()));
+        let keep = middleware::from_fn_with_state(Arc::clone(&jobs), jobs::queue::keep);
+        let services = Arc::clone(&edge.services);
+        let until = middleware::from_fn_with_state(services, edge::paused::until);
+        let admit = middleware::from_fn_with_state(Arc::clone(&edge), edge::keys::admit);
+        let metrics = get(admin::metrics::metrics).with_state(Arc::clone(&admin));
+        let answers = may_wait
             .route_layer(keep)
-            .merge(dialects::contexts::routes())
+            .merge(dialects::contexts::routes(Arc::clone(&inference), contexts))
             .route_layer(until)
-            .merge(jobs::queue::routes())
-            .route("/metrics", get(metrics::tell))
+            .merge(jobs::queue::routes().with_state(jobs))
+            .route("/metrics", metrics)
             .layer(admit);
+        let count = middleware::from_fn_with_state(inference.metrics.clone(), metrics::count);
+        let owners = dialects::ollama::owners_routes().with_state(inference);
         let router = Router::new()
             .route("/health", get(health))
             .route("/openapi.json", get(edge::openapi::document))
-            .merge(inference)
-            .merge(admin::routes().layer(token()))
-            .merge(dialects::ollama::owners_routes().layer(token()))
+            .merge(answers)
+            .merge(admin::routes().with_state(admin).layer(token()))
+            .merge(owners.layer(token()))
             .fallback(edge::ui::asset)
-            .method_not_allowed_fallback(http::error::method_not_allowed)
-            .layer(middleware::from_fn_with_state(
-                Arc::clone(&gateway),
-                edge::origin::same_site,
-            ))
+            .method_not_allowed_fallback(method_not_allowed)
+            .layer(middleware::from_fn_with_state(edge, same_site))
             .layer(in_form)
-            .layer(middleware::from_fn_with_state(
-                Arc::clone(&gateway),
-                metrics::count,
-            ))
-            .layer(middleware::from_fn(edge::request_id::name))
-            .with_state(gateway);
+            .layer(count)
+            .layer(middleware::from_fn(edge::request_id::name));
         (router, runner)
+    }
+
+    /// The state of each storey.
+    fn states(self) -> (Arc<Inference>, Arc<Jobs>, Arc<Edge>, Arc<Admin>) {
+        let inference = Arc::new(Inference {
+            tiers: self.tiers,
+            services: Arc::clone(&self.services),
+            models: Arc::clone(&self.models),
+            secrets: self.secrets,
+            remote: self.remote,
+            speed: self.speed,
+            auto: self.auto,
+            chains: self.chains,
+            metrics: self.metrics,
+            closing: self.closing,
+        });
+        let jobs = Arc::new(Jobs {
+            inference: Arc::clone(&inference),
+            accounts: Arc::clone(&self.keys) as _,
+            store: self.store.clone(),
+            queue: self.queue,
+        });
+        let edge = Arc::new(Edge {
+            services: Arc::clone(&self.services),
+            keys: self.keys,
+            token: self.token,
+            address: self.address,
+            is_owners_path: dialects::contexts::is_path,
+            is_held_path: jobs::queue::is_watched,
+        });
+        let admin = Arc::new(Admin {
+            services: self.services,
+            models: self.models,
+            measures: self.measures,
+            schedules: self.schedules,
+            store: self.store,
+            inference: Arc::clone(&inference),
+            jobs: Arc::clone(&jobs),
+            edge: Arc::clone(&edge),
+        });
+        (inference, jobs, edge, admin)
     }
 }
 

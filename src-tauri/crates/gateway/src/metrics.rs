@@ -10,18 +10,18 @@ mod requests;
 pub(crate) use answer::{Answer, Used};
 pub(crate) use requests::count;
 
-use crate::{Gateway, http::error::Failure};
-use axum::{extract::State, http::header, response::IntoResponse};
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Metric, Registry, Unit},
 };
 use std::sync::Arc;
-use tierbar_core::{Code, Error, TierId, journal::Happening};
+use tierbar_core::{
+    Code, Error, TierId, chain::ChainStatus, journal::Happening, queue::JobState, status::Status,
+};
 
 const PREFIX: &str = "tierbar";
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Seconds. A prompt that is cached takes some milliseconds, a long one on a small machine minutes.
 const FIRST_TOKEN: [f64; 14] = [
     0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
@@ -155,21 +155,28 @@ impl Metrics {
         };
         self.0.broken.get_or_create(&labels).inc();
     }
-}
 
-/// `GET /metrics`.
-pub(crate) async fn tell(
-    State(gateway): State<Arc<Gateway>>,
-) -> Result<impl IntoResponse, Failure> {
-    let mut now = machine::gauges(&gateway.services.status());
-    later::chains(&mut now, &gateway.chain_status());
-    let (counts, bytes) = gateway.store.count_jobs().await?;
-    later::queue(&mut now, &counts, bytes);
-    let mut told = String::new();
-    text::encode_registry(&mut told, &gateway.metrics.0.registry)
-        .and_then(|()| text::encode(&mut told, &now))
-        .map_err(|_| Error::new(Code::Internal, "the metrics cannot be written"))?;
-    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], told))
+    /// All of it in the text format of OpenMetrics: what is counted, and gauges of this moment. `bytes` is what the queue takes on
+    /// the disk.
+    ///
+    /// # Errors
+    /// `Internal` if it cannot be written.
+    pub(crate) fn render(
+        &self,
+        status: &Status,
+        chains: &[ChainStatus],
+        jobs: &[(JobState, u64)],
+        bytes: u64,
+    ) -> Result<String, Error> {
+        let mut now = machine::gauges(status);
+        later::chains(&mut now, chains);
+        later::queue(&mut now, jobs, bytes);
+        let mut text = String::new();
+        text::encode_registry(&mut text, &self.0.registry)
+            .and_then(|()| text::encode(&mut text, &now))
+            .map_err(|_| Error::new(Code::Internal, "the metrics cannot be written"))?;
+        Ok(text)
+    }
 }
 
 #[cfg(test)]

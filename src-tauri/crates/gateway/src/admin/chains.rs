@@ -1,10 +1,10 @@
 //! The chains, and which of their endpoints may be asked now.
 
-use crate::Gateway;
+use crate::admin::Admin;
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
-    Json(json!({"chains": gateway.chain_status()}))
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Value> {
+    Json(json!({"chains": admin.inference.chain_status()}))
 }

@@ -1,7 +1,7 @@
 //! The configuration.
 
 use crate::{
-    Gateway,
+    admin::Admin,
     edge::origin::BySession,
     http::{body, error::Failure},
 };
@@ -10,12 +10,12 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Config, Error};
 
-pub(crate) async fn get(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
-    answer(&gateway, &gateway.services.config())
+pub(crate) async fn get(State(admin): State<Arc<Admin>>) -> Json<Value> {
+    answer(&admin, &admin.services.config())
 }
 
 pub(crate) async fn patch(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     session: Option<Extension<BySession>>,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
@@ -29,10 +29,10 @@ pub(crate) async fn patch(
         .hint("change it in config.toml, or send the token itself")
         .into());
     }
-    let config = gateway.services.patch_config(Value::Object(patch)).await?;
-    Ok(answer(&gateway, &config))
+    let config = admin.services.patch_config(Value::Object(patch)).await?;
+    Ok(answer(&admin, &config))
 }
 
-fn answer(gateway: &Gateway, config: &Config) -> Json<Value> {
-    Json(json!({"path": gateway.services.config_path(), "config": config}))
+fn answer(admin: &Admin, config: &Config) -> Json<Value> {
+    Json(json!({"path": admin.services.config_path(), "config": config}))
 }

@@ -1,7 +1,7 @@
 //! What tasks took here, and saved elsewhere.
 
 use super::models::asked;
-use crate::{Gateway, http::error::Failure};
+use crate::{admin::Admin, http::error::Failure};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -24,7 +24,7 @@ fn thirty() -> u32 {
 }
 
 pub(crate) async fn costs(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<Costs>, Failure> {
     let days = asked(question)?.days;
@@ -32,5 +32,5 @@ pub(crate) async fn costs(
         let message = format!("days is {days}; from 1 to {MOST_DAYS} can be told");
         return Err(Error::new(Code::BadRequest, message).into());
     }
-    Ok(Json(gateway.store.costs(days).await?))
+    Ok(Json(admin.store.costs(days).await?))
 }

@@ -1,7 +1,7 @@
 //! What the machine's readings were.
 
 use super::models::asked;
-use crate::{Gateway, http::error::Failure};
+use crate::{admin::Admin, http::error::Failure};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -24,7 +24,7 @@ fn ten() -> u64 {
 }
 
 pub(crate) async fn history(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<History>, Failure> {
     let minutes = asked(question)?.minutes;
@@ -32,5 +32,5 @@ pub(crate) async fn history(
         let message = format!("minutes is {minutes}; from 1 to {MOST_MINUTES} can be told");
         return Err(Error::new(Code::BadRequest, message).into());
     }
-    Ok(Json(gateway.services.history(minutes).await?))
+    Ok(Json(admin.services.history(minutes).await?))
 }

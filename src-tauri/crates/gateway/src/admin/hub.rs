@@ -1,7 +1,7 @@
 //! Models that can be had: the catalog, and the hub when there is a network.
 
 use super::models::asked;
-use crate::{CatalogAnswer, Gateway, http::error::Failure};
+use crate::{admin::Admin, http::error::Failure, services::models::CatalogAnswer};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -22,23 +22,23 @@ pub(crate) struct Named {
 }
 
 pub(crate) async fn catalog(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
 ) -> Result<Json<CatalogAnswer>, Failure> {
-    Ok(Json(gateway.models.catalog().await?))
+    Ok(Json(admin.models.catalog().await?))
 }
 
 pub(crate) async fn search(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     query: Result<Query<Words>, QueryRejection>,
 ) -> Result<Json<Value>, Failure> {
     let Words { q } = asked(query)?;
-    Ok(Json(json!({"models": gateway.models.search(q).await?})))
+    Ok(Json(json!({"models": admin.models.search(q).await?})))
 }
 
 pub(crate) async fn repository(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     query: Result<Query<Named>, QueryRejection>,
 ) -> Result<Json<HubRepository>, Failure> {
     let Named { id } = asked(query)?;
-    Ok(Json(gateway.models.repository(id).await?))
+    Ok(Json(admin.models.repository(id).await?))
 }

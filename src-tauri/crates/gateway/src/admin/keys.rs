@@ -1,7 +1,7 @@
 //! API keys: made, listed, revoked. A key is told once.
 
 use crate::{
-    Gateway,
+    admin::Admin,
     http::{body, error::Failure, path::Id},
 };
 use axum::{Json, body::Body, extract::State, http::StatusCode};
@@ -20,12 +20,12 @@ pub(crate) struct Wanted {
     at_once: Option<u32>,
 }
 
-pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
-    Json(json!({"keys": gateway.keys.list()}))
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Json<Value> {
+    Json(json!({"keys": admin.edge.keys.list()}))
 }
 
 pub(crate) async fn add(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     body: Body,
 ) -> Result<(StatusCode, Json<Value>), Failure> {
     let Wanted {
@@ -39,7 +39,7 @@ pub(crate) async fn add(
         tokens_per_day,
         at_once,
     };
-    let (told, text) = gateway.keys.add(name, limits).await?;
+    let (told, text) = admin.edge.keys.add(name, limits).await?;
     let mut answer = serde_json::to_value(told)
         .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
     answer["key"] = text.into();
@@ -47,9 +47,9 @@ pub(crate) async fn add(
 }
 
 pub(crate) async fn revoke(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<StatusCode, Failure> {
-    gateway.keys.revoke(&name).await?;
+    admin.edge.keys.revoke(&name).await?;
     Ok(StatusCode::NO_CONTENT)
 }

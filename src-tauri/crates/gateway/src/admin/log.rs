@@ -1,7 +1,7 @@
 //! What happened to the tiers, and why.
 
 use super::models::asked;
-use crate::{Gateway, http::error::Failure};
+use crate::{admin::Admin, http::error::Failure};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -27,7 +27,7 @@ fn hundred() -> u32 {
 }
 
 pub(crate) async fn log(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<Value>, Failure> {
     let Question {
@@ -44,6 +44,6 @@ pub(crate) async fn log(
         .map(TierId::new)
         .transpose()
         .map_err(|wrong| Error::new(Code::BadRequest, wrong))?;
-    let entries = gateway.store.entries(before, tier, limit).await?;
+    let entries = admin.store.entries(before, tier, limit).await?;
     Ok(Json(json!({"entries": entries})))
 }

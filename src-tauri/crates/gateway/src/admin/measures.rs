@@ -2,8 +2,9 @@
 
 use super::tiers::existing;
 use crate::{
-    Gateway, MeasureEvent, Measurement,
+    admin::Admin,
     http::{body, error::Failure, path::Id},
+    services::measures::{MeasureEvent, Measurement},
 };
 use axum::{
     Json,
@@ -20,44 +21,44 @@ use tierbar_core::{Code, Error, bench::BenchAsk, tune::TuneAsk};
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 pub(crate) async fn bench(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
     body: Body,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
     let ask: BenchAsk = body::object(body).await?;
     ask.check().map_err(refused)?;
-    let tier = existing(&gateway, &name)?;
-    let measurement = gateway.measures.bench(tier, ask)?;
-    Ok(events(&gateway, measurement))
+    let tier = existing(&admin, &name)?;
+    let measurement = admin.measures.bench(tier, ask)?;
+    Ok(events(&admin, measurement))
 }
 
 pub(crate) async fn tune(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
     body: Body,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
     let ask: TuneAsk = body::object(body).await?;
     ask.check().map_err(refused)?;
-    let tier = existing(&gateway, &name)?;
-    let measurement = gateway.measures.tune(tier, ask)?;
-    Ok(events(&gateway, measurement))
+    let tier = existing(&admin, &name)?;
+    let measurement = admin.measures.tune(tier, ask)?;
+    Ok(events(&admin, measurement))
 }
 
 pub(crate) async fn last_bench(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<Json<Value>, Failure> {
-    let tier = existing(&gateway, &name)?;
-    let report = gateway.measures.last_bench(tier).await?;
+    let tier = existing(&admin, &name)?;
+    let report = admin.measures.last_bench(tier).await?;
     Ok(Json(json!({"report": report})))
 }
 
 pub(crate) async fn last_tune(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<Json<Value>, Failure> {
-    let tier = existing(&gateway, &name)?;
-    let report = gateway.measures.last_tune(tier).await?;
+    let tier = existing(&admin, &name)?;
+    let report = admin.measures.last_tune(tier).await?;
     Ok(Json(json!({"report": report})))
 }
 
@@ -67,14 +68,14 @@ fn refused(why: String) -> Error {
 
 /// The measurement belongs to the stream: it is called off when the client goes away.
 fn events(
-    gateway: &Gateway,
+    admin: &Admin,
     measurement: Measurement,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send + use<>> {
     let told = stream::unfold(measurement, |mut measurement| async {
         let event = measurement.events.recv().await?;
         Some((event, measurement))
     });
-    let closing = gateway.closing.clone().cancelled_owned();
+    let closing = admin.inference.closing.clone().cancelled_owned();
     let events = told.take_until(closing).map(|event: MeasureEvent| {
         let (name, data) = event.wire();
         Ok(Event::default().event(name).data(data.to_string()))

@@ -1,8 +1,9 @@
 //! Models that are here: what fits, what is whole, what goes.
 
 use crate::{
-    FitQuestion, Gateway, Listed, Verified,
+    admin::Admin,
     http::{body, error::Failure, path::Id},
+    services::models::{FitQuestion, Listed, Verified},
 };
 use axum::{
     Json,
@@ -25,41 +26,41 @@ pub(crate) struct Import {
     path: String,
 }
 
-pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Listed>, Failure> {
-    Ok(Json(gateway.models.list().await?))
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Listed>, Failure> {
+    Ok(Json(admin.models.list().await?))
 }
 
 pub(crate) async fn fit(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     question: Result<Query<FitQuestion>, QueryRejection>,
 ) -> Result<Json<Verdict>, Failure> {
-    Ok(Json(gateway.models.fit(asked(question)?).await?))
+    Ok(Json(admin.models.fit(asked(question)?).await?))
 }
 
 pub(crate) async fn remove(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(id): Id,
     removal: Result<Query<Removal>, QueryRejection>,
 ) -> Result<Json<Value>, Failure> {
     let permanently = asked(removal)?.permanently;
-    let removed = gateway.models.remove(id, permanently).await;
+    let removed = admin.models.remove(id, permanently).await;
     let trashed = removed.map_err(unknown)?;
     Ok(Json(json!({"trashed": trashed})))
 }
 
 pub(crate) async fn verify(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(id): Id,
 ) -> Result<Json<Verified>, Failure> {
-    Ok(Json(gateway.models.verify(id).await.map_err(unknown)?))
+    Ok(Json(admin.models.verify(id).await.map_err(unknown)?))
 }
 
 pub(crate) async fn import(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let Import { path } = body::object(body).await?;
-    Ok(Json(json!({"models": gateway.models.import(path).await?})))
+    Ok(Json(json!({"models": admin.models.import(path).await?})))
 }
 
 /// A model that an address names and that is not here.

@@ -1,7 +1,7 @@
 //! All tiers at rest, until somebody wants them again.
 
 use crate::{
-    Gateway,
+    admin::Admin,
     http::{body, error::Failure},
 };
 use axum::{Json, body::Body, extract::State};
@@ -17,16 +17,16 @@ pub(crate) struct Pause {
 }
 
 pub(crate) async fn pause(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     body: Body,
 ) -> Result<Json<Status>, Failure> {
     let pause: Pause = body::object(body).await?;
-    let status = gateway
+    let status = admin
         .services
         .pause(pause.length.map(|Span(length)| length));
     Ok(Json(Status::clone(&status)))
 }
 
-pub(crate) async fn resume(State(gateway): State<Arc<Gateway>>) -> Json<Status> {
-    Json(Status::clone(&gateway.services.resume()))
+pub(crate) async fn resume(State(admin): State<Arc<Admin>>) -> Json<Status> {
+    Json(Status::clone(&admin.services.resume()))
 }

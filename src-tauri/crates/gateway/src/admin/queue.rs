@@ -1,7 +1,7 @@
 //! Requests that wait, all of them, and what their webhooks are signed with.
 
 use super::models::asked;
-use crate::{Gateway, http::error::Failure, jobs::queue};
+use crate::{admin::Admin, http::error::Failure, jobs::queue};
 use axum::{
     Json,
     extract::{Query, State, rejection::QueryRejection},
@@ -26,7 +26,7 @@ fn hundred() -> u32 {
 }
 
 pub(crate) async fn list(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<Value>, Failure> {
     let Question { state, limit } = asked(question)?;
@@ -34,21 +34,21 @@ pub(crate) async fn list(
         let message = format!("limit is {limit}; from 1 to {LONGEST_PAGE} can be told");
         return Err(Error::new(Code::BadRequest, message).into());
     }
-    let (counted, bytes) = gateway.store.count_jobs().await?;
+    let (counted, bytes) = admin.store.count_jobs().await?;
     let mut counts = Map::new();
     for (state, count) in counted {
         if let Ok(Value::String(state)) = serde_json::to_value(state) {
             counts.insert(state, count.into());
         }
     }
-    let jobs = gateway.store.list_jobs(state, limit).await?;
+    let jobs = admin.store.list_jobs(state, limit).await?;
     let jobs: Vec<_> = jobs.iter().map(queue::told).collect();
     Ok(Json(
         json!({"counts": counts, "bytes": bytes, "jobs": jobs}),
     ))
 }
 
-pub(crate) async fn secret(State(gateway): State<Arc<Gateway>>) -> Result<Json<Value>, Failure> {
-    let secret = queue::secret(&gateway).await?;
+pub(crate) async fn secret(State(admin): State<Arc<Admin>>) -> Result<Json<Value>, Failure> {
+    let secret = queue::secret(&admin.jobs).await?;
     Ok(Json(json!({"secret": secret.expose_secret()})))
 }

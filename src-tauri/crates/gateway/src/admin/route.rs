@@ -1,7 +1,7 @@
 //! `POST /tierbar/v1/route`: what `auto` would do with a request, and why, without answering it.
 
 use crate::{
-    Gateway,
+    admin::Admin,
     http::{body, error::Failure},
     inference::auto::{self, Considered},
 };
@@ -35,7 +35,7 @@ enum Classify {
 }
 
 pub(super) async fn explain(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Query(question): Query<Question>,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
@@ -43,7 +43,7 @@ pub(super) async fn explain(
     let request: serde_json::Map<String, Value> = body::parse(&body)?;
     let request = Value::Object(request);
     let thorough = question.classify == Classify::Always;
-    let considered = auto::explain(&gateway, &request, thorough).await?;
+    let considered = auto::explain(&admin.inference, &request, thorough).await?;
     Ok(Json(render(&considered)))
 }
 

@@ -1,7 +1,7 @@
 //! Keys and tokens: taken, never told.
 
 use crate::{
-    Gateway,
+    admin::Admin,
     blocking::blocking,
     http::{body, error::Failure, path::Id},
 };
@@ -18,14 +18,14 @@ pub(crate) struct Given {
     value: SecretString,
 }
 
-pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Value>, Failure> {
-    let config = gateway.services.config();
+pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Value>, Failure> {
+    let config = admin.services.config();
     let servers = config.tiers.values().filter_map(|tier| match &tier.engine {
         Engine::Endpoint(engine) => Some(Name::of_server(&engine.endpoint)),
         _ => None,
     });
     let names: BTreeSet<_> = servers.chain([Name::HuggingFace]).collect();
-    let listed = with_secrets(&gateway, |secrets| {
+    let listed = with_secrets(&admin, |secrets| {
         let names = names.into_iter();
         names
             .map(|name| Ok(json!({"name": name.as_str(), "source": secrets.source(&name)?})))
@@ -35,7 +35,7 @@ pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Val
 }
 
 pub(crate) async fn set(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
     body: Body,
 ) -> Result<StatusCode, Failure> {
@@ -45,25 +45,25 @@ pub(crate) async fn set(
     let Given { value } = body::parse(&bytes)
         .map_err(|_| Error::new(Code::BadRequest, "the body is not {\"value\": \"…\"}"))?;
     let server = name.as_str().to_owned();
-    with_secrets(&gateway, move |secrets| secrets.set(&name, &value)).await?;
-    gateway.chains.forget(&server);
+    with_secrets(&admin, move |secrets| secrets.set(&name, &value)).await?;
+    admin.inference.chains.forget(&server);
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn remove(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<StatusCode, Failure> {
     let name: Name = name.parse()?;
-    with_secrets(&gateway, move |secrets| secrets.remove(&name)).await?;
+    with_secrets(&admin, move |secrets| secrets.remove(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// The system may ask the user before it opens its store.
 async fn with_secrets<T: Send + 'static>(
-    gateway: &Gateway,
+    admin: &Admin,
     work: impl FnOnce(&Secrets) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let secrets = gateway.secrets.clone();
+    let secrets = admin.inference.secrets.clone();
     blocking("the secrets", move || work(&secrets)).await
 }

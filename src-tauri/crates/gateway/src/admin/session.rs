@@ -1,7 +1,7 @@
 //! A browser's session, and the request to show the app's window.
 
 use crate::{
-    Gateway,
+    admin::Admin,
     edge::origin::{OverTls, SESSION_COOKIE},
     http::error::Failure,
 };
@@ -19,10 +19,10 @@ const SESSION_SECONDS: u32 = 400 * 24 * 3600;
 type Cookie = (StatusCode, [(HeaderName, String); 1]);
 
 pub(crate) async fn begin(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     tls: Option<Extension<OverTls>>,
 ) -> Cookie {
-    cookie(gateway.token.session(), SESSION_SECONDS, tls.is_some())
+    cookie(admin.edge.token.session(), SESSION_SECONDS, tls.is_some())
 }
 
 pub(crate) async fn end(tls: Option<Extension<OverTls>>) -> Cookie {
@@ -38,8 +38,8 @@ fn cookie(value: &str, seconds: u32, over_tls: bool) -> Cookie {
     (StatusCode::NO_CONTENT, [(header::SET_COOKIE, cookie)])
 }
 
-pub(crate) async fn raise(State(gateway): State<Arc<Gateway>>) -> Result<StatusCode, Failure> {
-    if gateway.services.raise() {
+pub(crate) async fn raise(State(admin): State<Arc<Admin>>) -> Result<StatusCode, Failure> {
+    if admin.services.raise() {
         return Ok(StatusCode::NO_CONTENT);
     }
     Err(Error::new(Code::NotFound, "no app with windows runs in this host").into())

@@ -1,6 +1,6 @@
 //! The status, once and as a stream of changes.
 
-use crate::{Gateway, admin::events::Changes};
+use crate::admin::{Admin, events::Changes};
 use axum::{
     Json,
     extract::State,
@@ -13,15 +13,15 @@ use tierbar_core::status::Status;
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-pub(crate) async fn status(State(gateway): State<Arc<Gateway>>) -> Json<Status> {
-    Json(Status::clone(&gateway.services.status()))
+pub(crate) async fn status(State(admin): State<Arc<Admin>>) -> Json<Status> {
+    Json(Status::clone(&admin.services.status()))
 }
 
 pub(crate) async fn events(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send> {
     let changes = stream::unfold(
-        Changes::new(gateway.services.watch(), gateway.services.log()),
+        Changes::new(admin.services.watch(), admin.services.log()),
         |mut changes| async {
             let (name, data) = changes.next().await?;
             Some((
@@ -30,6 +30,6 @@ pub(crate) async fn events(
             ))
         },
     );
-    let closing = gateway.closing.clone().cancelled_owned();
+    let closing = admin.inference.closing.clone().cancelled_owned();
     Sse::new(changes.take_until(closing)).keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
 }

@@ -1,7 +1,7 @@
 //! Starting, stopping and expecting a tier.
 
 use crate::{
-    Gateway,
+    admin::Admin,
     http::{body, error::Failure, path::Id},
     inference::route,
 };
@@ -24,63 +24,64 @@ pub(crate) struct Expected {
 
 /// A request for `model` is being written: its tier may load meanwhile, if that is in nobody's way.
 pub(crate) async fn expect(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     body: Body,
 ) -> Result<StatusCode, Failure> {
     let expected: Expected = body::object(body).await?;
-    let (model, tiers) = (expected.model.as_deref(), gateway.tiers.snapshot());
+    let (model, tiers) = (expected.model.as_deref(), admin.inference.tiers.snapshot());
     let tier = route::resolve(model, &tiers)?;
     let smaller = route::smaller(&tier, model, &tiers, b"");
-    gateway.tiers.expect(&smaller.unwrap_or(tier));
+    admin.inference.tiers.expect(&smaller.unwrap_or(tier));
     Ok(StatusCode::NO_CONTENT)
 }
 
 pub(crate) async fn start(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
 ) -> Result<Json<TierStatus>, Failure> {
-    let tier = named(&gateway, &name)?;
-    gateway.tiers.start(&tier).await?;
-    state(&gateway, &tier)
+    let tier = named(&admin, &name)?;
+    admin.inference.tiers.start(&tier).await?;
+    state(&admin, &tier)
 }
 
 pub(crate) async fn stop(
-    State(gateway): State<Arc<Gateway>>,
+    State(admin): State<Arc<Admin>>,
     Id(name): Id,
     body: Body,
 ) -> Result<Json<TierStatus>, Failure> {
     let stop: Stop = body::object(body).await?;
-    let tier = named(&gateway, &name)?;
-    gateway.tiers.stop(&tier, stop.force).await?;
-    state(&gateway, &tier)
+    let tier = named(&admin, &name)?;
+    admin.inference.tiers.stop(&tier, stop.force).await?;
+    state(&admin, &tier)
 }
 
-fn named(gateway: &Gateway, name: &str) -> Result<TierId, Error> {
-    TierId::new(name).map_err(|_| unknown(gateway, name))
+fn named(admin: &Admin, name: &str) -> Result<TierId, Error> {
+    TierId::new(name).map_err(|_| unknown(admin, name))
 }
 
 /// For those who do not ask the tiers' owner, who says so himself.
-pub(super) fn existing(gateway: &Gateway, name: &str) -> Result<TierId, Error> {
-    let tiers = gateway.tiers.snapshot().into_iter();
+pub(super) fn existing(admin: &Admin, name: &str) -> Result<TierId, Error> {
+    let tiers = admin.inference.tiers.snapshot().into_iter();
     let mut ids = tiers.map(|tier| tier.id);
     ids.find(|id| id.as_str() == name)
-        .ok_or_else(|| unknown(gateway, name))
+        .ok_or_else(|| unknown(admin, name))
 }
 
-fn state(gateway: &Gateway, tier: &TierId) -> Result<Json<TierStatus>, Failure> {
+fn state(admin: &Admin, tier: &TierId) -> Result<Json<TierStatus>, Failure> {
     // The host's status has the memory readings too; both are of this moment.
-    let status = gateway
+    let status = admin
         .services
         .status()
         .tiers
         .iter()
         .find(|status| status.id == *tier)
         .cloned();
-    Ok(Json(status.ok_or_else(|| unknown(gateway, tier.as_str()))?))
+    Ok(Json(status.ok_or_else(|| unknown(admin, tier.as_str()))?))
 }
 
-fn unknown(gateway: &Gateway, name: &str) -> Error {
-    let names: Vec<_> = gateway
+fn unknown(admin: &Admin, name: &str) -> Error {
+    let names: Vec<_> = admin
+        .inference
         .tiers
         .snapshot()
         .into_iter()

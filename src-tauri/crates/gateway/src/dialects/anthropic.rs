@@ -12,14 +12,13 @@ mod stream;
 mod tools;
 
 use crate::{
-    Gateway,
     dialects::translate,
     http::{
         body,
         error::{ErrorForm, Failure},
     },
     inference::{
-        self,
+        self, Inference,
         clouds::anthropic::{COUNT, MESSAGES},
         hints::Hints,
         relay,
@@ -31,7 +30,7 @@ use axum::{Json, Router, body::Body, extract::State, response::Response, routing
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-pub(crate) fn routes() -> Router<Arc<Gateway>> {
+pub(crate) fn routes() -> Router<Arc<Inference>> {
     Router::new()
         .route(MESSAGES, post(messages))
         .route(COUNT, post(count))
@@ -48,24 +47,24 @@ fn is_path(path: &str) -> bool {
 }
 
 async fn messages(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let ask = read(body).await?;
     let telling = Telling::new(ask.model());
     let chat = body::object_of(ask.into_chat()?);
-    let answer = relay::relay(gateway, inference::CHAT, hints, chat).await?;
+    let answer = relay::relay(inference, inference::CHAT, hints, chat).await?;
     translate::told(telling, answer).await
 }
 
 async fn count(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let chat = read(body).await?.into_chat()?;
-    let counted = relay::count(gateway, hints, chat.into()).await?;
+    let counted = relay::count(inference, hints, chat.into()).await?;
     Ok(Json(json!({"input_tokens": counted})))
 }
 

@@ -1,10 +1,9 @@
 //! Saved contexts: listed and deleted here, where no model need be loaded; saved and loaded by the worker of their model.
 
 use crate::{
-    Gateway,
     blocking::blocking,
     http::{body, error::Failure},
-    inference::{hints::Hints, owed::Owed, relay, route},
+    inference::{Inference, hints::Hints, owed::Owed, relay, route},
 };
 use axum::{
     Json, Router,
@@ -29,15 +28,26 @@ pub(crate) fn is_path(path: &str) -> bool {
     path == "/v1/context" || path.starts_with("/v1/context/")
 }
 
-pub(crate) fn routes() -> Router<Arc<Gateway>> {
-    let save = |State(gateway): State<Arc<Gateway>>, hints: Hints, body: Body| {
-        relay::relay(gateway, SAVE, hints, body)
+/// What contexts are saved with.
+#[derive(Debug, Clone)]
+struct Saves {
+    inference: Arc<Inference>,
+    contexts: Contexts,
+}
+
+pub(crate) fn routes(inference: Arc<Inference>, contexts: Contexts) -> Router {
+    let save = |State(saves): State<Saves>, hints: Hints, body: Body| {
+        relay::relay(saves.inference, SAVE, hints, body)
     };
     Router::new()
         .route("/v1/context", get(list))
         .route(SAVE, post(save))
         .route(LOAD, post(load))
         .route("/v1/context/delete", post(delete))
+        .with_state(Saves {
+            inference,
+            contexts,
+        })
 }
 
 #[derive(Deserialize)]
@@ -47,33 +57,34 @@ struct Named {
     model: Option<String>,
 }
 
-async fn list(State(gateway): State<Arc<Gateway>>) -> Result<Json<Value>, Failure> {
-    let all = on_disk(&gateway, |contexts| contexts.list()).await?;
+async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
+    let all = on_disk(&saves, |contexts| contexts.list()).await?;
     let data: Vec<_> = all.iter().map(told).collect();
     Ok(Json(json!({"object": "list", "data": data})))
 }
 
-async fn delete(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Json<Value>, Failure> {
+async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let Named { name, .. } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
     let removed = name.clone();
-    on_disk(&gateway, move |contexts| contexts.remove(&removed)).await?;
+    on_disk(&saves, move |contexts| contexts.remove(&removed)).await?;
     Ok(Json(json!({"name": name, "deleted": true})))
 }
 
 /// Goes to a tier that can take the context, unless the request names another.
-async fn load(State(gateway): State<Arc<Gateway>>, body: Body) -> Result<Response, Failure> {
+async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let body = body::read(body, body::ADMIN_LIMIT).await?;
     let Named { name, model } = body::parse(&body)?;
-    let saved = on_disk(&gateway, move |contexts| contexts.get(&name)).await?;
-    let (mut tiers, config) = (gateway.tiers.snapshot(), gateway.services.config());
+    let saved = on_disk(&saves, move |contexts| contexts.get(&name)).await?;
+    let inference = saves.inference;
+    let (mut tiers, config) = (inference.tiers.snapshot(), inference.services.config());
     if model.is_none() {
         tiers.retain(|tier| tier.engine == EngineKind::Embedded);
     }
     let tier = seat(&saved, model.as_deref(), &tiers, &config)?;
     route::check_engine(&tier, &tiers, LOAD)?;
     let job = relay::Job {
-        gateway,
+        inference,
         tier,
         stands_in_for: None,
         why: None,
@@ -130,10 +141,10 @@ fn told(saved: &Saved) -> Value {
 }
 
 async fn on_disk<T: Send + 'static>(
-    gateway: &Gateway,
+    saves: &Saves,
     work: impl FnOnce(&Contexts) -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
-    let contexts = gateway.contexts.clone();
+    let contexts = saves.contexts.clone();
     blocking("the saved contexts", move || work(&contexts)).await
 }
 

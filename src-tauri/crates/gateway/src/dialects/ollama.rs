@@ -24,8 +24,8 @@ mod telling;
 mod tests;
 
 use crate::{
-    Gateway,
     http::error::{ErrorForm, Failure},
+    inference::Inference,
 };
 use axum::{
     Json, Router,
@@ -49,7 +49,7 @@ fn is_path(path: &str) -> bool {
     path.starts_with("/api/")
 }
 
-pub(crate) fn routes() -> Router<Arc<Gateway>> {
+pub(crate) fn routes() -> Router<Arc<Inference>> {
     Router::new()
         .route("/api/version", get(version))
         .route("/api/tags", get(models::tags))
@@ -66,7 +66,7 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
 }
 
 /// What spends disk and network, or deletes: for those with the token.
-pub(crate) fn owners_routes() -> Router<Arc<Gateway>> {
+pub(crate) fn owners_routes() -> Router<Arc<Inference>> {
     Router::new()
         .route("/api/pull", post(pull::pull))
         .route("/api/delete", delete(delete::delete))

@@ -3,10 +3,7 @@
 pub(crate) mod models;
 mod responses;
 
-use crate::{
-    Gateway,
-    inference::{CHAT, EMBEDDINGS, TEXT, hints::Hints, relay},
-};
+use crate::inference::{CHAT, EMBEDDINGS, Inference, TEXT, hints::Hints, relay};
 use axum::{
     Router,
     body::Body,
@@ -15,11 +12,11 @@ use axum::{
 };
 use std::sync::Arc;
 
-pub(crate) fn routes() -> Router<Arc<Gateway>> {
+pub(crate) fn routes() -> Router<Arc<Inference>> {
     let relayed = |path: &'static str| {
         post(
-            move |State(gateway): State<Arc<Gateway>>, hints: Hints, body: Body| {
-                relay::relay(gateway, path, hints, body)
+            move |State(inference): State<Arc<Inference>>, hints: Hints, body: Body| {
+                relay::relay(inference, path, hints, body)
             },
         )
     };

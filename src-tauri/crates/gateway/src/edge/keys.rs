@@ -2,15 +2,15 @@
 //! memory; the store hears of new and of revoked keys at once, and of their use once a minute.
 
 mod admit;
-mod caller;
+mod admitted;
 mod key;
 mod secret;
 
 pub(crate) use admit::admit;
-pub(crate) use caller::Payer;
 pub(crate) use secret::PREFIX;
 
-use caller::Admitted;
+use crate::inference::caller::{Account, Accounts, Caller};
+use admitted::Admitted;
 use key::{Key, revoked, try_after};
 use std::{
     collections::HashMap,
@@ -182,18 +182,6 @@ impl Keys {
         Ok(key)
     }
 
-    /// Who pays for what was left here with the key of this name.
-    ///
-    /// # Errors
-    /// `Unauthorized` if it opens nothing any more, `Overloaded` if its tokens are used up for now.
-    pub(crate) fn payer(&self, name: &str) -> Result<Payer, Error> {
-        let found = self.all().into_iter().find(|key| key.name == name);
-        let key = found.ok_or_else(|| revoked(name))?;
-        key.check_in_use()?;
-        key.check_tokens(now_ms())?;
-        Ok(Payer::from(key))
-    }
-
     /// For a body that is to come.
     pub(crate) fn weigh(self: &Arc<Self>, key: Option<Arc<Key>>) -> Weight {
         Weight {
@@ -238,6 +226,16 @@ impl Keys {
 
     fn known(&self) -> MutexGuard<'_, HashMap<[u8; 32], Arc<Key>>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Accounts for Keys {
+    fn caller(&self, name: &str) -> Result<Caller, Error> {
+        let found = self.all().into_iter().find(|key| key.name == name);
+        let key = found.ok_or_else(|| revoked(name))?;
+        key.check_in_use()?;
+        key.check_tokens(now_ms())?;
+        Ok(Caller::from(key as Arc<dyn Account>))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Who may call: the `Host` and `Origin` of every request, cross-origin answers for those allowed, and the token.
 
-use crate::{Gateway, edge::keys, http::error::Failure};
+use crate::{
+    edge::{Edge, keys},
+    http::error::Failure,
+};
 use axum::{
     body::Body,
     extract::State,
@@ -29,7 +32,7 @@ pub(crate) struct BySession;
 
 /// Refuses names of somewhere else (DNS rebinding) and pages of somewhere else (a site that calls localhost).
 pub(crate) async fn same_site(
-    State(gateway): State<Arc<Gateway>>,
+    State(edge): State<Arc<Edge>>,
     request: Request<Body>,
     next: Next,
 ) -> Response {
@@ -40,8 +43,8 @@ pub(crate) async fn same_site(
         ))
         .into_response();
     };
-    let config = gateway.services.config();
-    if !is_own_name(&host, gateway.address.ip(), &config.server.names) {
+    let config = edge.services.config();
+    if !is_own_name(&host, edge.address.ip(), &config.server.names) {
         let error = Error::new(
             Code::Forbidden,
             format!("this server is not \"{}\"", host.host()),
@@ -99,16 +102,16 @@ pub(crate) async fn same_site(
 
 /// Lets only those pass who know the token, or whose browser has traded it for a session.
 pub(crate) async fn require_token(
-    State(gateway): State<Arc<Gateway>>,
+    State(edge): State<Arc<Edge>>,
     mut request: Request<Body>,
     next: Next,
 ) -> Response {
     let headers = request.headers();
     let given = bearer(headers);
-    if given.is_some_and(|given| gateway.token.is(given)) {
+    if given.is_some_and(|given| edge.token.is(given)) {
         return next.run(request).await;
     }
-    if is_owner(&gateway, headers) {
+    if is_owner(&edge, headers) {
         request.extensions_mut().insert(BySession);
         return next.run(request).await;
     }
@@ -124,9 +127,9 @@ pub(crate) async fn require_token(
 }
 
 /// Whether the request has the token as a bearer, or the session of a browser that has traded it.
-pub(crate) fn is_owner(gateway: &Gateway, headers: &HeaderMap) -> bool {
-    bearer(headers).is_some_and(|given| gateway.token.is(given))
-        || session(headers).is_some_and(|given| gateway.token.is_session(given))
+pub(crate) fn is_owner(edge: &Edge, headers: &HeaderMap) -> bool {
+    bearer(headers).is_some_and(|given| edge.token.is(given))
+        || session(headers).is_some_and(|given| edge.token.is_session(given))
 }
 
 /// A page of another site, whose browser names no origin where the page is not to see the answer, such as with an

@@ -1,8 +1,8 @@
 //! Until when a refusal holds that follows from a pause with an end.
 
 use crate::{
-    Gateway,
     http::error::{Failure, for_seconds, seconds_of},
+    services::Services,
 };
 use axum::{
     extract::{Request, State},
@@ -16,7 +16,7 @@ use tierbar_core::{Code, Error};
 
 /// Around the queue, which begins again with the pause's end, whenever that comes: only clients are told a time.
 pub(crate) async fn until(
-    State(gateway): State<Arc<Gateway>>,
+    State(services): State<Arc<dyn Services>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -24,7 +24,7 @@ pub(crate) async fn until(
     let Some(error) = paused(&response) else {
         return response;
     };
-    let end = gateway.services.status().guard.paused_until;
+    let end = services.status().guard.paused_until;
     let now = Timestamp::now().as_millisecond();
     let Some(left) = end.and_then(|end| u64::try_from(end - now).ok()) else {
         return response;

@@ -12,12 +12,8 @@ mod seats;
 pub(crate) use seats::lease;
 
 use crate::{
-    Gateway,
-    inference::{
-        CHAT, TEXT,
-        hints::{self, Hints},
-        route,
-    },
+    http::headers::TIER,
+    inference::{CHAT, Inference, TEXT, hints::Hints, route},
 };
 use classifier::{Classifier, Said};
 use seats::Loads;
@@ -30,7 +26,7 @@ use tierbar_core::{
     status::TierStatus,
 };
 
-/// What the router has learnt since the host began. Owned by the gateway.
+/// What the router has learnt since the host began. Owned by the inference.
 #[derive(Debug, Default)]
 pub struct Auto {
     classifier: Classifier,
@@ -49,7 +45,7 @@ pub(crate) struct Routed {
 /// # Errors
 /// As [`route::resolve`]; `ModelUnknown` also for a header that names no tier.
 pub(crate) async fn route(
-    gateway: &Arc<Gateway>,
+    inference: &Arc<Inference>,
     path: &str,
     hints: &Hints,
     wanted: Option<&str>,
@@ -63,13 +59,13 @@ pub(crate) async fn route(
             .ok_or_else(|| route::unknown(named, tiers))?
             .id
             .clone();
-        let why = Some(format!("the header {} asks for {tier}", hints::TIER));
+        let why = Some(format!("the header {TIER} asks for {tier}"));
         return Ok(Routed { tier, why });
     }
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
     let chooses = leaves_the_choice && (path == CHAT || path == TEXT);
     if chooses && let Ok(request) = serde_json::from_slice(body) {
-        let considered = consider(gateway, path == CHAT, &request, tiers).await;
+        let considered = consider(inference, path == CHAT, &request, tiers).await;
         if let Some(choice) = considered.choice {
             let why = Some(format!("{}; {}", considered.because, choice.why));
             let tier = choice.tier;
@@ -96,13 +92,13 @@ pub(crate) struct Considered {
 /// # Errors
 /// `ModelMissing` if there is no fast tier to ask; those of a lease on it and of its answers.
 pub(crate) async fn explain(
-    gateway: &Arc<Gateway>,
+    inference: &Arc<Inference>,
     request: &Value,
     thorough: bool,
 ) -> Result<Considered, Error> {
-    let tiers = gateway.tiers.snapshot();
+    let tiers = inference.tiers.snapshot();
     if !thorough {
-        return Ok(consider(gateway, true, request, &tiers).await);
+        return Ok(consider(inference, true, request, &tiers).await);
     }
     let fast = classifier::of_fast(&tiers);
     let fast = fast.and_then(|fast| Some((&fast.id, fast.model.as_ref()?)));
@@ -111,32 +107,32 @@ pub(crate) async fn explain(
             .hint("give it one, or leave out classify=always")
     })?;
     let asked = Asked::of(request);
-    let said = classifier::thoroughly(gateway, id, model, &asked.text).await?;
+    let said = classifier::thoroughly(inference, id, model, &asked.text).await?;
     let judged = judge(&asked);
-    let seats = seats::of(gateway, &tiers, &asked).await;
-    Ok(weigh(gateway, asked, judged, Some(said), &seats))
+    let seats = seats::of(inference, &tiers, &asked).await;
+    Ok(weigh(inference, asked, judged, Some(said), &seats))
 }
 
 async fn consider(
-    gateway: &Arc<Gateway>,
+    inference: &Arc<Inference>,
     is_chat: bool,
     request: &Value,
     tiers: &[TierStatus],
 ) -> Considered {
     let asked = Asked::of(request);
     let judged = judge(&asked);
-    let seats = seats::of(gateway, tiers, &asked).await;
+    let seats = seats::of(inference, tiers, &asked).await;
     let here = seats.iter().filter(|seat| !seat.elsewhere);
     let matters = is_chat && !judged.sure && here.take(2).count() == 2;
     let said = match classifier::seat(tiers).filter(|_| matters) {
-        Some(fast) => classifier::quickly(gateway, fast, &asked.text).await,
+        Some(fast) => classifier::quickly(inference, fast, &asked.text).await,
         None => None,
     };
-    weigh(gateway, asked, judged, said, &seats)
+    weigh(inference, asked, judged, said, &seats)
 }
 
 fn weigh(
-    gateway: &Gateway,
+    inference: &Inference,
     asked: Asked,
     judged: Judgement,
     said: Option<Said>,
@@ -157,7 +153,7 @@ fn weigh(
         }
         None => (Need::from(judged), judged.because.to_owned()),
     };
-    let may_load = gateway.services.status().guard.alarm == Alarm::None;
+    let may_load = inference.services.status().guard.alarm == Alarm::None;
     let choice = choose(&asked, need, seats, may_load);
     Considered {
         asked,

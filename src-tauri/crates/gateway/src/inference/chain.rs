@@ -9,9 +9,9 @@ mod tried;
 mod walk;
 
 use crate::{
-    Gateway,
     http::error::Failure,
     inference::{
+        Inference,
         hints::Hints,
         relay::{Ask, respond, streaming::Beginning},
     },
@@ -36,7 +36,7 @@ pub(crate) static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain")
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MayWait;
 
-/// What is known of the endpoints since the host began. Owned by the gateway.
+/// What is known of the endpoints since the host began. Owned by the inference.
 #[derive(Debug, Clone)]
 pub struct Chains {
     began: Instant,
@@ -127,12 +127,12 @@ pub(crate) struct Asked {
 /// # Errors
 /// `ModelUnknown` for a header that names none; `BadRequest` for a request that no chain answers.
 pub(crate) fn asked(
-    gateway: &Gateway,
+    inference: &Inference,
     model: Option<&str>,
     hints: &Hints,
     speaks: bool,
 ) -> Result<Option<Asked>, Error> {
-    let config = gateway.services.config();
+    let config = inference.services.config();
     let find = |name: &str| config.chains.iter().find(|(id, _)| id.as_str() == name);
     let found = match hints.chain.as_deref() {
         Some(named) => Some(find(named).ok_or_else(|| unknown(named, config.chains.keys()))?),
@@ -167,14 +167,14 @@ fn unknown<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
 /// # Errors
 /// Why no step answered. If the chain ends in the queue, such a refusal is marked as one that may wait.
 pub(crate) async fn relay(
-    gateway: Arc<Gateway>,
+    inference: Arc<Inference>,
     asked: Asked,
     ask: Ask,
 ) -> Result<Response, Failure> {
     let stream = ask.stream;
     let (name, may_wait) = (asked.name.clone(), asked.config.may_wait());
-    let metrics = gateway.metrics.clone();
-    let walk = Walk::new(gateway, asked, ask);
+    let metrics = inference.metrics.clone();
+    let walk = Walk::new(inference, asked, ask);
     let tried = walk.tried();
     let beginning = Beginning {
         sent: Box::pin(walk.walk()),
@@ -204,7 +204,7 @@ pub(crate) async fn relay(
     Ok(response)
 }
 
-impl Gateway {
+impl Inference {
     /// The chains, and which of their endpoints may be asked now.
     pub(crate) fn chain_status(&self) -> Vec<ChainStatus> {
         let (config, now) = (self.services.config(), self.chains.now());

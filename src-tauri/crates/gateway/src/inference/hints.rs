@@ -1,5 +1,6 @@
 //! What a request's headers ask of whoever decides where it goes.
 
+use crate::http::headers::TIER;
 use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, HeaderName, request::Parts},
@@ -7,7 +8,6 @@ use axum::{
 use std::convert::Infallible;
 use tierbar_core::TierId;
 
-pub(crate) static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
 static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 static MARK: HeaderName = HeaderName::from_static("x-tierbar-mark");
 

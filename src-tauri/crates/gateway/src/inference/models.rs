@@ -1,15 +1,15 @@
 //! The models that a request can name.
 
-use crate::Gateway;
+use crate::inference::Inference;
 use std::collections::{BTreeMap, BTreeSet};
 use tierbar_core::{Code, Error, ModelId, TierId, config::ChainConfig, status::TierStatus};
 
 /// Why a name means no tier, where more can be said: it may be that of a model which is here and which no tier has.
-pub(crate) async fn explained(gateway: &Gateway, wanted: Option<&str>, error: Error) -> Error {
+pub(crate) async fn explained(inference: &Inference, wanted: Option<&str>, error: Error) -> Error {
     let Some(name) = wanted.filter(|_| error.code == Code::ModelUnknown) else {
         return error;
     };
-    unseated(name, &installed(gateway).await, error)
+    unseated(name, &installed(inference).await, error)
 }
 
 fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
@@ -27,8 +27,8 @@ fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
 }
 
 /// The models that are here and can be loaded; none if the folder cannot be read: what can be asked for is told all the same.
-pub(crate) async fn installed(gateway: &Gateway) -> BTreeSet<ModelId> {
-    let listed = gateway.models.list().await;
+pub(crate) async fn installed(inference: &Inference) -> BTreeSet<ModelId> {
+    let listed = inference.models.list().await;
     let models = listed.map(|listed| listed.models).unwrap_or_default();
     let loadable = models.into_iter().filter(|model| model.error.is_none());
     loadable.map(|model| model.id).collect()

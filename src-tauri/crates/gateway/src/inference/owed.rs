@@ -1,7 +1,7 @@
 //! What a request takes of its API key's tokens. However often its servers are asked, it is paid for once: as the one that answered
 //! tells, or else by what has been sent and what has come.
 
-use crate::edge::keys::Payer;
+use super::caller::Caller;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Owed(Arc<Bill>);
 
 #[derive(Debug)]
 struct Bill {
-    payer: Payer,
+    caller: Caller,
     prompt: u64,
     so_far: Mutex<SoFar>,
 }
@@ -32,14 +32,14 @@ struct SoFar {
 impl Owed {
     /// Bytes of an image say nothing of its tokens.
     pub(crate) fn of(request: &[u8]) -> Self {
-        let payer = Payer::of_this_request();
+        let caller = Caller::of_this_request();
         let says_nothing = || request.windows(IMAGE.len()).any(|part| part == IMAGE);
-        let prompt = match payer.counts() && !says_nothing() {
+        let prompt = match caller.is_counted() && !says_nothing() {
             true => (request.len() / BYTES_PER_TOKEN) as u64,
             false => 0,
         };
         Self(Arc::new(Bill {
-            payer,
+            caller,
             prompt,
             so_far: Mutex::default(),
         }))
@@ -68,7 +68,7 @@ impl Bill {
 
 impl Drop for Bill {
     fn drop(&mut self) {
-        self.payer.spend(self.sum());
+        self.caller.spend(self.sum());
     }
 }
 
@@ -116,7 +116,7 @@ mod tests {
 
     fn spent(asks: impl FnOnce(&Owed)) -> u64 {
         let owed = Owed(Arc::new(Bill {
-            payer: Payer::default(),
+            caller: Caller::default(),
             prompt: 100,
             so_far: Mutex::default(),
         }));

@@ -11,9 +11,8 @@ mod unstreamed;
 
 use super::{models, owed::Owed, route, wire};
 use crate::{
-    Gateway,
-    http::{body, error::Failure},
-    inference::{auto, chain, hints::Hints, prompts},
+    http::{body, error::Failure, headers::TIER},
+    inference::{Inference, auto, chain, hints::Hints, prompts},
 };
 use attempt::{ANSWER_LIMIT, Sent};
 use axum::{
@@ -38,7 +37,6 @@ use tokio::time::timeout;
 /// stream begins before its answer does.
 const FAST_FAILURE: Duration = Duration::from_secs(2);
 
-pub(crate) static TIER: HeaderName = HeaderName::from_static("x-tierbar-tier");
 static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
 static WHY: HeaderName = HeaderName::from_static("x-tierbar-why");
 static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");
@@ -68,7 +66,7 @@ pub(crate) struct Ask {
 
 /// A request on its way to a tier that has been found.
 pub(crate) struct Job {
-    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) inference: Arc<Inference>,
     pub(crate) tier: TierId,
     /// The tier that it names, if another stands in for that.
     pub(crate) stands_in_for: Option<TierId>,
@@ -78,14 +76,14 @@ pub(crate) struct Job {
 }
 
 pub(crate) async fn relay(
-    gateway: Arc<Gateway>,
+    inference: Arc<Inference>,
     path: &'static str,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
-    prompts::log(gateway.services.config().log, path, &body);
+    prompts::log(inference.services.config().log, path, &body);
     let wanted: Wanted = body::parse(&body)?;
     let model = wanted.model.as_deref();
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
@@ -99,20 +97,20 @@ pub(crate) async fn relay(
         owed: Owed::of(if path == super::TOKENS { b"" } else { &body }),
         body,
     };
-    if let Some(chain) = chain::asked(&gateway, model, &hints, speaks)? {
-        return chain::relay(gateway, chain, ask).await;
+    if let Some(chain) = chain::asked(&inference, model, &hints, speaks)? {
+        return chain::relay(inference, chain, ask).await;
     }
-    let tiers = gateway.tiers.snapshot();
-    let routed = match auto::route(&gateway, path, &hints, model, &ask.body, &tiers).await {
+    let tiers = inference.tiers.snapshot();
+    let routed = match auto::route(&inference, path, &hints, model, &ask.body, &tiers).await {
         Ok(routed) => routed,
-        Err(error) => return Err(models::explained(&gateway, model, error).await.into()),
+        Err(error) => return Err(models::explained(&inference, model, error).await.into()),
     };
     let asked = routed.tier;
     route::check_engine(&asked, &tiers, path)?;
     let smaller = route::smaller(&asked, model, &tiers, &ask.body);
     let smaller = smaller.filter(|_| speaks);
     let job = Job {
-        gateway,
+        inference,
         stands_in_for: smaller.is_some().then(|| asked.clone()),
         tier: smaller.unwrap_or(asked),
         why: routed.why,
@@ -126,7 +124,7 @@ pub(crate) async fn relay(
 /// # Errors
 /// `BadRequest` for a tier of another engine than ours; those of [`relay`].
 pub(crate) async fn count(
-    gateway: Arc<Gateway>,
+    inference: Arc<Inference>,
     hints: Hints,
     mut chat: Value,
 ) -> Result<u64, Failure> {
@@ -138,7 +136,7 @@ pub(crate) async fn count(
         chat.retain(|field, _| !field.starts_with("stream"));
     }
     let body = body::whole(chat.to_string().into_bytes());
-    let answer = relay(gateway, super::TOKENS, hints, body).await?;
+    let answer = relay(inference, super::TOKENS, hints, body).await?;
     let (head, body) = answer.into_parts();
     let body = body::read(body, ANSWER_LIMIT).await?;
     if !head.status.is_success() {
@@ -168,24 +166,28 @@ impl Job {
 
     async fn answer(self) -> Result<Response, Failure> {
         let Self {
-            gateway, tier, ask, ..
+            inference,
+            tier,
+            ask,
+            ..
         } = self;
         let (stream, loaded) = (ask.stream, Arc::new(AtomicBool::new(false)));
         let sent = {
-            let (gateway, tier, loaded) = (Arc::clone(&gateway), tier.clone(), Arc::clone(&loaded));
+            let (inference, tier, loaded) =
+                (Arc::clone(&inference), tier.clone(), Arc::clone(&loaded));
             Box::pin(async move {
-                let lease = attempt::lease(&gateway, &tier).await?;
+                let lease = attempt::lease(&inference, &tier).await?;
                 loaded.store(true, Ordering::Relaxed);
-                let sent = attempt::send(&gateway, ask, lease).await;
+                let sent = attempt::send(&inference, ask, lease).await;
                 sent.map_err(|failed| failed.error)
             })
         };
         let failed = {
-            let (metrics, tier) = (gateway.metrics.clone(), tier.clone());
+            let (metrics, tier) = (inference.metrics.clone(), tier.clone());
             Box::new(move |code| metrics.broke(tier.as_str(), code))
         };
         let early = || {
-            let mut tiers = gateway.tiers.snapshot().into_iter();
+            let mut tiers = inference.tiers.snapshot().into_iter();
             let status = tiers.find(|status| status.id == tier);
             who_answers(&tier, status.and_then(|status| status.model).as_ref())
         };

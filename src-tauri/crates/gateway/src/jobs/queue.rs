@@ -17,6 +17,7 @@ pub use run::Runner;
 pub(crate) use told::told;
 pub(crate) use webhook::secret;
 
+use super::Jobs;
 use axum::{Router, routing::get};
 use std::{
     collections::HashMap,
@@ -116,7 +117,7 @@ pub(crate) fn is_watched(path: &str) -> bool {
 }
 
 /// For whoever has an id: it cannot be guessed.
-pub(crate) fn routes() -> Router<Arc<crate::Gateway>> {
+pub(crate) fn routes() -> Router<Arc<Jobs>> {
     Router::new()
         .route("/v1/queue/{id}", get(one).delete(cancel))
         .route("/v1/queue/{id}/result", get(result))

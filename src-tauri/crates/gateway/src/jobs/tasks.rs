@@ -10,11 +10,11 @@ mod summarize;
 mod trail;
 mod triage;
 
-use crate::Gateway;
+use crate::jobs::Jobs;
 use axum::{Router, routing::post};
 use std::sync::Arc;
 
-pub(crate) fn routes() -> Router<Arc<Gateway>> {
+pub(crate) fn routes() -> Router<Arc<Jobs>> {
     Router::new()
         .route("/v1/triage", post(triage::triage))
         .route("/v1/compress", post(compress::compress))

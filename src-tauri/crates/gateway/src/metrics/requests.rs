@@ -1,7 +1,7 @@
 //! Every answer's path, status, tier and code.
 
-use super::OfRequest;
-use crate::{Gateway, inference::relay::TIER};
+use super::{Metrics, OfRequest};
+use crate::http::headers::TIER;
 use axum::{
     body::Body,
     extract::{MatchedPath, State},
@@ -9,14 +9,13 @@ use axum::{
     middleware::Next,
     response::Response,
 };
-use std::sync::Arc;
 use tierbar_core::Code;
 
 /// What the router has no path for: the page's files, and what is not there.
 const OTHER: &str = "other";
 
 pub(crate) async fn count(
-    State(gateway): State<Arc<Gateway>>,
+    State(metrics): State<Metrics>,
     request: Request<Body>,
     next: Next,
 ) -> Response {
@@ -36,6 +35,6 @@ pub(crate) async fn count(
             .get()
             .map_or("", |code: &Code| code.as_str()),
     };
-    gateway.metrics.0.requests.get_or_create(&labels).inc();
+    metrics.0.requests.get_or_create(&labels).inc();
     response
 }

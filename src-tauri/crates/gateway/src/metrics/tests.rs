@@ -1,6 +1,12 @@
 use super::*;
 use crate::testing::{Bench, text as body};
-use axum::{Router, body::Body, http::StatusCode, response::Response, routing::post};
+use axum::{
+    Router,
+    body::Body,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
+    routing::post,
+};
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
 use tierbar_core::config::ChainConfig;

@@ -1,6 +1,6 @@
 //! A host whose measurements never end by themselves.
 
-use crate::{MeasureEvent, Measurement, Measures};
+use crate::services::measures::{MeasureEvent, Measurement, Measures};
 use std::sync::{Arc, Mutex};
 use tierbar_core::{
     Code, Error, TierId,

@@ -7,10 +7,9 @@ use super::{
     telling::{Shape, Telling},
 };
 use crate::{
-    Gateway,
     dialects::translate,
     http::{body, error::Failure},
-    inference::{self, hints::Hints, relay},
+    inference::{self, Inference, hints::Hints, relay},
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -29,7 +28,7 @@ struct Chat {
 }
 
 pub(super) async fn chat(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -39,11 +38,11 @@ pub(super) async fn chat(
     drop(bytes);
     let messages = chat.messages.take().unwrap_or_default();
     if messages.is_empty() {
-        return load::told(&gateway, &chat.ask, Shape::Chat, begun).await;
+        return load::told(&inference, &chat.ask, Shape::Chat, begun).await;
     }
     let telling = Telling::new(Shape::Chat, chat.ask.model(), begun);
-    let chat = chat.openai(messages, &gateway.tiers.snapshot())?;
-    let answer = relay::relay(gateway, inference::CHAT, hints, body::object_of(chat)).await?;
+    let chat = chat.openai(messages, &inference.tiers.snapshot())?;
+    let answer = relay::relay(inference, inference::CHAT, hints, body::object_of(chat)).await?;
     translate::told(telling, answer).await
 }
 

@@ -2,19 +2,19 @@
 
 use super::{ask::bad, name, name::Named};
 use crate::{
-    Gateway,
     http::{body, error::Failure},
+    inference::Inference,
 };
 use axum::{body::Body, extract::State, http::StatusCode};
 use std::sync::Arc;
 use tierbar_core::{Code, TierId};
 
 pub(super) async fn delete(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     body: Body,
 ) -> Result<StatusCode, Failure> {
     let named: Named = body::object(body).await?;
-    let tiers = gateway.tiers.snapshot();
+    let tiers = inference.tiers.snapshot();
     let model = name::plain(named.model()?, &tiers);
     // Who means to delete a name must not lose the file that it stands for.
     let is_tier = tiers.iter().any(|tier| tier.id.as_str() == model);
@@ -24,7 +24,7 @@ pub(super) async fn delete(
             .hint("name the model itself; a tier is removed in config.toml")
             .into());
     }
-    let removed = gateway.models.remove(model.to_owned(), false).await;
+    let removed = inference.models.remove(model.to_owned(), false).await;
     removed.map_err(|mut error| {
         if error.code == Code::ModelMissing {
             error.code = Code::ModelUnknown;

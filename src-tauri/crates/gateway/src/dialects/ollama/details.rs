@@ -1,6 +1,6 @@
 //! What is told of a model: from its header, as far as its file is here.
 
-use crate::{Gateway, blocking::blocking};
+use crate::{blocking::blocking, inference::Inference};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -13,8 +13,8 @@ pub(super) struct Library(Vec<LibraryModel>);
 
 impl Library {
     /// Empty if the folder cannot be read: what can be asked for is told all the same.
-    pub(super) async fn read(gateway: &Gateway) -> Self {
-        let listed = gateway.models.list().await;
+    pub(super) async fn read(inference: &Inference) -> Self {
+        let listed = inference.models.list().await;
         Self(listed.map(|listed| listed.models).unwrap_or_default())
     }
 

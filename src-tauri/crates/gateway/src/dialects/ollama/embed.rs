@@ -2,9 +2,8 @@
 
 use super::{ask::bad, load, name, telling::nanoseconds};
 use crate::{
-    Gateway,
     http::{body, error::Failure},
-    inference::{self, hints::Hints, relay, wire},
+    inference::{self, Inference, hints::Hints, relay, wire},
 };
 use axum::{
     Json,
@@ -48,7 +47,7 @@ struct Vector {
 }
 
 pub(super) async fn embed(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -56,7 +55,7 @@ pub(super) async fn embed(
     let mut embed = read(body).await?;
     let input = texts(embed.input.take())?;
     let model = embed.model().to_owned();
-    let (vectors, tokens) = embed.vectors(gateway, hints, input).await?;
+    let (vectors, tokens) = embed.vectors(inference, hints, input).await?;
     Ok(Json(json!({
         "model": model,
         "embeddings": vectors,
@@ -67,14 +66,14 @@ pub(super) async fn embed(
 }
 
 pub(super) async fn embeddings(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let mut embed = read(body).await?;
     let prompt = embed.prompt.take().filter(|prompt| !prompt.is_empty());
     let (vectors, _) = embed
-        .vectors(gateway, hints, prompt.into_iter().collect())
+        .vectors(inference, hints, prompt.into_iter().collect())
         .await?;
     let vector = vectors.into_iter().next().unwrap_or_default();
     Ok(Json(json!({"embedding": vector})).into_response())
@@ -105,17 +104,17 @@ impl Embed {
     /// A vector for each text, and how many tokens were read. Without a text the model is loaded.
     async fn vectors(
         self,
-        gateway: Arc<Gateway>,
+        inference: Arc<Inference>,
         hints: Hints,
         texts: Vec<String>,
     ) -> Result<(Vec<Vec<f32>>, u64), Failure> {
-        let tiers = gateway.tiers.snapshot();
+        let tiers = inference.tiers.snapshot();
         if texts.is_empty() {
             let hinted = hints.tier.as_deref();
             let hinted = hinted.filter(|_| self.model() == TierId::AUTO);
             let tier = name::tier(hinted.unwrap_or(self.model()), &tiers)?;
             let keep = load::keep(self.keep_alive.as_ref())?;
-            load::settle(&gateway, &tier, keep).await?;
+            load::settle(&inference, &tier, keep).await?;
             return Ok((Vec::new(), 0));
         }
         let count = texts.len();
@@ -130,7 +129,7 @@ impl Embed {
         );
         request.extend(self.keep_alive.map(|keep| ("keep_alive".to_owned(), keep)));
         let answer = relay::relay(
-            gateway,
+            inference,
             inference::EMBEDDINGS,
             hints,
             body::object_of(request),

@@ -6,10 +6,9 @@ use super::{
     telling::{Shape, Telling},
 };
 use crate::{
-    Gateway,
     dialects::translate,
     http::{body, error::Failure},
-    inference::{self, hints::Hints, relay},
+    inference::{self, Inference, hints::Hints, relay},
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -37,7 +36,7 @@ struct Generate {
 }
 
 pub(super) async fn generate(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -46,11 +45,11 @@ pub(super) async fn generate(
     let generate: Generate = body::parse(&bytes)?;
     drop(bytes);
     if generate.is_empty() {
-        return load::told(&gateway, &generate.ask, Shape::Generate, begun).await;
+        return load::told(&inference, &generate.ask, Shape::Generate, begun).await;
     }
     let telling = Telling::new(Shape::Generate, generate.ask.model(), begun);
-    let (path, request) = generate.openai(&gateway.tiers.snapshot())?;
-    let answer = relay::relay(gateway, path, hints, body::object_of(request)).await?;
+    let (path, request) = generate.openai(&inference.tiers.snapshot())?;
+    let answer = relay::relay(inference, path, hints, body::object_of(request)).await?;
     translate::told(telling, answer).await
 }
 

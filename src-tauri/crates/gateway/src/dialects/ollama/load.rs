@@ -5,7 +5,7 @@ use super::{
     name,
     telling::{Shape, Telling},
 };
-use crate::{Gateway, http::error::Failure};
+use crate::{http::error::Failure, inference::Inference};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -16,13 +16,13 @@ use std::time::{Duration, Instant};
 use tierbar_core::{Error, TierId, TierState, lease::KeepAlive};
 
 pub(super) async fn told(
-    gateway: &Gateway,
+    inference: &Inference,
     ask: &Ask,
     shape: Shape,
     begun: Instant,
 ) -> Result<Response, Failure> {
-    let tier = name::tier(ask.model(), &gateway.tiers.snapshot())?;
-    let reason = settle(gateway, &tier, ask.keep()?).await?;
+    let tier = name::tier(ask.model(), &inference.tiers.snapshot())?;
+    let reason = settle(inference, &tier, ask.keep()?).await?;
     let telling = Telling::new(shape, ask.model(), begun);
     Ok(Json(Value::Object(telling.silent(reason))).into_response())
 }
@@ -32,18 +32,18 @@ pub(super) async fn told(
 /// # Errors
 /// Why it cannot be loaded.
 pub(super) async fn settle(
-    gateway: &Gateway,
+    inference: &Inference,
     tier: &TierId,
     keep: Option<KeepAlive>,
 ) -> Result<&'static str, Error> {
     let lets_go = keep.is_some_and(|keep| keep.length() == Some(Duration::ZERO));
-    let tiers = gateway.tiers.snapshot();
+    let tiers = inference.tiers.snapshot();
     let is_loaded = tiers.iter().any(|status| {
         status.id == *tier && matches!(status.state, TierState::Ready | TierState::Busy)
     });
     // Only so that nothing is loaded to be unloaded; a tier that goes at this moment comes back for one.
     if !lets_go || is_loaded {
-        let lease = gateway.tiers.lease(tier).await?;
+        let lease = inference.tiers.lease(tier).await?;
         if let Some(keep) = keep {
             lease.keep(keep);
         }

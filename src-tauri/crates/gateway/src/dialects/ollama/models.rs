@@ -1,7 +1,7 @@
 //! `GET /api/tags`, what can be asked for, and `GET /api/ps`, what is loaded.
 
 use super::details::{self, Library};
-use crate::{Gateway, inference::models::askable};
+use crate::inference::{Inference, models::askable};
 use axum::{Json, extract::State};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -16,12 +16,12 @@ use tierbar_core::{
 const FOREVER: &str = "2318-01-01T00:00:00Z";
 
 /// `auto`, each tier that has a model, each chain, and each model that a tier has or that is here.
-pub(super) async fn tags(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
-    let tiers = gateway.tiers.snapshot();
-    let library = Library::read(&gateway).await;
+pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value> {
+    let tiers = inference.tiers.snapshot();
+    let library = Library::read(&inference).await;
     let seats = tiers.iter().filter(|tier| tier.model.is_some());
     let seats = seats.map(|tier| (tier.id.as_str(), library.of_tier(tier)));
-    let config = gateway.services.config();
+    let config = inference.services.config();
     let chains = &config.chains;
     let models = askable(&tiers, chains, library.loadable());
     let chains = chains.keys().map(|name| (name.as_str(), None));
@@ -53,9 +53,9 @@ pub(super) async fn tags(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
 }
 
 /// Each tier that holds memory here, with what was measured of it.
-pub(super) async fn ps(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
-    let status = gateway.services.status();
-    let library = Library::read(&gateway).await;
+pub(super) async fn ps(State(inference): State<Arc<Inference>>) -> Json<Value> {
+    let status = inference.services.status();
+    let library = Library::read(&inference).await;
     let is_loaded = |tier: &&TierStatus| {
         let loaded = matches!(tier.state, TierState::Ready | TierState::Busy);
         loaded && tier.engine != EngineKind::Endpoint

@@ -6,8 +6,9 @@ use super::{
     name::Named,
 };
 use crate::{
-    Gateway, Pull,
     http::{body, error::Failure},
+    inference::Inference,
+    services::models::Pull,
 };
 use axum::{
     Json,
@@ -27,23 +28,23 @@ use tierbar_core::{
 use tokio::sync::watch;
 
 pub(super) async fn pull(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     body: Body,
 ) -> Result<Response, Failure> {
     let named: Named = body::object(body).await?;
-    let following = if is_here(&gateway, named.model()?).await {
+    let following = if is_here(&inference, named.model()?).await {
         Following::Here
     } else {
         // From before it begins, so that nothing of it is missed.
-        let changes = gateway.services.watch();
+        let changes = inference.services.watch();
         let pull = Pull {
             reference: named.model()?.to_owned(),
             priority: Priority::default(),
             anyway: false,
         };
-        let (download, _) = gateway.models.download(pull).await?;
+        let (download, _) = inference.models.download(pull).await?;
         Following::Begun(Download {
-            gateway,
+            inference,
             changes,
             id: download.id,
             told: None,
@@ -64,9 +65,9 @@ pub(super) async fn pull(
 }
 
 /// As a tier's, as a model's in the library, or as one that was fetched by this name.
-async fn is_here(gateway: &Gateway, wanted: &str) -> bool {
-    let library = Library::read(gateway).await;
-    let tiers = gateway.tiers.snapshot();
+async fn is_here(inference: &Inference, wanted: &str) -> bool {
+    let library = Library::read(inference).await;
+    let tiers = inference.tiers.snapshot();
     let wanted = name::plain(wanted, &tiers);
     let named = tiers.iter().find(|tier| tier.id.as_str() == wanted);
     library.has(wanted) || named.is_some_and(|tier| library.of_tier(tier).is_some())
@@ -82,7 +83,7 @@ enum Following {
 }
 
 struct Download {
-    gateway: Arc<Gateway>,
+    inference: Arc<Inference>,
     changes: watch::Receiver<Arc<Status>>,
     id: String,
     /// What was told last.
@@ -134,7 +135,7 @@ impl Download {
     async fn turn(&mut self) -> Result<Turn, Error> {
         loop {
             self.changes.mark_unchanged();
-            let status = self.gateway.services.status();
+            let status = self.inference.services.status();
             let mut downloads = status.downloads.iter();
             let Some(download) = downloads.find(|download| download.id == self.id) else {
                 let removed = Error::new(Code::Cancelled, "the download was removed");
@@ -151,7 +152,7 @@ impl Download {
                 }
             }
             tokio::select! {
-                () = self.gateway.closing.cancelled() => return Err(ending()),
+                () = self.inference.closing.cancelled() => return Err(ending()),
                 changed = self.changes.changed() => changed.map_err(|_| ending())?,
             }
         }

@@ -5,9 +5,8 @@ use super::{
     name::{self, Named},
 };
 use crate::{
-    Gateway,
     http::{body, error::Failure},
-    inference::{models, route},
+    inference::{Inference, models, route},
 };
 use axum::{Json, body::Body, extract::State};
 use serde_json::{Map, Value, json};
@@ -19,13 +18,13 @@ use tierbar_core::{
 };
 
 pub(super) async fn show(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let named: Named = body::object(body).await?;
-    let tiers = gateway.tiers.snapshot();
+    let tiers = inference.tiers.snapshot();
     let wanted = name::plain(named.model()?, &tiers);
-    let config = gateway.services.config();
+    let config = inference.services.config();
     let chain = config
         .chains
         .iter()
@@ -35,14 +34,14 @@ pub(super) async fn show(
     let id = match route::resolve(Some(first.map_or(wanted, TierId::as_str)), &tiers) {
         Ok(id) => id,
         Err(error) => {
-            return Err(models::explained(&gateway, Some(wanted), error)
+            return Err(models::explained(&inference, Some(wanted), error)
                 .await
                 .into());
         }
     };
     let found = tiers.iter().find(|tier| tier.id == id);
     let tier = found.ok_or_else(|| route::unknown(id.as_str(), &tiers))?;
-    let library = Library::read(&gateway).await;
+    let library = Library::read(&inference).await;
     let model = library.of_tier(tier);
     let changed = details::changed(&[model]).await;
     Ok(Json(json!({

@@ -1,9 +1,9 @@
 //! `GET /v1/models`, all or one.
 
 use crate::{
-    Gateway,
     http::{error::Failure, path::Id},
     inference::{
+        Inference,
         models::{askable, installed},
         route,
     },
@@ -16,20 +16,20 @@ use std::{
 };
 use tierbar_core::{ModelId, TierId, config::ChainConfig, status::TierStatus};
 
-pub(crate) async fn list(State(gateway): State<Arc<Gateway>>) -> Json<Value> {
-    let installed = installed(&gateway).await;
-    let config = gateway.services.config();
-    let data = entries(&gateway.tiers.snapshot(), &config.chains, installed);
+pub(crate) async fn list(State(inference): State<Arc<Inference>>) -> Json<Value> {
+    let installed = installed(&inference).await;
+    let config = inference.services.config();
+    let data = entries(&inference.tiers.snapshot(), &config.chains, installed);
     Json(json!({"object": "list", "data": data}))
 }
 
 pub(crate) async fn one(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     Id(id): Id,
 ) -> Result<Json<Value>, Failure> {
-    let tiers = gateway.tiers.snapshot();
-    let installed = installed(&gateway).await;
-    let config = gateway.services.config();
+    let tiers = inference.tiers.snapshot();
+    let installed = installed(&inference).await;
+    let config = inference.services.config();
     let mut entries = entries(&tiers, &config.chains, installed).into_iter();
     let found = entries.find(|entry| entry["id"] == *id);
     Ok(Json(found.ok_or_else(|| route::unknown(&id, &tiers))?))

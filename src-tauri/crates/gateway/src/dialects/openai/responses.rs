@@ -14,10 +14,9 @@ mod tools;
 mod tests;
 
 use crate::{
-    Gateway,
     dialects::translate,
     http::{body, error::Failure, path::Id},
-    inference::{hints::Hints, relay},
+    inference::{Inference, hints::Hints, relay},
 };
 use ask::Ask;
 use axum::{
@@ -35,7 +34,7 @@ use tierbar_core::{Code, Error};
 const RESPONSES: &str = "/v1/responses";
 const COUNT: &str = "/v1/responses/input_tokens";
 
-pub(crate) fn routes() -> Router<Arc<Gateway>> {
+pub(crate) fn routes() -> Router<Arc<Inference>> {
     Router::new()
         .route(RESPONSES, post(create))
         .route(COUNT, post(count))
@@ -45,24 +44,24 @@ pub(crate) fn routes() -> Router<Arc<Gateway>> {
 }
 
 async fn create(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
     let (chat, echo) = read(body).await?.into_chat()?;
     let chat = body::whole(chat.to_string().into_bytes());
-    let answer = relay::relay(gateway, crate::inference::CHAT, hints, chat).await?;
+    let answer = relay::relay(inference, crate::inference::CHAT, hints, chat).await?;
     let model = relay::model(&answer);
     translate::told(Telling::new(echo, model), answer).await
 }
 
 async fn count(
-    State(gateway): State<Arc<Gateway>>,
+    State(inference): State<Arc<Inference>>,
     hints: Hints,
     body: Body,
 ) -> Result<Json<Value>, Failure> {
     let (chat, _) = read(body).await?.into_chat()?;
-    let counted = relay::count(gateway, hints, chat).await?;
+    let counted = relay::count(inference, hints, chat).await?;
     let object = "response.input_tokens";
     Ok(Json(json!({"object": object, "input_tokens": counted})))
 }

@@ -2,11 +2,8 @@
 
 use super::secret;
 use crate::{
-    Gateway,
-    dialects::contexts,
-    edge::origin,
+    edge::{Edge, origin},
     http::{body, error::Failure},
-    jobs::queue,
 };
 use axum::{
     body::Body,
@@ -20,16 +17,16 @@ use tierbar_core::{Code, Error};
 
 /// Lets in whom a key or the token opens for, or anybody on loopback unless keys are required there too.
 pub(crate) async fn admit(
-    State(gateway): State<Arc<Gateway>>,
+    State(edge): State<Arc<Edge>>,
     request: Request<Body>,
     next: Next,
 ) -> Response {
-    let key = match who(&gateway, request.headers()) {
+    let key = match who(&edge, request.headers()) {
         Ok(key) => key,
         Err(error) => return Failure(error).into_response(),
     };
     let path = request.uri().path();
-    if key.is_some() && contexts::is_path(path) {
+    if key.is_some() && (edge.is_owners_path)(path) {
         let error = Error::new(
             Code::Forbidden,
             "saved contexts are none of an API key's business",
@@ -38,38 +35,35 @@ pub(crate) async fn admit(
         return Failure(error).into_response();
     }
     // What only lists costs nothing; who watches has a place like one who asks.
-    if request.method() != Method::POST && !queue::is_watched(path) {
+    if request.method() != Method::POST && !(edge.is_held_path)(path) {
         return next.run(request).await;
     }
     // First all of it: a client that is slow to ask takes no place from another.
     let (head, body) = request.into_parts();
-    let mut weight = gateway.keys.weigh(key.clone());
+    let mut weight = edge.keys.weigh(key.clone());
     let read = body::collect(body, body::INFERENCE_LIMIT, |more| weight.grow(more)).await;
     let read = read.and_then(|body| body::check_values(&body).map(|()| body));
-    let most = gateway.services.config().server.requests_at_once;
-    let entered = read.and_then(|body| Ok((gateway.keys.enter(key, weight, most.into())?, body)));
+    let most = edge.services.config().server.requests_at_once;
+    let entered = read.and_then(|body| Ok((edge.keys.enter(key, weight, most.into())?, body)));
     let (admitted, body) = match entered {
         Ok(entered) => entered,
         Err(error) => return Failure(error).into_response(),
     };
     let request = Request::from_parts(head, body::whole(body));
-    let response = admitted.pays_for(next.run(request)).await;
+    let response = admitted.answers(next.run(request)).await;
     response.map(|body| admitted.with(body))
 }
 
 /// The key that the request shows; `None` if it needs none.
-fn who(gateway: &Gateway, headers: &HeaderMap) -> Result<Option<Arc<super::Key>>, Error> {
-    if origin::is_owner(gateway, headers)
-        || secret::shown(headers).any(|given| gateway.token.is(given))
-    {
+fn who(edge: &Edge, headers: &HeaderMap) -> Result<Option<Arc<super::Key>>, Error> {
+    if origin::is_owner(edge, headers) || secret::shown(headers).any(|given| edge.token.is(given)) {
         return Ok(None);
     }
     // One of ours that opens nothing any more is told so, also where none is needed: its owner means to be somebody.
     if let Some(given) = secret::shown(headers).find(|given| given.starts_with(secret::PREFIX)) {
-        return gateway.keys.find(given).map(Some);
+        return edge.keys.find(given).map(Some);
     }
-    let needed =
-        !gateway.address.ip().is_loopback() || gateway.services.config().server.require_keys;
+    let needed = !edge.address.ip().is_loopback() || edge.services.config().server.require_keys;
     if !needed {
         return Ok(None);
     }

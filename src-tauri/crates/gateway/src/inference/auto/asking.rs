@@ -1,9 +1,6 @@
 //! One question to the fast tier's model.
 
-use crate::{
-    Gateway,
-    inference::{CHAT, upstream::Upstream},
-};
+use crate::inference::{CHAT, Inference, upstream::Upstream};
 use tierbar_core::{
     Code, Error, TierId,
     routing::classifier::{Opinion, question},
@@ -16,14 +13,18 @@ const ANSWER_LIMIT: usize = 1 << 20;
 ///
 /// # Errors
 /// Those of a lease; `WorkerCrashed` if the answer does not come or is none.
-pub(super) async fn ask(gateway: &Gateway, tier: &TierId, text: &str) -> Result<Opinion, Error> {
+pub(super) async fn ask(
+    inference: &Inference,
+    tier: &TierId,
+    text: &str,
+) -> Result<Opinion, Error> {
     let none = |why: String| {
         let message = format!("{tier} did not say how hard a request is: {why}");
         Error::new(Code::WorkerCrashed, message)
     };
-    let lease = gateway.tiers.lease(tier).await?;
+    let lease = inference.tiers.lease(tier).await?;
     let body = question(text).to_string().into_bytes();
-    let posted = Upstream::post(lease.endpoint(), CHAT, body, &gateway.remote, None);
+    let posted = Upstream::post(lease.endpoint(), CHAT, body, &inference.remote, None);
     let mut upstream = posted.await.map_err(|broken| none(broken.to_string()))?;
     let answer = upstream.whole(ANSWER_LIMIT).await;
     let answer = answer.map_err(|broken| none(broken.to_string()))?;

@@ -1,7 +1,7 @@
 //! The fast tier's word about a request: remembered by content, and believed only of a model that has sorted the probes.
 
 use super::{asking::ask, recent::Recent};
-use crate::Gateway;
+use crate::inference::Inference;
 use sha2::{Digest, Sha256};
 use std::{
     collections::BTreeMap,
@@ -80,16 +80,20 @@ pub(super) fn of_fast(tiers: &[TierStatus]) -> Option<&TierStatus> {
 }
 
 /// The word, if it is known or comes within [`BUDGET`]. The first request that a model is wanted for begins its examination.
-pub(super) async fn quickly(gateway: &Arc<Gateway>, fast: &TierStatus, text: &str) -> Option<Said> {
+pub(super) async fn quickly(
+    inference: &Arc<Inference>,
+    fast: &TierStatus,
+    text: &str,
+) -> Option<Said> {
     let model = fast.model.as_ref()?;
-    let Some(exam) = gateway.auto.classifier.exam(model) else {
-        begin(gateway, &fast.id, model);
+    let Some(exam) = inference.auto.classifier.exam(model) else {
+        begin(inference, &fast.id, model);
         return None;
     };
     if !exam.is_passed() {
         return None;
     }
-    let asked = timeout(BUDGET, opinion(gateway, &fast.id, model, text)).await;
+    let asked = timeout(BUDGET, opinion(inference, &fast.id, model, text)).await;
     let opinion = asked.ok()?.ok()?;
     Some(Said { opinion, exam })
 }
@@ -99,26 +103,26 @@ pub(super) async fn quickly(gateway: &Arc<Gateway>, fast: &TierStatus, text: &st
 /// # Errors
 /// Those of a lease on the tier, and of its answers.
 pub(super) async fn thoroughly(
-    gateway: &Gateway,
+    inference: &Inference,
     tier: &TierId,
     model: &ModelId,
     text: &str,
 ) -> Result<Said, Error> {
-    let classifier = &gateway.auto.classifier;
+    let classifier = &inference.auto.classifier;
     let exam = match classifier.exam(model) {
         Some(exam) => exam,
         None => {
-            let exam = sit(gateway, tier, model, false).await?;
+            let exam = sit(inference, tier, model, false).await?;
             classifier.stand(model, Standing::Done(exam));
             exam
         }
     };
-    let opinion = opinion(gateway, tier, model, text).await?;
+    let opinion = opinion(inference, tier, model, text).await?;
     Ok(Said { opinion, exam })
 }
 
 async fn opinion(
-    gateway: &Gateway,
+    inference: &Inference,
     tier: &TierId,
     model: &ModelId,
     text: &str,
@@ -127,25 +131,25 @@ async fn opinion(
     hash.update([0]);
     hash.update(text);
     let key = hash.finalize().into();
-    let known = gateway.auto.classifier.known().opinions.get(&key);
+    let known = inference.auto.classifier.known().opinions.get(&key);
     if let Some(known) = known {
         return Ok(known);
     }
-    let opinion = ask(gateway, tier, text).await?;
-    gateway.auto.classifier.known().opinions.put(key, opinion);
+    let opinion = ask(inference, tier, text).await?;
+    inference.auto.classifier.known().opinions.put(key, opinion);
     Ok(opinion)
 }
 
 /// Examines the model while nobody waits for it, unless that is under way or has been given up.
-fn begin(gateway: &Arc<Gateway>, tier: &TierId, model: &ModelId) {
-    let Some(attempt) = gateway.auto.classifier.next_attempt(model) else {
+fn begin(inference: &Arc<Inference>, tier: &TierId, model: &ModelId) {
+    let Some(attempt) = inference.auto.classifier.next_attempt(model) else {
         return;
     };
-    let (gateway, tier, model) = (Arc::clone(gateway), tier.clone(), model.clone());
+    let (inference, tier, model) = (Arc::clone(inference), tier.clone(), model.clone());
     tokio::spawn(async move {
-        let examined = gateway
+        let examined = inference
             .closing
-            .run_until_cancelled(sit(&gateway, &tier, &model, true));
+            .run_until_cancelled(sit(&inference, &tier, &model, true));
         let standing = match examined.await {
             Some(Ok(exam)) => {
                 tracing::info!(
@@ -166,7 +170,7 @@ fn begin(gateway: &Arc<Gateway>, tier: &TierId, model: &ModelId) {
             }
             None => return,
         };
-        gateway.auto.classifier.stand(&model, standing);
+        inference.auto.classifier.stand(&model, standing);
     });
 }
 
@@ -175,17 +179,17 @@ fn begin(gateway: &Arc<Gateway>, tier: &TierId, model: &ModelId) {
 /// # Errors
 /// `Cancelled` if it is; those of [`ask`].
 async fn sit(
-    gateway: &Gateway,
+    inference: &Inference,
     tier: &TierId,
     model: &ModelId,
     aside: bool,
 ) -> Result<Exam, Error> {
     let mut opinions = Vec::with_capacity(PROBES.len());
     for (text, _) in PROBES {
-        if aside && !is_free(gateway, model) {
+        if aside && !is_free(inference, model) {
             return Err(interrupted("the tier was wanted for something else"));
         }
-        let asked = timeout(PATIENCE, ask(gateway, tier, text)).await;
+        let asked = timeout(PATIENCE, ask(inference, tier, text)).await;
         opinions.push(asked.map_err(|_| interrupted("an answer took too long"))??);
     }
     match opinions.try_into() {
@@ -195,10 +199,10 @@ async fn sit(
 }
 
 /// Whether the model is loaded, and no request waits for another tier to come or go.
-fn is_free(gateway: &Gateway, model: &ModelId) -> bool {
-    let tiers = gateway.tiers.snapshot();
+fn is_free(inference: &Inference, model: &ModelId) -> bool {
+    let tiers = inference.tiers.snapshot();
     let moves = |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Stopping);
-    gateway.services.status().guard.alarm == Alarm::None
+    inference.services.status().guard.alarm == Alarm::None
         && !tiers.iter().any(moves)
         && seat(&tiers).is_some_and(|fast| fast.model.as_ref() == Some(model))
 }

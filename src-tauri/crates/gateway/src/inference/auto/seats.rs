@@ -1,6 +1,6 @@
 //! The tiers as the choice sees them, and how long each took to be had.
 
-use crate::Gateway;
+use crate::inference::Inference;
 use std::{
     collections::BTreeMap,
     sync::{Mutex, PoisonError},
@@ -38,26 +38,26 @@ impl Loads {
 
 /// A lease on the tier. Notes what it took if the model had to be loaded and nobody else was in its way: the end of another tier is
 /// then a part of it, since the next time has that too.
-pub(crate) async fn lease(gateway: &Gateway, tier: &TierId) -> Result<Box<dyn Lease>, Error> {
-    let tiers = gateway.tiers.snapshot();
+pub(crate) async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dyn Lease>, Error> {
+    let tiers = inference.tiers.snapshot();
     let idle = |tier: &TierStatus| matches!(tier.state, TierState::Stopped | TierState::Ready);
     let loads = tiers.iter().all(idle)
         && tiers
             .iter()
             .any(|status| status.id == *tier && status.state == TierState::Stopped);
     let began = Instant::now();
-    let lease = gateway.tiers.lease(tier).await?;
+    let lease = inference.tiers.lease(tier).await?;
     if loads {
-        gateway.auto.loads.note(lease.model(), began.elapsed());
+        inference.auto.loads.note(lease.model(), began.elapsed());
     }
     Ok(lease)
 }
 
 /// Those with a model, in reading order.
-pub(super) async fn of(gateway: &Gateway, tiers: &[TierStatus], asked: &Asked) -> Vec<Seat> {
+pub(super) async fn of(inference: &Inference, tiers: &[TierStatus], asked: &Asked) -> Vec<Seat> {
     // Files are looked at for those alone whom it concerns.
     let models = match asked.tools {
-        true => gateway.models.list().await.map(|listed| listed.models),
+        true => inference.models.list().await.map(|listed| listed.models),
         false => Ok(Vec::new()),
     };
     let models = models.unwrap_or_default();
@@ -68,7 +68,7 @@ pub(super) async fn of(gateway: &Gateway, tiers: &[TierStatus], asked: &Asked) -
     };
     let seat = |tier: &TierStatus| {
         let model = tier.model.as_ref()?;
-        let load = gateway.auto.loads.of(model);
+        let load = inference.auto.loads.of(model);
         Some(Seat {
             tier: tier.id.clone(),
             state: tier.state,
@@ -76,9 +76,9 @@ pub(super) async fn of(gateway: &Gateway, tiers: &[TierStatus], asked: &Asked) -
             context_tokens: tier.context_tokens.into(),
             sees: sees(tier),
             calls: calls(tier),
-            tokens_per_second: gateway.speed.usual(model),
+            tokens_per_second: inference.speed.usual(model),
             load_seconds: load.map(|took| took.as_secs_f64()),
-            under_way: gateway.speed.under_way(model) + gateway.metrics.waits(&tier.id),
+            under_way: inference.speed.under_way(model) + inference.metrics.waits(&tier.id),
         })
     };
     tiers.iter().filter_map(seat).collect()

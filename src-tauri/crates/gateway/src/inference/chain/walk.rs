@@ -1,9 +1,9 @@
 //! From step to step, until one has a first word.
 
 use super::{Asked, budget::Budget, credential, mark, tried::Tried};
-use crate::{
-    Gateway,
-    inference::relay::{
+use crate::inference::{
+    Inference,
+    relay::{
         Ask,
         attempt::{self, Failed, Sent},
         gathered,
@@ -32,7 +32,7 @@ const BACK_OFF: Duration = Duration::from_millis(500);
 const SHORT_LIMIT_MS: u64 = 2000;
 
 pub(super) struct Walk {
-    gateway: Arc<Gateway>,
+    inference: Arc<Inference>,
     asked: Asked,
     ask: Ask,
     /// The answer is to come whole, though each step is asked for a stream if it can be: only so it is known who has begun to answer.
@@ -44,7 +44,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) fn new(gateway: Arc<Gateway>, asked: Asked, mut ask: Ask) -> Self {
+    pub(super) fn new(inference: Arc<Inference>, asked: Asked, mut ask: Ask) -> Self {
         let mut request: Map<String, Value> = serde_json::from_slice(&ask.body).unwrap_or_default();
         let budget = Budget::new(asked.config.cost, &mut request, ask.body.len());
         let gathers = !ask.stream;
@@ -55,7 +55,7 @@ impl Walk {
         // Also so that a field which stands there twice is read alike by all.
         ask.body = Value::Object(request).to_string().into_bytes();
         Self {
-            gateway,
+            inference,
             asked,
             ask,
             gathers,
@@ -153,7 +153,7 @@ impl Walk {
             let tier = self.tier(step)?;
             let sent = match self.endpoint(tier) {
                 Some(engine) => self.ask_endpoint(tier, &engine).await,
-                None => match attempt::first_word(&self.gateway, tier, self.ask.clone()).await {
+                None => match attempt::first_word(&self.inference, tier, self.ask.clone()).await {
                     Ok(sent) => Some(sent),
                     Err(failed) => {
                         self.tried.failed(tier, failed.error);
@@ -172,7 +172,7 @@ impl Walk {
     }
 
     fn endpoint(&self, tier: &TierId) -> Option<EndpointEngine> {
-        match &self.gateway.services.config().tiers.get(tier)?.engine {
+        match &self.inference.services.config().tiers.get(tier)?.engine {
             Engine::Endpoint(engine) => Some(engine.clone()),
             _ => None,
         }
@@ -186,7 +186,7 @@ impl Walk {
                 return None;
             }
             let mut asking = match self
-                .gateway
+                .inference
                 .chains
                 .enter(tier, credential(&engine.endpoint))
             {
@@ -197,7 +197,7 @@ impl Walk {
                     return None;
                 }
             };
-            let first_word = attempt::first_word(&self.gateway, tier, self.ask.clone());
+            let first_word = attempt::first_word(&self.inference, tier, self.ask.clone());
             let failed = match timeout(wait, first_word).await {
                 Ok(Ok(mut sent)) => {
                     match &mut sent {

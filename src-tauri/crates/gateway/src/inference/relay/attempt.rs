@@ -2,11 +2,10 @@
 
 use super::{Ask, answered, streaming::Answer, who_answers};
 use crate::{
-    Gateway,
     blocking::blocking,
     http::{body, error::for_seconds},
     inference::{
-        auto,
+        Inference, auto,
         chain::limits,
         tap::{self, Tap},
         upstream::{Broken, Upstream},
@@ -72,30 +71,33 @@ impl From<Error> for Failed {
     }
 }
 
-pub(crate) async fn lease(gateway: &Arc<Gateway>, tier: &TierId) -> Result<Box<dyn Lease>, Error> {
-    let _waiting = gateway.metrics.waiting(tier);
-    auto::lease(gateway, tier).await
+pub(crate) async fn lease(
+    inference: &Arc<Inference>,
+    tier: &TierId,
+) -> Result<Box<dyn Lease>, Error> {
+    let _waiting = inference.metrics.waiting(tier);
+    auto::lease(inference, tier).await
 }
 
 /// # Errors
 /// If no answer came: a refusal is one, but that of a credential, which is the user's business and not the client's.
 pub(crate) async fn send(
-    gateway: &Gateway,
+    inference: &Inference,
     ask: Ask,
     lease: Box<dyn Lease>,
 ) -> Result<Sent, Failed> {
     if let Some(keep) = ask.keep_alive {
         lease.keep(keep);
     }
-    let answering = gateway.speed.begin(lease.model());
-    let mut counted = gateway.metrics.answer(lease.tier(), ask.arrived);
-    let key = key(gateway, &*lease).await?;
+    let answering = inference.speed.begin(lease.model());
+    let mut counted = inference.metrics.answer(lease.tier(), ask.arrived);
+    let key = key(inference, &*lease).await?;
     let mut owed = ask.owed.attempt();
     let posted = Upstream::post(
         lease.endpoint(),
         ask.path,
         ask.body,
-        &gateway.remote,
+        &inference.remote,
         key.as_ref(),
     );
     let mut upstream = match unless_cut(&*lease, posted).await? {
@@ -168,12 +170,12 @@ pub(crate) async fn send(
 /// # Errors
 /// If none comes: a refusal is an error here, too.
 pub(crate) async fn first_word(
-    gateway: &Arc<Gateway>,
+    inference: &Arc<Inference>,
     tier: &TierId,
     ask: Ask,
 ) -> Result<Sent, Failed> {
-    let lease = lease(gateway, tier).await?;
-    match send(gateway, ask, lease).await? {
+    let lease = lease(inference, tier).await?;
+    match send(inference, ask, lease).await? {
         Sent::Streaming(mut answer) => {
             answer.hold_to_first_word().await?;
             Ok(Sent::Streaming(answer))
@@ -225,12 +227,12 @@ pub(super) async fn unless_cut<T>(
 }
 
 /// The key of the lease's endpoint, if it has one.
-async fn key(gateway: &Gateway, lease: &dyn Lease) -> Result<Option<SecretString>, Error> {
+async fn key(inference: &Inference, lease: &dyn Lease) -> Result<Option<SecretString>, Error> {
     let Some(url) = url(lease) else {
         return Ok(None);
     };
     let name = Name::of_server(url);
-    let secrets = gateway.secrets.clone();
+    let secrets = inference.secrets.clone();
     blocking("the endpoint's key", move || secrets.get(&name)).await
 }
 

@@ -1,5 +1,8 @@
 use super::*;
-use crate::{Metrics, SpeedMeter, inference::owed::Owed};
+use crate::{
+    inference::{owed::Owed, speed::SpeedMeter},
+    metrics::Metrics,
+};
 use tierbar_core::{ModelId, TierId};
 
 fn small() -> ModelId {

@@ -2,8 +2,8 @@
 
 use super::{keep, now_ms, told};
 use crate::{
-    Gateway,
     http::{error::Failure, path::Id},
+    jobs::Jobs,
 };
 use axum::{
     Json,
@@ -26,25 +26,19 @@ use tokio::sync::broadcast::{self, error::RecvError};
 /// Often enough for proxies.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-pub(crate) async fn one(
-    State(gateway): State<Arc<Gateway>>,
-    Id(id): Id,
-) -> Result<Json<Value>, Failure> {
-    let outcome = gateway.store.job_outcome(&id, false).await?;
-    heard(&gateway, &outcome);
+pub(crate) async fn one(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Json<Value>, Failure> {
+    let outcome = jobs.store.job_outcome(&id, false).await?;
+    heard(&jobs, &outcome);
     Ok(Json(told::whole(&outcome, usize::MAX)))
 }
 
 /// The response, as its client would have had it.
-pub(crate) async fn result(
-    State(gateway): State<Arc<Gateway>>,
-    Id(id): Id,
-) -> Result<Response, Failure> {
-    let outcome = gateway.store.job_outcome(&id, false).await?;
+pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Response, Failure> {
+    let outcome = jobs.store.job_outcome(&id, false).await?;
     if !outcome.status.state.has_ended() {
         return Ok(keep::accepted(&outcome.status));
     }
-    heard(&gateway, &outcome);
+    heard(&jobs, &outcome);
     let error = outcome.error;
     match outcome.answer {
         Some(answer) => Ok(response(answer)),
@@ -55,9 +49,9 @@ pub(crate) async fn result(
 }
 
 /// Its answer may leave for others now, which may be what the runner waits for.
-fn heard(gateway: &Gateway, outcome: &JobOutcome) {
+fn heard(jobs: &Jobs, outcome: &JobOutcome) {
     if outcome.status.state.has_ended() {
-        gateway.queue.0.work.notify_one();
+        jobs.queue.0.work.notify_one();
     }
 }
 
@@ -88,7 +82,7 @@ enum Keep {
 
 /// What has not ended is called off, what has is forgotten.
 pub(crate) async fn cancel(
-    State(gateway): State<Arc<Gateway>>,
+    State(jobs): State<Arc<Jobs>>,
     Id(id): Id,
     asked: Result<Query<Cancel>, QueryRejection>,
 ) -> Result<Response, Failure> {
@@ -96,9 +90,9 @@ pub(crate) async fn cancel(
         Error::new(Code::BadRequest, wrong.body_text()).hint("say keep=ended, or nothing")
     })?;
     let kept = matches!(keep, Some(Keep::Ended));
-    let done = gateway.store.cancel_job(&id, kept, now_ms()).await?;
-    gateway.queue.break_off(&id);
-    gateway.queue.changed(&id);
+    let done = jobs.store.cancel_job(&id, kept, now_ms()).await?;
+    jobs.queue.break_off(&id);
+    jobs.queue.changed(&id);
     Ok(match done {
         Cancelled::Now(job) => Json(told::told(&job)).into_response(),
         Cancelled::Kept => {
@@ -110,12 +104,12 @@ pub(crate) async fn cancel(
 }
 
 pub(crate) async fn events(
-    State(gateway): State<Arc<Gateway>>,
+    State(jobs): State<Arc<Jobs>>,
     Id(id): Id,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
     let states = States {
-        changed: gateway.queue.0.changed.subscribe(),
-        store: gateway.store.clone(),
+        changed: jobs.queue.0.changed.subscribe(),
+        store: jobs.store.clone(),
         told: None,
         id,
     };
@@ -126,7 +120,7 @@ pub(crate) async fn events(
         let event = Event::default().event("state");
         Some((Ok(event.data(told::told(&job).to_string())), states))
     });
-    let closing = gateway.closing.clone().cancelled_owned();
+    let closing = jobs.inference.closing.clone().cancelled_owned();
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
     Ok(Sse::new(events.take_until(closing)).keep_alive(keep_alive))
 }

@@ -5,9 +5,9 @@ use super::{
     wish::{self, When, Wish},
 };
 use crate::{
-    Gateway,
-    edge::keys::Payer,
     http::{body, error::Failure},
+    inference::caller::Caller,
+    jobs::Jobs,
 };
 use axum::{
     Json,
@@ -30,19 +30,19 @@ use tierbar_store::{Added, JobRequest, NewJob};
 static QUEUE: HeaderName = HeaderName::from_static("x-tierbar-queue");
 
 pub(crate) async fn keep(
-    State(gateway): State<Arc<Gateway>>,
+    State(jobs): State<Arc<Jobs>>,
     request: Request<Body>,
     next: Next,
 ) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    let answered = now_or_later(&gateway, request, next).await;
+    let answered = now_or_later(&jobs, request, next).await;
     answered.unwrap_or_else(IntoResponse::into_response)
 }
 
 async fn now_or_later(
-    gateway: &Gateway,
+    jobs: &Jobs,
     request: Request<Body>,
     next: Next,
 ) -> Result<Response, Failure> {
@@ -51,9 +51,9 @@ async fn now_or_later(
     let bytes = body::again(body).await?;
     let path = parts.uri.path_and_query();
     let wish = Wish::read(&parts.headers, now)?;
-    let owner = Payer::of_this_request().name();
+    let owner = Caller::of_this_request().name();
     if let (Some(url), true) = (&wish.webhook, owner.is_some()) {
-        wish::check_host(url, &gateway.services.config().queue.webhook_hosts)?;
+        wish::check_host(url, &jobs.inference.services.config().queue.webhook_hosts)?;
     }
     let later = Later {
         wish,
@@ -70,7 +70,7 @@ async fn now_or_later(
             if is_json(&parts.headers) {
                 let _: Map<String, Value> = body::parse(&bytes)?;
             }
-            return Ok(later.store(gateway, &bytes, None).await?);
+            return Ok(later.store(jobs, &bytes, None).await?);
         }
         Some(When::Never) => {
             let request = Request::from_parts(parts, Body::from(bytes));
@@ -81,7 +81,7 @@ async fn now_or_later(
     };
     if allowed
         && later.wish.key.is_some()
-        && let Some(known) = gateway.store.known_job(later.job(&bytes)).await?
+        && let Some(known) = jobs.store.known_job(later.job(&bytes)).await?
     {
         return Ok(answer(known)?);
     }
@@ -94,7 +94,7 @@ async fn now_or_later(
         return Ok(response);
     }
     let failed = (setback::error(&response), setback::retry_after(&response));
-    match later.store(gateway, &bytes, Some(failed)).await {
+    match later.store(jobs, &bytes, Some(failed)).await {
         Ok(kept) => Ok(kept),
         // The failure is what its client can act on.
         Err(error) => {
@@ -162,19 +162,19 @@ impl Later {
     /// `failed`: it was asked for in vain, and for how long its server wants to be left alone.
     async fn store(
         &self,
-        gateway: &Gateway,
+        jobs: &Jobs,
         body: &[u8],
         failed: Option<(Error, Option<Duration>)>,
     ) -> Result<Response, Error> {
-        let room = room(&gateway.services.config().queue);
+        let room = room(&jobs.inference.services.config().queue);
         let (mut job, now) = (self.job(body), now_ms());
         if let Some((why, retry_after)) = failed {
             job.reason = Some(why);
             job.not_before_ms = first(retry_after, now);
         }
-        let added = gateway.store.add_job(job, room, now).await?;
+        let added = jobs.store.add_job(job, room, now).await?;
         if let Added::New(job) = &added {
-            gateway.queue.changed(&job.id);
+            jobs.queue.changed(&job.id);
         }
         answer(added)
     }

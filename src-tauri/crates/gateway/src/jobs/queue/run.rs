@@ -2,9 +2,9 @@
 
 use super::{millis, now_ms, room, setback, webhook};
 use crate::{
-    Gateway,
-    edge::keys::Payer,
     http::{body, error::seconds_of},
+    inference::caller::Caller,
+    jobs::Jobs,
 };
 use axum::{
     Router,
@@ -32,30 +32,30 @@ const AGAIN: Duration = Duration::from_secs(5);
 /// The task that does what waits. There is one for each data folder.
 #[derive(Debug)]
 pub struct Runner {
-    pub(super) gateway: Arc<Gateway>,
+    pub(super) jobs: Arc<Jobs>,
     /// Without what is around them: a request of the queue's is not queued again.
     inference: Router,
 }
 
 impl Runner {
-    pub(crate) fn new(gateway: Arc<Gateway>, inference: Router) -> Self {
-        Self { gateway, inference }
+    pub(crate) fn new(jobs: Arc<Jobs>, inference: Router) -> Self {
+        Self { jobs, inference }
     }
 
     /// Runs until the host ends, and gives back what it has not finished.
     pub async fn run(self) {
-        let closing = self.gateway.closing.clone();
-        while let Err(error) = self.gateway.store.recover_jobs(now_ms()).await {
+        let closing = self.jobs.inference.closing.clone();
+        while let Err(error) = self.jobs.store.recover_jobs(now_ms()).await {
             tracing::error!("the queue cannot begin: {error}");
             if closing.run_until_cancelled(sleep(AGAIN)).await.is_none() {
                 return;
             }
         }
-        tokio::join!(self.attempts(), webhook::deliver(&self.gateway));
+        tokio::join!(self.attempts(), webhook::deliver(&self.jobs));
     }
 
     async fn attempts(&self) {
-        let closing = &self.gateway.closing;
+        let closing = &self.jobs.inference.closing;
         let (mut running, mut full) = (JoinSet::new(), false);
         while !closing.is_cancelled() {
             let wait = self
@@ -67,7 +67,7 @@ impl Runner {
                 });
             tokio::select! {
                 () = closing.cancelled() => break,
-                () = self.gateway.queue.0.work.notified() => {}
+                () = self.jobs.queue.0.work.notified() => {}
                 Some(_) = running.join_next() => {}
                 () = self.over(wait) => {}
             }
@@ -78,11 +78,11 @@ impl Runner {
 
     /// Begins what may begin now, and says what to wait for.
     async fn begin(&self, running: &mut JoinSet<()>, full: &mut bool) -> Result<Wait, Error> {
-        let store = &self.gateway.store;
-        let config = self.gateway.services.config().queue.clone();
+        let store = &self.jobs.store;
+        let config = self.jobs.inference.services.config().queue.clone();
         let keep = millis(config.keep.0);
         for id in store.tidy_jobs(keep, now_ms()).await? {
-            self.gateway.queue.changed(&id);
+            self.jobs.queue.changed(&id);
         }
         let blocked = loop {
             if running.len() >= usize::from(config.at_once) {
@@ -103,8 +103,7 @@ impl Runner {
                 Turn::Nobody => break None,
                 Turn::Full => break Some(Wait::ForWork),
                 Turn::Of(claim) => {
-                    let attempt =
-                        attempt(Arc::clone(&self.gateway), self.inference.clone(), *claim);
+                    let attempt = attempt(Arc::clone(&self.jobs), self.inference.clone(), *claim);
                     running.spawn(attempt);
                 }
             }
@@ -121,7 +120,7 @@ impl Runner {
     }
 
     fn is_paused(&self) -> bool {
-        self.gateway.services.status().guard.stance == Stance::Paused
+        self.jobs.inference.services.status().guard.stance == Stance::Paused
     }
 
     async fn over(&self, wait: Wait) {
@@ -129,7 +128,7 @@ impl Runner {
             Wait::For(length) => sleep(length).await,
             Wait::ForResumeOr(length) => {
                 // Whoever watches has the machine read more often: so only while something waits for it.
-                let mut status = self.gateway.services.watch();
+                let mut status = self.jobs.inference.services.watch();
                 let resumed = status.wait_for(|status| status.guard.stance != Stance::Paused);
                 tokio::select! {
                     _ = resumed => {}
@@ -162,19 +161,19 @@ enum Went {
     HostEnds,
 }
 
-async fn attempt(gateway: Arc<Gateway>, inference: Router, claim: Claim) {
-    let queue = gateway.queue.clone();
+async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim) {
+    let queue = jobs.queue.clone();
     let running = queue.begins(&claim.id);
     queue.changed(&claim.id);
     // It may have been called off before it was listed.
-    match gateway.store.job(&claim.id).await {
+    match jobs.store.job(&claim.id).await {
         Ok(job) if job.state != JobState::Running => return,
         Err(error) if error.code == Code::NotFound => return,
         _ => {}
     }
     // A panic on the way is an answer too, and ends this request alone.
     let sending = AbortOnDropHandle::new(tokio::spawn(paid(
-        Arc::clone(&gateway),
+        Arc::clone(&jobs),
         inference,
         claim.clone(),
     )));
@@ -182,13 +181,13 @@ async fn attempt(gateway: Arc<Gateway>, inference: Router, claim: Claim) {
     let went = tokio::select! {
         biased;
         () = running.broken_off.cancelled() => return,
-        () = gateway.closing.cancelled() => Went::HostEnds,
+        () = jobs.inference.closing.cancelled() => Went::HostEnds,
         went = sending => went.unwrap_or_else(|ended| {
             badly(Error::new(Code::Internal, format!("the request was not finished: {ended}")))
         }),
         () = sleep(left) => Went::Late,
     };
-    record(&gateway, &claim, went).await;
+    record(&jobs, &claim, went).await;
     drop(running);
     queue.changed(&claim.id);
 }
@@ -203,13 +202,17 @@ fn badly(error: Error) -> Went {
 }
 
 /// With the key that it was left with, if it was: a key that is revoked has nothing answered, and one without tokens waits for them.
-async fn paid(gateway: Arc<Gateway>, inference: Router, claim: Claim) -> Went {
-    let payer = match claim.owner.as_deref().map(|name| gateway.keys.payer(name)) {
-        None => Payer::default(),
-        Some(Ok(payer)) => payer,
+async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Went {
+    let caller = match claim
+        .owner
+        .as_deref()
+        .map(|name| jobs.accounts.caller(name))
+    {
+        None => Caller::default(),
+        Some(Ok(caller)) => caller,
         Some(Err(error)) => return unpaid(error),
     };
-    payer.pays_for(send(inference, claim)).await
+    caller.scope(send(inference, claim)).await
 }
 
 fn unpaid(error: Error) -> Went {
@@ -321,10 +324,10 @@ fn judge(claim: &Claim, went: Went, now: u64) -> Record {
 }
 
 /// Tries until it is written down: an answer has cost somebody something. What is not by the host's end runs again.
-async fn record(gateway: &Gateway, claim: &Claim, went: Went) {
+async fn record(jobs: &Jobs, claim: &Claim, went: Went) {
     let record = judge(claim, went, now_ms());
     loop {
-        let store = &gateway.store;
+        let store = &jobs.store;
         let recorded = match &record {
             Record::End(ending) => store.end_job(claim, ending.clone(), now_ms()).await,
             Record::Defer(at, why, counts) => {
@@ -335,7 +338,8 @@ async fn record(gateway: &Gateway, claim: &Claim, went: Went) {
             return;
         };
         tracing::error!("how a queued request went cannot be written down: {error}");
-        if gateway
+        if jobs
+            .inference
             .closing
             .run_until_cancelled(sleep(AGAIN))
             .await

@@ -31,8 +31,8 @@ async fn bench() -> Bench {
 }
 
 impl Bench {
-    fn gateway(&self) -> Arc<crate::Gateway> {
-        Arc::clone(&self.runner.as_ref().unwrap().gateway)
+    fn jobs(&self) -> Arc<crate::jobs::Jobs> {
+        Arc::clone(&self.runner.as_ref().unwrap().jobs)
     }
 
     fn run(&mut self) {
@@ -442,12 +442,12 @@ async fn whoever_answers_may_say_that_a_request_waits() {
         response.extensions_mut().insert(MayWait);
         response
     };
-    let gateway = bench.gateway();
-    let keep = middleware::from_fn_with_state(gateway.clone(), super::keep);
+    let jobs = bench.jobs();
+    let keep = middleware::from_fn_with_state(jobs.clone(), super::keep);
     bench.router = Router::new()
         .route(CHAT, post(refuse))
         .route_layer(keep)
-        .with_state(gateway);
+        .with_state(jobs);
     assert_eq!(bench.waiting(&[], "{}").await.status(), 202);
 }
 

@@ -1,7 +1,7 @@
 //! Tells the ends of requests to who wants to hear of them: signed, and again until it is taken.
 
 use super::{now_ms, told};
-use crate::{Gateway, blocking::blocking};
+use crate::{blocking::blocking, jobs::Jobs};
 use axum::http::{HeaderMap, HeaderValue};
 use futures_util::future::join_all;
 use hmac::{Hmac, KeyInit, Mac};
@@ -28,10 +28,10 @@ const LONGEST_RESULT: usize = 1 << 20;
 const SIGNATURE: &str = "x-tierbar-signature";
 
 /// Runs until the host ends.
-pub(super) async fn deliver(gateway: &Gateway) {
-    let closing = &gateway.closing;
+pub(super) async fn deliver(jobs: &Jobs) {
+    let closing = &jobs.inference.closing;
     while !closing.is_cancelled() {
-        let round = closing.run_until_cancelled(round(gateway)).await;
+        let round = closing.run_until_cancelled(round(jobs)).await;
         let wait = match round {
             None => return,
             Some(Ok(wait)) => wait,
@@ -42,29 +42,29 @@ pub(super) async fn deliver(gateway: &Gateway) {
         };
         tokio::select! {
             () = closing.cancelled() => return,
-            () = gateway.queue.0.endings.notified() => {}
+            () = jobs.queue.0.endings.notified() => {}
             () = sleep(wait.unwrap_or_default()), if wait.is_some() => {}
         }
     }
 }
 
 /// Tells what is due. How long nothing is, if anything will be.
-async fn round(gateway: &Gateway) -> Result<Option<Duration>, Error> {
-    let due = gateway.store.due_webhooks(AT_ONCE, now_ms()).await?;
+async fn round(jobs: &Jobs) -> Result<Option<Duration>, Error> {
+    let due = jobs.store.due_webhooks(AT_ONCE, now_ms()).await?;
     if !due.is_empty() {
-        let secret = secret(gateway).await?;
-        let told = due.iter().map(|delivery| tell(gateway, &secret, delivery));
+        let secret = secret(jobs).await?;
+        let told = due.iter().map(|delivery| tell(jobs, &secret, delivery));
         for told in join_all(told).await {
             told?;
         }
     }
-    let next = gateway.store.next_webhook_ms().await?;
+    let next = jobs.store.next_webhook_ms().await?;
     Ok(next.map(|at| Duration::from_millis(at.saturating_sub(now_ms())).min(LOOK)))
 }
 
-async fn tell(gateway: &Gateway, secret: &SecretString, delivery: &Delivery) -> Result<(), Error> {
+async fn tell(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result<(), Error> {
     let id = &delivery.id;
-    let outcome = match gateway.store.job_outcome(id, true).await {
+    let outcome = match jobs.store.job_outcome(id, true).await {
         Ok(outcome) => outcome,
         // Removed meanwhile: there is nothing to tell.
         Err(error) if error.code == Code::NotFound => return Ok(()),
@@ -77,7 +77,11 @@ async fn tell(gateway: &Gateway, secret: &SecretString, delivery: &Delivery) -> 
         axum::http::HeaderName::from_static(SIGNATURE),
         signature(secret, now_ms(), &body)?,
     )]);
-    let sent = timeout(PATIENCE, gateway.remote.tell(&delivery.url, headers, body)).await;
+    let sent = timeout(
+        PATIENCE,
+        jobs.inference.remote.tell(&delivery.url, headers, body),
+    )
+    .await;
     let failure = match sent {
         Ok(Ok(answer)) if answer.status().is_success() => None,
         Ok(Ok(answer)) => Some(format!("answered {}", answer.status())),
@@ -99,7 +103,7 @@ async fn tell(gateway: &Gateway, secret: &SecretString, delivery: &Delivery) -> 
         // Its path and query may be a secret of the receiver's.
         tracing::warn!("the webhook of the queued request {id} {why}: given up");
     }
-    gateway.store.settle_webhook(id, state, due).await
+    jobs.store.settle_webhook(id, state, due).await
 }
 
 /// `t=MS,v1=HEX`: HMAC-SHA256 of `MS.BODY`, so that a body cannot be sent again as new.
@@ -116,10 +120,10 @@ fn signature(secret: &SecretString, at_ms: u64, body: &[u8]) -> Result<HeaderVal
 }
 
 /// What webhooks are signed with: kept where keys are, and made when it is first wanted.
-pub(crate) async fn secret(gateway: &Gateway) -> Result<SecretString, Error> {
+pub(crate) async fn secret(jobs: &Jobs) -> Result<SecretString, Error> {
     // Two who find none would make two.
-    let _one = gateway.queue.0.secret.lock().await;
-    let secrets = gateway.secrets.clone();
+    let _one = jobs.queue.0.secret.lock().await;
+    let secrets = jobs.inference.secrets.clone();
     blocking("the webhooks' secret", move || {
         if let Some(secret) = secrets.get(&Name::Webhooks)? {
             return Ok(secret);

@@ -2,9 +2,8 @@
 
 use super::trail::Trail;
 use crate::{
-    Gateway,
     http::body,
-    inference::{CHAT, hints::Hints, relay},
+    inference::{CHAT, Inference, hints::Hints, relay},
 };
 use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -44,7 +43,7 @@ pub(super) struct Said {
 
 /// A model, and what it has taken so far for one text.
 pub(super) struct Asking {
-    gateway: Arc<Gateway>,
+    inference: Arc<Inference>,
     model: String,
     hints: Hints,
     trail: Trail,
@@ -124,7 +123,7 @@ impl Asking {
     /// `wanted`: the model that the request names. Without one, and without a tier in a header, the task's usual tier if it has a
     /// model, else `auto`.
     pub(super) fn new(
-        gateway: &Arc<Gateway>,
+        inference: &Arc<Inference>,
         task: Task,
         wanted: Option<&str>,
         hints: &Hints,
@@ -134,7 +133,7 @@ impl Asking {
             Task::Triage => "fast",
             Task::Compress | Task::Summarize | Task::Brief => "primary",
         };
-        let tiers = gateway.tiers.snapshot();
+        let tiers = inference.tiers.snapshot();
         let has = |tier: &TierStatus| tier.id.as_str() == usual && tier.model.is_some();
         let default = if hints.tier.is_none() && tiers.iter().any(has) {
             usual
@@ -144,7 +143,7 @@ impl Asking {
         let model = wanted.filter(|model| !model.is_empty());
         let model = model.unwrap_or(default).to_owned();
         Self {
-            gateway: Arc::clone(gateway),
+            inference: Arc::clone(inference),
             model,
             // The answer is read here, and has nothing before it.
             hints: Hints {
@@ -161,9 +160,9 @@ impl Asking {
 
     /// The context of the tier that is going to answer, as far as that is known: the smallest that it could be.
     pub(super) fn context_tokens(&self) -> u32 {
-        let tiers = self.gateway.tiers.snapshot();
+        let tiers = self.inference.tiers.snapshot();
         let mut tiers: Vec<_> = tiers.iter().filter(|tier| tier.model.is_some()).collect();
-        let config = self.gateway.services.config();
+        let config = self.inference.services.config();
         let named = match &self.hints.tier {
             Some(tier) if self.model == TierId::AUTO => tier,
             _ => &self.model,
@@ -227,9 +226,14 @@ impl Asking {
             });
         }
         let request = body::whole(request.to_string().into_bytes());
-        let response = relay::relay(Arc::clone(&self.gateway), CHAT, self.hints.clone(), request)
-            .await
-            .map_err(|failure| failure.0)?;
+        let response = relay::relay(
+            Arc::clone(&self.inference),
+            CHAT,
+            self.hints.clone(),
+            request,
+        )
+        .await
+        .map_err(|failure| failure.0)?;
         let (head, answer) = response.into_parts();
         self.trail.note(&head);
         let answer = body::read(answer, ANSWER_LIMIT).await?;
@@ -292,7 +296,7 @@ impl Asking {
     /// So many tokens need not go to a cloud; none are saved if what answered is a server elsewhere, which was sent them.
     pub(super) fn done(mut self, mut answer: Map<String, Value>, saved_tokens: u64) -> Answered {
         let elsewhere = self.who.as_ref().is_some_and(|who| {
-            let mut tiers = self.gateway.tiers.snapshot().into_iter();
+            let mut tiers = self.inference.tiers.snapshot().into_iter();
             tiers.any(|tier| tier.id.as_str() == who.tier && tier.engine == EngineKind::Endpoint)
         });
         self.spent.answers = 1;

@@ -4,7 +4,7 @@ use super::{
     ask::{Answered, usage},
     trail::Trail,
 };
-use crate::{Gateway, http::error::Failure};
+use crate::{http::error::Failure, jobs::Jobs};
 use axum::{
     Json,
     response::{IntoResponse, Response},
@@ -77,7 +77,7 @@ pub(super) fn text(value: &Value) -> Result<&str, Error> {
 /// Answers all of them, and says of the response what its answers say of themselves, in their order. If none can be answered, that is the
 /// first one's error.
 pub(super) async fn answer<T, F>(
-    gateway: &Gateway,
+    jobs: &Jobs,
     task: Task,
     items: Items<T>,
     work: impl Fn(T, Trail) -> F,
@@ -90,7 +90,7 @@ where
             let trail = Trail::default();
             let mut response = match work(item, trail.clone()).await {
                 Ok(Answered { answer, spent }) => {
-                    record(gateway, task, spent).await;
+                    record(jobs, task, spent).await;
                     Json(Value::Object(answer)).into_response()
                 }
                 Err(error) => Failure(error).into_response(),
@@ -131,7 +131,7 @@ where
             }
         })
         .collect();
-    record(gateway, task, total).await;
+    record(jobs, task, total).await;
     let mut answer = Map::new();
     answer.insert("results".to_owned(), results.into());
     answer.insert("failed".to_owned(), failed.into());
@@ -145,8 +145,8 @@ where
 }
 
 /// Notes what was spent. The answer is worth more than the note.
-pub(super) async fn record(gateway: &Gateway, task: Task, spent: Spent) {
-    if let Err(error) = gateway.store.add_spent(task, spent).await {
+pub(super) async fn record(jobs: &Jobs, task: Task, spent: Spent) {
+    if let Err(error) = jobs.store.add_spent(task, spent).await {
         tracing::warn!("what {task} saved is not noted: {error}");
     }
 }

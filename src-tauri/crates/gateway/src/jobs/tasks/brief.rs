@@ -6,10 +6,10 @@ use super::{
     summarize::checked_words,
 };
 use crate::{
-    Gateway,
     blocking::blocking,
     http::{body, error::Failure},
     inference::hints::Hints,
+    jobs::Jobs,
 };
 use axum::{
     body::Body,
@@ -60,7 +60,7 @@ struct Lines {
 }
 
 pub(super) async fn brief(
-    State(gateway): State<Arc<Gateway>>,
+    State(jobs): State<Arc<Jobs>>,
     hints: Hints,
     options: Result<Query<Options>, QueryRejection>,
     headers: HeaderMap,
@@ -94,7 +94,7 @@ pub(super) async fn brief(
     let limit = checked_words(options.words, USUAL_WORDS)?;
     let one = |lines: Lines, trail| {
         let asking = Asking::new(
-            &gateway,
+            &jobs.inference,
             Task::Brief,
             options.model.as_deref(),
             &hints,
@@ -102,7 +102,7 @@ pub(super) async fn brief(
         );
         async move { write(asking, lines, limit).await }
     };
-    Ok(batch::answer(&gateway, Task::Brief, items, one).await)
+    Ok(batch::answer(&jobs, Task::Brief, items, one).await)
 }
 
 /// Whether the body is JSON lines, by what the client says.

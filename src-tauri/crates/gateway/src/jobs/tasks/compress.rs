@@ -5,10 +5,10 @@ use super::{
     batch::{self, Items},
 };
 use crate::{
-    Gateway,
     blocking::blocking,
     http::{body, error::Failure},
     inference::hints::Hints,
+    jobs::Jobs,
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -37,7 +37,7 @@ struct Wanted {
 }
 
 pub(super) async fn compress(
-    State(gateway): State<Arc<Gateway>>,
+    State(jobs): State<Arc<Jobs>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -52,7 +52,7 @@ pub(super) async fn compress(
     let items = Items::texts(wanted.text, wanted.texts)?;
     let one = |text: Value, trail| {
         let asking = Asking::new(
-            &gateway,
+            &jobs.inference,
             Task::Compress,
             wanted.model.as_deref(),
             &hints,
@@ -60,7 +60,7 @@ pub(super) async fn compress(
         );
         async move { shorten(asking, batch::text(&text)?.into(), limit).await }
     };
-    Ok(batch::answer(&gateway, Task::Compress, items, one).await)
+    Ok(batch::answer(&jobs, Task::Compress, items, one).await)
 }
 
 /// What one attempt gave.

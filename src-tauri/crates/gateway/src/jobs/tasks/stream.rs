@@ -1,7 +1,7 @@
 //! An answer that takes its time, with how far it is as server-sent events.
 
 use super::{ask::Answered, batch::record};
-use crate::Gateway;
+use crate::jobs::Jobs;
 use axum::response::{
     IntoResponse, Response,
     sse::{Event, KeepAlive, Sse},
@@ -37,11 +37,7 @@ impl Teller {
 }
 
 /// `progress` as it comes, and `result` or `error` at the end. The work belongs to the stream: it ends with the connection.
-pub(super) fn events<F>(
-    gateway: Arc<Gateway>,
-    task: Task,
-    work: impl FnOnce(Teller) -> F,
-) -> Response
+pub(super) fn events<F>(jobs: Arc<Jobs>, task: Task, work: impl FnOnce(Teller) -> F) -> Response
 where
     F: Future<Output = Result<Answered, Error>> + Send + 'static,
 {
@@ -51,7 +47,7 @@ where
         progress,
         work: Some(Box::pin(async move {
             let Answered { answer, spent } = work.await?;
-            record(&gateway, task, spent).await;
+            record(&jobs, task, spent).await;
             Ok(Value::Object(answer))
         })),
         outcome: None,

@@ -8,9 +8,9 @@ use super::{
     trail::Trail,
 };
 use crate::{
-    Gateway,
     http::{body, error::Failure},
     inference::hints::Hints,
+    jobs::Jobs,
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -54,7 +54,7 @@ struct Wanted {
 }
 
 pub(super) async fn summarize(
-    State(gateway): State<Arc<Gateway>>,
+    State(jobs): State<Arc<Jobs>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -72,19 +72,25 @@ pub(super) async fn summarize(
         let text = batch::text(&text)?.to_owned();
         // The headers go out before anybody is asked: what a chain says is in the result.
         let model = wanted.model.as_deref();
-        let asking = Asking::new(&gateway, Task::Summarize, model, &hints, Trail::default());
+        let asking = Asking::new(
+            &jobs.inference,
+            Task::Summarize,
+            model,
+            &hints,
+            Trail::default(),
+        );
         let work = |teller| async move { Summary::new(asking, limit, teller).of(&text).await };
-        return Ok(stream::events(gateway, Task::Summarize, work));
+        return Ok(stream::events(jobs, Task::Summarize, work));
     }
     let one = |text: Value, trail| {
         let model = wanted.model.as_deref();
-        let asking = Asking::new(&gateway, Task::Summarize, model, &hints, trail);
+        let asking = Asking::new(&jobs.inference, Task::Summarize, model, &hints, trail);
         async move {
             let summary = Summary::new(asking, limit, Teller::nobody());
             summary.of(batch::text(&text)?).await
         }
     };
-    Ok(batch::answer(&gateway, Task::Summarize, items, one).await)
+    Ok(batch::answer(&jobs, Task::Summarize, items, one).await)
 }
 
 /// # Errors

@@ -5,9 +5,9 @@ use super::{
     batch::{self, Items},
 };
 use crate::{
-    Gateway,
     http::{body, error::Failure},
     inference::hints::Hints,
+    jobs::Jobs,
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -34,7 +34,7 @@ struct Wanted {
 }
 
 pub(super) async fn triage(
-    State(gateway): State<Arc<Gateway>>,
+    State(jobs): State<Arc<Jobs>>,
     hints: Hints,
     body: Body,
 ) -> Result<Response, Failure> {
@@ -42,10 +42,16 @@ pub(super) async fn triage(
     let Wanted { text, texts, model } = body::parse(&body)?;
     let items = Items::texts(text, texts)?;
     let one = |text: Value, trail| {
-        let asking = Asking::new(&gateway, Task::Triage, model.as_deref(), &hints, trail);
+        let asking = Asking::new(
+            &jobs.inference,
+            Task::Triage,
+            model.as_deref(),
+            &hints,
+            trail,
+        );
         async move { sort(asking, batch::text(&text)?).await }
     };
-    Ok(batch::answer(&gateway, Task::Triage, items, one).await)
+    Ok(batch::answer(&jobs, Task::Triage, items, one).await)
 }
 
 async fn sort(mut asking: Asking, text: &str) -> Result<Answered, Error> {

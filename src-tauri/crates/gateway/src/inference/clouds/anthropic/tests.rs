@@ -1,4 +1,4 @@
-//! A gateway whose tier is a server of Anthropic's dialect: one that is scripted here, and a gateway of ours.
+//! A inference whose tier is a server of Anthropic's dialect: one that is scripted here, and a inference of ours.
 
 mod failing;
 mod round;
@@ -37,7 +37,7 @@ struct Asked {
     body: Value,
 }
 
-/// A gateway whose tier is the server that `routes` are, asked for this model.
+/// A inference whose tier is the server that `routes` are, asked for this model.
 async fn bench(routes: Router, model: &str) -> (Bench, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = listener.local_addr().unwrap().to_string();

@@ -3,7 +3,7 @@
 
 use super::*;
 
-/// The far gateway's worker: it answers so, and tells what it was asked.
+/// The far inference's worker: it answers so, and tells what it was asked.
 struct Round {
     near: Bench,
     far: Bench,

@@ -1,0 +1,13 @@
+//! `GET /metrics`: what is counted while requests are answered, and what the host reads at this moment.
+
+use crate::{admin::Admin, http::error::Failure, metrics::CONTENT_TYPE};
+use axum::{extract::State, http::header, response::IntoResponse};
+use std::sync::Arc;
+
+pub(crate) async fn metrics(State(admin): State<Arc<Admin>>) -> Result<impl IntoResponse, Failure> {
+    let (jobs, bytes) = admin.store.count_jobs().await?;
+    let (status, chains) = (admin.services.status(), admin.inference.chain_status());
+    let metrics = &admin.inference.metrics;
+    let text = metrics.render(&status, &chains, &jobs, bytes)?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text))
+}

@@ -1,0 +1,86 @@
+//! A request that was let in: it counts, and its key pays, until the end of its answer.
+
+use super::{Key, Weight};
+use crate::inference::caller::{Account, Caller};
+use axum::body::{Body, Bytes};
+use http_body::{Body as HttpBody, Frame, SizeHint};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+impl Account for Key {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn spend(&self, tokens: u64) {
+        Key::spend(self, tokens);
+    }
+}
+
+/// A request that was let in. It counts until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    pub(super) key: Option<Arc<Key>>,
+    pub(super) weight: Weight,
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        if let Some(key) = &self.key {
+            key.leave();
+        }
+        self.weight.keys.leave();
+    }
+}
+
+impl Admitted {
+    fn caller(&self) -> Caller {
+        let account = self.key.clone().map(|key| key as Arc<dyn Account>);
+        account.map_or_else(Caller::default, Caller::from)
+    }
+
+    pub(crate) async fn answers<F: Future>(&self, answering: F) -> F::Output {
+        self.caller().scope(answering).await
+    }
+
+    /// The answer, which keeps its request counted until its end and streams for its caller.
+    pub(crate) fn with(self, body: Body) -> Body {
+        Body::new(Counted {
+            caller: self.caller(),
+            body,
+            _admitted: self,
+        })
+    }
+}
+
+/// The fields are dropped in order: the answer ends before its request does.
+struct Counted {
+    body: Body,
+    caller: Caller,
+    _admitted: Admitted,
+}
+
+impl HttpBody for Counted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let Self { body, caller, .. } = &mut *self;
+        caller.sync_scope(|| Pin::new(body).poll_frame(context))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,65 @@
+//! For whom an answer is made. A request's caller goes with its task and not with its arguments, so that no dialect has to pass it on.
+
+use std::{fmt, sync::Arc};
+use tierbar_core::Error;
+
+tokio::task_local! {
+    static CALLER: Caller;
+}
+
+/// Whose tokens answers take: a client with a limit of its own.
+pub(crate) trait Account: Send + Sync + fmt::Debug {
+    fn name(&self) -> &str;
+
+    /// Takes the tokens of an answer.
+    fn spend(&self, tokens: u64);
+}
+
+/// The accounts, by their names.
+pub(crate) trait Accounts: Send + Sync + fmt::Debug {
+    /// # Errors
+    /// `Unauthorized` if the account is closed, `Overloaded` if its tokens are used up for now.
+    fn caller(&self, name: &str) -> Result<Caller, Error>;
+}
+
+/// Who asks. The default is the owner, whose tokens nobody counts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller(Option<Arc<dyn Account>>);
+
+impl From<Arc<dyn Account>> for Caller {
+    fn from(account: Arc<dyn Account>) -> Self {
+        Self(Some(account))
+    }
+}
+
+impl Caller {
+    /// The caller of the request that this task answers.
+    pub(crate) fn of_this_request() -> Self {
+        CALLER.try_with(Clone::clone).unwrap_or_default()
+    }
+
+    pub(crate) fn is_counted(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// The account's name, if there is one.
+    pub(crate) fn name(&self) -> Option<String> {
+        self.0.as_ref().map(|account| account.name().to_owned())
+    }
+
+    /// Runs `answering` for this caller.
+    pub(crate) async fn scope<F: Future>(&self, answering: F) -> F::Output {
+        CALLER.scope(self.clone(), answering).await
+    }
+
+    /// As [`Self::scope`], for one poll.
+    pub(crate) fn sync_scope<T>(&self, poll: impl FnOnce() -> T) -> T {
+        CALLER.sync_scope(self.clone(), poll)
+    }
+
+    pub(crate) fn spend(&self, tokens: u64) {
+        if let Some(account) = &self.0 {
+            account.spend(tokens);
+        }
+    }
+}
