@@ -9,7 +9,7 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
       if (document.querySelector('[data-testid=stop]')) seen.add(text.length);
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
   });
-  await expect(chat.getByTestId('strip-tier')).toContainText('no model in memory');
+  await expect(chat.getByTestId('strip-tier')).toContainText('no model loaded');
   await expect(chat.getByTestId('strip-speed')).toContainText('–');
 
   await ask(chat, 'Why is the sky blue? Answer in one sentence.');

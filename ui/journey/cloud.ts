@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A cloud that wants to be left alone, on loopback. */
+/** A cloud on loopback that answers every request with a rate limit. */
 export class Cloud {
   url = '';
-  /** How often it was asked. */
-  asked = 0;
+  /** How many requests it received. */
+  requests = 0;
   readonly #server = createServer((request, response) => {
     request.resume();
-    this.asked += 1;
+    this.requests += 1;
     response.writeHead(429, { 'content-type': 'application/json', 'retry-after': '600' });
     response.end(JSON.stringify({ error: { message: 'too many requests', type: 'rate_limit_error' } }));
   });

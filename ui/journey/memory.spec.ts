@@ -1,6 +1,6 @@
 import { expect, test } from './test';
 
-test('a person sees one model leave before the other comes', async ({ chat, host }) => {
+test('one model is seen to unload before the other loads', async ({ chat, host }) => {
   await chat.getByTestId('tier-picker').click();
   await chat.getByTestId('tier-start-fast').click();
   await expect(chat.getByTestId('strip-tier')).toHaveText('fast, Ready');
@@ -13,9 +13,9 @@ test('a person sees one model leave before the other comes', async ({ chat, host
   await expect(panel.getByTestId('plan-fast')).toHaveText(
     /Weights\s*\d+ MB.*KV cache\s*\d+ MB.*Compute buffers\s*\d+ MB/s,
   );
-  await expect(panel.getByTestId('memory-tier-fast')).toHaveText(/[\d.]+ MB in use of \d+ MB planned/);
+  await expect(panel.getByTestId('memory-tier-fast')).toHaveText(/[\d.]+ MB used of \d+ MB planned/);
 
-  // What is shown of the two, as it comes: a look from here would be too late, or too early.
+  // Records what the page shows of the two as it changes: reading it from here would be too late or too early.
   await chat.evaluate(() => {
     const seen: string[] = [];
     const look = (id: string) => {
@@ -32,7 +32,7 @@ test('a person sees one model leave before the other comes', async ({ chat, host
     Object.assign(window, { seen });
   });
 
-  // A model that takes its time to leave: the host asks it to, and ends it when it has waited long enough.
+  // A stopped worker does not end when asked, so the host kills it after a while: the unload takes long enough to be seen.
   const { pid } = await host.tier('fast');
   process.kill(pid as number, 'SIGSTOP');
   const started = await chat.request.post(`${host.url}/tierbar/v1/tiers/primary/start`);
@@ -48,15 +48,15 @@ test('a person sees one model leave before the other comes', async ({ chat, host
   expect(seen.at(-1)).toMatch(/^gone, no plan.* \| ready, planned/);
 });
 
-test('writing loads the tier before anything is sent', async ({ chat, host }) => {
+test('typing loads the tier before anything is sent', async ({ chat, host }) => {
   await chat.getByTestId('tier-picker').click();
   await chat.getByTestId('tier-option-primary').click();
-  await expect(chat.getByTestId('empty-state')).toContainText('It loads when you begin to write.');
+  await expect(chat.getByTestId('empty-state')).toContainText('It loads when you start typing.');
   expect((await host.tier('primary')).state).toBe('stopped');
 
   await chat.getByTestId('composer').pressSequentially('Why');
   await expect(chat.getByTestId('strip-tier')).toHaveText('primary, Ready');
   await expect(chat.getByTestId('composer')).toHaveValue('Why');
   await expect(chat.getByTestId('message-user')).toHaveCount(0);
-  await expect(chat.getByTestId('empty-state')).toContainText('It is in memory.');
+  await expect(chat.getByTestId('empty-state')).toContainText('which is loaded.');
 });

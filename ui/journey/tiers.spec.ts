@@ -1,6 +1,6 @@
 import { answers, ask, ENDLESS, expect, test } from './test';
 
-test('tiers are started and stopped from the picker, one at a time', async ({ chat, host }) => {
+test('tiers are loaded and unloaded from the picker, one at a time', async ({ chat, host }) => {
   const picker = chat.getByTestId('tier-picker');
   const fast = chat.getByTestId('tier-option-fast');
   const primary = chat.getByTestId('tier-option-primary');
@@ -28,10 +28,10 @@ test('tiers are started and stopped from the picker, one at a time', async ({ ch
   await picker.click();
   const stop = chat.getByTestId('tier-stop-primary');
   await stop.click();
-  await expect(stop).toHaveText('Stop now');
+  await expect(stop).toHaveText('Unload Now');
   await stop.click();
   await expect(primary).toContainText('Not loaded');
-  await expect(chat.getByTestId('strip-tier')).toHaveText(/no model in memory/);
+  await expect(chat.getByTestId('strip-tier')).toHaveText(/no model loaded/);
   expect((await host.tier('primary')).pid).toBeNull();
   await expect(chat.getByTestId('answer-ending')).toHaveText('Broke off: this is what had arrived.');
   await expect(chat.getByTestId('error-banner')).toContainText('stopped');

@@ -1,11 +1,11 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
 import type { ChainStatus } from '../../platform/api';
 
-/** The chains, as they were when they were last read. */
+/** The chains as last read. */
 export class Chains {
-  /** `null` until they were read. */
+  /** `null` until the first read. */
   list = $state.raw<ChainStatus[] | null>(null);
-  /** When that was, in milliseconds since 1970: what they tell of the time counts from there. */
+  /** When the chains were read, in milliseconds since 1970: their remaining times count from then. */
   readAt = $state(0);
   problem = $state.raw<ApiError | null>(null);
   #api: Api;

@@ -62,7 +62,7 @@ async function ask(text: string): Promise<Stream> {
 describe('the chat page', () => {
   it('greets with who will answer, and puts an example where it can be changed', async () => {
     await open();
-    expect(screen.getByTestId('empty-state').textContent).toContain('primary is in memory now');
+    expect(screen.getByTestId('empty-state').textContent).toContain('primary is loaded.');
     await fireEvent.click(screen.getByText(/five names/));
     expect(composer().value).toContain('five names');
     expect(network.completions).toHaveLength(0);
@@ -237,7 +237,7 @@ describe('the tier picker', () => {
       'Chain: nightly, sonnet, then primary, then the queue',
     );
     expect(screen.getByTestId('empty-state').textContent).toContain(
-      'nightly asks sonnet, then primary, then the queue. The first that can answers.',
+      'nightly tries sonnet, then primary, then the queue until one answers.',
     );
     const stream = await ask('Hello?');
     expect(stream.request.body.model).toBe('nightly');
@@ -276,7 +276,7 @@ describe('the tier picker', () => {
     network.eventStreams[0]?.event('change', {
       tiers: STATUS.tiers.map((tier) => (tier.id === 'primary' ? { ...tier, state: 'stopping' } : tier)),
     });
-    await fireEvent.click(await screen.findByRole('button', { name: 'Stop primary now' }));
+    await fireEvent.click(await screen.findByRole('button', { name: 'Unload primary now' }));
     await until(() => network.sent('POST', '/tierbar/v1/tiers/primary/stop').length === 1);
     expect(network.requests.at(-1)?.body).toEqual({ force: true });
   });
@@ -310,7 +310,7 @@ describe('the machine', () => {
     expect(screen.getByTestId('strip-ram').dataset.pressure).toBe('critical');
     expect(screen.getByTestId('strip-swap').textContent).toMatch(/1 GB\s*\+64 MB\/min/);
     expect(screen.getByTestId('strip-speed').textContent).toContain('12.3 tok/s');
-    expect(screen.getByTestId('strip-tier').textContent).toContain('no model in memory');
+    expect(screen.getByTestId('strip-tier').textContent).toContain('no model loaded');
   });
 
   it('tells of an alarm with its figures, and of a pause, which can be ended here', async () => {
@@ -348,7 +348,7 @@ describe('the machine', () => {
     ]);
     await until(() => state('primary') === 'stopping');
     expect(state('fast')).toBe('gone');
-    expect(bar()).toContain('primary 1 GB in use of 2 GB planned (Stopping…)');
+    expect(bar()).toContain('primary 1 GB used of 2 GB planned (Unloading…)');
     expect(row('fast')).toContain('Waits until the memory of primary is back.');
     expect(row('primary')).toContain('Ended to make room for fast.');
 
@@ -385,7 +385,7 @@ describe('the machine', () => {
     await open();
     network.eventStreams[0]?.breakOff();
     const banner = await screen.findByTestId('connection-banner');
-    await fireEvent.click(within(banner).getByText('Try now'));
+    await fireEvent.click(within(banner).getByText('Try Now'));
     await until(() => network.eventStreams.length === 2);
     network.eventStreams[1]?.event('snapshot', STATUS);
     await until(() => screen.queryByTestId('connection-banner') === null);

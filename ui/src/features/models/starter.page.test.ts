@@ -129,11 +129,11 @@ describe('somebody without a model', () => {
   });
 });
 
-describe('the strip', () => {
-  it('shows the download that goes on, and how many wait behind it', async () => {
+describe('the status bar', () => {
+  it('shows the current download, and how many wait', async () => {
     await open([download('gemma'), download('qwen', { state: 'queued' })], true);
     const strip = screen.getByTestId('strip-download');
-    expect(strip.textContent).toMatch(/Download of gemma-Q4_K_M,\s*25 %\s*and 1 more/);
+    expect(strip.textContent).toMatch(/Downloading gemma-Q4_K_M,\s*25 %\s*and 1 more/);
     expect(screen.queryByTestId('starter')).toBeNull();
     now(download('gemma', { state: 'paused' }), download('qwen', { state: 'done' }));
     await until(() => screen.queryByTestId('strip-download') === null);

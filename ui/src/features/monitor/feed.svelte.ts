@@ -4,7 +4,7 @@ import type { Entry, Status, TierStatus } from '../../platform/api';
 import { Loads } from '../tiers/loads';
 import { mergeStatus, readEntry } from './merge';
 
-/** `lost`: the last connection broke off or could not be made, and another is being tried. */
+/** `lost`: the last connection ended or failed, and the feed is reconnecting. */
 export type Link = 'connecting' | 'live' | 'lost' | 'locked';
 
 const FIRST_RETRY_MS = 500;
@@ -14,12 +14,12 @@ const LAST_RETRY_MS = 8000;
 export class Feed {
   status = $state.raw<Status | null>(null);
   link = $state<Link>('connecting');
-  /** Why the link is lost, in the words of whoever refused it. */
+  /** Why the link is lost. */
   problem = $state<string | null>(null);
   readonly loads = new Loads();
   /** Called after a lost link is live again. */
   onHealed: () => void = () => {};
-  /** Called with each entry of the log of why. */
+  /** Called with each entry of the event log. */
   onEntry: (entry: Entry) => void = () => {};
 
   #api: Api;
@@ -46,12 +46,12 @@ export class Feed {
     this.#stop?.abort();
   }
 
-  /** Skips the wait before the next try, as when the user comes back to the window. */
+  /** Skips the wait before the next attempt, as when the user returns to the window. */
   retryNow(): void {
     this.#wake();
   }
 
-  /** A call was refused for want of a token: nothing works until someone gives it. */
+  /** Stops after a call was refused without a token; `start` resumes once there is one. */
   lock(): void {
     this.link = 'locked';
     this.#stop?.abort();
@@ -63,7 +63,7 @@ export class Feed {
       try {
         await this.#api.connect();
         const response = await this.#api.stream('/tierbar/v1/events', { signal });
-        if (response.body === null) throw new ApiError('unreachable', 'The status stream has no body.');
+        if (response.body === null) throw new ApiError('unreachable', 'The event stream is empty.');
         for await (const item of readSse(response.body)) {
           if ('comment' in item) continue;
           if (item.event === 'log') {
@@ -77,9 +77,9 @@ export class Feed {
           this.#live();
           wait = FIRST_RETRY_MS;
         }
-        this.#lost(signal, 'Tierbar ended the connection.');
+        this.#lost(signal, 'Tierbar closed the connection.');
       } catch (cause) {
-        this.#lost(signal, cause instanceof ApiError ? cause.sentences : 'Tierbar ended the connection.');
+        this.#lost(signal, cause instanceof ApiError ? cause.sentences : 'Tierbar closed the connection.');
       }
       if (signal.aborted) return;
       await this.#pause(wait, signal);

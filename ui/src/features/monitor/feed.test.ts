@@ -25,7 +25,7 @@ describe('the status feed', () => {
     expect(feed.tier('primary')?.state).toBe('ready');
   });
 
-  it('keeps the last status while the link is lost, says why, and heals', async () => {
+  it('keeps the last status while the link is lost, and reconnects', async () => {
     const healed = vi.fn();
     feed.onHealed = healed;
     feed.start();
@@ -34,7 +34,7 @@ describe('the status feed', () => {
     await until(() => feed.link === 'live');
     network.eventStreams[0]?.breakOff();
     await until(() => feed.link === 'lost');
-    expect(feed.problem).toBe('Tierbar ended the connection.');
+    expect(feed.problem).toBe('Tierbar closed the connection.');
     expect(feed.status).toEqual(STATUS);
     feed.retryNow();
     await until(() => network.eventStreams.length === 2);
@@ -69,7 +69,7 @@ describe('the status feed', () => {
     }
   });
 
-  it('asks for the token instead of trying on, and starts again with it', async () => {
+  it('stops until there is a token, and then starts again', async () => {
     network.override = () => refusal(401, 'unauthorized', 'This needs the token.');
     feed.start();
     await until(() => feed.link === 'locked');

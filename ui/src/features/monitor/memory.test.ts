@@ -12,12 +12,12 @@ const whole = (bar: ReturnType<typeof of>) =>
   bar.others + bar.tiers.reduce((sum, { width }) => sum + width, 0);
 
 describe('the memory bar', () => {
-  it('gives other programs what is in use and not measured of the tiers', () => {
+  it('counts used RAM that no tier holds as other apps', () => {
     expect(otherBytes({ ram, tiers: [fast, primary] })).toBe(6 * GB);
     expect(of([fast, primary]).others).toBe(6 / 16);
   });
 
-  it('shows a tier by its plan, line by line, with what is measured of it', () => {
+  it('shows a tier by the lines of its plan, and its measured memory', () => {
     const [share] = of([fast, primary]).tiers;
     expect(share).toMatchObject({ id: 'primary', width: 2 / 16, held: 0.5, loaded: 1 });
     expect(share?.parts).toEqual([
@@ -28,42 +28,42 @@ describe('the memory bar', () => {
     ]);
   });
 
-  it('marks where the part begins that the budget allows the tiers', () => {
+  it('marks where the budget begins', () => {
     expect(of([]).mark).toBe(4 / 16);
   });
 
-  it('has no place for a tier that holds nothing', () => {
+  it('leaves out a tier that holds no memory', () => {
     expect(of([fast]).tiers).toEqual([]);
   });
 
-  it('keeps a tier that leaves until nothing of it is left', () => {
+  it('keeps an unloading tier until its memory is free', () => {
     const leaving: TierStatus = { ...primary, state: 'stopping' };
     expect(of([leaving]).tiers).toMatchObject([{ state: 'stopping', width: 2 / 16, held: 0.5 }]);
     expect(of([{ ...leaving, footprint_bytes: 0 }]).tiers[0]?.held).toBe(0);
     expect(of([{ ...leaving, state: 'stopped', footprint_bytes: null, plan: null }]).tiers).toEqual([]);
   });
 
-  it('fills a tier that comes as far as it is loaded', () => {
+  it('fills a loading tier by its progress', () => {
     const coming: TierStatus = { ...primary, state: 'starting', footprint_bytes: null };
     expect(of([{ ...coming, loaded_percent: null }]).tiers[0]?.loaded).toBe(0);
     expect(of([{ ...coming, loaded_percent: 40 }]).tiers[0]?.loaded).toBe(0.4);
   });
 
-  it('leaves what stays on the disk out of the sum', () => {
+  it('leaves what stays on disk out of the sum', () => {
     const lines = [...(primary.plan?.lines ?? []), { what: 'paged_experts' as const, bytes: 40 * GB }];
     const paging: TierStatus = { ...primary, plan: { placement: 'mmap', context_tokens: 1, lines } };
     expect(plannedBytes(paging)).toBe(2 * GB);
     expect(of([paging]).tiers).toEqual(of([primary]).tiers);
   });
 
-  it('says what is held beyond the plan, and shows what has no plan', () => {
+  it('shows memory over the plan, and memory without a plan', () => {
     const [over] = of([{ ...primary, footprint_bytes: 4 * GB }]).tiers;
     expect(over).toMatchObject({ width: 4 / 16, held: 1 });
     expect(over?.parts.at(-1)).toEqual({ group: 'beyond', width: 1 / 2 });
     expect(of([{ ...primary, plan: null }]).tiers[0]?.parts).toEqual([{ group: 'rest', width: 1 }]);
   });
 
-  it('never draws more than there is: what is held comes first, and what is planned shares the rest', () => {
+  it('never exceeds the total: held memory first, planned memory shares the rest', () => {
     const large = (id: string): TierStatus => ({
       ...primary,
       id,
@@ -81,7 +81,7 @@ describe('the memory bar', () => {
     expect(whole(absurd)).toBe(1);
   });
 
-  it('is empty where nothing is known', () => {
+  it('is empty without readings', () => {
     const unknown = memoryBar({
       ram: { total_bytes: 0, available_bytes: 0, pressure: 'normal' },
       budget: { total_bytes: 0, planned_bytes: 0 },
@@ -91,9 +91,9 @@ describe('the memory bar', () => {
   });
 });
 
-it('tells a tier’s memory in words', () => {
-  expect(memoryText(primary)).toBe('1 GB in use of 2 GB planned');
+it('describes a tier’s memory', () => {
+  expect(memoryText(primary)).toBe('1 GB used of 2 GB planned');
   expect(memoryText({ ...primary, footprint_bytes: null })).toBe('2 GB planned');
-  expect(memoryText({ ...primary, plan: null })).toBe('1 GB in use');
+  expect(memoryText({ ...primary, plan: null })).toBe('1 GB used');
   expect(memoryText(fast)).toBeNull();
 });

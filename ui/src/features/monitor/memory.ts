@@ -2,24 +2,24 @@ import { memory } from '../../lib/format';
 import type { Line, LoadPlan, Ram, Status, TierState, TierStatus } from '../../platform/api';
 import { GROUP } from '../models/words';
 
-/** The machine's RAM as one bar, from the left: other programs, the tiers, what is left. In shares of the whole. */
+/** RAM as one bar, from the left: other apps, the tiers, what is available. In shares of the whole. */
 export interface MemoryBar {
   others: number;
   tiers: TierShare[];
-  /** From here to the right end is as much as the budget allows the tiers. */
+  /** Where the budget begins, counted from the left; it extends to the right end. */
   mark: number;
 }
 
-/** What a tier has of the bar: what it holds, and what it may still take by its plan, as far as there is room. */
+/** A tier's share of the bar: what it holds, and what its plan still allows, as far as there is room. */
 export interface TierShare {
   id: string;
   state: TierState;
   width: number;
   /** Of `width`. */
   parts: { group: (typeof GROUP)[Line['what']] | 'beyond'; width: number }[];
-  /** What is measured, of `width`. */
+  /** The measured part of `width`. */
   held: number;
-  /** How far its load is. */
+  /** How far its load has progressed, 0 to 1. */
   loaded: number;
 }
 
@@ -27,7 +27,7 @@ export function usedRam(ram: Ram): number {
   return Math.max(ram.total_bytes - ram.available_bytes, 0);
 }
 
-/** The plan's lines that are part of its sum, and those that stay on the disk. */
+/** Splits a plan into the lines that count toward its sum and those that stay on disk. */
 export function planLines(plan: LoadPlan): { counted: Line[]; paged: Line[] } {
   const isPaged = ({ what }: Line) => GROUP[what] === 'paged';
   return { counted: plan.lines.filter((line) => !isPaged(line)), paged: plan.lines.filter(isPaged) };
@@ -41,7 +41,7 @@ export function heldBytes({ footprint_bytes: footprint }: TierStatus): number {
   return footprint ?? 0;
 }
 
-/** What is in use, less what is measured of the tiers. */
+/** Returns the RAM in use, less the measured memory of the tiers. */
 export function otherBytes({ ram, tiers }: Pick<Status, 'ram' | 'tiers'>): number {
   return Math.max(usedRam(ram) - sum(tiers, heldBytes), 0);
 }
@@ -52,7 +52,7 @@ export function memoryBar({ ram, tiers, budget }: Pick<Status, 'ram' | 'tiers' |
   const room = Math.max(ram.total_bytes - others, 0);
   const held = sum(holding, heldBytes);
   const toCome = sum(holding, (tier) => Math.max(plannedBytes(tier) - heldBytes(tier), 0));
-  // Readings of two moments may sum to more than there is. What is held comes first, what is planned shares the rest.
+  // Readings from different times may add up to more than the total: held memory comes first, planned memory shares the rest.
   const heldScale = held > room ? room / held : 1;
   const toComeScale = toCome > 0 ? Math.min(Math.max(room - held, 0) / toCome, 1) : 0;
   const share = (bytes: number) => (ram.total_bytes > 0 ? Math.min(bytes / ram.total_bytes, 1) : 0);
@@ -83,12 +83,12 @@ export function memoryBar({ ram, tiers, budget }: Pick<Status, 'ram' | 'tiers' |
   };
 }
 
-/** A tier's memory in words; `null` if it holds none. */
+/** Describes a tier's memory; `null` if it holds none. */
 export function memoryText(tier: TierStatus): string | null {
   const planned = tier.plan && memory(plannedBytes(tier));
   const held = tier.footprint_bytes === null ? null : memory(tier.footprint_bytes);
-  if (planned) return held ? `${held} in use of ${planned} planned` : `${planned} planned`;
-  return held && `${held} in use`;
+  if (planned) return held ? `${held} used of ${planned} planned` : `${planned} planned`;
+  return held && `${held} used`;
 }
 
 export function sum<T>(items: T[], bytes: (item: T) => number): number {

@@ -1,7 +1,7 @@
 import type { Entry, Status } from '../../platform/api';
 
 /**
- * The status after one event of `/tierbar/v1/events`: a snapshot replaces it, a change replaces the top-level
+ * Returns the status after one event of `/tierbar/v1/events`: a snapshot replaces it, a change replaces the top-level
  * fields it carries. A change before the first snapshot, an unknown event and a body that is not an object
  * leave it as it is.
  */
@@ -13,7 +13,7 @@ export function mergeStatus(status: Status | null, event: string, data: string):
   return status === null ? null : { ...status, ...(body as Partial<Status>) };
 }
 
-/** The entry that a `log` event carries; `null` if it carries something else. */
+/** Returns the entry that a `log` event carries; `null` if it carries something else. */
 export function readEntry(data: string): Entry | null {
   const body = object(data);
   return body !== null && 'id' in body && 'sentence' in body ? (body as Entry) : null;

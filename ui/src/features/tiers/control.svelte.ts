@@ -1,8 +1,8 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
 
-/** Starts and stops tiers, and keeps what the host said against it. The tier's state itself comes from the feed. */
+/** Loads and unloads tiers and keeps the host's errors. The tiers' states come from the feed. */
 export class TierControl {
-  /** Calls under way, by tier. */
+  /** Calls in progress, by tier. */
   pending = $state<Record<string, 'start' | 'stop' | 'force' | undefined>>({});
   errors = $state<Record<string, ApiError | undefined>>({});
   #api: Api;
@@ -15,7 +15,7 @@ export class TierControl {
     return this.#call(id, 'start', 'start');
   }
 
-  /** Waits for running answers, or breaks them off. */
+  /** Waits for current answers; `force` interrupts them. */
   stop(id: string, force: boolean): Promise<void> {
     return this.#call(id, force ? 'force' : 'stop', 'stop', { force });
   }

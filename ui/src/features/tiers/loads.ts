@@ -1,6 +1,6 @@
 import type { TierState, TierStatus } from '../../platform/api';
 
-/** Remembers when each tier was last seen to load, so that an answer can say how much of its wait that was. */
+/** Records when each tier last loaded, so that an answer can show how much of its wait that was. */
 export class Loads {
   #states = new Map<string, TierState>();
   #began = new Map<string, number>();
@@ -18,7 +18,7 @@ export class Loads {
     }
   }
 
-  /** Milliseconds of a load that ended between `since` and `until`, counted from `since`; `null` if none was seen. */
+  /** Returns the milliseconds of a load that ended between `since` and `until`, counted from `since`; `null` if none was seen. */
   within(tier: string | null, since: number, until: number): number | null {
     const load = tier === null ? undefined : this.#loads.get(tier);
     if (load === undefined || load.to < since || load.to > until) return null;

@@ -2,40 +2,40 @@ import { describe, expect, it } from 'vitest';
 import type { TierState } from '../../platform/api';
 import { STATUS } from '../../testing/host';
 import { Loads } from './loads';
-import { stateLabel, whoAnswers } from './tiers';
+import { describeSelection, stateLabel } from './tiers';
 
 const [fast, primary] = STATUS.tiers as [(typeof STATUS.tiers)[0], (typeof STATUS.tiers)[0]];
 const inState = (state: TierState) => [{ ...fast, state }];
 
-describe('who answers', () => {
-  it('names the tier, its model, and whether it has to be loaded', () => {
-    expect(whoAnswers('fast', STATUS.tiers)).toBe(
-      'fast will answer, with smol. It loads when you begin to write.',
+describe('the description of a selection', () => {
+  it('names the tier, its model, and whether it is loaded', () => {
+    expect(describeSelection('fast', STATUS.tiers)).toBe(
+      'fast answers with smol. It loads when you start typing.',
     );
-    expect(whoAnswers('primary', STATUS.tiers)).toBe('primary will answer, with gemma. It is in memory.');
+    expect(describeSelection('primary', STATUS.tiers)).toBe('primary answers with gemma, which is loaded.');
   });
 
   it('leaves the choice to the router for auto', () => {
-    expect(whoAnswers('auto', STATUS.tiers)).toContain('primary is in memory now');
-    expect(whoAnswers('auto', [fast])).toContain('waits for its model to load');
+    expect(describeSelection('auto', STATUS.tiers)).toContain('primary is loaded.');
+    expect(describeSelection('auto', [fast])).toContain('waits until a model loads');
   });
 
   it('says what is missing', () => {
-    expect(whoAnswers('auto', [])).toContain('No tier has a model yet');
-    expect(whoAnswers('gone', STATUS.tiers)).toContain('no longer exists');
-    expect(whoAnswers('fast', [{ ...fast, model: null }, primary])).toContain('has no model yet');
+    expect(describeSelection('auto', [])).toContain('Choose a model to get started.');
+    expect(describeSelection('gone', STATUS.tiers)).toContain('no longer exists');
+    expect(describeSelection('fast', [{ ...fast, model: null }, primary])).toContain('has no model yet');
   });
 });
 
-it('tells of a load how far it is', () => {
+it('shows the progress of a load', () => {
   const starting = { ...fast, state: 'starting' as const };
   expect(stateLabel(starting)).toBe('Loading…');
   expect(stateLabel({ ...starting, loaded_percent: 42 })).toBe('Loading, 42 %');
   expect(stateLabel({ ...fast, state: 'ready', loaded_percent: 100 })).toBe('Ready');
 });
 
-describe('the part of a wait that was loading', () => {
-  it('is known when the load was seen from its beginning to its end', () => {
+describe('the load time within a wait', () => {
+  it('is known when the whole load was observed', () => {
     const loads = new Loads();
     loads.observe(inState('stopped'), 0);
     loads.observe(inState('starting'), 110);
@@ -44,7 +44,7 @@ describe('the part of a wait that was loading', () => {
     expect(loads.within('fast', 100, 2000)).toBe(1200);
   });
 
-  it('is counted from the question when the load had begun before it', () => {
+  it('counts from the question when the load began earlier', () => {
     const loads = new Loads();
     loads.observe(inState('starting'), 10);
     loads.observe(inState('ready'), 300);
@@ -52,16 +52,16 @@ describe('the part of a wait that was loading', () => {
   });
 
   it.each([
-    ['a load that had ended before the question', 400, 2000],
-    ['a load that was seen to end only after the first word', 100, 200],
-  ])('is not claimed for %s', (_name, since, until) => {
+    ['a load that ended before the question', 400, 2000],
+    ['a load that ended after the first token', 100, 200],
+  ])('is unknown for %s', (_name, since, until) => {
     const loads = new Loads();
     loads.observe(inState('starting'), 110);
     loads.observe(inState('ready'), 300);
     expect(loads.within('fast', since, until)).toBeNull();
   });
 
-  it('is not claimed for a load that failed, nor for a tier that is not known', () => {
+  it('is unknown for a failed load and an unknown tier', () => {
     const loads = new Loads();
     loads.observe(inState('starting'), 110);
     loads.observe(inState('failed'), 300);

@@ -1,5 +1,5 @@
 import type { ChainStatus, TierState, TierStatus } from '../../platform/api';
-import { order } from '../chains/order';
+import { formatSteps } from '../chains/steps';
 
 /** The name under which a request lets the router choose. */
 export const AUTO = 'auto';
@@ -9,11 +9,11 @@ const STATE_LABEL: Record<TierState, string> = {
   starting: 'Loading…',
   ready: 'Ready',
   busy: 'Answering',
-  stopping: 'Stopping…',
+  stopping: 'Unloading…',
   failed: 'Failed',
 };
 
-/** The state in words; of a load, how far it is. */
+/** Returns the state's label; for a load, with its progress. */
 export function stateLabel({ state, loaded_percent: percent }: TierStatus): string {
   return state === 'starting' && percent !== null ? `Loading, ${percent} %` : STATE_LABEL[state];
 }
@@ -22,7 +22,7 @@ export function holdsModel(state: TierState): boolean {
   return state === 'ready' || state === 'busy';
 }
 
-/** The tiers that could answer now, the ones that are answering first. */
+/** Returns the loaded tiers, busy ones first. */
 export function loadedTiers(tiers: TierStatus[]): TierStatus[] {
   return tiers.filter((tier) => holdsModel(tier.state)).sort((a, b) => rank(a) - rank(b));
 }
@@ -31,19 +31,18 @@ function rank(tier: TierStatus): number {
   return tier.state === 'busy' ? 0 : 1;
 }
 
-/** One sentence on who answers the next message of a chat that asks `model`. */
-export function whoAnswers(model: string, tiers: TierStatus[], chain?: ChainStatus): string {
-  if (!tiers.some((tier) => tier.model))
-    return 'No tier has a model yet. Take one to begin with; it answers here, on this machine.';
+/** Describes in a sentence what answers the next message of a chat that requests `model`. */
+export function describeSelection(model: string, tiers: TierStatus[], chain?: ChainStatus): string {
+  if (!tiers.some((tier) => tier.model)) return 'Choose a model to get started. It runs on this Mac.';
   if (model === AUTO) {
     const loaded = loadedTiers(tiers)[0];
-    if (loaded) return `Each question goes to the tier that suits it. ${loaded.id} is in memory now.`;
-    return 'Each question goes to the tier that suits it. The first answer waits for its model to load.';
+    if (loaded) return `Tierbar picks a tier for each question. ${loaded.id} is loaded.`;
+    return 'Tierbar picks a tier for each question. The first answer waits until a model loads.';
   }
-  if (chain) return `${chain.name} asks ${order(chain)}. The first that can answers.`;
+  if (chain) return `${chain.name} tries ${formatSteps(chain)} until one answers.`;
   const tier = tiers.find((tier) => tier.id === model);
   if (!tier) return `The tier ${model} no longer exists. Choose another one above.`;
-  if (!tier.model) return `${tier.id} has no model yet. Give it one in Settings.`;
-  if (holdsModel(tier.state)) return `${tier.id} will answer, with ${tier.model}. It is in memory.`;
-  return `${tier.id} will answer, with ${tier.model}. It loads when you begin to write.`;
+  if (!tier.model) return `${tier.id} has no model yet. Choose one in Settings.`;
+  if (holdsModel(tier.state)) return `${tier.id} answers with ${tier.model}, which is loaded.`;
+  return `${tier.id} answers with ${tier.model}. It loads when you start typing.`;
 }

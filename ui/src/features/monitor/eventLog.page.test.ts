@@ -5,7 +5,7 @@ import type { Entry, Kind } from '../../platform/api';
 import { browser } from '../../testing/browser';
 import { Network, refusal, STATUS, until } from '../../testing/host';
 import Root from '../settings/Root.svelte';
-import { PAGE } from './log.svelte';
+import { PAGE } from './eventLog.svelte';
 
 let network: Network;
 let app: App;
@@ -36,7 +36,7 @@ const lines = () =>
     line.textContent?.replace(/\s+/g, ' ').trim(),
   );
 
-it('tells what happens as it happens, newest first, with what kind of thing it is', async () => {
+it('shows events live, newest first, with their kind', async () => {
   network.log = [entry(1, 'fast', 'load', 'fast loads smol for a request: 1.0 GiB planned')];
   await open();
   await screen.findByTestId('log');
@@ -50,7 +50,7 @@ it('tells what happens as it happens, newest first, with what kind of thing it i
   expect(lines()[1]).toMatch(/Load fast loads smol for a request: 1.0 GiB planned$/);
 });
 
-it('tells one tier alone where that is chosen', async () => {
+it('shows the events of one tier when chosen', async () => {
   network.log = [
     entry(2, 'primary', 'ready', 'primary is ready'),
     entry(1, 'fast', 'ready', 'fast is ready'),
@@ -65,7 +65,7 @@ it('tells one tier alone where that is chosen', async () => {
   expect(lines()[0]).toContain('fast was ended');
 });
 
-it('says that nothing has happened, and why the log cannot be read', async () => {
+it('shows that there are no events, or why they cannot be read', async () => {
   network.override = ({ path }) =>
     path.startsWith('/tierbar/v1/log') ? refusal(507, 'storage', 'the file is damaged') : null;
   await open();
@@ -73,11 +73,11 @@ it('says that nothing has happened, and why the log cannot be read', async () =>
   expect(screen.queryByTestId('log-empty')).toBeNull();
   network.override = () => null;
   await fireEvent.click(screen.getByText('Retry'));
-  expect((await screen.findByTestId('log-empty')).textContent).toContain('Nothing has happened yet.');
+  expect((await screen.findByTestId('log-empty')).textContent).toContain('No events yet.');
   expect(screen.queryByTestId('log-problem')).toBeNull();
 });
 
-it('reads what it has missed once a lost link is live again, and older entries when asked', async () => {
+it('reads missed entries after a lost link, and older ones on request', async () => {
   await open();
   await screen.findByTestId('log-empty');
   network.eventStreams[0]?.breakOff();

@@ -6,7 +6,7 @@ export const STATES: Record<JobState, { label: string; tone: 'quiet' | 'ok' | 'd
   running: { label: 'Running', tone: 'ok' },
   done: { label: 'Done', tone: 'ok' },
   failed: { label: 'Failed', tone: 'danger' },
-  cancelled: { label: 'Cancelled', tone: 'quiet' },
+  cancelled: { label: 'Canceled', tone: 'quiet' },
   expired: { label: 'Expired', tone: 'danger' },
 };
 
@@ -14,33 +14,33 @@ export function hasEnded({ state }: JobStatus): boolean {
   return state !== 'waiting' && state !== 'running';
 }
 
-/** How many there are of what people ask for: `2 running, 3 waiting, 12 done`. */
-export function summary(count: (state: JobState) => number): string {
-  const told = (['running', 'waiting', 'done', 'failed', 'expired'] as const)
+/** Counts the requests by state: `2 running, 3 waiting, 12 done`. */
+export function summarize(count: (state: JobState) => number): string {
+  const counts = (['running', 'waiting', 'done', 'failed', 'expired'] as const)
     .filter((state) => count(state) > 0)
     .map((state) => `${count(state)} ${state}`);
-  return told.join(', ');
+  return counts.join(', ');
 }
 
-/** Since when, how often tried, and until when: what is to be known of one beside its state and its path. */
-export function facts(job: JobStatus, now: number): string[] {
-  const facts = [`since ${moment(job.created_ms, new Date(now))}`];
+/** Lists when a request was queued, how often it was tried and when it expires. */
+export function listFacts(job: JobStatus, now: number): string[] {
+  const facts = [`queued ${moment(job.created_ms, new Date(now))}`];
   if (job.priority !== 'normal') facts.push(`${job.priority} priority`);
   if (job.state === 'running') facts.push(`attempt ${job.attempts} of ${job.max_attempts}`);
-  else if (job.attempts > 0) facts.push(`tried ${job.attempts} of ${job.max_attempts} times`);
+  else if (job.attempts > 0) facts.push(`${job.attempts} of ${job.max_attempts} attempts`);
   if (hasEnded(job)) {
     if (job.ended_ms !== null) facts.push(`ended ${moment(job.ended_ms, new Date(now))}`);
     if (job.status !== null) facts.push(`status ${job.status}`);
     return facts;
   }
   const next = job.not_before_ms - now;
-  if (job.state === 'waiting' && next > 0) facts.push(`again in ${span(next / 1000)}`);
-  facts.push(`given up in ${span(Math.max(job.deadline_ms - now, 0) / 1000)}`);
+  if (job.state === 'waiting' && next > 0) facts.push(`retries in ${span(next / 1000)}`);
+  facts.push(`expires in ${span(Math.max(job.deadline_ms - now, 0) / 1000)}`);
   return facts;
 }
 
-/** What was in the way last. */
-export function obstacle({ reason, state }: JobStatus): string | null {
+/** Describes why the last attempt failed. */
+export function describeObstacle({ reason, state }: JobStatus): string | null {
   if (reason === null) return null;
   return sentence(state === 'waiting' || state === 'running' ? `Last attempt: ${reason}` : reason);
 }

@@ -2,13 +2,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { Api } from '../../lib/http';
 import type { Entry, Kind } from '../../platform/api';
 import { Network, refusal } from '../../testing/host';
-import { Log, MOST, PAGE } from './log.svelte';
+import { EventLog, MAX_ENTRIES, PAGE } from './eventLog.svelte';
 
 let network: Network;
-let log: Log;
+let log: EventLog;
 beforeEach(() => {
   network = new Network();
-  log = new Log(new Api(async () => ({ url: '' })));
+  log = new EventLog(new Api(async () => ({ url: '' })));
 });
 
 function entry(id: number, tier: string | null = 'fast', kind: Kind = 'load'): Entry {
@@ -22,8 +22,8 @@ function entries(last: number): Entry[] {
 
 const ids = () => log.entries?.map(({ id }) => id);
 
-describe('the log of why', () => {
-  it('shows the newest first and older ones page by page until there are no more', async () => {
+describe('the event log', () => {
+  it('shows the newest entries first and older ones page by page', async () => {
     network.log = entries(PAGE + 3);
     await log.load();
     expect(ids()).toEqual(
@@ -37,7 +37,7 @@ describe('the log of why', () => {
     expect(log.more).toBe(false);
   });
 
-  it('adds what happens on top, once, and only of the tier that is shown', async () => {
+  it('adds each live entry once, and only of the tier shown', async () => {
     network.log = [entry(2, 'heavy'), entry(1)];
     await log.show('heavy');
     expect(ids()).toEqual([2]);
@@ -47,11 +47,11 @@ describe('the log of why', () => {
     log.add(entry(5, 'heavy'));
     expect(ids()).toEqual([5, 2]);
     await log.show(null);
-    // The host here has not kept what it has told.
+    // This host has not stored the live entries.
     expect(ids()).toEqual([5, 2, 1]);
   });
 
-  it('loses nothing that is told while it is read, and nothing twice', async () => {
+  it('neither loses nor repeats entries that arrive while it loads', async () => {
     network.log = entries(2);
     const reading = log.load();
     log.add(entry(2));
@@ -60,7 +60,7 @@ describe('the log of why', () => {
     expect(ids()).toEqual([3, 2, 1]);
   });
 
-  it('forgets an answer that comes after another tier was chosen', async () => {
+  it('ignores an answer that arrives after another tier was chosen', async () => {
     network.log = [entry(2, 'heavy'), entry(1)];
     const first = log.show('heavy');
     await Promise.all([first, log.show('fast')]);
@@ -68,16 +68,16 @@ describe('the log of why', () => {
     expect(log.busy).toBe(false);
   });
 
-  it('keeps no more than it can show', async () => {
+  it('keeps a limited number of entries', async () => {
     network.log = entries(10);
     await log.load();
-    for (let id = 11; id <= MOST + 10; id += 1) log.add(entry(id));
-    expect(log.entries).toHaveLength(MOST);
+    for (let id = 11; id <= MAX_ENTRIES + 10; id += 1) log.add(entry(id));
+    expect(log.entries).toHaveLength(MAX_ENTRIES);
     expect(ids()?.at(-1)).toBe(11);
     expect(log.more).toBe(true);
   });
 
-  it('says why it cannot be read, and keeps what it has', async () => {
+  it('shows why it cannot be read, and keeps its entries', async () => {
     network.log = entries(1);
     await log.load();
     network.override = () => refusal(507, 'storage', 'the file is damaged');

@@ -30,13 +30,13 @@ async function open() {
   render(Root, { app });
   await until(() => network.eventStreams.length === 1);
   network.eventStreams[0]?.event('snapshot', STATUS);
-  await until(() => asked() > 0 && screen.queryByTestId('log-empty'));
+  await until(() => reads() > 0 && screen.queryByTestId('log-empty'));
 }
 
-/** How often the chains were asked for. */
-const asked = () => network.sent('GET', '/tierbar/v1/chains').length;
+/** How often the chains were read. */
+const reads = () => network.sent('GET', '/tierbar/v1/chains').length;
 
-/** Long enough for what is shown to be read again. */
+/** Waits long enough for the next read. */
 const later = (ms = 2500) => vi.advanceTimersByTimeAsync(ms);
 
 function chain(gate: Gate, name = 'nightly'): ChainStatus {
@@ -54,21 +54,21 @@ function chain(gate: Gate, name = 'nightly'): ChainStatus {
 const text = (testid: string) => screen.getByTestId(testid).textContent?.replace(/\s+/g, ' ').trim();
 
 describe('without chains and queued requests', () => {
-  it('nothing is said of them, and they are looked for as long as the page can be seen', async () => {
+  it('both cards are hidden, and read again while the page is visible', async () => {
     network.jobs = [queued('a', { state: 'cancelled' })];
     await open();
-    const first = asked();
+    const first = reads();
     await later();
-    expect(asked()).toBeGreaterThan(first);
+    expect(reads()).toBeGreaterThan(first);
     for (const heading of ['Chains', 'Queue'])
       expect(screen.queryByRole('heading', { name: heading })).toBeNull();
 
     hidden = true;
     document.dispatchEvent(new Event('visibilitychange'));
     await later();
-    const before = asked();
+    const before = reads();
     await later(60_000);
-    expect(asked()).toBe(before);
+    expect(reads()).toBe(before);
 
     network.chains = [chain({ gate: 'open' })];
     hidden = false;
@@ -78,34 +78,34 @@ describe('without chains and queued requests', () => {
 });
 
 describe('a chain', () => {
-  it('shows its steps in order, each as it stands', async () => {
+  it('shows its steps in order, each with its status', async () => {
     network.chains = [chain({ gate: 'cooling', for_ms: 24_000 })];
     network.jobs = [queued('a'), queued('b')];
     await open();
     const steps = within(await screen.findByTestId('chain-nightly')).getAllByRole('listitem');
-    await until(() => steps[3]?.textContent?.includes('2 waiting now'));
+    await until(() => steps[3]?.textContent?.includes('2 waiting'));
     expect(steps.map((step) => step.textContent?.replace(/\s+/g, ' ').trim())).toEqual([
-      expect.stringMatching(/^1 sonnet Left alone for 2\d s: too many requests$/),
-      '2 fast Loads when it is asked',
+      expect.stringMatching(/^1 sonnet Rate limited: next attempt in 2\d s$/),
+      '2 fast Loads on request',
       '3 primary Ready',
-      '4 queue Keeps what nobody answers; 2 waiting now',
+      '4 queue Queues requests that no other step answers; 2 waiting',
     ]);
     network.eventStreams[0]?.event('change', { tiers: [{ ...STATUS.tiers[0], state: 'busy' }] });
     await until(() => text('chain-step-fast') === '2 fast Answering');
     expect(text('chain-step-primary')).toBe('3 primary Removed');
   });
 
-  it('counts down between two readings, and takes what the next one says', async () => {
+  it('counts down between two reads, and follows the next one', async () => {
     network.chains = [chain({ gate: 'cooling', for_ms: 24_000 })];
     await open();
     await screen.findByTestId('chain-nightly');
-    // No more is read: what changes is the time.
+    // Reads fail from here on: only the time changes.
     network.override = ({ path }) => (path.endsWith('/chains') ? refusal(500, 'internal', 'broken') : null);
     await later();
     await later(10_000);
-    expect(text('chain-step-sonnet')).toMatch(/Left alone for 1[12] s: too many requests$/);
+    expect(text('chain-step-sonnet')).toMatch(/Rate limited: next attempt in 1[12] s$/);
     await later(15_000);
-    expect(text('chain-step-sonnet')).toBe('1 sonnet May be asked');
+    expect(text('chain-step-sonnet')).toBe('1 sonnet Available');
 
     network.chains = [chain({ gate: 'refused', for_ms: 900_000 })];
     network.override = () => null;
@@ -114,7 +114,7 @@ describe('a chain', () => {
     expect(screen.getByTestId('chain-step-sonnet').dataset.tone).toBe('danger');
   });
 
-  it('is one of many, of which no page shows all', async () => {
+  it('is one of at most 50 shown', async () => {
     network.chains = Array.from({ length: 53 }, (_, n) => chain({ gate: 'open' }, `c${n}`));
     await open();
     await screen.findByTestId('chain-c49');
@@ -126,7 +126,7 @@ describe('a chain', () => {
 describe('the queue', () => {
   const rows = () => screen.getAllByTestId('queued').map((row) => row.dataset.state);
 
-  it('shows what runs, waits and has failed, and counts what is done', async () => {
+  it('lists running, waiting and failed requests, and counts finished ones', async () => {
     network.jobs = [
       queued('a', { state: 'done' }),
       queued('b', { state: 'failed', reason: 'there is no model "x"', status: 404, ended_ms: Date.now() }),
@@ -142,20 +142,20 @@ describe('the queue', () => {
     expect(running?.textContent).toMatch(/Running\s*\/v1\/embeddings.*attempt 1 of 300/);
     expect(waiting?.textContent).toContain('Last attempt: nobody listens at api.example.com.');
     expect(failed?.textContent).toContain('There is no model "x".');
-    // What it becomes is seen without a click.
+    // The card follows without a click.
     network.jobs = [queued('a', { state: 'done' })];
     await later();
     expect(screen.queryByTestId('queue')).toBeNull();
     expect(text('queue-counts')).toBe('1 done');
   });
 
-  it('cancels after asking, and forgets what has failed', async () => {
+  it('cancels a request after confirmation, and removes a failed one', async () => {
     network.jobs = [queued('a'), queued('b', { state: 'failed', ended_ms: Date.now() })];
     await open();
     await screen.findByTestId('queue');
     const button = (n: number) => screen.getAllByTestId('queue-remove')[n] as HTMLElement;
     await fireEvent.click(button(0));
-    expect(screen.getByRole('dialog').textContent).toContain('It will get no answer');
+    expect(screen.getByRole('dialog').textContent).toContain('It will not be answered');
     await fireEvent.click(screen.getByText('Keep'));
     expect(network.sent('DELETE', '/v1/queue/a?keep=ended')).toHaveLength(0);
     await fireEvent.click(button(0));
@@ -164,13 +164,13 @@ describe('the queue', () => {
     expect(network.sent('DELETE', '/v1/queue/a?keep=ended')).toHaveLength(1);
     expect(network.jobs[0]?.state).toBe('cancelled');
 
-    expect(button(0).textContent?.trim()).toBe('Forget');
+    expect(button(0).textContent?.trim()).toBe('Remove');
     await fireEvent.click(button(0));
     await fireEvent.click(screen.getByTestId('confirm'));
     await until(() => network.jobs.length === 1 && !screen.queryByTestId('queue-counts'));
   });
 
-  it('says why one could not be cancelled', async () => {
+  it('shows why a request could not be canceled', async () => {
     network.jobs = [queued('a')];
     await open();
     await screen.findByTestId('queue');
@@ -184,7 +184,7 @@ describe('the queue', () => {
     expect(rows()).toEqual(['waiting']);
   });
 
-  it('shows some of many, of each kind, and says how many there are', async () => {
+  it('shows some requests of each state, and how many more there are', async () => {
     const many = (count: number, state: 'waiting' | 'failed') =>
       Array.from({ length: count }, (_, n) => queued(`${state}${n}`, { state }));
     network.jobs = [...many(200, 'waiting'), ...many(12, 'failed')];

@@ -1,23 +1,23 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
 import type { Entry, TierId } from '../../platform/api';
 
-/** As many are asked for at once. */
+/** Entries per request. */
 export const PAGE = 50;
-/** As many are kept here; the rest is what `tierbar log` is for. */
-export const MOST = 1000;
+/** Entries kept in the page; `tierbar log` shows older ones. */
+export const MAX_ENTRIES = 1000;
 
-/** The log of why, as far as it is shown: the newest first. */
-export class Log {
+/** The part of the event log that is shown, newest first. */
+export class EventLog {
   entries = $state.raw<Entry[] | null>(null);
-  /** There are older ones. */
+  /** Whether there are older entries. */
   more = $state(false);
   busy = $state(false);
   problem = $state<ApiError | null>(null);
-  /** `null`: of all tiers. */
+  /** The tier whose events are shown; `null` for all. */
   tier = $state<TierId | null>(null);
   #api: Api;
-  /** Answers to questions that were asked before the last `load` come too late. */
-  #asked = 0;
+  /** Counts loads: the answer to an older one is ignored. */
+  #requests = 0;
 
   constructor(api: Api) {
     this.#api = api;
@@ -28,46 +28,46 @@ export class Log {
     await this.load();
   }
 
-  /** Reads the newest again: some may have been missed. */
+  /** Reads the newest entries again, because some may have been missed. */
   async load(): Promise<void> {
-    const asked = ++this.#asked;
+    const request = ++this.#requests;
     this.busy = true;
     try {
       const entries = await this.#page();
-      if (asked !== this.#asked) return;
-      // What was told live meanwhile is not in an answer that was made before.
+      if (request !== this.#requests) return;
+      // Entries that arrived live meanwhile are not in the answer.
       const newest = entries[0]?.id ?? 0;
       const since = (this.entries ?? []).filter(({ id, tier }) => id > newest && this.#shows(tier));
       this.entries = [...since, ...entries];
       this.more = entries.length === PAGE;
       this.problem = null;
     } catch (cause) {
-      if (asked === this.#asked) this.problem = asApiError(cause);
+      if (request === this.#requests) this.problem = asApiError(cause);
     } finally {
-      if (asked === this.#asked) this.busy = false;
+      if (request === this.#requests) this.busy = false;
     }
   }
 
   async older(): Promise<void> {
     const before = this.entries?.at(-1)?.id;
     if (before === undefined || this.busy) return;
-    const asked = this.#asked;
+    const request = this.#requests;
     this.busy = true;
     try {
       const entries = await this.#page(before);
-      if (asked !== this.#asked) return;
+      if (request !== this.#requests) return;
       this.entries = [...(this.entries ?? []), ...entries];
       this.more = entries.length === PAGE;
       this.#cut();
       this.problem = null;
     } catch (cause) {
-      if (asked === this.#asked) this.problem = asApiError(cause);
+      if (request === this.#requests) this.problem = asApiError(cause);
     } finally {
-      if (asked === this.#asked) this.busy = false;
+      if (request === this.#requests) this.busy = false;
     }
   }
 
-  /** Something happened. */
+  /** Adds an entry of the event stream. */
   add(entry: Entry): void {
     const newest = this.entries?.[0]?.id ?? 0;
     if (entry.id <= newest || !this.#shows(entry.tier)) return;
@@ -80,8 +80,8 @@ export class Log {
   }
 
   #cut(): void {
-    if (this.entries === null || this.entries.length <= MOST) return;
-    this.entries = this.entries.slice(0, MOST);
+    if (this.entries === null || this.entries.length <= MAX_ENTRIES) return;
+    this.entries = this.entries.slice(0, MAX_ENTRIES);
     this.more = true;
   }
 

@@ -1,0 +1,9 @@
+import type { ChainStatus } from '../../platform/api';
+
+/** The name of the last step that puts a request into the queue. */
+export const QUEUE = 'queue';
+
+/** Lists the steps in order, such as `cloud, then fast, then the queue`. */
+export function formatSteps({ steps }: ChainStatus): string {
+  return steps.map(({ step }) => (step === QUEUE ? 'the queue' : step)).join(', then ');
+}
