@@ -17,16 +17,18 @@ const MIB: f64 = 1_048_576.0;
 const BEYOND: f64 = 64.0;
 
 const HEAD: &str = "\
-# Memory: what is planned and what is allocated
+# Memory: planned and allocated
 
-Every load is planned before it begins. The plan's weights and KV cache are read from the model's header, its compute
-buffers are an upper estimate; the real figures are llama.cpp's own, as the worker tells them in its handshake. *Beyond* is
-the worker's anonymous memory (`RssAnon`) after an answer, less its KV cache, compute buffers and copied weights: below zero
-where not all of the compute buffers was ever touched. All in MiB. Written by `TIERBAR_WRITE_MEMORY=1 cargo test --release
---workspace --test engine memory::`, which checks that weights and KV cache agree within 2 % and that no compute buffer is larger than
-planned.
+Tierbar plans every load before it starts. It reads the sizes of weights and KV cache from the model's header and estimates the
+compute buffers, rounding up. This page compares the plan with what llama.cpp allocates, as the worker reports it in its handshake.
 
-| model | context | KV cache | weights: planned | real | KV: planned | real | compute: planned | real | beyond |
+*Beyond* is the worker's anonymous memory (`RssAnon`) after an answer, less its KV cache, compute buffers and copied weights. It is
+negative where not all of the compute buffers was touched. All figures are in MiB.
+
+`TIERBAR_WRITE_MEMORY=1 cargo test --release --workspace --test engine memory::` writes this page. The test checks that planned weights and KV
+cache are within 2 % of the allocated ones, and that no compute buffer is larger than planned.
+
+| model | context | KV cache | weights: planned | allocated | KV: planned | allocated | compute: planned | allocated | beyond |
 |---|---|---|---|---|---|---|---|---|---|
 ";
 
