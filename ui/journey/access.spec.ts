@@ -1,6 +1,6 @@
 import { expect, test } from './test';
 
-test('the page asks for the token once, and tells a wrong one', async ({
+test('the page asks for the token once, and rejects a wrong one', async ({
   page,
   context,
   host,
@@ -9,13 +9,13 @@ test('the page asks for the token once, and tells a wrong one', async ({
   complaints.expect(/status of 401.*\/tierbar\/v1\/events/);
   complaints.expect(/status of 401.*\/tierbar\/v1\/session/);
   await page.goto(host.url);
-  await expect(page.getByRole('heading', { name: 'Open Tierbar here' })).toBeVisible();
+  await expect(page.getByRole('heading', { name: 'Sign In to Tierbar' })).toBeVisible();
   await expect(page.getByTestId('token-input')).toBeFocused();
   await expect(page.getByTestId('composer')).toBeHidden();
 
   await page.getByTestId('token-input').fill('not-the-token');
   await page.getByTestId('token-submit').click();
-  await expect(page.getByTestId('token-error')).toHaveText('That is not the token of this machine.');
+  await expect(page.getByTestId('token-error')).toHaveText('This is not the token of that computer.');
 
   await page.getByTestId('token-input').fill(`  ${host.token}\n`);
   await page.getByTestId('token-submit').click();
@@ -41,13 +41,13 @@ test('the page asks for the token once, and tells a wrong one', async ({
   await expect(page.getByTestId('token-input')).toBeHidden();
 });
 
-test('the page finds its host again after a restart', async ({ chat, host, complaints }) => {
+test('the page reconnects to its host after a restart', async ({ chat, host, complaints }) => {
   complaints.expect(/ERR_CONNECTION_REFUSED/);
   await expect(chat.getByTestId('strip-ram')).toBeVisible();
   await chat.getByTestId('composer').fill('A draft that must not be lost');
 
   await host.stop();
-  await expect(chat.getByTestId('connection-banner')).toContainText('Tierbar does not answer.');
+  await expect(chat.getByTestId('connection-banner')).toContainText('Tierbar is not responding.');
   await host.start();
   await expect(chat.getByTestId('connection-banner')).toBeHidden();
   await expect(chat.getByTestId('composer')).toHaveValue('A draft that must not be lost');

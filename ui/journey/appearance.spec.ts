@@ -20,7 +20,7 @@ def double(n):  # twice
 `;
 
 for (const scheme of ['light', 'dark'] as const) {
-  test(`every page is legible in ${scheme}, and asks nothing of anyone else`, async ({ chat, host }) => {
+  test(`every page is legible in ${scheme} mode`, async ({ chat, host }) => {
     await chat.emulateMedia({ colorScheme: scheme, reducedMotion: 'reduce' });
     await expect(chat.getByTestId('strip-ram')).toBeVisible();
     await expectLegible(chat, scheme);
@@ -59,7 +59,7 @@ for (const scheme of ['light', 'dark'] as const) {
   });
 }
 
-/** By WCAG's rules that a program can check: contrast, names, roles. */
+/** Checks the rules of WCAG that a program can check: contrast, names, roles. */
 async function expectLegible(page: Page, scheme: 'light' | 'dark') {
   const background = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const [red = 0] = (background.match(/\d+/g) ?? []).map(Number);

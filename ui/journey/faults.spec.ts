@@ -1,6 +1,6 @@
 import { answers, ask, CONFIG, ENDLESS, expect, SHORT, test } from './test';
 
-test('a model that cannot be loaded is told with what to do, and works once it is repaired', async ({
+test('a broken model shows an error with a hint, and works once repaired', async ({
   chat,
   host,
   complaints,
@@ -35,10 +35,7 @@ model = "nowhere.gguf"
   await expect(problem.locator('.hint')).not.toBeEmpty();
 });
 
-test('a worker that is killed leaves its partial answer, and the next question is answered', async ({
-  chat,
-  host,
-}) => {
+test('a killed worker leaves its partial answer, and the next question works', async ({ chat, host }) => {
   await answers(chat, ENDLESS);
   await ask(chat, 'Tell me about the sea.');
   const words = chat.getByTestId('message-assistant').first().locator('.markdown');

@@ -7,11 +7,11 @@ import { type Host, STARTER } from './host';
 import { GATED, Hub, REPOSITORY } from './hub';
 import { answers, ask, test as base, expect, SHORT, signIn } from './test';
 
-/** So slow that a download of 98 MB is seen before its end, by a machine that stands still for seconds too. */
+/** So slow that the test sees a download of 98 MB before its end, even on a machine that stalls for seconds. */
 const RATE = 5_000_000;
 const UNLIMITED = 0;
 const ID = STARTER.replace('.gguf', '');
-/** As the model's publisher tells it. */
+/** As published. */
 const SHA256 = 'b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53';
 
 const test = base.extend<{ hub: Hub; models: Page }>({
@@ -43,7 +43,7 @@ async function get(page: Page, name: string) {
   await page.locator(`[data-testid=offer][data-name="${name}"]`).getByTestId('offer-get').click();
 }
 
-async function goesOnFast(hub: Hub): Promise<void> {
+async function speedUp(hub: Hub): Promise<void> {
   await hub.stop();
   await hub.start(UNLIMITED);
 }
@@ -58,11 +58,7 @@ async function sha256(file: string): Promise<string> {
   return hash.digest('hex');
 }
 
-test('a model is found, judged, fetched, verified, put to use, and thrown away', async ({
-  models,
-  host,
-  hub,
-}) => {
+test('a model is found, downloaded, verified, used and removed', async ({ models, host, hub }) => {
   await expect(models.getByTestId('library-empty')).toBeVisible();
   await find(models, 'tiny');
   await models.getByTestId('hub-result').filter({ hasText: REPOSITORY }).click();
@@ -70,7 +66,7 @@ test('a model is found, judged, fetched, verified, put to use, and thrown away',
   const smaller = offer.locator('option', { hasText: 'Q4_1' });
   await offer.getByTestId('offer-quant').selectOption((await smaller.getAttribute('value')) as string);
   await offer.getByTestId('fit-chip').click();
-  await expect(offer.getByTestId('fit-details')).toContainText(/For models, of 16 GB/);
+  await expect(offer.getByTestId('fit-details')).toContainText(/Budget for models, of 16 GB/);
   await offer.getByTestId('offer-get').click();
 
   const download = models.getByTestId('download');
@@ -83,7 +79,7 @@ test('a model is found, judged, fetched, verified, put to use, and thrown away',
   await expect(bar).toHaveAttribute('aria-valuenow', /^[1-9]\d?$/);
   const before = await received(host);
   expect(existsSync(host.model(STARTER))).toBe(false);
-  await goesOnFast(hub);
+  await speedUp(hub);
   await download.getByTestId('download-resume').click();
   await expect(download).toHaveAttribute('data-state', 'done');
   expect(before).toBeGreaterThan(0);
@@ -106,7 +102,7 @@ test('a model is found, judged, fetched, verified, put to use, and thrown away',
   await expect(chat.getByTestId('answer-stats')).toContainText(ID);
 
   await row.getByTestId('model-more').click();
-  await expect(models.getByTestId('model-remove')).toContainText('fast has it loaded: stop it first.');
+  await expect(models.getByTestId('model-remove')).toContainText('Loaded in fast. Unload it first.');
   await models.keyboard.press('Escape');
   await chat.getByTestId('tier-picker').click();
   await chat.getByTestId('tier-stop-fast').click();
@@ -118,7 +114,7 @@ test('a model is found, judged, fetched, verified, put to use, and thrown away',
   expect(existsSync(host.model(STARTER))).toBe(false);
 });
 
-test('a download goes on after its host was ended, and both pages show it', async ({
+test('a download continues after a restart of its host, on both pages', async ({
   models,
   host,
   hub,
@@ -135,8 +131,8 @@ test('a download goes on after its host was ended, and both pages show it', asyn
   await expect.poll(() => received(host)).toBeGreaterThan(10_000_000);
   await host.stop();
   for (const page of [models, chat])
-    await expect(page.getByTestId('connection-banner')).toContainText('Tierbar does not answer.');
-  await goesOnFast(hub);
+    await expect(page.getByTestId('connection-banner')).toContainText('Tierbar is not responding.');
+  await speedUp(hub);
   await host.start();
   await expect(models.getByTestId('connection-banner')).toBeHidden();
   expect(await received(host), 'what had arrived before').toBeGreaterThan(10_000_000);
@@ -150,7 +146,7 @@ test('a download goes on after its host was ended, and both pages show it', asyn
   await expect(chat.getByTestId('answer-stats')).toContainText(ID);
 });
 
-test('a cancelled download leaves nothing behind', async ({ models, host }) => {
+test('a canceled download leaves no file', async ({ models, host }) => {
   await find(models, `${REPOSITORY}:Q4_1`);
   await get(models, `${REPOSITORY}:Q4_1`);
   await expect.poll(() => received(host)).toBeGreaterThan(0);
@@ -161,16 +157,11 @@ test('a cancelled download leaves nothing behind', async ({ models, host }) => {
   await expect.poll(() => host.modelFiles()).toEqual([]);
 });
 
-test('a repository behind a licence wants the token, which is given in the settings', async ({
-  models,
-  hub,
-  host,
-  complaints,
-}) => {
+test('a gated repository needs the token from the settings', async ({ models, hub, host, complaints }) => {
   complaints.expect(/status of 403.*\/downloads/);
   const offer = models.locator(`[data-testid=offer][data-name="${GATED}"]`);
   await find(models, GATED);
-  await expect(offer).toContainText('Fit not known');
+  await expect(offer).toContainText('Fit unknown');
   await offer.getByTestId('offer-get').click();
   await expect(offer.getByTestId('error-banner')).toHaveAttribute('data-code', 'access_denied');
   await models.getByTestId('settings-nav-general').click();
@@ -186,11 +177,7 @@ test('a repository behind a licence wants the token, which is given in the setti
   await expect(models.getByTestId('download')).toHaveAttribute('data-state', 'downloading');
 });
 
-test('without a network the catalog is there, judged for this machine', async ({
-  models,
-  hub,
-  complaints,
-}) => {
+test('without a network the catalog still shows what fits', async ({ models, hub, complaints }) => {
   complaints.expect(/status of 502.*\/hub\/search/);
   await hub.stop();
   await find(models, 'tiny');
@@ -201,7 +188,7 @@ test('without a network the catalog is there, judged for this machine', async ({
   await expect(heavy.getByTestId('fit-details')).toContainText('Largest context');
 });
 
-test('a folder of one’s own is used where it is', async ({ models, host }) => {
+test('an added folder is used in place', async ({ models, host }) => {
   const folder = join(host.home, 'elsewhere');
   host.addModelTo(folder);
   await models.getByTestId('add-folder-path').fill(folder);
@@ -210,7 +197,7 @@ test('a folder of one’s own is used where it is', async ({ models, host }) => 
   const row = models.locator(`[data-testid=local-model][data-model="${ID}"]`);
   await expect(row).toContainText('Folder');
   await row.getByTestId('model-more').click();
-  await expect(models.getByTestId('model-remove')).toContainText('a folder of yours');
+  await expect(models.getByTestId('model-remove')).toContainText('a folder that you added');
   expect(await host.config()).toContain(folder);
   expect(await host.modelFiles()).toEqual([]);
 });

@@ -2,38 +2,38 @@ import { test as base, expect, type Page } from '@playwright/test';
 import { Host } from './host';
 
 interface Journey {
-  /** What the host's environment has beside its own. */
+  /** Additional environment variables of the host. */
   env: Record<string, string>;
   /** Whether the host has the starter model and tiers that name it. */
   furnished: boolean;
   /** A host, with the starter model as tiers `fast` and `primary` if it is furnished; ended after the test with all its processes. */
   host: Host;
-  /** What the browser complains of, in all its tabs. Whatever a test did not allow fails it. */
+  /** Errors and warnings of the browser, in all its tabs. Those that a test does not expect fail it. */
   complaints: Complaints;
   /** The chat page of a browser that has traded the token. */
   chat: Page;
 }
 
 class Complaints {
-  readonly #heard: string[] = [];
+  readonly #recorded: string[] = [];
   readonly #allowed: RegExp[] = [];
 
   add(complaint: string): void {
-    this.#heard.push(complaint);
+    this.#recorded.push(complaint);
   }
 
-  /** Says before it happens what must be complained of, such as a request that the host refuses. */
+  /** Expects an error, such as that of a request that the host refuses. Call it before the error happens. */
   expect(complaint: RegExp): void {
     this.#allowed.push(complaint);
   }
 
   check(): void {
     expect(
-      this.#heard.filter((text) => !this.#allowed.some((allowed) => allowed.test(text))),
+      this.#recorded.filter((text) => !this.#allowed.some((allowed) => allowed.test(text))),
       'errors in the browser',
     ).toEqual([]);
     expect(
-      this.#allowed.filter((allowed) => !this.#heard.some((text) => allowed.test(text))),
+      this.#allowed.filter((allowed) => !this.#recorded.some((text) => allowed.test(text))),
       'expected errors that did not come',
     ).toEqual([]);
   }
@@ -68,7 +68,7 @@ export const test = base.extend<Journey>({
     }
   },
   complaints: [
-    // With `host`, so that the page is judged before its host ends.
+    // Depends on `host`, so that the check runs before the host ends.
     async ({ context, host: _host }, use) => {
       const complaints = new Complaints();
       context.on('console', (message) => {
@@ -98,19 +98,19 @@ export const test = base.extend<Journey>({
   },
 });
 
-/** As the token gate does, without it. */
+/** Signs in as the token page does, without showing it. */
 export async function signIn(page: Page, host: Host): Promise<void> {
   const headers = { Authorization: `Bearer ${host.token}` };
   const response = await page.request.post(`${host.url}/tierbar/v1/session`, { headers });
   expect(response.status()).toBe(204);
 }
 
-/** The same answer every time, and one that ends: a model this small may else repeat itself for minutes. */
+/** The same short answer every time: a model this small may otherwise repeat itself for minutes. */
 export const SHORT = { temperature: 0, max_tokens: 200 };
-/** Until the context is full, so that an answer is certainly still being written when something happens to it. */
+/** An answer that fills the context, so that it is still streaming when the test acts on it. */
 export const ENDLESS = { temperature: 0, ignore_eos: true };
 
-/** How the model answers from now on: the page's requests get these options on their way to the host. */
+/** Adds these options to the page's requests on their way to the host from now on. */
 export async function answers(page: Page, options: typeof SHORT | typeof ENDLESS): Promise<void> {
   const url = '**/v1/chat/completions';
   await page.unroute(url);

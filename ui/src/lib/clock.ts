@@ -5,7 +5,7 @@ const subscribe = createSubscriber((update) => {
   return () => clearInterval(timer);
 });
 
-/** Milliseconds since 1970, told anew each second to what shows it. */
+/** Returns the milliseconds since 1970; what shows them updates every second. */
 export function now(): number {
   subscribe();
   return Date.now();

@@ -1,9 +1,9 @@
-/** Memory as Activity Monitor counts it: binary multiples under decimal names, so that a 16 GB Mac has 16 GB. */
+/** Formats memory as Activity Monitor does: binary multiples with decimal names, so that a 16 GB Mac has 16 GB. */
 export function memory(bytes: number): string {
   return scaled(bytes, 1024);
 }
 
-/** File sizes as the Finder counts them. */
+/** Formats file sizes as the Finder does. */
 export function fileSize(bytes: number): string {
   return scaled(bytes, 1000);
 }
@@ -23,12 +23,12 @@ function scaled(bytes: number, base: number): string {
   return `${sign}${value.toFixed(digits).replace(/\.0$/, '')} ${units[unit]}`;
 }
 
-/** Bytes as a number of GiB, for columns under that heading. */
+/** Formats bytes as a number of GiB without the unit, for columns. */
 export function gibibytes(bytes: number): string {
   return (bytes / 2 ** 30).toFixed(2);
 }
 
-/** A length of time, as coarse as people tell it. */
+/** Formats a duration in seconds, in one or two units. */
 export function span(seconds: number): string {
   if (seconds < 60) return `${Math.max(Math.ceil(seconds), 1)} s`;
   const minutes = Math.round(seconds / 60);
@@ -38,7 +38,7 @@ export function span(seconds: number): string {
   return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} min`;
 }
 
-/** How long something still takes. */
+/** Formats the remaining time. */
 export function timeLeft(seconds: number): string {
   return `${span(seconds)} left`;
 }
@@ -55,18 +55,18 @@ export function duration(ms: number): string {
   return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
 }
 
-/** A whole number with its thousands set apart. */
+/** Formats a whole number with thousands separators. */
 export function count(value: number): string {
   return value.toLocaleString('en');
 }
 
-/** A message of the host as a sentence. What is not an ordinary word at its start, such as a file's name, stays as it is. */
+/** Turns a message of the host into a sentence. A name at its start, such as a file's, keeps its case. */
 export function sentence(text: string): string {
   const begun = text.replace(/^[a-z]+(?=[ ,])/, (word) => word.charAt(0).toUpperCase() + word.slice(1));
   return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/** Under which heading a chat of that day stands in the history. */
+/** Returns the heading of that day's chats in the history. */
 export function dayLabel(iso: string, now: Date): string {
   const then = new Date(iso);
   if (Number.isNaN(then.getTime())) return 'Older';
@@ -81,7 +81,7 @@ export function dayLabel(iso: string, now: Date): string {
 
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
-/** A moment in local time, with its day if that is not today: `14:03:05`, `20 Nov 14:03`. */
+/** Formats a time in the local time zone, with the date if it is not today: `14:03:05`, `20 Nov 14:03`. */
 export function moment(ms: number, now: Date): string {
   const then = new Date(ms);
   if (Number.isNaN(then.getTime())) return '–';

@@ -14,7 +14,7 @@ const caught = (promise: Promise<unknown>) =>
   );
 
 describe('the HTTP client', () => {
-  it('sends the token of the connection, or leaves it to the cookie', async () => {
+  it('sends the connection’s token, or relies on the cookie', async () => {
     await new Api(async () => ({ url: '', token: 't0' })).get('/tierbar/v1/chats');
     await new Api(async () => ({ url: '' })).get('/tierbar/v1/chats');
     expect(network.requests.map((request) => request.headers.get('authorization'))).toEqual([
@@ -23,7 +23,7 @@ describe('the HTTP client', () => {
     ]);
   });
 
-  it('passes on the words of the API, its hint and its code', async () => {
+  it('passes on the API’s message, hint and code', async () => {
     network.override = () => refusal(400, 'context_exceeded', '5,000 tokens do not fit 4,096', 'Shorten it.');
     const error = await caught(new Api(async () => ({ url: '' })).get('/x'));
     expect(error).toBeInstanceOf(ApiError);
@@ -31,15 +31,15 @@ describe('the HTTP client', () => {
     expect(error?.sentences).toBe('5,000 tokens do not fit 4,096. Shorten it.');
   });
 
-  it('says the status when something else than the API answers', async () => {
+  it('reports the status when something other than the API answers', async () => {
     network.override = () => new Response('<h1>Bad gateway</h1>', { status: 502 });
     expect(await caught(new Api(async () => ({ url: '' })).get('/x'))).toMatchObject({
       status: 502,
-      message: 'The server answered 502.',
+      message: 'The server returned status 502.',
     });
   });
 
-  it('tells a server that is not there from one that refuses', async () => {
+  it('distinguishes an unreachable server from one that refuses', async () => {
     vi.stubGlobal('fetch', () => Promise.reject(new TypeError('Failed to fetch')));
     expect(await caught(new Api(async () => ({ url: '' })).get('/x'))).toMatchObject({
       code: 'unreachable',
@@ -47,7 +47,7 @@ describe('the HTTP client', () => {
     });
   });
 
-  it('tells why the app could not say where the server is', async () => {
+  it('reports why the app has no address', async () => {
     const api = new Api(() => Promise.reject('the host is starting'));
     expect(await caught(api.get('/x'))).toMatchObject({
       code: 'unreachable',
@@ -55,7 +55,7 @@ describe('the HTTP client', () => {
     });
   });
 
-  it('reports a missing token, but not a wrong one that is just being tried', async () => {
+  it('reports a missing token, but not a wrong one at sign-in', async () => {
     network.override = () => refusal(401, 'unauthorized', 'This needs the token.');
     const api = new Api(async () => ({ url: '' }));
     const onUnauthorized = vi.fn();
@@ -68,7 +68,7 @@ describe('the HTTP client', () => {
     expect(onUnauthorized).toHaveBeenCalledOnce();
   });
 
-  it('goes to another address after being told to connect again', async () => {
+  it('uses a new address after reconnecting', async () => {
     let port = 1;
     const api = new Api(async () => ({ url: `http://127.0.0.1:${port}` }));
     network.override = () => Response.json({});

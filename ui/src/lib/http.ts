@@ -1,7 +1,7 @@
 import type { Connection } from '../platform';
 import { sentence } from './format';
 
-/** A refusal or failure in the API's own words, or `unreachable` when no answer came at all. */
+/** An error of the API, or `unreachable` if there was no answer. */
 export class ApiError extends Error {
   constructor(
     readonly code: string,
@@ -27,7 +27,7 @@ export function errorFromBody(body: unknown, status = 0): ApiError | null {
   return new ApiError(code, error.message, typeof error.hint === 'string' ? error.hint : null, status);
 }
 
-/** Whatever was thrown, as something to show. */
+/** Converts anything thrown to an error that can be shown. */
 export function asApiError(thrown: unknown): ApiError {
   if (thrown instanceof ApiError) return thrown;
   return new ApiError('internal', thrown instanceof Error ? thrown.message : String(thrown));
@@ -37,14 +37,14 @@ export function asApiError(thrown: unknown): ApiError {
 export class Api {
   #connect: () => Promise<Connection>;
   #connection: Connection | null = null;
-  /** Called when the API wants a token that we do not have. */
+  /** Called when the API requires a token that the page does not have. */
   onUnauthorized: () => void = () => {};
 
   constructor(connect: () => Promise<Connection>) {
     this.#connect = connect;
   }
 
-  /** Asks the platform again where the API is; the host may have moved to another port. */
+  /** Reads the API's address from the platform again; the host may listen on another port. */
   async connect(): Promise<void> {
     try {
       this.#connection = await this.#connect();
@@ -76,7 +76,7 @@ export class Api {
     });
   }
 
-  /** A last message from a page that is going away: no answer is awaited. */
+  /** Sends a last message from a page that is closing, without waiting for an answer. */
   farewell(path: string, body: unknown): void {
     if (this.#connection === null) return;
     const { url, init } = this.#request(this.#connection, 'POST', path, body);
@@ -112,14 +112,14 @@ export class Api {
       if (extra.signal?.aborted) throw cause;
       throw new ApiError(
         'unreachable',
-        'Tierbar does not answer.',
+        'Tierbar is not responding.',
         'Check that it is running, then try again.',
       );
     }
     if (response.ok) return response;
     const error =
       errorFromBody(await response.json().catch(() => null), response.status) ??
-      new ApiError('internal', `The server answered ${response.status}.`, null, response.status);
+      new ApiError('internal', `The server returned status ${response.status}.`, null, response.status);
     if (response.status === 401 && as === undefined) this.onUnauthorized();
     throw error;
   }

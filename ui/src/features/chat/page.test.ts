@@ -340,7 +340,7 @@ describe('the machine', () => {
     const bar = () => panel.getByTestId('memory-bar').ariaLabel;
     // The strip's is covered by the panel's.
     const state = (id: string) => panel.getByTestId(`memory-share-${id}`).dataset.state;
-    expect(panel.getByTestId('plan-primary').textContent).toMatch(/Weights\s*1 GB.*Tierbar itself\s*256 MB/s);
+    expect(panel.getByTestId('plan-primary').textContent).toMatch(/Weights\s*1 GB.*Tierbar\s*256 MB/s);
 
     change([
       { ...fast, reason: 'waits until the memory of primary is back' },

@@ -1,13 +1,13 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
 import type { DownloadStatus, Priority } from '../../platform/api';
 
-/** Starts and steers downloads, and keeps what the host said against it. Their state itself comes from the feed. */
+/** Starts and controls downloads and keeps the host's errors. Their states come from the feed. */
 export class Downloads {
-  /** References that are being asked for. */
-  asking = $state<Record<string, boolean | undefined>>({});
-  /** Why a reference is not fetched. */
+  /** References whose download is being started. */
+  starting = $state<Record<string, boolean | undefined>>({});
+  /** Why a download was refused, by reference. */
   refusals = $state<Record<string, ApiError | undefined>>({});
-  /** What the host said against the last change of a download, by its id. */
+  /** Why the last change of a download failed, by its id. */
   errors = $state<Record<string, ApiError | undefined>>({});
   #api: Api;
 
@@ -15,9 +15,9 @@ export class Downloads {
     this.#api = api;
   }
 
-  /** `anyway`: also what cannot run here. Resolves to whether it is under way. */
+  /** `anyway`: even if the model is too large. Resolves to whether the download started. */
   async get(reference: string, anyway = false): Promise<boolean> {
-    this.asking[reference] = true;
+    this.starting[reference] = true;
     this.refusals[reference] = undefined;
     try {
       await this.#api.post<DownloadStatus>(
@@ -29,7 +29,7 @@ export class Downloads {
       this.refusals[reference] = asApiError(cause);
       return false;
     } finally {
-      this.asking[reference] = undefined;
+      this.starting[reference] = undefined;
     }
   }
 
@@ -37,7 +37,7 @@ export class Downloads {
     return this.#change(id, () => this.#api.patch(at(id), { state: 'paused' }));
   }
 
-  /** Goes on with a paused one, and tries a failed one again. */
+  /** Continues a paused download, or retries a failed one. */
   resume(id: string): Promise<void> {
     return this.#change(id, () => this.#api.patch(at(id), { state: 'queued' }));
   }
@@ -46,7 +46,7 @@ export class Downloads {
     return this.#change(id, () => this.#api.patch(at(id), { priority }));
   }
 
-  /** Deletes what has arrived; a finished one only leaves the list. */
+  /** Deletes a partial download; a finished one is only removed from the list. */
   remove(id: string): Promise<void> {
     return this.#change(id, () => this.#api.delete(at(id)));
   }

@@ -3,11 +3,11 @@ import { type Api, type ApiError, asApiError } from '../../lib/http';
 import type { LibraryModel } from '../../platform/api';
 import type { ModelList } from './models';
 
-/** What became of something that was done with a model. */
+/** The outcome of an action on a model. */
 export interface Outcome {
   good: boolean;
   text: string;
-  /** It could not go to the Trash, but can be deleted for good. */
+  /** It could not be moved to the Trash, but can be deleted permanently. */
   untrashable?: boolean;
 }
 
@@ -17,15 +17,16 @@ interface Verified {
   matches: boolean | null;
 }
 
-/** Owns the list of models on this machine as this page sees it, and what is done with one of them. */
+/** Owns the list of installed models as this page sees it, and the actions on one of them. */
 export class Library {
   list = $state.raw<ModelList | null>(null);
   problem = $state.raw<ApiError | null>(null);
-  /** What is under way, by the model's path. */
+  /** The action in progress, by the model's path. */
   busy = $state<Record<string, string | undefined>>({});
   outcomes = $state<Record<string, Outcome | undefined>>({});
   #api: Api;
-  #asked = 0;
+  /** Counts loads: the answer to an older one is ignored. */
+  #requests = 0;
 
   constructor(api: Api) {
     this.#api = api;
@@ -35,17 +36,16 @@ export class Library {
     return this.list?.models ?? [];
   }
 
-  /** Reads the list again. Of two reads the later one counts, whichever ends last. */
+  /** Reads the list again. Of two reads, the later one counts. */
   async load(): Promise<void> {
-    this.#asked += 1;
-    const asked = this.#asked;
+    const request = ++this.#requests;
     try {
       const list = await this.#api.get<ModelList>('/tierbar/v1/models');
-      if (asked !== this.#asked) return;
+      if (request !== this.#requests) return;
       this.list = list;
       this.problem = null;
     } catch (cause) {
-      if (asked === this.#asked) this.problem = asApiError(cause);
+      if (request === this.#requests) this.problem = asApiError(cause);
     }
   }
 
@@ -54,20 +54,20 @@ export class Library {
     await this.#do(model, 'Verifying…', async () => {
       const { matches, sha256 } = await this.#api.post<Verified>(`${at(model)}/verify`);
       await this.load();
-      if (matches === true) return { good: true, text: 'Verified: these are the bytes that were published.' };
+      if (matches === true) return { good: true, text: 'Verified: the file matches its published checksum.' };
       if (matches === false)
         return {
           good: false,
-          text: 'Damaged: its bytes differ from those that were published. Get it again.',
+          text: 'Damaged: the file does not match its published checksum. Download it again.',
         };
       return {
         good: true,
-        text: `All of it can be read. Nobody has told what its sha256 must be; it is ${sha256}.`,
+        text: `Readable, but without a published checksum to compare. Its SHA-256 is ${sha256}.`,
       };
     });
   }
 
-  /** Moves it to the Trash; or deletes it for good, where there is no Trash. */
+  /** Moves a model to the Trash, or deletes it permanently where there is no Trash. */
   async remove(model: LibraryModel, permanently = false): Promise<void> {
     await this.#do(model, 'Removing…', async () => {
       try {
@@ -81,7 +81,7 @@ export class Library {
     });
   }
 
-  /** Adds a folder whose models are used where they are. Resolves to what to say about it; throws `ApiError`. */
+  /** Adds a folder whose models are used in place. Resolves to a message; throws `ApiError`. */
   async addFolder(path: string): Promise<string> {
     const { models } = await this.#api.post<{ models: LibraryModel[] }>('/tierbar/v1/models/import', {
       path,

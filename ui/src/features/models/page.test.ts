@@ -69,7 +69,7 @@ const local = (id: string) =>
 const bodies = (method: string, path: string) => network.sent(method, path).map(({ body }) => body);
 
 describe('downloads', () => {
-  it('are shown as they go on, for those who see and those who listen', async () => {
+  it('show their progress, on screen and to screen readers', async () => {
     downloads = [download('gemma')];
     await open();
     const bar = screen.getByRole('progressbar', { name: 'Download of gemma-Q4_K_M' });
@@ -80,24 +80,24 @@ describe('downloads', () => {
     expect(screen.getByTestId('download').textContent).toContain('The disk will be 83 % full.');
     now(download('gemma', { total_bytes: null }));
     await until(() => !bar.hasAttribute('aria-valuenow'));
-    // What was to be thought of before is of no use after.
+    // Warnings do not matter once it is done.
     now(download('gemma', { state: 'done', warnings: ['the disk will be 83 % full'] }));
-    await screen.findByText(/Done: verified/);
+    await screen.findByText(/Downloaded and verified/);
     expect(screen.getByTestId('download').textContent).not.toContain('83 % full');
   });
 
-  it('are paused, resumed, tried again and put first', async () => {
+  it('are paused, resumed, retried and prioritized', async () => {
     downloads = [download('gemma'), download('qwen', { state: 'queued' })];
     await open();
     await fireEvent.click(screen.getByRole('button', { name: 'Pause gemma-Q4_K_M' }));
-    await fireEvent.click(screen.getByRole('button', { name: 'First in line: qwen-Q4_K_M' }));
+    await fireEvent.click(screen.getByRole('button', { name: 'Prioritize qwen-Q4_K_M' }));
     now(
       download('gemma', { state: 'paused' }),
       download('qwen', { state: 'failed', reason: 'the hash differs' }),
     );
     await fireEvent.click(await screen.findByRole('button', { name: 'Resume gemma-Q4_K_M' }));
     expect(screen.getByRole('alert').textContent).toBe('The hash differs.');
-    await fireEvent.click(screen.getByRole('button', { name: 'Try again: qwen-Q4_K_M' }));
+    await fireEvent.click(screen.getByRole('button', { name: 'Retry qwen-Q4_K_M' }));
     await until(() => bodies('PATCH', '/tierbar/v1/downloads/qwen').length === 2);
     expect(bodies('PATCH', '/tierbar/v1/downloads/gemma')).toEqual([
       { state: 'paused' },
@@ -109,25 +109,25 @@ describe('downloads', () => {
     ]);
   });
 
-  it('have no order while there is only one', async () => {
+  it('have no priority while there is only one', async () => {
     downloads = [download('gemma')];
     await open();
     expect(screen.queryByTestId('download-first')).toBeNull();
   });
 
-  it('are cancelled after asking, since what has arrived goes; a finished one just leaves the list', async () => {
+  it('are canceled after confirmation; a finished one is just cleared', async () => {
     downloads = [download('gemma'), download('smol', { state: 'done' })];
     await open();
     await fireEvent.click(screen.getByRole('button', { name: 'Cancel gemma-Q4_K_M' }));
     expect(network.sent('DELETE', '/tierbar/v1/downloads/gemma')).toHaveLength(0);
-    expect(screen.getByRole('dialog').textContent).toContain('The 1 GB that have arrived are deleted.');
+    expect(screen.getByRole('dialog').textContent).toContain('The 1 GB downloaded so far will be deleted.');
     await fireEvent.click(screen.getByTestId('confirm'));
-    await fireEvent.click(screen.getByRole('button', { name: 'Remove from the list: smol-Q4_K_M' }));
+    await fireEvent.click(screen.getByRole('button', { name: 'Clear smol-Q4_K_M' }));
     await until(() => network.sent('DELETE', '/tierbar/v1/downloads/smol').length === 1);
     expect(network.sent('DELETE', '/tierbar/v1/downloads/gemma')).toHaveLength(1);
   });
 
-  it('tell why the host did not do as it was asked', async () => {
+  it('show why the host refused a change', async () => {
     downloads = [download('gemma')];
     answer = ({ method }) =>
       method === 'PATCH' ? refusal(404, 'not_found', 'there is no such download') : null;
@@ -136,7 +136,7 @@ describe('downloads', () => {
     expect((await screen.findByRole('alert')).textContent).toBe('There is no such download.');
   });
 
-  it('that land make the lists of models new', async () => {
+  it('refresh the lists of models when they finish', async () => {
     downloads = [download('gemma')];
     await open();
     expect(screen.getByTestId('library-empty').textContent).toContain('/data/models');
@@ -146,8 +146,8 @@ describe('downloads', () => {
   });
 });
 
-describe('models on this machine', () => {
-  it('appear and vanish as the host sees them', async () => {
+describe('installed models', () => {
+  it('appear and disappear as the host reports', async () => {
     models = [localModel('gone')];
     await open();
     await until(() => screen.queryAllByTestId('local-model').length === 1);
@@ -157,7 +157,7 @@ describe('models on this machine', () => {
     expect(screen.queryByText('gone')).toBeNull();
   });
 
-  it('show size, quant, keeper and verdict, and the whole sum when asked', async () => {
+  it('show size, quant, keeper and fit, and the plan on a click', async () => {
     models = [
       localModel('smol', {
         keeper: 'lm_studio',
@@ -173,7 +173,7 @@ describe('models on this machine', () => {
     const row = local('smol');
     expect(row.textContent).toMatch(/smol.*LM Studio.*fast.*98 MB · Q4_1 · 8K context/s);
     const chip = within(row).getByTestId('fit-chip');
-    expect(chip.getAttribute('aria-label')).toBe('Estimated: Tight. How smol fits this machine');
+    expect(chip.getAttribute('aria-label')).toBe('Estimated: Tight. Memory details of smol');
     expect(chip.getAttribute('aria-expanded')).toBe('false');
     await fireEvent.click(chip);
     expect(document.getElementById(chip.getAttribute('aria-controls') ?? '')).toBe(
@@ -186,9 +186,9 @@ describe('models on this machine', () => {
       ['Memory', 'GiB'],
       ['Weights', '2.50'],
       ['KV cache', '0.75'],
-      ['Tierbar itself', '0.25'],
-      ['Together', '3.50'],
-      ['For models, of 16 GB', '12.00'],
+      ['Tierbar', '0.25'],
+      ['Total', '3.50'],
+      ['Budget for models, of 16 GB', '12.00'],
     ]);
     const text = within(row).getByTestId('fit-details').textContent;
     expect(text).toContain('20 of 30 layers, 2.00 of 10.50 GiB');
@@ -197,7 +197,7 @@ describe('models on this machine', () => {
     expect(text).toContain('Largest context 65,536 tokens');
   });
 
-  it('are put into a tier', async () => {
+  it('are assigned to a tier', async () => {
     models = [localModel('gemma', { tiers: ['primary'] })];
     answer = ({ method }) => {
       if (method === 'PATCH') models = [localModel('gemma', { tiers: ['fast', 'primary'] })];
@@ -213,7 +213,7 @@ describe('models on this machine', () => {
     await until(() => local('gemma').textContent?.includes('fast'));
   });
 
-  it('tell at the row why a tier does not take them', async () => {
+  it('show why a tier cannot use them', async () => {
     models = [localModel('gemma'), localModel('smol')];
     answer = ({ method }) => (method === 'PATCH' ? refusal(400, 'config_invalid', 'it does not fit') : null);
     await open();
@@ -223,7 +223,7 @@ describe('models on this machine', () => {
     expect(within(local('gemma')).queryByRole('alert')).toBeNull();
   });
 
-  it('go to the Trash after asking', async () => {
+  it('move to the Trash after confirmation', async () => {
     models = [localModel('gemma', { tiers: ['fast'] })];
     answer = ({ method }) => {
       if (method !== 'DELETE') return null;
@@ -231,16 +231,16 @@ describe('models on this machine', () => {
       return Response.json({ trashed: true });
     };
     await open();
-    await fireEvent.click(screen.getByRole('button', { name: 'More for gemma' }));
+    await fireEvent.click(screen.getByRole('button', { name: 'Actions for gemma' }));
     await fireEvent.click(screen.getByTestId('model-remove'));
-    expect(screen.getByRole('dialog').textContent).toContain('The tier fast will have no model.');
+    expect(screen.getByRole('dialog').textContent).toContain('Left without a model: fast.');
     expect(network.sent('DELETE', '/tierbar/v1/models/gemma')).toHaveLength(0);
     await fireEvent.click(screen.getByTestId('confirm'));
     await screen.findByTestId('library-empty');
     expect(network.sent('DELETE', '/tierbar/v1/models/gemma')).toHaveLength(1);
   });
 
-  it('are deleted for good only when that is asked for once more, where there is no Trash', async () => {
+  it('are deleted permanently after a second confirmation, without a Trash', async () => {
     models = [localModel('gemma')];
     answer = ({ method, path }) => {
       if (method !== 'DELETE') return null;
@@ -253,16 +253,16 @@ describe('models on this machine', () => {
     await fireEvent.click(screen.getByTestId('model-remove'));
     await fireEvent.click(screen.getByTestId('confirm'));
     await fireEvent.click(await screen.findByTestId('model-delete'));
-    expect(screen.getByRole('dialog').textContent).toContain('Delete “gemma” for good?');
+    expect(screen.getByRole('dialog').textContent).toContain('Delete “gemma” permanently?');
     await fireEvent.click(screen.getByTestId('confirm'));
     await screen.findByTestId('library-empty');
   });
 
   it.each([
-    ['of another app', { keeper: 'ollama' as const }, 'Ollama keeps it'],
-    ['of a folder of one’s own', { keeper: 'folder' as const }, 'a folder of yours'],
-    ['that a tier has loaded', { tiers: ['primary'] }, 'primary has it loaded'],
-  ])('%s stay, and it is said why', async (_name, parts, why) => {
+    ['of another app', { keeper: 'ollama' as const }, 'Managed by Ollama'],
+    ['of an added folder', { keeper: 'folder' as const }, 'a folder that you added'],
+    ['loaded in a tier', { tiers: ['primary'] }, 'Loaded in primary'],
+  ])('%s cannot be removed, with the reason', async (_name, parts, why) => {
     models = [localModel('gemma', parts)];
     await open();
     await fireEvent.click(screen.getByTestId('model-more'));
@@ -272,14 +272,14 @@ describe('models on this machine', () => {
     expect(screen.queryByRole('dialog')).toBeNull();
   });
 
-  it('that are broken say why, and cannot be used', async () => {
+  it('show why a broken one is unusable', async () => {
     models = [localModel('torn', { account: null, fit: null, error: 'the file ends too early' })];
     await open();
     expect(screen.getByTestId('model-error').textContent).toBe('The file ends too early.');
     expect(screen.queryByTestId('model-use')).toBeNull();
   });
 
-  it('come from a further folder too, or the reason is told', async () => {
+  it('come from an added folder, or it shows why not', async () => {
     await open();
     answer = ({ path }) =>
       path.endsWith('/import')
@@ -301,8 +301,8 @@ describe('models on this machine', () => {
   });
 });
 
-describe('models to get', () => {
-  it('say before the first byte what one should know of them', async () => {
+describe('available models', () => {
+  it('show warnings before the download', async () => {
     catalog = [
       catalogModel('Slow', {
         quants: [offered('o/slow:Q4', { fit: verdict({ warning: 'answers are slow' }) })],
@@ -312,7 +312,7 @@ describe('models to get', () => {
     await screen.findByText('Answers are slow.');
   });
 
-  it('show what stays on the disk beside the sum, not in it', async () => {
+  it('show what stays on disk beside the total, not in it', async () => {
     const lines = [
       { what: 'dense_weights' as const, bytes: 11 * GIB },
       { what: 'paged_weights' as const, bytes: 3 * GIB },
@@ -325,7 +325,7 @@ describe('models to get', () => {
     await open();
     await fireEvent.click(await screen.findByTestId('fit-chip'));
     expect(screen.getByRole('row', { name: 'Weights on disk 3.00' })).toBeTruthy();
-    expect(screen.getByRole('row', { name: 'Together, without the disk 11.00' })).toBeTruthy();
+    expect(screen.getByRole('row', { name: 'Total, without the disk 11.00' })).toBeTruthy();
     const [memory, disk] = screen.getByRole('img').children as unknown as HTMLElement[];
     expect([memory?.style.width, disk?.style.width].map((width) => Number.parseFloat(width ?? ''))).toEqual([
       expect.closeTo(78.57),
@@ -347,22 +347,22 @@ describe('models to get', () => {
       ],
     });
 
-  it('are grouped by tier, with the quant for this machine chosen, and fetched by a click', async () => {
+  it('are grouped by tier, preselect the recommended quant, and download', async () => {
     catalog = [catalogModel('Starter'), big()];
     await open();
     await until(() => screen.queryAllByTestId('offer').length === 2);
     expect(screen.getAllByRole('heading', { level: 2 }).map((title) => title.textContent)).toEqual([
-      'On this Mac',
-      'Get a model',
-      'To try things out',
-      'For hard questions: the tier heavy',
+      'On This Mac',
+      'Find a Model',
+      'Small Models to Try',
+      'Hard Questions (heavy)',
     ]);
     const row = offer('Big');
     expect(row.textContent).toMatch(/default.*Apache-2\.0 · o\/big-GGUF.*Reads from disk.*estimated/s);
     expect(within(row).getByTestId<HTMLSelectElement>('offer-quant').selectedOptions[0]?.text).toBe(
       'Q2_K, 5 GB, reads from disk, recommended',
     );
-    await fireEvent.click(within(row).getByRole('button', { name: 'Get Big Q2_K' }));
+    await fireEvent.click(within(row).getByRole('button', { name: 'Download Big Q2_K' }));
     await until(() => bodies('POST', '/tierbar/v1/downloads').length === 1);
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference: 'o/big-GGUF:Q2_K' }]);
     now(download('big', { reference: 'o/big-GGUF:Q2_K' }));
@@ -371,7 +371,7 @@ describe('models to get', () => {
     expect(within(row).queryByTestId('offer-get')).toBeNull();
   });
 
-  it('that are too large say why and what to take instead, and come only after asking', async () => {
+  it('show why one is too large, an alternative, and ask first', async () => {
     catalog = [big()];
     await open();
     const quant = await screen.findByTestId<HTMLSelectElement>('offer-quant');
@@ -391,7 +391,7 @@ describe('models to get', () => {
     expect(quant.value).toBe('o/big-GGUF:Q2_K');
   });
 
-  it('that the host refuses can be had anyway, after asking', async () => {
+  it('download a refused one anyway after confirmation', async () => {
     catalog = [catalogModel('Odd', { quants: [offered('o/odd:Q4', { fit: null })] })];
     answer = ({ method, body }) =>
       method === 'POST' && !body.anyway
@@ -409,16 +409,16 @@ describe('models to get', () => {
     await until(() => screen.queryByTestId('error-banner') === null);
   });
 
-  it('that a full disk refuses are not offered anyway', async () => {
+  it('do not offer “anyway” when the disk is full', async () => {
     catalog = [catalogModel('Odd')];
     answer = ({ method }) => (method === 'POST' ? refusal(507, 'storage', 'the disk has 1 GB left') : null);
     await open();
     await fireEvent.click(await screen.findByTestId('offer-get'));
     await screen.findByTestId('error-banner');
-    expect(screen.getByTestId('offer-get').textContent?.trim()).toBe('Get');
+    expect(screen.getByTestId('offer-get').textContent?.trim()).toBe('Download');
   });
 
-  it('that are here already are not offered again', async () => {
+  it('do not offer an installed one again', async () => {
     catalog = [catalogModel('Here', { quants: [offered('o/here:Q4', { installed: true })] })];
     await open();
     await screen.findByTestId('offer-installed');
@@ -432,7 +432,7 @@ describe('the hub', () => {
     await fireEvent.click(screen.getByTestId('find-submit'));
   }
 
-  it('is searched, and a result shows its quants with their verdicts', async () => {
+  it('is searched, and a result shows its quants and their fit', async () => {
     answer = ({ path }) => {
       if (path.includes('/hub/search'))
         return Response.json({
@@ -459,16 +459,16 @@ describe('the hub', () => {
     await open();
     await look('coder');
     const result = await screen.findByTestId('hub-result');
-    expect(result.textContent).toContain('12,345 downloads · 6 likes · changed 2026-05-01');
+    expect(result.textContent).toContain('12,345 downloads · 6 likes · updated 2026-05-01');
     await fireEvent.click(result);
     const select = await screen.findByTestId<HTMLSelectElement>('offer-quant');
     expect(select.value).toBe('o/r-GGUF:Q4_K_M');
-    expect(offer('o/r-GGUF').textContent).toContain('needs your Hugging Face token');
+    expect(offer('o/r-GGUF').textContent).toContain('requires a Hugging Face token');
     await fireEvent.click(screen.getByTestId('hub-back'));
     await screen.findByTestId('hub-result');
   });
 
-  it('is asked for the verdict on one file, which can then be had', async () => {
+  it('checks one file, which can then be downloaded', async () => {
     answer = ({ path }) => (path.includes('/models/fit') ? Response.json(verdict()) : null);
     await open();
     await fireEvent.input(screen.getByTestId('find'), { target: { value: 'o/r-GGUF:Q5_K_M' } });
@@ -479,7 +479,7 @@ describe('the hub', () => {
     expect(bodies('POST', '/tierbar/v1/downloads')).toEqual([{ reference: 'o/r-GGUF:Q5_K_M' }]);
   });
 
-  it('cannot be reached: that is said, and the catalog is still there', async () => {
+  it('shows that it is unreachable, beside the catalog', async () => {
     catalog = [catalogModel('Starter')];
     answer = ({ path }) =>
       path.includes('/hub/')
@@ -493,13 +493,13 @@ describe('the hub', () => {
     expect(offer('Starter')).toBeTruthy();
     answer = ({ path }) => (path.includes('/hub/') ? Response.json({ models: [] }) : null);
     await fireEvent.click(screen.getByTestId('retry'));
-    await screen.findByText('Nothing with GGUF files was found for “coder”.');
+    await screen.findByText('No models with GGUF files match “coder”.');
     expect(screen.queryByTestId('error-banner')).toBeNull();
   });
 });
 
 describe('a menu', () => {
-  it('is used with the keyboard alone, and gives the focus back', async () => {
+  it('works with the keyboard alone, and returns the focus', async () => {
     models = [localModel('gemma')];
     await open();
     const button = screen.getByTestId('model-more');

@@ -3,7 +3,7 @@ import { Api } from '../../lib/http';
 import { Network, refusal, type Sent, until } from '../../testing/host';
 import { localModel, verdict } from '../../testing/models';
 import { Library } from './library.svelte';
-import { Finder } from './offers.svelte';
+import { ModelSearch } from './search.svelte';
 
 let network: Network;
 let api: Api;
@@ -12,7 +12,7 @@ beforeEach(() => {
   api = new Api(async () => ({ url: '' }));
 });
 
-/** Answers that a test gives when it wants to. */
+/** Requests wait until the test calls their answer. */
 function held(): ((body: unknown) => void)[] {
   const answers: ((body: unknown) => void)[] = [];
   network.override = () => {
@@ -30,7 +30,7 @@ function held(): ((body: unknown) => void)[] {
 }
 
 describe('the list of models', () => {
-  it('is the one that was asked for last, whichever comes last', async () => {
+  it('is the latest request’s, whichever answer arrives last', async () => {
     const answers = held();
     const library = new Library(api);
     const both = [library.load(), library.load()];
@@ -42,7 +42,7 @@ describe('the list of models', () => {
     expect(library.models.map(({ id }) => id)).toEqual(['new']);
   });
 
-  it('stays while it cannot be read again, with why', async () => {
+  it('stays while a read fails, with the reason', async () => {
     network.override = () => Response.json({ models_dir: '/m', models: [localModel('a')] });
     const library = new Library(api);
     await library.load();
@@ -55,8 +55,8 @@ describe('the list of models', () => {
   it.each([
     [true, true, /^Verified/],
     [false, false, /^Damaged/],
-    [null, true, /Nobody has told.*abc/],
-  ])('tells what a hash that matches: %s means', async (matches, good, text) => {
+    [null, true, /without a published checksum.*abc/],
+  ])('describes a verification whose match is %s', async (matches, good, text) => {
     network.override = ({ path }) =>
       path.endsWith('/verify')
         ? Response.json({ sha256: 'abc', expected: null, matches })
@@ -70,7 +70,7 @@ describe('the list of models', () => {
     expect(library.busy[model.path]).toBeUndefined();
   });
 
-  it('says how many models an added folder has', async () => {
+  it('counts the models of an added folder', async () => {
     const models = [localModel('a'), localModel('b')];
     network.override = ({ method }) =>
       Response.json(method === 'POST' ? { models } : { models_dir: '/m', models });
@@ -88,52 +88,52 @@ describe('a search', () => {
     models: [{ repository, downloads: 1, likes: 0, updated: null, gated: false }],
   });
 
-  it('shows what was looked for last, whichever answer comes last', async () => {
+  it('shows the latest search, whichever answer arrives last', async () => {
     const answers = held();
-    const finder = new Finder(api);
-    const both = [finder.look('one'), finder.look('two')];
+    const search = new ModelSearch(api);
+    const both = [search.search('one'), search.search('two')];
     await until(() => answers.length === 2);
     answers[1]?.(result('o/two'));
     await both[1];
     answers[0]?.(result('o/one'));
     await both[0];
-    expect(finder.found).toMatchObject({ kind: 'results', words: 'two' });
-    expect(finder.looking).toBe(false);
+    expect(search.result).toMatchObject({ kind: 'results', keywords: 'two' });
+    expect(search.searching).toBe(false);
   });
 
-  it('goes from a result to its repository and back', async () => {
+  it('opens a result’s repository and goes back', async () => {
     network.override = ({ path }: Sent) =>
       path.includes('/search?')
         ? Response.json(result('o/r'))
         : Response.json({ repository: 'o/r', revision: 'x', licence: null, gated: false, files: [] });
-    const finder = new Finder(api);
-    await finder.look('some words');
+    const search = new ModelSearch(api);
+    await search.search('some words');
     expect(network.requests[0]?.path).toBe('/tierbar/v1/hub/search?q=some%20words');
-    await finder.open('o/r');
+    await search.open('o/r');
     expect(network.requests[1]?.path).toBe('/tierbar/v1/hub/repository?id=o%2Fr');
-    expect(finder.found?.kind).toBe('repository');
-    finder.back();
-    expect(finder.found).toMatchObject({ kind: 'results', words: 'some words' });
+    expect(search.result?.kind).toBe('repository');
+    search.back();
+    expect(search.result).toMatchObject({ kind: 'results', keywords: 'some words' });
   });
 
-  it('keeps its results when one of them cannot be opened', async () => {
+  it('keeps its results when one cannot be opened', async () => {
     network.override = ({ path }) =>
       path.includes('/search?')
         ? Response.json(result('o/r'))
         : refusal(403, 'access_denied', 'it wants a token');
-    const finder = new Finder(api);
-    await finder.look('words');
-    await finder.open('o/r');
-    expect(finder.problem?.code).toBe('access_denied');
-    expect(finder.found?.kind).toBe('results');
+    const search = new ModelSearch(api);
+    await search.search('words');
+    await search.open('o/r');
+    expect(search.problem?.code).toBe('access_denied');
+    expect(search.result?.kind).toBe('results');
   });
 
-  it('asks for the verdict of a reference', async () => {
+  it('requests the verdict of a reference', async () => {
     network.override = () => Response.json(verdict({ estimated: true }));
-    const finder = new Finder(api);
-    await finder.look('o/r:Q4_K_M');
+    const search = new ModelSearch(api);
+    await search.search('o/r:Q4_K_M');
     expect(network.requests[0]?.path).toBe('/tierbar/v1/models/fit?model=o%2Fr%3AQ4_K_M');
-    expect(finder.found).toMatchObject({
+    expect(search.result).toMatchObject({
       kind: 'file',
       file: { reference: 'o/r:Q4_K_M', fit: { estimated: true } },
     });

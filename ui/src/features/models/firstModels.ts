@@ -1,14 +1,14 @@
 import type { CatalogModel, OfferedFile } from '../../platform/api';
 
-/** A model to begin with. */
-export interface Pick {
+/** A first model to offer. */
+export interface FirstModel {
   name: string;
   tier: string | null;
   file: OfferedFile;
 }
 
-/** The default that is the quickest to have and runs here, and the smallest of all, to try it at once. */
-export function firstModels(catalog: CatalogModel[]): Pick[] {
+/** Returns the smallest default model that fits, and the smallest model of all. */
+export function firstModels(catalog: CatalogModel[]): FirstModel[] {
   const offers = catalog
     .filter(({ kind }) => kind === 'chat')
     .flatMap(({ name, tier, quants, default: isDefault }) => {

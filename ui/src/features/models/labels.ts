@@ -29,12 +29,12 @@ export const LINE: Record<LineKind, string> = {
   checkpoints: 'Context checkpoints',
   draft_model: 'Draft model',
   projector: 'Media projector',
-  command: 'Your command',
-  embedder: 'For an embedder',
-  app: 'Tierbar itself',
+  command: 'Command',
+  embedder: 'Reserved for embedder',
+  app: 'Tierbar',
 };
 
-/** Of which colour a line is in the bar. */
+/** The color of each line in the bar. */
 export const GROUP: Record<LineKind, 'weights' | 'cache' | 'buffers' | 'rest' | 'paged'> = {
   dense_weights: 'weights',
   embeddings: 'weights',
@@ -60,27 +60,27 @@ export const FIT: Record<Fit, string> = {
   refused: 'Too large',
 };
 
-/** Of what models may take: from here on little is left for a longer context, and for anything else. */
+/** The share of the budget from which a model counts as tight: little is left for a longer context. */
 const TIGHT = 0.9;
 
-/** A verdict in one word. Tight is what nearly fills the budget, or does not find room on the GPU for all its layers. */
+/** Returns a verdict in one word. Tight: nearly fills the budget, or not all of its layers fit on the GPU. */
 export function fitOf({ placement, total_bytes, budget_bytes, gpu }: Verdict): Fit {
   if (placement !== 'resident') return PLACED[placement];
   const full = total_bytes > TIGHT * budget_bytes;
   return full || (gpu && gpu.layers < gpu.layers_all) ? 'tight' : 'fits';
 }
 
-/** Where no more than its placement is told of a model. */
+/** The fit of a model of which only the placement is known. */
 export const PLACED: Record<Placement, Fit> = { resident: 'fits', mmap: 'disk', refused: 'refused' };
 
-/** A range of tokens per second, with as many digits as it means. */
+/** Formats a range of tokens per second, with as many digits as are significant. */
 export function expectedSpeed({ low, high }: SpeedEstimate): string {
   const digits = (value: number) => (value < 10 ? value.toFixed(1) : value.toFixed(0));
   const [from, to] = [digits(low), digits(high)];
   return from === to ? `${from} tok/s` : `${from} to ${to} tok/s`;
 }
 
-/** How far the range missed what was measured. */
+/** Describes how far the measured speed is from the expected range. */
 export function speedError(error: number): string {
   const percent = Math.round(Math.abs(error) * 100);
   if (percent === 0) return 'as expected';
@@ -88,31 +88,31 @@ export function speedError(error: number): string {
 }
 
 export const STATE: Record<DownloadState, string> = {
-  queued: 'Waits for its turn',
+  queued: 'Queued',
   downloading: 'Downloading',
   waiting: 'Waiting',
   verifying: 'Verifying',
   paused: 'Paused',
   failed: 'Failed',
-  done: 'Done: verified',
+  done: 'Downloaded and verified',
 };
 
 export function isUnderWay({ state }: DownloadStatus): boolean {
   return state === 'queued' || state === 'downloading' || state === 'waiting' || state === 'verifying';
 }
 
-/** 0 to 1; `null` while nobody has told the size. */
+/** Returns 0 to 1; `null` while the size is unknown. */
 export function share({ received_bytes, total_bytes }: DownloadStatus): number | null {
   return total_bytes ? Math.min(received_bytes / total_bytes, 1) : null;
 }
 
-/** Rounded down, so that 100 % is all of it. */
+/** Rounds down, so that 100 % means complete. */
 export function percent(download: DownloadStatus): string | null {
   const part = share(download);
   return part === null ? null : `${Math.floor(part * 100)} %`;
 }
 
-/** State, amounts, rate and time left. */
+/** Returns state, amounts, rate and time left. */
 export function progressText(download: DownloadStatus): string {
   const { state, received_bytes, total_bytes, bytes_per_second, eta_seconds } = download;
   if (state === 'done') return [STATE.done, fileSize(total_bytes ?? received_bytes)].join(' · ');
@@ -129,18 +129,18 @@ export function progressText(download: DownloadStatus): string {
     .join(' · ');
 }
 
-/** A file's name without folders and ending. */
+/** Returns a file's name without folders and extension. */
 export function stem(file: string): string {
   return (file.split('/').at(-1) ?? file).replace(/\.gguf$/i, '');
 }
 
-/** A context as model cards write it, such as 128K. */
+/** Formats a context as model cards do, such as 128K. */
 export function contextLabel(tokens: number): string {
   if (tokens % 512 !== 0) return count(tokens);
   return tokens % 2 ** 20 === 0 ? `${tokens / 2 ** 20}M` : `${tokens / 1024}K`;
 }
 
-/** A line of a list of quants. */
+/** Returns the text of an option of a list of quants. */
 export function quantLabel(file: OfferedFile): string {
   return [
     file.quant,
@@ -152,7 +152,7 @@ export function quantLabel(file: OfferedFile): string {
     .join(', ');
 }
 
-/** The quant to show first: the one for this machine, else the first that is not refused. */
+/** Returns the quant to show first: the recommended one, else the first that is not refused. */
 export function preselected(files: OfferedFile[]): OfferedFile | undefined {
   return (
     files.find((file) => file.recommended) ??

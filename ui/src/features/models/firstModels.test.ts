@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { catalogModel, offered, refused } from '../../testing/models';
-import { firstModels } from './starter';
+import { firstModels } from './firstModels';
 
 const of = (name: string, gigabytes: number, parts = {}, file = {}) =>
   catalogModel(name, {
@@ -8,8 +8,8 @@ const of = (name: string, gigabytes: number, parts = {}, file = {}) =>
     ...parts,
   });
 
-describe('the models to begin with', () => {
-  it('are the quickest default to have, and the smallest of all', () => {
+describe('the first models', () => {
+  it('are the smallest default and the smallest of all', () => {
     const catalog = [
       of('Large', 11, { default: true, tier: 'heavy' }),
       of('Quick', 3, { default: true, tier: 'fast' }),

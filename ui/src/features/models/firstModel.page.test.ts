@@ -59,20 +59,20 @@ function now(...downloads: DownloadStatus[]) {
 
 const patches = () => network.sent('PATCH', '/tierbar/v1/config').map(({ body }) => body);
 
-describe('somebody without a model', () => {
-  it('is offered a default and the smallest; what is fetched becomes the model of its tier', async () => {
+describe('a first model', () => {
+  it('is a default or the smallest, and is assigned to its tier', async () => {
     await open();
     const buttons = await screen.findAllByTestId('starter-get');
     expect(buttons.map((button) => button.textContent?.trim())).toEqual([
-      'Get Quick (3.1 GB)',
-      'Get Starter (98 MB)',
+      'Download Quick (3.1 GB)',
+      'Download Starter (98 MB)',
     ]);
     await fireEvent.click(buttons[0] as HTMLElement);
     await until(() => network.sent('POST', '/tierbar/v1/downloads').length === 1);
     expect(network.sent('POST', '/tierbar/v1/downloads')[0]?.body).toEqual({ reference: 'o/quick:Q4_K_M' });
     now(download('quick', { reference: 'o/quick:Q4_K_M' }));
     await screen.findByRole('progressbar', { name: 'Download of the first model' });
-    expect(screen.getByTestId('starter').textContent).toContain('Quick is on its way.');
+    expect(screen.getByTestId('starter').textContent).toContain('Downloading Quick');
     expect(patches()).toEqual([]);
     models = [localModel('quick-Q4_K_M', { reference: 'o/quick:Q4_K_M' })];
     now(download('quick', { reference: 'o/quick:Q4_K_M', state: 'done' }));
@@ -80,7 +80,7 @@ describe('somebody without a model', () => {
     expect(patches()).toEqual([{ tiers: { primary: { model: 'quick-Q4_K_M' } } }]);
   });
 
-  it('who has a model on this machine can take that, but not one that is broken or too large', async () => {
+  it('can be an installed one, but not one broken or too large', async () => {
     models = [
       localModel('torn', { error: 'the file ends too early' }),
       localModel('huge', { fit: refused() }),
@@ -95,7 +95,7 @@ describe('somebody without a model', () => {
     expect(patches()).toEqual([{ tiers: { fast: { model: 'found' } } }]);
   });
 
-  it('is told why a download cannot begin', async () => {
+  it('shows why its download cannot start', async () => {
     answer = ({ method, path }) =>
       method === 'POST' && path.endsWith('/downloads')
         ? refusal(507, 'storage', 'the disk has 1 GB left')
@@ -105,12 +105,12 @@ describe('somebody without a model', () => {
     expect((await screen.findByTestId('error-banner')).textContent).toContain('The disk has 1 GB left.');
   });
 
-  it('is told why a download has stopped, and can go on with it or take another', async () => {
+  it('shows why its download stopped, and can be resumed or replaced', async () => {
     const quick = { reference: 'o/quick:Q4_K_M' };
     await open([download('quick', { ...quick, state: 'failed', reason: 'the hash differs' })]);
     await screen.findByText('The hash differs.');
-    expect(screen.getByTestId('starter').textContent).toContain('Quick is not here yet.');
-    expect((await screen.findByTestId('starter-get')).textContent).toContain('Get Starter');
+    expect(screen.getByTestId('starter').textContent).toContain('Not downloaded yet: Quick');
+    expect((await screen.findByTestId('starter-get')).textContent).toContain('Download Starter');
     await fireEvent.click(screen.getByTestId('starter-resume'));
     await until(() => network.sent('PATCH', '/tierbar/v1/downloads/quick').length === 1);
     now(download('quick', { ...quick, state: 'waiting', reason: 'no network' }));
@@ -121,7 +121,7 @@ describe('somebody without a model', () => {
     expect((await screen.findByTestId('starter-resume')).textContent?.trim()).toBe('Resume');
   });
 
-  it('finds all models in the settings', async () => {
+  it('can be chosen among all models in the settings', async () => {
     await open();
     await fireEvent.click(screen.getByTestId('starter-models'));
     await fireEvent.click(screen.getByTestId('open-models'));

@@ -10,10 +10,10 @@ import {
   quantLabel,
   speedError,
   stem,
-} from './words';
+} from './labels';
 
 describe('a verdict in one word', () => {
-  it('tells what fits, what hardly fits, what reads from the disk, and what is too large', () => {
+  it('is fits, tight, reads from disk or too large', () => {
     expect(fitOf(verdict())).toBe('fits');
     expect(fitOf(verdict({ warning: 'a shorter context than asked' }))).toBe('fits');
     expect(fitOf(verdict({ total_bytes: 10.7 * GIB }))).toBe('fits');
@@ -25,13 +25,13 @@ describe('a verdict in one word', () => {
     expect(fitOf(refused())).toBe('refused');
   });
 
-  it('gives a speed as a range, or as one figure where both ends are the same', () => {
+  it('gives a speed as a range, or as one figure', () => {
     const speed = { active_bytes: 0, paged_bytes: 0, measured: null, error: null };
     expect(expectedSpeed({ ...speed, low: 4.25, high: 12.6 })).toBe('4.3 to 13 tok/s');
     expect(expectedSpeed({ ...speed, low: 20.1, high: 20.3 })).toBe('20 tok/s');
   });
 
-  it('tells on which side what was measured lay', () => {
+  it('compares the measured speed with the expected one', () => {
     expect([0, -0.2, 0.134].map(speedError)).toEqual([
       'as expected',
       '20 % slower than expected',
@@ -40,20 +40,20 @@ describe('a verdict in one word', () => {
   });
 });
 
-describe('a download in words', () => {
-  it('has its amounts, rate and time while it goes on, and no rate once it stands', () => {
+describe('a download’s text', () => {
+  it('has amounts, rate and time in progress, and no rate when paused', () => {
     expect(progressText(download('a'))).toBe('Downloading · 1 GB of 4 GB · 50 MB/s · 1 min left');
     expect(progressText(download('a', { state: 'paused' }))).toBe('Paused · 1 GB of 4 GB');
-    expect(progressText(download('a', { state: 'done' }))).toBe('Done: verified · 4 GB');
+    expect(progressText(download('a', { state: 'done' }))).toBe('Downloaded and verified · 4 GB');
   });
 
-  it('promises no share of what has no size yet', () => {
+  it('has no percentage while the size is unknown', () => {
     const unknown = download('a', { total_bytes: null, eta_seconds: null });
     expect(percent(unknown)).toBeNull();
     expect(progressText(unknown)).toBe('Downloading · 1 GB · 50 MB/s');
   });
 
-  it('does not say 100 % before the last byte', () => {
+  it('is below 100 % before the last byte', () => {
     expect(percent(download('a', { received_bytes: 3_999_999_999 }))).toBe('99 %');
     expect(percent(download('a', { received_bytes: 4_000_000_000 }))).toBe('100 %');
   });
@@ -64,7 +64,7 @@ describe('a download in words', () => {
 });
 
 describe('a context', () => {
-  it('is written as on model cards where it is a round number', () => {
+  it('is written as on model cards if round', () => {
     expect([8192, 131072, 1048576, 1536, 2000].map(contextLabel)).toEqual([
       '8K',
       '128K',
@@ -76,14 +76,14 @@ describe('a context', () => {
 });
 
 describe('a list of quants', () => {
-  it('tells size, fit and advice of each', () => {
+  it('shows size, fit and recommendation of each', () => {
     expect(quantLabel(offered('o/r:Q4_K_M', { recommended: true }))).toBe('Q4_K_M, 5 GB, fits, recommended');
     expect(quantLabel(offered('o/r:Q8_0', { size_bytes: null, fit: refused() }))).toBe(
       'Q8_0, size unknown, too large',
     );
   });
 
-  it('begins with the advised one, else with the first that is not refused', () => {
+  it('starts with the recommended one, else the first not refused', () => {
     const large = offered('o/r:Q8_0', { fit: refused() });
     const small = offered('o/r:Q4_0');
     expect(preselected([large, small, offered('o/r:Q3', { recommended: true })])?.quant).toBe('Q3');

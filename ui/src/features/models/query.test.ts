@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { lookup } from './lookup';
+import { parseQuery } from './query';
 
-describe('what somebody typed', () => {
+describe('a typed query', () => {
   it.each([
     'unsloth/gemma-4-E2B-it-GGUF',
     ' https://huggingface.co/unsloth/gemma-4-E2B-it-GGUF ',
@@ -10,7 +10,7 @@ describe('what somebody typed', () => {
     'https://huggingface.co/unsloth/gemma-4-E2B-it-GGUF?library=gguf',
     'hf.co/unsloth/gemma-4-E2B-it-GGUF',
   ])('is a repository: %s', (text) => {
-    expect(lookup(text)).toEqual({ repository: 'unsloth/gemma-4-E2B-it-GGUF' });
+    expect(parseQuery(text)).toEqual({ repository: 'unsloth/gemma-4-E2B-it-GGUF' });
   });
 
   it.each([
@@ -21,18 +21,18 @@ describe('what somebody typed', () => {
     'https://example.com/models/a.gguf',
     'https://huggingface.co/o/r/resolve/main/a.gguf',
   ])('is one file: %s', (text) => {
-    expect(lookup(text)).toEqual({ reference: text });
+    expect(parseQuery(text)).toEqual({ reference: text });
   });
 
   it('is a quant of a repository whose page was copied', () => {
-    expect(lookup('hf.co/o/r:Q4_K_M')).toEqual({ reference: 'o/r:Q4_K_M' });
+    expect(parseQuery('hf.co/o/r:Q4_K_M')).toEqual({ reference: 'o/r:Q4_K_M' });
   });
 
-  it.each(['gemma', 'qwen 3.5 coder', 'what: ever', 'a/b/ c'])('is words to search for: %s', (text) => {
-    expect(lookup(text)).toEqual({ words: text });
+  it.each(['gemma', 'qwen 3.5 coder', 'what: ever', 'a/b/ c'])('is keywords: %s', (text) => {
+    expect(parseQuery(text)).toEqual({ keywords: text });
   });
 
-  it('is nothing', () => {
-    expect(lookup('  ')).toBeNull();
+  it('is nothing when blank', () => {
+    expect(parseQuery('  ')).toBeNull();
   });
 });
