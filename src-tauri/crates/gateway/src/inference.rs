@@ -1,6 +1,7 @@
 //! From a request in OpenAI's dialect to its answer: which tier answers, the lease, the call of its worker, and the stream that is
 //! relayed while it is counted.
 
+pub(crate) mod ask;
 pub(crate) mod auto;
 pub(crate) mod caller;
 pub(crate) mod calls;
@@ -11,7 +12,9 @@ pub(crate) mod models;
 pub(crate) mod owed;
 mod prompts;
 pub(crate) mod relay;
+pub(crate) mod request;
 pub(crate) mod route;
+pub(crate) mod source;
 pub(crate) mod speed;
 mod tap;
 pub(crate) mod upstream;
@@ -39,7 +42,7 @@ pub(crate) const EMBEDDINGS: &str = "/v1/embeddings";
 /// What answers are made from: the tiers and the ways to them, and what is learnt and counted on the way. It sees neither keys nor the
 /// token nor the queue.
 #[derive(Debug)]
-pub(crate) struct Inference {
+pub struct Inference {
     pub(crate) tiers: Arc<dyn Tiers>,
     pub(crate) services: Arc<dyn Services>,
     pub(crate) models: Arc<dyn Models>,

@@ -28,8 +28,13 @@ mod testing;
 pub use dialects::ollama::as_ollama;
 pub use edge::{keys::Keys, origin::OverTls, token::Token};
 pub use inference::{
+    Inference,
+    ask::{Answer, Event, Failed, Gathered, Stage, ToolCallPart, Usage},
     auto::Auto,
+    caller::{Account, Caller},
     chain::Chains,
+    request::Request,
+    source::Source,
     speed::{SpeedHistory, SpeedMeter},
 };
 pub use jobs::queue::{Queue, Runner};
@@ -48,7 +53,6 @@ use edge::{
     origin::{require_token, same_site},
 };
 use http::error::{method_not_allowed, write_in_form};
-use inference::Inference;
 use jobs::Jobs;
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc};

@@ -3,7 +3,7 @@
 use crate::{
     blocking::blocking,
     http::{body, error::Failure},
-    inference::{Inference, hints::Hints, owed::Owed, relay, route},
+    inference::{Inference, caller::Caller, hints::Hints, owed::Owed, relay, route},
 };
 use axum::{
     Json, Router,
@@ -90,14 +90,14 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
         why: None,
         ask: relay::Ask {
             path: LOAD,
-            owed: Owed::of(&body),
+            owed: Owed::new(Caller::of_this_request(), &body),
             body,
             stream: false,
             keep_alive: None,
             arrived,
         },
     };
-    job.relay().await
+    job.begin().respond().await
 }
 
 /// The tier for a context. Of those with the model that is wanted, or else the one that it was saved with, one with its KV

@@ -58,7 +58,7 @@ pub(crate) async fn told<D: Dialect>(dialect: D, answer: Response) -> Result<Res
         return Ok(Response::from_parts(head, turned(dialect, body)));
     }
     let body = body::read(body, ANSWER_LIMIT).await?;
-    let answer = serde_json::from_slice(&body).map_err(|error| unlike(&error))?;
+    let answer = serde_json::from_slice(&body).map_err(|error| wire::unreadable(&error))?;
     Ok((head.headers, Json(dialect.whole(answer))).into_response())
 }
 
@@ -78,11 +78,6 @@ async fn refused(answer: Response) -> Result<Response, Failure> {
     std::mem::swap(told.extensions_mut(), &mut head.extensions);
     told.extensions_mut().extend(head.extensions);
     Ok(told)
-}
-
-fn unlike(error: &serde_json::Error) -> Error {
-    let message = format!("the model's server did not answer as OpenAI's do: {error}");
-    Error::new(Code::Unreachable, message)
 }
 
 fn has_choices(data: &[u8]) -> bool {
@@ -180,7 +175,7 @@ impl<D: Dialect> Turning<D> {
                 // What is no event of OpenAI's says nothing that could be told; one that cannot be read is a part that is missing.
                 if has_choices(data) {
                     self.ended = true;
-                    out.push_str(&self.dialect.failed(&unlike(&error)));
+                    out.push_str(&self.dialect.failed(&wire::unreadable(&error)));
                 }
                 return;
             }

@@ -8,7 +8,7 @@ tokio::task_local! {
 }
 
 /// Whose tokens answers take: a client with a limit of its own.
-pub(crate) trait Account: Send + Sync + fmt::Debug {
+pub trait Account: Send + Sync + fmt::Debug {
     fn name(&self) -> &str;
 
     /// Takes the tokens of an answer.
@@ -24,7 +24,7 @@ pub(crate) trait Accounts: Send + Sync + fmt::Debug {
 
 /// Who asks. The default is the owner, whose tokens nobody counts.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Caller(Option<Arc<dyn Account>>);
+pub struct Caller(Option<Arc<dyn Account>>);
 
 impl From<Arc<dyn Account>> for Caller {
     fn from(account: Arc<dyn Account>) -> Self {

@@ -8,18 +8,13 @@ mod mark;
 mod tried;
 mod walk;
 
-use crate::{
-    http::error::Failure,
-    inference::{
-        Inference,
-        hints::Hints,
-        relay::{Ask, respond, streaming::Beginning},
-    },
+use super::{
+    Inference,
+    hints::Hints,
+    relay::{Ask, Begun, Way, streaming::Beginning},
+    source::Source,
 };
-use axum::{
-    http::{HeaderMap, HeaderName, HeaderValue},
-    response::{IntoResponse, Response},
-};
+use axum::http::HeaderName;
 use parking_lot::Mutex;
 use std::sync::{Arc, atomic::AtomicBool};
 use tierbar_core::{
@@ -28,6 +23,7 @@ use tierbar_core::{
     config::{ChainConfig, Engine, Step, server_of},
 };
 use tokio::time::Instant;
+use tried::Tried;
 use walk::Walk;
 
 pub(crate) static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
@@ -164,15 +160,10 @@ fn unknown<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
     Error::new(Code::ModelUnknown, message).hint(hint)
 }
 
-/// # Errors
-/// Why no step answered. If the chain ends in the queue, such a refusal is marked as one that may wait.
-pub(crate) async fn relay(
-    inference: Arc<Inference>,
-    asked: Asked,
-    ask: Ask,
-) -> Result<Response, Failure> {
-    let stream = ask.stream;
-    let (name, may_wait) = (asked.name.clone(), asked.config.may_wait());
+/// Why no step answered is the error of what begins here.
+pub(crate) fn begin(inference: Arc<Inference>, asked: Asked, ask: Ask) -> Begun {
+    let (stream, name) = (ask.stream, asked.name.clone());
+    let may_wait = asked.config.may_wait();
     let metrics = inference.metrics.clone();
     let walk = Walk::new(inference, asked, ask);
     let tried = walk.tried();
@@ -185,23 +176,38 @@ pub(crate) async fn relay(
             Box::new(move |code| metrics.broke(name.as_str(), code))
         },
     };
-    let answer = respond(beginning, stream, HeaderMap::new).await;
-    let mut response = match answer {
-        Ok(response) => response,
-        Err(refused) => {
-            let mut response = refused.into_response();
-            if may_wait && tried.may_pass() {
-                response.extensions_mut().insert(MayWait);
-            }
-            response
-        }
-    };
-    let headers = response.headers_mut();
-    if let Ok(name) = HeaderValue::from_str(name.as_str()) {
-        headers.insert(CHAIN.clone(), name);
+    Begun {
+        beginning,
+        stream,
+        way: Way::Chain(Steps {
+            name,
+            ends_in_queue: may_wait,
+            tried,
+        }),
     }
-    tried.tell(headers);
-    Ok(response)
+}
+
+/// How far a chain has come with a request.
+pub(crate) struct Steps {
+    name: TierId,
+    ends_in_queue: bool,
+    tried: Tried,
+}
+
+impl Steps {
+    /// Whether the chain ends in the queue and a step may answer later.
+    pub(crate) fn may_wait(&self) -> bool {
+        self.ends_in_queue && self.tried.may_pass()
+    }
+
+    pub(crate) fn source(&self) -> Source {
+        Source {
+            chain: Some(self.name.clone()),
+            tried: self.tried.codes(),
+            fallback_from: self.tried.fallback(),
+            ..Source::default()
+        }
+    }
 }
 
 impl Inference {

@@ -31,8 +31,7 @@ struct SoFar {
 
 impl Owed {
     /// Bytes of an image say nothing of its tokens.
-    pub(crate) fn of(request: &[u8]) -> Self {
-        let caller = Caller::of_this_request();
+    pub(crate) fn new(caller: Caller, request: &[u8]) -> Self {
         let says_nothing = || request.windows(IMAGE.len()).any(|part| part == IMAGE);
         let prompt = match caller.is_counted() && !says_nothing() {
             true => (request.len() / BYTES_PER_TOKEN) as u64,

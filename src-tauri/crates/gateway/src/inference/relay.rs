@@ -7,17 +7,26 @@ mod answered;
 pub(crate) mod attempt;
 pub(crate) mod gathered;
 pub(crate) mod streaming;
-mod unstreamed;
+pub(crate) mod unstreamed;
 
-use super::{models, owed::Owed, route, wire};
-use crate::{
-    http::{body, error::Failure, headers::TIER},
-    inference::{Inference, auto, chain, hints::Hints, prompts},
+use super::{
+    Inference, TOKENS, auto,
+    caller::Caller,
+    chain::{self, MayWait, Steps},
+    hints::Hints,
+    models,
+    owed::Owed,
+    prompts,
+    request::Request,
+    route,
+    source::Source,
+    wire,
 };
+use crate::http::{body, error::Failure};
 use attempt::{ANSWER_LIMIT, Sent};
 use axum::{
     body::Body,
-    http::{HeaderMap, HeaderName, HeaderValue},
+    http::HeaderMap,
     response::{IntoResponse, Response},
 };
 use serde::Deserialize;
@@ -30,29 +39,14 @@ use std::{
     time::{Duration, Instant},
 };
 use streaming::{Beginning, Relay, as_stream, events};
-use tierbar_core::{ModelId, TierId, lease::KeepAlive};
+use tierbar_core::{Error, ModelId, TierId, lease::KeepAlive};
 use tokio::time::timeout;
 
 /// What fails for a plain reason, such as a missing file, does so within this time and gets a status of its own. After it, a
 /// stream begins before its answer does.
 const FAST_FAILURE: Duration = Duration::from_secs(2);
 
-static MODEL: HeaderName = HeaderName::from_static("x-tierbar-model");
-static WHY: HeaderName = HeaderName::from_static("x-tierbar-why");
-static STEPPED_DOWN: HeaderName = HeaderName::from_static("x-tierbar-stepped-down-from");
-
-/// The fields that decide where a request goes; the worker reads the rest.
-#[derive(Debug, Deserialize)]
-struct Wanted {
-    #[serde(default)]
-    model: Option<String>,
-    #[serde(default)]
-    stream: Option<bool>,
-    #[serde(default)]
-    keep_alive: Option<KeepAlive>,
-}
-
-/// A request that has been read.
+/// What a server is asked, as often as one is.
 #[derive(Clone)]
 pub(crate) struct Ask {
     pub(crate) path: &'static str,
@@ -75,6 +69,10 @@ pub(crate) struct Job {
     pub(crate) ask: Ask,
 }
 
+/// Answers a client's request over HTTP.
+///
+/// # Errors
+/// Those of the body, of the way to a tier, and whatever keeps the answer from beginning.
 pub(crate) async fn relay(
     inference: Arc<Inference>,
     path: &'static str,
@@ -84,39 +82,61 @@ pub(crate) async fn relay(
     let arrived = Instant::now();
     let body = body::read(body, body::INFERENCE_LIMIT).await?;
     prompts::log(inference.services.config().log, path, &body);
-    let wanted: Wanted = body::parse(&body)?;
-    let model = wanted.model.as_deref();
-    // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
-    let speaks = path == super::CHAT || path == super::TEXT;
+    let request = Request::read(path, hints, body, arrived)?;
+    let begun = begin(&inference, request, Caller::of_this_request()).await?;
+    begun.respond().await
+}
+
+/// Finds who answers. Nothing is loaded and nobody asked before what this returns is polled.
+///
+/// # Errors
+/// `ModelUnknown`, `ModelMissing` or `BadRequest` for a request that no tier can answer.
+pub(crate) async fn begin(
+    inference: &Arc<Inference>,
+    request: Request,
+    caller: Caller,
+) -> Result<Begun, Error> {
+    let generated = request.is_generated();
+    let Request {
+        path,
+        hints,
+        model,
+        stream,
+        keep_alive,
+        arrived,
+        body,
+    } = request;
+    let model = model.as_deref();
+    // Counting tokens costs nothing.
+    let paid: &[u8] = if path == TOKENS { b"" } else { &body };
     let ask = Ask {
         path,
-        stream: speaks && wanted.stream == Some(true),
-        keep_alive: wanted.keep_alive,
+        stream,
+        keep_alive,
         arrived,
-        // To be told what something would cost costs nothing.
-        owed: Owed::of(if path == super::TOKENS { b"" } else { &body }),
+        owed: Owed::new(caller, paid),
         body,
     };
-    if let Some(chain) = chain::asked(&inference, model, &hints, speaks)? {
-        return chain::relay(inference, chain, ask).await;
+    if let Some(chain) = chain::asked(inference, model, &hints, generated)? {
+        return Ok(chain::begin(Arc::clone(inference), chain, ask));
     }
     let tiers = inference.tiers.snapshot();
-    let routed = match auto::route(&inference, path, &hints, model, &ask.body, &tiers).await {
+    let routed = match auto::route(inference, path, &hints, model, &ask.body, &tiers).await {
         Ok(routed) => routed,
-        Err(error) => return Err(models::explained(&inference, model, error).await.into()),
+        Err(error) => return Err(models::explained(inference, model, error).await),
     };
     let asked = routed.tier;
     route::check_engine(&asked, &tiers, path)?;
     let smaller = route::smaller(&asked, model, &tiers, &ask.body);
-    let smaller = smaller.filter(|_| speaks);
+    let smaller = smaller.filter(|_| generated);
     let job = Job {
-        inference,
+        inference: Arc::clone(inference),
         stands_in_for: smaller.is_some().then(|| asked.clone()),
         tier: smaller.unwrap_or(asked),
         why: routed.why,
         ask,
     };
-    job.relay().await
+    Ok(job.begin())
 }
 
 /// How many tokens a chat would be read as, by the tier that it names. Nothing of a stream is asked for: the answer is a number.
@@ -136,7 +156,7 @@ pub(crate) async fn count(
         chat.retain(|field, _| !field.starts_with("stream"));
     }
     let body = body::whole(chat.to_string().into_bytes());
-    let answer = relay(inference, super::TOKENS, hints, body).await?;
+    let answer = relay(inference, TOKENS, hints, body).await?;
     let (head, body) = answer.into_parts();
     let body = body::read(body, ANSWER_LIMIT).await?;
     if !head.status.is_success() {
@@ -147,34 +167,18 @@ pub(crate) async fn count(
 }
 
 impl Job {
-    pub(crate) async fn relay(self) -> Result<Response, Failure> {
-        let told = [
-            (&WHY, self.why.clone()),
-            (
-                &STEPPED_DOWN,
-                self.stands_in_for.as_ref().map(ToString::to_string),
-            ),
-        ];
-        let mut response = self.answer().await?;
-        for (name, value) in told {
-            if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
-                response.headers_mut().insert(name.clone(), value);
-            }
-        }
-        Ok(response)
-    }
-
-    async fn answer(self) -> Result<Response, Failure> {
+    pub(crate) fn begin(self) -> Begun {
         let Self {
             inference,
             tier,
+            stands_in_for,
+            why,
             ask,
-            ..
         } = self;
         let (stream, loaded) = (ask.stream, Arc::new(AtomicBool::new(false)));
         let sent = {
-            let (inference, tier, loaded) =
-                (Arc::clone(&inference), tier.clone(), Arc::clone(&loaded));
+            let (inference, tier) = (Arc::clone(&inference), tier.clone());
+            let loaded = Arc::clone(&loaded);
             Box::pin(async move {
                 let lease = attempt::lease(&inference, &tier).await?;
                 loaded.store(true, Ordering::Relaxed);
@@ -186,34 +190,137 @@ impl Job {
             let (metrics, tier) = (inference.metrics.clone(), tier.clone());
             Box::new(move |code| metrics.broke(tier.as_str(), code))
         };
-        let early = || {
-            let mut tiers = inference.tiers.snapshot().into_iter();
-            let status = tiers.find(|status| status.id == tier);
-            who_answers(&tier, status.and_then(|status| status.model).as_ref())
-        };
-        let beginning = Beginning {
-            sent,
-            loaded,
-            failed,
-        };
-        respond(beginning, stream, early).await
+        Begun {
+            beginning: Beginning {
+                sent,
+                loaded,
+                failed,
+            },
+            stream,
+            way: Way::Tier {
+                inference,
+                tier,
+                why,
+                stepped_down_from: stands_in_for,
+            },
+        }
     }
 }
 
-/// The answer with a status of its own if it begins soon or is to come whole; else a stream with these headers that begins
-/// before it.
+/// A request whose way is decided.
+pub(crate) struct Begun {
+    pub(crate) beginning: Beginning,
+    /// The answer is to come as events.
+    pub(crate) stream: bool,
+    pub(crate) way: Way,
+}
+
+/// How a request comes to who answers it.
+pub(crate) enum Way {
+    Tier {
+        inference: Arc<Inference>,
+        tier: TierId,
+        why: Option<String>,
+        stepped_down_from: Option<TierId>,
+    },
+    Chain(Steps),
+}
+
+impl Way {
+    /// Whether the request may be answered later, once it has failed now, whatever its error says.
+    pub(crate) fn may_wait(&self) -> bool {
+        matches!(self, Self::Chain(steps) if steps.may_wait())
+    }
+
+    /// What is known of where the answer comes from, but for who answers.
+    pub(crate) fn source(&self) -> Source {
+        match self {
+            Self::Tier {
+                why,
+                stepped_down_from,
+                ..
+            } => Source {
+                why: why.clone(),
+                stepped_down_from: stepped_down_from.clone(),
+                ..Source::default()
+            },
+            Self::Chain(steps) => steps.source(),
+        }
+    }
+
+    /// The same of a stream that begins before its tier is loaded. A chain does not know yet which tier will answer.
+    fn early(&self) -> Source {
+        let Self::Tier {
+            inference, tier, ..
+        } = self
+        else {
+            return Source::default();
+        };
+        let mut tiers = inference.tiers.snapshot().into_iter();
+        let status = tiers.find(|status| status.id == *tier);
+        Source {
+            tier: Some(tier.clone()),
+            model: status.and_then(|status| status.model),
+            ..Source::default()
+        }
+    }
+}
+
+impl Begun {
+    /// The answer with a status of its own if it begins soon or comes whole; else a stream that begins before it.
+    ///
+    /// # Errors
+    /// Why there is no answer.
+    pub(crate) async fn respond(self) -> Result<Response, Failure> {
+        let Self {
+            beginning,
+            stream,
+            way,
+        } = self;
+        let answer = respond(beginning, stream, || way.early().headers()).await;
+        let mut response = match (answer, &way) {
+            (Ok(response), _) => response,
+            (Err(refused), Way::Tier { .. }) => return Err(refused),
+            (Err(refused), Way::Chain(_)) => {
+                let mut response = refused.into_response();
+                if way.may_wait() {
+                    response.extensions_mut().insert(MayWait);
+                }
+                response
+            }
+        };
+        response.headers_mut().extend(way.source().headers());
+        Ok(response)
+    }
+}
+
+/// What has come of a request by the time that its client is told.
+pub(crate) enum First {
+    Sent(Sent),
+    /// The answer has not begun.
+    Later(Beginning),
+}
+
+/// Waits for the beginning of an answer, of one that streams only as long as plain failures take.
 ///
 /// # Errors
 /// Why there is no answer.
-pub(crate) async fn respond(
-    mut beginning: Beginning,
+pub(crate) async fn first(mut beginning: Beginning, stream: bool) -> Result<First, Error> {
+    match timeout(FAST_FAILURE, &mut beginning.sent).await {
+        Ok(sent) => Ok(First::Sent(sent?)),
+        Err(_) if stream => Ok(First::Later(beginning)),
+        Err(_) => Ok(First::Sent(beginning.sent.await?)),
+    }
+}
+
+async fn respond(
+    beginning: Beginning,
     stream: bool,
     early: impl FnOnce() -> HeaderMap,
 ) -> Result<Response, Failure> {
-    let sent = match timeout(FAST_FAILURE, &mut beginning.sent).await {
-        Ok(sent) => sent?,
-        Err(_) if stream => return Ok(events(early(), Relay::Beginning(beginning))),
-        Err(_) => beginning.sent.await?,
+    let sent = match first(beginning, stream).await? {
+        First::Sent(sent) => sent,
+        First::Later(beginning) => return Ok(events(early(), Relay::Beginning(beginning))),
     };
     Ok(match sent {
         Sent::Whole(whole) if stream && whole.status.is_success() => as_stream(whole),
@@ -229,24 +336,18 @@ pub(crate) async fn respond(
 }
 
 pub(crate) fn who_answers(tier: &TierId, model: Option<&ModelId>) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    let mut add = |name: &HeaderName, value: &str| {
-        // A model is named after its file, and a file's name may hold what a header cannot.
-        if let Ok(value) = HeaderValue::from_bytes(value.as_bytes()) {
-            headers.insert(name.clone(), value);
-        }
+    let source = Source {
+        tier: Some(tier.clone()),
+        model: model.cloned(),
+        ..Source::default()
     };
-    add(&TIER, tier.as_str());
-    if let Some(model) = model {
-        add(&MODEL, model.as_str());
-    }
-    headers
+    source.headers()
 }
 
 /// The model that answers, as the answer's headers name it.
 pub(crate) fn model(answer: &Response) -> Option<String> {
-    let model = answer.headers().get(&MODEL)?;
-    Some(String::from_utf8_lossy(model.as_bytes()).into_owned())
+    let model = Source::of_headers(answer.headers()).model?;
+    Some(model.to_string())
 }
 
 #[cfg(test)]

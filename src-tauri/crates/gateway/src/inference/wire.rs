@@ -88,6 +88,9 @@ pub(crate) struct Chunk {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct ChunkChoice {
+    /// Which of several answers it belongs to.
+    #[serde(deserialize_with = "or_nothing")]
+    pub(crate) index: u64,
     #[serde(deserialize_with = "or_nothing")]
     pub(crate) delta: Message,
     /// Of a completion.
@@ -207,6 +210,12 @@ pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
             .unwrap_or("the model's server refused the request and told no reason");
         Error::new(code(status, body.pointer("/error/code")), told)
     })
+}
+
+/// What is said to be OpenAI's and cannot be read as that.
+pub(crate) fn unreadable(error: &serde_json::Error) -> Error {
+    let message = format!("the model's server did not answer as OpenAI's do: {error}");
+    Error::new(Code::Unreachable, message)
 }
 
 /// The same, with the time for which it holds if its head says so.

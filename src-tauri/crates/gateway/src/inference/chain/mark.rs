@@ -130,7 +130,7 @@ fn first_event(model: Value, about: Value, marked: bool, ask: &Ask) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{TEXT, owed::Owed};
+    use crate::inference::{TEXT, caller::Caller, owed::Owed};
 
     fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
         let ask = Ask {
@@ -138,7 +138,7 @@ mod tests {
             body: body.into(),
             stream: true,
             keep_alive: None,
-            owed: Owed::of(b""),
+            owed: Owed::new(Caller::default(), b""),
             arrived: std::time::Instant::now(),
         };
         let event = first_event(json!("m"), json!({}), marked, &ask);

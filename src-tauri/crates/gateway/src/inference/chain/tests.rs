@@ -4,6 +4,7 @@ use axum::{
     Json, Router,
     body::{Body, Bytes},
     http::{Request, StatusCode, header},
+    response::{IntoResponse, Response},
     routing::post,
 };
 use futures_util::{StreamExt, stream};

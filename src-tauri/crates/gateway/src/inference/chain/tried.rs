@@ -1,7 +1,6 @@
 //! What the steps of a chain said.
 
 use crate::http::error::{for_seconds, seconds_of};
-use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::json;
@@ -10,9 +9,6 @@ use tierbar_core::{
     Code, Error, TierId,
     queue::{Setback, setback},
 };
-
-static TRIED: HeaderName = HeaderName::from_static("x-tierbar-tried");
-static FALLBACK: HeaderName = HeaderName::from_static("x-tierbar-fallback-from");
 
 /// Shared by those who try and those who tell of it.
 #[derive(Debug, Clone, Default)]
@@ -95,21 +91,11 @@ impl Tried {
         told.fallback.as_ref().map(|(first, _)| first.clone())
     }
 
-    /// In headers, as far as it is known when they go out.
-    pub(super) fn tell(&self, headers: &mut HeaderMap) {
+    /// The steps that have not answered, each with its error, or with none if it was passed over.
+    pub(super) fn codes(&self) -> Vec<(TierId, Option<Code>)> {
         let told = self.0.lock();
-        let tried = told.steps.iter().map(|step| {
-            let word = step.code.map_or("passed over", Code::as_str);
-            format!("{}={word}", step.tier)
-        });
-        let tried: Vec<_> = tried.collect();
-        let fallback = told.fallback.as_ref().map(|(first, _)| first.to_string());
-        let tried = Some(tried.join(", ")).filter(|tried| !tried.is_empty());
-        for (name, value) in [(&TRIED, tried), (&FALLBACK, fallback)] {
-            if let Some(Ok(value)) = value.map(HeaderValue::try_from) {
-                headers.insert(name.clone(), value);
-            }
-        }
+        let steps = told.steps.iter();
+        steps.map(|step| (step.tier.clone(), step.code)).collect()
     }
 
     /// Why nobody answered. A chain of one says what its step said.

@@ -36,7 +36,7 @@ use tierbar_core::{
 use tokio::time::timeout;
 
 /// How often a stream says that its answer is still to come; clients and proxies give up on silence after some ten seconds.
-const WAITING_PERIOD: Duration = Duration::from_secs(5);
+pub(crate) const WAITING_PERIOD: Duration = Duration::from_secs(5);
 
 /// So many bytes without a word that is known are passed on: they count as spoken.
 const MOST_HELD: usize = 1 << 20;
@@ -86,6 +86,11 @@ impl Answer {
         }
     }
 
+    /// It ends with an error that its client is told in its server's place.
+    pub(crate) fn broke(&self, code: Code) {
+        self.tap.broke(code);
+    }
+
     /// Its server has said that it is over.
     pub(crate) fn is_over(&self) -> bool {
         self.tap.has_ended()
@@ -101,7 +106,7 @@ impl Answer {
     ///
     /// # Errors
     /// If it ends with an error before.
-    pub(super) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
+    pub(crate) async fn hold_to_first_word(&mut self) -> Result<(), Failed> {
         let silent = |tap: &Tap| !tap.has_spoken() && !tap.has_ended();
         while silent(&self.tap) && self.held.len() <= MOST_HELD {
             match self.arriving(false).await {
@@ -227,7 +232,7 @@ impl Relay {
                     Ok(passing) => return Some(passing),
                     Err(None) => return None,
                     Err(Some(error)) => {
-                        answer.tap.broke(error.code);
+                        answer.broke(error.code);
                         break error;
                     }
                 },

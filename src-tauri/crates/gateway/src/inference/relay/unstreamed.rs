@@ -4,7 +4,7 @@ use axum::body::Bytes;
 use serde_json::{Map, Value};
 
 /// One event with all of it, and the last one.
-pub(super) fn as_events(answer: &[u8]) -> Bytes {
+pub(crate) fn as_events(answer: &[u8]) -> Bytes {
     let mut answer: Map<String, Value> = serde_json::from_slice(answer).unwrap_or_default();
     let choices = answer.get_mut("choices").and_then(Value::as_array_mut);
     let mut is_chat = false;

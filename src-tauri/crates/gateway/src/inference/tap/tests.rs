@@ -1,6 +1,6 @@
 use super::*;
 use crate::{
-    inference::{owed::Owed, speed::SpeedMeter},
+    inference::{caller::Caller, owed::Owed, speed::SpeedMeter},
     metrics::Metrics,
 };
 use tierbar_core::{ModelId, TierId};
@@ -14,7 +14,7 @@ fn counted() -> Answer {
 }
 
 fn owed() -> Attempt {
-    Owed::of(b"").attempt()
+    Owed::new(Caller::default(), b"").attempt()
 }
 
 #[test]

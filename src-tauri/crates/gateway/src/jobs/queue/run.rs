@@ -42,6 +42,11 @@ impl Runner {
         Self { jobs, inference }
     }
 
+    #[cfg(test)]
+    pub(crate) fn inference(&self) -> Arc<crate::inference::Inference> {
+        Arc::clone(&self.jobs.inference)
+    }
+
     /// Runs until the host ends, and gives back what it has not finished.
     pub async fn run(self) {
         let closing = self.jobs.inference.closing.clone();
