@@ -133,7 +133,7 @@ async fn what_another_app_keeps_is_used_and_never_deleted() {
     let models = listed(&host).await;
     assert_eq!(models[0]["keeper"], "lm_studio", "{models:?}");
     let (_, told, _) = data.run(&["models", "import"]).await;
-    assert!(told.contains("LM Studio's"), "{told}");
+    assert!(told.contains("in LM Studio"), "{told}");
     let (status, body) = host
         .ask(
             Method::DELETE,

@@ -391,7 +391,8 @@ async fn the_commands_measure_without_a_host_and_with_one_and_can_be_called_off(
     let (code, shown, _) = data.run(&["bench", "--tier", "fast", "--show"]).await;
     assert_eq!(code, Some(0));
     assert!(
-        shown.contains("first token") && shown.contains("Depth 4096 was not measured"),
+        shown.contains("first token")
+            && shown.contains("A context of 4096 tokens was not measured"),
         "{shown}"
     );
     let (code, shown, stderr) = data

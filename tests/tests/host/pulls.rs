@@ -70,7 +70,7 @@ async fn a_pull_without_a_host_says_the_verdict_first_and_ends_when_the_file_is_
     let data = of(&hub);
     let (code, stdout, stderr) = data.run(&["models", "pull", Q4_1]).await;
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(stdout.contains("is here and verified"), "{stdout}");
+    assert!(stdout.contains("Downloaded and verified"), "{stdout}");
     let told: Vec<_> = stderr.lines().collect();
     assert!(told[0].starts_with("Runs fully in memory: "), "{stderr}");
     assert!(
@@ -497,7 +497,7 @@ async fn a_verdict_on_a_remote_model_costs_its_header_and_no_more() {
     for line in [
         "KV cache",
         "Compute buffers",
-        "Sum",
+        "Total",
         "Largest context that fits",
     ] {
         assert!(sum.contains(line), "{sum}");

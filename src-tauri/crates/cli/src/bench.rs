@@ -1,6 +1,6 @@
-//! `tierbar bench`: how fast a tier reads and writes.
+//! `tierbar bench`: measures prefill, decode and the time to first token.
 
-use crate::measure::{self, Common, again, bytes, milliseconds, rate, table};
+use crate::measure::{self, Common, bytes, milliseconds, rate, repeated_runs, table};
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{
@@ -13,16 +13,16 @@ use tierbar_core::{
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// How many tokens stand before those that are measured
+    /// Context before each test, in tokens
     #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = BenchAsk::default().depths)]
     depths: Vec<u32>,
-    /// Tokens to read
+    /// Prompt length, in tokens
     #[arg(long, value_name = "N", default_value_t = BenchAsk::default().prompt_tokens)]
     prompt: u32,
-    /// Tokens to write
+    /// Answer length, in tokens
     #[arg(long, value_name = "N", default_value_t = BenchAsk::default().answer_tokens)]
     answer: u32,
-    /// Runs of each, of which the median counts
+    /// Runs per test; the median is reported
     #[arg(long, value_name = "N", default_value_t = BenchAsk::default().runs)]
     runs: u32,
 }
@@ -39,15 +39,20 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 fn text(report: &BenchReport) -> String {
     let mut rows = vec![vec![
-        "depth".to_owned(),
-        format!("reading {}, tok/s", report.prompt_tokens),
-        format!("writing {}, tok/s", report.answer_tokens),
+        "context".to_owned(),
+        format!("prefill {}, tok/s", report.prompt_tokens),
+        format!("decode {}, tok/s", report.answer_tokens),
         "first token".to_owned(),
     ]];
     let mut skipped = String::new();
     for row in &report.rows {
         match &row.skipped {
-            Some(why) => skipped += &format!("Depth {} was not measured: {why}.\n", row.depth),
+            Some(why) => {
+                skipped += &format!(
+                    "A context of {} tokens was not measured: {why}.\n",
+                    row.depth
+                )
+            }
             None => rows.push(vec![
                 row.depth.to_string(),
                 rate(row.prefill),
@@ -59,10 +64,10 @@ fn text(report: &BenchReport) -> String {
     }
     let memory = &report.memory;
     let load = report.load_ms.map_or_else(String::new, |ms| {
-        format!(", loaded in {}", milliseconds(ms))
+        format!(" Load time: {}.", milliseconds(ms))
     });
     let mut text = format!(
-        "{}: {}, a context of {} tokens, {} ({} computing)\n{} with Tierbar {}\n\n{}\n{skipped}",
+        "{}: {}, {} tokens of context, {} ({} in use)\n{}, Tierbar {}\n\n{}\n{skipped}",
         report.tier,
         report.model,
         report.context_tokens,
@@ -73,7 +78,7 @@ fn text(report: &BenchReport) -> String {
         table(&rows, &[0, 1, 2, 3]),
     );
     text += &format!(
-        "Memory: weights {} mapped and {} beside, KV cache {}, compute buffers {}; the process {}{load}.\n",
+        "Memory: {} of mapped weights, {} of other weights, KV cache {}, compute buffers {}; process {}.{load}\n",
         bytes(Some(memory.weights_mapped_bytes)),
         bytes(Some(memory.weights_bytes)),
         bytes(Some(memory.kv_bytes)),
@@ -81,10 +86,10 @@ fn text(report: &BenchReport) -> String {
         bytes(memory.footprint_bytes),
     );
     text += &format!(
-        "Medians of {} runs; ± is half of how far they lie apart.\n",
+        "Medians of {} runs; ± is half of their range.\n",
         report.runs
     );
-    text += &again(report.disturbed);
+    text += &repeated_runs(report.disturbed);
     text
 }
 
@@ -93,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_reads_as_a_table_with_what_was_not_measured_below_it() {
+    fn a_report_lists_skipped_contexts_below_the_table() {
         let report: BenchReport = serde_json::from_value(json!({
             "version": "0.1.0", "taken_at": "2026-11-21T20:00:00Z", "tier": "fast", "model": "m",
             "context_tokens": 2048, "threads_used": 3, "prompt_tokens": 512, "answer_tokens": 64, "runs": 3,
@@ -112,13 +117,13 @@ mod tests {
         .unwrap();
         assert_eq!(
             text(&report),
-            "fast: m, a context of 2048 tokens, usual threads, batch 512, f16 (3 computing)\n\
-             2026-11-21T20:00:00Z with Tierbar 0.1.0\n\n\
-             depth  reading 512, tok/s  writing 64, tok/s  first token\n    0            420 ±5 %          41.2 ±1 %      1219 ms\n\n\
-             Depth 4096 was not measured: needs a context of 4672 tokens, and the tier has 2048.\n\
-             Memory: weights 100 MiB mapped and 0 MiB beside, KV cache 45 MiB, compute buffers 20 MiB; the process –, loaded in 250 ms.\n\
-             Medians of 3 runs; ± is half of how far they lie apart.\n\
-             One run was made again: the tier answered others beside it.\n"
+            "fast: m, 2048 tokens of context, usual threads, batch 512, f16 (3 in use)\n\
+             2026-11-21T20:00:00Z, Tierbar 0.1.0\n\n\
+             context  prefill 512, tok/s  decode 64, tok/s  first token\n      0            420 ±5 %         41.2 ±1 %      1219 ms\n\n\
+             A context of 4096 tokens was not measured: needs a context of 4672 tokens, and the tier has 2048.\n\
+             Memory: 100 MiB of mapped weights, 0 MiB of other weights, KV cache 45 MiB, compute buffers 20 MiB; process –. Load time: 250 ms.\n\
+             Medians of 3 runs; ± is half of their range.\n\
+             Repeated 1 run that shared the tier with other requests.\n"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A host to talk to: the one that runs, or one of our own for as long as the command runs.
+//! A client of the running host, or of one started for the duration of a command.
 
 use reqwest::{Method, Response, StatusCode};
 use serde::de::DeserializeOwned;
@@ -11,17 +11,17 @@ use tierbar_core::{Code, Error};
 use tierbar_host::{Host, HostKind, HostOptions};
 use url::form_urlencoded;
 
-/// A host that ends gives the answers that still run a few seconds, and its connections as many.
-const ENDING: Duration = Duration::from_secs(15);
-const LOOK: Duration = Duration::from_millis(50);
+/// How long to wait for a host that is shutting down: it gives answers and connections a few seconds each.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(15);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Names an admin call: a path of parts, each of which may hold anything.
+/// Returns the path of an admin call. Each part is percent-encoded.
 pub(crate) fn admin(parts: &[&str], query: &[(&str, &str)]) -> String {
     let mut path = "/tierbar/v1".to_owned();
     for part in parts {
         path.push('/');
         let encoded: String = form_urlencoded::byte_serialize(part.as_bytes()).collect();
-        // A form's way of writing a space means a plus in a path.
+        // Form encoding writes a space as a plus, which a path takes literally.
         path.push_str(&encoded.replace('+', "%20"));
     }
     if query.is_empty() {
@@ -33,12 +33,12 @@ pub(crate) fn admin(parts: &[&str], query: &[(&str, &str)]) -> String {
     format!("{path}?{query}")
 }
 
-/// What the host has answered, in our types.
+/// Parses an answer of the host.
 pub(crate) fn read<T: DeserializeOwned>(body: Value) -> Result<T, Error> {
     serde_json::from_value(body).map_err(|error| {
         Error::new(
             Code::Internal,
-            format!("the running host is of another version: {error}"),
+            format!("the running Tierbar is another version: {error}"),
         )
     })
 }
@@ -49,23 +49,23 @@ pub(crate) struct Client {
     http: reqwest::Client,
     url: String,
     token: String,
-    /// The host's.
+    /// The process ID of the host.
     pid: u32,
-    /// The host that was started for this command.
+    /// The host that this command started, if it did.
     own: Option<Host>,
 }
 
 impl Client {
-    /// Connects to the host that runs.
+    /// Connects to the running host.
     pub(crate) fn running(home: Option<&PathBuf>) -> Result<Self, Error> {
         let running = tierbar_host::running(home.map(PathBuf::as_path)).ok_or_else(|| {
-            Error::new(Code::NotFound, "no Tierbar is running")
-                .hint("open the app, or run `tierbar serve`")
+            Error::new(Code::NotFound, "Tierbar is not running")
+                .hint("open the app or run `tierbar serve`")
         })?;
         Ok(Self::new(running.url, running.token, running.pid, None))
     }
 
-    /// Connects to the host that runs, or starts one on a free port.
+    /// Connects to the running host, or starts one on a free port.
     pub(crate) async fn running_or_own(home: Option<PathBuf>) -> Result<Self, Error> {
         let options = HostOptions {
             home,
@@ -87,9 +87,11 @@ impl Client {
                         Some(host),
                     ));
                 }
-                // Another one begins at this moment, or ends.
-                Err(error) if error.code == Code::AlreadyRunning && begun.elapsed() < ENDING => {
-                    tokio::time::sleep(LOOK).await;
+                // Another host is starting up or shutting down.
+                Err(error)
+                    if error.code == Code::AlreadyRunning && begun.elapsed() < SHUTDOWN_TIMEOUT =>
+                {
+                    tokio::time::sleep(POLL_INTERVAL).await;
                 }
                 Err(error) => return Err(error),
             }
@@ -107,24 +109,24 @@ impl Client {
         }
     }
 
-    /// Whether the host was started for this command, and ends with it.
+    /// Returns whether this command started the host and ends it.
     pub(crate) fn is_own(&self) -> bool {
         self.own.is_some()
     }
 
-    /// The next host, once the one that this client talked to has given the data folder back.
+    /// Connects to the next host, once this one has released the data folder.
     pub(crate) async fn next(&self, home: Option<PathBuf>) -> Result<Self, Error> {
         let begun = Instant::now();
         while tierbar_host::running(home.as_deref()).is_some_and(|host| host.pid == self.pid) {
-            if begun.elapsed() > ENDING {
-                return Err(self.silent("it ends, and does not come to its end"));
+            if begun.elapsed() > SHUTDOWN_TIMEOUT {
+                return Err(self.unresponsive("it is still shutting down"));
             }
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Self::running_or_own(home).await
     }
 
-    /// Ends the host that was started for this command.
+    /// Shuts down the host that this command started.
     pub(crate) async fn close(self) {
         if let Some(host) = self.own {
             host.shutdown().await;
@@ -153,10 +155,10 @@ impl Client {
             return Ok(Value::Null);
         }
         let read = response.json().await;
-        read.map_err(|error: reqwest::Error| self.silent(&error.to_string()))
+        read.map_err(|error: reqwest::Error| self.unresponsive(&error.to_string()))
     }
 
-    /// Sends a request; an error status becomes the error that its body tells.
+    /// Sends a request. An error status becomes the error in its body.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -167,13 +169,13 @@ impl Client {
             .http
             .request(method, format!("{}{path}", self.url))
             .bearer_auth(&self.token)
-            // Nobody comes back for an answer that a command did not get.
+            // A command does not come back later for an answer.
             .header("x-tierbar-queue", "never");
         if let Some(body) = body {
             request = request.json(body);
         }
         let sent = request.send().await;
-        let response = sent.map_err(|error| self.silent(&error.to_string()))?;
+        let response = sent.map_err(|error| self.unresponsive(&error.to_string()))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -182,18 +184,21 @@ impl Client {
         Err(Error::from_openai_body(&body).unwrap_or_else(|| {
             Error::new(
                 Code::Internal,
-                format!("{}{path} answered {status}", self.url),
+                format!(
+                    "{}{path} returned {status} without an error message",
+                    self.url
+                ),
             )
         }))
     }
 
-    /// The host has ended meanwhile, or lives, by its lock, and does not answer.
-    fn silent(&self, why: &str) -> Error {
+    /// The error of a host that has quit, or that holds its lock and does not respond.
+    fn unresponsive(&self, why: &str) -> Error {
         Error::new(
             Code::ShuttingDown,
-            format!("the host at {} does not answer: {why}", self.url),
+            format!("Tierbar at {} does not respond: {why}", self.url),
         )
-        .hint("end it and start it again if it still runs, then repeat the command")
+        .hint("if it is still running, quit it and start it again, then repeat the command")
     }
 }
 
@@ -202,7 +207,7 @@ mod tests {
     use super::admin;
 
     #[test]
-    fn a_call_names_a_model_whatever_its_name_has_in_it() {
+    fn model_names_are_percent_encoded() {
         assert_eq!(
             admin(&["models", "a b/c+ü?.gguf", "verify"], &[]),
             "/tierbar/v1/models/a%20b%2Fc%2B%C3%BC%3F.gguf/verify"

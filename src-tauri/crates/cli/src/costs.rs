@@ -1,4 +1,4 @@
-//! `tierbar costs`: what tasks took here, and what no cloud was sent.
+//! `tierbar costs`: tokens that tasks used on this machine, and tokens that no cloud had to process.
 
 use crate::{
     client::{Client, admin, read},
@@ -13,10 +13,10 @@ use tierbar_core::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Days that are shown, of those with any
+    /// Number of days to show, counting those with activity
     #[arg(long, default_value_t = 30)]
     days: u32,
-    /// Print JSON
+    /// Print the costs as JSON
     #[arg(long)]
     json: bool,
 }
@@ -33,14 +33,14 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     }
     let costs: Costs = read(answer)?;
     if costs.days.is_empty() {
-        output::error_line("No task has been done yet.");
+        output::error_line("No tasks have run yet.");
         return Ok(());
     }
-    output::write(&shown(&costs));
+    output::write(&table_of(&costs));
     Ok(())
 }
 
-fn shown(costs: &Costs) -> String {
+fn table_of(costs: &Costs) -> String {
     let row = |day: &str, task: &str, spent: &Spent| {
         vec![
             day.to_owned(),
@@ -52,16 +52,23 @@ fn shown(costs: &Costs) -> String {
         ]
     };
     let mut rows = vec![
-        ["Day", "Task", "Answers", "Read", "Written", "Saved"]
-            .map(str::to_owned)
-            .to_vec(),
+        [
+            "Day",
+            "Task",
+            "Answers",
+            "Tokens in",
+            "Tokens out",
+            "Tokens saved",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
     ];
     for day in &costs.days {
         for (task, spent) in &day.tasks {
             rows.push(row(&day.day, task.as_str(), spent));
         }
     }
-    rows.push(row("all", "", &costs.total));
+    rows.push(row("Total", "", &costs.total));
     table(&rows, &[2, 3, 4, 5])
 }
 
@@ -72,7 +79,7 @@ mod tests {
     use tierbar_core::tasks::{Task, saved::Day};
 
     #[test]
-    fn days_are_rows_with_their_sum_at_the_end() {
+    fn the_last_row_is_the_total_of_all_days() {
         let spent = Spent {
             answers: 2,
             prompt_tokens: 900,
@@ -84,10 +91,10 @@ mod tests {
             tasks: BTreeMap::from([(Task::Triage, spent)]),
         }]);
         assert_eq!(
-            shown(&costs),
-            "Day         Task    Answers  Read  Written  Saved\n\
-             2026-11-22  triage        2   900       40    300\n\
-             all                       2   900       40    300\n"
+            table_of(&costs),
+            "Day         Task    Answers  Tokens in  Tokens out  Tokens saved\n\
+             2026-11-22  triage        2        900          40           300\n\
+             Total                     2        900          40           300\n"
         );
     }
 }

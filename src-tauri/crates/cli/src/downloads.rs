@@ -1,4 +1,4 @@
-//! `tierbar downloads`: models on their way.
+//! `tierbar downloads`: lists and manages downloads.
 
 use crate::{
     client::{Client, admin, read},
@@ -24,17 +24,26 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Stop for now; what has arrived stays
-    Pause { id: String },
-    /// Go on with a paused or failed one
-    Resume { id: String },
-    /// Give up, and delete what has arrived
-    Cancel { id: String },
+    /// Pause a download and keep the partial file
+    Pause {
+        /// Download ID, as listed by `tierbar downloads`
+        id: String,
+    },
+    /// Resume a paused or failed download
+    Resume {
+        /// Download ID, as listed by `tierbar downloads`
+        id: String,
+    },
+    /// Cancel a download and delete the partial file
+    Cancel {
+        /// Download ID, as listed by `tierbar downloads`
+        id: String,
+    },
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let client = match &args.command {
-        // A host of our own would end before it had got far.
+        // A host of our own would end with this command.
         Some(Command::Resume { .. }) => Client::running(home.as_ref())?,
         _ => Client::running_or_own(home).await?,
     };
@@ -59,20 +68,22 @@ async fn set(client: &Client, id: &str, state: DownloadState) -> Result<(), Erro
 }
 
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct DownloadList {
     downloads: Vec<DownloadStatus>,
 }
 
 async fn list(client: &Client) -> Result<(), Error> {
-    let Listed { downloads } = read(client.get("/tierbar/v1/downloads").await?)?;
+    let DownloadList { downloads } = read(client.get("/tierbar/v1/downloads").await?)?;
     if downloads.is_empty() {
-        output::line("Nothing is being fetched.");
+        output::line("There are no downloads.");
     }
     for download in &downloads {
         output::line(&line(download));
     }
     if client.is_own() && downloads.iter().any(|it| it.state.is_under_way()) {
-        output::error_line("They go on while Tierbar runs: open the app, or run `tierbar serve`.");
+        output::error_line(
+            "Downloads continue while Tierbar is running. Open the app or run `tierbar serve`.",
+        );
     }
     Ok(())
 }
@@ -81,7 +92,7 @@ fn line(download: &DownloadStatus) -> String {
     format!("{}  {}  {}", download.id, download.file, progress(download))
 }
 
-/// State and figures, such as `43 % of 4.6 GiB · 62.9 MB/s · 1 min 2 s left`.
+/// Returns the state and figures, such as `43 % of 4.6 GiB · 62.9 MB/s · 1 min 2 s left`.
 pub(crate) fn progress(download: &DownloadStatus) -> String {
     let mut parts = Vec::new();
     match download.total_bytes {
@@ -104,13 +115,13 @@ pub(crate) fn progress(download: &DownloadStatus) -> String {
     if download.bytes_per_second > 0 && download.state == DownloadState::Downloading {
         let rate = download.bytes_per_second / 100_000;
         parts.push(format!("{}.{} MB/s", rate / 10, rate % 10));
-        parts.extend(download.eta_seconds.map(left));
+        parts.extend(download.eta_seconds.map(time_left));
     }
     parts.extend(download.reason.clone());
     parts.join(" · ")
 }
 
-fn left(seconds: u64) -> String {
+fn time_left(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s left"),
         60..3600 => format!("{} min {} s left", seconds / 60, seconds % 60),
@@ -118,44 +129,47 @@ fn left(seconds: u64) -> String {
     }
 }
 
-/// The downloads as they change.
-pub(crate) struct Follow {
+/// What to do about a download that stopped before its end.
+pub(crate) const RESUME_HINT: &str = "the partial file is kept; run the same command to resume";
+
+/// A stream of the downloads as they change.
+pub(crate) struct Updates {
     events: Pin<Box<dyn Stream<Item = Result<Sse, sse_stream::Error>>>>,
 }
 
-impl Follow {
-    pub(crate) async fn begin(client: &Client) -> Result<Self, Error> {
+impl Updates {
+    pub(crate) async fn open(client: &Client) -> Result<Self, Error> {
         let response = client.send(Method::GET, "/tierbar/v1/events", None).await?;
         Ok(Self {
             events: Box::pin(SseByteStream::new(response.bytes_stream())),
         })
     }
 
-    /// All downloads, once one of them has changed; the first time at once.
+    /// Returns all downloads once one has changed; the first call returns at once.
     pub(crate) async fn next(&mut self) -> Result<Vec<DownloadStatus>, Error> {
         #[derive(Deserialize)]
         struct Changed {
             downloads: Option<Vec<DownloadStatus>>,
         }
         while let Some(event) = self.events.next().await {
-            let event = event.map_err(|error| gone(&error.to_string()))?;
+            let event = event.map_err(|error| disconnected(&error.to_string()))?;
             let Some(data) = event.data else { continue };
             let changed: Changed =
-                serde_json::from_str(&data).map_err(|error| gone(&error.to_string()))?;
+                serde_json::from_str(&data).map_err(|error| disconnected(&error.to_string()))?;
             if let Some(downloads) = changed.downloads {
                 return Ok(downloads);
             }
         }
-        Err(gone("it has ended"))
+        Err(disconnected("the event stream ended"))
     }
 }
 
-fn gone(why: &str) -> Error {
+fn disconnected(why: &str) -> Error {
     Error::new(
         Code::ShuttingDown,
-        format!("the host no longer tells how the download goes: {why}"),
+        format!("lost the connection to Tierbar: {why}"),
     )
-    .hint("what has arrived is kept: the same command goes on with it")
+    .hint(RESUME_HINT)
 }
 
 #[cfg(test)]
@@ -163,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn progress_tells_state_rate_and_what_is_left() {
+    fn progress_shows_state_rate_and_time_left() {
         let mut download: DownloadStatus = serde_json::from_value(json!({
             "id": "1", "reference": "a/b", "file": "b.gguf", "state": "downloading", "priority": "normal",
             "received_bytes": 536_870_912, "total_bytes": 1_073_741_824, "bytes_per_second": 62_914_560,

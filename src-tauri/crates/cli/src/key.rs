@@ -1,4 +1,4 @@
-//! `tierbar key`: API keys, made, listed and revoked.
+//! `tierbar key`: creates, lists and revokes API keys.
 
 use crate::{
     client::{Client, admin, read},
@@ -15,33 +15,36 @@ use tierbar_core::{
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Make a key; it is shown once, and only its hash is kept
+    /// Create an API key; it is shown only once
     Add {
-        /// Whom or what it is for: letters, digits, -, _ and .
+        /// Name of the key: letters, digits, -, _ and .
         name: String,
-        /// As many at once, and then evenly
+        /// Maximum requests per minute; also the burst size
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         requests_per_minute: Option<u32>,
-        /// Of prompts and answers together; they come back evenly over a day
+        /// Maximum tokens per day in prompts and answers; refills evenly
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
         tokens_per_day: Option<u64>,
-        /// Requests that wait or are answered at the same time
+        /// Maximum requests at the same time, including waiting ones
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         at_once: Option<u32>,
     },
-    /// Which keys there are, what they may use, and when they were used last
+    /// List API keys with their limits and last use
     List,
-    /// Have a key open nothing any more; what it has begun is answered to its end
-    Revoke { name: String },
+    /// Revoke an API key; answers in progress finish
+    Revoke {
+        /// Name of the key
+        name: String,
+    },
 }
 
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct KeyList {
     keys: Vec<ApiKey>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Made {
+struct NewKey {
     key: String,
 }
 
@@ -74,25 +77,25 @@ async fn add(client: &Client, name: &str, limits: KeyLimits) -> Result<(), Error
         tokens_per_day,
         at_once,
     } = limits;
-    let wanted = json!({
+    let body = json!({
         "name": name, "requests_per_minute": requests_per_minute, "tokens_per_day": tokens_per_day, "at_once": at_once,
     });
-    let Made { key } = read(client.post("/tierbar/v1/keys", &wanted).await?)?;
-    // Alone on stdout, for whoever puts it into a file.
+    let NewKey { key } = read(client.post("/tierbar/v1/keys", &body).await?)?;
+    // Alone on stdout, so that a script can capture it.
     output::line(&key);
-    output::error_line("It is not shown again. Clients send it as their API key.");
+    output::error_line("This key is not shown again. Clients send it as their API key.");
     Ok(())
 }
 
 async fn list(client: &Client) -> Result<(), Error> {
-    let Listed { keys } = read(client.get("/tierbar/v1/keys").await?)?;
+    let KeyList { keys } = read(client.get("/tierbar/v1/keys").await?)?;
     for key in keys {
-        output::line(&described(&key));
+        output::line(&describe(&key));
     }
     Ok(())
 }
 
-fn described(key: &ApiKey) -> String {
+fn describe(key: &ApiKey) -> String {
     let used = match (key.revoked_ms, key.last_used_ms) {
         (Some(at), _) => format!("revoked {}", time(at)),
         (None, Some(at)) => format!("last used {}", time(at)),
@@ -101,9 +104,9 @@ fn described(key: &ApiKey) -> String {
     let limits = [
         (
             key.limits.requests_per_minute.map(u64::from),
-            "requests a minute",
+            "requests per minute",
         ),
-        (key.limits.tokens_per_day, "tokens a day"),
+        (key.limits.tokens_per_day, "tokens per day"),
         (key.limits.at_once.map(u64::from), "at once"),
     ];
     let limits: Vec<_> = limits
@@ -130,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_described_with_its_use_and_its_limits() {
+    fn a_key_is_listed_with_its_use_and_limits() {
         let mut key = ApiKey {
             name: "laptop".to_owned(),
             limits: KeyLimits::default(),
@@ -139,7 +142,7 @@ mod tests {
             revoked_ms: None,
         };
         let words = |key: &ApiKey| {
-            described(key)
+            describe(key)
                 .split_whitespace()
                 .collect::<Vec<_>>()
                 .join(" ")
@@ -153,7 +156,7 @@ mod tests {
             "{}",
             words(&key)
         );
-        assert!(words(&key).ends_with("60 requests a minute, 2 at once"));
+        assert!(words(&key).ends_with("60 requests per minute, 2 at once"));
         key.revoked_ms = key.last_used_ms;
         assert!(words(&key).starts_with("laptop revoked 2026-09-2"));
     }

@@ -1,4 +1,4 @@
-//! `tierbar log`: what happened to the tiers, and why.
+//! `tierbar log`: the event log of tiers and memory.
 
 use crate::{
     client::{Client, admin, read},
@@ -15,18 +15,18 @@ use tierbar_core::{
     journal::{Entry, Kind},
 };
 
-/// As many does a host tell at once.
+/// The most entries that the host returns at once.
 const PAGE: u32 = 1000;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Go on with what happens from now on, until Ctrl-C
+    /// Print new entries as they happen, until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Only what concerns this tier
+    /// Tier whose entries to show
     #[arg(long, value_name = "NAME")]
     tier: Option<String>,
-    /// How many of the last entries
+    /// Number of recent entries
     #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
     limit: u32,
     /// Print each entry as a line of JSON
@@ -39,7 +39,7 @@ struct Log {
     tier: Option<TierId>,
     json: bool,
     zone: TimeZone,
-    /// The last that was printed.
+    /// The ID of the last printed entry.
     last: u64,
 }
 
@@ -56,12 +56,12 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         return log.follow(home, args.limit).await;
     }
     let newest_first = match Client::running(home.as_ref()) {
-        Ok(client) => log.ask(&client, args.limit).await?,
-        // What has happened is there, whether something runs or not.
+        Ok(client) => log.fetch(&client, args.limit).await?,
+        // The log can be read while no host runs.
         Err(_) => tierbar_host::past_log(home, log.tier.clone(), args.limit).await?,
     };
     if newest_first.is_empty() && !log.json {
-        output::error_line("Nothing has happened yet.");
+        output::error_line("The event log is empty.");
     }
     log.print(newest_first);
     Ok(())
@@ -72,9 +72,9 @@ impl Log {
         let mut most = limit;
         loop {
             let client = Client::running(home.as_ref())?;
-            // First, so that nothing happens between the past and this.
+            // Subscribed first, so that no entry is lost between the log and the events.
             let events = client.send(Method::GET, "/tierbar/v1/events", None).await?;
-            let past = self.ask(&client, most).await?;
+            let past = self.fetch(&client, most).await?;
             self.print(past);
             let mut events = SseByteStream::new(events.bytes_stream());
             while let Some(Ok(event)) = events.next().await {
@@ -86,44 +86,44 @@ impl Log {
                     self.print(vec![entry]);
                 }
             }
-            // Either the host has ended, or this was too slow and has missed something, which is kept.
+            // The host has quit, or this client fell behind; what it missed is in the log.
             most = u32::MAX;
         }
     }
 
-    /// The last of those that have not been printed, the newest first.
-    async fn ask(&self, client: &Client, most: u32) -> Result<Vec<Entry>, Error> {
+    /// Returns at most `most` of the entries that have not been printed, newest first.
+    async fn fetch(&self, client: &Client, most: u32) -> Result<Vec<Entry>, Error> {
         #[derive(Deserialize)]
         struct Page {
             entries: Vec<Entry>,
         }
-        let mut asked: Vec<Entry> = Vec::new();
+        let mut fetched: Vec<Entry> = Vec::new();
         loop {
-            let left = most.saturating_sub(u32::try_from(asked.len()).unwrap_or(u32::MAX));
+            let left = most.saturating_sub(u32::try_from(fetched.len()).unwrap_or(u32::MAX));
             let limit = left.min(PAGE);
             if limit == 0 {
-                return Ok(asked);
+                return Ok(fetched);
             }
-            let before = asked.last().map(|entry| entry.id.to_string());
+            let before = fetched.last().map(|entry| entry.id.to_string());
             let limit_text = limit.to_string();
             let mut query = vec![("limit", limit_text.as_str())];
             query.extend(before.as_deref().map(|before| ("before", before)));
             query.extend(self.tier.as_ref().map(|tier| ("tier", tier.as_str())));
             let Page { entries } = read(client.get(&admin(&["log"], &query)).await?)?;
-            let told = entries.len();
+            let page_len = entries.len();
             let new = entries.into_iter().take_while(|entry| entry.id > self.last);
-            let before = asked.len();
-            asked.extend(new);
-            let all = asked.len() - before == told;
-            if !all || u32::try_from(told).is_ok_and(|told| told < limit) {
-                return Ok(asked);
+            let before = fetched.len();
+            fetched.extend(new);
+            let all = fetched.len() - before == page_len;
+            if !all || u32::try_from(page_len).is_ok_and(|len| len < limit) {
+                return Ok(fetched);
             }
         }
     }
 
     fn print(&mut self, newest_first: Vec<Entry>) {
         for entry in newest_first.into_iter().rev() {
-            // What was told while it was asked for comes twice.
+            // An entry written while the log was read comes twice.
             if entry.id <= self.last {
                 continue;
             }
@@ -146,12 +146,12 @@ fn line(entry: &Entry, zone: &TimeZone) -> String {
             .to_string(),
         _ => "-".to_owned(),
     };
-    // What a worker has said may have anything in it, a terminal's orders too.
+    // A worker's message may contain terminal escape sequences.
     let sentence = entry.what.sentence.replace(char::is_control, " ");
-    format!("{at}  {:<8}  {sentence}", word(entry.what.kind))
+    format!("{at}  {:<8}  {sentence}", kind_name(entry.what.kind))
 }
 
-fn word(kind: Kind) -> &'static str {
+fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Load => "load",
         Kind::Ready => "ready",

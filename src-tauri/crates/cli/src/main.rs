@@ -1,4 +1,4 @@
-//! `tierbar`: the host without a screen, and a client of a host that runs.
+//! `tierbar`: runs Tierbar without a window, and controls a running one.
 
 mod bench;
 mod chat;
@@ -28,10 +28,10 @@ use tierbar_core::Error;
 #[command(
     name = "tierbar",
     version,
-    about = "Private local models in three tiers, behind one API"
+    about = "Run private local models in three tiers behind one API"
 )]
 struct Args {
-    /// Data folder [default: the usual place, or TIERBAR_HOME]
+    /// Data folder [default: $TIERBAR_HOME, or the usual folder for application data]
     #[arg(long, global = true, value_name = "DIR")]
     home: Option<PathBuf>,
     #[command(subcommand)]
@@ -40,49 +40,49 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the host without a window, until Ctrl-C
+    /// Run Tierbar without a window
     Serve(serve::Args),
-    /// Memory, speed and tiers of the running host
+    /// Show memory, speed and tiers
     Status(status::Args),
-    /// What happened to the tiers, and why
+    /// Show the event log
     Log(log::Args),
-    /// Models: which are here, what fits, fetch, check, delete
+    /// List, download, check and delete models
     Models(models::Args),
-    /// Models on their way
+    /// List and manage downloads
     Downloads(downloads::Args),
-    /// Requests that wait, and their answers
+    /// List and manage queued requests
     Queue(queue::Args),
-    /// Tokens of other services, such as the model hub's
+    /// Manage tokens for other services, such as Hugging Face
     #[command(subcommand)]
     Secret(secret::Command),
-    /// Keys that open inference to other machines and people
+    /// Manage API keys
     #[command(subcommand)]
     Key(key::Command),
     /// Load or unload a tier
     #[command(subcommand)]
     Tier(tier::Command),
-    /// Refuse requests and unload what nobody uses, so that the memory is yours
+    /// Refuse new requests and unload idle models
     Pause(pause::Args),
-    /// End a pause
+    /// Accept requests again after a pause
     Resume,
-    /// Talk to a tier here in the terminal
+    /// Chat with a tier in the terminal
     Chat(chat::Args),
-    /// What a message is, how urgent, and whether a small model can answer it
+    /// Classify a message by type, urgency and the model it needs
     Triage(task::Triage),
-    /// A text in fewer words; names, numbers and dates that are lost are told
+    /// Shorten a text and list the names, numbers and dates it lost
     Compress(task::Compress),
-    /// A text of any length in a few words
+    /// Summarize a text of any length
     Summarize(task::Summarize),
-    /// A dense brief of a day's JSON lines
+    /// Write a brief of a day's JSON Lines
     Brief(task::Brief),
-    /// What tasks took here, and saved elsewhere
+    /// Show the tokens that tasks used and saved
     Costs(costs::Args),
-    /// What runs at a time of day
+    /// List and run scheduled tasks
     #[command(subcommand)]
     Schedule(schedule::Command),
-    /// Measure how fast a tier reads and writes
+    /// Measure the speed of a tier
     Bench(bench::Args),
-    /// Find the settings that a tier is fastest with, and keep them
+    /// Find and save the fastest settings for a tier
     Tune(tune::Args),
 }
 
@@ -96,7 +96,7 @@ fn main() -> ExitCode {
         }
     };
     let outcome = runtime.block_on(run(args));
-    // A read of the terminal cannot be interrupted; it must not hold the exit up.
+    // A pending read from the terminal cannot be interrupted and must not delay the exit.
     runtime.shutdown_background();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -138,7 +138,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_commands_do_not_contradict_each_other() {
+    fn command_definitions_are_valid() {
         super::Args::command().debug_assert();
     }
 }

@@ -1,4 +1,4 @@
-//! What `tierbar bench` and `tierbar tune` share: the stream of a measurement, and how its figures are written.
+//! What `tierbar bench` and `tierbar tune` share: the event stream of a measurement and the formatting of figures.
 
 use crate::{
     client::{Client, admin, read},
@@ -20,22 +20,22 @@ use tierbar_core::{
     status::Status,
 };
 
-/// What both are told.
+/// The options that both commands have.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Common {
-    /// The tier to measure [default: the first that has a model]
+    /// Tier to measure [default: the first with a model]
     #[arg(long, value_name = "NAME")]
     tier: Option<String>,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
-    /// Show what the last one told, and measure nothing
+    /// Show the last report without measuring
     #[arg(long)]
     show: bool,
 }
 
-/// Makes a measurement of a kind, `bench` or `tune`, and prints its report. It runs on the host that runs, or on one of
-/// our own. Ctrl-C calls it off.
+/// Runs a measurement of a kind, `bench` or `tune`, and prints its report. Uses the running host, or starts one.
+/// Ctrl-C cancels it.
 pub(crate) async fn run<T: DeserializeOwned>(
     home: Option<PathBuf>,
     kind: &'static str,
@@ -47,9 +47,9 @@ pub(crate) async fn run<T: DeserializeOwned>(
     let client = Client::running_or_own(home).await?;
     let outcome = tokio::select! {
         outcome = report(&client, kind, tier, &body, show) => outcome,
-        // Dropping the stream closes the connection, which calls the measurement off.
-        interrupted = tokio::signal::ctrl_c() => Err(match interrupted {
-            Ok(()) => Error::new(Code::Cancelled, "called off; the tier is as it was"),
+        // Dropping the stream closes the connection, which cancels the measurement.
+        signal = tokio::signal::ctrl_c() => Err(match signal {
+            Ok(()) => Error::new(Code::Cancelled, "measurement cancelled; the tier's settings are unchanged"),
             Err(error) => Error::new(Code::Internal, format!("no signal handler: {error}")),
         }),
     };
@@ -80,8 +80,8 @@ async fn report(
         let mut last = client.get(&path).await?;
         return match last["report"].take() {
             Value::Null => {
-                let message = format!("there is no {kind} of {tier} to show yet");
-                Err(Error::new(Code::NotFound, message).hint("leave --show away to make one"))
+                let message = format!("{tier} has no {kind} report yet");
+                Err(Error::new(Code::NotFound, message).hint("run the command without --show"))
             }
             report => Ok(report),
         };
@@ -89,10 +89,10 @@ async fn report(
     let response = client.send(Method::POST, &path, Some(body)).await?;
     let mut events = SseByteStream::new(response.bytes_stream());
     while let Some(event) = events.next().await {
-        let event = event.map_err(|error| broken_off(&error.to_string()))?;
+        let event = event.map_err(|error| interrupted(&error.to_string()))?;
         let Some(data) = event.data else { continue };
         let data: Value = serde_json::from_str(&data)
-            .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
+            .map_err(|error| interrupted(&format!("an event is not valid JSON: {error}")))?;
         if let Some(error) = Error::from_openai_body(&data) {
             return Err(error);
         }
@@ -102,7 +102,7 @@ async fn report(
             _ => {}
         }
     }
-    Err(broken_off("the connection ended"))
+    Err(interrupted("the connection closed"))
 }
 
 async fn first_with_model(client: &Client) -> Result<String, Error> {
@@ -110,22 +110,22 @@ async fn first_with_model(client: &Client) -> Result<String, Error> {
     let first = status.tiers.into_iter().find(|tier| tier.model.is_some());
     first.map(|tier| tier.id.to_string()).ok_or_else(|| {
         Error::new(Code::ModelMissing, "no tier has a model yet")
-            .hint("choose one in Settings, or set `model` of a tier in config.toml")
+            .hint("choose one in Settings, or set a tier's `model` in config.toml")
     })
 }
 
-fn broken_off(reason: &str) -> Error {
+fn interrupted(reason: &str) -> Error {
     Error::new(
         Code::ShuttingDown,
-        format!("the measurement broke off: {reason}"),
+        format!("the measurement was interrupted: {reason}"),
     )
 }
 
-/// One line that is written over, or a line each where nobody looks on.
+/// Overwrites one line on a terminal; elsewhere, prints a line each.
 fn progress(progress: &Progress) {
     let line = format!("[{}/{}] {}", progress.done, progress.of, progress.doing);
     if std::io::stderr().is_terminal() {
-        let _nobody_reads = write!(std::io::stderr(), "\r\x1b[K{line}");
+        let _closed = write!(std::io::stderr(), "\r\x1b[K{line}");
     } else {
         output::error_line(&line);
     }
@@ -133,11 +133,11 @@ fn progress(progress: &Progress) {
 
 fn clear() {
     if std::io::stderr().is_terminal() {
-        let _nobody_reads = write!(std::io::stderr(), "\r\x1b[K");
+        let _closed = write!(std::io::stderr(), "\r\x1b[K");
     }
 }
 
-/// Such as `41.2 ±3 %`.
+/// Returns a rate such as `41.2 ±3 %`.
 pub(crate) fn rate(figure: Option<Figure>) -> String {
     figure.map_or_else(String::new, |figure| {
         let digits = usize::from(figure.median < 100.0);
@@ -158,21 +158,21 @@ pub(crate) fn bytes(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "–".to_owned(), gib)
 }
 
-/// What others cost a measurement, as a line of its own.
-pub(crate) fn again(disturbed: u32) -> String {
+/// Returns a line about runs that other requests disturbed.
+pub(crate) fn repeated_runs(disturbed: u32) -> String {
     match disturbed {
         0 => String::new(),
-        1 => "One run was made again: the tier answered others beside it.\n".to_owned(),
-        runs => format!("{runs} runs were made again: the tier answered others beside them.\n"),
+        1 => "Repeated 1 run that shared the tier with other requests.\n".to_owned(),
+        runs => format!("Repeated {runs} runs that shared the tier with other requests.\n"),
     }
 }
 
-/// Rows of cells under a heading, each column as wide as it has to be. The columns named by `right` hold numbers.
+/// Formats rows of cells in aligned columns. The columns in `right` are right-aligned.
 pub(crate) fn table(rows: &[Vec<String>], right: &[usize]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        // The last cell of a row may run on.
+        // A row may have fewer cells than the widest one.
         cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<_> = (0..columns).map(width).collect();

@@ -1,4 +1,4 @@
-//! `tierbar models`: the models that are here, and those that can be had.
+//! `tierbar models`: lists, downloads, checks and deletes models.
 
 mod fit;
 mod list;
@@ -22,45 +22,46 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// The models that can be loaded, and where they are
+    /// List models and where they are stored
     List(list::Args),
-    /// Whether a model fits this machine, line by line
+    /// Check whether a model fits in memory, line by line
     Fit(fit::Args),
-    /// Fetch a model; ends once it is verified. Ctrl-C pauses, and the same command goes on
+    /// Download and verify a model; Ctrl-C pauses, the same command resumes
     Pull(pull::Args),
-    /// Use the models of a folder in place; without one, show what other apps have
+    /// Use the models of a folder in place, or list those of other apps
     Import {
-        /// A folder, or a file in it
+        /// Folder, or a file in it [default: list the models of other apps]
         path: Option<PathBuf>,
     },
     /// Move a model to the Trash
     Rm(remove::Args),
-    /// Read models from end to end and compare them with what was fetched
+    /// Compare models with their recorded checksums
     Verify {
-        /// A model's id [default: all of them]
+        /// Model ID [default: all models]
         model: Option<String>,
     },
-    /// Find models on the hub
+    /// Search Hugging Face for models
     Search {
+        /// Words to search for
         #[arg(required = true)]
         words: Vec<String>,
     },
 }
 
-/// A model as the host is asked for it: of a path the whole, since the host runs in another folder.
-fn asked(model: &str) -> String {
+/// Returns a model as the host has to be given it: a path becomes absolute, since the host runs in another folder.
+fn absolute_if_path(model: &str) -> String {
     let is_path = model.starts_with("./") || model.starts_with("../");
     if !is_path && !Path::new(model).is_file() {
         return model.to_owned();
     }
-    let whole = std::path::absolute(model).ok();
-    let whole = whole.and_then(|path| path.to_str().map(str::to_owned));
-    whole.unwrap_or_else(|| model.to_owned())
+    let path = std::path::absolute(model).ok();
+    let path = path.and_then(|path| path.to_str().map(str::to_owned));
+    path.unwrap_or_else(|| model.to_owned())
 }
 
 impl Command {
-    /// Whether it may be said twice: nothing has been told or changed before its answer is here.
-    fn only_asks(&self) -> bool {
+    /// Returns whether the command can be repeated: it prints and changes nothing before its answer has come.
+    fn is_repeatable(&self) -> bool {
         matches!(self, Self::List(_) | Self::Fit(_) | Self::Search { .. })
     }
 
@@ -83,9 +84,9 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     let command = args.command.unwrap_or(Command::List(args.list));
     let outcome = loop {
         let outcome = command.run(&mut client, home.as_ref()).await;
-        // The host was another command's, and has ended with that.
-        let over = matches!(&outcome, Err(error) if error.code == Code::ShuttingDown);
-        if !(over && command.only_asks() && !client.is_own()) {
+        // The host belonged to another command and ended with it.
+        let host_ended = matches!(&outcome, Err(error) if error.code == Code::ShuttingDown);
+        if !(host_ended && command.is_repeatable() && !client.is_own()) {
             break outcome;
         }
         client = client.next(home.clone()).await?;
@@ -96,15 +97,15 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 #[cfg(test)]
 mod tests {
-    use super::asked;
+    use super::absolute_if_path;
 
     #[test]
-    fn a_path_is_made_whole_and_a_name_stays() {
+    fn a_path_becomes_absolute_and_a_name_stays() {
         let here = std::env::current_dir().unwrap();
         let whole = |name: &str| here.join(name).to_str().unwrap().to_owned();
         // Tests run in the crate's folder.
-        assert_eq!(asked("Cargo.toml"), whole("Cargo.toml"));
-        assert_eq!(asked("./gone.gguf"), whole("gone.gguf"));
+        assert_eq!(absolute_if_path("Cargo.toml"), whole("Cargo.toml"));
+        assert_eq!(absolute_if_path("./gone.gguf"), whole("gone.gguf"));
         for name in [
             "gone.gguf",
             "owner/repo:Q4_0",
@@ -113,7 +114,7 @@ mod tests {
             "~/m.gguf",
             "/m.gguf",
         ] {
-            assert_eq!(asked(name), name);
+            assert_eq!(absolute_if_path(name), name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Writing for people: results to stdout, everything else to stderr. A reader that has gone ends the program quietly.
+//! Output for people: results to stdout, everything else to stderr. A closed stdout ends the program quietly.
 
 use std::io::{self, Write};
 use tierbar_core::{
@@ -6,14 +6,14 @@ use tierbar_core::{
     fit::{LineKind, SpeedEstimate},
 };
 
-/// Writes to stdout and flushes, so that words appear as they come.
+/// Writes to stdout and flushes, so that an answer appears as it streams.
 pub(crate) fn write(text: &str) {
     let mut stdout = io::stdout().lock();
     let written = stdout
         .write_all(text.as_bytes())
         .and_then(|()| stdout.flush());
     if written.is_err() {
-        // `tierbar models | head`: nobody reads on, and there is nobody to tell.
+        // `tierbar models | head` closes the pipe, which is not an error.
         std::process::exit(0);
     }
 }
@@ -22,9 +22,9 @@ pub(crate) fn line(text: &str) {
     write(&format!("{text}\n"));
 }
 
-/// A line beside the results.
+/// Writes a line to stderr.
 pub(crate) fn error_line(text: &str) {
-    let _nobody_reads = writeln!(io::stderr().lock(), "{text}");
+    let _closed = writeln!(io::stderr().lock(), "{text}");
 }
 
 pub(crate) fn error(error: &Error) {
@@ -34,14 +34,14 @@ pub(crate) fn error(error: &Error) {
     }
 }
 
-/// A question, whose answer is typed behind it.
+/// Writes a question without a line break.
 pub(crate) fn prompt(text: &str) {
     let mut stderr = io::stderr().lock();
-    let _nobody_reads = stderr.write_all(text.as_bytes());
-    let _nobody_reads = stderr.flush();
+    let _closed = stderr.write_all(text.as_bytes());
+    let _closed = stderr.flush();
 }
 
-/// A range of speeds, with as many digits as it means.
+/// Formats a range of speeds with its significant digits.
 pub(crate) fn speeds(SpeedEstimate { low, high, .. }: SpeedEstimate) -> String {
     let digits = |rate: f64| {
         if rate < 10.0 {
@@ -53,21 +53,21 @@ pub(crate) fn speeds(SpeedEstimate { low, high, .. }: SpeedEstimate) -> String {
     format!("{}–{} tok/s", digits(low), digits(high))
 }
 
-/// A line of a plan.
+/// Returns the name of a line of a plan.
 pub(crate) fn line_name(line: LineKind) -> &'static str {
     match line {
         LineKind::DenseWeights => "Dense weights",
         LineKind::Embeddings => "Embeddings",
-        LineKind::PagedWeights => "Weights read from the disk",
+        LineKind::PagedWeights => "Weights read from disk",
         LineKind::ResidentExperts => "Experts in memory",
-        LineKind::PagedExperts => "Experts read from the disk",
+        LineKind::PagedExperts => "Experts read from disk",
         LineKind::KvCache => "KV cache",
         LineKind::ComputeBuffers => "Compute buffers",
         LineKind::Checkpoints => "Context checkpoints",
         LineKind::DraftModel => "Draft model",
-        LineKind::Command => "What the command takes",
+        LineKind::Command => "Command",
         LineKind::Projector => "Media projector",
-        LineKind::Embedder => "Slot for an embedding model",
+        LineKind::Embedder => "Reserved for embeddings",
         LineKind::App => "Tierbar's windows",
     }
 }

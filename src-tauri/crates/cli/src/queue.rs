@@ -1,4 +1,4 @@
-//! `tierbar queue`: requests that wait, and their answers.
+//! `tierbar queue`: lists and manages queued requests.
 
 use crate::{
     client::{Client, admin, read},
@@ -21,25 +21,31 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// The newest, and how many there are
+    /// List the newest jobs and the number in each state
     List {
-        /// Only those that are waiting, running, done, failed, cancelled or expired
+        /// State to list: waiting, running, done, failed, cancelled or expired
         #[arg(long, value_name = "STATE")]
         state: Option<String>,
-        /// How many
+        /// Number of jobs to list
         #[arg(long, short = 'n', value_name = "N", default_value_t = 20)]
         limit: u32,
     },
-    /// One of them, with its answer, as JSON
-    Show { id: String },
-    /// Call one off; one that has ended is forgotten, with its answer
-    Cancel { id: String },
-    /// Print what webhooks are signed with
+    /// Print a job and its answer as JSON
+    Show {
+        /// Job ID
+        id: String,
+    },
+    /// Cancel a job, or delete one that has ended
+    Cancel {
+        /// Job ID
+        id: String,
+    },
+    /// Print the secret that signs webhooks
     Secret,
 }
 
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct JobList {
     counts: BTreeMap<String, u64>,
     bytes: u64,
     jobs: Vec<JobStatus>,
@@ -68,13 +74,13 @@ async fn list(client: &Client, state: Option<&str>, limit: u32) -> Result<(), Er
     let mut query = vec![("limit", limit.as_str())];
     query.extend(state.map(|state| ("state", state)));
     let listed = client.get(&admin(&["queue"], &query)).await?;
-    let Listed {
+    let JobList {
         counts,
         bytes,
         jobs,
     } = read(listed)?;
     if counts.is_empty() {
-        output::line("Nothing waits.");
+        output::line("The queue is empty.");
         return Ok(());
     }
     let counted = counts
@@ -88,7 +94,7 @@ async fn list(client: &Client, state: Option<&str>, limit: u32) -> Result<(), Er
     }
     if client.is_own() && jobs.iter().any(|job| !job.state.has_ended()) {
         output::error_line(
-            "They are answered while Tierbar runs: open the app, or run `tierbar serve`.",
+            "Jobs run while Tierbar is running. Open the app or run `tierbar serve`.",
         );
     }
     Ok(())
@@ -102,8 +108,8 @@ async fn show(client: &Client, id: &str) -> Result<(), Error> {
 
 async fn cancel(client: &Client, id: &str) -> Result<(), Error> {
     output::line(match client.delete(&path(id)).await? {
-        Value::Null => "It had ended: it is forgotten, with its answer.",
-        _ => "It is called off.",
+        Value::Null => "Deleted the job and its answer.",
+        _ => "Cancelled the job.",
     });
     Ok(())
 }
@@ -114,7 +120,7 @@ async fn secret(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-/// That of an id, whatever was typed for one.
+/// Returns the path of a job. The ID is percent-encoded.
 fn path(id: &str) -> String {
     admin(&[id], &[]).replacen("/tierbar/v1/", "/v1/queue/", 1)
 }
@@ -130,17 +136,14 @@ fn line(job: &JobStatus, zone: &TimeZone) -> String {
     };
     let at = i64::try_from(job.created_ms).unwrap_or_default();
     let at = Timestamp::from_millisecond(at).unwrap_or_default();
-    let at = at
-        .to_zoned(zone.clone())
-        .strftime("%d.%m. %H:%M")
-        .to_string();
+    let at = at.to_zoned(zone.clone()).strftime("%F %R").to_string();
     let mut parts = vec![format!("{}  {at}  {state:<9}  {}", job.id, job.path)];
     if job.attempts > 1 {
         parts.push(format!("{} attempts", job.attempts));
     }
     parts.extend(job.reason.clone());
     parts.extend(match job.webhook {
-        Some(WebhookState::GivenUp) => Some("its webhook was given up".to_owned()),
+        Some(WebhookState::GivenUp) => Some("the webhook was not delivered".to_owned()),
         _ => None,
     });
     parts.join(" · ")
@@ -152,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_line_tells_what_is_worth_knowing() {
+    fn a_job_is_listed_in_one_line() {
         let job = |fields: Value| {
             let mut job = json!({
                 "id": "1f", "state": "done", "priority": "normal", "path": "/v1/chat/completions",
@@ -166,16 +169,16 @@ mod tests {
         };
         assert_eq!(
             job(json!({})),
-            "1f  22.11. 00:00  done       /v1/chat/completions"
+            "1f  2025-11-22 00:00  done       /v1/chat/completions"
         );
         assert_eq!(
-            job(json!({"state": "waiting", "attempts": 3, "reason": "nobody listens"})),
-            "1f  22.11. 00:00  waiting    /v1/chat/completions · 3 attempts · nobody listens"
+            job(json!({"state": "waiting", "attempts": 3, "reason": "connection refused"})),
+            "1f  2025-11-22 00:00  waiting    /v1/chat/completions · 3 attempts · connection refused"
         );
     }
 
     #[test]
-    fn an_id_is_one_part_of_a_path() {
+    fn a_job_id_is_percent_encoded() {
         assert_eq!(path("a/../b"), "/v1/queue/a%2F..%2Fb");
     }
 }

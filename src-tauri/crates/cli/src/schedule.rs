@@ -1,4 +1,4 @@
-//! `tierbar schedule`: what runs at a time of day, and running one now.
+//! `tierbar schedule`: lists schedules and runs one now.
 
 use crate::{
     client::{Client, admin, read},
@@ -12,18 +12,21 @@ use tierbar_core::{Error, schedule::ScheduleStatus};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// What is configured, when it runs next, and what came of it last
+    /// List schedules with their next run and last result
     List {
-        /// Print JSON
+        /// Print the schedules as JSON
         #[arg(long)]
         json: bool,
     },
-    /// Run one now, beside its turns; returns when it is done
-    Run { name: String },
+    /// Run a schedule now and wait until it is done
+    Run {
+        /// Name of the schedule
+        name: String,
+    },
 }
 
 #[derive(Debug, Deserialize)]
-struct Listed {
+struct ScheduleList {
     schedules: Vec<ScheduleStatus>,
 }
 
@@ -43,12 +46,12 @@ async fn list(client: &Client, as_json: bool) -> Result<(), Error> {
         output::line(&answer.to_string());
         return Ok(());
     }
-    let Listed { schedules } = read(answer)?;
+    let ScheduleList { schedules } = read(answer)?;
     if schedules.is_empty() {
-        output::error_line("No schedule is configured; docs/tasks.md tells how.");
+        output::error_line("No schedules are configured. To add one, see docs/tasks.md.");
     }
     for schedule in &schedules {
-        output::write(&shown(schedule, &TimeZone::system()));
+        output::write(&describe(schedule, &TimeZone::system()));
     }
     Ok(())
 }
@@ -61,7 +64,7 @@ async fn run_now(client: &Client, name: &str) -> Result<(), Error> {
     Ok(())
 }
 
-fn shown(schedule: &ScheduleStatus, zone: &TimeZone) -> String {
+fn describe(schedule: &ScheduleStatus, zone: &TimeZone) -> String {
     let ScheduleStatus { name, config, .. } = schedule;
     let time = |at: i64| {
         let at = Timestamp::from_second(at).unwrap_or(Timestamp::UNIX_EPOCH);
@@ -76,8 +79,8 @@ fn shown(schedule: &ScheduleStatus, zone: &TimeZone) -> String {
     );
     match (schedule.running, schedule.next_at) {
         (true, _) => text += "  running\n",
-        (false, Some(next)) => text += &format!("  next {}\n", time(next)),
-        (false, None) => text += "  not while no app and no `tierbar serve` runs\n",
+        (false, Some(next)) => text += &format!("  next run {}\n", time(next)),
+        (false, None) => text += "  runs only while the app or `tierbar serve` is running\n",
     }
     if let (Some(tried), Some(outcome)) = (schedule.tried_at, &schedule.outcome) {
         let how = if schedule.failing { "failed" } else { "done" };
@@ -93,17 +96,17 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_schedule_is_told_with_its_next_turn_and_its_last() {
+    fn a_schedule_shows_its_next_run_and_last_result() {
         let status = json!({
             "name": "nightly", "at": "02:00", "task": "brief", "source": "/logs", "to": "/b/{date}.md",
             "next_at": 1_784_548_865, "tried_at": 1_784_462_465, "outcome": "no\nmodel", "failing": true, "running": false
         });
         let mut status: ScheduleStatus = serde_json::from_value(status).unwrap();
         assert_eq!(
-            shown(&status, &TimeZone::UTC),
-            "nightly: brief of /logs at 02:00, to /b/{date}.md\n  next 2026-07-20 12:01\n  failed 2026-07-19 12:01: no model\n"
+            describe(&status, &TimeZone::UTC),
+            "nightly: brief of /logs at 02:00, to /b/{date}.md\n  next run 2026-07-20 12:01\n  failed 2026-07-19 12:01: no model\n"
         );
         status.next_at = None;
-        assert!(shown(&status, &TimeZone::UTC).contains("not while"));
+        assert!(describe(&status, &TimeZone::UTC).contains("runs only while"));
     }
 }

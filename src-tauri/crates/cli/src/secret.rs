@@ -1,5 +1,5 @@
-//! `tierbar secret`: tokens of other services. A value comes from stdin or the terminal, never from the command line,
-//! which every program of this machine can read.
+//! `tierbar secret`: tokens for other services. A value comes from stdin or the terminal, never from the command line,
+//! which every program on the machine can read.
 
 use crate::{
     client::{Client, admin, read},
@@ -16,31 +16,34 @@ use tierbar_core::{Code, Error};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Keep a token; it is read from stdin, or asked for
+    /// Save a token from stdin or a prompt
     Set {
-        /// Such as hugging-face
+        /// Service, such as hugging-face
         name: String,
     },
-    /// Forget a token
-    Rm { name: String },
-    /// Which tokens there are and where they are kept; values are never shown
+    /// Delete a token
+    Rm {
+        /// Service, such as hugging-face
+        name: String,
+    },
+    /// List tokens and where they are stored; values are never shown
     List,
 }
 
 #[derive(Debug, Deserialize)]
-struct Listed {
-    secrets: Vec<Listing>,
+struct SecretList {
+    secrets: Vec<SecretEntry>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Listing {
+struct SecretEntry {
     name: String,
     source: Option<String>,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), Error> {
     let value = match &command {
-        Command::Set { name } => Some(ask(name)?),
+        Command::Set { name } => Some(read_value(name)?),
         Command::Rm { .. } | Command::List => None,
     };
     let client = Client::running_or_own(home).await?;
@@ -64,14 +67,14 @@ pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), E
 }
 
 async fn list(client: &Client) -> Result<(), Error> {
-    let Listed { secrets } = read(client.get("/tierbar/v1/secrets").await?)?;
-    for Listing { name, source } in secrets {
+    let SecretList { secrets } = read(client.get("/tierbar/v1/secrets").await?)?;
+    for SecretEntry { name, source } in secrets {
         let place = match source.as_deref() {
-            None => "none",
+            None => "not set",
             Some("keychain") => "in the Keychain",
-            Some("file") => "in a file of the data folder",
+            Some("file") => "in a file in the data folder",
             Some("environment") => "in the environment",
-            Some("hugging_face") => "in Hugging Face's own file",
+            Some("hugging_face") => "in Hugging Face's token file",
             Some(other) => other,
         };
         output::line(&format!("{name:<16} {place}"));
@@ -79,12 +82,12 @@ async fn list(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
-fn ask(name: &str) -> Result<String, Error> {
+fn read_value(name: &str) -> Result<String, Error> {
     let read = if stdin().is_terminal() {
         rpassword::prompt_password(format!("Token for {name}: "))
     } else {
         let mut value = String::new();
-        // Far more than any token.
+        // Far longer than any token.
         stdin()
             .take(64 << 10)
             .read_to_string(&mut value)

@@ -1,4 +1,4 @@
-//! `tierbar serve`: the host without a screen.
+//! `tierbar serve`: runs the host without a window.
 
 use crate::output;
 use serde_json::json;
@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Address to listen on; port 0 takes a free one [default: the configured address]
+    /// Address to listen on; port 0 picks a free one [default: the configured address]
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
     /// Print one line of JSON when ready: {"ready":true,"url":…,"token_file":…}
@@ -19,7 +19,7 @@ pub(crate) struct Args {
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     tierbar_host::log_to_folder(home.clone())?;
-    // Before the host starts: a signal while it does must not kill it half way.
+    // Installed before the host starts, so that a signal does not kill it halfway.
     let mut signals = Signals::new()?;
     let host = Host::start(HostOptions {
         home,
@@ -38,23 +38,23 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
     } else {
         output::line(&format!("Tierbar is serving on {}", host.url()));
         output::line(&format!(
-            "  in a browser      {}   (it asks once for the token in {token_file})",
+            "  Browser           {}   (asks once for the token in {token_file})",
             host.url()
         ));
         output::line(&format!(
-            "  OpenAI clients    {}/v1   (model: \"auto\", or a tier's name)",
+            "  OpenAI clients    {}/v1   (model: \"auto\" or a tier)",
             host.url()
         ));
         if let Some(fingerprint) = host.fingerprint() {
-            output::line("  other machines    by https; the certificate's SHA-256 fingerprint is");
+            output::line("  Other machines    use HTTPS; the certificate's SHA-256 fingerprint is");
             output::line(&format!("                    {fingerprint}"));
         }
-        output::line("Ctrl-C ends it.");
+        output::line("Press Ctrl-C to stop.");
     }
     signals.next().await;
     tokio::select! {
         () = host.shutdown() => Ok(()),
-        // The second signal: now.
+        // A second signal ends the process at once.
         () = signals.next() => process::exit(130),
     }
 }

@@ -1,4 +1,4 @@
-//! `tierbar status`: what the running host measures.
+//! `tierbar status`: memory, speed and tiers of the running host.
 
 use crate::{client::Client, output};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ pub(crate) struct Args {
     /// Print the status as JSON
     #[arg(long)]
     json: bool,
-    /// Show what each loaded tier takes by its plan, line by line
+    /// Show the memory plan of each loaded tier
     #[arg(long)]
     plan: bool,
 }
@@ -29,14 +29,14 @@ pub(crate) async fn run(home: Option<PathBuf>, args: &Args) -> Result<(), Error>
     let status: Status = serde_json::from_value(body).map_err(|error| {
         Error::new(
             Code::Internal,
-            format!("the running host is of another version: {error}"),
+            format!("the running Tierbar is another version: {error}"),
         )
     })?;
     output::write(&text(&status, args.plan));
     let folder = home.unwrap_or_else(tierbar_host::data_folder);
     let token_file = folder.join("token");
     output::line(&format!(
-        "\nThe browser UI asks once for the token in {}",
+        "\nThe web interface asks once for the token in {}",
         token_file.display()
     ));
     Ok(())
@@ -51,12 +51,12 @@ fn text(status: &Status, plans: bool) -> String {
         Pressure::Critical => ", under critical pressure",
     };
     let growth = match u64::try_from(swap.growth_bytes_per_minute) {
-        Ok(growth) if growth > 0 => format!(", growing {} a minute", gib(growth)),
+        Ok(growth) if growth > 0 => format!(", growing {}/min", gib(growth)),
         _ => String::new(),
     };
     let rate = |rate: Option<f64>| rate.map_or_else(|| "–".to_owned(), |rate| format!("{rate:.1}"));
     let mut text = format!(
-        "Tierbar {} on {}\n\nRAM      {} of {} in use{pressure}\nSwap     {}{growth}\nSpeed    {} tok/s writing, {} tok/s reading\nBudget   {} of {} planned\n\n",
+        "Tierbar {} on {}\n\nRAM      {} of {} in use{pressure}\nSwap     {}{growth}\nSpeed    {} tok/s decode, {} tok/s prefill\nBudget   {} of {} planned\n\n",
         status.version,
         status.url,
         gib(used),
@@ -82,7 +82,7 @@ fn text(status: &Status, plans: bool) -> String {
     text
 }
 
-/// One tier in one line, and why it is as it is in a second one.
+/// Describes a tier in one line, with the reason for its state in a second.
 pub(crate) fn tier_line(tier: &TierStatus) -> String {
     let model = tier
         .model
@@ -107,7 +107,7 @@ pub(crate) fn tier_line(tier: &TierStatus) -> String {
     line
 }
 
-/// What is read from the disk as it is needed comes last: it is no part of the sum.
+/// Formats a plan. What is read from disk on demand comes last: the total does not include it.
 fn plan_lines(plan: &LoadPlan) -> String {
     let (paged, held): (Vec<_>, Vec<_>) = plan.lines.iter().partition(|line| line.what.is_paged());
     let lines = held.into_iter().chain(paged);
@@ -128,7 +128,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_status_reads_as_a_page() {
+    fn a_status_shows_memory_speed_and_tiers() {
         let status: Status = serde_json::from_value(json!({
             "version": "0.1.0", "url": "http://127.0.0.1:11435",
             "ram": {"total_bytes": 17_179_869_184_u64, "available_bytes": 8_589_934_592_u64, "pressure": "warning"},
@@ -151,8 +151,8 @@ mod tests {
             text(&status, false),
             "Tierbar 0.1.0 on http://127.0.0.1:11435\n\n\
              RAM      8.0 GiB of 16.0 GiB in use, under pressure\n\
-             Swap     1.0 GiB, growing 50 MiB a minute\n\
-             Speed    41.2 tok/s writing, – tok/s reading\n\
+             Swap     1.0 GiB, growing 50 MiB/min\n\
+             Speed    41.2 tok/s decode, – tok/s prefill\n\
              Budget   0 MiB of 12.0 GiB planned\n\n\
              fast     ready     m, 4096 tokens  pid 7, 100 MiB of 135 MiB planned\n\
              heavy    failed    no model chosen, 8192 tokens\n                   no model is chosen\n\n\
@@ -162,7 +162,7 @@ mod tests {
             text(&status, true).contains(
                 "planned\n                   Dense weights                   90 MiB\n                   \
                  KV cache                        45 MiB\n                   \
-                 Weights read from the disk     3.0 GiB\nheavy "
+                 Weights read from disk         3.0 GiB\nheavy "
             ),
             "{}",
             text(&status, true)

@@ -1,4 +1,4 @@
-//! `tierbar triage|compress|summarize|brief`: a task over a file or what comes on stdin.
+//! `tierbar triage|compress|summarize|brief`: runs a task on a file or on stdin.
 
 use crate::{client::Client, output};
 use serde_json::{Value, json};
@@ -9,17 +9,17 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 
-/// As much as the API takes.
-const MOST_BYTES: u64 = 32 << 20;
+/// The largest input that the API accepts.
+const MAX_BYTES: u64 = 32 << 20;
 
 #[derive(Debug, clap::Args)]
 struct Input {
-    /// What to read; - or none: stdin
+    /// File to read [default: stdin]
     file: Option<PathBuf>,
-    /// The tier or model that is asked [default: the task's usual one]
+    /// Tier or model to use [default: the task's usual tier]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
-    /// Print the whole answer as JSON
+    /// Print the full answer as JSON
     #[arg(long)]
     json: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Triage {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Compress {
-    /// Words that the result may have
+    /// Maximum length of the result, in words
     #[arg(long)]
     words: u32,
     #[command(flatten)]
@@ -41,7 +41,7 @@ pub(crate) struct Compress {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Summarize {
-    /// Words that the result may have [default: 200]
+    /// Maximum length of the result, in words [default: 200]
     #[arg(long)]
     words: Option<u32>,
     #[command(flatten)]
@@ -50,7 +50,7 @@ pub(crate) struct Summarize {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Brief {
-    /// Words that the result may have [default: 150]
+    /// Maximum length of the result, in words [default: 150]
     #[arg(long)]
     words: Option<u32>,
     #[command(flatten)]
@@ -58,10 +58,10 @@ pub(crate) struct Brief {
 }
 
 pub(crate) async fn triage(home: Option<PathBuf>, args: Triage) -> Result<(), Error> {
-    let answer = ask(home, "triage", "text", None, &args.input).await?;
+    let answer = run(home, "triage", "text", None, &args.input).await?;
     print(args.input.json, &answer, |answer| {
         let cloud = if answer["needs_cloud"] == true {
-            ", for a larger model"
+            ", needs a larger model"
         } else {
             ""
         };
@@ -72,40 +72,42 @@ pub(crate) async fn triage(home: Option<PathBuf>, args: Triage) -> Result<(), Er
 }
 
 pub(crate) async fn compress(home: Option<PathBuf>, args: Compress) -> Result<(), Error> {
-    let answer = ask(home, "compress", "text", Some(args.words), &args.input).await?;
-    print(args.input.json, &answer, |answer| said(answer, "text"));
+    let answer = run(home, "compress", "text", Some(args.words), &args.input).await?;
+    print(args.input.json, &answer, |answer| field(answer, "text"));
     let missing = answer["missing"].as_array().into_iter().flatten();
     let missing: Vec<_> = missing.filter_map(Value::as_str).collect();
     if !missing.is_empty() {
-        output::error_line(&format!("left out: {}", missing.join("; ")));
+        output::error_line(&format!("lost in the result: {}", missing.join("; ")));
     }
     if answer["fits"] == false {
         let (words, limit) = (&answer["words"], args.words);
-        output::error_line(&format!("{words} words, where {limit} were asked for"));
-    }
-    Ok(())
-}
-
-pub(crate) async fn summarize(home: Option<PathBuf>, args: Summarize) -> Result<(), Error> {
-    let answer = ask(home, "summarize", "text", args.words, &args.input).await?;
-    print(args.input.json, &answer, |answer| said(answer, "summary"));
-    Ok(())
-}
-
-pub(crate) async fn brief(home: Option<PathBuf>, args: Brief) -> Result<(), Error> {
-    let answer = ask(home, "brief", "lines", args.words, &args.input).await?;
-    print(args.input.json, &answer, |answer| said(answer, "brief"));
-    let malformed = answer["aggregate"]["malformed"].as_u64().unwrap_or(0);
-    if malformed > 0 {
-        let first = &answer["aggregate"]["first_malformed"];
         output::error_line(&format!(
-            "{malformed} lines could not be read; the first is line {first}"
+            "the result has {words} words; the limit is {limit}"
         ));
     }
     Ok(())
 }
 
-async fn ask(
+pub(crate) async fn summarize(home: Option<PathBuf>, args: Summarize) -> Result<(), Error> {
+    let answer = run(home, "summarize", "text", args.words, &args.input).await?;
+    print(args.input.json, &answer, |answer| field(answer, "summary"));
+    Ok(())
+}
+
+pub(crate) async fn brief(home: Option<PathBuf>, args: Brief) -> Result<(), Error> {
+    let answer = run(home, "brief", "lines", args.words, &args.input).await?;
+    print(args.input.json, &answer, |answer| field(answer, "brief"));
+    let malformed = answer["aggregate"]["malformed"].as_u64().unwrap_or(0);
+    if malformed > 0 {
+        let first = &answer["aggregate"]["first_malformed"];
+        output::error_line(&format!(
+            "ignored {malformed} malformed lines; the first is line {first}"
+        ));
+    }
+    Ok(())
+}
+
+async fn run(
     home: Option<PathBuf>,
     task: &str,
     field: &str,
@@ -125,7 +127,7 @@ async fn ask(
     answer
 }
 
-/// A wrong byte spoils its own word alone.
+/// Reads the input. Invalid UTF-8 is replaced.
 fn read(file: Option<&Path>) -> Result<String, Error> {
     let (name, source): (String, Box<dyn Read>) = match file {
         None => ("stdin".to_owned(), Box::new(stdin())),
@@ -138,11 +140,11 @@ fn read(file: Option<&Path>) -> Result<String, Error> {
     };
     let mut bytes = Vec::new();
     source
-        .take(MOST_BYTES + 1)
+        .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)
         .map_err(|error| unreadable(&name, &error))?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let message = format!("{name} has more than {} MiB", MOST_BYTES >> 20);
+    if bytes.len() as u64 > MAX_BYTES {
+        let message = format!("{name} is larger than {} MiB", MAX_BYTES >> 20);
         return Err(Error::new(Code::PayloadTooLarge, message));
     }
     Ok(String::from_utf8_lossy(&bytes).into_owned())
@@ -152,15 +154,15 @@ fn unreadable(name: &str, error: &std::io::Error) -> Error {
     Error::new(Code::BadRequest, format!("{name} cannot be read: {error}"))
 }
 
-fn said(answer: &Value, field: &str) -> String {
-    answer[field].as_str().unwrap_or_default().to_owned()
+fn field(answer: &Value, name: &str) -> String {
+    answer[name].as_str().unwrap_or_default().to_owned()
 }
 
 fn print(as_json: bool, answer: &Value, text: impl Fn(&Value) -> String) {
     if as_json {
         output::line(&answer.to_string());
     } else {
-        // What a model has said may have anything in it, a terminal's orders too.
+        // An answer may contain terminal escape sequences.
         let text = text(answer);
         output::line(&text.replace(|c: char| c.is_control() && c != '\n', " "));
     }

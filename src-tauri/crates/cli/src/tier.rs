@@ -7,12 +7,16 @@ use tierbar_core::{Code, Error, TierId};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Load a tier; returns when it is ready
-    Start { name: String },
-    /// Unload a tier; returns when its memory is free. Waits for running answers
-    Stop {
+    /// Load a tier and wait until it is ready
+    Start {
+        /// Name of the tier
         name: String,
-        /// Break running answers off
+    },
+    /// Unload a tier and wait until its memory is free
+    Stop {
+        /// Name of the tier
+        name: String,
+        /// Interrupt answers in progress instead of waiting for them
         #[arg(long)]
         force: bool,
     },
@@ -31,7 +35,7 @@ pub(crate) async fn run(home: Option<PathBuf>, command: Command) -> Result<(), E
     let status = serde_json::from_value(status).map_err(|error| {
         Error::new(
             Code::Internal,
-            format!("the running host is of another version: {error}"),
+            format!("the running Tierbar is another version: {error}"),
         )
     })?;
     output::write(&tier_line(&status));

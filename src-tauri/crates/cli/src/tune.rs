@@ -1,6 +1,6 @@
-//! `tierbar tune`: the settings that a tier is fastest with.
+//! `tierbar tune`: finds the fastest settings for a tier.
 
-use crate::measure::{self, Common, again, bytes, milliseconds, table};
+use crate::measure::{self, Common, bytes, milliseconds, repeated_runs, table};
 use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{
@@ -12,31 +12,31 @@ use tierbar_core::{
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
-    /// Leave the configuration as it is
+    /// Report the settings without saving them
     #[arg(long)]
     dry_run: bool,
-    /// Also choose among the types of the KV cache, though the smaller ones answer less exactly
+    /// Also try smaller KV cache types, which are less accurate
     #[arg(long)]
     kv_cache: bool,
-    /// Threads to try [default: around those that compute now, never all cores]
+    /// Thread counts to try [default: near the current number, never all cores]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     threads: Option<Vec<u16>>,
-    /// Batches to try [default: 128 to 2048, as far as the prompt goes]
+    /// Batch sizes to try [default: 128 to 2048, up to the prompt length]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     batch: Option<Vec<u32>>,
-    /// Layers on the GPU to try [default: as many as fit, half of them, none; on a machine with a GPU]
+    /// Numbers of GPU layers to try [default: all that fit, half of them and none, if there is a GPU]
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     gpu_layers: Option<Vec<u32>>,
-    /// Tokens that stand before those that are measured
+    /// Context before each test, in tokens
     #[arg(long, value_name = "N", default_value_t = TuneAsk::default().depth)]
     depth: u32,
-    /// Tokens to read
+    /// Prompt length, in tokens
     #[arg(long, value_name = "N", default_value_t = TuneAsk::default().prompt_tokens)]
     prompt: u32,
-    /// Tokens to write
+    /// Answer length, in tokens
     #[arg(long, value_name = "N", default_value_t = TuneAsk::default().answer_tokens)]
     answer: u32,
-    /// Runs of each, of which the median counts
+    /// Runs per test; the median counts
     #[arg(long, value_name = "N", default_value_t = TuneAsk::default().runs)]
     runs: u32,
 }
@@ -58,13 +58,13 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
 
 fn text(report: &TuneReport) -> String {
     let mut rows = vec![
-        ["request", "read", "write", "memory", "settings", ""]
+        ["request", "prefill", "decode", "memory", "settings", ""]
             .map(str::to_owned)
             .to_vec(),
     ];
     rows.extend(report.rows.iter().map(cells));
     let mut text = format!(
-        "{}: {}, a context of {} tokens\n{} with Tierbar {}\n\n{}\n",
+        "{}: {}, {} tokens of context\n{}, Tierbar {}\n\n{}\n",
         report.tier,
         report.model,
         report.context_tokens,
@@ -73,10 +73,10 @@ fn text(report: &TuneReport) -> String {
         table(&rows, &[0, 1, 2, 3]),
     );
     text += &format!(
-        "A request reads {} tokens behind {} others and writes {}; medians of {} runs, read and write in tok/s.\n",
-        report.prompt_tokens, report.depth, report.answer_tokens, report.runs
+        "Each request has {} tokens of context, {} of prompt and {} of answer. Medians of {} runs; prefill and decode in tok/s.\n",
+        report.depth, report.prompt_tokens, report.answer_tokens, report.runs
     );
-    text += &again(report.disturbed);
+    text += &repeated_runs(report.disturbed);
     text + &report.summary + "\n"
 }
 
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_shows_the_table_that_decided_and_the_outcome() {
+    fn a_report_shows_each_trial_and_the_outcome() {
         let settings = json!({"threads": 0, "batch": 512, "gpu_layers": null, "kv_cache": "f16"});
         let other = json!({"threads": 2, "batch": 512, "gpu_layers": null, "kv_cache": "f16"});
         let report: TuneReport = serde_json::from_value(json!({
@@ -123,10 +123,10 @@ mod tests {
         .unwrap();
         assert_eq!(
             text(&report),
-            "fast: m, a context of 2048 tokens\n2026-11-21T20:00:00Z with Tierbar 0.1.0\n\n\
-             request   read  write   memory  settings\n\
-             4000 ms  400.0   41.0  100 MiB  usual threads, batch 512, f16  as configured\n      –      –      –        –  2 threads, batch 512, f16      ✗ it crashed\n\n\
-             A request reads 1024 tokens behind 512 others and writes 64; medians of 3 runs, read and write in tok/s.\n\
+            "fast: m, 2048 tokens of context\n2026-11-21T20:00:00Z, Tierbar 0.1.0\n\n\
+             request  prefill  decode   memory  settings\n\
+             4000 ms    400.0    41.0  100 MiB  usual threads, batch 512, f16  as configured\n      –        –       –        –  2 threads, batch 512, f16      ✗ it crashed\n\n\
+             Each request has 512 tokens of context, 1024 of prompt and 64 of answer. Medians of 3 runs; prefill and decode in tok/s.\n\
              Nothing is faster.\n"
         );
     }

@@ -42,7 +42,7 @@ async fn a_key_is_made_used_listed_and_revoked_from_a_terminal() {
         "{listed}"
     );
     assert!(
-        listed.contains("1 requests a minute") && !listed.contains(key),
+        listed.contains("1 requests per minute") && !listed.contains(key),
         "{listed}"
     );
     for (arguments, told) in [

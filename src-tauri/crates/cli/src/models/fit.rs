@@ -1,4 +1,4 @@
-//! The verdict, line by line.
+//! `tierbar models fit`: whether a model fits, line by line.
 
 use crate::{
     client::{Client, admin, read},
@@ -8,16 +8,16 @@ use tierbar_core::{Error, budget::gib, fit::Verdict};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A model's id, a path, owner/repo[:quant], a URL or a name of the catalog
+    /// Model ID, path, owner/repo[:quant], URL or catalog name
     #[arg(value_name = "MODEL")]
     model: String,
-    /// Context in tokens
+    /// Context length, in tokens
     #[arg(long, value_name = "N")]
     context: Option<u32>,
-    /// f16, q8_0 or q4_0
+    /// KV cache type: f16, q8_0 or q4_0
     #[arg(long, value_name = "TYPE")]
     kv_cache: Option<String>,
-    /// Another machine than this one, such as 16GiB
+    /// RAM of the machine to check for, such as 16GiB [default: this machine's]
     #[arg(long, value_name = "SIZE")]
     ram: Option<String>,
     /// Print the verdict as JSON
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
     let context = args.context.map(|tokens| tokens.to_string());
-    let model = super::asked(&args.model);
+    let model = super::absolute_if_path(&args.model);
     let mut query = vec![("model", model.as_str())];
     query.extend(context.as_deref().map(|context| ("context", context)));
     query.extend(args.kv_cache.as_deref().map(|kv| ("kv_cache", kv)));
@@ -55,9 +55,9 @@ fn text(verdict: &Verdict) -> String {
     for line in counted {
         row(output::line_name(line.what), gib(line.bytes));
     }
-    row("Sum", gib(verdict.total_bytes));
+    row("Total", gib(verdict.total_bytes));
     row(
-        &format!("Budget of {} of RAM", gib(verdict.ram_bytes)),
+        &format!("Budget with {} of RAM", gib(verdict.ram_bytes)),
         gib(verdict.budget_bytes),
     );
     for line in paged {
@@ -65,7 +65,7 @@ fn text(verdict: &Verdict) -> String {
     }
     let kv = verdict.kv_cache.as_str();
     row(
-        &format!("Context, with a cache of {kv}"),
+        &format!("Context, {kv} KV cache"),
         format!("{} tokens", verdict.context_tokens),
     );
     if let Some(tokens) = verdict.largest_context_tokens {
@@ -73,7 +73,7 @@ fn text(verdict: &Verdict) -> String {
     }
     if let Some(gpu) = verdict.gpu {
         row(
-            &format!("On the GPU, of {}", gib(gpu.limit_bytes)),
+            &format!("On the GPU (limit {})", gib(gpu.limit_bytes)),
             format!("{} of {} layers", gpu.layers, gpu.layers_all),
         );
     }
@@ -83,19 +83,20 @@ fn text(verdict: &Verdict) -> String {
             row("Measured speed", format!("{measured:.1} tok/s"));
         }
         if let Some(error) = speed.error {
-            row("Expectation's error", format!("{:+.0} %", error * 100.0));
+            row("Estimate error", format!("{:+.0} %", error * 100.0));
         }
     }
     if let Some(instead) = &verdict.instead {
         text += &format!(
-            "\nBetter here: {} ({})\n  tierbar models pull {}\n",
+            "\nBetter choice: {} ({})\n  tierbar models pull {}\n",
             instead.quant,
             gib(instead.size_bytes),
             instead.reference
         );
     }
     if verdict.estimated {
-        text += "\nAn estimate from published facts: the model's header has not been read.\n";
+        text +=
+            "\nThis is an estimate from published figures; the model's header has not been read.\n";
     }
     text
 }
@@ -106,7 +107,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_verdict_reads_as_a_sum() {
+    fn a_verdict_lists_lines_total_and_budget() {
         let verdict = serde_json::from_value(json!({
             "placement": "mmap", "summary": "It runs.", "warning": "But slowly.",
             "lines": [{"what": "dense_weights", "bytes": 2_147_483_648_u64},
@@ -127,17 +128,17 @@ mod tests {
             \x20 Dense weights                       2.0 GiB\n\
             \x20 Experts in memory                   8.0 GiB\n\
             \x20 KV cache                            100 MiB\n\
-            \x20 Sum                                10.1 GiB\n\
-            \x20 Budget of 16.0 GiB of RAM          12.0 GiB\n\
-            \x20 Experts read from the disk          1.0 GiB\n\
-            \x20 Context, with a cache of q8_0    4096 tokens\n\
+            \x20 Total                              10.1 GiB\n\
+            \x20 Budget with 16.0 GiB of RAM        12.0 GiB\n\
+            \x20 Experts read from disk              1.0 GiB\n\
+            \x20 Context, q8_0 KV cache           4096 tokens\n\
             \x20 Largest context that fits        8192 tokens\n\
-            \x20 On the GPU, of 11.0 GiB          30 of 41 layers\n\
+            \x20 On the GPU (limit 11.0 GiB)      30 of 41 layers\n\
             \x20 Expected speed                   4.0–12 tok/s\n\
             \x20 Measured speed                    3.6 tok/s\n\
-            \x20 Expectation's error                   -10 %\n\n\
-            Better here: IQ2_M (1.0 GiB)\n  tierbar models pull a/b:IQ2_M\n\n\
-            An estimate from published facts: the model's header has not been read.\n"
+            \x20 Estimate error                        -10 %\n\n\
+            Better choice: IQ2_M (1.0 GiB)\n  tierbar models pull a/b:IQ2_M\n\n\
+            This is an estimate from published figures; the model's header has not been read.\n"
         );
     }
 }

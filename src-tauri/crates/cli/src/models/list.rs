@@ -1,4 +1,4 @@
-//! The models that are here.
+//! `tierbar models list` and `tierbar models import`.
 
 use crate::{
     client::{Client, admin, read},
@@ -22,12 +22,12 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Listed {
+pub(super) struct ModelList {
     models_dir: String,
     pub(super) models: Vec<LibraryModel>,
 }
 
-pub(super) async fn all(client: &Client) -> Result<Listed, Error> {
+pub(super) async fn all(client: &Client) -> Result<ModelList, Error> {
     read(client.get("/tierbar/v1/models").await?)
 }
 
@@ -37,26 +37,26 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         output::line(&body.to_string());
         return Ok(());
     }
-    let Listed { models_dir, models } = all(client).await?;
+    let ModelList { models_dir, models } = all(client).await?;
     if models.is_empty() {
-        output::line(&format!("There is no model in {models_dir}."));
-        output::line("  `tierbar models pull gemma-4-e4b` fetches one, or put a .gguf file there.");
+        output::line(&format!("There are no models in {models_dir}."));
+        output::line("  Run `tierbar models pull gemma-4-e4b`, or put a .gguf file in the folder.");
         return Ok(());
     }
     output::write(&text(&models_dir, &models));
     Ok(())
 }
 
-/// What other apps have on this machine.
+/// Prints the models of other apps on this machine.
 pub(super) async fn of_other_apps(client: &Client) -> Result<(), Error> {
     let mut models = all(client).await?.models;
     models.retain(|model| place(model.keeper).is_some());
     if models.is_empty() {
-        output::line("LM Studio, Ollama and Hugging Face's cache have no models here.");
-        output::line("  `tierbar models import FOLDER` adds another folder.");
+        output::line("Found no models in LM Studio, Ollama or the Hugging Face cache.");
+        output::line("  Run `tierbar models import FOLDER` to add another folder.");
         return Ok(());
     }
-    output::write(&text("Used in place, never copied or changed:", &models));
+    output::write(&text("Used in place; never copied or changed:", &models));
     Ok(())
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn import(client: &Client, path: &Path) -> Result<(), Error> {
     let path = std::path::absolute(path)
         .map_err(|error| Error::new(Code::BadRequest, format!("{}: {error}", path.display())))?;
     let Some(path) = path.to_str() else {
-        let message = format!("{} is not a name in UTF-8", path.display());
+        let message = format!("{} is not valid UTF-8", path.display());
         return Err(Error::new(Code::BadRequest, message));
     };
     #[derive(Deserialize)]
@@ -76,10 +76,10 @@ pub(super) async fn import(client: &Client, path: &Path) -> Result<(), Error> {
         .await?;
     let Imported { models } = read(body)?;
     if models.is_empty() {
-        output::line("The folder is watched. It has no models yet.");
+        output::line("The folder has no models yet. Tierbar adds them when they appear.");
         return Ok(());
     }
-    output::write(&text("Used in place, never copied or changed:", &models));
+    output::write(&text("Used in place; never copied or changed:", &models));
     Ok(())
 }
 
@@ -99,14 +99,14 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
         if let Some(verdict) = &model.fit {
             match verdict.placement {
                 Placement::Resident => {}
-                Placement::Mmap => about.push("partly read from the disk as it runs".to_owned()),
-                Placement::Refused => about.push("does not fit this machine".to_owned()),
+                Placement::Mmap => about.push("partly read from disk while it runs".to_owned()),
+                Placement::Refused => about.push("does not fit in memory".to_owned()),
             }
         }
         about.extend(place(model.keeper).map(str::to_owned));
         if !model.tiers.is_empty() {
             let tiers: Vec<_> = model.tiers.iter().map(|tier| tier.as_str()).collect();
-            about.push(format!("for {}", tiers.join(", ")));
+            about.push(format!("used by {}", tiers.join(", ")));
         }
         about.extend(model.error.clone());
         let id = model.id.as_str();
@@ -115,12 +115,12 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
     text
 }
 
-/// The app that a model belongs to, if it is another's.
+/// Returns where a model of another app is.
 fn place(keeper: Keeper) -> Option<&'static str> {
     match keeper {
         Keeper::Tierbar | Keeper::Folder => None,
-        Keeper::LmStudio => Some("LM Studio's"),
-        Keeper::Ollama => Some("Ollama's"),
-        Keeper::HuggingFace => Some("in Hugging Face's cache"),
+        Keeper::LmStudio => Some("in LM Studio"),
+        Keeper::Ollama => Some("in Ollama"),
+        Keeper::HuggingFace => Some("in the Hugging Face cache"),
     }
 }

@@ -1,8 +1,8 @@
-//! Fetching a model, told as it goes.
+//! `tierbar models pull`: downloads a model and shows the progress.
 
 use crate::{
     client::{Client, admin, read},
-    downloads::{Follow, progress},
+    downloads::{RESUME_HINT, Updates, progress},
     output,
 };
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -18,82 +18,82 @@ use tierbar_core::{
     fit::Verdict,
 };
 
-/// How often a log gets a line.
+/// How often a line is printed where there is no terminal.
 const PERIOD: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// owner/repo[:quant], owner/repo/file.gguf, a URL, or a name of the catalog such as gemma-4-e4b
+    /// owner/repo[:quant], owner/repo/file.gguf, URL, or catalog name such as gemma-4-e4b
     #[arg(value_name = "MODEL")]
     model: String,
-    /// Which of several downloads goes first
+    /// Priority among downloads
     #[arg(long, value_name = "PRIORITY", default_value = "normal", value_parser = ["low", "normal", "high"])]
     priority: String,
-    /// Also if it cannot run on this machine
+    /// Download even if the model cannot run on this machine
     #[arg(long)]
     anyway: bool,
 }
 
-/// To the end, also when the host ends before it, such as one that another command had started for itself.
+/// Downloads to the end, even if the host quits first, such as one that another command started.
 pub(super) async fn run(
     client: &mut Client,
     home: Option<&PathBuf>,
     args: &Args,
 ) -> Result<(), Error> {
-    // Before anything is begun: from here on Ctrl-C pauses.
+    // Installed before the download starts: from here on, Ctrl-C pauses.
     let mut interrupted = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::interrupt())
         .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}")))?;
-    let mut told = false;
+    let mut announced = false;
     let outcome = loop {
-        let (id, shown) = (OnceCell::new(), Shown::new());
+        let (id, display) = (OnceCell::new(), ProgressDisplay::new());
         let outcome = tokio::select! {
-            outcome = fetch(client, args, &mut told, &id, &shown) => outcome,
+            outcome = download(client, args, &mut announced, &id, &display) => outcome,
             _ = interrupted.recv() => pause(client, id.get()).await,
         };
-        shown.clear();
+        display.clear();
         match outcome {
             Err(error) if error.code == Code::ShuttingDown && !client.is_own() => {
                 *client = tokio::select! {
                     next = client.next(home.cloned()) => next?,
                     _ = interrupted.recv() => return Err(Error::new(Code::Cancelled, "stopped")
-                        .hint("what has arrived is kept: the same command goes on with it")),
+                        .hint(RESUME_HINT)),
                 };
-                output::error_line("The host has ended; going on with another.");
+                output::error_line("Tierbar quit; the download continues.");
             }
             outcome => break outcome,
         }
     };
     outcome.map(|done| {
-        output::line(&format!("{} is here and verified.", done.file));
+        output::line(&format!("Downloaded and verified {}.", done.file));
     })
 }
 
-async fn fetch(
+async fn download(
     client: &Client,
     args: &Args,
-    told: &mut bool,
+    announced: &mut bool,
     id: &OnceCell<String>,
-    shown: &Shown,
+    display: &ProgressDisplay,
 ) -> Result<DownloadStatus, Error> {
-    if !*told {
-        // Whatever is wrong with the model is told by the download itself.
-        let asked = admin(&["models", "fit"], &[("model", &args.model)]);
-        if let Ok(verdict) = client.get(&asked).await {
-            tell(&read(verdict)?);
+    if !*announced {
+        // The download itself reports what is wrong with the model.
+        let path = admin(&["models", "fit"], &[("model", &args.model)]);
+        if let Ok(verdict) = client.get(&path).await {
+            print_verdict(&read(verdict)?);
         }
     }
-    let wish = json!({"reference": args.model, "priority": args.priority, "anyway": args.anyway});
-    let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &wish).await?)?;
+    let body = json!({"reference": args.model, "priority": args.priority, "anyway": args.anyway});
+    let begun: DownloadStatus = read(client.post(&admin(&["downloads"], &[]), &body).await?)?;
     id.get_or_init(|| begun.id.clone());
-    if !std::mem::replace(told, true) {
+    if !std::mem::replace(announced, true) {
         for warning in &begun.warnings {
             output::error_line(&format!("note: {warning}"));
         }
     }
-    watch(client, begun, shown).await
+    watch(client, begun, display).await
 }
 
-fn tell(verdict: &Verdict) {
+fn print_verdict(verdict: &Verdict) {
     output::error_line(&verdict.summary);
     if let Some(warning) = &verdict.warning {
         output::error_line(warning);
@@ -102,34 +102,36 @@ fn tell(verdict: &Verdict) {
         output::error_line(&format!("Expected speed: {}.", output::speeds(speed)));
     }
     if let Some(instead) = &verdict.instead {
-        output::error_line(&format!("Better here: {}", instead.reference));
+        output::error_line(&format!("Better choice: {}", instead.reference));
     }
 }
 
-/// Until it is done, or will not go on by itself.
+/// Waits until the download is done, or has stopped.
 async fn watch(
     client: &Client,
     mut download: DownloadStatus,
-    shown: &Shown,
+    display: &ProgressDisplay,
 ) -> Result<DownloadStatus, Error> {
-    let mut follow = Follow::begin(client).await?;
+    let mut updates = Updates::open(client).await?;
     loop {
-        shown.show(&download);
+        display.show(&download);
         match download.state {
             DownloadState::Done => return Ok(download),
             DownloadState::Failed => {
-                let reason = download.reason.unwrap_or_else(|| "it failed".to_owned());
+                let reason = download
+                    .reason
+                    .unwrap_or_else(|| "the download failed".to_owned());
                 return Err(Error::new(Code::Unreachable, reason)
-                    .hint("what has arrived is kept: the same command tries again"));
+                    .hint("the partial file is kept; run the same command to try again"));
             }
             DownloadState::Paused => {
-                return Err(Error::new(Code::Cancelled, "the download was paused")
-                    .hint("the same command goes on with it"));
+                return Err(Error::new(Code::Cancelled, "the download is paused")
+                    .hint("run the same command to resume"));
             }
             _ => {}
         }
         let id = download.id;
-        let downloads = follow.next().await?;
+        let downloads = updates.next().await?;
         let Some(now) = downloads.into_iter().find(|download| download.id == id) else {
             return Err(Error::new(Code::Cancelled, "the download was cancelled"));
         };
@@ -141,7 +143,7 @@ async fn pause(client: &Client, id: Option<&String>) -> Result<DownloadStatus, E
     let Some(id) = id else {
         return Err(Error::new(
             Code::Cancelled,
-            "stopped before anything was fetched",
+            "stopped before the download started",
         ));
     };
     let path = admin(&["downloads", id], &[]);
@@ -149,49 +151,46 @@ async fn pause(client: &Client, id: Option<&String>) -> Result<DownloadStatus, E
     if paused.state == DownloadState::Done {
         return Ok(paused);
     }
-    Err(
-        Error::new(Code::Cancelled, format!("paused: {}", progress(&paused)))
-            .hint("what has arrived is kept: the same command goes on with it"),
-    )
+    Err(Error::new(Code::Cancelled, format!("paused: {}", progress(&paused))).hint(RESUME_HINT))
 }
 
-/// A bar on a terminal, lines in a log.
-struct Shown {
+/// A progress bar on a terminal, lines elsewhere.
+struct ProgressDisplay {
     bar: Option<ProgressBar>,
-    told: std::cell::Cell<Option<(Instant, DownloadState)>>,
+    last_line: std::cell::Cell<Option<(Instant, DownloadState)>>,
 }
 
-impl Shown {
+impl ProgressDisplay {
     fn new() -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {msg}") {
             bar.set_style(style);
         }
-        // Also a terminal may be one that draws nothing.
+        // A terminal may not be able to draw.
         let bar = (!bar.is_hidden()).then_some(bar);
         Self {
             bar,
-            told: std::cell::Cell::new(None),
+            last_line: std::cell::Cell::new(None),
         }
     }
 
     fn show(&self, download: &DownloadStatus) {
-        let told = progress(download);
+        let text = progress(download);
         if let Some(bar) = &self.bar {
             if let Some(total) = download.total_bytes {
                 bar.set_length(total);
             }
             bar.set_position(download.received_bytes);
-            bar.set_message(told);
+            bar.set_message(text);
             return;
         }
         let due = self
-            .told
+            .last_line
             .get()
             .is_none_or(|(at, state)| at.elapsed() >= PERIOD || state != download.state);
         if due {
-            self.told.set(Some((Instant::now(), download.state)));
-            output::error_line(&told);
+            self.last_line.set(Some((Instant::now(), download.state)));
+            output::error_line(&text);
         }
     }
 

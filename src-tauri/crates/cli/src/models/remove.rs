@@ -1,4 +1,4 @@
-//! Deleting a model.
+//! `tierbar models rm`: moves a model to the Trash.
 
 use super::list;
 use crate::{
@@ -10,19 +10,19 @@ use tierbar_core::{Code, Error, budget::gib};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A model's id
+    /// Model ID
     #[arg(value_name = "MODEL")]
     model: String,
-    /// Delete it for good where it cannot be moved to the Trash
+    /// Delete the model permanently if it cannot be moved to the Trash
     #[arg(long)]
     permanently: bool,
-    /// Do not ask
+    /// Delete without confirmation
     #[arg(long, short)]
     yes: bool,
 }
 
 pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
-    let model = super::asked(&args.model);
+    let model = super::absolute_if_path(&args.model);
     if !args.yes && !confirmed(client, &model).await? {
         return Err(Error::new(Code::Cancelled, "nothing was deleted"));
     }
@@ -32,18 +32,18 @@ pub(super) async fn run(client: &Client, args: &Args) -> Result<(), Error> {
         &[]
     };
     let removed = client.delete(&admin(&["models", &model], query)).await?;
-    output::line(if removed["trashed"] == true {
-        "It is in the Trash."
+    output::line(&if removed["trashed"] == true {
+        format!("Moved {model} to the Trash.")
     } else {
-        "It is deleted."
+        format!("Deleted {model}.")
     });
     Ok(())
 }
 
 async fn confirmed(client: &Client, model: &str) -> Result<bool, Error> {
     if !stdin().is_terminal() {
-        let message = "without a terminal nobody can be asked whether to delete it";
-        return Err(Error::new(Code::BadRequest, message).hint("say --yes"));
+        let message = "deleting a model needs confirmation, and there is no terminal to ask in";
+        return Err(Error::new(Code::BadRequest, message).hint("add --yes"));
     }
     let models = list::all(client).await?.models;
     let size = models

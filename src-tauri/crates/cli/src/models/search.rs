@@ -1,4 +1,4 @@
-//! Finding models on the hub.
+//! `tierbar models search`: finds models on Hugging Face.
 
 use crate::{
     client::{Client, admin, read},
@@ -8,7 +8,7 @@ use serde::Deserialize;
 use tierbar_core::{Error, catalog::HubModel};
 
 #[derive(Debug, Deserialize)]
-struct Found {
+struct SearchResults {
     models: Vec<HubModel>,
 }
 
@@ -16,9 +16,9 @@ pub(super) async fn run(client: &Client, words: &str) -> Result<(), Error> {
     let body = client
         .get(&admin(&["hub", "search"], &[("q", words)]))
         .await?;
-    let Found { models } = read(body)?;
+    let SearchResults { models } = read(body)?;
     if models.is_empty() {
-        output::line("The hub has no GGUF models of that name.");
+        output::line("Found no GGUF models.");
     }
     for HubModel {
         repository,
@@ -27,7 +27,7 @@ pub(super) async fn run(client: &Client, words: &str) -> Result<(), Error> {
         ..
     } in models
     {
-        let gated = if gated { "  asks for a licence" } else { "" };
+        let gated = if gated { "  requires a license" } else { "" };
         output::line(&format!(
             "{repository:<60} {downloads:>10} downloads{gated}"
         ));

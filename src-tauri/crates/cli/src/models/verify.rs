@@ -1,4 +1,4 @@
-//! Reading models from end to end.
+//! `tierbar models verify`: compares models with their recorded checksums.
 
 use super::list;
 use crate::{
@@ -10,7 +10,7 @@ use tierbar_core::{Code, Error};
 
 pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Error> {
     let models = match model {
-        Some(model) => vec![super::asked(model)],
+        Some(model) => vec![super::absolute_if_path(model)],
         None => {
             let listed = list::all(client).await?.models;
             listed.into_iter().map(|model| model.id.0).collect()
@@ -24,7 +24,7 @@ pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Erro
             Ok(verified) => {
                 let sha256 = verified["sha256"].as_str().unwrap_or_default();
                 let outcome = match verified["matches"].as_bool() {
-                    Some(true) => "whole",
+                    Some(true) => "ok",
                     Some(false) => "DAMAGED",
                     None => "unknown",
                 };
@@ -33,7 +33,7 @@ pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Erro
                     wrong.push(model);
                 }
             }
-            // The only one says all that there is to say.
+            // With one model, its error is the outcome.
             Err(error) if one => return Err(error),
             Err(error) => {
                 output::error(&error);
@@ -43,10 +43,11 @@ pub(super) async fn run(client: &Client, model: Option<&str>) -> Result<(), Erro
     }
     match (wrong.as_slice(), failed) {
         ([], false) => Ok(()),
-        ([], true) => Err(Error::new(Code::Storage, "not all models could be read")),
+        ([], true) => Err(Error::new(Code::Storage, "some models could not be read")),
         (wrong, _) => {
-            let message = format!("{} is not what was fetched", wrong.join(", "));
-            Err(Error::new(Code::Corrupt, message).hint("delete it and pull it again"))
+            let message = format!("checksum mismatch: {}", wrong.join(", "));
+            Err(Error::new(Code::Corrupt, message)
+                .hint("delete the damaged model and download it again"))
         }
     }
 }
