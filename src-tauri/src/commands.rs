@@ -1,4 +1,4 @@
-//! What a window may ask of the shell: only what the HTTP API cannot do. Each window's capability names its own.
+//! The commands that windows may call: only what the HTTP API cannot do. Each window's capability lists its own.
 
 use crate::{
     login_item, tray,
@@ -8,14 +8,14 @@ use serde::{Deserialize, Serialize};
 use tauri::{AppHandle, Manager, State};
 use tierbar_host::Host;
 
-/// Where the API is and what admits to it.
+/// The API's address and the owner's token.
 #[derive(Serialize)]
 pub(crate) struct Connection {
     url: String,
     token: String,
 }
 
-/// A part of the settings that can be asked for.
+/// A section of the settings that can be opened.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Section {
@@ -60,5 +60,5 @@ pub(crate) fn set_login_item(app: AppHandle, on: bool) -> Result<bool, String> {
 pub(crate) fn reveal_models_folder(app: AppHandle) -> Result<(), String> {
     let folder = app.state::<Host>().models_dir();
     open::that_detached(&folder)
-        .map_err(|error| format!("{} could not be shown: {error}", folder.display()))
+        .map_err(|error| format!("{} could not be opened: {error}", folder.display()))
 }

@@ -1,4 +1,4 @@
-//! Starting at login: off until the user asks for it. The one place that knows how the system keeps it.
+//! Starting at login: off until the user turns it on. The only place that knows how the system stores it.
 
 use tauri::{AppHandle, plugin::TauriPlugin};
 use tauri_plugin_autostart::ManagerExt;
@@ -12,7 +12,7 @@ pub(crate) fn plugin() -> TauriPlugin<tauri::Wry> {
 
 pub(crate) fn is_on(app: &AppHandle) -> bool {
     app.autolaunch().is_enabled().unwrap_or_else(|error| {
-        tracing::warn!(%error, "whether the app starts at login cannot be read");
+        tracing::warn!(%error, "the login item could not be read");
         false
     })
 }
@@ -30,7 +30,7 @@ pub(crate) fn set(app: &AppHandle, on: bool) -> Result<(), String> {
     })
 }
 
-/// Writes an item that is on again: it names the app's path, and the app may have been moved since.
+/// Rewrites an enabled login item: it contains the app's path, and the app may have moved since.
 pub(crate) fn renew(app: &AppHandle) {
     if is_on(app)
         && let Err(error) = set(app, true)

@@ -1,4 +1,4 @@
-//! From the command line to a running app, and to its end.
+//! Starts the app from its command line, and ends it.
 
 use crate::{
     commands, login_item, platform, tray,
@@ -12,29 +12,29 @@ use tierbar_core::{Code, Error};
 use tierbar_host::{Host, HostKind, HostOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// How long the host may take to end its workers before the app ends without waiting; they end with it.
+/// How long the host may take to end its workers. After that the app ends without waiting, and they end with it.
 const SHUTDOWN: Duration = Duration::from_secs(15);
 
-/// Tierbar in the menu bar. Without a window system, use `tierbar serve`.
+/// Run Tierbar in the menu bar. Without a display, use `tierbar serve`.
 #[derive(Debug, Parser)]
 #[command(version)]
 pub(crate) struct Arguments {
-    /// Started by the system at login: if Tierbar runs already, leave it as it is.
+    /// Start as at login: if Tierbar is already running, do nothing
     #[arg(long, alias = "hidden")]
     login: bool,
-    /// Open a window at once.
+    /// Window to open at start
     #[arg(long, value_enum)]
     open: Option<Page>,
 }
 
-/// Runs the app until it is quit. The exit code is 1 if the host never ran.
+/// Runs the app until it quits. The exit code is 1 if the host never ran.
 pub(crate) fn run(arguments: &Arguments) -> ExitCode {
     if let Err(error) = tierbar_host::log_to_folder(None) {
-        tell(&error);
+        print_error(&error);
     }
     if let Err(reason) = platform::display() {
-        return fail(&format!(
-            "{reason}: run `tierbar serve` for the same without windows"
+        return print_failure(&format!(
+            "{reason}; to run without windows, use `tierbar serve`"
         ));
     }
     let started = async_runtime::block_on(start());
@@ -48,13 +48,13 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
             }
             return match async_runtime::block_on(running.raise()) {
                 Ok(()) => ExitCode::SUCCESS,
-                Err(error) => fail(&format!(
-                    "Tierbar runs already (pid {}) but does not answer: {error}",
+                Err(error) => print_failure(&format!(
+                    "Tierbar is already running (pid {}) but is not responding: {error}",
                     running.pid
                 )),
             };
         }
-        tell(error);
+        print_error(error);
     }
     let open = arguments.open;
     let app = tauri::Builder::default()
@@ -86,10 +86,10 @@ pub(crate) fn run(arguments: &Arguments) -> ExitCode {
         .build(tauri::generate_context!());
     let app = match app {
         Ok(app) => app,
-        Err(error) => return fail(&format!("the menu-bar app could not start: {error}")),
+        Err(error) => return print_failure(&format!("the menu-bar app could not start: {error}")),
     };
     let code = app.run_return(|app, event| match event {
-        // The last window was closed; without a code nobody asked for the app's end.
+        // The last window closed. Without a code, this is not a request to quit.
         RunEvent::ExitRequested {
             code: None, api, ..
         } => api.prevent_exit(),
@@ -124,7 +124,7 @@ fn attach(app: &AppHandle, host: Host) {
     });
 }
 
-/// Starts the host again after it could not start.
+/// Starts the host again after a failed start.
 pub(crate) fn retry(app: &AppHandle) {
     let app = app.clone();
     tray::show(&app, View::starting());
@@ -135,18 +135,18 @@ pub(crate) fn retry(app: &AppHandle) {
                 attach(&app, host);
             }
             Err(error) => {
-                tell(&error);
+                print_error(&error);
                 tray::show(&app, View::failed(&error));
             }
         }
     });
 }
 
-/// Shows the folder that holds the configuration, which is what most failed starts need.
+/// Shows the configuration's folder, which is what most failed starts need.
 pub(crate) fn open_folder() {
     let folder = tierbar_host::data_folder();
     if let Err(error) = open::that_detached(&folder) {
-        tracing::error!(%error, folder = %folder.display(), "the folder could not be shown");
+        tracing::error!(%error, folder = %folder.display(), "the folder could not be opened");
     }
 }
 
@@ -156,7 +156,7 @@ pub(crate) fn quit(app: &AppHandle) {
 }
 
 fn end_on_signals(app: &AppHandle) -> std::io::Result<()> {
-    // Registering needs the runtime's context, and this runs outside of it.
+    // Registering needs the runtime's context, and this runs outside it.
     let (mut terminate, mut interrupt) = async_runtime::block_on(async {
         Ok::<_, std::io::Error>((
             signal(SignalKind::terminate())?,
@@ -174,7 +174,7 @@ fn end_on_signals(app: &AppHandle) -> std::io::Result<()> {
     Ok(())
 }
 
-/// On the main thread, as the last thing before the process ends, however that was asked for.
+/// Shuts the host down. Runs on the main thread, right before the process ends for any reason.
 fn shut_down(app: &AppHandle) {
     let Some(host) = app.try_state::<Host>() else {
         return;
@@ -188,18 +188,18 @@ fn shut_down(app: &AppHandle) {
 
 #[expect(
     clippy::print_stderr,
-    reason = "for the person at the terminal, whatever the log's filter"
+    reason = "for the terminal, whatever the log's filter"
 )]
-fn fail(message: &str) -> ExitCode {
+fn print_failure(message: &str) -> ExitCode {
     eprintln!("tierbar-app: {message}");
     ExitCode::FAILURE
 }
 
 #[expect(
     clippy::print_stderr,
-    reason = "for the person at the terminal, whatever the log's filter"
+    reason = "for the terminal, whatever the log's filter"
 )]
-fn tell(error: &Error) {
+fn print_error(error: &Error) {
     eprintln!("tierbar-app: {error}");
     if let Some(hint) = &error.hint {
         eprintln!("tierbar-app: {hint}");

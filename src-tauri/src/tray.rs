@@ -1,4 +1,4 @@
-//! The tray icon and its menu: the menu is made once for a set of items, and then changed in place.
+//! The tray icon and its menu. The menu is built once for a set of items and then changed in place.
 
 use crate::{
     login_item, startup,
@@ -27,18 +27,18 @@ const FOLDER: &str = "folder";
 const QUIT: &str = "quit";
 const TIER: &str = "tier:";
 
-/// The tray as it is now; locked on the main thread alone.
+/// The tray's current state; locked on the main thread only.
 pub(crate) struct Tray(Mutex<Shown>);
 
 struct Shown {
     icon: TrayIcon,
     items: Items,
-    /// What is shown.
+    /// The view that is shown.
     view: View,
-    /// The part of it that the host's state gives.
+    /// The view of the host's status, without the note.
     state: View,
-    /// Why the last click did nothing, until the next click.
-    refusal: Option<String>,
+    /// Why the last click failed, until the next click.
+    note: Option<String>,
 }
 
 /// The items that change.
@@ -50,7 +50,7 @@ struct Items {
     login: Option<CheckMenuItem<Wry>>,
 }
 
-/// Makes the tray. On the main thread, once.
+/// Builds the tray. Called once, on the main thread.
 pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
     let (menu, items) = menu(app, &view)?;
     let icon = TrayIconBuilder::with_id("tierbar")
@@ -66,12 +66,12 @@ pub(crate) fn build(app: &AppHandle, view: View) -> tauri::Result<()> {
         items,
         state: view.clone(),
         view,
-        refusal: None,
+        note: None,
     })));
     Ok(())
 }
 
-/// Shows another view. From any thread.
+/// Shows another view. Callable from any thread.
 pub(crate) fn show(app: &AppHandle, view: View) {
     update(app, move |app, shown| {
         shown.state = view;
@@ -79,15 +79,15 @@ pub(crate) fn show(app: &AppHandle, view: View) {
     });
 }
 
-/// Says why a click did nothing, or, at the next one, no longer. From any thread.
-fn refuse(app: &AppHandle, reason: Option<String>) {
+/// Shows why a click failed, or removes the note. Callable from any thread.
+fn set_note(app: &AppHandle, reason: Option<String>) {
     update(app, move |app, shown| {
-        shown.refusal = reason;
+        shown.note = reason;
         shown.draw(app)
     });
 }
 
-/// Brings every check back to what is so: the menu toggles a check by itself when it is clicked.
+/// Restores every check to the actual state: a click on an item toggles its check.
 pub(crate) fn refresh(app: &AppHandle) {
     update(app, |app, shown| shown.sync(app));
 }
@@ -97,7 +97,7 @@ fn update(
     change: impl FnOnce(&AppHandle, &mut Shown) -> tauri::Result<()> + Send + 'static,
 ) {
     let shell = app.clone();
-    // Fails only when the event loop has ended, and the tray with it.
+    // Fails only after the event loop, and the tray with it, has ended.
     let _ = app.run_on_main_thread(move || {
         let tray = shell.state::<Tray>();
         if let Err(error) = change(&shell, &mut tray.lock()) {
@@ -114,7 +114,7 @@ impl Tray {
 
 impl Shown {
     fn draw(&mut self, app: &AppHandle) -> tauri::Result<()> {
-        let view = self.state.clone().with_note(self.refusal.as_deref());
+        let view = self.state.clone().with_note(self.note.as_deref());
         if view.mark != self.view.mark {
             self.icon
                 .set_icon_with_as_template(Some(image(view.mark)), true)?;
@@ -206,7 +206,7 @@ fn menu(app: &AppHandle, view: &View) -> tauri::Result<(Menu<Wry>, Items)> {
         Phase::Failed => {
             menu.append_items(&[
                 &item(RETRY, "Try Again")?,
-                &item(FOLDER, "Open Config Folder")?,
+                &item(FOLDER, "Open Configuration Folder")?,
                 &separator()?,
             ])?;
         }
@@ -237,7 +237,7 @@ fn menu(app: &AppHandle, view: &View) -> tauri::Result<(Menu<Wry>, Items)> {
     Ok((menu, items))
 }
 
-/// Text of ours in a menu, where a single `&` would mark a shortcut.
+/// Escapes a text for a menu, where a single `&` would mark a shortcut.
 fn label(text: &str) -> String {
     text.replace('&', "&&")
 }
@@ -254,7 +254,7 @@ fn image(mark: Mark) -> Image<'static> {
 }
 
 fn clicked(app: &AppHandle, event: MenuEvent) {
-    refuse(app, None);
+    set_note(app, None);
     match event.id().as_ref() {
         CHAT => windows::open(app, Page::Chat),
         MODELS | DOWNLOAD => windows::open(app, Page::Models),
@@ -271,7 +271,7 @@ fn clicked(app: &AppHandle, event: MenuEvent) {
         LOGIN => {
             if let Err(reason) = login_item::set(app, !login_item::is_on(app)) {
                 tracing::error!("{reason}");
-                refuse(app, Some(reason));
+                set_note(app, Some(reason));
             }
             refresh(app);
         }
@@ -283,7 +283,7 @@ fn clicked(app: &AppHandle, event: MenuEvent) {
     }
 }
 
-/// Starts a tier that is not loaded and stops one that is. A tier that is finishing its answers is ended now.
+/// Loads a tier that is not loaded and unloads one that is. A second click does not wait for its answers.
 fn toggle(app: &AppHandle, id: TierId) {
     refresh(app);
     let tiers = app.state::<Host>().tiers();
@@ -305,10 +305,10 @@ fn toggle(app: &AppHandle, id: TierId) {
         };
         if let Err(error) = done {
             tracing::warn!(tier = %id, code = error.code.as_str(), "{error}");
-            // A failed tier says why in its own item.
+            // A failed tier shows the reason in its own item.
             let failed = |tier: &TierStatus| tier.id == id && tier.state == TierState::Failed;
             if !tiers.snapshot().iter().any(failed) {
-                refuse(&app, Some(error.message));
+                set_note(&app, Some(error.message));
             }
         }
     });

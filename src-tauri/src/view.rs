@@ -1,4 +1,4 @@
-//! What the tray shows for a state of the host, as a value: the icon's mark, the lines of text, the tiers.
+//! What the tray shows for a status of the host, as a value: the icon's mark, the lines of text, the tiers.
 
 mod download;
 
@@ -9,26 +9,26 @@ use tierbar_core::{
     status::{Pressure, Status, TierStatus},
 };
 
-/// The widest a line of the menu may be, in characters.
+/// The maximum width of a line of the menu, in characters.
 const WIDTH: usize = 64;
 
-/// What the icon says.
+/// The state that the icon shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mark {
     /// No model in memory.
     Idle,
-    /// A tier is being loaded or ended.
+    /// A tier is loading or unloading.
     Loading,
     Ready,
-    /// An answer is being written.
+    /// A tier is answering.
     Busy,
-    /// Memory is short, or a tier has failed.
+    /// Memory pressure is high, or a tier has failed.
     Warning,
     /// The host could not start.
     Failed,
 }
 
-/// A tier's item: checked while the tier is loaded or being loaded.
+/// A tier's item: checked while the tier is loaded or loading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tier {
     pub(crate) id: TierId,
@@ -43,12 +43,12 @@ pub(crate) struct View {
     pub(crate) lines: Vec<String>,
     pub(crate) tiers: Vec<Tier>,
     pub(crate) paused: bool,
-    /// What the download that goes first is doing.
+    /// The progress of the first download.
     pub(crate) download: Option<String>,
     pub(crate) phase: Phase,
 }
 
-/// Which commands the menu has.
+/// Determines which commands the menu has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
     Starting,
@@ -69,8 +69,8 @@ impl View {
     }
 
     pub(crate) fn failed(error: &Error) -> Self {
-        let mut lines = wrapped(&format!("Tierbar could not start: {}", error.message));
-        lines.extend(error.hint.iter().flat_map(|hint| wrapped(hint)));
+        let mut lines = wrap(&format!("Tierbar could not start: {}", error.message));
+        lines.extend(error.hint.iter().flat_map(|hint| wrap(hint)));
         Self {
             mark: Mark::Failed,
             lines,
@@ -86,7 +86,7 @@ impl View {
             mark: mark(status),
             lines: [status_line(status), models_line(status)]
                 .into_iter()
-                .chain(status.guard.why.iter().flat_map(|why| wrapped(why)))
+                .chain(status.guard.why.iter().flat_map(|why| wrap(why)))
                 .collect(),
             tiers: status.tiers.iter().map(tier).collect(),
             paused: status.guard.stance == Stance::Paused,
@@ -95,13 +95,13 @@ impl View {
         }
     }
 
-    /// The same with one more thing said.
+    /// Returns the view with a note below its lines.
     pub(crate) fn with_note(mut self, note: Option<&str>) -> Self {
-        self.lines.extend(note.into_iter().flat_map(wrapped));
+        self.lines.extend(note.into_iter().flat_map(wrap));
         self
     }
 
-    /// Whether the same menu can show both, with other texts and checks.
+    /// Whether one menu can show both views by changing texts and checks alone.
     pub(crate) fn same_items(&self, other: &Self) -> bool {
         self.phase == other.phase
             && self.lines.len() == other.lines.len()
@@ -132,7 +132,7 @@ fn mark(status: &Status) -> Mark {
     }
 }
 
-/// `RAM 9.1 of 16 GB · swap 0.2 GB · 41 tok/s`. GB as the system counts memory, 2³⁰ bytes.
+/// Formats `RAM 9.1 of 16 GB · swap 0.2 GB · 41 tok/s`. A GB is 2³⁰ bytes, as the system counts memory.
 fn status_line(status: &Status) -> String {
     let ram = &status.ram;
     let used = ram.total_bytes.saturating_sub(ram.available_bytes);
@@ -150,13 +150,13 @@ fn status_line(status: &Status) -> String {
     }
     match ram.pressure {
         Pressure::Normal => {}
-        Pressure::Warning => line.push_str(" · memory is short"),
-        Pressure::Critical => line.push_str(" · memory is critically short"),
+        Pressure::Warning => line.push_str(" · high memory pressure"),
+        Pressure::Critical => line.push_str(" · critical memory pressure"),
     }
     line
 }
 
-/// `Models 1.2 GB, 4.1 of 12 GB planned`: what is measured of the tiers, and what they may take.
+/// Formats `Models 1.2 GB, 4.1 of 12 GB planned`: the tiers' measured memory, their plans and the budget.
 fn models_line(status: &Status) -> String {
     let footprints = status.tiers.iter().filter_map(|tier| tier.footprint_bytes);
     format!(
@@ -167,7 +167,7 @@ fn models_line(status: &Status) -> String {
     )
 }
 
-/// `16`, but `23.5`: a machine's memory is mostly a whole number.
+/// Formats `16` and `23.5`: a machine's memory is mostly a whole number.
 fn whole_or_tenths(figure: f64) -> String {
     format!("{figure:.1}").trim_end_matches(".0").to_owned()
 }
@@ -188,7 +188,7 @@ fn tier(tier: &TierStatus) -> Tier {
     let name = format!("{} ", tier.id);
     let unnamed = |reason| str::strip_prefix(reason, &*name).unwrap_or(reason);
     let state = match tier.state {
-        // Why it was ended, or what it waits for; its name stands before it already.
+        // Why it was unloaded, or what it waits for. The line already starts with its name.
         TierState::Stopped => reason.map_or(model, unnamed).to_owned(),
         TierState::Ready => match tier.footprint_bytes {
             Some(bytes) => format!("{model}, {:.1} GB", gigabytes(bytes)),
@@ -199,12 +199,12 @@ fn tier(tier: &TierStatus) -> Tier {
             None => format!("loading {model}…"),
         },
         TierState::Busy => format!("{model}, answering"),
-        TierState::Stopping => "finishing, click to end now".to_owned(),
-        TierState::Failed => format!("failed: {}", reason.unwrap_or("see the log")),
+        TierState::Stopping => "unloading; click to unload now".to_owned(),
+        TierState::Failed => format!("failed: {}", reason.unwrap_or("see the event log")),
     };
     Tier {
         id: tier.id.clone(),
-        text: shortened(&format!("{} — {state}", capitalised(tier.id.as_str()))),
+        text: truncate(&format!("{} — {state}", capitalize(tier.id.as_str()))),
         checked: matches!(
             tier.state,
             TierState::Starting | TierState::Ready | TierState::Busy
@@ -212,7 +212,7 @@ fn tier(tier: &TierStatus) -> Tier {
     }
 }
 
-fn capitalised(name: &str) -> String {
+fn capitalize(name: &str) -> String {
     let mut letters = name.chars();
     letters
         .next()
@@ -220,7 +220,7 @@ fn capitalised(name: &str) -> String {
         .unwrap_or_default()
 }
 
-fn shortened(text: &str) -> String {
+fn truncate(text: &str) -> String {
     if text.chars().count() <= WIDTH {
         return text.to_owned();
     }
@@ -228,8 +228,8 @@ fn shortened(text: &str) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Lines of at most [`WIDTH`] characters, broken between words where there are any.
-fn wrapped(text: &str) -> Vec<String> {
+/// Breaks a text into lines of at most [`WIDTH`] characters, between words where there are any.
+fn wrap(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -237,7 +237,7 @@ fn wrapped(text: &str) -> Vec<String> {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(shortened(word)),
+            _ => lines.push(truncate(word)),
         }
     }
     lines
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_line_names_speed_once_there_is_one() {
+    fn the_status_line_shows_the_speed_once_known() {
         let mut status = status_of(&[]);
         assert_eq!(status_line(&status), "RAM 9.0 of 16 GB · swap 0.2 GB");
         status.speed.decode_tokens_per_second = Some(41.3);
@@ -300,13 +300,13 @@ mod tests {
             "RAM 16.5 of 23.5 GB · swap 0.2 GB · 41 tok/s"
         );
         status.ram.pressure = Pressure::Critical;
-        assert!(status_line(&status).ends_with("memory is critically short"));
+        assert!(status_line(&status).ends_with("critical memory pressure"));
         status.swap.growth_bytes_per_minute = 1;
         assert!(status_line(&status).contains("swap 0.2 GB, growing · 41"));
     }
 
     #[test]
-    fn what_models_hold_stands_beside_what_they_may() {
+    fn the_models_line_shows_measured_and_planned_memory() {
         let mut status = status_of(&[("fast", TierState::Ready), ("heavy", TierState::Stopping)]);
         for tier in &mut status.tiers {
             tier.footprint_bytes = Some(GIB);
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_guard_does_is_told_below_the_figures() {
+    fn the_memory_guards_reason_is_below_the_figures() {
         let mut status = status_of(&[]);
         assert!(!View::running(&status).paused);
         status.guard.stance = Stance::Paused;
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_tells_what_happens_before_what_has_happened() {
+    fn the_mark_puts_activity_before_failures() {
         use TierState::{Busy, Failed, Ready, Starting, Stopped};
         let cases: [(&[(&str, TierState)], Mark); 6] = [
             (&[("fast", Stopped)], Mark::Idle),
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_says_its_state_in_words() {
+    fn a_tiers_text_describes_its_state() {
         let text = |state, reason: Option<&str>, model: Option<&str>| {
             let mut status = status_of(&[("primary", state)]);
             status.tiers[0].reason = reason.map(str::to_owned);
@@ -364,7 +364,7 @@ mod tests {
         };
         assert_eq!(text(TierState::Ready, None, Some("m")).text, "Primary — m");
         assert!(text(TierState::Starting, None, Some("m")).checked);
-        for (reason, told) in [
+        for (reason, text_shown) in [
             (
                 "ended to make room for heavy",
                 "Primary — ended to make room for heavy",
@@ -375,7 +375,10 @@ mod tests {
             ),
             ("primary was stopped", "Primary — was stopped"),
         ] {
-            assert_eq!(text(TierState::Stopped, Some(reason), Some("m")).text, told);
+            assert_eq!(
+                text(TierState::Stopped, Some(reason), Some("m")).text,
+                text_shown
+            );
         }
         assert_eq!(
             text(TierState::Stopped, None, None).text,
@@ -392,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_start_is_told_whole_with_its_hint() {
+    fn a_failed_start_shows_the_whole_error_with_its_hint() {
         let message = "127.0.0.1:11435 is taken by another program (pid 4711, ollama), so the API cannot listen there";
         let error = Error::new(Code::PortTaken, message).hint("end it, or set another address");
         let view = View::failed(&error);
@@ -401,15 +404,15 @@ mod tests {
             "{:?}",
             view.lines
         );
-        let told = view.lines.join(" ");
+        let text = view.lines.join(" ");
         assert!(
-            told.contains(message) && told.ends_with("end it, or set another address"),
-            "{told}"
+            text.contains(message) && text.ends_with("end it, or set another address"),
+            "{text}"
         );
     }
 
     #[test]
-    fn a_change_of_states_keeps_the_menu_and_a_change_of_tiers_does_not() {
+    fn only_a_change_of_items_replaces_the_menu() {
         let view = |states: &[(&str, TierState)]| View::running(&status_of(states));
         let before = view(&[("fast", TierState::Stopped)]);
         assert!(before.same_items(&view(&[("fast", TierState::Failed)])));

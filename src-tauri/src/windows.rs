@@ -1,4 +1,4 @@
-//! The app's two windows: made when opened, destroyed when closed, so that a closed one costs nothing.
+//! The app's two windows. A window is created when opened and destroyed when closed, so that a closed one uses no memory.
 
 use clap::ValueEnum;
 use tauri::{
@@ -9,7 +9,7 @@ use tauri::{
 pub(crate) enum Page {
     Chat,
     Settings,
-    /// The part of the settings that holds the models and their downloads.
+    /// The Models section of the settings.
     Models,
 }
 
@@ -23,7 +23,7 @@ impl Page {
     }
 }
 
-/// Opens the page's window, or brings the open one to the front. From any thread.
+/// Opens the page's window, or brings it to the front. Callable from any thread.
 pub(crate) fn open(app: &AppHandle, page: Page) {
     let shell = app.clone();
     let opened = app.run_on_main_thread(move || {
@@ -65,7 +65,7 @@ fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
     };
     window
         .on_navigation(|url| {
-            // WKWebView asks this also for a link that wants a new window, and then not the handler below.
+            // WKWebView calls this for links that open a new window too, and then skips the handler below.
             let own = is_own(url);
             if !own {
                 open_in_browser(url);
@@ -80,15 +80,15 @@ fn open_here(app: &AppHandle, page: Page) -> tauri::Result<()> {
         .set_focus()
 }
 
-/// Whether a window may show it: the app's own pages and nothing else.
+/// Whether a window may show the URL: the app's own pages only.
 fn is_own(url: &Url) -> bool {
     url.scheme() == "tauri" && url.host_str() == Some("localhost")
 }
 
-/// A link that was followed to the web. The pages run no foreign script, so only a click gets here.
+/// Opens a link to the web in the browser. The pages run no foreign scripts, so only a click gets here.
 fn open_in_browser(url: &Url) {
     if !matches!(url.scheme(), "http" | "https") {
-        tracing::warn!(scheme = url.scheme(), "a link was not followed");
+        tracing::warn!(scheme = url.scheme(), "a link was not opened");
         return;
     }
     if let Err(error) = open::that_detached(url.as_str()) {
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_shows_own_pages_only() {
+    fn a_window_shows_only_the_apps_pages() {
         for own in [
             "tauri://localhost/index.html",
             "tauri://localhost/settings.html#tiers",

@@ -1,9 +1,9 @@
-//! A Linux desktop: a display is not a given.
+//! A Linux desktop, which may lack a display.
 
-/// Reaches the display, or says why there is none. The window library would panic instead.
+/// Connects to the display, or returns why there is none. The window library would panic instead.
 pub(crate) fn display() -> Result<(), String> {
-    gtk::init().map_err(|_| "no display can be reached (DISPLAY, WAYLAND_DISPLAY)".to_owned())
+    gtk::init().map_err(|_| "no display is available (DISPLAY, WAYLAND_DISPLAY)".to_owned())
 }
 
-/// A tray icon has no place in a task bar to begin with.
+/// Does nothing: on Linux an app without windows is not in the task bar.
 pub(crate) fn leave_dock(_: &mut tauri::App) {}

@@ -1,12 +1,12 @@
-//! macOS: the app lives in the menu bar alone.
+//! macOS: the app is in the menu bar only.
 
-/// A session that can start an app has a display.
+/// Always succeeds: a session that can start an app has a display.
 #[expect(clippy::unnecessary_wraps, reason = "its twin can fail")]
 pub(crate) fn display() -> Result<(), String> {
     Ok(())
 }
 
-/// No Dock icon and no place in the app switcher, also when it runs outside its bundle and thus without `LSUIElement`.
+/// Removes the app from the Dock and the app switcher, even when it runs outside its bundle, without `LSUIElement`.
 pub(crate) fn leave_dock(app: &mut tauri::App) {
     app.set_activation_policy(tauri::ActivationPolicy::Accessory);
 }

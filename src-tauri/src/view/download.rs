@@ -1,13 +1,13 @@
 //! The tray's line about downloads.
 
-use super::shortened;
+use super::truncate;
 use tierbar_core::download::{DownloadState, DownloadStatus};
 
-/// A file's name takes no more of the line than this, so that the figures are seen.
+/// The maximum width of a file's name, in characters, which leaves room for the figures.
 const NAME: usize = 22;
 
-/// What the first download that is under way does, such as `Downloading gemma-4-E4B… 43 % · 62 MB/s · 1 min left`, and
-/// how many more there are.
+/// Describes the first download in progress, such as `Downloading gemma-4-E4B… 43 % · 62 MB/s · 1 min left`, and how
+/// many more there are.
 pub(super) fn line(downloads: &[DownloadStatus]) -> Option<String> {
     let mut under_way = downloads
         .iter()
@@ -45,14 +45,14 @@ pub(super) fn line(downloads: &[DownloadStatus]) -> Option<String> {
         0 => {}
         more => parts.push(format!("{more} more")),
     }
-    Some(shortened(&parts.join(" · ")))
+    Some(truncate(&parts.join(" · ")))
 }
 
 fn cut(name: &str) -> String {
     name.chars().take(NAME).collect()
 }
 
-/// MB as networks count, 10⁶ bytes.
+/// Formats a rate. A MB is 10⁶ bytes, as networks count.
 fn rate(bytes_per_second: u64) -> String {
     match bytes_per_second {
         10_000_000.. => format!("{} MB/s", bytes_per_second / 1_000_000),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_line_tells_name_progress_rate_and_what_is_left() {
+    fn the_line_shows_name_progress_rate_and_time_left() {
         let running = download(DownloadState::Downloading);
         assert_eq!(
             line(std::slice::from_ref(&running)).unwrap(),
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_on_by_itself_has_no_line_and_what_waits_says_why() {
+    fn a_stopped_download_has_no_line_and_a_waiting_one_a_reason() {
         use DownloadState::{Done, Failed, Paused, Waiting};
         for state in [Done, Failed, Paused] {
             assert_eq!(line(&[download(state)]), None, "{state:?}");

@@ -157,8 +157,8 @@ async fn a_tier_that_is_finishing_an_answer_is_ended_by_another_click() {
     let worker = desk.status().await.tiers[0].pid.unwrap();
     app.icon.click("Fast").await;
     app.icon
-        .until("that it is finishing", async |_, menu| {
-            menu.find("Fast — finishing").map(|_| ())
+        .until("that it is unloading", async |_, menu| {
+            menu.find("Fast — unloading").map(|_| ())
         })
         .await;
     assert!(is_alive(worker), "the answer was not waited for");
@@ -520,7 +520,7 @@ async fn a_taken_port_is_told_in_the_tray_and_can_be_tried_again() {
         told.starts_with("Tierbar could not start: ") && told.contains(&address.port().to_string()),
         "{menu}"
     );
-    app.icon.click("Open Config Folder").await;
+    app.icon.click("Open Configuration Folder").await;
     let folder = desk.data().display().to_string();
     until("the folder", async || {
         desk.opened().contains(&folder).then_some(())
