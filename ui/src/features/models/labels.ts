@@ -30,7 +30,7 @@ export const LINE: Record<LineKind, string> = {
   draft_model: 'Draft model',
   projector: 'Media projector',
   command: 'Command',
-  embedder: 'Reserved for embedder',
+  embedder: 'Embedder reserve',
   app: 'Tierbar',
 };
 

@@ -27,6 +27,11 @@ describe('the description of a selection', () => {
   });
 });
 
+it('calls an endpoint stopped, not unloaded', () => {
+  expect(stateLabel({ ...fast, state: 'stopped' })).toBe('Not loaded');
+  expect(stateLabel({ ...fast, engine: 'endpoint', state: 'stopped' })).toBe('Stopped');
+});
+
 it('shows the progress of a load', () => {
   const starting = { ...fast, state: 'starting' as const };
   expect(stateLabel(starting)).toBe('Loading…');

@@ -14,7 +14,8 @@ const STATE_LABEL: Record<TierState, string> = {
 };
 
 /** Returns the state's label; for a load, with its progress. */
-export function stateLabel({ state, loaded_percent: percent }: TierStatus): string {
+export function stateLabel({ state, engine, loaded_percent: percent }: TierStatus): string {
+  if (engine === 'endpoint' && state === 'stopped') return 'Stopped';
   return state === 'starting' && percent !== null ? `Loading, ${percent} %` : STATE_LABEL[state];
 }
 
