@@ -233,3 +233,101 @@ fn each_path_of_the_inference_api_is_in_its_document() {
     let documented: BTreeSet<_> = documented.keys().cloned().collect();
     assert_eq!(found, documented);
 }
+
+/// What a person reads about the project, each with its path.
+fn documents() -> Vec<(String, String)> {
+    let mut documents = sources("docs", &[".md"]);
+    for entry in fs::read_dir(root()).unwrap() {
+        let name = entry.unwrap().file_name().to_string_lossy().into_owned();
+        if name.ends_with(".md") {
+            let text = fs::read_to_string(root().join(&name)).unwrap();
+            documents.push((name, text));
+        }
+    }
+    documents
+}
+
+/// The lines of a document that are no code block.
+fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let mut in_block = false;
+    let lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    lines.filter(move |(_, line)| {
+        let is_fence = line.trim_start().starts_with("```");
+        in_block ^= is_fence;
+        !in_block && !is_fence
+    })
+}
+
+/// The anchors of a document's headings, as GitHub makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = prose(text).filter_map(|(_, line)| line.strip_prefix('#'));
+    headings
+        .map(|heading| {
+            let words = heading.trim_start_matches('#').trim().to_lowercase();
+            let kept = words
+                .chars()
+                .filter(|&letter| letter.is_alphanumeric() || " -_".contains(letter));
+            kept.map(|letter| if letter == ' ' { '-' } else { letter })
+                .collect()
+        })
+        .collect()
+}
+
+/// Code in a document that begins with one of these folders, or with a crate's, is a path.
+const FOLDERS: [&str; 5] = ["src-tauri", "ui", "tests", "bundle", "docs"];
+
+#[test]
+fn every_path_in_the_documents_exists() {
+    let crates = root().join("src-tauri/crates");
+    for (document, text) in documents() {
+        for (line, text) in prose(&text) {
+            for code in text.split('`').skip(1).step_by(2) {
+                let Some((first, _)) = code.split_once('/') else {
+                    continue;
+                };
+                if code.contains(|letter: char| " *{}<>…".contains(letter)) {
+                    continue;
+                }
+                let place = if FOLDERS.contains(&first) {
+                    root().join(code)
+                } else if !first.is_empty() && crates.join(first).is_dir() {
+                    crates.join(code)
+                } else {
+                    continue;
+                };
+                assert!(place.exists(), "{document}:{line} names {code}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_link_in_the_documents_leads_somewhere() {
+    for (document, text) in documents() {
+        let folder = root().join(&document);
+        let folder = folder.parent().unwrap();
+        for (line, part) in prose(&text) {
+            for part in part.split('`').step_by(2) {
+                for (at, start) in part.match_indices("](") {
+                    let link = part[at + start.len()..].split(')').next().unwrap();
+                    if link.contains("://") {
+                        continue;
+                    }
+                    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+                    let path = match path {
+                        "" => root().join(&document),
+                        path => folder.join(path),
+                    };
+                    assert!(path.exists(), "{document}:{line} links to {link}");
+                    if !anchor.is_empty() {
+                        let text = fs::read_to_string(path).unwrap();
+                        assert!(
+                            anchors(&text).contains(anchor),
+                            "{document}:{line} links to {link}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
