@@ -224,7 +224,7 @@ reason: string | null,
  */
 warnings: Array<string>, };
 
-export type Placement = "resident" | "mmap" | "refused";
+export type Placement = "resident" | "mmap" | "advise" | "cache" | "stream" | "refused";
 
 export type LoadPlan = { placement: Placement, 
 /**

@@ -82,27 +82,63 @@ impl Budget {
     }
 }
 
-/// Where a model's weights live while it runs.
+/// How a model's weights are held while it runs.
+///
+/// The planner chooses `Resident`, `Mmap` and `Refused`; the other words name the ways to page a model larger than memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Placement {
-    /// All of it fits the budget.
+    /// All weights stay in memory.
     Resident,
-    /// What exceeds the budget is read through llama.cpp's file mapping as it is needed.
+    /// The system reads what exceeds the budget through llama.cpp's file mapping.
     Mmap,
-    /// It does not run on this machine.
+    /// Like `Mmap`, and the experts that the router chose are announced to the system before they are read.
+    Advise,
+    /// Experts are read into a cache of fixed size.
+    Cache,
+    /// A dense model's layers are read one after another for each pass.
+    Stream,
+    /// The model does not run on this machine.
     Refused,
 }
 
 impl Placement {
-    /// 0 is the best.
+    /// The slowest placement that still runs.
+    pub(crate) const SLOWEST: Self = Self::Stream;
+
+    /// Returns the place in an order by speed; 0 is the fastest.
     #[must_use]
     pub fn rank(self) -> u8 {
         match self {
             Self::Resident => 0,
-            Self::Mmap => 1,
-            Self::Refused => 2,
+            Self::Cache => 1,
+            Self::Advise => 2,
+            Self::Mmap => 3,
+            Self::Stream => 4,
+            Self::Refused => 5,
+        }
+    }
+
+    /// Whether the model runs with a part of its weights on the disk.
+    #[must_use]
+    pub fn is_paged(self) -> bool {
+        match self {
+            Self::Mmap | Self::Advise | Self::Cache | Self::Stream => true,
+            Self::Resident | Self::Refused => false,
+        }
+    }
+
+    /// Returns the word for it in the API, the configuration and the documents.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Resident => "resident",
+            Self::Mmap => "mmap",
+            Self::Advise => "advise",
+            Self::Cache => "cache",
+            Self::Stream => "stream",
+            Self::Refused => "refused",
         }
     }
 }
@@ -205,7 +241,7 @@ pub fn plan_load(
     .detail("needed_bytes", plan.total_bytes())
     .detail("budget_bytes", budget.total_bytes);
     Err(
-        match largest_context(model, kv, batch, budget, Placement::Mmap) {
+        match largest_context(model, kv, batch, budget, Placement::SLOWEST) {
             Some(tokens) => error
                 .hint(format!("set the tier's context to {tokens} tokens or less"))
                 .detail("largest_context_tokens", tokens),

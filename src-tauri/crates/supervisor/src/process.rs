@@ -30,11 +30,7 @@ use std::{
     time::Duration,
 };
 use tierbar_core::{
-    Code, Error, TierId,
-    budget::{MICRO_BATCH, Placement},
-    lease::Address,
-    reclaim::Missing,
-    worker::Ready,
+    Code, Error, TierId, budget::MICRO_BATCH, lease::Address, reclaim::Missing, worker::Ready,
 };
 use tokio::{
     io::{BufReader, copy, sink},
@@ -231,7 +227,7 @@ impl Launch {
         if let Some(layers) = spec.gpu_layers {
             command.args(["--gpu-layers", &layers.to_string()]);
         }
-        if spec.plan.placement == Placement::Mmap {
+        if spec.plan.placement.is_paged() {
             command.arg("--mapped");
         }
         command
@@ -490,7 +486,11 @@ fn passes(name: &OsString) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::{ModelId, budget::LoadPlan, config::KvCache};
+    use tierbar_core::{
+        ModelId,
+        budget::{LoadPlan, Placement},
+        config::KvCache,
+    };
 
     fn arguments(change: impl FnOnce(&mut LoadSpec)) -> Vec<String> {
         let mut spec = LoadSpec {

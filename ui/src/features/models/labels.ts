@@ -71,7 +71,14 @@ export function fitOf({ placement, total_bytes, budget_bytes, gpu }: Verdict): F
 }
 
 /** The fit of a model of which only the placement is known. */
-export const PLACED: Record<Placement, Fit> = { resident: 'fits', mmap: 'disk', refused: 'refused' };
+export const PLACED: Record<Placement, Fit> = {
+  resident: 'fits',
+  mmap: 'disk',
+  advise: 'disk',
+  cache: 'disk',
+  stream: 'disk',
+  refused: 'refused',
+};
 
 /** Formats a range of tokens per second, with as many digits as are significant. */
 export function expectedSpeed({ low, high }: SpeedEstimate): string {

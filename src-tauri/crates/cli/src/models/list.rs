@@ -99,7 +99,9 @@ fn text(head: &str, models: &[LibraryModel]) -> String {
         if let Some(verdict) = &model.fit {
             match verdict.placement {
                 Placement::Resident => {}
-                Placement::Mmap => about.push("partly read from disk while it runs".to_owned()),
+                Placement::Mmap | Placement::Advise | Placement::Cache | Placement::Stream => {
+                    about.push("partly read from disk while it runs".to_owned())
+                }
                 Placement::Refused => about.push("does not fit in memory".to_owned()),
             }
         }

@@ -195,3 +195,16 @@ fn sizes_are_written_as_people_read_them() {
     assert_eq!(gib(12 * GIB + GIB / 4), "12.2 GiB");
     assert_eq!(gib(512 * (1 << 20)), "512 MiB");
 }
+
+#[test]
+fn a_placement_has_one_word_everywhere_and_one_rank() {
+    use Placement::{Advise, Cache, Mmap, Refused, Resident, Stream};
+    let by_speed = [Resident, Cache, Advise, Mmap, Stream, Refused];
+    for (rank, placement) in by_speed.into_iter().enumerate() {
+        let word = placement.as_str();
+        assert_eq!(serde_json::to_value(placement).unwrap(), word);
+        assert_eq!(usize::from(placement.rank()), rank, "{word}");
+        let runs_from_disk = placement != Resident && placement != Refused;
+        assert_eq!(placement.is_paged(), runs_from_disk, "{word}");
+    }
+}

@@ -30,7 +30,7 @@ pub fn verdict(
         if runs {
             plan.placement
         } else {
-            Placement::Mmap
+            Placement::SLOWEST
         },
     );
     let gpu = machine

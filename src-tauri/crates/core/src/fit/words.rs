@@ -16,7 +16,7 @@ pub(super) fn summary(plan: &LoadPlan, budget: &Budget, largest: Option<u32>) ->
             }
             _ => format!("Runs fully in memory: {needed} of {allowed}."),
         },
-        Placement::Mmap => format!(
+        Placement::Mmap | Placement::Advise | Placement::Cache | Placement::Stream => format!(
             "Runs with {} of its weights read from the disk as needed: it needs {needed}, and {allowed} are for models.",
             gib(paged_bytes(plan))
         ),

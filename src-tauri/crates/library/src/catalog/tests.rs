@@ -284,11 +284,7 @@ fn table() -> String {
 
 fn row(text: &mut String, machine: u64, file: &OfferedFile) {
     let fit = file.fit.as_ref().unwrap();
-    let placement = match fit.placement {
-        Placement::Resident => "resident",
-        Placement::Mmap => "mmap",
-        Placement::Refused => "refused",
-    };
+    let placement = fit.placement.as_str();
     let gpu = fit.gpu.map_or("–".to_owned(), |gpu| {
         format!("{}/{}", gpu.layers, gpu.layers_all)
     });

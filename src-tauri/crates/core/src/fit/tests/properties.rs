@@ -54,7 +54,7 @@ proptest! {
         let fits = verdict.total_bytes <= verdict.budget_bytes;
         prop_assert_eq!(fits, verdict.placement != Placement::Refused);
         let paged = verdict.lines.iter().any(|line| line.what.is_paged());
-        prop_assert_eq!(paged, verdict.placement == Placement::Mmap);
+        prop_assert_eq!(paged, verdict.placement.is_paged());
         let weights: u64 = [LineKind::DenseWeights, LineKind::Embeddings, LineKind::PagedWeights,
             LineKind::ResidentExperts, LineKind::PagedExperts].map(|what| line(&verdict, what)).iter().sum();
         prop_assert_eq!(weights, model.dense_bytes + model.embedding_bytes
@@ -89,7 +89,7 @@ proptest! {
         let machine = Machine::mac(ram);
         let rank = |context| verdict(&model, context, kv, &machine, &[]).placement.rank();
         let asked = verdict(&model, context, kv, &machine, &[]);
-        let wanted = asked.placement.rank().min(Placement::Mmap.rank());
+        let wanted = asked.placement.rank().min(Placement::SLOWEST.rank());
         match asked.largest_context_tokens {
             None => prop_assert!(rank(CONTEXT_STEP) > wanted),
             Some(largest) => {
