@@ -250,14 +250,13 @@ const MACHINES: [u64; 6] = [8, 16, 24, 32, 48, 64];
 fn table() -> String {
     let mut text = String::from(
         "# What fits which Mac\n\n\
-         <!-- Written by the test of src-tauri/crates/library/src/catalog.rs. Do not edit. -->\n\n\
-         Every model of the catalog on Macs of these sizes, each with the context and the KV cache that the catalog gives it.\n\
-         Models may take 5, 12, 20, 28, 44 and 60 GiB of them. *Memory* is what a model takes of that, with the slot of a\n\
-         small embedder and the app; *disk* is what is read from there as it is needed. *GPU* counts layers, the output as\n\
-         one, within Metal's working set of current systems. *Largest context* is for the same placement; of a refused\n\
-         model, the one with which it would run.\n\n\
-         Rows marked *estimated* stand on published facts of the architecture and the file's size: nobody has read that\n\
-         file's header yet.\n",
+         <!-- Written by the test of src-tauri/crates/library/src/catalog/tests.rs. Do not edit. -->\n\n\
+         Every model of the catalog on Macs of 8 to 64 GB, with the catalog's context and KV cache type. Models may use 5, 12, 20,\n\
+         28, 44 and 60 GiB of these.\n\n\
+         - *Memory* is what the model uses of that, with the app and a slot for a small embedder. *Disk* is what is read as needed.\n\
+         - *GPU* counts layers, with the output as one, within the Metal working set of current systems.\n\
+         - *Largest context* is for the same placement; for a refused model, the largest with which it would run.\n\
+         - *estimated* figures come from the published architecture and the file's size, *read* ones from the file's header.\n",
     );
     let chats = catalog()
         .models
