@@ -282,9 +282,14 @@ impl Reading {
         }));
         match sent {
             Sent::Streaming(answer) => self.state = State::Streaming(answer),
-            Sent::Whole(whole) => {
+            Sent::Whole(whole) if has_choices(&whole.body) => {
                 self.state = State::Over;
                 self.read(&unstreamed::as_events(&whole.body));
+            }
+            Sent::Whole(_) => {
+                let message = "the answer is not a completion";
+                let failed = self.failed(Error::new(Code::Corrupt, message), None);
+                self.fail(failed);
             }
         }
     }

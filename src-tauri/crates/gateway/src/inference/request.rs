@@ -3,7 +3,7 @@
 use super::{CHAT, TEXT, hints::Hints};
 use crate::http::body;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::time::Instant;
 use tierbar_core::{Error, lease::KeepAlive};
 
@@ -34,12 +34,12 @@ struct Fields {
 }
 
 impl Request {
-    /// A chat in the form of OpenAI's `/v1/chat/completions`, answered whole unless it says `stream`.
+    /// A chat, an object in the form of OpenAI's `/v1/chat/completions`, answered whole unless it says `stream`.
     ///
     /// # Errors
-    /// `BadRequest` for a field of the wrong type.
-    pub fn chat(chat: Map<String, Value>) -> Result<Self, Error> {
-        let body = Value::Object(chat).to_string().into_bytes();
+    /// `BadRequest` for anything but an object, or a field of the wrong type.
+    pub fn chat(chat: impl Into<Value>) -> Result<Self, Error> {
+        let body = chat.into().to_string().into_bytes();
         Self::read(CHAT, Hints::default(), body, Instant::now())
     }
 
@@ -47,10 +47,19 @@ impl Request {
     ///
     /// # Errors
     /// As [`Self::chat`].
-    pub fn streamed_chat(mut chat: Map<String, Value>) -> Result<Self, Error> {
-        chat.insert("stream".to_owned(), true.into());
-        chat.insert("stream_options".to_owned(), json!({"include_usage": true}));
+    pub fn streamed_chat(chat: impl Into<Value>) -> Result<Self, Error> {
+        let mut chat = chat.into();
+        if let Some(fields) = chat.as_object_mut() {
+            fields.insert("stream".to_owned(), true.into());
+            fields.insert("stream_options".to_owned(), json!({"include_usage": true}));
+        }
         Self::chat(chat)
+    }
+
+    /// The same request, sent where the hints of its headers say.
+    #[must_use]
+    pub(crate) fn with_hints(self, hints: Hints) -> Self {
+        Self { hints, ..self }
     }
 
     /// # Errors

@@ -1,16 +1,12 @@
-//! One question to a model, through the relay, and what it took.
+//! One question to a model, and what it took.
 
 use super::trail::Trail;
-use crate::{
-    http::body,
-    inference::{CHAT, Inference, hints::Hints, relay},
-};
-use axum::http::{HeaderMap, StatusCode};
-use serde::{Deserialize, Serialize};
+use crate::inference::{Inference, ask::Failed, caller::Caller, hints::Hints, request::Request};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{
-    Code, Error, TierId,
+    Code, Error, ModelId, TierId,
     routing::leave_eligible,
     status::{EngineKind, TierStatus},
     tasks::{
@@ -19,8 +15,6 @@ use tierbar_core::{
     },
 };
 
-/// Far more than an answer of some thousand words.
-const ANSWER_LIMIT: usize = 8 << 20;
 /// What a tier is taken to hold that is not among those of this machine.
 const USUAL_CONTEXT: u32 = 4096;
 
@@ -57,15 +51,15 @@ pub(super) struct Asking {
 
 #[derive(Debug, Clone, Serialize)]
 struct Who {
-    tier: String,
-    model: Option<String>,
+    tier: TierId,
+    model: Option<ModelId>,
 }
 
 /// Why there is no answer.
 enum Unanswered {
     Ours(Error),
     /// A server that is not ours has refused the request, in its own words.
-    Theirs(StatusCode, String),
+    Theirs(u16, String),
 }
 
 impl Unanswered {
@@ -73,10 +67,7 @@ impl Unanswered {
     fn is_of_the_form(&self) -> bool {
         match self {
             Self::Ours(error) => error.code == Code::BadRequest,
-            Self::Theirs(status, _) => matches!(
-                *status,
-                StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY
-            ),
+            Self::Theirs(status, _) => matches!(status, 400 | 422),
         }
     }
 }
@@ -85,38 +76,6 @@ impl From<Error> for Unanswered {
     fn from(error: Error) -> Self {
         Self::Ours(error)
     }
-}
-
-#[derive(Deserialize)]
-struct Completion {
-    #[serde(default)]
-    choices: Vec<Choice>,
-    #[serde(default)]
-    usage: Option<Usage>,
-    /// Of a chain.
-    #[serde(default)]
-    tierbar: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    message: Message,
-    #[serde(default)]
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    #[serde(default)]
-    content: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-struct Usage {
-    #[serde(default)]
-    prompt_tokens: u64,
-    #[serde(default)]
-    completion_tokens: u64,
 }
 
 impl Asking {
@@ -225,54 +184,33 @@ impl Asking {
                 "json_schema": {"name": "answer", "strict": true, "schema": question.schema},
             });
         }
-        let request = body::whole(request.to_string().into_bytes());
-        let response = relay::relay(
-            Arc::clone(&self.inference),
-            CHAT,
-            self.hints.clone(),
-            request,
-        )
-        .await
-        .map_err(|failure| failure.0)?;
-        let (head, answer) = response.into_parts();
-        self.trail.note(&head);
-        let answer = body::read(answer, ANSWER_LIMIT).await?;
-        if head.status != StatusCode::OK {
-            let read: Value = serde_json::from_slice(&answer).unwrap_or_default();
-            return Err(match Error::from_openai_body(&read) {
-                Some(error) => Unanswered::Ours(error),
-                None => Unanswered::Theirs(head.status, told(&answer)),
-            });
-        }
-        self.who = who(&head.headers).or(self.who.take());
-        let Ok(Completion {
-            choices,
-            usage,
-            tierbar,
-        }) = serde_json::from_slice(&answer)
-        else {
-            let message = format!(
-                "{} answered with something else than a completion",
-                self.model
-            );
-            return Err(Error::new(Code::Corrupt, message).into());
+        let request = Request::chat(request)?.with_hints(self.hints.clone());
+        let answer = self.inference.ask(request, Caller::of_this_request());
+        let whole = match answer.await {
+            Ok(answer) => answer.gather().await,
+            Err(failed) => Err(failed),
         };
-        self.note_chain(tierbar);
-        let usage = usage.unwrap_or_default();
+        let whole = whole.map_err(|failed: Failed| {
+            self.trail.note(&failed.source, failed.may_wait);
+            match failed.status {
+                None => Unanswered::Ours(failed.error),
+                Some(status) => Unanswered::Theirs(status, shortened(&failed.error.message)),
+            }
+        })?;
+        self.trail.note(&whole.source, false);
+        if let Some(tier) = whole.source.tier {
+            let model = whole.source.model;
+            self.who = Some(Who { tier, model });
+        }
+        self.note_chain(whole.chain);
         let prompt_bytes = question.system.len() + question.user.len();
         self.prompt_bytes += prompt_bytes;
-        self.spent.prompt_tokens += usage.prompt_tokens;
-        self.spent.completion_tokens += usage.completion_tokens;
-        let choice = choices.into_iter().next();
-        let cut = choice
-            .as_ref()
-            .is_some_and(|choice| choice.finish_reason.as_deref() == Some("length"));
+        self.spent.prompt_tokens += whole.usage.prompt_tokens;
+        self.spent.completion_tokens += whole.usage.completion_tokens;
         Ok(Said {
-            text: choice
-                .and_then(|choice| choice.message.content)
-                .unwrap_or_default(),
-            cut,
-            prompt_tokens: usage.prompt_tokens,
+            text: whole.text,
+            cut: whole.reason == "length",
+            prompt_tokens: whole.usage.prompt_tokens,
             prompt_bytes,
         })
     }
@@ -297,7 +235,7 @@ impl Asking {
     pub(super) fn done(mut self, mut answer: Map<String, Value>, saved_tokens: u64) -> Answered {
         let elsewhere = self.who.as_ref().is_some_and(|who| {
             let mut tiers = self.inference.tiers.snapshot().into_iter();
-            tiers.any(|tier| tier.id.as_str() == who.tier && tier.engine == EngineKind::Endpoint)
+            tiers.any(|tier| tier.id == who.tier && tier.engine == EngineKind::Endpoint)
         });
         self.spent.answers = 1;
         self.spent.saved_tokens = if elsewhere { 0 } else { saved_tokens };
@@ -354,22 +292,8 @@ pub(super) fn no_answer(task: Task) -> Error {
     Error::new(Code::Corrupt, message).hint("name a larger tier in `model`")
 }
 
-fn who(headers: &HeaderMap) -> Option<Who> {
-    let named = |name: &str| {
-        let value = headers.get(name)?;
-        Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
-    };
-    Some(Who {
-        tier: named("x-tierbar-tier")?,
-        model: named("x-tierbar-model"),
-    })
-}
-
 /// The beginning of a refusal, for a message.
-fn told(body: &[u8]) -> String {
+fn shortened(message: &str) -> String {
     const LONGEST: usize = 200;
-    let text = String::from_utf8_lossy(body);
-    let read: Value = serde_json::from_str(&text).unwrap_or_default();
-    let message = read.pointer("/error/message").and_then(Value::as_str);
-    message.unwrap_or(&text).chars().take(LONGEST).collect()
+    message.chars().take(LONGEST).collect()
 }

@@ -1,15 +1,10 @@
 //! What answers say of themselves beside their words, and a task's response after them: who answered, in whose place, and whether the
 //! request may wait.
 
-use crate::inference::chain::MayWait;
-use axum::{
-    http::{HeaderMap, response::Parts},
-    response::Response,
-};
+use crate::inference::{chain::MayWait, source::Source};
+use axum::{http::HeaderMap, response::Response};
 use parking_lot::Mutex;
 use std::sync::Arc;
-
-const OWN: &str = "x-tierbar-";
 
 /// Of the questions about one text. Shared by who asks them and who answers with what came of it.
 #[derive(Debug, Clone, Default)]
@@ -22,16 +17,12 @@ struct Said {
 }
 
 impl Trail {
-    /// An answer or a refusal. What it is silent about stays as it was said before: that one of many pieces was read by another tier than
-    /// the wanted one is worth knowing, though the last one was not.
-    pub(super) fn note(&self, head: &Parts) {
+    /// An answer or a refusal. What it does not say stays as it was: that one of many pieces was read by another tier than the wanted one
+    /// is worth knowing, though the last one was not.
+    pub(super) fn note(&self, source: &Source, may_wait: bool) {
         let mut said = self.0.lock();
-        for (name, value) in &head.headers {
-            if name.as_str().starts_with(OWN) {
-                said.headers.insert(name.clone(), value.clone());
-            }
-        }
-        said.may_wait = head.extensions.get::<MayWait>().is_some();
+        said.headers.extend(source.headers());
+        said.may_wait = may_wait;
     }
 
     pub(super) fn tell(&self, response: &mut Response) {
