@@ -331,3 +331,79 @@ fn every_link_in_the_documents_leads_somewhere() {
         }
     }
 }
+
+/// The storeys of the gateway from the ground up, as its lib.rs describes them. A module imports from those below it and from its own.
+const GATEWAY_STOREYS: [&[&str]; 7] = [
+    &["blocking", "http"],
+    &["metrics", "services"],
+    &["inference"],
+    &["dialects"],
+    &["edge"],
+    &["jobs"],
+    &["admin"],
+];
+
+#[test]
+fn the_storeys_of_the_gateway_import_downwards() {
+    let storey = |module: &str| {
+        GATEWAY_STOREYS
+            .iter()
+            .position(|storey| storey.contains(&module))
+    };
+    let folder = "src-tauri/crates/gateway/src/";
+    let (mut upwards, mut modules) = (Vec::new(), BTreeSet::new());
+    for (file, text) in sources(folder, &[".rs"]) {
+        let place = file.split_once("gateway/src/").unwrap().1;
+        let module = place.split(['/', '.']).next().unwrap();
+        let is_test = place.ends_with("tests.rs") || place.contains("/tests/");
+        if is_test || module == "lib" || module == "testing" {
+            continue;
+        }
+        let own = storey(module).unwrap_or_else(|| panic!("{file} is in no storey"));
+        modules.insert(module.to_owned());
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        for imported in imports_of_the_crate(code) {
+            let other = storey(&imported);
+            if other.is_none_or(|other| other > own) {
+                upwards.push(format!("{file} imports crate::{imported}"));
+            }
+        }
+    }
+    assert!(upwards.is_empty(), "{}", upwards.join("\n"));
+    let listed = GATEWAY_STOREYS.concat();
+    assert!(
+        listed.iter().all(|module| modules.contains(*module)),
+        "{modules:?}"
+    );
+}
+
+/// The first names behind `crate::`, in imports and in paths.
+fn imports_of_the_crate(code: &str) -> BTreeSet<String> {
+    let name = |text: &str| -> String {
+        let letters = text.trim_start().chars();
+        letters
+            .take_while(|letter| letter.is_alphanumeric() || *letter == '_')
+            .collect()
+    };
+    let mut names = BTreeSet::new();
+    for (at, found) in code.match_indices("crate::") {
+        let rest = &code[at + found.len()..];
+        let Some(group) = rest.strip_prefix('{') else {
+            names.insert(name(rest));
+            continue;
+        };
+        let (mut depth, mut outer) = (0usize, String::new());
+        for letter in group.chars() {
+            match letter {
+                '}' if depth == 0 => break,
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                letter if depth == 0 => outer.push(letter),
+                _ => {}
+            }
+        }
+        let listed = outer.split(',').map(name);
+        names.extend(listed.filter(|name| !name.is_empty()));
+    }
+    names
+}

@@ -284,3 +284,6 @@ fn now_ms() -> u64 {
         .unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

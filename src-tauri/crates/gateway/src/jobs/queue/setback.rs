@@ -46,3 +46,58 @@ pub(super) fn retry_after(response: &Response) -> Option<Duration> {
     let seconds = value.to_str().ok()?.trim().parse().ok()?;
     Some(Duration::from_secs(seconds))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::error::Failure;
+    use axum::{
+        body::Body,
+        http::StatusCode,
+        response::{IntoResponse, Response},
+    };
+
+    #[test]
+    fn the_statuses_that_pass_are_known() {
+        let passing: Vec<u16> = (400..600)
+            .filter(|status| {
+                let mut response = Response::new(Body::empty());
+                *response.status_mut() = StatusCode::from_u16(*status).unwrap();
+                match of(&response) {
+                    Some(Setback::Passing) => true,
+                    Some(Setback::Final) => false,
+                    other => panic!("{status}: {other:?}"),
+                }
+            })
+            .collect();
+        assert_eq!(passing, [408, 425, 429, 500, 502, 503, 504, 529]);
+        assert_eq!(of(&Response::new(Body::empty())), None);
+    }
+
+    #[test]
+    fn a_code_of_ours_decides_whether_a_request_may_wait() {
+        for (code, expected) in [
+            (Code::Paused, Setback::NotTried),
+            (Code::ShuttingDown, Setback::NotTried),
+            (Code::Overloaded, Setback::Passing),
+            (Code::TierFailed, Setback::Passing),
+            (Code::TierStopped, Setback::Passing),
+            (Code::WorkerCrashed, Setback::Passing),
+            (Code::WorkerTimeout, Setback::Passing),
+            (Code::Unreachable, Setback::Passing),
+            (Code::BadRequest, Setback::Final),
+            (Code::ModelUnknown, Setback::Final),
+            (Code::ContextExceeded, Setback::Final),
+        ] {
+            let response = Failure(Error::new(code, "why")).into_response();
+            assert_eq!(of(&response), Some(expected), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_final_failure_passes_if_its_chain_says_so() {
+        let mut response = Failure(Error::new(Code::BadRequest, "why")).into_response();
+        response.extensions_mut().insert(MayWait);
+        assert_eq!(of(&response), Some(Setback::Passing));
+    }
+}
