@@ -12,12 +12,12 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, ModelId, TierId,
-    budget::{Budget, LoadPlan, MICRO_BATCH, Placement},
-    config::{Engine, KvCache},
+    budget::{Budget, LoadPlan, Placement},
+    config::{Engine, TierConfig},
     fit::{Line, LineKind},
     lease::BoxFuture,
 };
-use tierbar_supervisor::{ForeignCommand, LoadSpec, ModelSource, Options, TierSpec};
+use tierbar_supervisor::{ForeignCommand, LoadSettings, LoadSpec, ModelSource, Options, TierSpec};
 
 /// Bytes that [`options`] lets all tiers take together; one tier at a time.
 pub const BUDGET: u64 = 10;
@@ -96,12 +96,7 @@ impl ModelSource for Scripted {
                 model: ModelId(behaviour.clone()),
                 path: self.dir.join(&behaviour).with_extension("gguf"),
                 projector: None,
-                context: CONTEXT,
-                kv_cache: KvCache::F16,
-                threads: 0,
-                batch: MICRO_BATCH,
-                gpu_layers: None,
-                lookup: false,
+                settings: settings(),
                 draft_model: None,
                 command: command.filter(|_| behaviour.starts_with("foreign")),
                 plan: LoadPlan {
@@ -117,6 +112,13 @@ impl ModelSource for Scripted {
     }
 }
 
+fn settings() -> LoadSettings {
+    LoadSettings {
+        context: CONTEXT,
+        ..LoadSettings::from(&TierConfig::default())
+    }
+}
+
 /// A tier as configured.
 ///
 /// # Panics
@@ -129,12 +131,7 @@ pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
         asked_model: None,
         model: Some(ModelId(behaviour.to_owned())),
         path: None,
-        context: CONTEXT,
-        kv_cache: KvCache::F16,
-        threads: 0,
-        batch: MICRO_BATCH,
-        gpu_layers: None,
-        lookup: false,
+        settings: settings(),
         draft_model: None,
         keep: None,
         pinned: false,

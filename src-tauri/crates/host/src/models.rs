@@ -21,7 +21,7 @@ use tierbar_core::{
     tune::Limits,
 };
 use tierbar_library::{Library, LibraryOptions, model_id};
-use tierbar_supervisor::{LoadSpec, ModelSource, Rules, TierSpec};
+use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
 /// The configured models. The configuration in force and the library that belongs to it change together.
 #[derive(Debug)]
@@ -128,18 +128,14 @@ impl Models {
         let spec = |id: &TierId| {
             let config = current.tier(id)?;
             let foreign = config.foreign_model();
+            let settings = LoadSettings::from(&config);
             let TierConfig {
                 model,
                 engine,
-                context,
-                kv_cache,
-                threads,
-                batch,
-                gpu_layers,
-                lookup,
                 draft_model,
                 idle_unload,
                 pinned,
+                ..
             } = config;
             let model = model.trim();
             let draft_model = draft_model.trim();
@@ -158,12 +154,7 @@ impl Models {
                 model,
                 asked_model,
                 path,
-                context,
-                kv_cache,
-                threads,
-                batch,
-                gpu_layers,
-                lookup,
+                settings,
                 draft_model: (!draft_model.is_empty()).then(|| model_id(draft_model)),
                 keep: idle_unload.keep(),
                 pinned: pinned && pins.held.contains(id),
@@ -188,16 +179,22 @@ impl Models {
         let machine = self.machine();
         let load = load(tier, &free, &current.library, &machine)?;
         let account = current.library.account(&load.path)?;
+        let LoadSettings {
+            context,
+            kv_cache,
+            batch,
+            ..
+        } = load.settings;
         let share = machine
             .gpu_limit
-            .map(|limit| gpu_share(&account, load.context, load.kv_cache, load.batch, limit));
+            .map(|limit| gpu_share(&account, context, kv_cache, batch, limit));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let limits = Limits {
             cores: u16::try_from(cores).unwrap_or(u16::MAX),
             gpu_layers: share.map(|share| share.layers),
             gpu_holds_all: share.is_some_and(|share| share.fewer_layers().is_none()),
         };
-        Ok((limits, load.context))
+        Ok((limits, context))
     }
 }
 
@@ -282,14 +279,13 @@ fn load(
         model: model_id(&config.model),
         path,
         projector,
-        context: plan.context_tokens,
-        kv_cache,
-        threads: config.threads,
-        batch: config.batch,
-        lookup: config.lookup,
+        settings: LoadSettings {
+            context: plan.context_tokens,
+            gpu_layers: machine.gpu_limit.and_then(on_gpu),
+            ..LoadSettings::from(config)
+        },
         draft_model,
         command: None,
-        gpu_layers: machine.gpu_limit.and_then(on_gpu),
         plan,
     })
 }

@@ -25,7 +25,7 @@ use std::{fmt, path::PathBuf, sync::Arc, time::Duration};
 use tierbar_core::{
     Error, ModelId, TierId,
     budget::{Budget, LoadPlan},
-    config::{CommandEngine, Engine, KvCache},
+    config::{CommandEngine, Engine, KvCache, TierConfig},
     journal::Journal,
     lease::BoxFuture,
     policy::Stance,
@@ -41,6 +41,35 @@ pub trait ModelSource: Send + Sync + fmt::Debug {
     fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>>;
 }
 
+/// How a model is run: what a tier configures, and what one load passes to its worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadSettings {
+    /// Context in tokens.
+    pub context: u32,
+    pub kv_cache: KvCache,
+    /// CPU threads; 0 lets the worker choose.
+    pub threads: u16,
+    /// Tokens evaluated in one batch.
+    pub batch: u32,
+    /// The number of layers, counted from the last, that the GPU holds at most. `None` sets no limit.
+    pub gpu_layers: Option<u32>,
+    /// Predict tokens from earlier text.
+    pub lookup: bool,
+}
+
+impl From<&TierConfig> for LoadSettings {
+    fn from(tier: &TierConfig) -> Self {
+        Self {
+            context: tier.context,
+            kv_cache: tier.kv_cache,
+            threads: tier.threads,
+            batch: tier.batch,
+            gpu_layers: tier.gpu_layers,
+            lookup: tier.lookup,
+        }
+    }
+}
+
 /// One load: the worker's arguments, and the plan that the memory policy counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadSpec {
@@ -48,20 +77,11 @@ pub struct LoadSpec {
     pub path: PathBuf,
     /// What the model sees and hears with.
     pub projector: Option<PathBuf>,
-    /// Context in tokens.
-    pub context: u32,
-    pub kv_cache: KvCache,
-    /// CPU threads; 0 lets the worker choose.
-    pub threads: u16,
-    /// Tokens that are evaluated at once.
-    pub batch: u32,
-    /// How many of the last layers the GPU may have; `None`: the whole model, if there is a GPU.
-    pub gpu_layers: Option<u32>,
-    /// Guess tokens by what followed the same words before.
-    pub lookup: bool,
-    /// A smaller model that guesses tokens, in place of that.
+    /// The tier's settings, narrowed to what the model and the machine allow.
+    pub settings: LoadSettings,
+    /// A smaller model that predicts tokens, in place of `settings.lookup`.
     pub draft_model: Option<PathBuf>,
-    /// What is run in place of our worker. Of the others only `model`, `context` and `plan` count then.
+    /// The program to run in place of our worker. Of the other fields only `model`, the context and `plan` apply then.
     pub command: Option<Box<ForeignCommand>>,
     pub plan: LoadPlan,
 }
@@ -89,16 +109,7 @@ pub struct TierSpec {
     /// The file that the model's name means now; `None` while it means none. A worker whose file has gone runs on:
     /// only another file makes it stale.
     pub path: Option<PathBuf>,
-    /// Context in tokens.
-    pub context: u32,
-    pub kv_cache: KvCache,
-    /// CPU threads; 0 lets the worker choose.
-    pub threads: u16,
-    /// Tokens that are evaluated at once.
-    pub batch: u32,
-    /// Most layers that the GPU may have; `None`: as many as fit.
-    pub gpu_layers: Option<u32>,
-    pub lookup: bool,
+    pub settings: LoadSettings,
     pub draft_model: Option<ModelId>,
     /// How long it stays loaded with nobody using it; `None`: for good.
     pub keep: Option<Duration>,

@@ -197,8 +197,8 @@ impl Launch {
             .arg("--socket")
             .arg(&self.socket)
             .args(["--id", spec.model.as_str()])
-            .args(["--context", &spec.context.to_string()])
-            .args(["--kv-cache", spec.kv_cache.as_str()]);
+            .args(["--context", &spec.settings.context.to_string()])
+            .args(["--kv-cache", spec.settings.kv_cache.as_str()]);
         if let Some(contexts) = &self.contexts {
             command.arg("--contexts").arg(contexts);
         }
@@ -209,22 +209,22 @@ impl Launch {
         if let Some(projector) = &spec.projector {
             command.arg("--projector").arg(projector);
         }
-        if spec.threads > 0 {
-            command.args(["--threads", &spec.threads.to_string()]);
+        if spec.settings.threads > 0 {
+            command.args(["--threads", &spec.settings.threads.to_string()]);
         }
-        if spec.batch != MICRO_BATCH {
-            command.args(["--batch", &spec.batch.to_string()]);
+        if spec.settings.batch != MICRO_BATCH {
+            command.args(["--batch", &spec.settings.batch.to_string()]);
         }
         match &spec.draft_model {
             Some(path) => {
                 command.arg("--draft-model").arg(path);
             }
-            None if spec.lookup => {
+            None if spec.settings.lookup => {
                 command.arg("--lookup");
             }
             None => {}
         }
-        if let Some(layers) = spec.gpu_layers {
+        if let Some(layers) = spec.settings.gpu_layers {
             command.args(["--gpu-layers", &layers.to_string()]);
         }
         if spec.plan.placement.is_paged() {
@@ -486,10 +486,11 @@ fn passes(name: &OsString) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::LoadSettings;
     use tierbar_core::{
         ModelId,
         budget::{LoadPlan, Placement},
-        config::KvCache,
+        config::{KvCache, TierConfig},
     };
 
     fn arguments(change: impl FnOnce(&mut LoadSpec)) -> Vec<String> {
@@ -497,12 +498,10 @@ mod tests {
             model: ModelId("m".to_owned()),
             path: "/models/m.gguf".into(),
             projector: None,
-            context: 4096,
-            kv_cache: KvCache::Q4_0,
-            threads: 0,
-            batch: MICRO_BATCH,
-            gpu_layers: None,
-            lookup: false,
+            settings: LoadSettings {
+                kv_cache: KvCache::Q4_0,
+                ..LoadSettings::from(&TierConfig::default())
+            },
             draft_model: None,
             command: None,
             plan: LoadPlan {
@@ -545,18 +544,24 @@ mod tests {
             "--model /models/m.gguf --socket /run/1 --id m --context 4096 --kv-cache q4_0 --contexts /contexts --swapped /swapped --swapped-mib 64"
         );
         let behind = |change: fn(&mut LoadSpec)| arguments(change).split_off(plain.len()).join(" ");
-        assert_eq!(behind(|spec| spec.threads = 3), "--threads 3");
-        assert_eq!(behind(|spec| spec.batch = 64), "--batch 64");
-        assert_eq!(behind(|spec| spec.lookup = true), "--lookup");
+        assert_eq!(behind(|spec| spec.settings.threads = 3), "--threads 3");
+        assert_eq!(behind(|spec| spec.settings.batch = 64), "--batch 64");
+        assert_eq!(behind(|spec| spec.settings.lookup = true), "--lookup");
         let guesses = |spec: &mut LoadSpec| {
-            spec.lookup = true;
+            spec.settings.lookup = true;
             spec.draft_model = Some("/models/small.gguf".into());
         };
         assert_eq!(behind(guesses), "--draft-model /models/small.gguf");
         let projector = |spec: &mut LoadSpec| spec.projector = Some("/models/mmproj.gguf".into());
         assert_eq!(behind(projector), "--projector /models/mmproj.gguf");
-        assert_eq!(behind(|spec| spec.gpu_layers = Some(0)), "--gpu-layers 0");
-        assert_eq!(behind(|spec| spec.gpu_layers = Some(37)), "--gpu-layers 37");
+        assert_eq!(
+            behind(|spec| spec.settings.gpu_layers = Some(0)),
+            "--gpu-layers 0"
+        );
+        assert_eq!(
+            behind(|spec| spec.settings.gpu_layers = Some(37)),
+            "--gpu-layers 37"
+        );
         assert_eq!(
             behind(|spec| spec.plan.placement = Placement::Mmap),
             "--mapped"

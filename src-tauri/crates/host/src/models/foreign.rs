@@ -8,7 +8,7 @@ use tierbar_core::{
     config::{CommandEngine, Engine, TierConfig},
     fit::{Line, LineKind},
 };
-use tierbar_supervisor::{ForeignCommand, LoadSpec};
+use tierbar_supervisor::{ForeignCommand, LoadSettings, LoadSpec};
 
 /// The load of a command, planned by what the user says that it takes; `None` for our own engine.
 pub(super) fn load(tier: &TierId, config: &TierConfig) -> Option<Result<LoadSpec, Error>> {
@@ -31,12 +31,7 @@ fn spec(
         model,
         path: PathBuf::new(),
         projector: None,
-        context: config.context,
-        kv_cache: config.kv_cache,
-        threads: config.threads,
-        batch: config.batch,
-        gpu_layers: None,
-        lookup: false,
+        settings: LoadSettings::from(config),
         draft_model: None,
         plan: LoadPlan {
             placement: Placement::Resident,

@@ -481,7 +481,8 @@ impl Tier {
             pid: worker.and_then(|worker| worker.pid),
             footprint_bytes: worker.and_then(|worker| worker.footprint_bytes),
             plan: worker.map(|worker| worker.load.plan.clone()),
-            context_tokens: worker.map_or(self.spec.context, |worker| worker.context_tokens),
+            context_tokens: worker
+                .map_or(self.spec.settings.context, |worker| worker.context_tokens),
             loaded_percent: worker
                 .filter(|worker| worker.phase == Phase::Starting)
                 .and_then(|worker| worker.loaded_percent),

@@ -167,7 +167,7 @@ impl Launch {
         Ready {
             protocol: PROTOCOL,
             pid: 0,
-            context_tokens: self.spec.context,
+            context_tokens: self.spec.settings.context,
             memory: Memory::default(),
         }
     }
