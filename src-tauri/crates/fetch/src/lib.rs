@@ -9,7 +9,7 @@ mod transfer;
 mod web;
 
 pub use loopback::loopback;
-pub use queue::{Job, Landed, Queue, QueueOptions};
+pub use queue::{Job, OnComplete, Queue, QueueOptions};
 pub use remote::{Remote, RemoteAnswer};
 pub use transfer::{
     Fetched, FileSpec, Phase, Progress, RateLimit, Terms, TokenFor, discard, transfer,

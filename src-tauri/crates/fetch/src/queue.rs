@@ -1,8 +1,7 @@
 //! The download queue. One task owns the list; everyone else holds a [`Queue`].
 //!
-//! A download is a [`Job`]: the files of one model, fetched one after the other. What the user decided survives the
-//! program: the list is kept in a file that only the user can read, and whatever was under way goes on at the next start.
-//! The bytes themselves, and how far they have come, are the transfer's.
+//! A download is a [`Job`]: the files of one model, downloaded one after the other. The list is kept in a file that only the
+//! user can read, and downloads in progress resume at the next start. The bytes and their progress belong to the transfer.
 
 mod commands;
 mod entry;
@@ -27,12 +26,12 @@ use tierbar_core::{
 };
 use tokio::sync::{mpsc, oneshot, watch};
 
-/// One model to fetch.
+/// A model to download.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Job {
-    /// What was asked for. It is shown and logged: no secrets.
+    /// The requested model. It is shown and logged, so it holds no secrets.
     pub reference: String,
-    /// Fetched in this order. The first one names the download.
+    /// Downloaded in this order. The first one names the download.
     pub files: Vec<FileSpec>,
     pub priority: Priority,
     /// What the user should know about it, in plain sentences.
@@ -50,22 +49,22 @@ impl fmt::Debug for Job {
     }
 }
 
-/// Called with a job and what was fetched of it, file by file, before the download is done. Its error is the
-/// download's; another try calls it again and fetches nothing twice.
-pub type Landed =
+/// Called with a job and its verified files before the download is done. Its error fails the download; another try calls
+/// it again and downloads nothing twice.
+pub type OnComplete =
     Arc<dyn Fn(&Job, &[Fetched]) -> BoxFuture<'static, Result<(), Error>> + Send + Sync>;
 
 pub struct QueueOptions {
-    /// Where the list is kept. Its folder exists.
+    /// The file of the list. Its folder exists.
     pub state_file: PathBuf,
     pub web: Web,
     pub tokens: TokenFor,
-    /// Downloads that run at the same time, but for those whose servers let them wait for long; see
+    /// Downloads that run at the same time, not counting those in a long wait for their server; see
     /// [`tierbar_core::config::DownloadsConfig::AT_ONCE`].
     pub at_once: u8,
-    /// Bytes per second for all of them together; 0: no limit.
+    /// Bytes per second for all downloads together; 0 means no limit.
     pub rate_limit: u64,
-    pub landed: Landed,
+    pub on_complete: OnComplete,
 }
 
 impl fmt::Debug for QueueOptions {
@@ -78,8 +77,8 @@ impl fmt::Debug for QueueOptions {
     }
 }
 
-/// The downloads, to everyone who is not their owner. When the last clone is dropped, it is as after
-/// [`Queue::shutdown`]. Whoever gets an answer finds the list at least as new as the answer, on the disk too.
+/// A handle to the downloads. Dropping the last clone has the effect of [`Queue::shutdown`]. When a call returns, the list
+/// in memory and on the disk includes its change.
 #[derive(Clone)]
 pub struct Queue {
     commands: mpsc::UnboundedSender<Command>,
@@ -94,9 +93,9 @@ impl fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// Reads the list and goes on with what was under way. Must be called within a tokio runtime.
+    /// Reads the list and resumes downloads in progress. Must be called within a tokio runtime.
     ///
-    /// A list that cannot be read is kept aside as `….bad` and told by [`Queue::notices`].
+    /// A list that cannot be read is renamed to `….bad` and reported by [`Queue::notices`].
     #[must_use]
     pub fn start(options: QueueOptions) -> Self {
         let QueueOptions {
@@ -105,7 +104,7 @@ impl Queue {
             tokens,
             at_once,
             rate_limit,
-            landed,
+            on_complete,
         } = options;
         let rate = RateLimit::new(owner::limit(rate_limit));
         let shared = rate.clone();
@@ -123,7 +122,15 @@ impl Queue {
                 .await
             })
         });
-        Owner::start(state_file, run::Effects { transfer, landed }, at_once, rate)
+        Owner::start(
+            state_file,
+            run::Effects {
+                transfer,
+                on_complete,
+            },
+            at_once,
+            rate,
+        )
     }
 
     /// Adds a download; `true` if it is a new one.
@@ -136,32 +143,32 @@ impl Queue {
     /// [`Code::BadRequest`] for a job without files, or whose file has the name of another download's, on a volume
     /// that may not tell `A` from `a`; [`Code::Overloaded`]; [`Code::ShuttingDown`].
     pub async fn add(&self, job: Job) -> Result<(DownloadStatus, bool), Error> {
-        self.ask(|reply| Command::Add { job, reply }).await
+        self.send(|reply| Command::Add { job, reply }).await
     }
 
-    /// Stops it until [`Queue::resume`], over restarts too. What has arrived is kept.
+    /// Pauses a download until [`Queue::resume`], also across restarts. The partial file is kept.
     ///
     /// # Errors
     /// [`Code::NotFound`]; [`Code::BadRequest`] if it is done or has failed; [`Code::ShuttingDown`].
     pub async fn pause(&self, id: &str) -> Result<DownloadStatus, Error> {
         let id = id.to_owned();
-        self.ask(|reply| Command::Pause { id, reply }).await
+        self.send(|reply| Command::Pause { id, reply }).await
     }
 
-    /// Lets a paused one go on, a failed one try again, and one that waits try at once.
+    /// Resumes a paused download, retries a failed one, and ends the wait of a waiting one.
     ///
     /// # Errors
     /// [`Code::NotFound`]; [`Code::BadRequest`] if it is done; [`Code::ShuttingDown`].
     pub async fn resume(&self, id: &str) -> Result<DownloadStatus, Error> {
         let id = id.to_owned();
-        self.ask(|reply| Command::Resume { id, reply }).await
+        self.send(|reply| Command::Resume { id, reply }).await
     }
 
     /// # Errors
     /// [`Code::NotFound`], [`Code::ShuttingDown`].
     pub async fn prioritise(&self, id: &str, priority: Priority) -> Result<DownloadStatus, Error> {
         let id = id.to_owned();
-        self.ask(|reply| Command::Prioritise {
+        self.send(|reply| Command::Prioritise {
             id,
             priority,
             reply,
@@ -169,14 +176,14 @@ impl Queue {
         .await
     }
 
-    /// Takes it from the list and, unless it is done, deletes what has arrived. Returns once that is so.
+    /// Removes a download from the list and, unless it is done, deletes its partial files.
     ///
     /// # Errors
-    /// [`Code::NotFound`]; [`Code::Storage`] if something cannot be deleted: it has left the list all the same;
+    /// [`Code::NotFound`]; [`Code::Storage`] if a file cannot be deleted, though the download is off the list;
     /// [`Code::ShuttingDown`].
     pub async fn remove(&self, id: &str) -> Result<(), Error> {
         let id = id.to_owned();
-        self.ask(|reply| Command::Remove { id, reply }).await
+        self.send(|reply| Command::Remove { id, reply }).await
     }
 
     /// The downloads: those under way first, in the order in which they go; then those that wait for somebody; then
@@ -186,7 +193,7 @@ impl Queue {
         self.seen.clone()
     }
 
-    /// What the user should know about the list itself, in plain sentences.
+    /// Problems with the list itself, in plain sentences.
     #[must_use]
     pub fn notices(&self) -> watch::Receiver<Vec<String>> {
         self.notices.clone()
@@ -201,8 +208,8 @@ impl Queue {
         });
     }
 
-    /// Stops all transfers, keeps what has arrived, and returns when all have ended and the list is on the disk. May
-    /// be called more than once.
+    /// Stops all transfers and keeps their partial files. Returns once all have ended and the list is on the disk. May be
+    /// called more than once.
     pub async fn shutdown(&self) {
         let (reply, ended) = oneshot::channel();
         let _ = self.commands.send(Command::Shutdown { reply });
@@ -210,7 +217,7 @@ impl Queue {
         let _ = ended.await;
     }
 
-    async fn ask<T>(
+    async fn send<T>(
         &self,
         command: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Command,
     ) -> Result<T, Error> {

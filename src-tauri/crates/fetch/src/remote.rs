@@ -1,6 +1,6 @@
-//! Servers of models that a user has named: one request each, whose answer may take its time.
+//! A client of model servers that the user configured. An answer may take minutes.
 
-use crate::web::{root_cause, told};
+use crate::web::{display_url, root_cause};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
@@ -9,8 +9,8 @@ use std::{fmt, net::IpAddr, time::Duration};
 use tierbar_core::{Code, Error};
 use url::{Host, Url};
 
-/// An answer whose body is still arriving. Dropping it closes the connection, which is how a server learns that nobody
-/// waits any more. An error is a sentence's end.
+/// An answer whose body is still arriving. Dropping it closes the connection, which tells the server to stop. An error is
+/// the end of a sentence, such as `was silent for too long`.
 pub type RemoteAnswer = http::Response<UnsyncBoxBody<Bytes, String>>;
 
 const CONNECT: Duration = Duration::from_secs(15);
@@ -30,7 +30,7 @@ impl fmt::Debug for Remote {
 }
 
 impl Remote {
-    /// Longer than a model reads a long prompt for, and no longer than people wait in vain.
+    /// The usual limit: longer than the prefill of a long prompt.
     pub const SILENCE: Duration = Duration::from_secs(300);
 
     /// `silence`: the longest of a server, before the head of its answer and in its body.
@@ -44,7 +44,7 @@ impl Remote {
             reqwest::Client::builder()
                 .user_agent(concat!("Tierbar/", env!("CARGO_PKG_VERSION")))
                 .http1_only()
-                // A prompt goes where its user has said, and nowhere else.
+                // A prompt goes to the configured server and nowhere else.
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
                 .retry(reqwest::retry::never())
@@ -55,7 +55,7 @@ impl Remote {
             builder.build().map_err(|error| {
                 Error::new(
                     Code::Internal,
-                    format!("no web client: {}", root_cause(&error)),
+                    format!("cannot create the web client: {}", root_cause(&error)),
                 )
             })
         };
@@ -78,29 +78,28 @@ impl Remote {
         json: Vec<u8>,
     ) -> Result<RemoteAnswer, String> {
         let url = Url::parse(&format!("{}{path}", server.trim_end_matches('/')))
-            .map_err(|error| format!("is no URL ({error})"))?;
+            .map_err(|error| format!("is not a URL ({error})"))?;
         let has_key = headers.values().any(HeaderValue::is_sensitive);
         if has_key && url.scheme() != "https" && !is_near(&url) {
             return Err(
-                "has a key, which is not sent without encryption: give it an https address"
-                    .to_owned(),
+                "has a key, which is sent only over https: use an https address".to_owned(),
             );
         }
-        sent(self.request(url, json).headers(headers)).await
+        send(self.request(url, json).headers(headers)).await
     }
 
-    /// Posts JSON to a URL as it is, with these headers, and waits for the head of the answer.
+    /// Posts JSON to a URL with these headers, and waits for the head of the answer.
     ///
     /// # Errors
     /// As [`Remote::post`].
-    pub async fn tell(
+    pub async fn post_to(
         &self,
         url: &str,
         headers: HeaderMap,
         json: Vec<u8>,
     ) -> Result<RemoteAnswer, String> {
-        let url = Url::parse(url).map_err(|error| format!("is no URL ({error})"))?;
-        sent(self.request(url, json).headers(headers)).await
+        let url = Url::parse(url).map_err(|error| format!("is not a URL ({error})"))?;
+        send(self.request(url, json).headers(headers)).await
     }
 
     fn request(&self, url: Url, json: Vec<u8>) -> reqwest::RequestBuilder {
@@ -127,14 +126,16 @@ impl Remote {
     /// A sentence's end, if no header can hold it.
     pub fn key(scheme: &str, key: &SecretString) -> Result<HeaderValue, String> {
         let value = SecretString::from(format!("{scheme} {}", key.expose_secret()));
-        let mut value = HeaderValue::from_str(value.expose_secret().trim_start())
-            .map_err(|_| "has a key that no header can hold: set it again".to_owned())?;
+        let mut value =
+            HeaderValue::from_str(value.expose_secret().trim_start()).map_err(|_| {
+                "has a key with characters that a header cannot hold: set it again".to_owned()
+            })?;
         value.set_sensitive(true);
         Ok(value)
     }
 }
 
-async fn sent(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> {
+async fn send(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> {
     let answer = request.send().await.map_err(|error| {
         let cause = root_cause(&error);
         if error.is_timeout() && !error.is_connect() {
@@ -146,8 +147,8 @@ async fn sent(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> 
     if answer.status().is_redirection() {
         let to = answer.headers().get(http::header::LOCATION);
         let to = to.and_then(|to| Url::parse(to.to_str().ok()?).ok());
-        let to = to.map_or_else(|| "somewhere else".to_owned(), |to| told(&to));
-        return Err(format!("sends its clients to {to}, where nothing is sent"));
+        let to = to.map_or_else(|| "another address".to_owned(), |to| display_url(&to));
+        return Err(format!("redirects to {to}, which is not followed"));
     }
     let (head, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
     let body = body.map_err(|error| {

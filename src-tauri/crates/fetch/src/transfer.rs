@@ -1,19 +1,20 @@
-//! One URL to one verified file: in pieces over several connections, resumable after anything.
+//! Downloads one URL to one verified file: in pieces over several connections, resumable after any interruption.
 //!
-//! Beside `dest` lie `dest.part` with the bytes, and `dest.part.json`, the journal, which claims only what lies
-//! on the disk. Bytes are hashed as they arrive. The file gets its name once length and hash are right.
+//! Beside `dest` lie `dest.part` with the bytes, and `dest.part.json`, the journal, which lists only what is on the
+//! disk. Bytes are hashed as they arrive. The file gets its name once its length and hash are verified (`verify`).
 
+mod backoff;
+mod destination;
 mod disk;
 mod head;
 mod journal;
-mod landing;
 mod pieces;
 mod ranges;
 mod rate;
 mod run;
 mod segments;
 mod source;
-mod weather;
+mod verify;
 mod whole;
 
 pub use rate::RateLimit;
@@ -38,37 +39,37 @@ use url::Url;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSpec {
     pub url: Url,
-    /// Absolute; in a folder that is there. The name leaves room for `.part.json.new`.
+    /// Absolute, in a folder that exists. The name leaves room for `.part.json.new`.
     pub dest: PathBuf,
     /// In bytes. Another size on the server is refused.
     pub size: Option<u64>,
-    /// In hex. Without it the length is checked, and the hash is only told.
+    /// In hex. Without it, only the length is checked, and the hash is reported.
     pub sha256: Option<String>,
 }
 
 impl FileSpec {
-    /// Bytes that are not on the disk yet; `None` if nobody has told the size. Blocking.
+    /// Returns the bytes that are not on the disk yet, or `None` if the size is unknown. Blocking.
     #[must_use]
     pub fn missing(&self) -> Option<u64> {
         let size = self.size?;
         if self.dest.exists() {
             return Some(0);
         }
-        // It is sparse: what it occupies is what has arrived.
+        // The file is sparse: the space it occupies is what has arrived.
         let part = fs::metadata(Paths::of(&self.dest).part);
         let here = part.map_or(0, |file| file.blocks() * 512);
         Some(size.saturating_sub(here))
     }
 }
 
-/// The access token for a URL, if there is one. Asked again for every request, and never kept.
+/// Returns the access token for a URL, if there is one. Called for every request; the token is not kept.
 pub type TokenFor = Arc<dyn Fn(&Url) -> Option<SecretString> + Send + Sync>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     /// Bytes written, those of earlier runs included.
     pub received: u64,
-    /// `None` until a server has told it.
+    /// `None` until known.
     pub total: Option<u64>,
     pub phase: Phase,
 }
@@ -92,7 +93,7 @@ pub enum Phase {
         reason: String,
         until: Option<Instant>,
     },
-    /// All bytes are here; the rest of them is hashed.
+    /// All bytes have arrived and are being hashed.
     Verifying,
 }
 
@@ -104,14 +105,14 @@ pub struct Fetched {
     pub etag: Option<String>,
 }
 
-/// What is other than usual only in tests.
+/// Intervals and margins that tests change.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// At most what a crash loses, less the time that a sync takes.
+    /// The interval between journals, and so about what a crash loses.
     pub journal_every: Duration,
     /// After the first failure; doubles up to 30 s.
     pub first_wait: Duration,
-    /// Bytes to be left free on the volume; `None`: 1 GiB, or a twentieth of a smaller volume.
+    /// Bytes to leave free on the volume. `None` means 1 GiB, or a twentieth of a smaller volume.
     pub margin: Option<u64>,
 }
 
@@ -125,13 +126,13 @@ impl Default for Terms {
     }
 }
 
-/// Resumes what is there; returns once the file is verified and has its name. `cancel` ends it and keeps what has
-/// arrived. Needs a tokio runtime; three of its blocking threads work for each transfer.
+/// Downloads a file, resuming a partial one. Returns once the file is verified and has its name. `cancel` stops it and keeps
+/// the partial file. Needs a tokio runtime; each transfer uses three blocking threads.
 ///
 /// # Errors
-/// [`Code::Corrupt`] if what arrived is not what was announced (a wrong hash discards it, so that another try
-/// starts clean); [`Code::Storage`] for a disk that is full or a name that is taken; [`Code::AlreadyRunning`] if
-/// another process fetches the same file; [`Code::Cancelled`]; and the server's refusals as [`Web::get`].
+/// [`Code::Corrupt`] if the size or hash is wrong (a wrong hash discards the bytes, so that another try starts clean);
+/// [`Code::Storage`] if the disk is full or the name is taken; [`Code::AlreadyRunning`] if another process downloads
+/// the same file; [`Code::Cancelled`]; and the errors of [`Web::get`].
 pub async fn transfer(
     web: &Web,
     spec: &FileSpec,
@@ -143,7 +144,7 @@ pub async fn transfer(
     transfer_with(&Terms::default(), web, spec, tokens, rate, progress, cancel).await
 }
 
-/// [`transfer`] on other terms.
+/// As [`transfer`], with other terms.
 ///
 /// # Errors
 /// As [`transfer`].
@@ -157,12 +158,12 @@ pub async fn transfer_with(
     cancel: CancellationToken,
 ) -> Result<Fetched, Error> {
     let report = Report(progress);
-    let folder = landing::folder_of(&spec.dest)?;
+    let folder = destination::folder_of(&spec.dest)?;
     let paths = Paths::of(&spec.dest);
     if let Some(fetched) = existing(spec, &report, &cancel).await? {
         return Ok(fetched);
     }
-    let file = Arc::new(landing::lock(&paths)?);
+    let file = Arc::new(destination::lock(&paths)?);
     crate::platform::spare_cache(&file);
     let transfer = Transfer {
         terms,
@@ -177,27 +178,27 @@ pub async fn transfer_with(
     };
     let fetched = transfer.run().await;
     if fetched.is_err() {
-        transfer.leave_nothing_useless();
+        transfer.remove_if_useless();
     }
     fetched
 }
 
-/// Removes what has arrived of a file that is no longer wanted. What another process fetches now is its own and stays.
+/// Removes a partial file and its journal, unless another process is downloading it.
 ///
 /// # Errors
-/// Those of the file system; what is not there is no error.
+/// Those of the file system. A missing file is not an error.
 pub fn discard(dest: &Path) -> io::Result<()> {
-    landing::discard(&Paths::of(dest))
+    destination::discard(&Paths::of(dest))
 }
 
 fn cancelled() -> Error {
     Error::new(
         Code::Cancelled,
-        "the download was stopped; what has arrived is kept",
+        "the download was stopped; the partial file is kept",
     )
 }
 
-/// Tells the progress; only changes wake those who watch.
+/// Publishes the progress. Only changes wake the watchers.
 struct Report(watch::Sender<Progress>);
 
 impl Report {
@@ -218,7 +219,7 @@ impl Report {
     }
 }
 
-/// The file if it has its name already.
+/// Returns the file if it exists under its final name.
 async fn existing(
     spec: &FileSpec,
     report: &Report,
@@ -228,8 +229,8 @@ async fn existing(
         report.phase(Phase::Verifying);
     }
     let (dest, sha256, cancel) = (spec.dest.clone(), spec.sha256.clone(), cancel.clone());
-    let look = move || landing::existing(&dest, sha256.as_deref(), || !cancel.is_cancelled());
-    let size = spawn_blocking(look)
+    let check = move || verify::check_existing(&dest, sha256.as_deref(), || !cancel.is_cancelled());
+    let size = spawn_blocking(check)
         .await
         .map_err(|error| Error::new(Code::Internal, error.to_string()))??;
     let (Some(size), Some(sha256)) = (size, &spec.sha256) else {
@@ -239,9 +240,9 @@ async fn existing(
         progress.received = size;
         progress.total = Some(size);
     });
-    // A crash between the rename and this leaves a journal of nothing.
+    // A crash after the rename leaves a journal without its file.
     if let Err(error) = discard(&spec.dest) {
-        tracing::warn!(%error, "a journal of a finished download stays");
+        tracing::warn!(%error, "cannot remove the journal of a finished download");
     }
     Ok(Some(Fetched {
         size,
@@ -255,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_of_a_file_is_what_its_partial_file_does_not_occupy() {
+    fn missing_bytes_are_those_the_partial_file_does_not_occupy() {
         let folder = tempfile::tempdir().unwrap();
         let spec = |size| FileSpec {
             url: "https://example.com/m.gguf".parse().unwrap(),

@@ -1,4 +1,4 @@
-//! The web client: where a request may go, what it tells whom, and how long it waits.
+//! The web client: where a request may go, who gets the token, and how long it waits.
 //!
 //! Redirects are followed by hand, because each hop is checked: at most [`REDIRECTS`], never from https to http,
 //! never from a public server to an address inside this machine or network, and the token goes to the first
@@ -29,7 +29,7 @@ pub struct WebOptions {
     pub connect_timeout: Duration,
     /// The longest silence of a server: before the head of its answer, and in its body. Less than a kilobyte is silence.
     pub stall: Duration,
-    /// Whether the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, …) and of the system are used.
+    /// Whether to use the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, …) and of the system.
     pub proxies: bool,
 }
 
@@ -43,11 +43,11 @@ impl Default for WebOptions {
     }
 }
 
-/// One request. `Debug` does not tell the token.
+/// A GET request. `Debug` omits the token.
 #[derive(Debug, Clone)]
 pub struct Get {
     pub url: Url,
-    /// Told to this URL's own server, and to none that it redirects to.
+    /// Sent to the URL's own server, and never to one that it redirects to.
     pub token: Option<SecretString>,
     pub range: Option<ByteRange>,
     /// A strong `ETag` or a `Last-Modified`: a changed document is answered whole instead of by range.
@@ -69,9 +69,9 @@ impl Get {
 /// Why there is no answer.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
-    /// Asking again gives the same: a rule forbids it, or the URL is none.
+    /// Trying again gives the same result: a rule forbids it, or the URL is invalid.
     Refused(Error),
-    /// A network or a server that may be well again in a moment.
+    /// The network or the server may recover.
     Passing(Error),
 }
 
@@ -136,7 +136,7 @@ impl Web {
             builder.build().map_err(|error| {
                 Error::new(
                     Code::Internal,
-                    format!("no web client: {}", root_cause(&error)),
+                    format!("cannot create the web client: {}", root_cause(&error)),
                 )
             })
         };
@@ -168,12 +168,12 @@ impl Web {
     /// As [`Web::get`]; [`Code::Corrupt`] for a document that is longer, or not the JSON that is expected.
     pub async fn json<T: DeserializeOwned>(&self, get: Get, limit: usize) -> Result<T, Error> {
         let answer = self.get(get).await?;
-        let from = told(&answer.url);
+        let from = display_url(&answer.url);
         let bytes = answer.bytes(limit).await?;
         serde_json::from_slice(&bytes).map_err(|error| {
             Error::new(
                 Code::Corrupt,
-                format!("{from} did not answer with the JSON that was expected: {error}"),
+                format!("{from} did not return the expected JSON: {error}"),
             )
         })
     }
@@ -213,7 +213,10 @@ impl Web {
         }
         Err(Failure::Refused(Error::new(
             Code::Unreachable,
-            format!("{} redirects more than {REDIRECTS} times", told(&get.url)),
+            format!(
+                "{} redirects more than {REDIRECTS} times",
+                display_url(&get.url)
+            ),
         )))
     }
 
@@ -294,13 +297,13 @@ fn check(url: &Url) -> Result<(), Failure> {
     let refused = |message: String| Err(Failure::Refused(Error::new(Code::BadRequest, message)));
     if !matches!(url.scheme(), "http" | "https") {
         return refused(format!(
-            "`{}:` is no address of a web server: only http and https are fetched",
+            "`{}:` is not supported; use an http or https address",
             url.scheme()
         ));
     }
     if !url.username().is_empty() || url.password().is_some() {
         return refused(format!(
-            "the address of {} holds a name or a password, which would end up in logs: leave it out",
+            "the address of {} contains a name or a password, which could end up in logs; remove it",
             host_of(url)
         ));
     }
@@ -311,16 +314,19 @@ fn redirect(from: &Url, location: &HeaderValue) -> Result<Url, Failure> {
     let refused = |why: &str| {
         Failure::Refused(Error::new(
             Code::Unreachable,
-            format!("{} redirects {why}: refused", told(from)),
+            format!(
+                "{} redirects {why}; the redirect was refused",
+                display_url(from)
+            ),
         ))
     };
     // UTF-8 as it is, as some servers write it, included.
     let text = std::str::from_utf8(location.as_bytes()).ok();
     let next = text.and_then(|text| from.join(text).ok());
-    let next = next.ok_or_else(|| refused("to something that is no address"))?;
+    let next = next.ok_or_else(|| refused("to an invalid address"))?;
     if from.scheme() == "https" && next.scheme() == "http" {
         return Err(refused(
-            "from https to http, which anybody on the way can read and change",
+            "from https to http, which others can read and change",
         ));
     }
     Ok(next)
@@ -339,10 +345,11 @@ fn failed(url: &Url, error: &reqwest::Error) -> Failure {
     let message = if error.is_connect() {
         format!("{host} cannot be reached: {cause}")
     } else {
-        format!("{host} broke off: {cause}")
+        format!("the connection to {host} broke: {cause}")
     };
     Failure::Passing(
-        Error::new(Code::Unreachable, message).hint("Is the network up, and does it need a proxy?"),
+        Error::new(Code::Unreachable, message)
+            .hint("check the network connection and proxy settings"),
     )
 }
 
@@ -363,7 +370,7 @@ pub(crate) fn host_of(url: &Url) -> String {
     }
 }
 
-/// A URL as messages tell it: without the query, which holds the signature of a signed URL.
-pub(crate) fn told(url: &Url) -> String {
+/// Returns a URL for messages: without the query, which holds the signature of a signed URL.
+pub(crate) fn display_url(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host_of(url), url.path())
 }

@@ -12,7 +12,7 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus},
     fit::Verdict,
 };
-use tierbar_fetch::{Fetched, FileSpec, Job, Landed};
+use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete};
 use tierbar_gateway::{DownloadChange, Pull};
 use tierbar_library::{Library, LibraryWatch, Origin};
 
@@ -143,7 +143,7 @@ fn shown(reference: &str) -> String {
 pub(crate) fn landed(
     library: impl Fn() -> Arc<Library> + Send + Sync + 'static,
     watch: Arc<LibraryWatch>,
-) -> Landed {
+) -> OnComplete {
     Arc::new(move |job, fetched| {
         let library = library();
         let origins: Vec<_> = job

@@ -181,7 +181,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         tokens: tokens.clone(),
         at_once: configured.downloads.at_once,
         rate_limit: configured.downloads.rate_limit,
-        landed: {
+        on_complete: {
             let models = Arc::clone(&models);
             pulls::landed(move || models.library(), Arc::clone(&watch))
         },

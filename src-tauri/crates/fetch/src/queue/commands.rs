@@ -52,7 +52,7 @@ pub(super) enum Command {
 impl Owner {
     /// Replies are sent after [`Self::settle`]: whoever gets one finds the list to agree with it.
     pub(super) async fn command(&mut self, command: Command) {
-        // Whoever waits for a dropped reply is told of the shutdown.
+        // A dropped reply becomes a shutdown error for its caller.
         if self.closing && !matches!(command, Command::Shutdown { .. }) {
             return;
         }
@@ -120,7 +120,7 @@ impl Owner {
             .find(|entry| entry.id == id && !matches!(entry.standing, Standing::Removed(_)))
             .ok_or_else(|| {
                 Error::new(Code::NotFound, format!("there is no download {id}"))
-                    .hint("it may be done and gone from the list: see the list of downloads")
+                    .hint("it may be done and off the list; see the list of downloads")
             })
     }
 
@@ -151,7 +151,7 @@ impl Owner {
                 let kept = std::slice::from_ref(&entry);
                 // It is in nobody's way.
                 if let Err(error) = discard(old, kept).await {
-                    tracing::warn!(%error, "what an earlier try left");
+                    tracing::warn!(%error, "cannot delete what an earlier try left");
                 }
             }
         }
@@ -175,7 +175,7 @@ impl Owner {
             .find(|entry| entry.collides(job));
         if let Some(other) = in_the_way {
             let message = format!(
-                "{} and {}, which is on the list of downloads, would both be {}",
+                "{} and {}, which is on the list of downloads, have the same destination {}",
                 job.reference,
                 other.job.reference,
                 other.file()
@@ -185,10 +185,9 @@ impl Owner {
             ));
         }
         if self.entries.iter().filter(unfinished).count() >= LONGEST {
-            let message =
-                format!("there are {LONGEST} downloads on the list, and no more are taken");
+            let message = format!("the list of downloads is full ({LONGEST})");
             return Err(
-                Error::new(Code::Overloaded, message).hint("remove some that are not needed")
+                Error::new(Code::Overloaded, message).hint("remove downloads that you do not need")
             );
         }
         Ok(())
@@ -198,7 +197,7 @@ impl Owner {
         let entry = self.find(id)?;
         let why = match entry.standing {
             Standing::Done => "is done",
-            Standing::Failed(_) => "has failed and does not run",
+            Standing::Failed(_) => "has failed and is not running",
             _ => {
                 entry.cancel();
                 entry.standing = Standing::Paused;
@@ -206,7 +205,7 @@ impl Owner {
             }
         };
         let message = format!(
-            "the download of {} {why}: there is nothing to pause",
+            "the download of {} {why}, so it cannot be paused",
             entry.job.reference
         );
         Err(Error::new(Code::BadRequest, message))

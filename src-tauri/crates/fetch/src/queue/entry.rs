@@ -32,7 +32,7 @@ pub(super) struct Entry {
     pub(super) standing: Standing,
     /// A URL of it held a secret, which the last program took with it.
     pub(super) withheld: bool,
-    /// Its run, from its start until it has told its end.
+    /// Its run, from its start until it has reported its end.
     pub(super) task: Option<Task>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Task {
     pub(super) cancel: CancellationToken,
     pub(super) current: watch::Receiver<Current>,
     pub(super) phase: Phase,
-    pub(super) landing: bool,
+    pub(super) completing: bool,
     /// It has waited long for its server, and no byte has come since.
     waits: bool,
     file: usize,
@@ -75,7 +75,7 @@ impl Task {
             cancel,
             current,
             phase: Phase::Connecting,
-            landing: false,
+            completing: false,
             waits: false,
             file: 0,
             meter: Meter::default(),
@@ -126,17 +126,17 @@ impl Entry {
         }
     }
 
-    /// It runs, and has not been told to end.
+    /// Returns whether it runs and has not been cancelled.
     fn running(&self) -> Option<&Task> {
         self.task
             .as_ref()
-            .filter(|task| task.landing || !task.cancel.is_cancelled())
+            .filter(|task| task.completing || !task.cancel.is_cancelled())
     }
 
     /// `None` if it does not mean to go on.
     pub(super) fn candidate(&self, blocked: bool) -> Option<Candidate> {
         let running = match self.running() {
-            Some(task) if task.landing || matches!(task.phase, Phase::Verifying) => {
+            Some(task) if task.completing || matches!(task.phase, Phase::Verifying) => {
                 Running::Finishing
             }
             Some(task) if task.waits => Running::Waiting,
@@ -168,7 +168,7 @@ impl Entry {
             Standing::Paused => (DownloadState::Paused, None),
             Standing::Wanted | Standing::Removed(_) => match self.running() {
                 None => (DownloadState::Queued, None),
-                Some(task) if task.landing => (DownloadState::Verifying, None),
+                Some(task) if task.completing => (DownloadState::Verifying, None),
                 Some(task) => match &task.phase {
                     Phase::Connecting | Phase::Receiving => (DownloadState::Downloading, None),
                     Phase::Waiting { reason, .. } => (DownloadState::Waiting, Some(reason.clone())),
@@ -227,7 +227,7 @@ impl Entry {
         let paths =
             |job: &Job| -> Vec<_> { job.files.iter().map(|file| plain(&file.url)).collect() };
         let same_files = dests(&self.job) == dests(job);
-        // A URL is told without its query, in which may stand what file it is.
+        // A URL is shown without its query, which may name the file.
         let is_url = job.reference.contains("://");
         if self.job.reference == job.reference {
             same_files || !is_url
@@ -268,11 +268,12 @@ impl Entry {
             }
             if let Err(error) = outcome {
                 let message = format!(
-                    "what has arrived of {} cannot be deleted: {error}",
+                    "the partial file of {} cannot be deleted: {error}",
                     file.dest.display()
                 );
-                failed = Err(Error::new(Code::Storage, message)
-                    .hint("delete it by hand, or it takes up space"));
+                failed =
+                    Err(Error::new(Code::Storage, message)
+                        .hint("delete it yourself to free its space"));
             }
         }
         failed
@@ -309,13 +310,11 @@ pub(super) fn check(job: &Job) -> Result<(), Error> {
         .iter()
         .all(|file| file.dest.is_absolute() && file.dest.file_name().is_some())
     {
-        return refuse("has a file without a whole path");
+        return refuse("has a file without an absolute path");
     }
     names.sort();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {
-        return refuse(
-            "has two files of one name, on a volume that does not tell upper from lower case",
-        );
+        return refuse("has two files with the same name on a case-insensitive volume");
     }
     Ok(())
 }

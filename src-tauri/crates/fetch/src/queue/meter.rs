@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_of_what_arrived_and_not_of_what_was_there() {
+    fn the_rate_excludes_bytes_of_earlier_runs() {
         let rate = after(
             &mut Meter::default(),
             Instant::now(),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_five_seconds_count_and_a_stall_ends_in_zero() {
+    fn the_rate_covers_five_seconds_and_a_stall_is_zero() {
         let (mut meter, start) = (Meter::default(), Instant::now());
         let fast: Vec<_> = (0..=10).map(|s| (s * 1000, s * 10_000)).collect();
         assert_eq!(after(&mut meter, start, &fast), 10_000);

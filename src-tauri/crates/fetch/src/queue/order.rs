@@ -21,7 +21,7 @@ pub(super) enum Running {
     Yes,
     /// It will be a while before its server is asked again.
     Waiting,
-    /// It is not its turn, or its transfer has been told to end.
+    /// It is not its turn, or its transfer has been cancelled.
     No,
 }
 
@@ -79,20 +79,20 @@ mod tests {
     }
 
     #[test]
-    fn the_higher_priority_goes_first_and_of_two_alike_the_older() {
+    fn higher_priority_goes_first_then_the_older_download() {
         let waiting = [(Low, No), (Normal, No), (High, No), (Normal, No)];
         assert_eq!(wanted(&waiting, 4), [2, 1, 3, 0]);
         assert_eq!(wanted(&waiting, 2), [2, 1]);
     }
 
     #[test]
-    fn a_higher_priority_takes_the_place_of_the_lowest_that_runs() {
+    fn a_higher_priority_preempts_the_lowest_running_one() {
         let all = [(Low, Yes), (Normal, Yes), (High, No)];
         assert_eq!(wanted(&all, 2), [2, 1]);
     }
 
     #[test]
-    fn nobody_is_interrupted_for_an_older_one_of_the_same_priority() {
+    fn an_older_download_of_equal_priority_does_not_preempt() {
         assert_eq!(wanted(&[(Normal, No), (Normal, Yes)], 1), [1]);
     }
 
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_wait_take_no_place_but_a_few_are_enough() {
+    fn waiting_downloads_take_no_place_up_to_a_limit() {
         let two = [(Normal, Waiting), (Normal, No), (Normal, No)];
         assert_eq!(wanted(&two, 1), [0, 1]);
         let many = [(Normal, Waiting); 6];

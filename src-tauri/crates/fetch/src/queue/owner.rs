@@ -21,7 +21,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How often a flow of bytes is told.
+/// How often received bytes are published.
 const TICK: Duration = Duration::from_millis(250);
 /// Finished downloads that stay on the list.
 const LAST_DONE: usize = 20;
@@ -131,7 +131,7 @@ impl Owner {
             What::Moved => entry.observe(Instant::now()),
             What::Whole { file, whole } => {
                 entry.parts[file].whole = Some(whole);
-                // After the last one comes the landing.
+                // The completion callback follows the last one.
                 if file + 1 < entry.parts.len()
                     && let Some(task) = &mut entry.task
                 {
@@ -142,23 +142,23 @@ impl Owner {
                 let part = &mut entry.parts[file];
                 (part.whole, part.received) = (None, 0);
             }
-            What::Landing => {
+            What::Completing => {
                 if let Some(task) = &mut entry.task {
-                    task.landing = true;
+                    task.completing = true;
                 }
             }
             What::Ended(result) => {
                 entry.observe(Instant::now());
-                let told_to = entry
+                let was_cancelled = entry
                     .task
                     .take()
                     .is_some_and(|task| task.cancel.is_cancelled());
-                self.ended(at, told_to, result);
+                self.ended(at, was_cancelled, result);
             }
         }
     }
 
-    fn ended(&mut self, at: usize, told_to: bool, result: Result<(), Error>) {
+    fn ended(&mut self, at: usize, was_cancelled: bool, result: Result<(), Error>) {
         let entry = &mut self.entries[at];
         let reference = &entry.job.reference;
         match (result, &mut entry.standing) {
@@ -174,16 +174,16 @@ impl Owner {
                 let done = self.entries.remove(at);
                 self.entries.push(done);
             }
-            (Err(error), Standing::Wanted) if !(told_to && error.code == Code::Cancelled) => {
+            (Err(error), Standing::Wanted) if !(was_cancelled && error.code == Code::Cancelled) => {
                 tracing::warn!(reference, %error, "download failed");
                 entry.standing = Standing::Failed(sentence(&error));
             }
-            // It was stopped, and stands as whoever stopped it said.
+            // It was stopped by a command, which set its state.
             (Err(_), _) => {}
         }
     }
 
-    /// Makes everything agree with the list: what runs, what is seen, what is on the disk.
+    /// Makes the running transfers, the published list and the file agree with the list.
     pub(super) async fn settle(&mut self) {
         self.delete_removed().await;
         self.forget_old();
@@ -194,17 +194,17 @@ impl Owner {
         if let Some(text) = self.file.unwritten(&self.entries) {
             let failed = self.file.write(text).await.err();
             if let Some(error) = &failed {
-                tracing::warn!(%error, "the list of downloads");
+                tracing::warn!(%error, "cannot write the list of downloads");
             }
-            let told = self
+            let current = self
                 .opened
                 .iter()
                 .cloned()
                 .chain(failed.map(|error| error.message));
-            let told: Vec<_> = told.collect();
+            let current: Vec<_> = current.collect();
             self.notices.send_if_modified(|notices| {
-                let differ = *notices != told;
-                *notices = told;
+                let differ = *notices != current;
+                *notices = current;
                 differ
             });
         }

@@ -1,6 +1,6 @@
-//! One download's run: its files, one after the other, and what happens once they are all here.
+//! Runs one download: its files, one after the other, and then the completion callback.
 
-use super::{Job, Landed, entry::Part};
+use super::{Job, OnComplete, entry::Part};
 use crate::{
     FileSpec,
     transfer::{Fetched, Phase, Progress},
@@ -26,7 +26,7 @@ pub(super) type Transfer =
 #[derive(Clone)]
 pub(super) struct Effects {
     pub(super) transfer: Transfer,
-    pub(super) landed: Landed,
+    pub(super) on_complete: OnComplete,
 }
 
 /// Where a run is.
@@ -36,7 +36,7 @@ pub(super) struct Current {
     pub(super) progress: Progress,
 }
 
-/// What a run tells the owner. All of one run come in order, and `Ended` last.
+/// An event of a run for the owner. A run's events come in order, `Ended` last.
 #[derive(Debug)]
 pub(super) struct Event {
     pub(super) id: String,
@@ -45,18 +45,18 @@ pub(super) struct Event {
 
 #[derive(Debug)]
 pub(super) enum What {
-    /// Something else than bytes has changed.
+    /// Something other than the bytes has changed.
     Moved,
     Whole {
         file: usize,
         whole: Whole,
     },
-    /// A file that was here is gone.
+    /// A downloaded file is gone.
     Lost {
         file: usize,
     },
-    /// All files are here, and cancelling it has no effect any more.
-    Landing,
+    /// All files are downloaded; cancelling no longer has an effect.
+    Completing,
     Ended(Result<(), Error>),
 }
 
@@ -109,11 +109,11 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Runs to the end and tells it, whatever happens.
+    /// Runs to the end and reports it, even after a panic.
     pub(super) async fn run(mut self) {
         let ended = AssertUnwindSafe(self.files()).catch_unwind().await;
         let result = ended.unwrap_or_else(|panic| Err(defect(&self.job, panic.as_ref())));
-        self.tell(What::Ended(result));
+        self.notify(What::Ended(result));
     }
 
     async fn files(&mut self) -> Result<(), Error> {
@@ -123,7 +123,7 @@ impl Run {
                 Some(whole) if still_there(&self.job.files[file], &whole).await => whole,
                 Some(_) => {
                     self.parts[file].received = 0;
-                    self.tell(What::Lost { file });
+                    self.notify(What::Lost { file });
                     self.file(file).await?
                 }
                 None => self.file(file).await?,
@@ -133,8 +133,8 @@ impl Run {
         if self.cancel.is_cancelled() {
             return Err(Error::new(Code::Cancelled, "the download was stopped"));
         }
-        self.tell(What::Landing);
-        (self.effects.landed)(&self.job, &fetched).await
+        self.notify(What::Completing);
+        (self.effects.on_complete)(&self.job, &fetched).await
     }
 
     async fn file(&mut self, file: usize) -> Result<Whole, Error> {
@@ -165,23 +165,23 @@ impl Run {
         let progress = seen.borrow().clone();
         self.move_to(Current { file, progress });
         let whole = Whole::new(result?, ours);
-        self.tell(What::Whole {
+        self.notify(What::Whole {
             file,
             whole: whole.clone(),
         });
         Ok(whole)
     }
 
-    /// Bytes are looked at now and then, by the owner; all else is told at once.
+    /// The owner polls the bytes; all other changes are reported at once.
     fn move_to(&self, current: Current) {
         let before = self.current.send_replace(current.clone());
         if before.file != current.file || !alike(&before.progress.phase, &current.progress.phase) {
-            self.tell(What::Moved);
+            self.notify(What::Moved);
         }
     }
 
-    fn tell(&self, what: What) {
-        // Fails only when the owner is gone, and with it whoever wanted to know.
+    fn notify(&self, what: What) {
+        // Fails only when the owner is gone.
         let _ = self.events.send(Event {
             id: self.id.clone(),
             what,
@@ -191,7 +191,7 @@ impl Run {
 
 fn alike(one: &Phase, other: &Phase) -> bool {
     match (one, other) {
-        // Each wait is told: a long one lets another download go.
+        // Each wait is reported: during a long one, another download runs.
         (Phase::Waiting { .. }, Phase::Waiting { .. }) => one == other,
         _ => std::mem::discriminant(one) == std::mem::discriminant(other),
     }
@@ -204,14 +204,14 @@ async fn still_there(spec: &FileSpec, whole: &Whole) -> bool {
 }
 
 fn defect(job: &Job, panic: &(dyn Any + Send)) -> Error {
-    let said = panic
+    let message = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     let message = format!(
-        "the download of {} met a defect of Tierbar: {said}",
+        "the download of {} hit a defect in Tierbar: {message}",
         job.reference
     );
-    Error::new(Code::Internal, message).hint("try it again, and report it if it comes back")
+    Error::new(Code::Internal, message).hint("try again, and report it if it happens again")
 }

@@ -80,11 +80,11 @@ impl StateFile {
                 bad.push(".bad");
                 let kept = match fs::rename(&file.path, &bad) {
                     Ok(()) => format!("it is kept as {}", Path::new(&bad).display()),
-                    Err(error) => format!("it cannot be kept aside: {error}"),
+                    Err(error) => format!("it cannot be renamed: {error}"),
                 };
                 let notice = format!(
-                    "The list of downloads in {} cannot be used: {why}. The list starts empty; {kept}. What had \
-                     arrived is kept, and goes on when the model is asked for again.",
+                    "The list of downloads in {} cannot be used: {why}. The list starts empty; {kept}. Partial \
+                     files are kept; download a model again to resume it.",
                     file.path.display()
                 );
                 (file, Vec::new(), Some(notice))
@@ -110,8 +110,8 @@ impl StateFile {
         let task = tokio::task::spawn_blocking(move || {
             replace(&path, &text).map(|()| text).map_err(|error| {
                 let message = format!(
-                    "The list of downloads cannot be written to {}: {error}. Downloads go on, but the next start \
-                     will not know of what has changed since.",
+                    "The list of downloads cannot be written to {}: {error}. Downloads continue, but the latest \
+                     changes are lost at the next start.",
                     path.display()
                 );
                 Error::new(Code::Storage, message).hint("free some space")
@@ -197,14 +197,14 @@ impl Download {
         if self.parts.len() != self.job.files.len() {
             return Err(Error::new(
                 Code::Storage,
-                "files and parts differ in number",
+                "the numbers of files and parts differ",
             ));
         }
         let lost = self.withheld && matches!(self.state, State::Wanted | State::Paused);
         let standing = match self.state {
             _ if lost => Standing::Failed(
-                "Its address held a secret, which is not kept on the disk: ask for it again with the whole address, \
-                 and it goes on from what has arrived."
+                "Its address contained a secret, which is not saved. Download it again with the full address to \
+                 resume."
                     .to_owned(),
             ),
             State::Wanted => Standing::Wanted,

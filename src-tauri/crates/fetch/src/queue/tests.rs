@@ -45,16 +45,16 @@ struct Stage {
 
 #[derive(Clone, Default)]
 struct Cues {
-    /// A transfer goes on after it has been told to end, until the test ends it.
+    /// A transfer goes on after it has been cancelled, until the test ends it.
     stubborn: Arc<AtomicBool>,
-    /// What `landed` answers, the next first; nothing: it agrees.
-    landings: Arc<Mutex<Vec<Landing>>>,
-    /// What `landed` was called with.
-    landed: Arc<Mutex<Vec<Landed>>>,
+    /// What `on_complete` answers, the next first. Empty: it succeeds.
+    callback_answers: Arc<Mutex<Vec<CallbackAnswer>>>,
+    /// What `on_complete` was called with.
+    completed: Arc<Mutex<Vec<Completion>>>,
 }
 
-type Landing = oneshot::Receiver<Result<(), Error>>;
-type Landed = (String, Vec<Fetched>);
+type CallbackAnswer = oneshot::Receiver<Result<(), Error>>;
+type Completion = (String, Vec<Fetched>);
 
 /// One transfer that runs.
 struct Call {
@@ -73,7 +73,7 @@ impl Stage {
         let (called, calls) = mpsc::unbounded_channel();
         let cues = Cues::default();
         let stubborn = cues.stubborn.clone();
-        let (landings, landed) = (cues.landings.clone(), cues.landed.clone());
+        let (callback_answers, completed) = (cues.callback_answers.clone(), cues.completed.clone());
         let effects = Effects {
             transfer: Arc::new(move |work| {
                 let (end, mut ended) = oneshot::channel::<Outcome>();
@@ -96,19 +96,19 @@ impl Stage {
                     Err(Error::new(Code::Cancelled, "stopped"))
                 })
             }),
-            landed: Arc::new(move |job, fetched| {
-                landed
+            on_complete: Arc::new(move |job, fetched| {
+                completed
                     .lock()
                     .push((job.reference.clone(), fetched.to_vec()));
-                let mut landings = landings.lock();
-                if landings.is_empty() {
+                let mut callback_answers = callback_answers.lock();
+                if callback_answers.is_empty() {
                     return Box::pin(async { Ok(()) });
                 }
-                let answer = landings.remove(0);
+                let answer = callback_answers.remove(0);
                 Box::pin(async move {
                     answer
                         .await
-                        .unwrap_or_else(|_| panic!("a landing met a defect"))
+                        .unwrap_or_else(|_| panic!("the callback panicked"))
                 })
             }),
         };
@@ -236,7 +236,7 @@ impl Call {
         self.work.spec.dest.file_name().unwrap().to_str().unwrap()
     }
 
-    fn tell(&self, received: u64, phase: Phase) {
+    fn report(&self, received: u64, phase: Phase) {
         self.work.progress.send_replace(Progress {
             received,
             total: self.work.spec.size,
@@ -266,10 +266,10 @@ impl Call {
 
     async fn cancelled(&self) {
         let cancelled = tokio::time::timeout(LONG, self.work.cancel.cancelled()).await;
-        assert!(cancelled.is_ok(), "the transfer is told to end");
+        assert!(cancelled.is_ok(), "the transfer is cancelled");
     }
 
-    fn is_told_to_end(&self) -> bool {
+    fn is_cancelled(&self) -> bool {
         self.work.cancel.is_cancelled()
     }
 }

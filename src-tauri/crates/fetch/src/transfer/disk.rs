@@ -7,9 +7,8 @@ mod hasher;
 pub(super) use hasher::sha256_of;
 
 use super::{
-    Terms,
+    Terms, destination,
     journal::{Identity, Paths},
-    landing,
     ranges::Ranges,
 };
 use crate::platform;
@@ -50,7 +49,7 @@ struct State {
     trouble: Option<Error>,
     /// Nothing more will be written.
     ended: bool,
-    /// The hash is no longer wanted.
+    /// The hash is no longer needed.
     abandoned: bool,
 }
 
@@ -75,7 +74,7 @@ impl Shared {
     }
 }
 
-/// Ends the hasher when nobody waits for it any more.
+/// Ends the hasher once its result is no longer needed.
 #[derive(Debug)]
 struct Interest(Arc<Shared>);
 
@@ -142,7 +141,7 @@ impl Disk {
                         None => Ok(()),
                     },
                     give_back: &|end| file.set_len(end),
-                    room: &|| landing::check_left(&file, &paths.part, margin),
+                    room: &|| destination::check_remaining_space(&file, &paths.part, margin),
                 };
                 keep(&shared, &paths.part, journal_every, &keeping);
             }

@@ -1,10 +1,10 @@
-//! What the head of an answer must say before a byte of its body is taken.
+//! Checks the head of an answer before its body is read.
 
 use super::source::Trouble;
-use crate::web::{Answer, told};
+use crate::web::{Answer, display_url};
 use tierbar_core::{Code, Error};
 
-/// What the first answer told of the file; later ones must agree.
+/// What the first answer says about the file. Later answers must agree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Known {
     pub(super) total: Option<u64>,
@@ -25,35 +25,35 @@ impl Known {
         }
     }
 
-    /// For `If-Range`, which takes no weak validator.
+    /// Returns the validator for `If-Range`, which must not be a weak one.
     pub(super) fn validator(&self) -> Option<String> {
         let strong = self.etag.clone().filter(|etag| !etag.starts_with("W/"));
         strong.or_else(|| self.last_modified.clone())
     }
 
-    /// Whether `answer` is of another version of the file. What either does not tell is no difference.
+    /// Returns whether `answer` is of another version of the file. A missing field is no difference.
     pub(super) fn differs(&self, answer: &Answer) -> bool {
         let other = Self::of(answer);
         let differ = |one: &Option<String>, two: &Option<String>| matches!((one, two), (Some(one), Some(two)) if one != two);
         let sizes = matches!((self.total, other.total), (Some(one), Some(two)) if one != two);
-        // A date says less than an ETag, and servers behind one name differ in it.
+        // Dates count only without ETags: servers behind one name may differ in them.
         let dates = (self.etag.is_none() || other.etag.is_none())
             && differ(&self.last_modified, &other.last_modified);
         sizes || differ(&self.etag, &other.etag) || dates
     }
 }
 
-/// A server that does not do what HTTP says.
+/// The error for an answer that violates HTTP.
 pub(super) fn wrong(answer: &Answer, what: &str) -> Trouble {
     Trouble::Wrong(
         Error::new(
             Code::Corrupt,
             format!(
-                "the server answers wrongly for {}: {what}",
-                told(&answer.url)
+                "the server sent an invalid answer for {}: {what}",
+                display_url(&answer.url)
             ),
         )
-        .hint("What has arrived is kept. Try again later, or another source."),
+        .hint("the partial file is kept; try again later, or download from another source"),
     )
 }
 
@@ -61,13 +61,13 @@ fn check_encoding(answer: &Answer) -> Result<(), Trouble> {
     match &answer.content_encoding {
         Some(encoding) => Err(wrong(
             answer,
-            &format!("compressed as `{encoding}`, unasked"),
+            &format!("unrequested compression `{encoding}`"),
         )),
         None => Ok(()),
     }
 }
 
-/// A 206 that was asked for bytes `start..end`.
+/// Checks a 206 for bytes `start..end`.
 pub(super) fn check_part(
     answer: &Answer,
     (start, end): (u64, u64),
@@ -77,7 +77,7 @@ pub(super) fn check_part(
     let Some(range) = answer.content_range else {
         return Err(wrong(
             answer,
-            "part of the file without a valid Content-Range",
+            "a partial answer without a valid Content-Range",
         ));
     };
     let (Some((from, to)), Some(_)) = (range.bytes, range.total) else {
@@ -87,8 +87,8 @@ pub(super) fn check_part(
         return Err(Trouble::Changed);
     }
     if from != start || to > end {
-        let told = format!("bytes {from}..{to}, where {start}..{end} were asked for");
-        return Err(wrong(answer, &told));
+        let mismatch = format!("bytes {from}..{to} instead of {start}..{end}");
+        return Err(wrong(answer, &mismatch));
     }
     if answer
         .content_length
@@ -96,18 +96,18 @@ pub(super) fn check_part(
     {
         return Err(wrong(
             answer,
-            "a Content-Length that is not its Content-Range's",
+            "a Content-Length that contradicts its Content-Range",
         ));
     }
     Ok(())
 }
 
-/// A 200, which is the whole file.
+/// Checks a 200, whose body is the whole file.
 pub(super) fn check_whole(answer: &Answer) -> Result<(), Trouble> {
     check_encoding(answer)
 }
 
-/// Whether the first bytes of a file are a web page's: a login, an error, a hotel's network.
+/// Checks that the first bytes of a file are not a web page, such as a login, an error or a captive portal.
 pub(super) fn check_page(answer: &Answer, first: &[u8]) -> Result<(), Trouble> {
     let text = first.trim_ascii_start();
     let begins = |tag: &str| {
@@ -126,11 +126,9 @@ pub(super) fn check_page(answer: &Answer, first: &[u8]) -> Result<(), Trouble> {
             Code::Corrupt,
             format!(
                 "{} is a web page, not a file to download",
-                told(&answer.url)
+                display_url(&answer.url)
             ),
         )
-        .hint(
-            "Open the address in a browser: it may want a login, or a network may want one first.",
-        ),
+        .hint("open the address in a browser; the site or the network may require a login"),
     ))
 }

@@ -13,7 +13,7 @@ const VERSION: u32 = 1;
 /// A journal of the most pieces that a file can be in has a few kilobytes.
 const LARGEST: u64 = 1 << 20;
 
-/// The file that is fetched, as told by the one who wants it and by the server.
+/// The identity of the file, from the request and from the server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     /// Without its query, which may hold a signature.
@@ -116,7 +116,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn a_journal_is_synced_before_it_has_its_name_and_its_folder_after() {
+    fn a_journal_is_synced_before_its_rename_its_folder_after() {
         let folder = tempfile::tempdir().unwrap();
         let paths = Paths::of(&folder.path().join("model.gguf"));
         let identity = Identity {

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_empty_somewhere_overlapping_or_unsorted_is_none() {
+    fn empty_overlapping_or_unsorted_ranges_are_invalid() {
         assert_eq!(Ranges::from_list(&[(3, 3)]), None);
         assert_eq!(Ranges::from_list(&[(5, 3)]), None);
         assert_eq!(Ranges::from_list(&[(0, 4), (3, 6)]), None);

@@ -1,31 +1,32 @@
-//! The tries of one transfer: what an earlier run left, the first answer, pieces or one stream, and the end.
+//! Runs one transfer: resumes a partial file, requests the rest in pieces or one stream, verifies it and gives it its name.
+//! The checks themselves are in `verify`.
 
 use super::{
-    Fetched, FileSpec, Phase, Report, Terms, cancelled,
+    Fetched, FileSpec, Phase, Report, Terms,
+    backoff::Backoff,
+    cancelled, destination,
     disk::{self, Disk},
     head::Known,
     journal::{Identity, Paths},
-    landing,
     pieces::Plan,
     ranges::Ranges,
     rate::RateLimit,
     segments::{End, Fetch},
     source::{Source, Trouble},
-    weather::Weather,
-    whole,
+    verify, whole,
 };
 use crate::{
     platform,
-    web::{Answer, host_of, told},
+    web::{Answer, display_url, host_of},
 };
 use std::{fs::File, io, path::Path, sync::Arc, time::Duration};
 use tierbar_core::{Code, Error};
 use tokio::{task::spawn_blocking, time::Instant};
 use tokio_util::sync::CancellationToken;
 
-/// How often a file may change under a transfer before that is what is told.
+/// How often a file may change on the server during a transfer before it fails.
 const CHANGES: u32 = 3;
-/// The first piece: its answer tells whether ranges work at all.
+/// The size of the first piece, whose answer shows whether the server supports ranges.
 const FIRST_PIECE: u64 = 2 << 20;
 
 pub(super) struct Transfer<'a> {
@@ -41,7 +42,7 @@ pub(super) struct Transfer<'a> {
     pub(super) source: Arc<Source>,
 }
 
-/// How one try ended that was not an error.
+/// How a try ended, if not in an error.
 enum Try {
     Fetched(Fetched),
     Again(Again),
@@ -50,16 +51,16 @@ enum Try {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Again {
     Changed,
-    /// A stream that broke off and cannot be resumed.
+    /// A stream ended early and cannot be resumed.
     Broken,
 }
 
 impl Transfer<'_> {
     pub(super) async fn run(&self) -> Result<Fetched, Error> {
-        let mut weather = Weather::default();
+        let mut backoff = Backoff::default();
         let mut changes = 0;
         loop {
-            match self.once(&mut weather).await? {
+            match self.once(&mut backoff).await? {
                 Try::Fetched(fetched) => return Ok(fetched),
                 Try::Again(again) => {
                     self.start_anew()?;
@@ -70,23 +71,23 @@ impl Transfer<'_> {
                 return Err(Error::new(
                     Code::Corrupt,
                     format!(
-                        "{} changes on the server while it is fetched, {changes} times now",
-                        told(&self.spec.url)
+                        "{} changed on the server {changes} times during the download",
+                        display_url(&self.spec.url)
                     ),
                 )
-                .hint("Try again later, or another source."));
+                .hint("try again later, or download from another source"));
             }
         }
     }
 
-    /// What no later try can use takes no room: an empty file, or bytes without a journal. Called while it is still
-    /// locked.
-    pub(super) fn leave_nothing_useless(&self) {
+    /// Removes a partial file that no later try can use: an empty one, or one without a journal. Called while it is
+    /// still locked.
+    pub(super) fn remove_if_useless(&self) {
         let empty = self.file.metadata().is_ok_and(|part| part.len() == 0);
         if (empty || !self.paths.journal.exists())
             && let Err(error) = self.paths.remove_all()
         {
-            tracing::warn!(%error, "a useless partial file stays");
+            tracing::warn!(%error, "cannot remove an unusable partial file");
         }
     }
 
@@ -103,8 +104,8 @@ impl Transfer<'_> {
         emptied.map_err(|error| self.failed(&error))
     }
 
-    /// What an earlier run left, if it is of the same file. One of the same sha256 is, wherever it comes from: the hub's
-    /// addresses name a commit, and another commit may well have the same file.
+    /// Returns what an earlier run left, if it is of the same file. A file with the same sha256 is the same, whatever its
+    /// URL: URLs of the hub name a commit, and another commit may have the same file.
     fn resumable(&self) -> Result<Option<(Known, Ranges)>, Error> {
         let length = self
             .file
@@ -114,11 +115,11 @@ impl Transfer<'_> {
         let Some((identity, ranges)) = self.paths.read_journal(length) else {
             return Ok(None);
         };
-        let same_place = identity.url == told(&self.spec.url);
+        let same_place = identity.url == display_url(&self.spec.url);
         let same = identity.sha256 == self.wanted()
             && (same_place || identity.sha256.is_some())
             && self.spec.size.is_none_or(|size| size == identity.total);
-        // Another place has validators of its own.
+        // Another URL has validators of its own.
         let known = Known {
             total: Some(identity.total),
             etag: identity.etag.filter(|_| same_place),
@@ -133,7 +134,7 @@ impl Transfer<'_> {
 
     fn identity(&self, known: &Known, total: u64) -> Identity {
         Identity {
-            url: told(&self.spec.url),
+            url: display_url(&self.spec.url),
             sha256: self.wanted(),
             total,
             etag: known.etag.clone(),
@@ -141,7 +142,7 @@ impl Transfer<'_> {
         }
     }
 
-    async fn once(&self, weather: &mut Weather) -> Result<Try, Error> {
+    async fn once(&self, backoff: &mut Backoff) -> Result<Try, Error> {
         let left = self.resumable()?;
         if left.is_none() {
             self.start_anew()?;
@@ -159,21 +160,21 @@ impl Transfer<'_> {
             let disk = self.disk(ranges, &known, known.total.unwrap_or(0));
             return self.finish(disk, &known, known.total.unwrap_or(0)).await;
         };
-        let answer = match self.first_answer(piece.rest(), &known, weather).await? {
+        let answer = match self.first_answer(piece.rest(), &known, backoff).await? {
             Ok(answer) => answer,
             Err(Trouble::Whole(answer)) => {
                 if known.total.is_none() {
-                    return self.whole(*answer, weather).await;
+                    return self.whole(*answer, backoff).await;
                 }
                 if known.differs(&answer) {
                     return Ok(Try::Again(Again::Changed));
                 }
-                // Ranges have worked before and do not any more.
+                // Ranges worked before and no longer do.
                 self.start_anew()?;
-                return self.whole(*answer, weather).await;
+                return self.whole(*answer, backoff).await;
             }
             Err(Trouble::Beyond(Some(0))) if known.total.is_none() => {
-                self.check_size(0)?;
+                verify::check_size(self.spec, 0)?;
                 let known = Known {
                     total: Some(0),
                     ..known
@@ -185,10 +186,10 @@ impl Transfer<'_> {
         };
         let known = Known::of(&answer);
         let total = known.total.unwrap_or(0);
-        self.check_size(total)?;
-        landing::check_room(self.folder, total - ranges.bytes(), self.terms.margin)?;
+        verify::check_size(self.spec, total)?;
+        destination::check_space(self.folder, total - ranges.bytes(), self.terms.margin)?;
         self.report.change(|progress| progress.total = Some(total));
-        // What is missing is known only now; the first piece has its answer already.
+        // What is missing is known only now; the first piece already has its answer.
         let mut plan = Plan::new(ranges.gaps(total));
         let Some(piece) = plan.next_until(piece.rest().1) else {
             return Ok(Try::Again(Again::Changed));
@@ -206,49 +207,49 @@ impl Transfer<'_> {
         let end = tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled()),
-            end = fetch.run(plan, (piece, answer), weather) => end,
+            end = fetch.run(plan, (piece, answer), backoff) => end,
         };
         self.report.received(disk.received());
         match end {
             Ok(End::Complete) => self.finish(disk, &known, total).await,
             Ok(End::Changed) => disk.close().await.map(|()| Try::Again(Again::Changed)),
             Err(error) => {
-                // The first error is the one to tell; a second one of the disk would be its echo.
+                // The first error is reported; a second one of the disk follows from it.
                 if let Err(echo) = disk.close().await {
-                    tracing::debug!(%echo, "while a download ended");
+                    tracing::debug!(%echo, "closing a failed download");
                 }
                 Err(error)
             }
         }
     }
 
-    /// A 200 for the whole file from a server without ranges: one connection, from the start.
-    async fn whole(&self, answer: Answer, weather: &mut Weather) -> Result<Try, Error> {
+    /// Downloads the whole file over one connection, from a server without ranges.
+    async fn whole(&self, answer: Answer, backoff: &mut Backoff) -> Result<Try, Error> {
         let known = Known::of(&answer);
         let total = known.total.or(self.spec.size);
         if let Some(total) = known.total {
-            self.check_size(total)?;
+            verify::check_size(self.spec, total)?;
         }
-        landing::check_room(self.folder, total.unwrap_or(0), self.terms.margin)?;
+        destination::check_space(self.folder, total.unwrap_or(0), self.terms.margin)?;
         self.report.change(|progress| progress.total = total);
         let none = Ranges::default();
         let disk = Disk::start(&self.file, &self.paths, none, total, None, self.terms);
         let end = tokio::select! {
             biased;
             () = self.cancel.cancelled() => Err(cancelled()),
-            end = whole::fetch(answer, self.spec, &disk, self.rate, &self.report, weather) => end,
+            end = whole::fetch(answer, self.spec, &disk, self.rate, &self.report, backoff) => end,
         };
         match end {
             Ok(Ok(total)) => self.finish(disk, &known, total).await,
             Ok(Err(trouble)) => {
                 disk.close().await?;
-                let wait = weather.note(trouble, self.terms)?;
-                self.wait(wait, weather).await?;
+                let wait = backoff.next_wait(trouble, self.terms)?;
+                self.wait(wait, backoff).await?;
                 Ok(Try::Again(Again::Broken))
             }
             Err(error) => {
                 if let Err(echo) = disk.close().await {
-                    tracing::debug!(%echo, "while a download ended");
+                    tracing::debug!(%echo, "closing a failed download");
                 }
                 Err(error)
             }
@@ -266,12 +267,12 @@ impl Transfer<'_> {
         )
     }
 
-    /// The first answer, however long it takes to get one.
+    /// Requests the first piece until a server answers.
     async fn first_answer(
         &self,
         part: (u64, u64),
         known: &Known,
-        weather: &mut Weather,
+        backoff: &mut Backoff,
     ) -> Result<Result<Answer, Trouble>, Error> {
         loop {
             let answer = tokio::select! {
@@ -285,7 +286,7 @@ impl Transfer<'_> {
                     Trouble::Wrong(Error::new(
                         Code::Corrupt,
                         format!(
-                            "{} refuses the first bytes of a file (416)",
+                            "{} refuses a request for the first bytes of the file (416)",
                             host_of(&self.spec.url)
                         ),
                     ))
@@ -294,25 +295,25 @@ impl Transfer<'_> {
                     let Some(contradiction) = trouble.contradiction(known) else {
                         return Ok(Err(trouble));
                     };
-                    let Some(wait) = weather.doubt(contradiction, self.terms) else {
-                        // It is believed, and what comes now is another matter.
-                        weather.cleared();
+                    let Some(wait) = backoff.after_wrong_answer(contradiction, self.terms) else {
+                        // The server repeats its answer, which is taken as true; failures count anew.
+                        backoff.reset();
                         return Ok(Err(trouble));
                     };
-                    self.wait(wait, weather).await?;
+                    self.wait(wait, backoff).await?;
                     continue;
                 }
                 Err(trouble) => trouble,
             };
-            let wait = weather.note(trouble, self.terms)?;
-            self.wait(wait, weather).await?;
+            let wait = backoff.next_wait(trouble, self.terms)?;
+            self.wait(wait, backoff).await?;
         }
     }
 
-    async fn wait(&self, wait: Duration, weather: &Weather) -> Result<(), Error> {
+    async fn wait(&self, wait: Duration, backoff: &Backoff) -> Result<(), Error> {
         let until = Instant::now() + wait;
         self.report.phase(Phase::Waiting {
-            reason: weather.reason(),
+            reason: backoff.reason(),
             until: Some(until),
         });
         tokio::select! {
@@ -322,21 +323,7 @@ impl Transfer<'_> {
         }
     }
 
-    fn check_size(&self, total: u64) -> Result<(), Error> {
-        match self.spec.size {
-            Some(size) if size != total => Err(Error::new(
-                Code::Corrupt,
-                format!(
-                    "{} has {total} bytes on the server, and should have {size}",
-                    told(&self.spec.url)
-                ),
-            )
-            .hint("The repository may have changed since it was looked up: look it up again.")),
-            _ => Ok(()),
-        }
-    }
-
-    /// All bytes have been handed over: waits for the hash, compares, and gives the file its name.
+    /// Waits until all bytes are written and hashed, verifies the sha256, and gives the file its name.
     async fn finish(&self, disk: Disk, known: &Known, total: u64) -> Result<Try, Error> {
         if !disk.is_hashed() {
             self.report.change(|progress| {
@@ -346,25 +333,19 @@ impl Transfer<'_> {
             });
         }
         let sha256 = disk.finish(total, &self.cancel).await?;
-        if let Some(wanted) = &self.spec.sha256
-            && !wanted.eq_ignore_ascii_case(&sha256)
-        {
+        if let Err(mismatch) = verify::check_sha256(self.spec, &sha256) {
             self.paths
                 .remove_all()
                 .map_err(|error| self.failed(&error))?;
-            return Err(Error::new(
-                Code::Corrupt,
-                format!("the sha256 is {sha256}, and should be {wanted}: what arrived is discarded"),
-            )
-            .hint("Try again. If it is wrong again, the server or a proxy on the way changes the file."));
+            return Err(mismatch);
         }
         let (file, paths) = (self.file.clone(), self.paths.clone());
         let (dest, folder) = (self.spec.dest.clone(), self.folder.to_owned());
         spawn_blocking(move || {
-            // Bytes behind the end are of an earlier, longer file.
+            // Bytes beyond the end are from an earlier, longer file.
             file.set_len(total)
                 .map_err(|error| disk::full_or_broken(&error))?;
-            landing::land(&file, &paths, &dest, &folder, &platform::sync)?;
+            destination::rename_into_place(&file, &paths, &dest, &folder, &platform::sync)?;
             platform::drop_cached(&file, 0, total);
             Ok::<(), Error>(())
         })

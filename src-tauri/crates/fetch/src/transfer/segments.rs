@@ -2,12 +2,12 @@
 
 use super::{
     Phase, Report, Terms,
+    backoff::Backoff,
     disk::{Block, Disk},
     head::{self, Known},
     pieces::{self, Busy, Piece, Plan, Relief},
     rate::RateLimit,
     source::{Source, Trouble},
-    weather::Weather,
 };
 use crate::web::Answer;
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -67,7 +67,7 @@ impl Fetch<'_> {
         &self,
         mut plan: Plan,
         first: (Arc<Piece>, Answer),
-        weather: &mut Weather,
+        backoff: &mut Backoff,
     ) -> Result<End, Error> {
         let mut tasks: JoinSet<Ended> = JoinSet::new();
         let mut busy: HashMap<Id, Connection> = HashMap::new();
@@ -99,7 +99,7 @@ impl Fetch<'_> {
             let rested = resting.iter().min().copied();
             if busy.is_empty() {
                 self.report.phase(Phase::Waiting {
-                    reason: weather.reason(),
+                    reason: backoff.reason(),
                     until: rested,
                 });
             }
@@ -111,21 +111,21 @@ impl Fetch<'_> {
                     let got = connection.bytes.saturating_sub(end - next);
                     plan.give_back(&connection.piece);
                     if got >= PROGRESS || trouble.is_none() {
-                        weather.cleared();
+                        backoff.reset();
                     }
                     let doubt = trouble.as_ref().and_then(|it| it.contradiction(self.known));
-                    if let Some(rest) = doubt.and_then(|doubt| weather.doubt(doubt, self.terms)) {
+                    if let Some(rest) = doubt.and_then(|doubt| backoff.after_wrong_answer(doubt, self.terms)) {
                         resting.push(Instant::now() + rest);
                         continue;
                     }
                     match trouble {
                         None => size = pieces::size_at(rate_of(got, connection.begun)),
                         Some(Trouble::Changed | Trouble::Beyond(_) | Trouble::Whole(_)) => {
-                            weather.cleared();
+                            backoff.reset();
                             return Ok(End::Changed);
                         }
                         Some(Trouble::Busy(error, after)) => {
-                            let until = Instant::now() + weather.busy(error, after, self.terms);
+                            let until = Instant::now() + backoff.after_busy(error, after, self.terms);
                             match after {
                                 // Told to all: what is under way ends, and nobody asks for more until then.
                                 Some(_) => resting.extend(std::iter::repeat_n(until, crew.size)),
@@ -136,7 +136,7 @@ impl Fetch<'_> {
                         // One that broke off on the way goes on at once.
                         Some(Trouble::Passing(_)) if got >= PROGRESS => {}
                         Some(trouble) => {
-                            let rest = weather.note(trouble, self.terms)?;
+                            let rest = backoff.next_wait(trouble, self.terms)?;
                             resting.push(Instant::now() + rest);
                         }
                     }
@@ -320,7 +320,7 @@ impl Segment {
                 head::check_page(&answer, &bytes)?;
             }
             self.rate.take(bytes.len()).await;
-            // A closed writer has told its trouble.
+            // A closed writer has reported its error.
             let Ok(room) = self.blocks.reserve().await else {
                 return Ok(());
             };
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn connections_become_more_while_that_brings_more_and_never_more_than_eight() {
+    async fn connections_are_added_while_that_helps_up_to_eight() {
         let (mut crew, mut received) = (Crew::new(1 << 40), 0);
         let mut sizes = Vec::new();
         for seconds in 1..10 {

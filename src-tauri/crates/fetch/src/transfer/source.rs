@@ -1,4 +1,4 @@
-//! Where a file comes from: one URL, the place that it redirects to, and what goes wrong there.
+//! The source of a file: its URL, the location that it redirects to, and the failures of requests there.
 
 use super::{
     TokenFor,
@@ -13,33 +13,33 @@ use url::Url;
 /// Why a request brought no bytes.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Asking again gives the same.
+    /// Trying again gives the same result.
     Fatal(Error),
-    /// A network or a server that may be well again.
+    /// The network or the server may recover.
     Passing(Error),
-    /// The server wants fewer requests, perhaps for a told time.
+    /// The server wants fewer requests, perhaps for a given time.
     Busy(Error, Option<Duration>),
-    /// The server does not do what HTTP says.
+    /// The server violates HTTP.
     Wrong(Error),
-    /// The file is another one than the one that was begun.
+    /// The file on the server has changed.
     Changed,
     /// The server answered with the whole file instead of the part.
     Whole(Box<Answer>),
-    /// The part lies behind the end of the file (416), which may be told.
+    /// The part lies beyond the end of the file (416), whose size may be known.
     Beyond(Option<u64>),
 }
 
 impl Trouble {
-    /// What a server says against its own earlier answers, if by all else that it tells the file is still the same.
+    /// Returns how an answer contradicts earlier ones, if the file is otherwise the same.
     pub(super) fn contradiction(&self, known: &Known) -> Option<&'static str> {
         match self {
             Self::Whole(answer) if known.total.is_some() && !known.differs(answer) => {
-                Some("the server sends the whole file where a part was asked for")
+                Some("the server sends the whole file instead of the requested part")
             }
             Self::Beyond(total)
                 if known.total.is_some() && (total.is_none() || *total == known.total) =>
             {
-                Some("the server denies a part that its file has (416)")
+                Some("the server refuses a part that its file has (416)")
             }
             _ => None,
         }
@@ -156,7 +156,7 @@ impl Source {
                 }
                 _ => Err(head::wrong(
                     &answer,
-                    "part of the file, where all was asked for",
+                    "a part of the file instead of the whole",
                 )),
             };
         };

@@ -1,49 +1,49 @@
-//! A file over one connection from its start, for servers without ranges. It cannot be resumed.
+//! Downloads a file over one connection, from a server without ranges. Such a download cannot be resumed.
 
 use super::{
-    FileSpec, Phase, Report, disk::Disk, head, rate::RateLimit, source::Trouble, weather::Weather,
+    FileSpec, Phase, Report, backoff::Backoff, disk::Disk, head, rate::RateLimit, source::Trouble,
 };
-use crate::web::{Answer, told};
+use crate::web::{Answer, display_url};
 use std::time::Duration;
 use tierbar_core::{Code, Error};
 use tokio::time::Instant;
 
 const REPORT_EVERY: Duration = Duration::from_millis(200);
 
-/// How many bytes the file has, all of them handed to the disk.
+/// Hands all bytes of the file to the disk and returns their number.
 ///
 /// # Errors
-/// Outside what the disk does not take, inside what the server did.
+/// The outer error is the disk's, the inner one the server's.
 pub(super) async fn fetch(
     mut answer: Answer,
     spec: &FileSpec,
     disk: &Disk,
     rate: &RateLimit,
     report: &Report,
-    weather: &mut Weather,
+    backoff: &mut Backoff,
 ) -> Result<Result<u64, Trouble>, Error> {
     if !answer.is_framed && spec.size.is_none() && spec.sha256.is_none() {
         return Ok(Err(Trouble::Fatal(
             Error::new(
                 Code::Corrupt,
                 format!(
-                    "{} does not tell the file's length: nobody would know whether all of it arrived",
-                    told(&answer.url)
+                    "{} sends no length, so an incomplete download could not be detected",
+                    display_url(&answer.url)
                 ),
             )
-            .hint("Take another source, or one that tells the file's size or sha256."),
+            .hint("download from a source that gives the file's size or sha256"),
         )));
     }
     let blocks = disk.blocks();
     let wanted = answer.content_length.or(spec.size);
     let mut at = 0;
-    let mut told_at = Instant::now();
+    let mut reported_at = Instant::now();
     report.phase(Phase::Receiving);
     loop {
         let bytes = match answer.chunk().await {
             Ok(Some(bytes)) => bytes,
             Ok(None) => break,
-            Err(error) => return Ok(Err(weather.broke_off(at, error))),
+            Err(error) => return Ok(Err(backoff.after_broken_stream(at, error))),
         };
         if at == 0
             && let Err(trouble) = head::check_page(&answer, &bytes)
@@ -62,15 +62,15 @@ pub(super) async fn fetch(
             return Err(trouble);
         }
         at = end;
-        if told_at.elapsed() >= REPORT_EVERY {
-            told_at = Instant::now();
+        if reported_at.elapsed() >= REPORT_EVERY {
+            reported_at = Instant::now();
             report.received(disk.received());
         }
     }
     match wanted {
         Some(wanted) if at < wanted => Ok(Err(head::wrong(
             &answer,
-            &format!("{at} bytes, where the file has {wanted}"),
+            &format!("{at} bytes instead of {wanted}"),
         ))),
         _ => Ok(Ok(at)),
     }

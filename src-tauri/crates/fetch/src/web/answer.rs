@@ -1,6 +1,6 @@
 //! What a server answered: the headers that we act on, typed, and the body with a stall deadline.
 
-use super::{Location, host_of, root_cause, told};
+use super::{Location, display_url, host_of, root_cause};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, header};
 use std::{
@@ -87,15 +87,15 @@ pub struct Answer {
     pub content_type: Option<String>,
     /// Compressions that were applied though none was accepted.
     pub content_encoding: Option<String>,
-    /// The content's sha256, lower case, if a server on the way told it.
+    /// The content's sha256, lower case, if a server on the way sent it.
     pub sha256: Option<String>,
-    /// The content's size, if a server on the way told it (`X-Linked-Size`).
+    /// The content's size, if a server on the way sent it (`X-Linked-Size`).
     pub linked_size: Option<u64>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
     /// As sent; names a list's next page (RFC 8288).
     pub link: Option<String>,
-    /// Whether the body's end can be told from a connection that broke.
+    /// Whether the end of the body is distinguishable from a broken connection.
     pub(crate) is_framed: bool,
     pub(crate) location: Location,
     response: reqwest::Response,
@@ -108,7 +108,7 @@ impl fmt::Debug for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Answer")
             .field("status", &self.status)
-            .field("url", &told(&self.url))
+            .field("url", &display_url(&self.url))
             .finish_non_exhaustive()
     }
 }
@@ -169,9 +169,9 @@ impl Answer {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, Error> {
         let host = host_of(&self.url);
         let (waited, got) = self.waited;
-        let asked = Instant::now();
+        let started = Instant::now();
         match tokio::time::timeout_at(
-            asked + self.stall.saturating_sub(waited),
+            started + self.stall.saturating_sub(waited),
             self.response.chunk(),
         )
         .await
@@ -181,7 +181,7 @@ impl Answer {
                 self.waited = match got {
                     LEAST.. => (Duration::ZERO, 0),
                     // What we do with the bytes is not the server's time.
-                    _ => (waited + asked.elapsed(), got),
+                    _ => (waited + started.elapsed(), got),
                 };
                 Ok(chunk)
             }
@@ -196,7 +196,7 @@ impl Answer {
                     if got == 0 {
                         "nothing"
                     } else {
-                        "next to nothing"
+                        "almost nothing"
                     },
                     self.stall.as_secs_f32()
                 ),
@@ -210,7 +210,7 @@ impl Answer {
     /// As [`Answer::chunk`], also if it takes four times as long as a stall; [`Code::Corrupt`] if it is longer than
     /// `limit` bytes.
     pub async fn bytes(mut self, limit: usize) -> Result<Bytes, Error> {
-        let from = told(&self.url);
+        let from = display_url(&self.url);
         let most = self.stall * DOCUMENT_STALLS;
         let until = Instant::now() + most;
         let mut body = Vec::new();
@@ -234,33 +234,33 @@ impl Answer {
         }
     }
 
-    /// What a status that is no success means; `None` for a success.
+    /// Returns the error of an unsuccessful status.
     #[must_use]
     pub fn refusal(&self) -> Option<Error> {
-        let (status, url) = (self.status, told(&self.url));
+        let (status, url) = (self.status, display_url(&self.url));
         let error = match status {
             200 | 206 => return None,
             401 | 403 => Error::new(
                 Code::AccessDenied,
-                format!("{} refuses {} ({status})", host_of(&self.url), self.url.path()),
+                format!("{} denies access to {} ({status})", host_of(&self.url), self.url.path()),
             )
             .hint(
-                "It may want an accepted licence (open the model's page in a browser) and an access token: \
-                 give one in the settings, as the secret `hugging-face`, or in HF_TOKEN.",
+                "accept the license on the model's page if it has one, and add an access token in Settings, as the secret \
+                 `hugging-face`, or in HF_TOKEN",
             ),
-            404 | 410 => Error::new(Code::RepositoryUnknown, format!("there is no {url} ({status})"))
-                .hint("Is the name written as on the hub? A private model needs an access token as well."),
+            404 | 410 => Error::new(Code::RepositoryUnknown, format!("{url} does not exist ({status})"))
+                .hint("check the spelling; a private model also needs an access token"),
             416 => Error::new(
                 Code::Corrupt,
-                format!("{url} does not have the bytes that were asked for (416)"),
+                format!("{url} does not have the requested bytes (416)"),
             ),
             429 => Error::new(
                 Code::Unreachable,
-                format!("{} has had too many requests (429)", host_of(&self.url)),
+                format!("{} received too many requests (429)", host_of(&self.url)),
             ),
             _ => Error::new(
                 Code::Unreachable,
-                format!("{} answers {} with status {status}", host_of(&self.url), self.url.path()),
+                format!("{} answered {} with status {status}", host_of(&self.url), self.url.path()),
             ),
         };
         let error = error.detail("status", status);

@@ -122,11 +122,11 @@ pub(super) fn refusal(url: &Url) -> Error {
     Error::new(
         Code::Unreachable,
         format!(
-            "a public server redirects to {}, an address inside this machine or network: refused",
+            "a public server redirects to {}, an address inside this machine or network; the redirect was refused",
             super::host_of(url)
         ),
     )
-    .hint("If the file really is there, give that address itself.")
+    .hint("if the file is there, use that address directly")
 }
 
 /// Addresses that stand in the URL itself never pass the resolver.

@@ -14,7 +14,7 @@ use tierbar_core::Code;
 const MIB: usize = 1 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_of_the_same_hash_goes_on_from_another_address_and_one_without_a_hash_does_not() {
+async fn only_a_file_with_the_same_sha256_resumes_from_another_url() {
     let content = Content::new(16 * MIB, 15);
     let server = slow(&content).await;
     let mirror = Server::of(&content.clone().etag("\"of the mirror\"")).await;
@@ -31,7 +31,7 @@ async fn a_file_of_the_same_hash_goes_on_from_another_address_and_one_without_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_once_denies_its_ranges_does_not_cost_what_has_arrived() {
+async fn one_refused_range_keeps_the_partial_file() {
     let content = Content::new(24 * MIB, 16);
     for denied in ["whole", "416", "416 with the size"] {
         let server = Server::start({
@@ -92,7 +92,7 @@ async fn a_file_that_changed_meanwhile_starts_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_changes_under_a_transfer_starts_anew_and_one_that_never_stays_is_an_error() {
+async fn a_changed_file_restarts_the_transfer_up_to_three_times() {
     let (old, new) = (
         Content::new(16 * MIB, 5),
         Content::new(16 * MIB, 6).etag("\"two\""),
@@ -130,12 +130,12 @@ async fn a_file_that_changes_under_a_transfer_starts_anew_and_one_that_never_sta
         let wanted = Wanted::new(&server);
         let error = wanted.fetch().await.unwrap_err();
         assert_eq!(error.code, Code::Corrupt);
-        assert!(error.message.contains("changes"), "{error}");
+        assert!(error.message.contains("changed on the server"), "{error}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_a_validator_that_may_stand_in_if_range_does() {
+async fn only_strong_validators_are_sent_in_if_range() {
     let date = "Sat, 21 Nov 2026 10:00:00 GMT";
     for (etag, last_modified, sent) in [
         (Some("\"strong\""), Some(date), Some("\"strong\"")),
@@ -161,7 +161,7 @@ async fn only_a_validator_that_may_stand_in_if_range_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_has_ranges_but_no_if_range_is_resumed_from() {
+async fn a_server_without_if_range_is_resumed_from() {
     let content = Content::new(16 * MIB, 18);
     let server = Server::start({
         let content = content.clone();
@@ -180,7 +180,7 @@ async fn a_server_that_has_ranges_but_no_if_range_is_resumed_from() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_has_no_ranges_any_more_or_a_shorter_file_is_followed() {
+async fn lost_range_support_or_a_shorter_file_is_accepted() {
     let content = Content::new(16 * MIB, 8);
     let short = Content::new(2 * MIB, 9);
     let state = Arc::new(AtomicBool::new(false));

@@ -63,7 +63,7 @@ async fn fetch_limited(wanted: &Wanted, blocks: usize) -> (bool, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_is_full_in_the_middle_keeps_what_has_arrived() {
+async fn a_full_disk_keeps_the_partial_file() {
     let content = Content::new(12 * MIB, 2);
     for ranges in [true, false] {
         let content = content.clone();
@@ -125,7 +125,7 @@ impl Drop for SmallVolume {
 
 /// Beside the limit above, which works everywhere: a volume that is full has no room for the journal either.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_volume_that_is_full_to_the_last_byte_still_has_a_journal() {
+async fn a_completely_full_volume_still_gets_a_journal() {
     let content = Content::new(7 * MIB, 3);
     let server = Server::of(&content).await;
     let mut wanted = Wanted::new(&server);
@@ -167,7 +167,7 @@ async fn a_volume_that_is_full_to_the_last_byte_still_has_a_journal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_without_an_end_stops_before_the_volume_is_full_and_leaves_nothing() {
+async fn an_endless_stream_stops_before_the_volume_is_full() {
     let content = Content::new(64 * MIB, 5);
     let server = Server::start(move |_| {
         let reply = content.whole().framed(crate::server::Framing::Chunked);
@@ -183,13 +183,13 @@ async fn a_stream_without_an_end_stops_before_the_volume_is_full_and_leaves_noth
     wanted.terms.margin = Some(7 * MIB as u64);
     let error = wanted.fetch().await.unwrap_err();
     assert_eq!(error.code, Code::Storage, "{error}");
-    assert!(error.message.contains("are to be left"), "{error}");
+    assert!(error.message.contains("must stay free"), "{error}");
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
     drop(volume);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_name_that_is_none_and_a_folder_that_is_not_there_are_refused() {
+async fn invalid_names_and_missing_folders_are_refused() {
     let server = Server::of(&Content::new(10, 4)).await;
     let mut wanted = Wanted::new(&server);
     for (dest, code) in [

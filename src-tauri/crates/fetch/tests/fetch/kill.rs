@@ -77,7 +77,7 @@ async fn kill_and_resume(content: Content, point: u64, journaled: bool) -> Outco
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_transfer_resumes_from_its_journal_and_the_file_is_right() {
+async fn a_killed_transfer_resumes_from_its_journal() {
     let (kills, mib) = (number("TIERBAR_KILLS", 12), number("TIERBAR_KILL_MIB", 32));
     let content = Content::new(usize::try_from(mib * MIB).unwrap(), 1);
     let slots = Arc::new(Semaphore::new(AT_ONCE));

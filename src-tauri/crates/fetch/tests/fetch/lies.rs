@@ -38,7 +38,7 @@ async fn a_refusal_is_final_and_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_answers_are_an_error_after_a_few_and_their_bytes_are_never_the_files() {
+async fn wrong_answers_fail_after_a_few_and_are_never_written() {
     let content = Content::new(4 * MIB, 1);
     type Twist = fn(Reply, &Request) -> Reply;
     let cases: [(&str, Twist); 8] = [
@@ -79,7 +79,7 @@ async fn wrong_answers_are_an_error_after_a_few_and_their_bytes_are_never_the_fi
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_only_parts_of_the_time_lies_is_got_along_with() {
+async fn occasional_wrong_answers_are_tolerated() {
     let content = Content::new(12 * MIB, 2);
     let server = Server::start({
         let content = content.clone();
@@ -98,7 +98,7 @@ async fn a_server_that_only_parts_of_the_time_lies_is_got_along_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bytes_behind_what_was_asked_for_are_not_written() {
+async fn bytes_beyond_the_requested_range_are_not_written() {
     let content = Content::new(3 * MIB, 3);
     let server = Server::start({
         let content = content.clone();
@@ -185,7 +185,7 @@ async fn a_file_of_another_size_is_refused_before_a_byte_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_hash_discards_everything_and_the_next_try_starts_clean() {
+async fn a_wrong_sha256_discards_the_file() {
     let content = Content::new(2 * MIB, 6);
     let flipped = Arc::new(AtomicBool::new(true));
     let server = Server::start({
@@ -252,7 +252,7 @@ async fn hub(storage: &Server) -> Server {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redirects_are_resolved_once_for_many_pieces_and_the_token_stays_with_the_hub() {
+async fn redirects_resolve_once_and_the_token_stays_with_the_hub() {
     let content = Content::new(16 * MIB, 7);
     let storage = Server::of(&content).await;
     let hub = hub(&storage).await;
@@ -271,7 +271,7 @@ async fn redirects_are_resolved_once_for_many_pieces_and_the_token_stays_with_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_redirect_is_resolved_again_and_a_refusal_is_believed_the_second_time() {
+async fn an_expired_redirect_is_resolved_once_more() {
     let content = Content::new(16 * MIB, 8);
     for expired in [400, 401, 403, 404, 410] {
         let storage = Server::start({
@@ -324,7 +324,7 @@ async fn endless_headers_are_no_answer() {
 
 /// The environment belongs to a whole process.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_proxy_of_the_environment_is_asked_for_all_but_what_is_excepted() {
+async fn the_environment_proxy_is_used_except_for_no_proxy() {
     let content = Content::new(MIB, 9);
     let proxy = Server::of(&content).await;
     let direct = Server::of(&content).await;

@@ -40,7 +40,7 @@ async fn what_has_arrived_is_not_asked_for_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_transfer_that_was_stopped_twice_and_at_its_end_is_verified_without_a_request() {
+async fn a_complete_partial_file_is_verified_without_a_request() {
     let content = Content::new(8 * MIB, 2);
     let server = Server::of(&content).await;
     let wanted = Wanted::new(&server);
@@ -60,7 +60,7 @@ async fn a_transfer_that_was_stopped_twice_and_at_its_end_is_verified_without_a_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verifying_is_stopped_when_told_and_loses_nothing() {
+async fn verification_can_be_cancelled_without_loss() {
     let content = Content::new(48 * MIB, 17);
     let server = Server::of(&content).await;
     let mut wanted = Wanted::new(&server);
@@ -83,7 +83,7 @@ async fn verifying_is_stopped_when_told_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_cannot_be_true_starts_the_file_anew() {
+async fn an_impossible_journal_restarts_the_download() {
     let content = Content::new(3 * MIB, 10);
     let server = Server::of(&content).await;
     let whole = Wanted::new(&server).spec.url.to_string();
@@ -171,13 +171,13 @@ async fn two_of_us_never_fetch_the_same_file_at_once() {
     assert_eq!(first.unwrap_err().code, Code::Cancelled);
     assert_eq!(second.code, Code::AlreadyRunning);
     assert!(
-        second.message.contains("another Tierbar fetches"),
+        second.message.contains("another Tierbar is downloading"),
         "{second}"
     );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_that_is_there_is_verified_not_fetched_and_another_is_not_overwritten() {
+async fn an_existing_file_is_verified_and_never_overwritten() {
     let content = Content::new(MIB, 12);
     let server = Server::of(&content).await;
     let mut wanted = Wanted::new(&server);

@@ -11,7 +11,7 @@ use tierbar_fetch::{Phase, RateLimit};
 const MIB: usize = 1 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_file_arrives_in_pieces_over_several_connections_and_leaves_nothing_beside_it() {
+async fn a_file_in_pieces_leaves_no_partial_file_or_journal() {
     let content = Content::new(20 * MIB + 12345, 1);
     let server = Server::start({
         let content = content.clone();
@@ -36,7 +36,7 @@ async fn a_file_arrives_in_pieces_over_several_connections_and_leaves_nothing_be
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_is_used_for_many_pieces_and_none_is_asked_for_twice() {
+async fn connections_are_reused_and_no_piece_is_requested_twice() {
     let content = Content::new(64 * MIB, 2);
     let server = Server::of(&content).await;
     let wanted = Wanted::new(&server);
@@ -65,7 +65,7 @@ async fn an_empty_file_is_a_file() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_ignores_ranges_is_read_over_one_connection() {
+async fn a_server_without_ranges_gets_one_connection() {
     let content = Content::new(6 * MIB, 3);
     let server = Server::start({
         let content = content.clone();
@@ -105,7 +105,7 @@ async fn the_rate_limit_holds_over_one_connection_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_breaks_off_begins_again_and_one_that_never_gets_further_is_an_error() {
+async fn a_broken_stream_restarts_unless_it_gets_no_further() {
     let content = Content::new(3 * MIB, 3);
     let broken_twice = {
         let content = content.clone();
@@ -140,7 +140,7 @@ async fn a_stream_that_breaks_off_begins_again_and_one_that_never_gets_further_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_length_that_nobody_tells_must_at_least_be_framed() {
+async fn an_unknown_length_needs_a_framed_body() {
     let content = Content::new(MIB, 4);
     for (framing, arrives) in [(Framing::Chunked, true), (Framing::Close, false)] {
         let content = content.clone();
@@ -256,7 +256,7 @@ async fn a_server_that_asks_for_patience_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn patience_that_is_asked_of_one_connection_is_had_by_all() {
+async fn a_retry_after_applies_to_all_connections() {
     let content = Content::new(24 * MIB, 10);
     let server = Server::start(move |request| match request.nth {
         2 => Reply::status(429).with("retry-after", "600"),
@@ -284,7 +284,7 @@ fn in_an_hour() -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_takes_only_two_connections_is_left_with_two() {
+async fn a_server_that_allows_two_connections_gets_two() {
     let content = Content::new(24 * MIB, 7);
     let working = Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let server = Server::start({
@@ -311,7 +311,7 @@ async fn a_server_that_takes_only_two_connections_is_left_with_two() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_that_falls_silent_is_relieved_by_another_long_before_its_deadline() {
+async fn another_connection_takes_over_a_silent_one_early() {
     let content = Content::new(8 * MIB, 8);
     let server = Server::start({
         let content = content.clone();
@@ -331,7 +331,7 @@ async fn a_connection_that_falls_silent_is_relieved_by_another_long_before_its_d
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_falls_silent_is_asked_again_after_the_stall_deadline() {
+async fn a_silent_server_is_retried_after_the_stall_deadline() {
     let content = Content::new(MIB, 9);
     let server = Server::start({
         let content = content.clone();

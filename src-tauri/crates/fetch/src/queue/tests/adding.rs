@@ -5,7 +5,7 @@ use DownloadState::{Done, Downloading, Failed, Paused};
 use Priority::{High, Low, Normal};
 
 #[tokio::test(start_paused = true)]
-async fn the_same_reference_again_is_the_same_download_with_the_higher_priority() {
+async fn adding_a_reference_again_raises_its_priority() {
     let mut stage = Stage::new(1);
     let id = stage.add("a", Normal).await;
     let call = stage.call().await;
@@ -21,7 +21,7 @@ async fn the_same_reference_again_is_the_same_download_with_the_higher_priority(
         );
     }
     assert_eq!(stage.list().len(), 1);
-    assert!(!call.is_told_to_end());
+    assert!(!call.is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]
@@ -35,7 +35,7 @@ async fn the_same_files_by_another_name_are_the_same_download() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_file_of_the_same_name_is_refused_whatever_its_case() {
+async fn another_file_of_the_same_name_is_refused_in_any_case() {
     let mut stage = Stage::new(1);
     stage.add("model.gguf", Normal).await;
     stage.call().await;
@@ -84,11 +84,11 @@ async fn two_urls_that_differ_only_in_their_query_are_two_downloads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_one_makes_way_for_another_try_which_goes_on_from_what_has_arrived() {
+async fn a_retry_of_a_failed_download_resumes_it() {
     let mut stage = Stage::new(1);
     let old = stage.add("a", Normal).await;
     let call = stage.call().await;
-    call.tell(400, Phase::Receiving);
+    call.report(400, Phase::Receiving);
     call.fail(Error::new(Code::Corrupt, "the hash differs"));
     stage.until("a", Failed).await;
 
@@ -106,7 +106,7 @@ async fn a_failed_one_makes_way_for_another_try_which_goes_on_from_what_has_arri
     std::fs::remove_file(stage.dest("a")).unwrap();
     stage.queue.add(stage.job("a", &["a"])).await.unwrap();
     let call = stage.call().await;
-    call.tell(0, Phase::Receiving);
+    call.report(0, Phase::Receiving);
     assert_eq!(stage.until("a", Downloading).await.received_bytes, 0);
     call.finish();
     stage.until("a", Done).await;
@@ -114,7 +114,7 @@ async fn a_failed_one_makes_way_for_another_try_which_goes_on_from_what_has_arri
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_done_one_that_is_asked_for_again_is_compared_with_its_hash_again() {
+async fn a_finished_download_added_again_is_verified_again() {
     let mut stage = Stage::new(1);
     let mut job = stage.job("a", &["a"]);
     job.files[0].sha256 = Some("00".repeat(32));
@@ -144,7 +144,7 @@ async fn fetches_again(change: impl Fn(&mut FileSpec)) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_try_fetches_no_file_twice_unless_another_file_is_meant() {
+async fn a_retry_downloads_only_missing_or_changed_files() {
     let url = |url: &str| url.parse().unwrap();
     assert!(!fetches_again(|_| {}).await);
     assert!(!fetches_again(|file| file.sha256 = Some("00".repeat(32))).await);
@@ -155,7 +155,7 @@ async fn another_try_fetches_no_file_twice_unless_another_file_is_meant() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn files_of_an_earlier_try_that_nobody_wants_any_more_are_deleted() {
+async fn unneeded_files_of_an_earlier_try_are_deleted() {
     let mut stage = Stage::new(1);
     stage
         .queue

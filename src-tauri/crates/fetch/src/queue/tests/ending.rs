@@ -5,22 +5,22 @@ use DownloadState::{Done, Downloading, Failed, Paused, Queued, Verifying};
 use Priority::{High, Normal};
 
 #[tokio::test(start_paused = true)]
-async fn it_is_done_once_the_landing_agrees() {
+async fn a_download_is_done_once_the_callback_succeeds() {
     let mut stage = Stage::new(1);
-    let (agree, landing) = oneshot::channel();
-    stage.cues.landings.lock().push(landing);
+    let (agree, answer) = oneshot::channel();
+    stage.cues.callback_answers.lock().push(answer);
     stage
         .queue
         .add(stage.job("split", &["1", "2"]))
         .await
         .unwrap();
     stage.call().await.finish();
-    assert!(stage.cues.landed.lock().is_empty());
+    assert!(stage.cues.completed.lock().is_empty());
     stage.call().await.finish();
     let status = stage.until("split", Verifying).await;
     assert_eq!(status.received_bytes, 2000);
     assert_eq!(
-        *stage.cues.landed.lock(),
+        *stage.cues.completed.lock(),
         [("split".to_owned(), vec![fetched(), fetched()])]
     );
     agree.send(Ok(())).unwrap();
@@ -28,10 +28,10 @@ async fn it_is_done_once_the_landing_agrees() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_landing_fails_and_another_try_fetches_nothing() {
+async fn a_failed_callback_fails_the_download_and_a_retry_fetches_nothing() {
     let mut stage = Stage::new(1);
-    let (refuse, landing) = oneshot::channel();
-    stage.cues.landings.lock().push(landing);
+    let (refuse, answer) = oneshot::channel();
+    stage.cues.callback_answers.lock().push(answer);
     refuse
         .send(Err(Error::new(Code::ModelInvalid, "it is a web page")))
         .unwrap();
@@ -42,15 +42,15 @@ async fn a_refused_landing_fails_and_another_try_fetches_nothing() {
 
     stage.queue.resume(&id).await.unwrap();
     stage.until("a", Done).await;
-    assert_eq!(stage.cues.landed.lock().len(), 2);
+    assert_eq!(stage.cues.completed.lock().len(), 2);
     stage.no_call().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_landing_is_not_interrupted() {
+async fn the_completion_callback_is_not_interrupted() {
     let mut stage = Stage::new(1);
-    let (agree, landing) = oneshot::channel();
-    stage.cues.landings.lock().push(landing);
+    let (agree, answer) = oneshot::channel();
+    stage.cues.callback_answers.lock().push(answer);
     let id = stage.add("a", Normal).await;
     stage.call().await.finish();
     stage.until("a", Verifying).await;
@@ -64,7 +64,7 @@ async fn a_landing_is_not_interrupted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_paused_as_its_last_byte_came_lands_when_it_goes_on() {
+async fn a_download_paused_at_its_last_byte_completes_on_resume() {
     let mut stage = Stage::new(1);
     stage.cues.stubborn.store(true, Ordering::Relaxed);
     let id = stage.add("a", Normal).await;
@@ -73,14 +73,14 @@ async fn what_was_paused_as_its_last_byte_came_lands_when_it_goes_on() {
     call.finish();
     stage.no_call().await;
     assert_eq!(stage.status("a").state, Paused);
-    assert!(stage.cues.landed.lock().is_empty());
+    assert!(stage.cues.completed.lock().is_empty());
     stage.queue.resume(&id).await.unwrap();
     stage.until("a", Done).await;
     stage.no_call().await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_removed_as_its_last_byte_came_is_deleted() {
+async fn a_download_removed_at_its_last_byte_is_deleted() {
     let mut stage = Stage::new(1);
     stage.cues.stubborn.store(true, Ordering::Relaxed);
     let id = stage.add("a", Normal).await;
@@ -90,7 +90,7 @@ async fn what_was_removed_as_its_last_byte_came_is_deleted() {
     call.cancelled().await;
     call.finish();
     removal.await.unwrap().unwrap();
-    assert!(stage.cues.landed.lock().is_empty());
+    assert!(stage.cues.completed.lock().is_empty());
     assert!(!stage.dest("a").exists());
 }
 
@@ -122,7 +122,7 @@ async fn a_failed_one_says_why_and_lets_the_next_go() {
 #[tokio::test(start_paused = true)]
 async fn a_defect_fails_its_download_alone() {
     let mut stage = Stage::new(1);
-    let (_, landing) = oneshot::channel();
+    let (_, answer) = oneshot::channel();
     let id = stage.add("a", Normal).await;
     stage.add("b", Normal).await;
     stage
@@ -134,10 +134,10 @@ async fn a_defect_fails_its_download_alone() {
         reason.contains("defect") && reason.contains("index out of bounds"),
         "{reason}"
     );
-    stage.cues.landings.lock().push(landing);
+    stage.cues.callback_answers.lock().push(answer);
     stage.call().await.finish();
     let reason = stage.until("b", Failed).await.reason.unwrap();
-    assert!(reason.contains("a landing met a defect"), "{reason}");
+    assert!(reason.contains("the callback panicked"), "{reason}");
     stage.queue.resume(&id).await.unwrap();
     stage.call().await.finish();
     stage.until("a", Done).await;
@@ -160,7 +160,7 @@ async fn a_done_one_can_neither_be_paused_nor_resumed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removed_one_is_gone_with_what_has_arrived_once_its_transfer_has_ended() {
+async fn a_removed_download_is_deleted_after_its_transfer_ends() {
     let mut stage = Stage::new(1);
     stage.cues.stubborn.store(true, Ordering::Relaxed);
     let (status, _) = stage
@@ -184,7 +184,7 @@ async fn a_removed_one_is_gone_with_what_has_arrived_once_its_transfer_has_ended
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_was_there_before_stays_when_its_download_is_removed() {
+async fn removing_a_download_keeps_a_file_that_existed_before() {
     let mut stage = Stage::new(1);
     std::fs::write(stage.dest("1"), [0; 1000]).unwrap();
     let (status, _) = stage
@@ -210,7 +210,7 @@ async fn a_done_one_that_is_removed_only_leaves_the_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_removal_that_the_program_did_not_live_to_end_is_ended_by_the_next() {
+async fn an_interrupted_removal_completes_at_the_next_start() {
     let mut stage = Stage::new(1);
     stage.cues.stubborn.store(true, Ordering::Relaxed);
     let (status, _) = stage
@@ -234,7 +234,7 @@ async fn a_removal_that_the_program_did_not_live_to_end_is_ended_by_the_next() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_asked_for_while_it_is_removed_starts_after_that() {
+async fn a_download_added_during_its_removal_starts_afterwards() {
     let mut stage = Stage::new(4);
     stage.cues.stubborn.store(true, Ordering::Relaxed);
     let id = stage.add("a", Normal).await;
@@ -252,7 +252,7 @@ async fn what_is_asked_for_while_it_is_removed_starts_after_that() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_twenty_that_are_done_stay_on_the_list_newest_first() {
+async fn the_last_twenty_finished_downloads_stay_listed() {
     let mut stage = Stage::new(1);
     for number in 0..25 {
         let name = number.to_string();
@@ -269,7 +269,7 @@ async fn the_last_twenty_that_are_done_stay_on_the_list_newest_first() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_end_of_the_program_waits_for_the_transfers_and_loses_nothing() {
+async fn shutdown_waits_for_transfers_and_loses_nothing() {
     let mut stage = Stage::new(2);
     stage.cues.stubborn.store(true, Ordering::Relaxed);
     for name in ["a", "b", "c"] {
@@ -282,7 +282,7 @@ async fn the_end_of_the_program_waits_for_the_transfers_and_loses_nothing() {
     b.cancelled().await;
     let error = stage.queue.add(stage.job("d", &["d"])).await.unwrap_err();
     assert_eq!(error.code, Code::ShuttingDown);
-    a.tell(900, Phase::Receiving);
+    a.report(900, Phase::Receiving);
     a.fail(Error::new(Code::Cancelled, "stopped"));
     stage.no_call().await;
     assert!(!shutdown.is_finished());
@@ -295,13 +295,13 @@ async fn the_end_of_the_program_waits_for_the_transfers_and_loses_nothing() {
     let a = stage.call().await;
     assert_eq!(a.name(), "a");
     a.finish();
-    // All of it had arrived before the end, and only the landing was left.
+    // All of it had arrived before the end, and only the answer was left.
     stage.until("b", Done).await;
     assert_eq!(stage.call().await.name(), "c");
 }
 
 #[tokio::test(start_paused = true)]
-async fn when_nobody_holds_the_queue_its_transfers_end() {
+async fn dropping_the_queue_ends_its_transfers() {
     let mut stage = Stage::new(1);
     stage.add("a", Normal).await;
     let call = stage.call().await;

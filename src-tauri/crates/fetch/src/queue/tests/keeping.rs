@@ -6,10 +6,10 @@ use Priority::{High, Low, Normal};
 use std::os::unix::fs::PermissionsExt as _;
 
 #[tokio::test(start_paused = true)]
-async fn the_list_survives_the_program_as_the_user_left_it() {
+async fn the_list_survives_a_restart() {
     let mut stage = Stage::new(1);
     let paused = stage.add("paused", High).await;
-    stage.call().await.tell(300, Phase::Receiving);
+    stage.call().await.report(300, Phase::Receiving);
     stage.queue.pause(&paused).await.unwrap();
     stage.add("failed", Normal).await;
     let refused = Error::new(Code::AccessDenied, "the server wants a token");
@@ -22,7 +22,7 @@ async fn the_list_survives_the_program_as_the_user_left_it() {
     job.warnings
         .push("the volume would be 90 % full".to_owned());
     stage.queue.add(job).await.unwrap();
-    stage.call().await.tell(500, Phase::Receiving);
+    stage.call().await.report(500, Phase::Receiving);
     stage.add("waits", Low).await;
 
     let before = stage.list();
@@ -75,7 +75,7 @@ async fn what_was_answered_is_on_the_disk() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_whole_file_of_a_split_model_is_not_fetched_again() {
+async fn a_verified_part_of_a_split_model_is_kept() {
     let mut stage = Stage::new(1);
     stage
         .queue
@@ -111,7 +111,7 @@ async fn only_the_user_may_read_the_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_signed_url_is_not_written_and_its_download_asks_for_it_after_a_restart() {
+async fn a_signed_url_is_not_saved_and_needed_again_on_restart() {
     let mut stage = Stage::new(1);
     let mut job = stage.job("https://s3.example/a", &["a"]);
     job.files[0].url = "https://s3.example/a?X-Amz-Signature=5ec7e7"
@@ -120,7 +120,7 @@ async fn a_signed_url_is_not_written_and_its_download_asks_for_it_after_a_restar
     stage.queue.add(job.clone()).await.unwrap();
     let call = stage.call().await;
     assert_eq!(call.work.spec.url.query(), Some("X-Amz-Signature=5ec7e7"));
-    call.tell(700, Phase::Receiving);
+    call.report(700, Phase::Receiving);
     assert!(!stage.state_file().contains("5ec7e7"));
     assert!(!format!("{job:?}").contains("5ec7e7"));
 
@@ -208,7 +208,7 @@ async fn a_newer_programs_list_is_kept_aside_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_cannot_be_written_is_told_and_downloads_go_on() {
+async fn an_unwritable_list_is_reported_and_downloads_continue() {
     let folder = Arc::new(tempfile::tempdir().unwrap());
     let mut stage = Stage::within(folder.clone(), 1);
     let id = stage.add("a", Normal).await;

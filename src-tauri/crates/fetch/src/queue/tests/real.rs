@@ -126,7 +126,7 @@ fn start(folder: &TempDir, rate_limit: u64) -> Queue {
         tokens: Arc::new(|_| None),
         at_once: 1,
         rate_limit,
-        landed: Arc::new(|job, fetched| {
+        on_complete: Arc::new(|job, fetched| {
             let found = std::fs::metadata(&job.files[0].dest).map(|file| file.len());
             let agrees = found.is_ok_and(|size| size == fetched[0].size);
             Box::pin(async move {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 async fn flow(call: &Call, from: u64, per_second: u64, seconds: u64) -> u64 {
     for step in 1..=seconds * 100 {
         sleep(Duration::from_millis(10)).await;
-        call.tell(from + per_second * step / 100, Phase::Receiving);
+        call.report(from + per_second * step / 100, Phase::Receiving);
     }
     from + per_second * seconds
 }
@@ -24,10 +24,10 @@ async fn running(size: u64) -> (Stage, Call) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_rate_is_of_the_last_seconds_and_tells_the_time_that_is_left() {
+async fn the_rate_covers_recent_seconds_and_gives_the_eta() {
     let (stage, call) = running(1_000_000).await;
     // What an earlier run has left is not what arrives now.
-    call.tell(500_000, Phase::Connecting);
+    call.report(500_000, Phase::Connecting);
     stage.until("a", Downloading).await;
     assert_eq!(
         (
@@ -36,7 +36,7 @@ async fn the_rate_is_of_the_last_seconds_and_tells_the_time_that_is_left() {
         ),
         (0, None)
     );
-    call.tell(500_000, Phase::Receiving);
+    call.report(500_000, Phase::Receiving);
     flow(&call, 500_000, 10_000, 10).await;
     sleep(Duration::from_millis(300)).await;
     let status = stage.status("a");
@@ -63,16 +63,16 @@ async fn the_rate_is_of_the_last_seconds_and_tells_the_time_that_is_left() {
 async fn a_file_that_starts_anew_shows_no_negative_rate() {
     let (stage, call) = running(1_000_000).await;
     flow(&call, 500_000, 10_000, 2).await;
-    call.tell(0, Phase::Receiving);
+    call.report(0, Phase::Receiving);
     sleep(Duration::from_millis(500)).await;
     let status = stage.status("a");
     assert_eq!((status.received_bytes, status.bytes_per_second), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_bytes_arrive_the_list_changes_at_most_four_times_a_second() {
+async fn progress_updates_the_list_at_most_four_times_a_second() {
     let (stage, call) = running(1_000_000).await;
-    call.tell(0, Phase::Receiving);
+    call.report(0, Phase::Receiving);
     let mut seen = stage.queue.watch();
     let changes = tokio::spawn(async move {
         let mut changes = 0;
@@ -93,7 +93,7 @@ async fn while_bytes_arrive_the_list_changes_at_most_four_times_a_second() {
 #[tokio::test(start_paused = true)]
 async fn a_change_of_state_is_told_at_once() {
     let (stage, call) = running(1000).await;
-    call.tell(10, Phase::Receiving);
+    call.report(10, Phase::Receiving);
     sleep(Duration::from_millis(10)).await;
     let now = Instant::now();
     for (phase, state) in [
@@ -101,13 +101,13 @@ async fn a_change_of_state_is_told_at_once() {
         (Phase::Receiving, Downloading),
         (Phase::Verifying, Verifying),
     ] {
-        call.tell(20, phase);
+        call.report(20, phase);
         let status = stage.until("a", state).await;
         assert_eq!(status.received_bytes, 20);
     }
-    call.tell(20, waiting("no network"));
+    call.report(20, waiting("no network"));
     stage.until("a", Waiting).await;
-    call.tell(20, waiting("the server fails"));
+    call.report(20, waiting("the server fails"));
     let mut seen = stage.queue.watch();
     let told = seen.wait_for(|list| list[0].reason.as_deref() == Some("the server fails"));
     assert!(tokio::time::timeout(LONG, told).await.unwrap().is_ok());
@@ -115,13 +115,13 @@ async fn a_change_of_state_is_told_at_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_of_several_files_is_one_download_that_fetches_one_after_the_other() {
+async fn the_files_of_a_model_download_one_after_the_other() {
     let mut stage = Stage::new(4);
     let mut job = stage.job("split", &["1", "2"]);
     job.files[1].size = None;
     stage.queue.add(job).await.unwrap();
     let first = stage.call().await;
-    first.tell(600, Phase::Receiving);
+    first.report(600, Phase::Receiving);
     stage.no_call().await;
     let status = stage.status("split");
     assert_eq!(
@@ -164,9 +164,9 @@ async fn warnings_are_shown() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_being_verified_is_not_shown_as_downloading_before_it_is_done() {
+async fn a_verifying_download_is_not_shown_as_downloading() {
     let (stage, call) = running(1000).await;
-    call.tell(1000, Phase::Verifying);
+    call.report(1000, Phase::Verifying);
     let name = stage.list()[0].reference.clone();
     stage.until(&name, DownloadState::Verifying).await;
     let mut seen = stage.queue.watch();

@@ -5,7 +5,7 @@ use DownloadState::{Done, Downloading, Paused, Queued, Verifying, Waiting};
 use Priority::{High, Low, Normal};
 
 #[tokio::test(start_paused = true)]
-async fn one_runs_and_the_others_follow_by_priority_and_then_by_age() {
+async fn downloads_run_by_priority_and_then_by_age() {
     let mut stage = Stage::new(1);
     stage.add("a", Normal).await;
     let a = stage.call().await;
@@ -34,7 +34,7 @@ async fn one_runs_and_the_others_follow_by_priority_and_then_by_age() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_higher_priority_takes_the_place_of_a_lower_which_goes_on_later() {
+async fn a_higher_priority_preempts_a_lower_one_that_resumes_later() {
     let mut stage = Stage::new(1);
     stage.cues.stubborn.store(true, Ordering::Relaxed);
     stage.add("low", Low).await;
@@ -55,7 +55,7 @@ async fn a_higher_priority_takes_the_place_of_a_lower_which_goes_on_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_equal_priority_interrupts_nobody_and_neither_does_an_older_one_that_comes_back() {
+async fn equal_priority_and_older_downloads_do_not_preempt() {
     let mut stage = Stage::new(1);
     let a = stage.add("a", Normal).await;
     stage.call().await;
@@ -64,7 +64,7 @@ async fn an_equal_priority_interrupts_nobody_and_neither_does_an_older_one_that_
     let b = stage.call().await;
     stage.queue.resume(&a).await.unwrap();
     stage.no_call().await;
-    assert!(!b.is_told_to_end());
+    assert!(!b.is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,8 +76,8 @@ async fn only_the_lowest_of_those_that_run_makes_way() {
     let low = stage.call().await;
     stage.add("high", High).await;
     assert_eq!(stage.call().await.name(), "high");
-    assert!(low.is_told_to_end());
-    assert!(!normal.is_told_to_end());
+    assert!(low.is_cancelled());
+    assert!(!normal.is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]
@@ -85,11 +85,11 @@ async fn what_is_all_here_is_not_interrupted() {
     let mut stage = Stage::new(1);
     stage.add("low", Low).await;
     let low = stage.call().await;
-    low.tell(1000, Phase::Verifying);
+    low.report(1000, Phase::Verifying);
     stage.until("low", Verifying).await;
     stage.add("high", High).await;
     stage.no_call().await;
-    assert!(!low.is_told_to_end());
+    assert!(!low.is_cancelled());
     low.finish();
     assert_eq!(stage.call().await.name(), "high");
 }
@@ -103,7 +103,7 @@ async fn a_changed_priority_counts_at_once() {
     let status = stage.queue.prioritise(&b, High).await.unwrap();
     assert_eq!(status.priority, High);
     assert_eq!(stage.call().await.name(), "b");
-    assert!(a.is_told_to_end());
+    assert!(a.is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]
@@ -118,7 +118,7 @@ async fn the_number_that_runs_at_once_changes_live() {
     assert_eq!((b.name(), c.name()), ("b", "c"));
     stage.queue.configure(0, 2);
     c.cancelled().await;
-    assert!(!a.is_told_to_end() && !b.is_told_to_end());
+    assert!(!a.is_cancelled() && !b.is_cancelled());
     stage.until("c", Queued).await;
 }
 
@@ -142,7 +142,7 @@ async fn a_paused_one_stops_and_goes_on_when_told() {
     let mut stage = Stage::new(1);
     let a = stage.add("a", Normal).await;
     let call = stage.call().await;
-    call.tell(400, Phase::Receiving);
+    call.report(400, Phase::Receiving);
     assert_eq!(stage.queue.pause(&a).await.unwrap().state, Paused);
     call.cancelled().await;
     stage.no_call().await;
@@ -157,7 +157,7 @@ async fn a_paused_one_stops_and_goes_on_when_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn resumed_before_its_transfer_has_ended_it_starts_after_that() {
+async fn a_resume_during_a_stop_starts_after_it() {
     let mut stage = Stage::new(4);
     stage.cues.stubborn.store(true, Ordering::Relaxed);
     let a = stage.add("a", Normal).await;
@@ -175,7 +175,7 @@ async fn one_that_waits_tries_at_once_when_told() {
     let mut stage = Stage::new(1);
     let a = stage.add("a", Normal).await;
     let call = stage.call().await;
-    call.tell(10, waiting("the server asks for patience"));
+    call.report(10, waiting("the server asks for patience"));
     let status = stage.until("a", Waiting).await;
     assert_eq!(
         status.reason.as_deref(),
@@ -187,7 +187,7 @@ async fn one_that_waits_tries_at_once_when_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_waits_for_long_holds_up_nobody_until_bytes_come_again() {
+async fn a_long_wait_frees_its_place_until_bytes_arrive() {
     let mut stage = Stage::new(1);
     stage.add("a", Normal).await;
     let a = stage.call().await;
@@ -196,20 +196,20 @@ async fn one_that_waits_for_long_holds_up_nobody_until_bytes_come_again() {
         reason: "the server is away".to_owned(),
         until: Some(tokio::time::Instant::now() + Duration::from_secs(seconds)),
     };
-    a.tell(10, waits(2));
+    a.report(10, waits(2));
     stage.until("a", Waiting).await;
     stage.no_call().await;
-    a.tell(10, waits(30));
+    a.report(10, waits(30));
     let b = stage.call().await;
     assert_eq!(b.name(), "b");
     // Shorter again, but still without a byte.
-    a.tell(10, waits(2));
-    b.tell(10, Phase::Receiving);
+    a.report(10, waits(2));
+    b.report(10, Phase::Receiving);
     stage.no_call().await;
-    assert!(!a.is_told_to_end() && !b.is_told_to_end());
+    assert!(!a.is_cancelled() && !b.is_cancelled());
     assert_eq!(stage.status("a").state, Waiting);
 
-    a.tell(20, Phase::Receiving);
+    a.report(20, Phase::Receiving);
     b.cancelled().await;
     a.finish();
     let b = stage.call().await;
@@ -219,14 +219,14 @@ async fn one_that_waits_for_long_holds_up_nobody_until_bytes_come_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_runs_is_not_disturbed_by_being_told_to_go_on() {
+async fn resuming_a_running_download_changes_nothing() {
     let mut stage = Stage::new(1);
     let a = stage.add("a", Normal).await;
     let call = stage.call().await;
-    call.tell(10, Phase::Receiving);
+    call.report(10, Phase::Receiving);
     assert_eq!(stage.queue.resume(&a).await.unwrap().state, Downloading);
     stage.no_call().await;
-    assert!(!call.is_told_to_end());
+    assert!(!call.is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]

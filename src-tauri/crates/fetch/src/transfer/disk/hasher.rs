@@ -1,17 +1,17 @@
-//! The sha256 of a file: of one that still arrives, and of one that is there. Neither fills the page cache.
+//! Computes the sha256 of a file, arriving or complete, without filling the page cache.
 
 use super::{Shared, full_or_broken};
 use crate::platform;
 use sha2::{Digest, Sha256};
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-/// One read of the hasher: large enough that system calls do not count.
+/// The size of one read: large enough that system calls cost little.
 pub(super) const HASHED_AT_ONCE: usize = 1 << 20;
-/// So much of the file may stay in the page cache before it is dropped from there.
+/// How much of the file may stay in the page cache before it is dropped.
 pub(super) const FORGOTTEN_AT_ONCE: u64 = 8 << 20;
 
-/// `forget` is told now and then how much of the file lies on the disk and need not be read again. From its start,
-/// because pages are cached in groups, and a group is dropped only as a whole.
+/// Hashes the arriving file. Calls `forget` with the end of the part that is on the disk and hashed: always from the start
+/// of the file, because the cache drops groups of pages only as a whole.
 pub(super) fn hash(shared: &Shared, file: &File, forget: impl Fn(u64)) -> Option<String> {
     let mut hasher = Sha256::new();
     let mut buffer = vec![0; HASHED_AT_ONCE];
@@ -58,7 +58,7 @@ impl std::fmt::LowerHex for Hex<'_> {
     }
 }
 
-/// The sha256 of a whole file, in lower-case hex; `None` if it is no longer wanted.
+/// Returns the sha256 of a complete file in lower-case hex, or `None` once `wanted` returns `false`.
 pub(in crate::transfer) fn sha256_of(
     file: &File,
     wanted: impl Fn() -> bool,

@@ -41,7 +41,7 @@ fn kept(
 }
 
 #[test]
-fn the_journal_claims_nothing_that_was_written_after_the_sync_began() {
+fn the_journal_lists_only_bytes_written_before_the_sync() {
     let shared = shared(&[(0, 10)]);
     let (synced, stored) = (Mutex::new(Vec::new()), Mutex::new(Vec::new()));
     let sync = || {
@@ -82,7 +82,7 @@ fn after_a_failed_sync_the_older_journal_stays() {
 }
 
 #[test]
-fn a_young_transfer_has_a_journal_before_it_is_due() {
+fn the_first_journal_is_written_early() {
     let shared = shared(&[]);
     let stored = Mutex::new(Vec::new());
     let store = |ranges: &Ranges| {
@@ -99,7 +99,7 @@ fn a_young_transfer_has_a_journal_before_it_is_due() {
 }
 
 #[test]
-fn a_volume_that_fills_up_meanwhile_ends_the_transfer_unless_the_file_is_whole() {
+fn a_volume_that_fills_up_stops_an_incomplete_transfer() {
     for (total, fails) in [(None, true), (Some(11), true), (Some(10), false)] {
         let shared = shared(&[(0, 10)]);
         shared.state.lock().total = total;
@@ -120,7 +120,7 @@ fn a_volume_that_fills_up_meanwhile_ends_the_transfer_unless_the_file_is_whole()
 }
 
 #[test]
-fn only_a_full_volume_without_room_for_its_journal_is_given_something_back() {
+fn bytes_are_freed_only_when_the_journal_has_no_space() {
     for (refused, kept, cut) in [
         (0, 1 << 20, None),
         (1, (1 << 20) - SPARE, Some((1 << 20) - SPARE)),
@@ -152,7 +152,7 @@ fn only_a_full_volume_without_room_for_its_journal_is_given_something_back() {
 }
 
 #[test]
-fn what_was_hashed_and_lies_on_the_disk_leaves_the_page_cache_and_nothing_else_does() {
+fn only_hashed_and_synced_bytes_leave_the_page_cache() {
     let length = 4 * FORGOTTEN_AT_ONCE;
     let file = tempfile::tempfile().unwrap();
     file.set_len(length).unwrap();

@@ -79,7 +79,7 @@ async fn tell(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result
     )]);
     let sent = timeout(
         PATIENCE,
-        jobs.inference.remote.tell(&delivery.url, headers, body),
+        jobs.inference.remote.post_to(&delivery.url, headers, body),
     )
     .await;
     let failure = match sent {

@@ -1,6 +1,6 @@
-//! The file system around one file: who else fetches it, whether there is room, and how it gets its name.
+//! The destination of a download: its folder, the lock on the partial file, free space, and the final name.
 
-use super::{disk, journal::Paths};
+use super::journal::Paths;
 use rustix::{
     fs::{CWD, FlockOperation, RenameFlags, StatVfs, flock, fstatvfs, renameat_with, statvfs},
     io::Errno,
@@ -13,15 +13,15 @@ use std::{
 };
 use tierbar_core::{Code, Error, volume};
 
-/// Of the margin this share is left even to a download that has begun: it need not end for the others' first megabyte.
+/// A download in progress stops once less than this part of the margin is free, so that it need not stop for the first
+/// megabyte that others write.
 const LEFT_SHARE: u64 = 4;
 
-fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
+pub(super) fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(Code::Storage, format!("{what} {}: {error}", path.display()))
 }
 
-/// The folder that `dest` names a file in, which must be there: an unplugged volume must not be filled in its
-/// mount point's place.
+/// Returns the folder of `dest`, which must exist: the mount point of an unplugged volume must not be filled instead.
 pub(super) fn folder_of(dest: &Path) -> Result<&Path, Error> {
     let folder = dest
         .parent()
@@ -29,7 +29,7 @@ pub(super) fn folder_of(dest: &Path) -> Result<&Path, Error> {
     let folder = folder.ok_or_else(|| {
         Error::new(
             Code::BadRequest,
-            format!("`{}` is no absolute path of a file", dest.display()),
+            format!("`{}` is not the absolute path of a file", dest.display()),
         )
     })?;
     if folder.is_dir() {
@@ -37,13 +37,13 @@ pub(super) fn folder_of(dest: &Path) -> Result<&Path, Error> {
     } else {
         Err(Error::new(
             Code::Storage,
-            format!("the folder {} is not there", folder.display()),
+            format!("the folder {} does not exist", folder.display()),
         )
-        .hint("Is its volume mounted?"))
+        .hint("check that its volume is mounted"))
     }
 }
 
-/// Opens the partial file for this process alone.
+/// Opens and locks the partial file.
 pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
     let failed = |error: &io::Error| storage("cannot write", &paths.part, error);
     loop {
@@ -60,13 +60,13 @@ pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
             Err(Errno::WOULDBLOCK) => {
                 return Err(Error::new(
                     Code::AlreadyRunning,
-                    format!("another Tierbar fetches {} now", paths.part.display()),
+                    format!("another Tierbar is downloading {}", paths.part.display()),
                 )
-                .hint("Wait for it, or pause it there."));
+                .hint("wait until it is done, or pause the download there"));
             }
             Err(error) => return Err(failed(&error.into())),
         }
-        // Whoever had it before may have renamed or removed it between our open and our lock.
+        // Another process may have renamed or removed it between our open and our lock.
         let ours = file.metadata().map_err(|error| failed(&error))?;
         match fs::metadata(&paths.part) {
             Ok(there) if (there.dev(), there.ino()) == (ours.dev(), ours.ino()) => return Ok(file),
@@ -75,9 +75,9 @@ pub(super) fn lock(paths: &Paths) -> Result<File, Error> {
     }
 }
 
-/// Removes the partial file and its journal, unless another process is at work on them.
+/// Removes the partial file and its journal, unless another process uses them.
 pub(super) fn discard(paths: &Paths) -> io::Result<()> {
-    // Kept open, and so locked, until all is gone.
+    // Kept open, and so locked, until both are removed.
     let part = File::open(&paths.part);
     let lock = part
         .as_ref()
@@ -88,10 +88,10 @@ pub(super) fn discard(paths: &Paths) -> io::Result<()> {
     }
 }
 
-/// Refuses what the volume has no room for.
-pub(super) fn check_room(folder: &Path, missing: u64, margin: Option<u64>) -> Result<(), Error> {
-    let volume =
-        statvfs(folder).map_err(|error| storage("cannot look at", folder, &error.into()))?;
+/// Returns an error if the volume has no space for `missing` bytes.
+pub(super) fn check_space(folder: &Path, missing: u64, margin: Option<u64>) -> Result<(), Error> {
+    let volume = statvfs(folder)
+        .map_err(|error| storage("cannot read the free space of", folder, &error.into()))?;
     let (free, margin) = free_and_margin(&volume, margin);
     let wanted = missing.saturating_add(margin);
     if free >= wanted {
@@ -100,36 +100,41 @@ pub(super) fn check_room(folder: &Path, missing: u64, margin: Option<u64>) -> Re
     Err(Error::new(
         Code::Storage,
         format!(
-            "{} has {} free, and {} are missing of the file, with {} to be left",
+            "the download needs {} more, and {} has {} free, of which {} must stay free",
+            format_size(missing),
             folder.display(),
-            told(free),
-            told(missing),
-            told(margin)
+            format_size(free),
+            format_size(margin)
         ),
     )
-    .hint("Make room, or choose a models folder on another volume.")
+    .hint("free some space, or choose a models folder on another volume")
     .detail("free_bytes", free)
     .detail("missing_bytes", missing)
     .detail("margin_bytes", margin))
 }
 
-/// Whether the volume is still far from full, whoever fills it: other programs, other downloads, or this one, of a file
-/// whose length nobody told.
-pub(super) fn check_left(file: &File, part: &Path, margin: Option<u64>) -> Result<(), Error> {
-    let volume = fstatvfs(file).map_err(|error| storage("cannot look at", part, &error.into()))?;
+/// Returns an error if the volume is nearly full, whether by other programs, other downloads, or this download of a file
+/// of unknown size.
+pub(super) fn check_remaining_space(
+    file: &File,
+    part: &Path,
+    margin: Option<u64>,
+) -> Result<(), Error> {
+    let volume = fstatvfs(file)
+        .map_err(|error| storage("cannot read the free space of", part, &error.into()))?;
     let (free, margin) = free_and_margin(&volume, margin);
     let least = margin / LEFT_SHARE;
     if free >= least {
         return Ok(());
     }
     let message = format!(
-        "the volume of {} has only {} free, and {} are to be left",
+        "the volume of {} has only {} free, and {} must stay free",
         part.display(),
-        told(free),
-        told(least)
+        format_size(free),
+        format_size(least)
     );
     Err(Error::new(Code::Storage, message)
-        .hint("What has arrived is kept. Make room, then resume the download.")
+        .hint("free some space, then resume the download; the partial file is kept")
         .detail("free_bytes", free)
         .detail("margin_bytes", least))
 }
@@ -140,17 +145,17 @@ fn free_and_margin(stat: &StatVfs, margin: Option<u64>) -> (u64, u64) {
     (stat.f_bavail * stat.f_frsize, margin)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for the eye")]
-fn told(bytes: u64) -> String {
+#[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+fn format_size(bytes: u64) -> String {
     match bytes {
         0..0x4000_0000 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
         _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
     }
 }
 
-/// Gives the whole, verified file its name, which must be free, so that it is there after a power cut. `sync` is
-/// [`crate::platform::sync`], but for tests.
-pub(super) fn land(
+/// Renames the verified file to `dest`, which must not exist, so that it survives a power cut. `sync` is
+/// [`crate::platform::sync`] outside tests.
+pub(super) fn rename_into_place(
     file: &File,
     paths: &Paths,
     dest: &Path,
@@ -161,64 +166,33 @@ pub(super) fn land(
     sync(file).map_err(failed)?;
     match renameat_with(CWD, &paths.part, CWD, dest, RenameFlags::NOREPLACE) {
         Ok(()) => {}
-        Err(Errno::EXIST) => return Err(taken(dest)),
-        // A volume (exFAT, a network's) that cannot do both at once.
+        Err(Errno::EXIST) => return Err(name_taken(dest)),
+        // Some volumes (exFAT, network volumes) cannot do both at once.
         Err(Errno::INVAL | Errno::NOTSUP | Errno::NOSYS) => {
             if fs::symlink_metadata(dest).is_ok() {
-                return Err(taken(dest));
+                return Err(name_taken(dest));
             }
             fs::rename(&paths.part, dest).map_err(failed)?;
         }
         Err(error) => return Err(failed(error.into())),
     }
-    // The journal goes last: until the new name is on the disk, a power cut may bring the old one back. And the file is
-    // here now, whatever becomes of either.
+    // The journal is removed last: until the new name is on the disk, a power cut may bring the old one back. The file
+    // has its name now, so a failure here is only logged.
     let settled = File::open(folder)
         .and_then(|folder| sync(&folder))
         .and_then(|()| paths.remove_journal());
     if let Err(error) = settled {
-        tracing::warn!(dest = %dest.display(), %error, "a finished download");
+        tracing::warn!(dest = %dest.display(), %error, "cannot clean up after a finished download");
     }
     Ok(())
 }
 
-pub(super) fn taken(dest: &Path) -> Error {
+pub(super) fn name_taken(dest: &Path) -> Error {
     Error::new(
         Code::Storage,
-        format!("{} is there already, and is another file", dest.display()),
+        format!("{} already exists and is a different file", dest.display()),
     )
-    .hint("Move it away, or delete it, then try again.")
-}
-
-/// The size of a file at `dest` that has the wanted sha256; `None` if there is no file.
-///
-/// # Errors
-/// [`Code::Storage`] if another file has the name, or nobody knows.
-pub(super) fn existing(
-    dest: &Path,
-    sha256: Option<&str>,
-    wanted: impl Fn() -> bool,
-) -> Result<Option<u64>, Error> {
-    match fs::symlink_metadata(dest) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(storage("cannot look at", dest, &error)),
-        Ok(_) => {}
-    }
-    let Some(sha256) = sha256 else {
-        return Err(taken(dest));
-    };
-    let failed = |error: io::Error| storage("cannot read", dest, &error);
-    // Looked at before it is opened: a pipe would be waited for.
-    let metadata = fs::metadata(dest).map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(taken(dest));
-    }
-    let file = File::open(dest).map_err(failed)?;
-    match disk::sha256_of(&file, wanted).map_err(failed)? {
-        Some(found) if found.eq_ignore_ascii_case(sha256) => Ok(Some(metadata.len())),
-        Some(_) => Err(taken(dest)),
-        None => Err(super::cancelled()),
-    }
+    .hint("move or delete that file, then try again")
 }
 
 #[cfg(test)]
@@ -227,7 +201,7 @@ mod tests {
     use std::cell::RefCell;
 
     #[test]
-    fn a_gibibyte_or_a_twentieth_of_a_small_volume_is_left_free() {
+    fn one_gibibyte_or_a_twentieth_of_a_small_volume_stays_free() {
         assert_eq!(volume::margin(500 << 30), 1 << 30);
         assert_eq!(volume::margin(20 << 30), 1 << 30);
         assert_eq!(volume::margin(10 << 30), 1 << 29);
@@ -238,11 +212,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_synced_then_named_then_its_folder_is_synced_and_last_its_journal_goes() {
+    fn the_file_is_synced_before_its_rename_and_the_journal_goes_last() {
         let folder = tempfile::tempdir().unwrap();
         let dest = folder.path().join("model.gguf");
         let paths = Paths::of(&dest);
-        let land = |refused: Option<bool>| {
+        let finish = |refused: Option<bool>| {
             let file = File::create(&paths.part).unwrap();
             fs::write(&paths.journal, "{}").unwrap();
             let steps = RefCell::new(Vec::new());
@@ -255,17 +229,17 @@ mod tests {
                     _ => Ok(()),
                 }
             };
-            let landed = land(&file, &paths, &dest, folder.path(), &sync).is_ok();
-            (landed, steps.into_inner())
+            let is_renamed = rename_into_place(&file, &paths, &dest, folder.path(), &sync).is_ok();
+            (is_renamed, steps.into_inner())
         };
         let (before, after) = ((false, false, true), (true, true, true));
-        assert_eq!(land(None), (true, vec![before, after]));
+        assert_eq!(finish(None), (true, vec![before, after]));
         assert!(!paths.journal.exists());
         fs::remove_file(&dest).unwrap();
 
-        // What cannot be synced gets no name; but a file that has its name is there.
-        assert_eq!(land(Some(false)), (false, vec![before]));
+        // A file that cannot be synced is not renamed; a failure after the rename is only logged.
+        assert_eq!(finish(Some(false)), (false, vec![before]));
         assert!(!dest.exists() && paths.journal.exists());
-        assert_eq!(land(Some(true)), (true, vec![before, after]));
+        assert_eq!(finish(Some(true)), (true, vec![before, after]));
     }
 }
