@@ -40,7 +40,7 @@ async fn a_gated_model_is_given_to_those_with_a_token_which_no_other_server_and_
     let (code, _, stderr) = data.run(&["models", "pull", GATED]).await;
     assert_eq!(code, Some(1));
     assert!(
-        stderr.contains("licence") && stderr.contains("hugging-face"),
+        stderr.contains("license") && stderr.contains("hugging-face"),
         "{stderr}"
     );
     assert!(!data.models().join(GEMMA).exists());

@@ -1,6 +1,9 @@
-//! Hashing a model's files, and comparing them with what they should be.
+//! Compares a model's files with their recorded checksums.
+//!
+//! A download is verified while it arrives, by `tierbar-fetch` in `transfer/verify.rs`; this is for files that are already
+//! here.
 
-use crate::{keepers, platform, records, records::hex};
+use crate::{other_apps, platform, records, records::hex};
 use sha2::{Digest, Sha256};
 use std::{
     fs::File,
@@ -12,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 const CHUNK: usize = 4 << 20;
 
-/// How a model's files were found. The first part comes first.
+/// The hashes of a model's files, in the order of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verification {
     pub parts: Vec<PartHash>,
@@ -23,19 +26,19 @@ pub struct Verification {
 pub struct PartHash {
     pub path: PathBuf,
     pub sha256: String,
-    /// From what was fetched, from the last time, or from the name that another app gave the file.
+    /// From the download, the previous check, or the name that another app gave the file.
     pub expected: Option<String>,
 }
 
 impl Verification {
-    /// The hash of the file; of a model of several parts, theirs in order, with a space between.
+    /// Returns the hash of the file, or the hashes of all parts separated by spaces.
     #[must_use]
     pub fn sha256(&self) -> String {
         let hashes: Vec<_> = self.parts.iter().map(|part| part.sha256.as_str()).collect();
         hashes.join(" ")
     }
 
-    /// What [`Verification::sha256`] should be, if that is known of all parts.
+    /// Returns the expected value of [`Verification::sha256`], if it is known for all parts.
     #[must_use]
     pub fn expected(&self) -> Option<String> {
         let hashes: Option<Vec<_>> = self
@@ -46,7 +49,7 @@ impl Verification {
         Some(hashes?.join(" "))
     }
 
-    /// `false` if one part differs; `None` if none does but of one nothing is known.
+    /// Returns `false` if a part differs, or `None` if none differs but the hash of one is unknown.
     #[must_use]
     pub fn matches(&self) -> Option<bool> {
         let of = |part: &PartHash| Some(*part.expected.as_ref()? == part.sha256);
@@ -60,7 +63,7 @@ impl Verification {
     }
 }
 
-/// Bytes that were read, and how many there are to read.
+/// Called with the bytes read so far and in total.
 pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64);
 
 pub(crate) fn verify(
@@ -84,18 +87,18 @@ pub(crate) fn verify(
             .ok_or_else(|| {
                 Error::new(
                     Code::Cancelled,
-                    format!("the check was stopped after {done} bytes of {total}"),
+                    format!("the check was stopped after {done} of {total} bytes"),
                 )
             })?;
         let expected = match keeper {
-            Keeper::Ollama | Keeper::HuggingFace => keepers::hash_in_name(path),
+            Keeper::Ollama | Keeper::HuggingFace => other_apps::hash_in_name(path),
             Keeper::Tierbar | Keeper::Folder | Keeper::LmStudio => records::expected(path),
         };
         if keeper == Keeper::Tierbar
             && let Err(error) = records::hashed(path, &sha256)
         {
-            // The answer is right all the same; only the next one has less to compare with.
-            tracing::warn!(%error, "a check is not written down");
+            // This result is correct; only the next check has less to compare with.
+            tracing::warn!(%error, "cannot record a checksum");
         }
         hashes.push(PartHash {
             path: path.clone(),
@@ -106,8 +109,8 @@ pub(crate) fn verify(
     Ok(Verification { parts: hashes })
 }
 
-/// The sha256 of a file, read without filling the system's file cache: what is cached counts as used where the memory
-/// for a model is weighed. `on_bytes` is told of each piece and may end it with `false`, for `None`.
+/// Returns the sha256 of a file. Avoids filling the system's file cache, which would count against the memory for models.
+/// `on_bytes` is called with the size of each piece; if it returns `false`, the result is `None`.
 pub(crate) fn hash(
     path: &Path,
     on_bytes: &mut dyn FnMut(u64) -> bool,
@@ -126,7 +129,7 @@ pub(crate) fn hash(
         };
         hash.update(&chunk[..read]);
         offset += read as u64;
-        // From the start: what the system has read ahead is dropped with the next piece.
+        // From the start, so that pages read ahead are dropped with the next piece.
         platform::spare_cache(&file, 0, offset);
         if !on_bytes(read as u64) {
             return Ok(None);
@@ -138,7 +141,7 @@ pub(crate) fn hash(
 fn unreadable(path: &Path, error: &io::Error) -> Error {
     Error::new(
         Code::Storage,
-        format!("{} cannot be read to its end: {error}", path.display()),
+        format!("{} cannot be read completely: {error}", path.display()),
     )
-    .hint("check that its volume is still connected; if it is, fetch the model again")
+    .hint("check that its volume is connected; if it is, download the model again")
 }

@@ -118,7 +118,7 @@ fn absent(split: &Split, files: &[File]) -> Option<Error> {
                 if absent == 1 { "is" } else { "are" }
             ),
         )
-        .hint("put all parts into one folder, under their own names"),
+        .hint("put all parts in one folder, with their original names"),
     )
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn parts_of(path: &Path) -> Result<Vec<PathBuf>, Error> {
             "the part {} of the model cannot be found",
             absent.display()
         ))
-        .hint("put all parts into one folder, under their own names")),
+        .hint("put all parts in one folder, with their original names")),
     }
 }
 

@@ -119,16 +119,16 @@ impl Hub {
         if let Some(revision) = revision {
             path.extend(["revision", revision]);
         }
-        let told = |error| self.told(error, repository, revision);
+        let explain = |error| self.explain(error, repository, revision);
         let info: Info = self
             .json(self.url(&path), MAX_INFO_BYTES)
             .await
-            .map_err(told)?
+            .map_err(explain)?
             .0;
         let commit = info
             .sha
             .filter(|sha| sha.len() == 40 && sha.bytes().all(|byte| byte.is_ascii_hexdigit()))
-            .ok_or_else(|| senseless(repository, "does not name its commit"))?;
+            .ok_or_else(|| invalid_answer(repository, "has no commit"))?;
         let files = self.tree(repository, &commit).await?;
         let (quants, projectors) = quants::group(repository, files);
         Ok(HubFiles {
@@ -141,7 +141,7 @@ impl Hub {
         })
     }
 
-    /// Repositories with GGUF files, the most fetched first.
+    /// Returns repositories with GGUF files, the most downloaded first.
     ///
     /// # Errors
     /// [`Code::BadRequest`] for a query that is too long, [`Code::AccessDenied`] for a token that is refused,
@@ -151,7 +151,7 @@ impl Hub {
         if query.len() > MAX_QUERY || query.chars().any(char::is_control) {
             return Err(Error::new(
                 Code::BadRequest,
-                format!("a search is at most {MAX_QUERY} characters of text"),
+                format!("a search has at most {MAX_QUERY} characters and no control characters"),
             ));
         }
         let mut url = self.url(&["api", "models"]);
@@ -200,7 +200,7 @@ impl Hub {
         let page = self.url(&[repository.owner(), repository.name()]);
         Error::new(
             Code::AccessDenied,
-            format!("{repository} is given only to those who have accepted its licence"),
+            format!("{repository} requires that you accept its license"),
         )
         .hint(format!(
             "accept it on {page}, make an access token there, and set it: HF_TOKEN, or the secret hugging-face in the \
@@ -225,16 +225,16 @@ impl Hub {
             let (Lenient(page), link) = self
                 .json(url.clone(), MAX_PAGE_BYTES)
                 .await
-                .map_err(|error| self.told(error, repository, Some(commit)))?;
+                .map_err(|error| self.explain(error, repository, Some(commit)))?;
             count += page.len();
             files.extend(tree::models(page));
             let Some(next) = link.as_deref().and_then(next_page) else {
                 return Ok(tree::sorted(files));
             };
-            // Its query alone: a mirror passes on links to the hub itself, and a token is for one server.
+            // Only the query: a mirror may return links to the hub itself, and the token is for one server.
             url.set_query(url.join(next).ok().as_ref().and_then(Url::query));
         }
-        Err(senseless(
+        Err(invalid_answer(
             repository,
             &format!("lists more than {count} files"),
         ))
@@ -255,11 +255,11 @@ impl Hub {
             Error::new(
                 Code::Corrupt,
                 format!(
-                    "{host} does not answer {} as the hub does: {error}",
+                    "{host} sent an unexpected answer for {}: {error}",
                     url.path()
                 ),
             )
-            .hint("is HF_ENDPOINT the address of a hub, and no sign-in page in between?")
+            .hint("check HF_ENDPOINT, and whether the network requires a login")
         })?;
         Ok((value, link))
     }
@@ -272,9 +272,9 @@ impl Hub {
         url
     }
 
-    /// What the refusal of a repository means. The hub answers 401 for one that does not exist, so as not to tell which
-    /// private ones do.
-    fn told(&self, error: Error, repository: &Repository, revision: Option<&str>) -> Error {
+    /// Explains a refused request for a repository. The hub answers 401 for one that does not exist, to hide which private
+    /// ones do.
+    fn explain(&self, error: Error, repository: &Repository, revision: Option<&str>) -> Error {
         let status = error.details.get("status").and_then(Value::as_u64);
         let restated = match status {
             Some(401) if self.has_token() => return self.refused(error),
@@ -282,13 +282,13 @@ impl Hub {
             Some(401 | 404 | 410) => {
                 let what = match revision {
                     Some(revision) if status != Some(401) => {
-                        format!("{repository} with the revision {revision}")
+                        format!("{repository} with revision {revision}")
                     }
                     _ => repository.to_string(),
                 };
-                Error::new(Code::RepositoryUnknown, format!("the hub knows no repository {what}")).hint(
+                Error::new(Code::RepositoryUnknown, format!("the hub has no repository {what}")).hint(
                     "check the spelling; a private repository needs an access token (HF_TOKEN, or the secret \
-                     hugging-face in the settings)",
+                     hugging-face in Settings)",
                 )
             }
             _ => return self.refused(error),
@@ -299,20 +299,25 @@ impl Hub {
         }
     }
 
-    /// What a refusal means, whatever was asked for.
+    /// Explains any refused request.
     fn refused(&self, error: Error) -> Error {
         let detail = |name| error.details.get(name).and_then(Value::as_u64);
         let restated = match detail("status") {
             Some(401) if self.has_token() => Error::new(
                 Code::AccessDenied,
-                "the hub does not accept the access token (401)",
+                "the hub rejected the access token (401)",
             )
-            .hint("it may have expired: make a new one on the hub's page of access tokens and set it again"),
+            .hint("it may have expired; create a new one in your Hugging Face settings"),
             Some(429) => {
                 let wait = detail("retry_after_seconds");
                 let wait = wait.map_or("later".to_owned(), |seconds| format!("in {seconds} s"));
-                Error::new(Code::Unreachable, "the hub has had too many requests from here (429)")
-                    .hint(format!("try again {wait}; with an access token the hub allows more"))
+                Error::new(
+                    Code::Unreachable,
+                    "the hub received too many requests (429)",
+                )
+                .hint(format!(
+                    "try again {wait}; with an access token, the hub allows more requests"
+                ))
             }
             _ => return error,
         };
@@ -323,14 +328,14 @@ impl Hub {
     }
 }
 
-/// A URL as messages tell it: without the query, which may hold a signature.
-pub(crate) fn told(url: &Url) -> String {
+/// Returns a URL for messages: without the query, which may contain a signature.
+pub(crate) fn display_url(url: &Url) -> String {
     let mut shown = url.clone();
     shown.set_query(None);
     shown.to_string()
 }
 
-fn senseless(repository: &Repository, what: &str) -> Error {
+fn invalid_answer(repository: &Repository, what: &str) -> Error {
     Error::new(
         Code::Corrupt,
         format!("the hub's answer for {repository} {what}"),

@@ -6,8 +6,9 @@ use crate::{
     files::{File, Found, found, together},
     folder::{Link, Walked, file_name, is_hidden, walk},
     headers::{Version, stamp},
-    keepers::{self, Kept},
-    name, projector, records,
+    name,
+    other_apps::{self, AppModels},
+    projector, records,
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -89,10 +90,10 @@ pub(crate) fn take(options: &LibraryOptions) -> Inventory {
             }
         }
         for folder in &options.apps.ollama {
-            taking.keep(keepers::ollama(folder, MOST), folder, Keeper::Ollama);
+            taking.keep(other_apps::ollama(folder, MOST), folder, Keeper::Ollama);
         }
         for folder in &options.apps.hugging_face {
-            let kept = keepers::hugging_face(folder, MOST, is_model);
+            let kept = other_apps::hugging_face(folder, MOST, is_model);
             taking.keep(kept, folder, Keeper::HuggingFace);
         }
     }
@@ -107,7 +108,7 @@ fn unreadable(folder: &Path, error: &std::io::Error) -> Error {
             folder.display()
         ),
     )
-    .hint("make the folder, or set `models_dir` to the one that holds your models")
+    .hint("create the folder, or set `models_dir` to the folder of your models")
 }
 
 /// Unfinished downloads end in something else than `.gguf`.
@@ -147,18 +148,18 @@ impl<'a> Taking<'a> {
         }
     }
 
-    fn told_if_cut(&mut self, cut: bool, folder: &Path) {
+    fn note_if_cut(&mut self, cut: bool, folder: &Path) {
         if cut {
             self.inventory.notices.push(format!(
-                "{} holds more than {MOST} files: only the first of them are listed. Add the folder with the models \
-                 in it instead.",
+                "{} contains more than {MOST} files, so only the first of them are listed. Add the folder with the \
+                 models instead.",
                 folder.display()
             ));
         }
     }
 
-    fn keep(&mut self, kept: Kept, folder: &Path, keeper: Keeper) {
-        self.told_if_cut(kept.cut, folder);
+    fn keep(&mut self, kept: AppModels, folder: &Path, keeper: Keeper) {
+        self.note_if_cut(kept.cut, folder);
         self.inventory.folders.extend(kept.folders);
         self.inventory.links.extend(kept.links);
         for (path, name) in kept.files {
@@ -167,7 +168,7 @@ impl<'a> Taking<'a> {
     }
 
     fn add(&mut self, walked: Walked, folder: &Path, found_in: Keeper) {
-        self.told_if_cut(walked.cut, folder);
+        self.note_if_cut(walked.cut, folder);
         self.inventory.folders.extend(walked.folders);
         self.inventory.links.extend(walked.links);
         for path in walked.files {

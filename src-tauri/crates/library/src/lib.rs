@@ -1,16 +1,17 @@
-//! Models on this machine: which there are, what each one is, which file a name means, whether it is sound.
+//! The models on this machine: lists them, reads their headers, resolves names to files, verifies and deletes them.
 //!
-//! They lie in the models folder, in folders that the user added, and where other apps keep theirs. All but
-//! [`LibraryWatch`] is blocking file work: an async caller goes through `spawn_blocking`.
+//! Models are in the models folder, in folders that the user added, and in the folders of other apps. Everything but
+//! [`LibraryWatch`] blocks on files: async callers use `spawn_blocking`.
 
 pub mod catalog;
+mod checksums;
 mod files;
 mod folder;
 mod headers;
 pub mod hub;
 mod inventory;
-mod keepers;
 mod name;
+mod other_apps;
 mod platform;
 mod projector;
 mod records;
@@ -18,14 +19,13 @@ pub mod reference;
 pub mod remote;
 mod resolve;
 mod trash;
-mod verify;
 mod watch;
 
-pub use keepers::AppFolders;
+pub use checksums::{OnProgress, PartHash, Verification};
 pub use name::model_id;
+pub use other_apps::AppFolders;
 pub use records::{Hashed, Origin, Record};
 pub use trash::Removed;
-pub use verify::{OnProgress, PartHash, Verification};
 pub use watch::{LibraryWatch, Pace};
 
 use files::Found;
@@ -40,21 +40,21 @@ use tierbar_core::{Code, Error, ModelAccount, ModelId, config::LibraryConfig, fi
 use tierbar_gguf::ProjectorAccount;
 use tokio_util::sync::CancellationToken;
 
-/// Where models are looked for.
+/// The folders of models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LibraryOptions {
-    /// The models folder: what lies in it is ours.
+    /// The models folder. Tierbar owns its files.
     pub models_dir: PathBuf,
-    /// Folders that the user added; what lies there is used in place.
+    /// Folders that the user added. Their models are used in place.
     pub folders: Vec<PathBuf>,
-    /// What lies in one of these belongs to another app, however it is reached.
+    /// Folders whose models belong to another app, whatever path leads there.
     pub apps: AppFolders,
     /// Whether the other apps' models are listed.
     pub other_apps: bool,
 }
 
 impl LibraryOptions {
-    /// As configured, for the user with that home folder.
+    /// Returns the configured options for the user with this home folder.
     #[must_use]
     pub fn new(models_dir: PathBuf, config: &LibraryConfig, home: &Path) -> Self {
         let full = |folder: &String| match folder.strip_prefix('~') {
@@ -85,36 +85,36 @@ impl From<PathBuf> for LibraryOptions {
 /// One model: one file, or the parts of a split one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The file's name without its ending and its part's numbers, or the name that its app gives it. Of two different
-    /// models alike the second is `NAME@PLACE`.
+    /// The file name without its extension and part numbers, or the name that its app gives it. The second of two models
+    /// with the same name is `NAME@PLACE`.
     pub id: ModelId,
     /// The first part.
     pub path: PathBuf,
-    /// All parts that are there, in order.
+    /// The existing parts, in order.
     pub parts: Vec<PathBuf>,
     /// Of all parts.
     pub size_bytes: u64,
     pub keeper: Keeper,
-    /// The file in the same folder by which the model sees or hears.
+    /// The media projector in the same folder.
     pub projector: Option<PathBuf>,
-    /// What is known of where the first part came from.
+    /// Where the first part came from, if known.
     pub record: Option<Record>,
-    /// What its header says, or why it cannot be used.
+    /// The contents of its header, or why it cannot be used.
     pub account: Result<ModelAccount, Error>,
 }
 
-/// Everything that was found, and what the user should know about the search.
+/// The models that a scan found, and its problems.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scan {
     /// By id.
     pub entries: Vec<Entry>,
-    /// Plain sentences, such as that of a folder whose volume is not connected.
+    /// Problems in plain sentences, such as a folder whose volume is not connected.
     pub notices: Vec<String>,
     /// Why the models folder could not be read.
     pub models_dir_error: Option<Error>,
 }
 
-/// The models of this machine. Headers are read once and again only when a file has changed.
+/// The models of this machine. A header is read again only when its file changes.
 #[derive(Debug, Default)]
 pub struct Library {
     options: LibraryOptions,
@@ -130,7 +130,7 @@ impl Library {
         }
     }
 
-    /// Another library that knows the headers that this one has read.
+    /// Returns a library with other options that shares the cached headers.
     #[must_use]
     pub fn with(&self, options: impl Into<LibraryOptions>) -> Self {
         Self {
@@ -149,11 +149,11 @@ impl Library {
         &self.options
     }
 
-    /// The models of all places, sorted by id. A file that is reached in several ways is listed once. Media
-    /// projectors, hidden files and unfinished downloads are not; a file that cannot be used is, with the reason.
+    /// Returns the models of all folders, sorted by id. A file that is found by several paths is listed once. Media projectors,
+    /// hidden files and unfinished downloads are left out; a file that cannot be used is listed with the reason.
     ///
     /// # Errors
-    /// [`Code::Storage`] if the models folder does not exist or cannot be read. Of other places see
+    /// [`Code::Storage`] if the models folder does not exist or cannot be read. For other folders, see
     /// [`Scan::notices`].
     pub fn list(&self) -> Result<Vec<Entry>, Error> {
         let scan = self.scan();
@@ -163,7 +163,7 @@ impl Library {
         }
     }
 
-    /// As [`Library::list`], with what is there whatever else is not.
+    /// As [`Library::list`], but also if the models folder cannot be read.
     #[must_use]
     pub fn scan(&self) -> Scan {
         self.read(self.inventory())
@@ -173,7 +173,7 @@ impl Library {
         inventory::take(&self.options)
     }
 
-    /// Folders that may come and go as a whole.
+    /// Returns the folders to watch, which may appear and disappear.
     fn places(&self) -> Vec<PathBuf> {
         let options = &self.options;
         let mut places = vec![options.models_dir.clone()];
@@ -226,9 +226,9 @@ impl Library {
         }
     }
 
-    /// The file that a configuration or a request names: a model's id, a file's name or a path below the models
-    /// folder, or an absolute path or one from `~`. Of a split model, its first part. A name that two models share
-    /// means the one higher up, the models folder's first.
+    /// Returns the file that a configuration or a request names by id, file name, path below the models folder, absolute path
+    /// or path from `~`. For a split model, this is the first part. If two models share a name, the first folder wins,
+    /// starting with the models folder.
     ///
     /// # Errors
     /// [`Code::ModelMissing`] with the folder and the nearest names.
@@ -236,7 +236,7 @@ impl Library {
         resolve::resolve(&self.options.models_dir, spec, || self.inventory())
     }
 
-    /// What the file's header says, from memory if the file has not changed.
+    /// Returns the contents of the file's header, cached unless the file has changed.
     ///
     /// # Errors
     /// Those of [`tierbar_gguf::read`]; [`Code::ModelMissing`] if a part is missing.
@@ -247,8 +247,8 @@ impl Library {
         }
     }
 
-    /// The projector that is to be loaded with a model: of those beside it, one that is named like a projector. Where there is
-    /// only one that cannot be used, the reason stands in the place of its account.
+    /// Returns the projector to load with a model: a file beside it that is named like a projector. If there is only one that
+    /// cannot be used, its account is the reason.
     #[must_use]
     pub fn projector(
         &self,
@@ -276,7 +276,7 @@ impl Library {
         }
     }
 
-    /// Writes down where a file that was fetched came from. Of a split model, for each part.
+    /// Records where a downloaded file came from. For a split model, call it for each part.
     ///
     /// # Errors
     /// [`Code::Storage`] if the folder cannot be written to.
@@ -284,7 +284,7 @@ impl Library {
         records::fetched(path, origin)
     }
 
-    /// Hashes all of a model's files and compares them with what they should be. What is ours is written down.
+    /// Hashes all files of a model and compares them with their recorded checksums. The hashes of our own files are recorded.
     ///
     /// # Errors
     /// Those of [`Library::resolve`]; [`Code::Storage`] if a file cannot be read; [`Code::Cancelled`].
@@ -295,15 +295,15 @@ impl Library {
         cancel: &CancellationToken,
     ) -> Result<Verification, Error> {
         let model = self.found(spec)?;
-        verify::verify(&model.parts, model.keeper, progress, cancel)
+        checksums::verify(&model.parts, model.keeper, progress, cancel)
     }
 
-    /// Moves a model's files to the Trash; where there is none, deletes them for good if `permanently` allows it.
-    /// `in_use`: the files that are loaded.
+    /// Moves a model's files to the Trash, or deletes them if there is no Trash and `permanently` is set. `in_use` lists the
+    /// loaded files.
     ///
     /// # Errors
-    /// Those of [`Library::resolve`]; [`Code::NotOurs`] with how to delete it where it belongs; [`Code::ModelInUse`];
-    /// [`Code::Storage`] if it stays where it is.
+    /// Those of [`Library::resolve`]; [`Code::NotOurs`] with how to delete it in its own app; [`Code::ModelInUse`];
+    /// [`Code::Storage`] if it cannot be removed.
     pub fn remove(
         &self,
         spec: &str,
@@ -332,7 +332,7 @@ fn entry(model: &Found, account: Result<ModelAccount, Error>, projectors: &Proje
         Some(error) => Err(error.clone()),
         None => account.map_err(|error| unfinished(model, error)),
     };
-    // Other apps' folders are not written to, so nothing of ours is there.
+    // Tierbar does not write to the folders of other apps, so they have no records.
     let recorded = matches!(model.keeper, Keeper::Tierbar | Keeper::Folder);
     Entry {
         id: model.id.clone(),
@@ -353,23 +353,23 @@ fn entry(model: &Found, account: Result<ModelAccount, Error>, projectors: &Proje
     }
 }
 
-/// A header tells how long its file should be: one that is shorter is most likely still on its way.
+/// A file that is shorter than its header says is most likely still being copied.
 fn unfinished(model: &Found, error: Error) -> Error {
     let Some(expected) = error.details.get("expected_bytes").cloned() else {
         return error;
     };
     let Error { code, details, .. } = error;
-    let mut told = Error::new(
+    let mut incomplete = Error::new(
         code,
         format!(
-            "{} is incomplete ({} of {expected} bytes): is it still being copied?",
+            "{} is incomplete ({} of {expected} bytes)",
             model.id,
             model.size_bytes()
         ),
     )
-    .hint("it can be used as soon as all of it is there; if nothing copies it any more, fetch it again");
-    told.details = details;
-    told
+    .hint("if it is still being copied, wait until it is complete; otherwise, download it again");
+    incomplete.details = details;
+    incomplete
 }
 
 fn missing(message: String) -> Error {

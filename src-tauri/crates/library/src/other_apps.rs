@@ -1,4 +1,4 @@
-//! Models that other apps keep: LM Studio, Ollama, the Hugging Face cache. Found and used in place, never changed.
+//! Models of other apps: LM Studio, Ollama and the Hugging Face cache. They are used in place and never changed.
 //!
 //! Layouts: LM Studio's `models/PUBLISHER/REPOSITORY/FILE.gguf`. Ollama's `manifests/HOST/NAMESPACE/MODEL/TAG`, JSON
 //! whose layer of type `application/vnd.ollama.image.model` names the file in `blobs/` by its sha256. The cache of
@@ -17,10 +17,10 @@ use tierbar_core::fit::Keeper;
 /// Manifests and settings are a few kilobytes.
 const MAX_SMALL_FILE: u64 = 256 << 10;
 const OLLAMA_MODEL: &str = "application/vnd.ollama.image.model";
-/// Where Ollama's own service keeps its models on Linux.
+/// The models folder of Ollama's service on Linux.
 const OLLAMA_SERVICE: &str = "/usr/share/ollama/.ollama/models";
 
-/// Where other apps keep models. A folder that does not exist has none.
+/// The model folders of other apps. They may not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AppFolders {
     pub lm_studio: Vec<PathBuf>,
@@ -29,7 +29,7 @@ pub struct AppFolders {
 }
 
 impl AppFolders {
-    /// The folders of the user with that home folder, and those that this process's environment names.
+    /// Returns the folders of the user with this home folder, and those set in the environment.
     #[must_use]
     pub fn of_user(home: &Path) -> Self {
         Self::by(home, |name| std::env::var_os(name))
@@ -92,16 +92,16 @@ struct LmStudioSettings {
     downloads_folder: Option<String>,
 }
 
-/// Model files by the name that the app gives them, and the folders whose change changes the list.
+/// The model files of an app with their names, and the folders to watch.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct AppModels {
     pub(crate) files: Vec<(PathBuf, String)>,
     pub(crate) folders: Vec<PathBuf>,
     pub(crate) links: Vec<Link>,
     pub(crate) cut: bool,
 }
 
-impl Kept {
+impl AppModels {
     fn take(&mut self, walked: Walked) -> Vec<PathBuf> {
         self.folders.extend(walked.folders);
         self.links.extend(walked.links);
@@ -123,9 +123,9 @@ struct Layer {
     digest: String,
 }
 
-/// The models of one Ollama folder, each by its name there, such as `gemma3:1b`.
-pub(crate) fn ollama(models: &Path, limit: usize) -> Kept {
-    let mut kept = Kept::default();
+/// Returns the models of an Ollama folder with their names, such as `gemma3:1b`.
+pub(crate) fn ollama(models: &Path, limit: usize) -> AppModels {
+    let mut kept = AppModels::default();
     let manifests = models.join("manifests");
     let Ok(walked) = walk(&manifests, 3, limit, |_| true) else {
         return kept;
@@ -144,7 +144,7 @@ pub(crate) fn ollama(models: &Path, limit: usize) -> Kept {
     kept
 }
 
-/// As Ollama writes it: without its own host and namespace.
+/// Returns the name as Ollama shows it, without the default host and namespace.
 fn ollama_name(manifest: &Path) -> Option<String> {
     let parts: Vec<&str> = manifest
         .iter()
@@ -158,7 +158,7 @@ fn ollama_name(manifest: &Path) -> Option<String> {
     })
 }
 
-/// The name of the model's file in `blobs/`: never anything else than a hash, whatever the manifest says.
+/// Returns the name of the model's file in `blobs/`, which is always a hash.
 fn ollama_blob(manifest: &Path) -> Option<String> {
     let manifest: Manifest = serde_json::from_slice(&read_small(manifest)?).ok()?;
     let layer = manifest
@@ -169,13 +169,13 @@ fn ollama_blob(manifest: &Path) -> Option<String> {
     is_sha256(hash).then(|| format!("sha256-{hash}"))
 }
 
-/// The model files of one Hugging Face cache, of a repository's newest revision first.
+/// Returns the model files of a Hugging Face cache, the newest revision of a repository first.
 pub(crate) fn hugging_face(
     hub: &Path,
     limit: usize,
     wanted: impl Fn(&std::ffi::OsStr) -> bool,
-) -> Kept {
-    let mut kept = Kept::default();
+) -> AppModels {
+    let mut kept = AppModels::default();
     // Three folders deep: a repository, its `snapshots`, a revision. Their files are read below, newest first.
     let Ok(repositories) = fs::read_dir(hub) else {
         return kept;
@@ -221,7 +221,7 @@ pub(crate) fn hugging_face(
     kept
 }
 
-/// The sha256 that another app's file is named by, through links: Ollama's blobs and those of the Hugging Face cache.
+/// Returns the sha256 in the name of a file of Ollama or the Hugging Face cache, following links.
 pub(crate) fn hash_in_name(path: &Path) -> Option<String> {
     let real = path.canonicalize().ok()?;
     let name = real.file_name()?.to_str()?;
@@ -236,9 +236,9 @@ pub(crate) fn is_sha256(text: &str) -> bool {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The content of a regular file that is as small as it should be.
+/// Returns the contents of a regular file, unless it is too large.
 pub(crate) fn read_small(path: &Path) -> Option<Vec<u8>> {
-    // Before opening: opening a pipe would wait for its writer.
+    // Checked before it is opened: opening a pipe would block.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }

@@ -1,10 +1,10 @@
-//! What was fetched, from where, with which hash: one small file beside each model file, `.tierbar/NAME.json`, so that
-//! it travels with the models on an external disk. A split model has one for each part.
+//! Records of where a model file came from, and its sha256: one small file beside each model file, `.tierbar/NAME.json`, so
+//! that it moves with the models on an external disk. A split model has one for each part.
 
 use crate::{
     folder::file_name,
     headers::{Stamp, stamp},
-    keepers::read_small,
+    other_apps::read_small,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -20,22 +20,22 @@ use url::Url;
 const FOLDER: &str = ".tierbar";
 /// The longest name that every file system takes.
 const MAX_NAME: usize = 255;
-/// FAT keeps times of change to two seconds.
+/// FAT stores modification times with a resolution of two seconds.
 const SAME_TIME_SECONDS: u64 = 2;
 
-/// What is known of one file. Times in seconds since 1970, sizes in bytes, hashes in lower-case hex.
+/// The record of one file. Times in seconds since 1970, sizes in bytes, hashes in lower-case hex.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// What was asked for.
+    /// The requested model.
     pub reference: Option<String>,
-    /// Where it came from, without what may be secret.
+    /// The source URL, without parts that may be secret.
     pub url: Option<String>,
     pub fetched: Option<u64>,
-    /// The file as it was fetched, or first hashed.
+    /// The size when it was downloaded or first hashed.
     pub size: u64,
     pub modified: Option<u64>,
     pub sha256: Option<String>,
-    /// The last time that all of it was read.
+    /// The last complete check.
     pub hashed: Option<Hashed>,
 }
 
@@ -43,11 +43,11 @@ pub struct Record {
 pub struct Hashed {
     pub sha256: String,
     pub at: u64,
-    /// The file's time of change then.
+    /// The modification time of the file then.
     pub modified: Option<u64>,
 }
 
-/// Where a file that was fetched came from.
+/// The source of a downloaded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     pub reference: String,
@@ -57,26 +57,26 @@ pub struct Origin {
 }
 
 impl Record {
-    /// The hash of the bytes when they were last read.
+    /// Returns the hash of the last check or download.
     #[must_use]
     pub fn last_sha256(&self) -> Option<&str> {
         let hashed = self.hashed.as_ref().map(|hashed| &hashed.sha256);
         hashed.or(self.sha256.as_ref()).map(String::as_str)
     }
 
-    /// Whether the file is the one that was recorded, as far as size and time tell.
+    /// Returns whether the file is the recorded one, by size and time.
     fn is_of(&self, file: &Stamp) -> bool {
         self.size == file.size && is_same_time(self.modified, file)
     }
 
-    /// Whether it is the one that was read last, which may have been changed since it was recorded.
+    /// Returns whether the file is the one that was last checked, which may have changed since the download.
     fn was_read_of(&self, file: &Stamp) -> bool {
         let hashed = self.hashed.as_ref();
         self.size == file.size && hashed.is_some_and(|hashed| is_same_time(hashed.modified, file))
     }
 }
 
-/// Also where one of the two is not known.
+/// Returns `true` also if a time is unknown.
 fn is_same_time(then: Option<u64>, file: &Stamp) -> bool {
     match (then, file.modified.and_then(seconds)) {
         (Some(then), Some(now)) => then.abs_diff(now) <= SAME_TIME_SECONDS,
@@ -84,18 +84,17 @@ fn is_same_time(then: Option<u64>, file: &Stamp) -> bool {
     }
 }
 
-/// The record of a file, whatever has become of the file since. One that cannot be read is none.
+/// Returns the record of a file, which may have changed since. An unreadable record counts as none.
 pub(crate) fn read(path: &Path) -> Option<Record> {
     serde_json::from_slice(&read_small(&place(path)?)?).ok()
 }
 
-/// The record of the file if it still is that file: of one that a user put in its place nothing is known, even if it is
-/// of the same size.
+/// Returns the record of a file, unless the file has been replaced since, even by one of the same size.
 pub(crate) fn current(path: &Path, file: &Stamp) -> Option<Record> {
     read(path).filter(|record| record.is_of(file) || record.was_read_of(file))
 }
 
-/// Whether the file is one that we fetched, and no other was put in its place since.
+/// Returns whether Tierbar downloaded the file and it has not been replaced since.
 pub(crate) fn is_fetched(path: &Path) -> bool {
     let Ok(file) = fs::metadata(path) else {
         return false;
@@ -104,7 +103,7 @@ pub(crate) fn is_fetched(path: &Path) -> bool {
     read(path).is_some_and(|record| unchanged(&record))
 }
 
-/// Writes down where the file came from.
+/// Records where the file came from.
 pub(crate) fn fetched(path: &Path, origin: Origin) -> Result<(), Error> {
     let file = fs::metadata(path).map_err(|error| unwritten(path, &error))?;
     let Stamp { size, modified, .. } = stamp(&file);
@@ -128,8 +127,8 @@ pub(crate) fn fetched(path: &Path, origin: Origin) -> Result<(), Error> {
     )
 }
 
-/// The hash that the file should have. A file that was not fetched should have the one that it had before, unless it
-/// has been changed since.
+/// Returns the expected hash of the file. For a file that was not downloaded, this is its previous hash, unless the file
+/// has changed since.
 pub(crate) fn expected(path: &Path) -> Option<String> {
     let record = read(path)?;
     let file = stamp(&fs::metadata(path).ok()?);
@@ -138,7 +137,7 @@ pub(crate) fn expected(path: &Path) -> Option<String> {
         .flatten()
 }
 
-/// Writes down that the file was read from end to end.
+/// Records the hash of a complete check.
 pub(crate) fn hashed(path: &Path, sha256: &str) -> Result<(), Error> {
     let file = fs::metadata(path).map_err(|error| unwritten(path, &error))?;
     let file = stamp(&file);
@@ -157,7 +156,7 @@ pub(crate) fn hashed(path: &Path, sha256: &str) -> Result<(), Error> {
     write(path, &record)
 }
 
-/// All of it or nothing, also if the power fails.
+/// Writes the record atomically, also across a power failure.
 fn write(path: &Path, record: &Record) -> Result<(), Error> {
     let replace = || {
         let place = place(path).ok_or(io::ErrorKind::InvalidInput)?;
@@ -176,14 +175,14 @@ fn unwritten(path: &Path, error: &io::Error) -> Error {
     Error::new(
         Code::Storage,
         format!(
-            "what is known of {} cannot be written down: {error}",
+            "the record of {} cannot be written: {error}",
             path.display()
         ),
     )
     .hint("free some space, or make the folder writable")
 }
 
-/// The file that the record of a file is in.
+/// Returns the path of the record of a file.
 pub(crate) fn place(path: &Path) -> Option<PathBuf> {
     let mut name = path.file_name()?.to_owned();
     name.push(".json");

@@ -112,14 +112,14 @@ impl Reference {
     pub fn parse(text: &str, catalog: impl Fn(&str) -> Option<Known>) -> Result<Self, Error> {
         let text = text.trim();
         if text.is_empty() {
-            return Err(Error::new(Code::BadRequest, "no model is named").hint(FORMS));
+            return Err(Error::new(Code::BadRequest, "the model name is empty").hint(FORMS));
         }
         if text.len() > MAX_BYTES {
-            let message = format!("a reference of {} bytes is too long", text.len());
+            let message = format!("the model name is too long ({} bytes)", text.len());
             return Err(Error::new(Code::BadRequest, message).hint(FORMS));
         }
         if text.chars().any(is_unprintable) {
-            return Err(malformed(text, "it has control characters"));
+            return Err(malformed(text, "it contains control characters"));
         }
         if text.contains("://") {
             return of_url(text);
@@ -129,7 +129,7 @@ impl Reference {
         }
         if text.starts_with(['/', '~', '.']) || text.contains('\\') {
             return Err(malformed(text, "it looks like a path on this computer")
-                .hint("`tierbar models import` uses a folder's models in place"));
+                .hint("to use the models of a folder in place, run `tierbar models import`"));
         }
         if !text.contains('/') {
             let message = format!("the catalog has no model {}", quoted(text));
@@ -239,7 +239,7 @@ fn of_repository(path: &str, whole: &str) -> Result<Reference, Error> {
 
 fn file_path(path: &str, whole: &str) -> Result<String, Error> {
     if let Some(problem) = path_problem(path) {
-        return Err(malformed(whole, &format!("its file's path {problem}")));
+        return Err(malformed(whole, &format!("its file path {problem}")));
     }
     if !is_gguf(path) {
         return Err(malformed(whole, "its file is not a .gguf file"));
@@ -253,7 +253,7 @@ fn quant_of(quant: &str, whole: &str) -> Result<Option<String>, Error> {
     if quant.is_empty() || quant.len() > 64 || !quant.chars().all(plain) {
         return Err(malformed(
             whole,
-            "what follows the colon is no quant, such as Q4_K_M",
+            "the text after the colon is not a quant such as Q4_K_M",
         ));
     }
     Ok((!quant.eq_ignore_ascii_case("latest")).then(|| quant.to_owned()))
@@ -282,11 +282,11 @@ fn name_problem(name: &str) -> Option<&'static str> {
     } else if name.len() > MAX_NAME {
         Some("has more than 96 characters")
     } else if !name.chars().all(plain) {
-        Some("has other characters than letters, digits, '-', '_' and '.'")
+        Some("has characters other than letters, digits, '-', '_' and '.'")
     } else if name.starts_with(['.', '-']) || name.ends_with(['.', '-']) {
         Some("begins or ends with '.' or '-'")
     } else if name.contains("..") || name.contains("--") {
-        Some("has '..' or '--' in it")
+        Some("contains '..' or '--'")
     } else {
         None
     }
@@ -324,7 +324,7 @@ pub(crate) fn is_gguf(path: &str) -> bool {
 fn malformed(text: &str, why: &str) -> Error {
     Error::new(
         Code::BadRequest,
-        format!("{} cannot be fetched: {why}", quoted(text)),
+        format!("{} cannot be downloaded: {why}", quoted(text)),
     )
     .hint(FORMS)
 }

@@ -33,7 +33,7 @@ pub struct RemoteModel {
 /// Those of [`Web::get`] and of [`tierbar_gguf::read_from`]; [`Code::ModelInvalid`] for a web page or a header of more
 /// than [`MAX_BYTES`]; [`Code::Corrupt`] if the file changes while it is read or the server does not tell its size.
 pub async fn header(web: &Web, tokens: &TokenFor, url: &Url) -> Result<RemoteModel, Error> {
-    let name = crate::hub::told(url);
+    let name = crate::hub::display_url(url);
     let mut source = Source::new(web, tokens, url);
     let first = source.open().await?;
     let (size, sha256) = (source.size, first.sha256.clone());
@@ -125,32 +125,32 @@ impl<'a> Source<'a> {
     }
 
     fn accept(&mut self, answer: Answer) -> Result<Answer, Error> {
-        let told = crate::hub::told(self.url);
+        let name = crate::hub::display_url(self.url);
         if answer
             .content_type
             .as_deref()
             .is_some_and(|kind| kind.trim_start().starts_with("text/html"))
         {
-            return Err(web_page(&told));
+            return Err(web_page(&name));
         }
-        let corrupt = |what: &str| Error::new(Code::Corrupt, format!("{told} {what}"));
+        let corrupt = |what: &str| Error::new(Code::Corrupt, format!("{name} {what}"));
         if answer.content_encoding.is_some() {
-            return Err(corrupt("is sent compressed, which was not asked for"));
+            return Err(corrupt("was sent with unrequested compression"));
         }
         let size = if answer.status == 206 {
             let range = answer
                 .content_range
                 .and_then(|range| Some((range.bytes?.0, range.total?)));
-            let (start, size) = range
-                .ok_or_else(|| corrupt("is sent in part without telling which, or of how much"))?;
+            let (start, size) =
+                range.ok_or_else(|| corrupt("was sent in part without a valid Content-Range"))?;
             if start != self.position {
-                return Err(corrupt("is sent from another place than was asked for"));
+                return Err(corrupt("was not sent from the requested offset"));
             }
             size
         } else {
             answer
                 .content_length
-                .ok_or_else(|| corrupt("is sent without telling its size"))?
+                .ok_or_else(|| corrupt("was sent without its size"))?
         };
         if self.position > 0
             && (size != self.size || (self.etag.is_some() && answer.etag != self.etag))
@@ -162,7 +162,7 @@ impl<'a> Source<'a> {
         Ok(answer)
     }
 
-    /// Passes on what comes until nobody wants more, the file ends, or it cannot go on.
+    /// Sends chunks until the receiver closes, the file ends, or an error occurs.
     async fn send(&mut self, mut answer: Answer, sender: &mpsc::Sender<io::Result<Bytes>>) {
         loop {
             let failed = match self.send_one(&mut answer, sender).await {
@@ -176,7 +176,7 @@ impl<'a> Source<'a> {
                 },
                 Err(error) => error,
             };
-            // Nobody listens any more if the header was whole already.
+            // Fails if the receiver has the whole header and has closed.
             let _ = sender.send(Err(io::Error::other(failed))).await;
             return;
         }
@@ -187,13 +187,13 @@ impl<'a> Source<'a> {
         answer: &mut Answer,
         sender: &mpsc::Sender<io::Result<Bytes>>,
     ) -> Result<(), Error> {
-        // A server that ignores ranges begins anew.
+        // A server that ignores ranges starts from the beginning.
         let mut skip = if answer.status == 206 {
             0
         } else {
             self.position
         };
-        let name = crate::hub::told(self.url);
+        let name = crate::hub::display_url(self.url);
         while self.position < self.size {
             let wanted = tokio::select! {
                 () = sender.closed() => return Ok(()),
@@ -230,13 +230,19 @@ impl<'a> Source<'a> {
 fn too_long(name: &str) -> Error {
     Error::new(
         Code::ModelInvalid,
-        format!("the header of {name} has more than {} MiB", MAX_BYTES >> 20),
+        format!(
+            "the header of {name} is larger than {} MiB",
+            MAX_BYTES >> 20
+        ),
     )
 }
 
 fn web_page(name: &str) -> Error {
-    Error::new(Code::ModelInvalid, format!("{name} is a web page, not a model"))
-        .hint("copy the address of the .gguf file itself; a page that asks for a sign-in cannot be fetched")
+    Error::new(
+        Code::ModelInvalid,
+        format!("{name} is a web page, not a model"),
+    )
+    .hint("copy the link to the .gguf file itself; files behind a login page cannot be downloaded")
 }
 
 fn looks_like_a_page(start: &[u8]) -> bool {

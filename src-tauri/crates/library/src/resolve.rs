@@ -20,7 +20,7 @@ pub(crate) fn resolve(
     let spec = spec.trim();
     if spec.is_empty() {
         return Err(missing("no model is chosen".to_owned()).hint(format!(
-            "name one of the models in {}, or a path",
+            "choose one of the models in {}, or a path",
             folder.display()
         )));
     }
@@ -46,9 +46,7 @@ pub(crate) fn resolve(
         return Err(error);
     }
     let hint = match offered(spec, &inventory).as_slice() {
-        [] => {
-            "the folder has no models: put a .gguf file into it, or name one by its path".to_owned()
-        }
+        [] => "the folder has no models: put a .gguf file in it, or use a path".to_owned(),
         names => format!("the library has {}", names.join(", ")),
     };
     Err(missing(format!(
@@ -58,7 +56,7 @@ pub(crate) fn resolve(
     .hint(hint))
 }
 
-/// A part that stands alone is told by whoever reads it.
+/// A part that stands alone is reported by its reader.
 fn first_part(path: PathBuf) -> PathBuf {
     let parts = parts_of(&path).unwrap_or_default();
     parts.into_iter().next().unwrap_or(path)
@@ -78,14 +76,12 @@ fn of_path(path: PathBuf) -> Result<PathBuf, Error> {
     let shown = path.display();
     match fs::metadata(&path) {
         Ok(file) if file.is_file() => Ok(first_part(path)),
-        Ok(file) if file.is_dir() => {
-            Err(missing(format!("{shown} is a folder, not a model"))
-                .hint("name a .gguf file in it"))
-        }
+        Ok(file) if file.is_dir() => Err(missing(format!("{shown} is a folder, not a model"))
+            .hint("use the path of a .gguf file in it")),
         Ok(_) => Err(missing(format!("{shown} is not a file"))),
         Err(error) => Err(
             missing(format!("the model {shown} cannot be found: {error}"))
-                .hint("check the path; if it is on another volume, connect that first"),
+                .hint("check the path, and that its volume is connected"),
         ),
     }
 }

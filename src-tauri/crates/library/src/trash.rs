@@ -1,4 +1,4 @@
-//! Deleting a model: into the Trash where there is one.
+//! Deletes a model, by moving it to the Trash where there is one.
 
 use crate::{files::Found, platform, records};
 use std::{
@@ -8,10 +8,10 @@ use std::{
 };
 use tierbar_core::{Code, Error, fit::Keeper};
 
-/// What became of a model's files.
+/// How a model was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Removed {
-    /// They are in the Trash; else they are gone.
+    /// Whether its files are in the Trash, rather than deleted.
     pub trashed: bool,
 }
 
@@ -26,23 +26,23 @@ pub(crate) fn remove(
     if model.parts.iter().any(used) {
         return Err(Error::new(
             Code::ModelInUse,
-            format!("{} is loaded: it cannot be deleted now", model.id),
+            format!("{} is loaded and cannot be deleted", model.id),
         )
-        .hint("stop the tier that has it loaded, then delete it"));
+        .hint("unload the tier that uses it, then try again"));
     }
     let mut trashed = true;
-    // The first part last: without it the rest would be found by nobody.
+    // The first part is removed last: without it, the rest could not be found.
     for path in model.parts.iter().rev() {
         trashed &= remove_file(path, permanently)?;
         if let Some(record) = records::place(path).filter(|record| record.exists()) {
-            // A record without its file does no harm.
+            // A record without its file is harmless.
             let _ = remove_file(&record, permanently);
         }
     }
     Ok(Removed { trashed })
 }
 
-/// `false` if it was deleted for good.
+/// Returns `false` if the file was deleted permanently.
 fn remove_file(path: &Path, permanently: bool) -> Result<bool, Error> {
     let shown = path.display();
     let Err(why) = platform::to_trash(path) else {
@@ -53,7 +53,7 @@ fn remove_file(path: &Path, permanently: bool) -> Result<bool, Error> {
             Code::Storage,
             format!("{shown} cannot be moved to the Trash: {why}"),
         )
-        .hint("to delete it for good, say so"));
+        .hint("to delete it permanently, add `--permanently`, or `permanently=true` in the API"));
     }
     match fs::remove_file(path) {
         Ok(()) => Ok(false),
@@ -68,23 +68,26 @@ fn ours(model: &Found) -> Result<(), Error> {
     let (whose, how) = match model.keeper {
         Keeper::Tierbar => return Ok(()),
         Keeper::Folder => (
-            "is no model of the models folder",
+            "is outside the models folder",
             "delete the file where it is, or remove its folder from `library.folders`".to_owned(),
         ),
         Keeper::LmStudio => (
-            "is LM Studio's",
+            "belongs to LM Studio",
             "delete it in LM Studio, under My Models".to_owned(),
         ),
-        Keeper::Ollama => ("is Ollama's", format!("run `ollama rm {}`", model.name)),
+        Keeper::Ollama => (
+            "belongs to Ollama",
+            format!("run `ollama rm {}`", model.name),
+        ),
         Keeper::HuggingFace => (
-            "is in the cache of Hugging Face",
+            "belongs to the Hugging Face cache",
             "run `hf cache rm` with its repository".to_owned(),
         ),
     };
     let path = model.path.display();
     Err(Error::new(
         Code::NotOurs,
-        format!("{path} {whose}: Tierbar does not delete it"),
+        format!("{path} {whose}, so Tierbar does not delete it"),
     )
     .hint(how))
 }

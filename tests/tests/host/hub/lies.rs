@@ -192,7 +192,7 @@ async fn a_commit_that_is_none_is_refused() {
             .await
             .unwrap_err();
         assert_eq!(error.code, Code::Corrupt);
-        assert!(error.message.contains("name its commit"), "{error}");
+        assert!(error.message.contains("has no commit"), "{error}");
         server.abort();
     }
 }

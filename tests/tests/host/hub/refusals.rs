@@ -67,7 +67,7 @@ async fn a_token_that_the_hub_does_not_know_is_told_and_not_repeated() {
     let error = refused(&stand, PUBLIC).await;
     assert_eq!(error.code, Code::AccessDenied);
     assert!(
-        error.message.contains("does not accept the access token"),
+        error.message.contains("rejected the access token"),
         "{error}"
     );
     assert!(!format!("{error:?}").contains("hf_expired"));
@@ -104,7 +104,7 @@ async fn no_hub_a_broken_one_and_a_sign_in_page_are_told_apart() {
     assert_eq!(refused(&stand, PUBLIC).await.code, Code::Unreachable);
     let error = refused(&stand, PUBLIC).await;
     assert_eq!(error.code, Code::Corrupt);
-    assert!(error.hint.unwrap().contains("sign-in page"));
+    assert!(error.hint.unwrap().contains("requires a login"));
     let address = stand.hub.url();
     let home = tempfile::tempdir().unwrap();
     drop(stand);

@@ -172,7 +172,7 @@ async fn a_quant_that_two_files_have_must_be_named_by_file() {
     assert_eq!(error.code, tierbar_core::Code::BadRequest);
     assert_eq!(
         error.hint.unwrap(),
-        "name the file: a/b/one-Q4_0.gguf, a/b/two-Q4_0.gguf"
+        "choose a file: a/b/one-Q4_0.gguf, a/b/two-Q4_0.gguf"
     );
 }
 

@@ -23,7 +23,7 @@ pub fn endpoint(configured: Option<&str>) -> Result<Url, Error> {
         // Without the value: it may hold a password.
         Error::new(
             Code::ConfigInvalid,
-            format!("HF_ENDPOINT is no address of a hub: {why}"),
+            format!("HF_ENDPOINT is not a valid address: {why}"),
         )
         .hint(format!(
             "set it to an address such as {HUB}, or leave it unset"
@@ -31,18 +31,16 @@ pub fn endpoint(configured: Option<&str>) -> Result<Url, Error> {
     };
     let url = Url::parse(text).map_err(|error| wrong(&error.to_string()))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("it holds a name or a password"));
+        return Err(wrong("it contains a name or a password"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("it has more than a path"));
+        return Err(wrong("it has a query or a fragment"));
     }
     match url.scheme() {
         "https" => Ok(url),
         "http" if is_near(&url) => Ok(url),
-        "http" => Err(wrong(
-            "http:// is used on this computer and its network alone",
-        )),
-        _ => Err(wrong("only https:// is used")),
+        "http" => Err(wrong("http:// works only on this machine and network")),
+        _ => Err(wrong("it does not start with https://")),
     }
 }
 
@@ -57,13 +55,13 @@ pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
         }
         let found = aside(|| secrets.get(&Name::HuggingFace));
         found.unwrap_or_else(|error| {
-            tracing::warn!("asked without a token: {error}");
+            tracing::warn!("the request has no token: {error}");
             None
         })
     })
 }
 
-/// Does what may block without holding up other tasks: the Keychain may ask the user, and wait for the answer.
+/// Runs work that may block, such as a Keychain prompt, without blocking other tasks.
 fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|handle| handle.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => block_in_place(work),

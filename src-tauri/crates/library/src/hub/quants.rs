@@ -80,7 +80,7 @@ pub(super) fn group(repository: &Repository, files: Vec<HubFile>) -> (Vec<Quant>
 }
 
 impl HubFiles {
-    /// The quant that is asked for by name or by file; `None` for [`Pick::Suiting`].
+    /// Returns the quant with the requested name or file, or `None` for [`Pick::Suiting`].
     ///
     /// # Errors
     /// [`Code::RepositoryUnknown`] with what there is, [`Code::BadRequest`] if the name means several.
@@ -90,7 +90,7 @@ impl HubFiles {
                 Code::RepositoryUnknown,
                 format!("{} has no GGUF files", self.repository),
             )
-            .hint("only GGUF models run here: look for a repository of the same model with GGUF in its name"));
+            .hint("look for a repository of the same model with GGUF in its name"));
         }
         match pick {
             Pick::Suiting => Ok(None),
@@ -119,12 +119,12 @@ impl HubFiles {
                 Err(Error::new(
                     Code::BadRequest,
                     format!(
-                        "{} has {} models that are {name}",
+                        "{} has {} models with the quant {name}",
                         self.repository,
                         files.len()
                     ),
                 )
-                .hint(format!("name the file: {}", listed(files.into_iter()))))
+                .hint(format!("choose a file: {}", listed(files.into_iter()))))
             }
         }
     }

@@ -61,7 +61,7 @@ pub struct Resolved {
     pub files: Vec<ResolvedFile>,
     /// The model's header, scaled to all parts of a split model; the reason where it could not be read.
     pub account: Result<ModelAccount, Error>,
-    /// The account stands on more than one header told.
+    /// The account is extrapolated from one header.
     pub estimated: bool,
     /// The quants of the same repository.
     pub offers: Vec<Offer>,
@@ -132,7 +132,7 @@ impl Resolver {
             Reference::Url(url) => self.of_url(url, taken).await,
             Reference::Catalog { id, .. } => Err(Error::new(
                 Code::Internal,
-                format!("{id} of the catalog was not looked up there"),
+                format!("the catalog entry {id} was not resolved first"),
             )),
         }
     }
@@ -225,7 +225,7 @@ impl Resolver {
         })
     }
 
-    /// The quant that suits, and its account. If none does, the smallest: whoever asked is told that it does not run.
+    /// The quant that suits, and its account. If none does, the smallest: its verdict says that it does not fit.
     async fn suiting(
         &self,
         files: &HubFiles,
@@ -279,7 +279,7 @@ impl Resolver {
             return Err(Error::new(
                 Code::ModelUnsupported,
                 format!(
-                    "the first part of {} tells nothing of the model's tensors",
+                    "the first part of {} does not describe the model's tensors",
                     quant.reference
                 ),
             ));
@@ -298,11 +298,11 @@ impl Resolver {
                 Code::ModelUnsupported,
                 format!(
                     "{} is one of {} parts of a model",
-                    super::told(url),
+                    super::display_url(url),
                     read.account.parts
                 ),
             )
-            .hint("name the repository instead, so that all parts are found"));
+            .hint("use owner/repo instead, so that all parts are found"));
         }
         Ok(Resolved {
             reference: Reference::Url(url.clone()).to_string(),
@@ -329,11 +329,11 @@ fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
         Err(Error::new(
             Code::Corrupt,
             format!(
-                "the hub names another {what} for {} of {} than the catalog: {there} instead of {here}",
+                "the {what} of {} in {} differs from the catalog: {there} instead of {here}",
                 pinned.file, pinned.repository
             ),
         )
-        .hint("nothing is fetched: either the hub or the catalog is wrong. Name the file by owner/repo/file to take the hub's"))
+        .hint("nothing was downloaded; to use the file anyway, name it as owner/repo/file"))
     };
     // A size without a hash may be of another commit.
     let Some(known) = &pinned.sha256 else {
@@ -342,13 +342,13 @@ fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
     if let Some(size) = pinned.size.filter(|size| *size != quant.size()) {
         return differs("size", size.to_string(), quant.size().to_string());
     }
-    let told = quant.files[0]
+    let published = quant.files[0]
         .sha256
         .as_deref()
         .filter(|_| quant.files.len() == 1);
-    match told {
-        Some(told) if !known.eq_ignore_ascii_case(told) => {
-            differs("sha256", known.clone(), told.to_owned())
+    match published {
+        Some(published) if !known.eq_ignore_ascii_case(published) => {
+            differs("sha256", known.clone(), published.to_owned())
         }
         _ => Ok(()),
     }

@@ -32,7 +32,7 @@ struct Lfs {
     size: Option<Number>,
 }
 
-/// The GGUF files of a page. Entries that make no sense are left out, which is told in the log.
+/// The GGUF files of a page. Invalid entries are left out and logged.
 pub(super) fn models(page: Vec<Entry>) -> Vec<HubFile> {
     let is_model = |entry: &Entry| entry.r#type == "file" && is_gguf(&entry.path);
     let mut left_out = Vec::new();
@@ -50,7 +50,7 @@ pub(super) fn models(page: Vec<Entry>) -> Vec<HubFile> {
     if let Some((path, why)) = left_out.first() {
         let path: String = path.chars().take(100).collect();
         let count = left_out.len();
-        tracing::warn!("{count} of a repository's files are left out, the first: {path:?} {why}");
+        tracing::warn!("ignored {count} files of a repository; the first, {path:?}, {why}");
     }
     files
 }
@@ -74,14 +74,14 @@ fn checked(entry: &Entry) -> Result<HubFile, &'static str> {
     let size = size
         .and_then(Number::as_u64)
         .filter(|size| (1..=MAX_SIZE).contains(size))
-        .ok_or("has no sensible size")?;
+        .ok_or("has an invalid size")?;
     let sha256 = match lfs {
         None => None,
         Some(lfs) => Some(
             lfs.oid
                 .as_deref()
                 .and_then(sha256_of)
-                .ok_or("has a hash that is none")?,
+                .ok_or("has an invalid hash")?,
         ),
     };
     Ok(HubFile {

@@ -24,7 +24,7 @@ fn manifest(media_type: &str, digest: &str) -> String {
     .to_string()
 }
 
-fn names(kept: &Kept) -> Vec<&str> {
+fn names(kept: &AppModels) -> Vec<&str> {
     kept.files.iter().map(|(_, name)| name.as_str()).collect()
 }
 

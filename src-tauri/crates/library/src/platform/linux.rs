@@ -23,7 +23,7 @@ pub(crate) fn spare_cache(file: &File, offset: u64, length: u64) {
 pub(crate) fn to_trash(path: &Path) -> Result<(), String> {
     // On a volume without one the library would copy the file, gigabytes, to the Trash in the home folder.
     if !same_volume(path) && !has_trash(&top_of_volume(path)) {
-        return Err("its volume has no Trash and none can be made".to_owned());
+        return Err("its volume has no Trash, and none can be created".to_owned());
     }
     trash::delete(path).map_err(|error| error.to_string())
 }
@@ -106,7 +106,7 @@ mod tests {
             return;
         }
         fs::read(&path).unwrap();
-        crate::verify::hash(&path, &mut |_| true).unwrap();
+        crate::checksums::hash(&path, &mut |_| true).unwrap();
         assert_eq!(cached_pages(&path), 0);
     }
 

@@ -21,19 +21,19 @@ pub(super) fn hub_url(repository: &Repository, kind: &str, revision: &str, path:
 
 pub(super) fn of_url(text: &str) -> Result<Reference, Error> {
     let mut url =
-        Url::parse(text).map_err(|error| malformed(text, &format!("it is no address: {error}")))?;
+        Url::parse(text).map_err(|error| malformed(text, &format!("it is not a URL: {error}")))?;
     if !url.username().is_empty() || url.password().is_some() {
         // Not repeated: the password would be in a log.
         return Err(Error::new(
             Code::BadRequest,
-            "an address with a name or a password in it is not used: it would end up in logs",
+            "it contains a name or a password, which could end up in logs",
         ));
     }
     let plain_ok = url.scheme() == "http" && is_near(&url);
     if url.scheme() != "https" && !plain_ok {
         return Err(malformed(
             text,
-            "only https:// is fetched; http:// from this computer or network alone",
+            "it does not start with https:// (http:// works only on this machine and network)",
         ));
     }
     url.set_fragment(None);
@@ -43,7 +43,7 @@ pub(super) fn of_url(text: &str) -> Result<Reference, Error> {
     let name = decoded_parts(&url, text)?.pop().unwrap_or_default();
     if !is_gguf(&name) {
         return Err(malformed(text, "its path does not end in a .gguf file")
-            .hint("open the page in a browser and copy the address of the file itself"));
+            .hint("open the page in a browser and copy the link to the file itself"));
     }
     Ok(Reference::Url(url))
 }
@@ -73,7 +73,7 @@ fn of_hub_page(url: &Url, whole: &str) -> Result<Reference, Error> {
         }),
         _ => Err(malformed(
             whole,
-            "this page of the hub is neither a repository nor a file of one",
+            "this page is neither a repository nor a file of one",
         )),
     }
 }
@@ -85,9 +85,9 @@ fn decoded_parts(url: &Url, whole: &str) -> Result<Vec<String>, Error> {
     for part in parts.filter(|part| !part.is_empty()) {
         let text = percent_encoding::percent_decode_str(part)
             .decode_utf8()
-            .map_err(|_| malformed(whole, "its path is not text (UTF-8)"))?;
+            .map_err(|_| malformed(whole, "its path is not valid UTF-8"))?;
         if text.contains('/') {
-            return Err(malformed(whole, "a name in its path has a slash in it"));
+            return Err(malformed(whole, "a name in its path contains a slash"));
         }
         decoded.push(text.into_owned());
     }

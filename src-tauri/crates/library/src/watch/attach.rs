@@ -1,4 +1,4 @@
-//! Being told of changes by the system.
+//! Watches folders for changes through the system.
 
 use crate::{
     folder::{file_name, is_hidden},
@@ -82,13 +82,13 @@ pub(super) fn recommended(bell: Arc<Bell>) -> notify::Result<Box<dyn Watcher + S
     Ok(Box::new(watcher))
 }
 
-/// The folders of whose changes we are told.
+/// The watched folders.
 pub(super) struct Attached {
     make: Make,
     bell: Arc<Bell>,
     watcher: Option<Box<dyn Watcher + Send>>,
     folders: HashSet<PathBuf>,
-    /// Why some changes are not told.
+    /// Why some folders cannot be watched.
     blind: Option<String>,
 }
 
@@ -114,8 +114,8 @@ impl Attached {
     pub(super) fn notice(&self) -> Option<String> {
         let why = self.blind.as_ref()?;
         Some(format!(
-            "Changes in folders of models are noticed some seconds late, because the system does not tell of them: \
-             {why}."
+            "Changes in the models folders are noticed with a delay of some seconds, because the system cannot watch \
+             them: {why}."
         ))
     }
 

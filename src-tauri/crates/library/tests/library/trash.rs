@@ -134,7 +134,7 @@ fn no_trash(room: &Path) {
     let error = library.remove("a", false, &[]).unwrap_err();
     assert_eq!(error.code, Code::Storage);
     assert!(error.message.contains("cannot be moved to the Trash"));
-    assert!(error.hint.unwrap().contains("for good"));
+    assert!(error.hint.unwrap().contains("permanently"));
     assert!(model.is_file());
     assert!(!library.remove("a", true, &[]).unwrap().trashed);
     assert_eq!(names(&room.join("models")), [".tierbar"]);
