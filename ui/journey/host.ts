@@ -13,7 +13,7 @@ const MODELS = process.env.TIERBAR_TEST_MODELS || join(homedir(), '.cache/tierba
 export const PROGRAMS = resolve(
   process.env.TIERBAR_BIN_DIR || join(import.meta.dirname, '../../target/release'),
 );
-/** A guard against hanging. */
+/** A limit against hanging. */
 export const END_MS = 60_000;
 
 /** A real `tierbar serve` with a data folder of its own. */
@@ -23,11 +23,11 @@ export class Host {
   token = '';
   #process: ChildProcess | null = null;
 
-  /** What the host's environment has beside its own. */
+  /** Additional environment variables. */
   readonly #env: Record<string, string>;
 
   constructor(env: Record<string, string> = {}) {
-    // A home of its own: models of other apps, the Trash and keys of whoever runs the tests are none of its business.
+    // A home of its own, so that it does not see the models of other apps, the Trash and the keys of the user who runs the tests.
     this.#env = { HOME: this.home, HF_TOKEN: '', HF_HOME: join(this.home, 'huggingface'), ...env };
     mkdirSync(join(this.home, 'models'));
   }
@@ -67,12 +67,12 @@ export class Host {
     }
   }
 
-  /** What is in the models folder, hidden or not. */
+  /** Returns all files in the models folder, hidden ones included. */
   async modelFiles(): Promise<string[]> {
     return await readdir(join(this.home, 'models'));
   }
 
-  /** Puts the first `bytes` of the starter model into the models folder, as a download that broke off leaves it. */
+  /** Puts the first `bytes` of the starter model into the models folder, as an interrupted download leaves it. */
   async addPartOfModel(name: string, bytes: number): Promise<void> {
     const file = await open(join(MODELS, STARTER));
     const { buffer } = await file.read(Buffer.alloc(bytes), 0, bytes, 0);
@@ -95,7 +95,7 @@ export class Host {
     const log = await open(this.logFile, 'a');
     const listen = this.url === '' ? '127.0.0.1:0' : new URL(this.url).host;
     const child = spawn(program, ['serve', '--json', '--listen', listen], {
-      // As much memory as the Mac that it is made for, so that exactly one model is loaded at a time.
+      // The memory of a 16 GB Mac, so that exactly one model is loaded at a time.
       env: { ...process.env, TIERBAR_HOME: this.home, TIERBAR_SIMULATE_RAM: '16GiB', ...this.#env },
       stdio: ['ignore', 'pipe', log.fd],
     });
@@ -110,7 +110,7 @@ export class Host {
     this.token = (await readFile(ready.token_file, 'utf8')).trim();
   }
 
-  /** Asks the host to end, as its user does. It must do so, and take its workers along. */
+  /** Ends the host as a user does. Fails if the host does not end cleanly or leaves workers behind. */
   async stop(): Promise<void> {
     const child = this.#process;
     if (child === null) return;

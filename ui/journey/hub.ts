@@ -7,10 +7,10 @@ import type { Readable } from 'node:stream';
 import { END_MS, PROGRAMS } from './host';
 
 export const REPOSITORY = 'tierbar-tests/tiny-GGUF';
-/** Its licence has to be accepted: without a token it is refused. */
+/** Requires accepting a license: refused without a token. */
 export const GATED = 'tierbar-tests/gated-GGUF';
 
-/** The stand-in of the model hub, on loopback. */
+/** A stand-in for the model hub, on loopback. */
 export class Hub {
   url = '';
   token = '';

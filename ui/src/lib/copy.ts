@@ -1,4 +1,4 @@
-/** Puts a text on the clipboard; `false` where the page may not (a page served over plain HTTP to another machine). */
+/** Copies a text. Returns `false` where the browser forbids it, as on a page over plain HTTP from another computer. */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

@@ -1,20 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { dismiss } from './dismiss';
 
-describe('what a button opens', () => {
+describe('a popup', () => {
   let root: HTMLElement;
   let inside: HTMLElement;
   let elsewhere: HTMLElement;
   let open: boolean;
-  /** Whether each close gave the focus back. */
+  /** Whether each close returned the focus. */
   let closed: boolean[];
   let detach: () => void;
 
   const press = (key: string) => {
-    let heard = false;
-    document.body.addEventListener('keydown', () => (heard = true), { once: true });
+    let received = false;
+    document.body.addEventListener('keydown', () => (received = true), { once: true });
     inside.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
-    return heard;
+    return received;
   };
   const point = (target: EventTarget) => target.dispatchEvent(new Event('pointerdown', { bubbles: true }));
   const leave = (relatedTarget: EventTarget | null) =>
@@ -38,7 +38,7 @@ describe('what a button opens', () => {
     document.body.innerHTML = '';
   });
 
-  it('is closed by Escape, which goes no further and gives the focus back', () => {
+  it('closes on Escape, which stops there, and returns the focus', () => {
     expect(press('ArrowDown')).toBe(true);
     expect(press('Escape')).toBe(false);
     expect(closed).toEqual([true]);
@@ -46,7 +46,7 @@ describe('what a button opens', () => {
     expect(closed).toEqual([true]);
   });
 
-  it('is closed by a click elsewhere, and not by one inside', () => {
+  it('closes on a click outside, and not on one inside', () => {
     point(inside);
     point(root);
     expect(closed).toEqual([]);
@@ -55,7 +55,7 @@ describe('what a button opens', () => {
     expect(closed).toEqual([false]);
   });
 
-  it('is closed when the focus goes elsewhere, and not when it vanishes', () => {
+  it('closes when the focus leaves, and not when it is lost', () => {
     leave(root.querySelector('i'));
     leave(null);
     expect(closed).toEqual([]);
@@ -64,7 +64,7 @@ describe('what a button opens', () => {
     expect(closed).toEqual([false]);
   });
 
-  it('is left alone when its button is gone', () => {
+  it('stops listening when its button is removed', () => {
     detach();
     point(elsewhere);
     expect(press('Escape')).toBe(true);

@@ -1,13 +1,13 @@
 import type { Attachment } from 'svelte/attachments';
 
 interface Popup {
-  /** Whether there is anything to close: keys are let through else. */
+  /** Whether the popup is open; otherwise keys pass through. */
   open: () => boolean;
-  /** `refocus`: whether the focus goes back to what opened it. */
+  /** `refocus`: whether the focus returns to the button. */
   close: (refocus: boolean) => void;
 }
 
-/** On the root of a button and what it opens: Escape, a click elsewhere and leaving it by Tab close it. */
+/** Closes a popup on Escape, on a click outside and when Tab leaves it. Attach it to the element around button and popup. */
 export function dismiss({ open, close }: Popup): Attachment<HTMLElement> {
   return (root) => {
     const outside = (target: EventTarget | null) => !root.contains(target as Node);

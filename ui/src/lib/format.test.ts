@@ -22,30 +22,30 @@ describe('formatters', () => {
     expect(fileSize(11_400_000_000)).toBe('11.4 GB');
   });
 
-  it('never print a thousand of a unit that has a next one', () => {
+  it('move to the next unit before 1,000', () => {
     expect(fileSize(999_700_000)).toBe('1 GB');
     expect(memory(1023.7 * 2 ** 20)).toBe('1 GB');
   });
 
-  it('make sentences of messages, and leave names at their start alone', () => {
+  it('make sentences of messages, keeping names at their start', () => {
     expect(sentence('the worker was killed')).toBe('The worker was killed.');
     expect(sentence('Is it there?')).toBe('Is it there?');
     expect(sentence('config.toml line 1: no such key')).toBe('config.toml line 1: no such key.');
     expect(sentence('tiers.fast.context: 100 tokens')).toBe('tiers.fast.context: 100 tokens.');
   });
 
-  it('show shrinking and unknown amounts as such', () => {
+  it('show negative and unknown amounts', () => {
     expect(memory(-(2 ** 20) * 12)).toBe('−12 MB');
     expect(memory(Number.NaN)).toBe('–');
   });
 
-  it('give speeds one decimal until it says nothing', () => {
+  it('give speeds one decimal below 100', () => {
     expect(speed(41.24)).toBe('41.2 tok/s');
     expect(speed(99.96)).toBe('100 tok/s');
     expect(speed(310.5)).toBe('311 tok/s');
   });
 
-  it('change the unit of a duration where a person would', () => {
+  it('choose the unit of a duration', () => {
     expect(duration(82.4)).toBe('82 ms');
     expect(duration(999.7)).toBe('1.0 s');
     expect(duration(1870)).toBe('1.9 s');
@@ -53,7 +53,7 @@ describe('formatters', () => {
     expect(duration(125_000)).toBe('2 min 5 s');
   });
 
-  it('tell the time that is left in the unit that matters', () => {
+  it('give the remaining time in a suitable unit', () => {
     expect([0, 12.2, 59, 60, 89, 3570, 3600, 8000, 86_400, 200_000].map(timeLeft)).toEqual([
       '1 s left',
       '13 s left',
@@ -72,11 +72,11 @@ describe('formatters', () => {
     expect([0, 2 ** 30, 10.754 * 2 ** 30].map(gibibytes)).toEqual(['0.00', '1.00', '10.75']);
   });
 
-  it('set thousands apart', () => {
+  it('separate thousands', () => {
     expect(count(131072)).toBe('131,072');
   });
 
-  it('name a day by the calendar, not by hours passed', () => {
+  it('name a day by the calendar, not by elapsed hours', () => {
     const now = new Date(2026, 2, 10, 0, 30);
     const at = (...day: [number, number, number, number]) => new Date(...day).toISOString();
     expect(dayLabel(at(2026, 2, 10, 0), now)).toBe('Today');
@@ -89,7 +89,7 @@ describe('formatters', () => {
 });
 
 describe('a moment', () => {
-  it('has seconds today and its day before', () => {
+  it('has seconds today and a date earlier', () => {
     const now = new Date(2026, 10, 22, 15, 0, 0);
     expect(moment(new Date(2026, 10, 22, 4, 3, 5).getTime(), now)).toBe('04:03:05');
     expect(moment(new Date(2026, 10, 21, 23, 59, 59).getTime(), now)).toBe('21 Nov 23:59');

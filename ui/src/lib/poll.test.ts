@@ -14,7 +14,7 @@ function show(seen: boolean) {
   document.dispatchEvent(new Event('visibilitychange'));
 }
 
-it('reads at once and again and again, until it is ended', async () => {
+it('reads at once and repeatedly until stopped', async () => {
   const read = vi.fn(async () => {});
   const end = poll(read, 1000);
   expect(read).toHaveBeenCalledTimes(1);
@@ -26,7 +26,7 @@ it('reads at once and again and again, until it is ended', async () => {
   expect(read).toHaveBeenCalledTimes(4);
 });
 
-it('waits for an answer, however long it takes', async () => {
+it('waits for each answer before the next read', async () => {
   let answer = () => {};
   const read = vi.fn(() => new Promise<void>((resolve) => (answer = resolve)));
   const end = poll(read, 1000);
@@ -39,7 +39,7 @@ it('waits for an answer, however long it takes', async () => {
   end();
 });
 
-it('rests while the page cannot be seen, and reads at once when it can', async () => {
+it('pauses while the page is hidden, and reads when it is visible again', async () => {
   const read = vi.fn(async () => {});
   const end = poll(read, 1000);
   show(false);

@@ -1,4 +1,4 @@
-/** Reads at once, and again every so often while the page can be seen; never twice at a time. Returns what ends it. */
+/** Reads at once, and then at an interval while the page is visible, one read at a time. Returns a function that stops it. */
 export function poll(read: () => Promise<unknown>, everyMs: number): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   let ended = false;

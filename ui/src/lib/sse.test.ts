@@ -47,11 +47,11 @@ describe('server-sent events', () => {
     ]);
   });
 
-  it('that were not closed by a blank line are dropped', async () => {
+  it('without a closing blank line are dropped', async () => {
     expect(await read('data: whole\n\ndata: half\n')).toEqual([{ event: 'message', data: 'whole' }]);
   });
 
-  it('without data are not events, and their name does not stick to the next one', async () => {
+  it('without data are no events, and do not name the next one', async () => {
     expect(await read('event: ping\n\ndata: x\n\n')).toEqual([{ event: 'message', data: 'x' }]);
   });
 

@@ -4,7 +4,7 @@ export type SseItem = { event: string; data: string } | { comment: string };
 /**
  * Reads server-sent events off a response's body. EventSource cannot be used: it sends no headers and no body.
  * Chunks may be cut anywhere, within a character or between CR and LF too. An event whose closing blank line
- * never came is dropped, as the standard says.
+ * is missing is dropped, as the standard requires.
  */
 export async function* readSse(body: ReadableStream<Uint8Array>): AsyncGenerator<SseItem> {
   const reader = body.getReader();
@@ -39,7 +39,7 @@ export async function* readSse(body: ReadableStream<Uint8Array>): AsyncGenerator
       if (done) return;
     }
   } finally {
-    // Reached by a consumer's `break` too: closing the connection is what ends a generation.
+    // A consumer's `break` gets here too: closing the connection ends the generation.
     await reader.cancel().catch(() => {});
   }
 }

@@ -1,13 +1,13 @@
-/** What the page needs from where it runs. Everything else goes over the host's HTTP API. */
+/** What differs between the app's windows and a browser. Everything else goes over the host's HTTP API. */
 export interface Platform {
-  /** Where the API is. `url` is empty when the page is served by the host itself; then a cookie stands for the token. */
+  /** The API's address and token. `url` is empty if the host serves the page; then a cookie replaces the token. */
   connection(): Promise<Connection>;
-  /** Opens the settings, at one of their sections if one is named. */
+  /** Opens the settings, at the given section. */
   openSettings(section?: 'models'): Promise<void>;
   openChat(): Promise<void>;
-  /** Starting at login; absent where there is no app to start. */
+  /** The login item; absent in a browser. */
   loginItem?: LoginItem;
-  /** Shows the models folder in the Finder or its like; absent in a browser. */
+  /** Shows the models folder in the file manager; absent in a browser. */
   revealModelsFolder?(): Promise<void>;
 }
 
@@ -18,6 +18,6 @@ export interface Connection {
 
 export interface LoginItem {
   get(): Promise<boolean>;
-  /** Resolves to the state that really holds afterwards. */
+  /** Resolves to the actual state afterwards. */
   set(on: boolean): Promise<boolean>;
 }

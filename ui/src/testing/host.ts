@@ -12,7 +12,7 @@ export interface Sent {
   signal: AbortSignal | null;
 }
 
-/** A response body that a test writes piece by piece. */
+/** A response body that a test writes in pieces. */
 export class Stream {
   readonly request: Sent;
   readonly response: Response;
@@ -62,25 +62,25 @@ export class Stream {
     this.closed = true;
     this.#controller.close();
   }
-  /** As when the process at the other end is gone. */
+  /** Fails the stream, as when the host's process is gone. */
   breakOff(): void {
     this.closed = true;
     this.#controller.error(new TypeError('network error'));
   }
 }
 
-/** The network's other end: keeps chats as the host does, and leaves streams to the test. */
+/** A stand-in for the host: stores chats as the host does, and leaves streams to the test. */
 export class Network {
   requests: Sent[] = [];
   chats: Chat[] = [];
-  /** The log of why, the newest first. */
+  /** The event log, newest first. */
   log: Entry[] = [];
   chains: ChainStatus[] = [];
-  /** Queued requests, the newest first. */
+  /** Queued requests, newest first. */
   jobs: JobStatus[] = [];
   completions: Stream[] = [];
   eventStreams: Stream[] = [];
-  /** Answers in place of what follows, for a path and method; `null` from it lets the request through. */
+  /** Answers a request instead of the defaults below; `null` lets it through. */
   override: (request: Sent) => Response | null = () => null;
   #ids = 0;
 
@@ -131,22 +131,22 @@ export class Network {
   }
 
   #logged(url: string): Entry[] {
-    const asked = new URL(url, 'http://host').searchParams;
-    const before = Number(asked.get('before') ?? Number.POSITIVE_INFINITY);
-    const tier = asked.get('tier');
-    const told = this.log.filter((entry) => entry.id < before && (tier === null || entry.tier === tier));
-    return told.slice(0, Number(asked.get('limit')));
+    const query = new URL(url, 'http://host').searchParams;
+    const before = Number(query.get('before') ?? Number.POSITIVE_INFINITY);
+    const tier = query.get('tier');
+    const entries = this.log.filter((entry) => entry.id < before && (tier === null || entry.tier === tier));
+    return entries.slice(0, Number(query.get('limit')));
   }
 
   #queued(url: string) {
-    const asked = new URL(url, 'http://host').searchParams;
+    const query = new URL(url, 'http://host').searchParams;
     const counts: Record<string, number> = {};
     for (const { state } of this.jobs) counts[state] = (counts[state] ?? 0) + 1;
-    const jobs = this.jobs.filter(({ state }) => state === (asked.get('state') ?? state));
-    return { counts, bytes: 0, jobs: jobs.slice(0, Number(asked.get('limit') ?? 100)) };
+    const jobs = this.jobs.filter(({ state }) => state === (query.get('state') ?? state));
+    return { counts, bytes: 0, jobs: jobs.slice(0, Number(query.get('limit') ?? 100)) };
   }
 
-  /** What has not ended is called off, what has is forgotten. */
+  /** Cancels a request that has not ended; removes one that has. */
   #cancel({ path }: Sent): Response {
     const { pathname, searchParams } = new URL(path, 'http://host');
     const job = this.jobs.find(({ id }) => pathname === `/v1/queue/${id}`);
@@ -202,7 +202,7 @@ export function refusal(status: number, code: string, message: string, hint?: st
   return Response.json({ error: { message, type: 'x', param: null, code, hint } }, { status });
 }
 
-/** Runs until the condition holds, letting everything that waits go on in between. */
+/** Waits until the condition holds, running pending tasks in between. */
 export async function until(condition: () => unknown): Promise<void> {
   await vi.waitFor(
     () => {

@@ -1,7 +1,7 @@
 import { type Api, type ApiError, asApiError } from '../../lib/http';
 import type { Config, DownloadsConfig, LibraryConfig, PolicyConfig, TierConfig } from '../../platform/api';
 
-/** A part of the configuration to change; a tier set to `null` is removed. */
+/** The changed part of the configuration; `null` removes a tier. */
 export type ConfigPatch = Partial<Omit<Config, 'tiers' | 'library' | 'downloads' | 'policy'>> & {
   library?: Partial<LibraryConfig>;
   downloads?: Partial<DownloadsConfig>;
@@ -16,13 +16,13 @@ export interface FieldState {
 
 const SAVED_SHOWN_MS = 2500;
 
-/** Owns the configuration as this page sees it. A change is sent at once, and is true when the host has answered. */
+/** Owns the configuration as this page sees it. A change is sent at once and applies when the host has answered. */
 export class ConfigStore {
   config = $state.raw<Config | null>(null);
-  /** Where the file is. */
+  /** The path of the configuration file. */
   path = $state('');
   problem = $state.raw<ApiError | null>(null);
-  /** What became of the last change of each field, by the field's key. */
+  /** The outcome of the last change of each field, by the field's key. */
   fields = $state<Record<string, FieldState | undefined>>({});
   #api: Api;
 
@@ -41,7 +41,7 @@ export class ConfigStore {
     }
   }
 
-  /** Sends a change on behalf of one field, whose state then says how it went. */
+  /** Sends a change of one field and records its outcome. Resolves to whether it was saved. */
   async save(field: string, patch: ConfigPatch): Promise<boolean> {
     this.fields[field] = { state: 'saving', error: null };
     try {
@@ -60,7 +60,7 @@ export class ConfigStore {
   }
 }
 
-/** Tiers in reading order, as everywhere: fast, primary, heavy, then the rest by name. */
+/** Returns the tiers in their usual order: fast, primary, heavy, then the rest by name. */
 export function tierOrder(config: Config): string[] {
   const rank = (id: string) => {
     const at = ['fast', 'primary', 'heavy'].indexOf(id);

@@ -8,14 +8,14 @@ afterEach(() => {
 });
 
 describe('the platform', () => {
-  it('in a browser is the page itself: no login item, no folder to show', async () => {
+  it('has no login item and no folder to show in a browser', async () => {
     const platform = await detectPlatform();
     expect(await platform.connection()).toEqual({ url: '' });
     expect(platform.loginItem).toBeUndefined();
     expect(platform.revealModelsFolder).toBeUndefined();
   });
 
-  it('in the app asks the shell, by the names that it has for its commands', async () => {
+  it('calls the shell’s commands in the app', async () => {
     const calls: unknown[] = [];
     mockIPC((command, args) => {
       calls.push([command, args]);

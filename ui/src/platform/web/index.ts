@@ -1,6 +1,6 @@
 import type { Platform } from '../types';
 
-/** Brings the tab of that name to the front, or opens it: an answer that streams in the other tab goes on. */
+/** Brings the tab of that name to the front, or opens it, so that an answer streaming in that tab continues. */
 async function show(page: string, tab: string) {
   window.open(page, tab)?.focus();
 }
