@@ -7,6 +7,7 @@ pub(crate) mod caller;
 pub(crate) mod calls;
 pub(crate) mod chain;
 pub(crate) mod clouds;
+pub(crate) mod content;
 pub(crate) mod hints;
 pub(crate) mod models;
 pub(crate) mod owed;

@@ -3,10 +3,11 @@
 use crate::{
     admin::Admin,
     http::{body, error::Failure, path::Id},
-    inference::route,
+    inference::{content::Content, route},
 };
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde::Deserialize;
+use serde_json::Map;
 use std::sync::Arc;
 use tierbar_core::{Code, Error, TierId, status::TierStatus};
 
@@ -30,7 +31,7 @@ pub(crate) async fn expect(
     let expected: Expected = body::object(body).await?;
     let (model, tiers) = (expected.model.as_deref(), admin.inference.tiers.snapshot());
     let tier = route::resolve(model, &tiers)?;
-    let smaller = route::smaller(&tier, model, &tiers, b"");
+    let smaller = route::smaller(&tier, model, &tiers, &Content::new(Map::new()));
     admin.inference.tiers.expect(&smaller.unwrap_or(tier));
     Ok(StatusCode::NO_CONTENT)
 }

@@ -18,10 +18,11 @@ use crate::{
         error::{ErrorForm, Failure},
     },
     inference::{
-        self, Inference,
+        CHAT, Inference,
         clouds::anthropic::{COUNT, MESSAGES},
         hints::Hints,
         relay,
+        request::Request,
     },
 };
 use answer::Telling;
@@ -53,8 +54,8 @@ async fn messages(
 ) -> Result<Response, Failure> {
     let ask = read(body).await?;
     let telling = Telling::new(ask.model());
-    let chat = body::object_of(ask.into_chat()?);
-    let answer = relay::relay(inference, inference::CHAT, hints, chat).await?;
+    let chat = Request::of(CHAT, hints, ask.into_chat()?.into())?;
+    let answer = relay::send(inference, chat).await?;
     translate::told(telling, answer).await
 }
 

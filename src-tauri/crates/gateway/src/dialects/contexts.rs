@@ -3,7 +3,9 @@
 use crate::{
     blocking::blocking,
     http::{body, error::Failure},
-    inference::{Inference, caller::Caller, hints::Hints, owed::Owed, relay, route},
+    inference::{
+        Inference, caller::Caller, content::Content, hints::Hints, owed::Owed, relay, route,
+    },
 };
 use axum::{
     Json, Router,
@@ -74,7 +76,8 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
 async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let body = body::read(body, body::ADMIN_LIMIT).await?;
-    let Named { name, model } = body::parse(&body)?;
+    let (content, _) = Content::read(body)?;
+    let Named { name, model } = body::of_value(content.fields().clone())?;
     let saved = on_disk(&saves, move |contexts| contexts.get(&name)).await?;
     let inference = saves.inference;
     let (mut tiers, config) = (inference.tiers.snapshot(), inference.services.config());
@@ -90,8 +93,8 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
         why: None,
         ask: relay::Ask {
             path: LOAD,
-            owed: Owed::new(Caller::of_this_request(), &body),
-            body,
+            owed: Owed::new(Caller::of_this_request(), content.bytes().len()),
+            content,
             stream: false,
             keep_alive: None,
             arrived,

@@ -3,7 +3,7 @@
 use axum::body::{Body, Bytes};
 use http_body_util::{BodyExt, Collected};
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::time::Duration;
 use tierbar_core::{Code, Error};
 use tokio::time::{Instant, timeout};
@@ -128,14 +128,6 @@ pub(crate) async fn object<T: DeserializeOwned>(body: Body) -> Result<T, Error> 
 /// # Errors
 /// `BadRequest` with the place, if it is not JSON, not an object, or a field is of the wrong type.
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
-    let not_json = |error: serde_json::Error| {
-        let what = if error.is_data() {
-            "the request is not valid"
-        } else {
-            "the body is not JSON"
-        };
-        Error::new(Code::BadRequest, format!("{what}: {error}"))
-    };
     // A derived struct would take an array for its fields in order.
     match bytes.trim_ascii_start().first() {
         Some(b'{') => serde_json::from_slice(bytes).map_err(not_json),
@@ -153,9 +145,21 @@ pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Error> {
     }
 }
 
-/// A body of JSON that was read and is sent on.
-pub(crate) fn object_of(object: Map<String, Value>) -> Body {
-    whole(Value::Object(object).to_string().into_bytes())
+/// As [`parse`], of JSON that was read already.
+///
+/// # Errors
+/// `BadRequest` if a field is of the wrong type.
+pub(crate) fn of_value<T: DeserializeOwned>(value: Value) -> Result<T, Error> {
+    serde_json::from_value(value).map_err(not_json)
+}
+
+fn not_json(error: serde_json::Error) -> Error {
+    let what = if error.is_data() {
+        "the request is not valid"
+    } else {
+        "the body is not JSON"
+    };
+    Error::new(Code::BadRequest, format!("{what}: {error}"))
 }
 
 /// A body of bytes that are all there.

@@ -173,7 +173,11 @@ impl Inference {
     /// `ModelUnknown`, `ModelMissing` or `BadRequest` for a request that no tier can answer, and whatever else keeps the answer from
     /// beginning.
     pub async fn ask(self: &Arc<Self>, request: Request, caller: Caller) -> Result<Answer, Failed> {
-        prompts::log(self.services.config().log, request.path, &request.body);
+        prompts::log(
+            self.services.config().log,
+            request.path,
+            request.content.bytes(),
+        );
         let unrouted = |error| Failed {
             error,
             status: None,

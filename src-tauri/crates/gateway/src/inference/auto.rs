@@ -49,7 +49,7 @@ pub(crate) async fn route(
     path: &str,
     hints: &Hints,
     wanted: Option<&str>,
-    body: &[u8],
+    request: &Value,
     tiers: &[TierStatus],
 ) -> Result<Routed, Error> {
     let leaves_the_choice = matches!(wanted, None | Some("" | TierId::AUTO));
@@ -64,8 +64,8 @@ pub(crate) async fn route(
     }
     // Vectors of another model mean nothing beside each other, and a context is kept where it lies.
     let chooses = leaves_the_choice && (path == CHAT || path == TEXT);
-    if chooses && let Ok(request) = serde_json::from_slice(body) {
-        let considered = consider(inference, path == CHAT, &request, tiers).await;
+    if chooses {
+        let considered = consider(inference, path == CHAT, request, tiers).await;
         if let Some(choice) = considered.choice {
             let why = Some(format!("{}; {}", considered.because, choice.why));
             let tier = choice.tier;

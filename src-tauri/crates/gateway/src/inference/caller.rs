@@ -38,10 +38,6 @@ impl Caller {
         CALLER.try_with(Clone::clone).unwrap_or_default()
     }
 
-    pub(crate) fn is_counted(&self) -> bool {
-        self.0.is_some()
-    }
-
     /// The account's name, if there is one.
     pub(crate) fn name(&self) -> Option<String> {
         self.0.as_ref().map(|account| account.name().to_owned())

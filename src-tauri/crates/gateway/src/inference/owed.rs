@@ -8,7 +8,6 @@ use std::sync::Arc;
 const BYTES_PER_TOKEN: usize = 4;
 /// An event of one token is no longer, with all that stands around it.
 const PLAIN: usize = 512;
-const IMAGE: &[u8] = b";base64,";
 
 /// Of a request. It is spent when the last of its attempts is gone, also with a client that has gone away.
 #[derive(Debug, Clone)]
@@ -30,13 +29,9 @@ struct SoFar {
 }
 
 impl Owed {
-    /// Bytes of an image say nothing of its tokens.
-    pub(crate) fn new(caller: Caller, request: &[u8]) -> Self {
-        let says_nothing = || request.windows(IMAGE.len()).any(|part| part == IMAGE);
-        let prompt = match caller.is_counted() && !says_nothing() {
-            true => (request.len() / BYTES_PER_TOKEN) as u64,
-            false => 0,
-        };
+    /// `prompt_bytes`: of the prompt's text; none where an image or a sound is a part of it, whose bytes say nothing of its tokens.
+    pub(crate) fn new(caller: Caller, prompt_bytes: usize) -> Self {
+        let prompt = (prompt_bytes / BYTES_PER_TOKEN) as u64;
         Self(Arc::new(Bill {
             caller,
             prompt,

@@ -13,6 +13,7 @@ use super::{
     Inference, TOKENS, auto,
     caller::Caller,
     chain::{self, MayWait, Steps},
+    content::Content,
     hints::Hints,
     models,
     owed::Owed,
@@ -50,7 +51,7 @@ const FAST_FAILURE: Duration = Duration::from_secs(2);
 #[derive(Clone)]
 pub(crate) struct Ask {
     pub(crate) path: &'static str,
-    pub(crate) body: Vec<u8>,
+    pub(crate) content: Content,
     /// The answer is to come as events.
     pub(crate) stream: bool,
     pub(crate) keep_alive: Option<KeepAlive>,
@@ -87,6 +88,17 @@ pub(crate) async fn relay(
     begun.respond().await
 }
 
+/// As [`relay`], of a request that a dialect has made.
+///
+/// # Errors
+/// As [`relay`].
+pub(crate) async fn send(inference: Arc<Inference>, request: Request) -> Result<Response, Failure> {
+    let log = inference.services.config().log;
+    prompts::log(log, request.path, request.content.bytes());
+    let begun = begin(&inference, request, Caller::of_this_request()).await?;
+    begun.respond().await
+}
+
 /// Finds who answers. Nothing is loaded and nobody asked before what this returns is polled.
 ///
 /// # Errors
@@ -104,30 +116,34 @@ pub(crate) async fn begin(
         stream,
         keep_alive,
         arrived,
-        body,
+        content,
     } = request;
     let model = model.as_deref();
     // Counting tokens costs nothing.
-    let paid: &[u8] = if path == TOKENS { b"" } else { &body };
+    let prompt_bytes = match path == TOKENS || content.has_media() {
+        true => 0,
+        false => content.bytes().len(),
+    };
     let ask = Ask {
         path,
         stream,
         keep_alive,
         arrived,
-        owed: Owed::new(caller, paid),
-        body,
+        owed: Owed::new(caller, prompt_bytes),
+        content,
     };
     if let Some(chain) = chain::asked(inference, model, &hints, generated)? {
         return Ok(chain::begin(Arc::clone(inference), chain, ask));
     }
     let tiers = inference.tiers.snapshot();
-    let routed = match auto::route(inference, path, &hints, model, &ask.body, &tiers).await {
-        Ok(routed) => routed,
-        Err(error) => return Err(models::explained(inference, model, error).await),
-    };
+    let routed =
+        match auto::route(inference, path, &hints, model, ask.content.fields(), &tiers).await {
+            Ok(routed) => routed,
+            Err(error) => return Err(models::explained(inference, model, error).await),
+        };
     let asked = routed.tier;
     route::check_engine(&asked, &tiers, path)?;
-    let smaller = route::smaller(&asked, model, &tiers, &ask.body);
+    let smaller = route::smaller(&asked, model, &tiers, &ask.content);
     let smaller = smaller.filter(|_| generated);
     let job = Job {
         inference: Arc::clone(inference),
@@ -155,8 +171,7 @@ pub(crate) async fn count(
     if let Some(chat) = chat.as_object_mut() {
         chat.retain(|field, _| !field.starts_with("stream"));
     }
-    let body = body::whole(chat.to_string().into_bytes());
-    let answer = relay(inference, TOKENS, hints, body).await?;
+    let answer = send(inference, Request::of(TOKENS, hints, chat)?).await?;
     let (head, body) = answer.into_parts();
     let body = body::read(body, ANSWER_LIMIT).await?;
     if !head.status.is_success() {

@@ -1,13 +1,15 @@
 //! A request for an answer, in OpenAI's form.
 
-use super::{CHAT, TEXT, hints::Hints};
-use crate::http::body;
-use serde::Deserialize;
+use super::{
+    CHAT, TEXT,
+    content::{Content, RoutingFields},
+    hints::Hints,
+};
 use serde_json::{Value, json};
 use std::time::Instant;
 use tierbar_core::{Error, lease::KeepAlive};
 
-/// A request that has been read. The worker reads the fields that do not decide where it goes.
+/// A request that has been read. Fields that are not named here are for who answers.
 #[derive(Debug, Clone)]
 pub struct Request {
     pub(crate) path: &'static str,
@@ -18,19 +20,7 @@ pub struct Request {
     pub(crate) stream: bool,
     pub(crate) keep_alive: Option<KeepAlive>,
     pub(crate) arrived: Instant,
-    /// As it is sent on.
-    pub(crate) body: Vec<u8>,
-}
-
-/// The fields that decide where a request goes.
-#[derive(Debug, Deserialize)]
-struct Fields {
-    #[serde(default)]
-    model: Option<String>,
-    #[serde(default)]
-    stream: Option<bool>,
-    #[serde(default)]
-    keep_alive: Option<KeepAlive>,
+    pub(crate) content: Content,
 }
 
 impl Request {
@@ -39,8 +29,7 @@ impl Request {
     /// # Errors
     /// `BadRequest` for anything but an object, or a field of the wrong type.
     pub fn chat(chat: impl Into<Value>) -> Result<Self, Error> {
-        let body = chat.into().to_string().into_bytes();
-        Self::read(CHAT, Hints::default(), body, Instant::now())
+        Self::of(CHAT, Hints::default(), chat.into())
     }
 
     /// As [`Self::chat`], answered token by token, with its usage.
@@ -70,16 +59,35 @@ impl Request {
         body: Vec<u8>,
         arrived: Instant,
     ) -> Result<Self, Error> {
-        let fields: Fields = body::parse(&body)?;
-        Ok(Self {
+        let (content, routing) = Content::read(body)?;
+        Ok(Self::new(path, hints, content, routing, arrived))
+    }
+
+    /// A request that a dialect has made of its own, an object.
+    ///
+    /// # Errors
+    /// `BadRequest` for anything but an object, or a field of the wrong type.
+    pub(crate) fn of(path: &'static str, hints: Hints, fields: Value) -> Result<Self, Error> {
+        let (content, routing) = Content::of(fields)?;
+        Ok(Self::new(path, hints, content, routing, Instant::now()))
+    }
+
+    fn new(
+        path: &'static str,
+        hints: Hints,
+        content: Content,
+        routing: RoutingFields,
+        arrived: Instant,
+    ) -> Self {
+        Self {
             path,
             hints,
-            model: fields.model,
-            stream: is_generated(path) && fields.stream == Some(true),
-            keep_alive: fields.keep_alive,
+            model: routing.model,
+            stream: is_generated(path) && routing.stream == Some(true),
+            keep_alive: routing.keep_alive,
             arrived,
-            body,
-        })
+            content,
+        }
     }
 
     /// Whether the answer is generated text. Vectors of two models cannot be compared, and a context stays where it lies, so that no other

@@ -1,6 +1,6 @@
 //! Which tier a request's `model` means.
 
-use super::TOKENS;
+use super::{TOKENS, content::Content};
 use tierbar_core::{
     Code, Error, ModelId, TierId, TierState,
     status::{EngineKind, TierStatus},
@@ -50,7 +50,7 @@ pub(crate) fn smaller(
     found: &TierId,
     wanted: Option<&str>,
     tiers: &[TierStatus],
-    body: &[u8],
+    content: &Content,
 ) -> Option<TierId> {
     // A token is at least so long in nearly all text; most are twice as long, which leaves room for the answer.
     const BYTES_PER_TOKEN: usize = 2;
@@ -61,11 +61,9 @@ pub(crate) fn smaller(
     };
     let smaller = named.steps_down_to.as_ref().filter(|_| by_name)?;
     let smaller = tiers.iter().find(|tier| tier.id == *smaller)?;
-    let holds = body.len() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
+    let holds = content.bytes().len() / BYTES_PER_TOKEN < smaller.context_tokens as usize;
     // It may not see or hear.
-    let has = |part: &[u8]| body.windows(part.len()).any(|here| here == part);
-    let plain = holds && !has(b"image_url") && !has(b"input_audio");
-    plain.then(|| smaller.id.clone())
+    (holds && !content.has_media()).then(|| smaller.id.clone())
 }
 
 /// Contexts are saved by our own engine alone, and tokens counted by it and by endpoints of Anthropic's dialect, which
@@ -216,7 +214,11 @@ mod tests {
         ];
         let heavy = tiers[1].id.clone();
         let stands_in = |tiers: &[TierStatus], wanted, bytes| {
-            smaller(&heavy, wanted, tiers, &vec![b' '; bytes])
+            let prompt = " ".repeat(bytes);
+            let content = Content::of(serde_json::json!({"prompt": prompt}))
+                .unwrap()
+                .0;
+            smaller(&heavy, wanted, tiers, &content)
         };
         assert_eq!(stands_in(&tiers, Some("heavy"), 100), None);
         tiers[1].steps_down_to = Some(tiers[0].id.clone());
@@ -234,8 +236,9 @@ mod tests {
             None,
             "too long for it"
         );
-        let image = br#"{"messages": [{"content": [{"image_url": {}}]}]}"#;
-        assert_eq!(smaller(&heavy, Some("heavy"), &tiers, image), None);
+        let image = serde_json::json!({"messages": [{"content": [{"image_url": {}}]}]});
+        let (image, _) = Content::of(image).unwrap();
+        assert_eq!(smaller(&heavy, Some("heavy"), &tiers, &image), None);
     }
 
     #[test]

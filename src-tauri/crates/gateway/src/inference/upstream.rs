@@ -1,7 +1,7 @@
 //! One request to a worker, or to a server in its place, over a connection of its own. Whoever drops it closes the
 //! connection at that moment, which is how the worker learns that nobody waits for the answer any more.
 
-use super::clouds::anthropic;
+use super::{clouds::anthropic, content::Content};
 use crate::inference;
 use axum::body::{Body, Bytes};
 use futures_util::{FutureExt, future::poll_fn};
@@ -15,7 +15,7 @@ use hyper::{
 };
 use hyper_util::rt::TokioIo;
 use secrecy::SecretString;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use std::{fmt, future::Future, io, pin::Pin, task::Poll};
 use tierbar_core::{
     Error,
@@ -75,18 +75,18 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// Posts `json` and waits for the head of the answer.
+    /// Posts the request and waits for the head of the answer.
     ///
     /// # Errors
     /// If the connection cannot be made or breaks before the head is there.
     pub(crate) async fn post(
         endpoint: &Endpoint,
         path: &'static str,
-        json: Vec<u8>,
+        content: Content,
         remote: &Remote,
         key: Option<&SecretString>,
     ) -> Result<Self, Broken> {
-        let upstream = Self::begin(endpoint, path, json, remote, key).await?;
+        let upstream = Self::begin(endpoint, path, content, remote, key).await?;
         let status = upstream.head.status;
         // The client asked for neither another protocol nor another place.
         if status.is_informational() || status.is_redirection() {
@@ -98,31 +98,37 @@ impl Upstream {
     async fn begin(
         endpoint: &Endpoint,
         path: &'static str,
-        json: Vec<u8>,
+        content: Content,
         remote: &Remote,
         key: Option<&SecretString>,
     ) -> Result<Self, Broken> {
         let Foreign { at, model, dialect } = match endpoint {
             Endpoint::Unix(socket) => {
-                return Self::over(UnixStream::connect(socket).await?, path, json).await;
+                let stream = UnixStream::connect(socket).await?;
+                return Self::over(stream, path, content.bytes().clone()).await;
             }
             Endpoint::Foreign(foreign) => foreign,
         };
         let cloud =
             matches!(at, Address::Url(url) if *dialect == Dialect::OpenAi && !Remote::is_near(url));
-        let json = asking_for(model.as_deref(), cloud, json);
+        let request = asking_for(model.as_deref(), cloud, content.into_object());
         match at {
             Address::Unix(socket) => {
-                Self::over(UnixStream::connect(socket).await?, path, json).await
+                Self::over(
+                    UnixStream::connect(socket).await?,
+                    path,
+                    json(&request).into(),
+                )
+                .await
             }
             Address::Port(port) => {
                 let stream = TcpStream::connect(("127.0.0.1", *port)).await?;
                 stream.set_nodelay(true)?;
-                Self::over(stream, path, json).await
+                Self::over(stream, path, json(&request).into()).await
             }
             Address::Url(url) => {
                 if *dialect == Dialect::Anthropic {
-                    return anthropic::post(remote, url, path, key, &json).await;
+                    return anthropic::post(remote, url, path, key, request).await;
                 }
                 if path == inference::TOKENS {
                     return Ok(Self::refusing(&inference::route::not_counted(url)));
@@ -131,7 +137,7 @@ impl Upstream {
                 if let Some(key) = key {
                     headers.insert(header::AUTHORIZATION, Remote::key("Bearer", key)?);
                 }
-                let answer = remote.post(url, path, headers, json).await?;
+                let answer = remote.post(url, path, headers, json(&request)).await?;
                 let (head, body) = answer.into_parts();
                 Ok(Self::new(head, body.map_err(Broken).boxed_unsync()))
             }
@@ -162,7 +168,7 @@ impl Upstream {
     async fn over(
         stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         path: &'static str,
-        json: Vec<u8>,
+        json: Bytes,
     ) -> Result<Self, Broken> {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
         let mut driver: Option<Driver> = Some(Box::pin(connection));
@@ -252,10 +258,11 @@ fn is(headers: &HeaderMap, wanted: &str) -> bool {
 /// The request with the name that the server knows its model by, or with none: our names mean nothing to it, and some servers
 /// load what they are asked for. Clouds refuse fields that are not OpenAI's: those that say whether to think, or to go on with the last message, stay here, since
 /// servers of this machine and network know them.
-fn asking_for(model: Option<&str>, cloud: bool, json: Vec<u8>) -> Vec<u8> {
-    let Ok(Value::Object(mut request)) = serde_json::from_slice(&json) else {
-        return json;
-    };
+fn asking_for(
+    model: Option<&str>,
+    cloud: bool,
+    mut request: Map<String, Value>,
+) -> Map<String, Value> {
     // Ours alone.
     request.shift_remove("keep_alive");
     if cloud {
@@ -267,7 +274,7 @@ fn asking_for(model: Option<&str>, cloud: bool, json: Vec<u8>) -> Vec<u8> {
     // Most of these know it by that name.
     if let (false, Some(&Value::Bool(think))) = (cloud, request.get("think")) {
         let named = request.entry("chat_template_kwargs");
-        if let Value::Object(named) = named.or_insert_with(|| json!({})) {
+        if let Value::Object(named) = named.or_insert_with(|| Map::new().into()) {
             named.entry("enable_thinking").or_insert(think.into());
         }
     }
@@ -279,7 +286,11 @@ fn asking_for(model: Option<&str>, cloud: bool, json: Vec<u8>) -> Vec<u8> {
             request.shift_remove("model");
         }
     }
-    serde_json::to_vec(&request).unwrap_or(json)
+    request
+}
+
+fn json(request: &Map<String, Value>) -> Vec<u8> {
+    serde_json::to_vec(request).unwrap_or_default()
 }
 
 /// What ends the connection reaches the request or the body as an error of its own.
@@ -298,14 +309,18 @@ mod tests {
     #[test]
     fn a_cloud_is_sent_no_field_of_ours_and_a_server_nearby_is_told_whether_to_think() {
         let ask = br#"{"model":"fast","keep_alive":5,"continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#;
-        let sent = |cloud| String::from_utf8(asking_for(Some("m"), cloud, ask.to_vec())).unwrap();
+        let object = |json: &[u8]| serde_json::from_slice::<Map<String, Value>>(json).unwrap();
+        let sent = |cloud| {
+            let request = asking_for(Some("m"), cloud, object(ask));
+            String::from_utf8(json(&request)).unwrap()
+        };
         assert_eq!(sent(true), r#"{"model":"m","reasoning_effort":"low"}"#);
         assert_eq!(
             sent(false),
             r#"{"model":"m","continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low","chat_template_kwargs":{"enable_thinking":true}}"#
         );
         let own = br#"{"model":"m","think":false,"chat_template_kwargs":{"enable_thinking":true}}"#;
-        assert_eq!(asking_for(Some("m"), false, own.to_vec()), own);
+        assert_eq!(json(&asking_for(Some("m"), false, object(own))), &own[..]);
         for near in [
             "http://127.0.0.1:1",
             "http://gpubox:80",

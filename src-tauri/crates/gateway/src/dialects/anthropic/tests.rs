@@ -17,7 +17,7 @@ async fn a_message_is_a_chat_and_its_answer_a_message() {
         );
         Json(json!({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}))
     };
-    bench.load(Router::new().route(inference::CHAT, post(answer)));
+    bench.load(Router::new().route(CHAT, post(answer)));
     let told = bench.post(MESSAGES, ASK).await;
     assert_eq!(told.headers()["x-tierbar-tier"], "fast");
     let told = json(told).await;
@@ -34,7 +34,7 @@ async fn a_stream_is_told_in_events() {
         let events = "data: {\"choices\":[{\"delta\":{\"content\":\"Yes\"}}]}\n\ndata: [DONE]\n\n";
         ([(header::CONTENT_TYPE, "text/event-stream")], events)
     };
-    bench.load(Router::new().route(inference::CHAT, post(answer)));
+    bench.load(Router::new().route(CHAT, post(answer)));
     let ask = ASK.replacen('{', r#"{"stream": true, "#, 1);
     let told = text(bench.post(MESSAGES, ask).await).await;
     assert!(told.starts_with("event: message_start\n"), "{told}");
@@ -51,7 +51,7 @@ async fn refusals_are_told_in_its_words_whoever_refuses() {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);
         Failure(error).into_response()
     };
-    bench.load(Router::new().route(inference::CHAT, post(refusal)));
+    bench.load(Router::new().route(CHAT, post(refusal)));
     for (ask, status, kind, code) in [
         (ASK, 400, "invalid_request_error", "context_exceeded"),
         ("{", 400, "invalid_request_error", "bad_request"),

@@ -9,7 +9,7 @@ use super::{
 use crate::{
     dialects::translate,
     http::{body, error::Failure},
-    inference::{self, Inference, hints::Hints, relay},
+    inference::{CHAT, Inference, hints::Hints, relay, request::Request},
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -42,7 +42,8 @@ pub(super) async fn chat(
     }
     let telling = Telling::new(Shape::Chat, chat.ask.model(), begun);
     let chat = chat.openai(messages, &inference.tiers.snapshot())?;
-    let answer = relay::relay(inference, inference::CHAT, hints, body::object_of(chat)).await?;
+    let request = Request::of(CHAT, hints, chat.into())?;
+    let answer = relay::send(inference, request).await?;
     translate::told(telling, answer).await
 }
 

@@ -3,7 +3,7 @@
 use super::{ask::bad, load, name, telling::nanoseconds};
 use crate::{
     http::{body, error::Failure},
-    inference::{self, Inference, hints::Hints, relay, wire},
+    inference::{EMBEDDINGS, Inference, hints::Hints, relay, request::Request, wire},
 };
 use axum::{
     Json,
@@ -128,13 +128,8 @@ impl Embed {
                 .map(|wanted| ("dimensions".to_owned(), wanted.into())),
         );
         request.extend(self.keep_alive.map(|keep| ("keep_alive".to_owned(), keep)));
-        let answer = relay::relay(
-            inference,
-            inference::EMBEDDINGS,
-            hints,
-            body::object_of(request),
-        )
-        .await?;
+        let request = Request::of(EMBEDDINGS, hints, request.into())?;
+        let answer = relay::send(inference, request).await?;
         let (head, body) = answer.into_parts();
         let bytes = body::read(body, ANSWER_LIMIT).await?;
         if !head.status.is_success() {

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     dialects::translate,
     http::{body, error::Failure},
-    inference::{self, Inference, hints::Hints, relay},
+    inference::{CHAT, Inference, TEXT, hints::Hints, relay, request::Request},
 };
 use axum::{body::Body, extract::State, response::Response};
 use serde::Deserialize;
@@ -49,7 +49,8 @@ pub(super) async fn generate(
     }
     let telling = Telling::new(Shape::Generate, generate.ask.model(), begun);
     let (path, request) = generate.openai(&inference.tiers.snapshot())?;
-    let answer = relay::relay(inference, path, hints, body::object_of(request)).await?;
+    let request = Request::of(path, hints, request.into())?;
+    let answer = relay::send(inference, request).await?;
     translate::told(telling, answer).await
 }
 
@@ -93,7 +94,7 @@ impl Generate {
             request.insert("prompt".to_owned(), prompt.into());
             let top = self.ask.probabilities();
             request.extend(top.map(|top| ("logprobs".to_owned(), top.into())));
-            return Ok((inference::TEXT, request));
+            return Ok((TEXT, request));
         }
         let mut messages = Vec::new();
         if let Some(system) = given(self.system.as_ref()) {
@@ -101,10 +102,7 @@ impl Generate {
         }
         let content = images::content(prompt, self.images())?;
         messages.push(json!({"role": "user", "content": content}));
-        Ok((
-            inference::CHAT,
-            chat::into_chat(&self.ask, messages, tiers)?,
-        ))
+        Ok((CHAT, chat::into_chat(&self.ask, messages, tiers)?))
     }
 }
 

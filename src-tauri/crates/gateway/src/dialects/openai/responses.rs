@@ -16,7 +16,7 @@ mod tests;
 use crate::{
     dialects::translate,
     http::{body, error::Failure, path::Id},
-    inference::{Inference, hints::Hints, relay},
+    inference::{CHAT, Inference, hints::Hints, relay, request::Request},
 };
 use ask::Ask;
 use axum::{
@@ -49,8 +49,7 @@ async fn create(
     body: Body,
 ) -> Result<Response, Failure> {
     let (chat, echo) = read(body).await?.into_chat()?;
-    let chat = body::whole(chat.to_string().into_bytes());
-    let answer = relay::relay(inference, crate::inference::CHAT, hints, chat).await?;
+    let answer = relay::send(inference, Request::of(CHAT, hints, chat)?).await?;
     let model = relay::model(&answer);
     translate::told(Telling::new(echo, model), answer).await
 }

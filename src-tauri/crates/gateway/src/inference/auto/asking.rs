@@ -1,6 +1,6 @@
 //! One question to the fast tier's model.
 
-use crate::inference::{CHAT, Inference, upstream::Upstream};
+use crate::inference::{CHAT, Inference, content::Content, upstream::Upstream};
 use tierbar_core::{
     Code, Error, TierId,
     routing::classifier::{Opinion, question},
@@ -23,8 +23,8 @@ pub(super) async fn ask(
         Error::new(Code::WorkerCrashed, message)
     };
     let lease = inference.tiers.lease(tier).await?;
-    let body = question(text).to_string().into_bytes();
-    let posted = Upstream::post(lease.endpoint(), CHAT, body, &inference.remote, None);
+    let (content, _) = Content::of(question(text))?;
+    let posted = Upstream::post(lease.endpoint(), CHAT, content, &inference.remote, None);
     let mut upstream = posted.await.map_err(|broken| none(broken.to_string()))?;
     let answer = upstream.whole(ANSWER_LIMIT).await;
     let answer = answer.map_err(|broken| none(broken.to_string()))?;

@@ -5,7 +5,6 @@ use crate::inference::{
     CHAT,
     relay::{Ask, attempt::Sent},
 };
-use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::TierId;
 
@@ -49,40 +48,20 @@ pub(super) fn told(mut sent: Sent, chain: &TierId, tried: &Tried, marked: bool, 
 }
 
 /// Whether the answer has to have a form, which a mark would break.
-pub(super) fn is_bound(request: &[u8]) -> bool {
-    #[derive(Deserialize)]
-    struct Form {
-        #[serde(default)]
-        response_format: Value,
-        #[serde(default)]
-        json_schema: Value,
-        #[serde(default)]
-        grammar: Value,
-    }
-    let Ok(form) = serde_json::from_slice::<Form>(request) else {
-        return false;
-    };
-    let kind = form.response_format["type"].as_str();
+pub(super) fn is_bound(request: &Value) -> bool {
+    let kind = request["response_format"]["type"].as_str();
     kind.is_some_and(|kind| kind != "text")
-        || !form.json_schema.is_null()
-        || !form.grammar.is_null()
+        || !request["json_schema"].is_null()
+        || !request["grammar"].is_null()
 }
 
 /// How many are asked for: of each prompt so many. More than a tier of this machine gives are not counted.
-fn answers(request: &[u8]) -> u64 {
-    #[derive(Deserialize)]
-    struct Many {
-        n: Option<u64>,
-        #[serde(default)]
-        prompt: Value,
-    }
-    let Ok(Many { n, prompt }) = serde_json::from_slice(request) else {
-        return 1;
-    };
-    let prompts = prompt.as_array();
+fn answers(request: &Value) -> u64 {
+    let n = request["n"].as_u64().unwrap_or(1);
+    let prompts = request["prompt"].as_array();
     let several = prompts.filter(|list| !list.iter().any(Value::is_number));
     let prompts = several.map_or(1, |list| list.len().clamp(1, 64) as u64);
-    n.unwrap_or(1).clamp(1, 16) * prompts
+    n.clamp(1, 16) * prompts
 }
 
 fn mark_choices(choices: &mut Value) {
@@ -118,7 +97,11 @@ fn first_event(model: Value, about: Value, marked: bool, ask: &Ask) -> String {
         false => json!({"index": index, "text": text, "finish_reason": null}),
     };
     // Each answer has its mark; the event itself needs one only.
-    let answers = if marked { answers(&ask.body) } else { 1 };
+    let answers = if marked {
+        answers(ask.content.fields())
+    } else {
+        1
+    };
     let choices: Vec<_> = (0..answers).map(choice).collect();
     let event = json!({
         "id": format!("chain-{}", uuid::Uuid::new_v4().simple()),
@@ -130,15 +113,15 @@ fn first_event(model: Value, about: Value, marked: bool, ask: &Ask) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inference::{TEXT, caller::Caller, owed::Owed};
+    use crate::inference::{TEXT, caller::Caller, content::Content, owed::Owed};
 
     fn first(path: &'static str, marked: bool, body: &'static str) -> Value {
         let ask = Ask {
             path,
-            body: body.into(),
+            content: Content::read(body.into()).unwrap().0,
             stream: true,
             keep_alive: None,
-            owed: Owed::new(Caller::default(), b""),
+            owed: Owed::new(Caller::default(), 0),
             arrived: std::time::Instant::now(),
         };
         let event = first_event(json!("m"), json!({}), marked, &ask);

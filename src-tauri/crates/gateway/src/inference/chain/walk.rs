@@ -3,6 +3,7 @@
 use super::{Asked, budget::Budget, credential, mark, tried::Tried};
 use crate::inference::{
     Inference,
+    content::Content,
     relay::{
         Ask,
         attempt::{self, Failed, Sent},
@@ -45,15 +46,16 @@ pub(super) struct Walk {
 
 impl Walk {
     pub(super) fn new(inference: Arc<Inference>, asked: Asked, mut ask: Ask) -> Self {
-        let mut request: Map<String, Value> = serde_json::from_slice(&ask.body).unwrap_or_default();
-        let budget = Budget::new(asked.config.cost, &mut request, ask.body.len());
+        let bytes = ask.content.bytes().len();
+        let mut request = ask.content.into_object();
+        let budget = Budget::new(asked.config.cost, &mut request, bytes);
         let gathers = !ask.stream;
         if gathers && can_stream(&request) {
             ask.stream = true;
             streams(&mut request);
         }
         // Also so that a field which stands there twice is read alike by all.
-        ask.body = Value::Object(request).to_string().into_bytes();
+        ask.content = Content::new(request);
         Self {
             inference,
             asked,
@@ -120,8 +122,10 @@ impl Walk {
             self.tried.fell_back(first, tier);
         }
         let here = tier.is_some_and(|tier| self.endpoint(tier).is_none());
-        let marked =
-            self.asked.mark && fallback.is_some() && here && !mark::is_bound(&self.ask.body);
+        let marked = self.asked.mark
+            && fallback.is_some()
+            && here
+            && !mark::is_bound(self.ask.content.fields());
         mark::told(sent, &self.asked.name, &self.tried, marked, &self.ask)
     }
 

@@ -21,6 +21,7 @@ use crate::inference::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use hearing::Hearing;
 use secrecy::SecretString;
+use serde_json::{Map, Value};
 use tierbar_core::{Code, Error};
 use tierbar_fetch::Remote;
 
@@ -43,7 +44,7 @@ pub(crate) async fn post(
     url: &str,
     path: &str,
     key: Option<&SecretString>,
-    chat: &[u8],
+    chat: Map<String, Value>,
 ) -> Result<Upstream, Broken> {
     let (to, ask, hearing) = match asked(url, path, chat) {
         Ok(asked) => asked,
@@ -59,7 +60,11 @@ pub(crate) async fn post(
 }
 
 /// The path, what is sent there, and how the answer is heard.
-fn asked(url: &str, path: &str, chat: &[u8]) -> Result<(&'static str, Vec<u8>, Hearing), Error> {
+fn asked(
+    url: &str,
+    path: &str,
+    chat: Map<String, Value>,
+) -> Result<(&'static str, Vec<u8>, Hearing), Error> {
     match path {
         inference::CHAT => {
             let (ask, usage) = ask::message(chat)?;

@@ -96,7 +96,7 @@ pub(crate) async fn send(
     let posted = Upstream::post(
         lease.endpoint(),
         ask.path,
-        ask.body,
+        ask.content,
         &inference.remote,
         key.as_ref(),
     );

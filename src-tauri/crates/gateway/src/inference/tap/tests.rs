@@ -14,7 +14,7 @@ fn counted() -> Answer {
 }
 
 fn owed() -> Attempt {
-    Owed::new(Caller::default(), b"").attempt()
+    Owed::new(Caller::default(), 0).attempt()
 }
 
 #[test]

@@ -61,8 +61,8 @@ enum Stop {
 ///
 /// # Errors
 /// `BadRequest` for what cannot be asked there.
-pub(super) fn message(chat: &[u8]) -> Result<(Vec<u8>, bool), Error> {
-    let chat: Chat = body::parse(chat)?;
+pub(super) fn message(chat: Map<String, Value>) -> Result<(Vec<u8>, bool), Error> {
+    let chat: Chat = body::of_value(chat.into())?;
     let usage = chat.stream_options.as_ref();
     let usage = usage.and_then(|options| options.include_usage) == Some(true);
     Ok((written(chat.into_ask()?), usage))
@@ -72,9 +72,9 @@ pub(super) fn message(chat: &[u8]) -> Result<(Vec<u8>, bool), Error> {
 ///
 /// # Errors
 /// As [`message`].
-pub(super) fn count(chat: &[u8]) -> Result<Vec<u8>, Error> {
+pub(super) fn count(chat: Map<String, Value>) -> Result<Vec<u8>, Error> {
     const COUNTED: [&str; 5] = ["model", "messages", "system", "tools", "tool_choice"];
-    let chat: Chat = body::parse(chat)?;
+    let chat: Chat = body::of_value(chat.into())?;
     let mut ask = chat.into_ask()?;
     ask.retain(|key, _| COUNTED.contains(&key.as_str()));
     Ok(written(ask))
@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     fn asked(chat: &Value) -> Result<Value, Error> {
-        let (ask, _) = message(chat.to_string().as_bytes())?;
+        let (ask, _) = message(chat.as_object().unwrap().clone())?;
         Ok(serde_json::from_slice(&ask).unwrap())
     }
 
@@ -235,7 +235,7 @@ mod tests {
                 "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "string"}}},
             }),
         );
-        let (_, usage) = message(chat.to_string().as_bytes()).unwrap();
+        let (_, usage) = message(chat.as_object().unwrap().clone()).unwrap();
         assert!(usage);
         assert_eq!(
             asked(&chat).unwrap(),
@@ -297,7 +297,7 @@ mod tests {
             json!({"max_tokens": 5, "think": true, "stream": true, "stop": "a"}),
         );
         let ask: Value =
-            serde_json::from_slice(&count(chat.to_string().as_bytes()).unwrap()).unwrap();
+            serde_json::from_slice(&count(chat.as_object().unwrap().clone()).unwrap()).unwrap();
         let keys: Vec<_> = ask.as_object().unwrap().keys().collect();
         assert_eq!(keys, ["model", "messages"]);
     }

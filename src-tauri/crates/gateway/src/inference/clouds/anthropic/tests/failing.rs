@@ -46,9 +46,15 @@ async fn whoever_asks_sees_when_to_come_back() {
     let (_bench, server) = bench(routes, "claude-haiku-4-5").await;
     let remote = Remote::new(Duration::from_secs(60)).unwrap();
     let url = format!("http://{server}");
-    let mut upstream = super::super::post(&remote, &url, inference::CHAT, None, CHAT.as_bytes())
-        .await
-        .unwrap();
+    let mut upstream = super::super::post(
+        &remote,
+        &url,
+        inference::CHAT,
+        None,
+        serde_json::from_str(CHAT).unwrap(),
+    )
+    .await
+    .unwrap();
     assert_eq!(upstream.head.status, StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(upstream.head.headers["retry-after"], "7");
     assert_eq!(

@@ -1,0 +1,199 @@
+//! What a request says, read once: its fields, by which its way is decided, and its bytes, which a worker is sent as they came.
+
+use crate::http::body;
+use axum::body::Bytes;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+use serde_json::{Map, Value};
+use std::{fmt, sync::Arc};
+use tierbar_core::{Error, lease::KeepAlive};
+
+/// A JSON object. Clones share it.
+#[derive(Debug, Clone)]
+pub(crate) struct Content {
+    fields: Arc<Value>,
+    bytes: Bytes,
+}
+
+impl Content {
+    pub(crate) fn new(object: Map<String, Value>) -> Self {
+        let fields = Value::Object(object);
+        Self {
+            bytes: fields.to_string().into_bytes().into(),
+            fields: Arc::new(fields),
+        }
+    }
+
+    /// # Errors
+    /// `BadRequest` if it is not a JSON object, or [`RoutingFields`] has a field of the wrong type.
+    pub(crate) fn read(bytes: Vec<u8>) -> Result<(Self, RoutingFields), Error> {
+        let Read { object, routing } = body::parse(&bytes)?;
+        let content = Self {
+            fields: Arc::new(Value::Object(object)),
+            bytes: bytes.into(),
+        };
+        Ok((content, routing))
+    }
+
+    /// As [`Self::read`], of what was made here.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) fn of(fields: Value) -> Result<(Self, RoutingFields), Error> {
+        let Read { object, routing } = body::of_value(fields)?;
+        Ok((Self::new(object), routing))
+    }
+
+    /// An object.
+    pub(crate) fn fields(&self) -> &Value {
+        &self.fields
+    }
+
+    pub(crate) fn bytes(&self) -> &Bytes {
+        &self.bytes
+    }
+
+    pub(crate) fn into_object(self) -> Map<String, Value> {
+        match Arc::unwrap_or_clone(self.fields) {
+            Value::Object(object) => object,
+            _ => Map::new(),
+        }
+    }
+
+    /// Whether there is more to the prompt than text: an image or a sound, which its bytes say little of.
+    pub(crate) fn has_media(&self) -> bool {
+        let messages = self.fields["messages"].as_array();
+        messages.into_iter().flatten().any(|message| {
+            let parts = message["content"].as_array().into_iter().flatten();
+            parts.into_iter().any(is_media)
+        })
+    }
+}
+
+fn is_media(part: &Value) -> bool {
+    const MEDIA: [&str; 2] = ["image_url", "input_audio"];
+    let is_kind = |kind: &str| part["type"] == kind || part.get(kind).is_some();
+    MEDIA.into_iter().any(is_kind)
+}
+
+/// The fields that decide where a request goes.
+#[derive(Debug, Default)]
+pub(crate) struct RoutingFields {
+    pub(crate) model: Option<String>,
+    pub(crate) stream: Option<bool>,
+    pub(crate) keep_alive: Option<KeepAlive>,
+}
+
+struct Read {
+    object: Map<String, Value>,
+    routing: RoutingFields,
+}
+
+impl<'de> Deserialize<'de> for Read {
+    fn deserialize<D: Deserializer<'de>>(request: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Read;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a request")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Read, A::Error> {
+                let (mut object, mut routing) = (Map::new(), RoutingFields::default());
+                while let Some(name) = fields.next_key::<String>()? {
+                    let value: Value = fields.next_value()?;
+                    let wrong = A::Error::custom::<serde_json::Error>;
+                    let decides = match name.as_str() {
+                        "model" => {
+                            routing.model = Option::deserialize(&value).map_err(wrong)?;
+                            true
+                        }
+                        "stream" => {
+                            routing.stream = Option::deserialize(&value).map_err(wrong)?;
+                            true
+                        }
+                        "keep_alive" => {
+                            routing.keep_alive = Option::deserialize(&value).map_err(wrong)?;
+                            true
+                        }
+                        _ => false,
+                    };
+                    // Who reads the bytes might take the other one.
+                    if decides && object.contains_key(&name) {
+                        return Err(A::Error::custom(format!("duplicate field `{name}`")));
+                    }
+                    object.insert(name, value);
+                }
+                Ok(Read { object, routing })
+            }
+        }
+        request.deserialize_map(Fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use tierbar_core::Code;
+
+    #[test]
+    fn a_request_keeps_its_bytes_and_has_its_fields() {
+        let bytes = br#"{ "model": "fast", "stream": true, "top_k": 1e2, "keep_alive": 5 }"#;
+        let (content, routing) = Content::read(bytes.to_vec()).unwrap();
+        assert_eq!(content.bytes(), &bytes[..]);
+        assert_eq!(content.fields()["top_k"], 100.0);
+        assert_eq!(
+            (routing.model.as_deref(), routing.stream),
+            (Some("fast"), Some(true))
+        );
+        assert!(routing.keep_alive.is_some());
+        let (content, routing) = Content::of(json!({"model": null, "stream": null})).unwrap();
+        assert_eq!(content.bytes(), &br#"{"model":null,"stream":null}"#[..]);
+        assert_eq!((routing.model, routing.stream), (None, None));
+    }
+
+    #[test]
+    fn a_field_of_the_wrong_type_or_that_comes_twice_is_refused() {
+        for (body, message) in [
+            (r#"{"model": 5}"#, "the request is not valid: invalid type"),
+            (
+                r#"{"stream": "yes"}"#,
+                "the request is not valid: invalid type",
+            ),
+            (r#"{"keep_alive": []}"#, "the request is not valid: "),
+            (
+                r#"{"model": "a", "model": "b"}"#,
+                "the request is not valid: duplicate field `model`",
+            ),
+            (r#"[{"model": "a"}]"#, "the body is not a JSON object"),
+            (r#"{"model": "#, "the body is not JSON"),
+        ] {
+            let error = Content::read(body.into()).unwrap_err();
+            assert_eq!(error.code, Code::BadRequest, "{body}");
+            assert!(error.message.starts_with(message), "{body}: {error}");
+        }
+        assert!(Content::of(json!({"model": 5})).is_err());
+        assert!(Content::of(json!("text")).is_err());
+    }
+
+    #[test]
+    fn media_are_parts_and_not_words() {
+        let media = |content: Value| {
+            let chat = json!({"messages": [{"role": "user", "content": content}]});
+            Content::of(chat).unwrap().0.has_media()
+        };
+        assert!(media(
+            json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}])
+        ));
+        assert!(media(json!([{"image_url": {}}])));
+        assert!(media(
+            json!([{"type": "text", "text": "?"}, {"type": "input_audio"}])
+        ));
+        assert!(!media(json!("what does image_url with ;base64, mean?")));
+        assert!(!media(json!([{"type": "text", "text": "image_url"}])));
+    }
+}
