@@ -59,8 +59,8 @@ impl Scripted {
         if let Engine::Command(engine) = &engine {
             let command = ForeignCommand {
                 engine: engine.clone(),
-                asked_model: None,
-                guard: program_of("tierbar-guard"),
+                remote_model: None,
+                process_guard: program_of("tierbar-guard"),
             };
             let command = Some(Box::new(command));
             *self.command.lock().unwrap_or_else(PoisonError::into_inner) = command;
@@ -128,7 +128,7 @@ pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
     TierSpec {
         id: TierId::new(tier).expect("a tier's name"),
         engine: Engine::Embedded,
-        asked_model: None,
+        remote_model: None,
         model: Some(ModelId(behaviour.to_owned())),
         path: None,
         settings: settings(),

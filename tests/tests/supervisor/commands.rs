@@ -289,7 +289,7 @@ async fn a_command_that_takes_more_than_was_said_is_told_so() {
 async fn an_endpoint_is_there_at_once_and_takes_nothing_from_anybody() {
     let bench = Bench::with(&[("fast", "good", 10), ("heavy", "", 0)], |options| {
         options.tiers[1].engine = endpoint("http://127.0.0.1:9");
-        options.tiers[1].asked_model = Some("large".to_owned());
+        options.tiers[1].remote_model = Some("large".to_owned());
     });
     bench.source.forget("heavy");
     let fast = bench.lease("fast").await.unwrap();

@@ -4,16 +4,16 @@ use super::*;
 use std::sync::Mutex;
 use tierbar_core::{
     budget::{Budget, GIB},
-    journal::{Happening, Journal, Kind},
+    journal::{Journal, Kind, LogEvent},
     policy::Alarm,
 };
 
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<Happening>>);
+struct Told(Mutex<Vec<LogEvent>>);
 
 impl Journal for Told {
-    fn tell(&self, happening: Happening) {
-        self.0.lock().unwrap().push(happening);
+    fn record(&self, event: LogEvent) {
+        self.0.lock().unwrap().push(event);
     }
 }
 
@@ -21,7 +21,7 @@ impl Told {
     /// The kinds and sentences since the last look. Times differ from run to run: `…` is in their place.
     fn take(&self) -> Vec<(Kind, String)> {
         let told = std::mem::take(&mut *self.0.lock().unwrap());
-        let line = |happening: Happening| (happening.kind, untimed(&happening.sentence));
+        let line = |event: LogEvent| (event.kind, untimed(&event.sentence));
         told.into_iter().map(line).collect()
     }
 

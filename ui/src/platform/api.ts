@@ -855,7 +855,7 @@ disturbed: number, };
 
 export type Kind = "load" | "ready" | "unload" | "refusal" | "failure" | "crash" | "alarm" | "calm" | "step_down" | "pause" | "resume" | "note";
 
-export type Happening = { kind: Kind, 
+export type LogEvent = { kind: Kind, 
 /**
  * `null` where it concerns the machine.
  */

@@ -171,14 +171,14 @@ fn kind_name(kind: Kind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tierbar_core::journal::Happening;
+    use tierbar_core::journal::LogEvent;
 
     #[test]
     fn an_entry_is_one_line_in_local_time() {
         let mut entry = Entry {
             id: 1,
             at_ms: 1_784_548_865_000,
-            what: Happening::new(Kind::Alarm, "memory is short: 900 MiB of 16.0 GiB"),
+            what: LogEvent::new(Kind::Alarm, "memory is short: 900 MiB of 16.0 GiB"),
         };
         let zone = TimeZone::fixed(jiff::tz::offset(2));
         assert_eq!(

@@ -62,7 +62,7 @@ impl Kind {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
-pub struct Happening {
+pub struct LogEvent {
     pub kind: Kind,
     /// `null` where it concerns the machine.
     pub tier: Option<TierId>,
@@ -82,10 +82,10 @@ pub struct Entry {
     #[cfg_attr(test, ts(type = "number"))]
     pub at_ms: u64,
     #[serde(flatten)]
-    pub what: Happening,
+    pub what: LogEvent,
 }
 
-impl Happening {
+impl LogEvent {
     /// Of the machine.
     #[must_use]
     pub fn new(kind: Kind, sentence: impl Into<String>) -> Self {
@@ -116,12 +116,12 @@ impl Happening {
 /// Where happenings go.
 pub trait Journal: Send + Sync + fmt::Debug {
     /// Takes note of what happens at this moment. Never blocks; what cannot be kept is lost.
-    fn tell(&self, happening: Happening);
+    fn record(&self, event: LogEvent);
 }
 
 /// Keeps nothing.
 impl Journal for () {
-    fn tell(&self, _: Happening) {}
+    fn record(&self, _: LogEvent) {}
 }
 
 #[cfg(test)]
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn an_entry_is_one_flat_object() {
         let tier = TierId::new("fast").unwrap();
-        let what = Happening::of(Kind::StepDown, &tier, None, "heavy steps down to fast");
+        let what = LogEvent::of(Kind::StepDown, &tier, None, "heavy steps down to fast");
         let entry = Entry {
             id: 7,
             at_ms: 1,

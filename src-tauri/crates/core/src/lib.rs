@@ -13,12 +13,13 @@ pub mod code;
 pub mod config;
 pub mod download;
 pub mod fit;
-pub mod guard;
+
 pub mod history;
 pub mod journal;
 pub mod keys;
 pub mod lease;
 pub mod limit;
+pub mod memory_guard;
 pub mod model;
 pub mod policy;
 pub mod queue;

@@ -1,19 +1,19 @@
 //! Which tier a request for `auto` is for: the smallest that can do it, and why, in plain words.
 //!
-//! [`Asked`] is what a request asks, [`judge`] how hard that is by rules, [`classifier`] what a small model makes of a request that
+//! [`Traits`] is what a request asks, [`judge`] how hard that is by rules, [`classifier`] what a small model makes of a request that
 //! no rule knows, and [`choose`] takes a tier for it by what is loaded. All of it is pure: the same request and the same tiers give
 //! the same choice.
 
-mod asked;
 mod choose;
 pub mod classifier;
 mod rules;
 mod signs;
+mod traits;
 mod words;
 
-pub use asked::Asked;
 pub use choose::{Choice, Need, Seat, choose, leave_eligible};
 pub use rules::{Judgement, judge};
+pub use traits::Traits;
 
 use crate::TierId;
 use serde::{Deserialize, Serialize};

@@ -81,7 +81,7 @@ fn the_typescript_types_are_those_of_the_wire() {
         tune::TuneRow::decl(&cfg),
         tune::TuneReport::decl(&cfg),
         journal::Kind::decl(&cfg),
-        journal::Happening::decl(&cfg),
+        journal::LogEvent::decl(&cfg),
         journal::Entry::decl(&cfg),
         chain::Gate::decl(&cfg),
         chain::StepStatus::decl(&cfg),

@@ -17,7 +17,7 @@ use prometheus_client::{
 };
 use std::sync::Arc;
 use tierbar_core::{
-    Code, Error, TierId, chain::ChainStatus, journal::Happening, queue::JobState, status::Status,
+    Code, Error, TierId, chain::ChainStatus, journal::LogEvent, queue::JobState, status::Status,
 };
 
 const PREFIX: &str = "tierbar";
@@ -45,7 +45,7 @@ struct Counted {
     waiting: Family<OfTier, Gauge>,
     running: Family<OfTier, Gauge>,
     broken: Family<OfBreak, Counter>,
-    happenings: Family<OfHappening, Counter>,
+    happenings: Family<OfLogEvent, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -68,7 +68,7 @@ struct OfBreak {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfHappening {
+struct OfLogEvent {
     kind: &'static str,
     tier: String,
 }
@@ -138,9 +138,9 @@ fn add<M: Metric + Clone + Default>(all: &mut Registry, name: &str, help: &str) 
 
 impl Metrics {
     /// Something has been told to the log of why.
-    pub fn happened(&self, what: &Happening) {
+    pub fn happened(&self, what: &LogEvent) {
         let tier = what.tier.as_ref().map(TierId::to_string);
-        let labels = OfHappening {
+        let labels = OfLogEvent {
             kind: what.kind.as_str(),
             tier: tier.unwrap_or_default(),
         };

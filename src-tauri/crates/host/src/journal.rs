@@ -11,7 +11,7 @@ use std::{
 };
 use tierbar_core::{
     Error, TierId,
-    journal::{Entry, Happening, Journal, Kind},
+    journal::{Entry, Journal, Kind, LogEvent},
 };
 use tierbar_gateway::Metrics;
 use tierbar_store::Store;
@@ -47,13 +47,13 @@ pub async fn past_log(
 pub(crate) struct Ledger {
     inbox: mpsc::Sender<Note>,
     lost: Arc<AtomicUsize>,
-    told: broadcast::Sender<Entry>,
+    watchers: broadcast::Sender<Entry>,
     metrics: Metrics,
 }
 
 #[derive(Debug)]
 enum Note {
-    Happened(u64, Happening),
+    Happened(u64, LogEvent),
     /// All before it has been dealt with.
     Flush(oneshot::Sender<()>),
 }
@@ -66,27 +66,27 @@ impl Ledger {
     pub(crate) async fn open(store: Store, metrics: Metrics) -> Result<Self, Error> {
         let last = store.last_entry().await?;
         let (inbox, notes) = mpsc::channel(WAITING);
-        let told = broadcast::Sender::new(BEHIND);
+        let watchers = broadcast::Sender::new(BEHIND);
         let lost = Arc::new(AtomicUsize::new(0));
         let writer = Writer {
             store,
             last,
             lost: Arc::clone(&lost),
-            told: told.clone(),
+            watchers: watchers.clone(),
             failing: false,
         };
         tokio::spawn(writer.run(notes));
         Ok(Self {
             inbox,
             lost,
-            told,
+            watchers,
             metrics,
         })
     }
 
     /// Entries from now on; those before are in the store.
     pub(crate) fn watch(&self) -> broadcast::Receiver<Entry> {
-        self.told.subscribe()
+        self.watchers.subscribe()
     }
 
     /// Returns once everything that was told before is in the store.
@@ -99,17 +99,13 @@ impl Ledger {
 }
 
 impl Journal for Ledger {
-    fn tell(&self, mut happening: Happening) {
-        self.metrics.happened(&happening);
-        if let Some((end, _)) = happening.sentence.char_indices().nth(LONGEST) {
-            happening.sentence.truncate(end);
-            happening.sentence.push('…');
+    fn record(&self, mut event: LogEvent) {
+        self.metrics.happened(&event);
+        if let Some((end, _)) = event.sentence.char_indices().nth(LONGEST) {
+            event.sentence.truncate(end);
+            event.sentence.push('…');
         }
-        if self
-            .inbox
-            .try_send(Note::Happened(now(), happening))
-            .is_err()
-        {
+        if self.inbox.try_send(Note::Happened(now(), event)).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -120,7 +116,7 @@ struct Writer {
     /// The last id that was given.
     last: u64,
     lost: Arc<AtomicUsize>,
-    told: broadcast::Sender<Entry>,
+    watchers: broadcast::Sender<Entry>,
     /// The last entries could not be kept, which is said once.
     failing: bool,
 }
@@ -139,7 +135,7 @@ impl Writer {
             let lost = self.lost.swap(0, Ordering::Relaxed);
             if lost > 0 {
                 let sentence = format!("{lost} more things happened than could be written down");
-                entries.push(self.entry(now(), Happening::new(Kind::Note, sentence)));
+                entries.push(self.entry(now(), LogEvent::new(Kind::Note, sentence)));
             }
             self.keep(entries).await;
             for done in flushed {
@@ -148,7 +144,7 @@ impl Writer {
         }
     }
 
-    fn entry(&mut self, at_ms: u64, what: Happening) -> Entry {
+    fn entry(&mut self, at_ms: u64, what: LogEvent) -> Entry {
         self.last += 1;
         let id = self.last;
         Entry { id, at_ms, what }
@@ -169,7 +165,7 @@ impl Writer {
         }
         // Only now: whoever begins to watch and then reads the store misses none.
         for entry in entries {
-            let _ = self.told.send(entry);
+            let _ = self.watchers.send(entry);
         }
     }
 }
@@ -191,8 +187,8 @@ mod tests {
         Store::open(&folder.join("tierbar.db")).unwrap()
     }
 
-    fn happening(sentence: impl Into<String>) -> Happening {
-        Happening::new(Kind::Alarm, sentence)
+    fn event(sentence: impl Into<String>) -> LogEvent {
+        LogEvent::new(Kind::Alarm, sentence)
     }
 
     #[tokio::test]
@@ -203,8 +199,8 @@ mod tests {
                 .await
                 .unwrap();
             let mut watched = ledger.watch();
-            ledger.tell(happening("one"));
-            ledger.tell(happening("two"));
+            ledger.record(event("one"));
+            ledger.record(event("two"));
             let entry = watched.recv().await.unwrap();
             assert_eq!((entry.id, entry.what.sentence.as_str()), (expected, "one"));
             assert!(entry.at_ms > 1_700_000_000_000, "{}", entry.at_ms);
@@ -224,8 +220,8 @@ mod tests {
             .await
             .unwrap();
         let mut watched = ledger.watch();
-        ledger.tell(happening("ä".repeat(LONGEST)));
-        ledger.tell(happening("ä".repeat(5000)));
+        ledger.record(event("ä".repeat(LONGEST)));
+        ledger.record(event("ä".repeat(5000)));
         let whole = watched.recv().await.unwrap().what.sentence;
         assert_eq!(whole.chars().count(), LONGEST);
         let cut = watched.recv().await.unwrap().what.sentence;
@@ -244,13 +240,13 @@ mod tests {
         let taken = Entry {
             id: 1,
             at_ms: 1,
-            what: happening("another's"),
+            what: event("another's"),
         };
         store.add_entries(vec![taken.clone()]).await.unwrap();
-        ledger.tell(happening("lost"));
+        ledger.record(event("lost"));
         assert_eq!(watched.recv().await.unwrap().what.sentence, "lost");
         assert_eq!(store.entries(None, None, 9).await.unwrap(), [taken]);
-        ledger.tell(happening("kept"));
+        ledger.record(event("kept"));
         let kept = watched.recv().await.unwrap();
         assert_eq!(store.entries(None, None, 1).await.unwrap(), [kept]);
     }
@@ -264,7 +260,7 @@ mod tests {
             .unwrap();
         // The writer does not run before this task waits.
         for count in 0..WAITING + 3 {
-            ledger.tell(happening(count.to_string()));
+            ledger.record(event(count.to_string()));
         }
         ledger.flush().await;
         let kept = store.entries(None, None, 2000).await.unwrap();

@@ -3,33 +3,33 @@
 //! It owns the data folder, the configuration file, the status and the server's life. Answering requests is the
 //! gateway's work, worker processes are the supervisor's.
 
+mod address;
 mod blocking;
-mod board;
 mod config;
 mod conversations;
 mod folder;
-mod guarding;
+mod history;
 mod journal;
-mod kept;
-mod listen;
 mod local;
 mod log;
 mod machine;
 mod measure;
+mod measured;
+mod memory_guard;
 mod models;
 mod offers;
 mod ollama;
 mod ownership;
-mod past;
 mod platform;
 mod pulls;
 mod raise;
-mod room;
 mod schedules;
 mod serve;
 mod services;
 mod start;
+mod status;
 mod tls;
+mod volume;
 mod worker;
 
 pub use folder::data_folder;
@@ -147,9 +147,9 @@ impl Host {
     /// Refuses requests until it is told otherwise; what is being answered is answered to its end.
     pub fn set_paused(&self, paused: bool) {
         if paused {
-            self.shared.guarding.pause(None);
+            self.shared.memory_guard.pause(None);
         } else {
-            self.shared.guarding.resume();
+            self.shared.memory_guard.resume();
         }
         self.shared.board.now();
     }

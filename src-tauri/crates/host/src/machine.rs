@@ -1,6 +1,6 @@
 //! What verdicts need to know of this machine: read once, and its bandwidths measured when a verdict first needs them.
 
-use crate::kept;
+use crate::measured;
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
@@ -46,7 +46,7 @@ impl ThisMachine {
     pub(crate) fn new(machine: Machine, file: PathBuf) -> Self {
         Self {
             machine,
-            known: Mutex::new(kept::read(&file)),
+            known: Mutex::new(measured::read(&file)),
             file,
             looked: AtomicBool::new(false),
         }
@@ -97,7 +97,7 @@ impl ThisMachine {
             known.memory = Some(rate);
             let (file, now) = (self.file.clone(), Bandwidths::clone(&known));
             // A panic in it would only lose a measurement.
-            let _ = spawn_blocking(move || kept::write(&file, &now)).await;
+            let _ = spawn_blocking(move || measured::write(&file, &now)).await;
         }
     }
 
@@ -140,7 +140,7 @@ fn measure(
             }
         }
     }
-    kept::write(kept_in, &known);
+    measured::write(kept_in, &known);
     known
 }
 
@@ -171,7 +171,7 @@ mod tests {
             memory: Some(7),
             disks: BTreeMap::from([(folder.clone(), 5)]),
         };
-        kept::write(&file, &known);
+        measured::write(&file, &known);
         let machine = asked(false).await;
         assert_eq!(
             (machine.memory_bandwidth, machine.disk_bandwidth),
@@ -186,7 +186,7 @@ mod tests {
             "no file of the folder is large enough"
         );
         assert_eq!(
-            kept::read::<Bandwidths>(&file).memory,
+            measured::read::<Bandwidths>(&file).memory,
             machine.memory_bandwidth
         );
     }
@@ -196,7 +196,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("bandwidth.json");
         for (kept, grows) in [(1, true), (u64::MAX, false)] {
-            kept::write(
+            measured::write(
                 &file,
                 &Bandwidths {
                     memory: Some(kept),
@@ -205,7 +205,7 @@ mod tests {
             );
             let machine = ThisMachine::new(Machine::new(16 << 30, None), file.clone());
             machine.look_again().await;
-            let now = kept::read::<Bandwidths>(&file).memory.unwrap();
+            let now = measured::read::<Bandwidths>(&file).memory.unwrap();
             assert_eq!(now > kept, grows);
             assert_eq!(machine.known.lock().await.memory, Some(now));
         }

@@ -7,7 +7,7 @@ mod bench;
 mod tune;
 mod worker;
 
-use crate::{kept, services::Shared};
+use crate::{measured, services::Shared};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc};
@@ -67,19 +67,19 @@ impl Measuring {
         &self,
         kind: Kind,
         tier: TierId,
-        work: impl FnOnce(Arc<Shared>, TierId, Teller) -> F,
+        work: impl FnOnce(Arc<Shared>, TierId, ProgressSender) -> F,
     ) -> Result<Measurement, Error>
     where
         T: Serialize + Send + Sync + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let turn = self.turn(&tier)?;
-        let (events, told) = unbounded_channel();
+        let (events, receiver) = unbounded_channel();
         let cancel = CancellationToken::new();
-        let teller = Teller(events.clone());
+        let progress = ProgressSender(events.clone());
         let shared = Arc::clone(&self.shared);
         let called_off = cancel.clone();
-        let work = work(Arc::clone(&shared), tier.clone(), teller);
+        let work = work(Arc::clone(&shared), tier.clone(), progress);
         tokio::spawn(async move {
             // A task within, so that a panic in it does not leave the tier with what was being tried.
             let mut working = tokio::spawn(work);
@@ -111,7 +111,7 @@ impl Measuring {
             let _gone = events.send(last);
         });
         Ok(Measurement {
-            events: told,
+            events: receiver,
             cancel: cancel.drop_guard(),
         })
     }
@@ -122,7 +122,7 @@ impl Measuring {
         tier: TierId,
     ) -> Result<Option<T>, Error> {
         let path = self.shared.folder.measured(kind.as_str(), &tier);
-        let read = spawn_blocking(move || kept::read::<Option<T>>(&path)).await;
+        let read = spawn_blocking(move || measured::read::<Option<T>>(&path)).await;
         Ok(read.ok().flatten())
     }
 }
@@ -157,21 +157,21 @@ async fn keep<T: Serialize + Send + 'static>(
             tracing::warn!("{} cannot be made: {error}", folder.display());
             return;
         }
-        kept::write(&path, &report);
+        measured::write(&path, &report);
     })
     .await;
 }
 
 impl Measures for Measuring {
     fn bench(&self, tier: TierId, ask: BenchAsk) -> Result<Measurement, Error> {
-        self.begin(Kind::Bench, tier, |shared, tier, teller| {
-            bench::bench(shared, tier, ask, teller)
+        self.begin(Kind::Bench, tier, |shared, tier, progress| {
+            bench::bench(shared, tier, ask, progress)
         })
     }
 
     fn tune(&self, tier: TierId, ask: TuneAsk) -> Result<Measurement, Error> {
-        self.begin(Kind::Tune, tier, |shared, tier, teller| {
-            tune::tune(shared, tier, ask, teller)
+        self.begin(Kind::Tune, tier, |shared, tier, progress| {
+            tune::tune(shared, tier, ask, progress)
         })
     }
 
@@ -186,12 +186,12 @@ impl Measures for Measuring {
 
 /// Tells whoever asked how far it is.
 #[derive(Debug, Clone)]
-struct Teller(UnboundedSender<MeasureEvent>);
+struct ProgressSender(UnboundedSender<MeasureEvent>);
 
-impl Teller {
+impl ProgressSender {
     fn progress(&self, done: usize, of: usize, doing: impl Into<String>) {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-        self.tell(MeasureEvent::Progress(Progress {
+        self.send(MeasureEvent::Progress(Progress {
             done: number(done),
             of: number(of.max(done)),
             doing: doing.into(),
@@ -199,12 +199,12 @@ impl Teller {
     }
 
     fn row(&self, row: &impl Serialize) {
-        self.tell(MeasureEvent::Row(
+        self.send(MeasureEvent::Row(
             serde_json::to_value(row).unwrap_or_default(),
         ));
     }
 
-    fn tell(&self, event: MeasureEvent) {
+    fn send(&self, event: MeasureEvent) {
         // Nobody listens once it has been called off.
         let _gone = self.0.send(event);
     }

@@ -139,7 +139,7 @@ impl Models {
             } = config;
             let model = model.trim();
             let draft_model = draft_model.trim();
-            let (asked_model, model, path) = match foreign {
+            let (remote_model, model, path) = match foreign {
                 Some((asked, model)) => (asked, Some(model), None),
                 None if model.is_empty() => (None, None, None),
                 None => (
@@ -152,7 +152,7 @@ impl Models {
                 id: id.clone(),
                 engine,
                 model,
-                asked_model,
+                remote_model,
                 path,
                 settings,
                 draft_model: (!draft_model.is_empty()).then(|| model_id(draft_model)),

@@ -1,7 +1,7 @@
 //! The second address, where clients look for Ollama: taken only if nobody answers there.
 
 use crate::{
-    listen,
+    address,
     serve::{Way, serve},
 };
 use std::{
@@ -28,13 +28,13 @@ pub(crate) async fn act(
     address: SocketAddr,
     way: Way,
     mut config: watch::Receiver<Arc<Config>>,
-    told: impl Fn(Option<String>),
+    notify: impl Fn(Option<String>),
 ) {
     let closing = way.closing.clone();
     loop {
         let acts = config.borrow_and_update().server.act_as_ollama;
         let listener = if acts { take(address).await } else { Ok(None) };
-        told(listener.as_ref().err().map(notice));
+        notify(listener.as_ref().err().map(notice));
         let ending = closing.child_token();
         let mut serving = pin!(async {
             match listener {
@@ -74,14 +74,14 @@ pub(crate) async fn act(
 }
 
 /// # Errors
-/// `PortTaken` saying by whom, and those of [`listen::bind`].
+/// `PortTaken` saying by whom, and those of [`address::bind`].
 async fn take(address: SocketAddr) -> Result<Option<TcpListener>, Error> {
     // On macOS one address of a port can be had while another program listens on all of them.
     let answers = timeout(ACCEPTING, TcpStream::connect(address)).await;
     if answers.is_ok_and(|answers| answers.is_ok()) {
-        return Err(listen::taken(address).await);
+        return Err(address::taken(address).await);
     }
-    listen::bind(address).await.map(Some)
+    address::bind(address).await.map(Some)
 }
 
 fn notice(error: &Error) -> String {

@@ -1,6 +1,6 @@
 //! Fetching models: from a wish to a download, and from what was fetched to a model.
 
-use crate::{blocking::blocking, local::Measure, offers, room::Room, services::Shared};
+use crate::{blocking::blocking, local::Measure, offers, services::Shared, volume::Volume};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -54,7 +54,7 @@ impl Shared {
             let files = files.clone();
             let missing = move || files.iter().map(FileSpec::missing).sum::<Option<u64>>();
             blocking("looking for room", move || match missing() {
-                Some(bytes) if bytes > 0 => Room::of(&folder)?.take(&folder, bytes),
+                Some(bytes) if bytes > 0 => Volume::of(&folder)?.take(&folder, bytes),
                 _ => Ok(None),
             })
         };

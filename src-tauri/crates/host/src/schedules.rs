@@ -1,6 +1,6 @@
 //! Schedules: what the user wants done at a time of day. One task owns them and runs one at a time; everybody else holds a handle.
 
-mod own;
+mod outputs;
 mod runner;
 mod source;
 mod target;
@@ -69,12 +69,12 @@ impl Schedules {
         store: Store,
         takes_turns: bool,
     ) -> (Self, Inbox) {
-        let (inbox, wishes) = mpsc::channel(WAITING);
+        let (inbox, requests) = mpsc::channel(WAITING);
         let state = Arc::new(State::default());
         let owners = Inbox {
             config: config.clone(),
             store: store.clone(),
-            wishes,
+            requests,
             state: Arc::clone(&state),
             takes_turns,
             undelivered: Mutex::default(),
@@ -105,7 +105,7 @@ impl Schedules {
         let config = Arc::clone(&self.config.borrow());
         let (now, zone) = (Timestamp::now(), TimeZone::system());
         let running = self.state.running.lock().clone();
-        let mut told = Vec::new();
+        let mut statuses = Vec::new();
         for (name, schedule) in &config.schedules {
             let kept = self.store.schedule_run(name).await?;
             let run = kept.unwrap_or_else(|| Run::first_seen(now.as_second()));
@@ -115,7 +115,7 @@ impl Schedules {
                 Next::Wait(until) => Some(until),
                 Next::Never => None,
             };
-            told.push(ScheduleStatus {
+            statuses.push(ScheduleStatus {
                 name: name.clone(),
                 config: schedule.clone(),
                 next_at: next_at.filter(|_| self.takes_turns),
@@ -125,7 +125,7 @@ impl Schedules {
                 running: running.as_ref() == Some(name),
             });
         }
-        Ok(told)
+        Ok(statuses)
     }
 
     async fn run_now(&self, name: String) -> Result<String, Error> {
@@ -160,7 +160,7 @@ impl tierbar_gateway::Schedules for Schedules {
 pub(crate) struct Inbox {
     config: watch::Receiver<Arc<Config>>,
     store: Store,
-    wishes: mpsc::Receiver<RunNow>,
+    requests: mpsc::Receiver<RunNow>,
     state: Arc<State>,
     takes_turns: bool,
     undelivered: Mutex<BTreeMap<String, Undelivered>>,

@@ -124,18 +124,18 @@ async fn attend(stream: TcpStream, taken: Taken, way: Arc<Way>) {
     tokio::select! {
         // Another client needs the seat, and this one has not asked anything yet.
         () = taken.given_up() => {}
-        () = talk_as_it_wishes(stream, Arc::clone(&taken), way) => {}
+        () = detect_tls(stream, Arc::clone(&taken), way) => {}
     }
 }
 
 /// Over TLS, if there is any. From this machine a client may do without: nobody listens in on that way.
-async fn talk_as_it_wishes(stream: TcpStream, taken: Arc<Taken>, way: Arc<Way>) {
+async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, way: Arc<Way>) {
     // Words are sent as they come, not gathered.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("a connection gathers its words: {error}");
     }
     let Some(tls) = &way.tls else {
-        return talk(
+        return serve_http(
             stalling(stream, &way),
             taken,
             way.router.clone(),
@@ -149,11 +149,11 @@ async fn talk_as_it_wishes(stream: TcpStream, taken: Arc<Taken>, way: Arc<Way>) 
         Ok(Ok(1)) if first == [HANDSHAKE] => {
             let accepting = tls.accept(stalling(stream, &way));
             if let Ok(Ok(stream)) = timeout(way.patience.head, accepting).await {
-                talk(stream, taken, way.router.clone(), &way, true).await;
+                serve_http(stream, taken, way.router.clone(), &way, true).await;
             }
         }
         Ok(Ok(1)) if is_from_here(&stream) => {
-            talk(
+            serve_http(
                 stalling(stream, &way),
                 taken,
                 way.router.clone(),
@@ -162,12 +162,12 @@ async fn talk_as_it_wishes(stream: TcpStream, taken: Arc<Taken>, way: Arc<Way>) 
             )
             .await;
         }
-        Ok(Ok(1)) => talk(stalling(stream, &way), taken, wants_tls(), &way, false).await,
+        Ok(Ok(1)) => serve_http(stalling(stream, &way), taken, wants_tls(), &way, false).await,
         _ => {}
     }
 }
 
-async fn talk(
+async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     taken: Arc<Taken>,
     router: Router,

@@ -2,15 +2,15 @@
 
 use crate::{
     blocking::blocking,
-    board::Board,
     config::ConfigFile,
     conversations,
     folder::Folder,
-    guarding::Guarding,
     journal::Ledger,
     machine::ThisMachine,
+    memory_guard::GuardRunner,
     models::{Models, refuse_new_commands},
     schedules::{self, Schedules},
+    status::StatusBoard,
 };
 use parking_lot::Mutex;
 use serde_json::{Map, Value};
@@ -52,10 +52,10 @@ pub(crate) struct Shared {
     pub(crate) queue: Queue,
     pub(crate) speed: SpeedMeter,
     pub(crate) supervisor: Handle,
-    pub(crate) guarding: Arc<Guarding>,
+    pub(crate) memory_guard: Arc<GuardRunner>,
     /// The log of why: whatever decides something tells it.
     pub(crate) journal: Arc<Ledger>,
-    pub(crate) board: Board,
+    pub(crate) board: StatusBoard,
     pub(crate) schedules: Arc<Schedules>,
     /// Shows the app's window, in an app.
     pub(crate) raise: Mutex<Option<Raise>>,
@@ -108,7 +108,7 @@ impl Shared {
             let limits = &config.downloads;
             self.queue.configure(limits.rate_limit, limits.at_once);
             self.supervisor.set_rules(self.models.rules());
-            self.guarding.reconsider();
+            self.memory_guard.reconsider();
             conversations::apply(&self.folder, &config.policy).await;
             let tiers = self.set_tiers().await;
             if self.models.budget() != before {
@@ -297,12 +297,12 @@ impl Services for Shared {
     }
 
     fn pause(&self, length: Option<Duration>) -> Arc<Status> {
-        self.guarding.pause(length);
+        self.memory_guard.pause(length);
         self.board.now()
     }
 
     fn resume(&self) -> Arc<Status> {
-        self.guarding.resume();
+        self.memory_guard.resume();
         self.board.now()
     }
 

@@ -1,25 +1,25 @@
 //! The host's way from nothing to a listening server, and back.
 
 use crate::{
-    Host, HostKind, HostOptions,
+    Host, HostKind, HostOptions, address,
     blocking::blocking,
-    board::Board,
     config::{self, ConfigFile, Watching},
     conversations,
     folder::Folder,
-    guarding::Guarding,
+    history::PastReadings,
     journal::Ledger,
-    kept, listen,
     machine::ThisMachine,
     measure::Measuring,
+    measured,
+    memory_guard::GuardRunner,
     models::Models,
     ollama,
     ownership::Ownership,
-    past::Past,
     pulls,
     schedules::{Runner, Schedules},
     serve::{Patience, Way, serve},
     services::Shared,
+    status::StatusBoard,
     tls::Tls,
     worker,
 };
@@ -84,16 +84,18 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     };
     let configured = config.config();
     let address = match &options.listen {
-        Some(given) => listen::parse(given).map_err(|wrong| Error::new(Code::BadRequest, wrong))?,
-        None => listen::parse(&configured.listen)
+        Some(given) => {
+            address::parse(given).map_err(|wrong| Error::new(Code::BadRequest, wrong))?
+        }
+        None => address::parse(&configured.listen)
             .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?,
     };
-    listen::check_network(address, configured.server.network)
+    address::check_network(address, configured.server.network)
         .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?;
     let tls = if configured.server.tls {
         let (folder, configured) = (folder.clone(), Arc::clone(&configured));
         // A command's own host is on loopback; the certificate that it makes serves the next one too.
-        let usual = listen::parse(&configured.listen).unwrap_or(address);
+        let usual = address::parse(&configured.listen).unwrap_or(address);
         let addresses = [address.ip(), usual.ip()];
         let opened = move || Tls::open(&folder, &configured.server, &addresses);
         Some(blocking(STARTING, opened).await?)
@@ -101,11 +103,11 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         None
     };
     let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
-    let listener = listen::bind(address).await?;
+    let listener = address::bind(address).await?;
     let address = listener
         .local_addr()
         .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-    let url = listen::url(address);
+    let url = address::url(address);
 
     let (sampler, reading) = blocking(STARTING, || {
         let mut sampler = Sampler::new();
@@ -196,10 +198,10 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     };
     let speed = {
         let path = folder.speeds();
-        SpeedMeter::new(blocking(STARTING, move || Ok(kept::read(&path))).await?)
+        SpeedMeter::new(blocking(STARTING, move || Ok(measured::read(&path))).await?)
     };
     let speeds_file = folder.speeds();
-    let guarding = Arc::new(Guarding::new(
+    let memory_guard = Arc::new(GuardRunner::new(
         supervisor.clone(),
         Arc::clone(&models),
         Arc::clone(&journal) as _,
@@ -207,21 +209,22 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     let in_force = watch::Sender::new(Arc::clone(&configured));
     // What ends with a command would break them off.
     let takes_turns = options.kind != HostKind::Cli;
-    let (schedules, wishes) = Schedules::new(in_force.subscribe(), store.clone(), takes_turns);
+    let (schedules, run_requests) =
+        Schedules::new(in_force.subscribe(), store.clone(), takes_turns);
     let schedules = Arc::new(schedules);
     let web_of_schedules = web.clone();
     let shared = Arc::new(Shared {
-        board: Board::new(
+        board: StatusBoard::new(
             url.clone(),
             supervisor.clone(),
-            Arc::clone(&guarding),
+            Arc::clone(&memory_guard),
             speed.clone(),
             queue.watch(),
             &reading,
-            Past::new(store.clone()),
+            PastReadings::new(store.clone()),
         ),
         started_with: Arc::clone(&configured),
-        reached: listen::notice(address, fingerprint.as_deref()),
+        reached: address::notice(address, fingerprint.as_deref()),
         in_force,
         schedules: Arc::clone(&schedules),
         applying: AsyncMutex::default(),
@@ -235,7 +238,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         queue,
         speed: speed.clone(),
         supervisor: supervisor.clone(),
-        guarding,
+        memory_guard,
         journal,
         ollama: Mutex::default(),
         pins: Mutex::new(pins),
@@ -277,7 +280,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         closing: closing.clone(),
     };
     let of_schedules = Runner {
-        inbox: wishes,
+        inbox: run_requests,
         router: way.router.clone(),
         token: token.as_str().to_owned(),
         web: web_of_schedules,
@@ -286,7 +289,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         journal: Arc::clone(&shared.journal) as _,
         paused: {
             let shared = Arc::clone(&shared);
-            Box::new(move || shared.guarding.status().stance == Stance::Paused)
+            Box::new(move || shared.memory_guard.status().stance == Stance::Paused)
         },
         notice: {
             let shared = Arc::clone(&shared);
@@ -331,7 +334,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
         let (keys, closing) = (Arc::clone(&keys), closing.clone());
         async move { keys.keep(closing).await }
     });
-    tokio::spawn(kept::keep_speeds(speeds_file, speed, closing.clone()));
+    tokio::spawn(measured::keep_speeds(speeds_file, speed, closing.clone()));
     if let Some(watching) = watching {
         tokio::spawn(follow(watching, Arc::clone(&shared), closing.clone()));
     }

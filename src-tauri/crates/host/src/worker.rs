@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use tierbar_core::{Code, Error};
 
 const WORKER: &str = "tierbar-worker";
-const GUARD: &str = "tierbar-guard";
+const PROCESS_GUARD: &str = "tierbar-guard";
 
 /// The worker: the given path, else `TIERBAR_WORKER`, else beside this program, also from another folder of the same bundle.
 ///
@@ -19,8 +19,12 @@ pub(crate) fn find(given: Option<PathBuf>) -> Result<PathBuf, Error> {
 ///
 /// # Errors
 /// As [`find`].
-pub(crate) fn guard() -> Result<PathBuf, Error> {
-    found(GUARD, crate::folder::set("TIERBAR_GUARD"), "TIERBAR_GUARD")
+pub(crate) fn process_guard() -> Result<PathBuf, Error> {
+    found(
+        PROCESS_GUARD,
+        crate::folder::set("TIERBAR_GUARD"),
+        "TIERBAR_GUARD",
+    )
 }
 
 fn found(name: &str, named: Option<PathBuf>, variable: &str) -> Result<PathBuf, Error> {

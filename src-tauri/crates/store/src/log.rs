@@ -4,7 +4,7 @@ use crate::word::Word;
 use rusqlite::{Connection, Row, params};
 use tierbar_core::{
     ModelId, TierId,
-    journal::{Entry, Happening, Kind},
+    journal::{Entry, Kind, LogEvent},
 };
 
 /// As long are entries kept,
@@ -84,7 +84,7 @@ fn entry(row: &Row) -> rusqlite::Result<Entry> {
     Ok(Entry {
         id: row.get::<_, i64>(0)?.unsigned_abs(),
         at_ms: row.get::<_, i64>(1)?.unsigned_abs(),
-        what: Happening {
+        what: LogEvent {
             // A newer version may have had a word for it.
             kind: row
                 .get::<_, Word<_>>(2)

@@ -125,34 +125,34 @@ impl Handle {
         let _ = self.shared.events.send(event);
     }
 
-    async fn ask<T>(
+    async fn request<T>(
         &self,
         event: impl FnOnce(oneshot::Sender<Result<T, Error>>) -> Event,
     ) -> Result<T, Error> {
         let (reply, answer) = oneshot::channel();
         self.send(event(reply));
-        let mut asking = Asking {
+        let mut pending = Pending {
             answer: Some(answer),
             events: &self.shared.events,
         };
-        let Some(answer) = &mut asking.answer else {
+        let Some(answer) = &mut pending.answer else {
             return Err(shutting_down());
         };
         let answer = answer.await;
-        asking.answer = None;
+        pending.answer = None;
         // The owner drops no reply while it lives.
         answer.unwrap_or_else(|_| Err(shutting_down()))
     }
 }
 
 /// Tells the owner when whoever asked has gone away, so that a queue is left at once.
-struct Asking<'a, T> {
+struct Pending<'a, T> {
     /// `None` once it has come.
     answer: Option<oneshot::Receiver<T>>,
     events: &'a mpsc::UnboundedSender<Event>,
 }
 
-impl<T> Drop for Asking<'_, T> {
+impl<T> Drop for Pending<'_, T> {
     fn drop(&mut self) {
         if let Some(answer) = self.answer.take() {
             // The owner looks for closed replies, so this one is closed first.
@@ -167,7 +167,7 @@ impl Tiers for Handle {
         let tier = tier.clone();
         Box::pin(async move {
             let lease = self
-                .ask(|reply| Event::Want {
+                .request(|reply| Event::Want {
                     tier,
                     want: Want::Lease(reply),
                 })
@@ -179,7 +179,7 @@ impl Tiers for Handle {
     fn start(&self, tier: &TierId) -> BoxFuture<'_, Result<(), Error>> {
         let tier = tier.clone();
         Box::pin(async move {
-            self.ask(|reply| Event::Want {
+            self.request(|reply| Event::Want {
                 tier,
                 want: Want::Loaded(reply),
             })
@@ -189,7 +189,10 @@ impl Tiers for Handle {
 
     fn stop(&self, tier: &TierId, force: bool) -> BoxFuture<'_, Result<(), Error>> {
         let tier = tier.clone();
-        Box::pin(async move { self.ask(|reply| Event::Stop { tier, force, reply }).await })
+        Box::pin(async move {
+            self.request(|reply| Event::Stop { tier, force, reply })
+                .await
+        })
     }
 
     fn expect(&self, tier: &TierId) {

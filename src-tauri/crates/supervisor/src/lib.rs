@@ -91,9 +91,9 @@ pub struct LoadSpec {
 pub struct ForeignCommand {
     pub engine: CommandEngine,
     /// The name that it knows its model by.
-    pub asked_model: Option<String>,
+    pub remote_model: Option<String>,
     /// `tierbar-guard`, which ends it when this process is gone.
-    pub guard: PathBuf,
+    pub process_guard: PathBuf,
 }
 
 /// A tier as configured. A change of what it loads makes a loaded worker stale: it serves the leases that it has, and the
@@ -105,7 +105,7 @@ pub struct TierSpec {
     /// `None` while the tier has no model.
     pub model: Option<ModelId>,
     /// The name that a server that is not ours knows its model by.
-    pub asked_model: Option<String>,
+    pub remote_model: Option<String>,
     /// The file that the model's name means now; `None` while it means none. A worker whose file has gone runs on:
     /// only another file makes it stale.
     pub path: Option<PathBuf>,

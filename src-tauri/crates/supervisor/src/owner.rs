@@ -1,11 +1,11 @@
 //! The one task that owns all tiers: it takes events, asks the policy, and carries out its steps.
 
 mod endpoint;
+mod log;
 mod reclaim;
-mod shortness;
 mod snapshot;
+mod step_down;
 mod steps;
-mod telling;
 mod tier;
 mod words;
 
@@ -32,7 +32,7 @@ use tokio::{
 };
 
 use tier::{Gone, Preparation, Tier, Worker};
-use words::Told;
+use words::Causes;
 
 /// More requests than this wait for memory only if something is wrong with whoever sends them.
 const LONGEST_QUEUE: usize = 256;
@@ -136,7 +136,7 @@ pub struct Supervisor {
     /// When it was raised.
     alarm_since: Duration,
     stance: Stance,
-    told: Told,
+    causes: Causes,
     sockets: Sockets,
     predecessors: Arc<Predecessors>,
     loads: Arc<Loads>,
@@ -170,7 +170,7 @@ impl Supervisor {
             started: Instant::now(),
             alarm: Alarm::None,
             alarm_since: Duration::ZERO,
-            told: Told::default(),
+            causes: Causes::default(),
             queue: Vec::new(),
             missing: None,
             counter: 0,
@@ -216,14 +216,14 @@ impl Supervisor {
         match event {
             Event::Want { tier, want } => match self.admit(&tier) {
                 Ok(()) if self.is_endpoint(&tier) => match self.stance {
-                    Stance::Paused => want.refuse(words::paused(&self.told)),
+                    Stance::Paused => want.refuse(words::paused(&self.causes)),
                     _ => self.grant_endpoint(tier, want),
                 },
                 Ok(()) => self.enqueue(tier, want),
                 Err(error) => {
                     // Whoever names a tier that there is not has made a mistake, and the policy has had no part in it.
                     if error.code != Code::TierUnknown && !want.is_ahead() {
-                        self.told_refusal(&tier, 1, &error);
+                        self.log_refusal(&tier, 1, &error);
                     }
                     want.refuse(error);
                 }
@@ -263,7 +263,7 @@ impl Supervisor {
                 if self.alarm == Alarm::None {
                     self.alarm_since = self.started.elapsed();
                 }
-                (self.alarm, self.told.alarm) = (alarm, why);
+                (self.alarm, self.causes.alarm) = (alarm, why);
                 if alarm > Alarm::None {
                     self.step_down();
                     self.trim();
@@ -272,7 +272,7 @@ impl Supervisor {
                     self.tiers.iter().for_each(Tier::hasten);
                 }
             }
-            Event::Stance(stance, why) => (self.stance, self.told.stance) = (stance, why),
+            Event::Stance(stance, why) => (self.stance, self.causes.stance) = (stance, why),
             Event::Footprints(footprints) => {
                 for (id, bytes) in footprints {
                     if let Some(tier) = self.tier(&id) {
@@ -434,7 +434,7 @@ impl Supervisor {
                 }
                 let refused = self.refuse(id, &error);
                 if failed && refused == 0 {
-                    self.told_failure(id, &error);
+                    self.log_failure(id, &error);
                 }
             }
         }
@@ -462,12 +462,12 @@ impl Supervisor {
                 running.context_tokens = ready.context_tokens;
                 tracing::info!(tier = %id, pid = running.pid, context = ready.context_tokens, "ready");
                 tier.last_used = use_number;
-                self.told_ready(id, &ready.memory);
+                self.log_ready(id, &ready.memory);
             }
             Report::Ended(failure) => {
                 sockets::remove(&running.socket);
                 if let Some(gone) = tier.ended(failure, Instant::now()) {
-                    self.told_end(id, &gone);
+                    self.log_end(id, &gone);
                     self.tell(id, gone);
                 }
             }
@@ -537,7 +537,7 @@ impl Supervisor {
             refused += usize::from(!waiter.want.is_ahead());
             waiter.want.refuse(error.clone());
         }
-        self.told_refusal(id, refused, error);
+        self.log_refusal(id, refused, error);
         refused
     }
 

@@ -38,13 +38,13 @@ impl Predecessors {
     pub(crate) async fn gone(&self) {
         let wait = || async {
             let late = Instant::now() + LONGEST;
-            let mut told = false;
+            let mut logged = false;
             while self.are_alive() && Instant::now() < late {
-                if !told {
+                if !logged {
                     tracing::warn!(
                         "a command that was started by a Tierbar before this one is still ending"
                     );
-                    told = true;
+                    logged = true;
                 }
                 sleep(LOOK).await;
             }

@@ -6,7 +6,7 @@ pub(crate) mod foreign;
 mod handshake;
 mod health;
 mod log;
-mod question;
+mod socket;
 mod trim;
 
 use crate::{
@@ -95,17 +95,17 @@ pub(crate) struct Failure {
 /// Asks a process to end, from whoever holds a clone.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
-    asked: CancellationToken,
+    requested: CancellationToken,
     at_once: CancellationToken,
 }
 
 impl Stop {
     /// `at_once`: without the time that it takes to keep its conversations.
-    pub(crate) fn ask(&self, at_once: bool) {
+    pub(crate) fn request(&self, at_once: bool) {
         if at_once {
             self.at_once.cancel();
         }
-        self.asked.cancel();
+        self.requested.cancel();
     }
 }
 
@@ -122,7 +122,7 @@ impl Launch {
         tokio::select! {
             biased;
             () = self.predecessors.gone() => {}
-            () = stop.asked.cancelled() => {
+            () = stop.requested.cancelled() => {
                 report(Report::Ended(None));
                 return None;
             }
@@ -151,8 +151,8 @@ impl Launch {
             self.loads.end(false).await;
         }
         report(Report::Ended(failure));
-        let tell = |missing, waited| report(Report::Missing(missing, waited));
-        process.reclaim.follow(tell).await
+        let report_missing = |missing, waited| report(Report::Missing(missing, waited));
+        process.reclaim.follow(report_missing).await
     }
 
     /// Returns when the process has ended.
@@ -164,7 +164,7 @@ impl Launch {
     ) -> Option<Failure> {
         tokio::select! {
             biased;
-            () = stop.asked.cancelled() => {}
+            () = stop.requested.cancelled() => {}
             unready = process.start(self, report) => match unready {
                 Ok(ready) => {
                     process.ready = true;
@@ -172,7 +172,7 @@ impl Launch {
                     report(Report::Ready(ready));
                     tokio::select! {
                         biased;
-                        () = stop.asked.cancelled() => {}
+                        () = stop.requested.cancelled() => {}
                         status = process.child.wait() => return Some(self.crashed(status, process).await),
                         () = health::lost(&self.socket, self.health_period) => return Some(self.hung(process).await),
                     }
@@ -267,7 +267,7 @@ impl Launch {
     async fn unready(&self, unready: Unready, process: &mut Process) -> Failure {
         let hint = format!("its log is {}", self.log.display());
         let error = match unready {
-            Unready::Told(error) => {
+            Unready::Reported(error) => {
                 process.end(self.stop_deadline).await;
                 return Failure {
                     error,
@@ -276,7 +276,7 @@ impl Launch {
             }
             Unready::Closed => match timeout(self.stop_deadline, process.child.wait()).await {
                 Ok(Ok(status)) => {
-                    process.hear_out().await;
+                    process.drain_output().await;
                     let what = format!("its worker {} while loading", exit::words(status));
                     cause::explain(
                         &process.words,
@@ -290,7 +290,7 @@ impl Launch {
                         .hint(hint)
                 }
             },
-            Unready::Lied(lie) => {
+            Unready::Invalid(lie) => {
                 process.kill().await;
                 let what = format!("its worker {lie}");
                 self.failed(&what).hint(
@@ -329,7 +329,7 @@ impl Launch {
     }
 
     async fn crashed(&self, status: io::Result<ExitStatus>, process: &mut Process) -> Failure {
-        process.hear_out().await;
+        process.drain_output().await;
         let error = match status {
             Ok(status) => {
                 let what = format!("the worker of {} {}", self.tier, exit::words(status));
@@ -434,7 +434,7 @@ impl Process {
         }
         // Not before: its end would keep the worker from keeping its conversations.
         drop(self.stdin.take());
-        self.hear_out().await;
+        self.drain_output().await;
     }
 
     /// Returns when the process is gone, or cannot be killed: then its memory does not come back.
@@ -459,7 +459,7 @@ impl Process {
     }
 
     /// Reads what the process has said before its end.
-    async fn hear_out(&mut self) {
+    async fn drain_output(&mut self) {
         let all = async { while self.drains.join_next().await.is_some() {} };
         let _ = timeout(LAST_READ, all).await;
     }

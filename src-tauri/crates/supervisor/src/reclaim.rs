@@ -37,7 +37,7 @@ impl MemoryProbe for ThisMachine {
     fn before(&self, worker: Process) -> Before {
         let held = members_of_group(worker.pid()).and_then(|members| held_by(&members));
         Before {
-            group_bytes: told(held),
+            group_bytes: logged(held),
             machine_bytes: machine_memory().held_bytes,
         }
     }
@@ -45,14 +45,14 @@ impl MemoryProbe for ThisMachine {
     fn after(&self, worker: Process) -> After {
         let machine = machine_memory();
         After {
-            group_bytes: told(end_rest(worker)),
+            group_bytes: logged(end_rest(worker)),
             machine_bytes: machine.held_bytes,
             available_bytes: machine.available_bytes,
         }
     }
 }
 
-fn told(held: io::Result<u64>) -> Option<u64> {
+fn logged(held: io::Result<u64>) -> Option<u64> {
     held.inspect_err(|error| tracing::warn!("a worker's memory is unknown: {error}"))
         .ok()
 }
@@ -101,7 +101,7 @@ impl Reclaim {
 
     /// Tells what is missing until all is back, or counts as another's. To be called when the worker has ended. Answers with
     /// what is available.
-    pub(crate) async fn follow(self, tell: impl Fn(Missing, Duration)) -> Option<u64> {
+    pub(crate) async fn follow(self, report: impl Fn(Missing, Duration)) -> Option<u64> {
         let worker = self.worker?;
         let before = self.before.unwrap_or_default();
         let (ended, mut pause) = (Instant::now(), SHORTEST);
@@ -112,7 +112,7 @@ impl Reclaim {
             let Some(missing) = missing(&before, &after).filter(|_| waited < MEMORY) else {
                 return after.available_bytes;
             };
-            tell(missing, waited);
+            report(missing, waited);
             if waited < PATIENCE {
                 sleep(pause.min(PATIENCE - waited)).await;
                 pause = (pause * 2).min(LONGEST);

@@ -163,12 +163,12 @@ pub struct PressureChanges {
 /// tightest limit or of the machine; they never announce `Normal`. `None` too where a script takes the machine's place.
 #[must_use]
 pub fn pressure_changes(
-    told: impl Fn(Pressure) + Send + Sync + 'static,
+    notify: impl Fn(Pressure) + Send + Sync + 'static,
 ) -> Option<PressureChanges> {
     if Script::is_asked_for() {
         return None;
     }
-    platform::Announced::begin(told).map(|_announced| PressureChanges { _announced })
+    platform::Announced::begin(notify).map(|_announced| PressureChanges { _announced })
 }
 
 #[cfg(test)]

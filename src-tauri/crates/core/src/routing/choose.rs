@@ -1,6 +1,6 @@
 //! The tier for a request of a level: what can do it, then what is there.
 
-use super::{Asked, Judgement, Level};
+use super::{Judgement, Level, Traits};
 use crate::{TierId, TierState};
 
 /// Seconds that a load may take to have a tier one level larger, and two.
@@ -97,17 +97,17 @@ pub struct Choice {
 ///
 /// `None` if there is no seat.
 #[must_use]
-pub fn choose(asked: &Asked, need: Need, seats: &[Seat], may_load: bool) -> Option<Choice> {
+pub fn choose(traits: &Traits, need: Need, seats: &[Seat], may_load: bool) -> Option<Choice> {
     let mut left: Vec<&Seat> = seats.iter().collect();
     leave_eligible(&mut left, |seat| (&seat.tier, seat.state, seat.elsewhere));
-    if asked.media {
+    if traits.media {
         keep(&mut left, |seat| seat.sees != Some(false));
         keep(&mut left, |seat| seat.sees == Some(true));
     }
-    if asked.tools {
+    if traits.tools {
         keep(&mut left, |seat| seat.calls != Some(false));
     }
-    let wanted = asked.context_tokens();
+    let wanted = traits.context_tokens();
     let narrowed = keep(&mut left, |seat| seat.context_tokens >= wanted);
     let largest = left.iter().map(|seat| seat.context_tokens).max()?;
     if largest < wanted {
@@ -122,7 +122,7 @@ pub fn choose(asked: &Asked, need: Need, seats: &[Seat], may_load: bool) -> Opti
         .collect();
     let loaded = enough.iter().filter(|seat| seat.is_loaded());
     let soonest = loaded.min_by(|one, other| {
-        let seconds = |seat: &Seat| seat.seconds(asked.answer_tokens);
+        let seconds = |seat: &Seat| seat.seconds(traits.answer_tokens);
         seconds(one).total_cmp(&seconds(other))
     });
     let only = if narrowed { ", which holds it" } else { "" };

@@ -1,7 +1,7 @@
 //! A small model's one word about how hard a request is, and whether it can be believed.
 //!
 //! The word is one of three by a grammar, and its first token's probabilities tell how sure the model is. Small models prefer one
-//! word whatever they are asked, so each word is weighed by how often the model says it for [`PROBES`], of which the levels are
+//! word whatever they are traits, so each word is weighed by how often the model says it for [`PROBES`], of which the levels are
 //! known; and a model that does not sort those either is not asked again.
 
 use super::Level;

@@ -1,9 +1,9 @@
 //! How hard a request is, by rules that a user can be told.
 
 use super::{
-    Asked, Level,
-    asked::tokens,
+    Level, Traits,
     signs::{Greeting, Text},
+    traits::tokens,
 };
 
 /// So much to read is more than a small model keeps in view.
@@ -36,20 +36,20 @@ impl Judgement {
 
 /// The first rule that holds, those for the smallest and the largest requests first.
 #[must_use]
-pub fn judge(asked: &Asked) -> Judgement {
-    let text = Text::of(&asked.text);
-    let by_text = by_text(asked, &text);
+pub fn judge(traits: &Traits) -> Judgement {
+    let text = Text::of(&traits.text);
+    let by_text = by_text(traits, &text);
     // Small models write calls that do not parse, and take one object for another.
     let greets = text.greeting() == Greeting::Whole;
-    if asked.tools && by_text.level < Level::Medium && !greets {
+    if traits.tools && by_text.level < Level::Medium && !greets {
         return Judgement::sure(Level::Medium, "it has tools");
     }
     by_text
 }
 
-fn by_text(asked: &Asked, text: &Text) -> Judgement {
+fn by_text(traits: &Traits, text: &Text) -> Judgement {
     let sure = Judgement::sure;
-    if asked.thinks {
+    if traits.thinks {
         return sure(Level::Hard, "it asks for thinking");
     }
     if text.greeting() != Greeting::Beginning {
@@ -58,7 +58,7 @@ fn by_text(asked: &Asked, text: &Text) -> Judgement {
     if text.is_hard_task() {
         return sure(Level::Hard, "it takes steps that build on each other");
     }
-    if text.is_small_task() && tokens(&asked.text) <= SHORT {
+    if text.is_small_task() && tokens(&traits.text) <= SHORT {
         return sure(Level::Simple, "it is a small task on a short text");
     }
     if text.is_repair() {
@@ -73,7 +73,7 @@ fn by_text(asked: &Asked, text: &Text) -> Judgement {
     if text.is_conditioned() {
         return sure(Level::Hard, "it has several conditions to keep");
     }
-    if asked.prompt_tokens > LONG {
+    if traits.prompt_tokens > LONG {
         return sure(Level::Hard, "it is long");
     }
     if text.has_code() || text.is_code_task() {
@@ -82,7 +82,7 @@ fn by_text(asked: &Asked, text: &Text) -> Judgement {
     if text.is_text_task() {
         return sure(Level::Medium, "a text is to be written or explained");
     }
-    if asked.prompt_tokens > LONGISH {
+    if traits.prompt_tokens > LONGISH {
         return sure(Level::Medium, "it is rather long");
     }
     let level = if text.words() <= FEW_WORDS {
@@ -91,7 +91,7 @@ fn by_text(asked: &Asked, text: &Text) -> Judgement {
         Level::Medium
     };
     // "And in Rust?" belongs to a tier that could answer what came before, and has it in its cache.
-    let before = asked.earlier.iter().map(|text| alone(text)).max();
+    let before = traits.earlier.iter().map(|text| alone(text)).max();
     if let Some(before) = before.filter(|before| level == Level::Simple && *before > level) {
         return sure(before, "it goes on with what was asked before");
     }
@@ -116,9 +116,9 @@ fn by_text(asked: &Asked, text: &Text) -> Judgement {
 
 /// How hard a text is that stands alone.
 fn alone(text: &str) -> Level {
-    let asked = Asked {
+    let traits = Traits {
         text: text.to_owned(),
-        ..Asked::default()
+        ..Traits::default()
     };
-    by_text(&asked, &Text::of(text)).level
+    by_text(&traits, &Text::of(text)).level
 }

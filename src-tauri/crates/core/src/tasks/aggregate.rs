@@ -106,9 +106,9 @@ impl Span {
         }
     }
 
-    fn told(&self) -> (Option<String>, Option<String>) {
-        let told = |time: &Option<When>| time.as_ref().map(|time| cut(&time.to_string()));
-        (told(&self.first), told(&self.last))
+    fn ends(&self) -> (Option<String>, Option<String>) {
+        let text = |time: &Option<When>| time.as_ref().map(|time| cut(&time.to_string()));
+        (text(&self.first), text(&self.last))
     }
 }
 
@@ -182,12 +182,12 @@ impl Counter {
 
     #[must_use]
     pub fn done(self) -> Aggregate {
-        let (from, to) = self.span.told();
+        let (from, to) = self.span.ends();
         let mut groups: Vec<Group> = self
             .groups
             .into_iter()
             .map(|((kind, message), tally)| {
-                let (first, last) = tally.span.told();
+                let (first, last) = tally.span.ends();
                 Group {
                     kind,
                     message,
@@ -254,7 +254,7 @@ fn cut(text: &str) -> String {
 impl Aggregate {
     /// As lines for a model to read, in at most `most` bytes; what does not fit is told as a number.
     #[must_use]
-    pub fn told(&self, most: usize) -> String {
+    pub fn render(&self, most: usize) -> String {
         let mut text = format!("{} entries", self.entries);
         if let (Some(from), Some(to)) = (&self.from, &self.to) {
             text += &format!(", from {from} to {to}");

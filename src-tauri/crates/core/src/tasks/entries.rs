@@ -84,7 +84,7 @@ impl Entry {
         };
         let text = |names: &[&str]| {
             let mut found = names.iter().filter_map(|name| object.get(*name));
-            found.find_map(said)
+            found.find_map(words_of)
         };
         let time = named(&TIME).and_then(|(_, value)| match value {
             Value::Number(number) => number.as_f64().map(When::Number),
@@ -122,7 +122,7 @@ impl Entry {
 }
 
 /// A field's value as words; of an object, its own message.
-fn said(value: &Value) -> Option<String> {
+fn words_of(value: &Value) -> Option<String> {
     match value {
         Value::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
         Value::Bool(truth) => Some(truth.to_string()),

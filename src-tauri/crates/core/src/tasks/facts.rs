@@ -24,10 +24,10 @@ pub struct Kept {
 #[must_use]
 pub fn compare(source: &str, result: &str) -> Kept {
     let mut kept = Kept::default();
-    let mut told: BTreeSet<&str> = BTreeSet::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
     // Whether there is room for more.
     let mut tell = |fact, is_kept: &dyn Fn() -> bool| {
-        if told.insert(fact) {
+        if seen.insert(fact) {
             let list = if is_kept() {
                 &mut kept.kept
             } else {
@@ -35,7 +35,7 @@ pub fn compare(source: &str, result: &str) -> Kept {
             };
             list.push(fact.to_owned());
         }
-        told.len() < MOST
+        seen.len() < MOST
     };
 
     let dates = dates::in_text(source);

@@ -60,7 +60,7 @@ pub struct Search {
     /// What is left to try of this stage.
     waiting: VecDeque<Settings>,
     /// What was asked for last, and has not been told of.
-    asked: Option<(Knob, Settings)>,
+    pending: Option<(Knob, Settings)>,
     best: Option<Candidate>,
     /// The first of the two that are held against each other at the end.
     checked: Option<Measured>,
@@ -77,7 +77,7 @@ impl Search {
             before,
             stage: Stage::Start,
             waiting: VecDeque::from([before]),
-            asked: None,
+            pending: None,
             best: None,
             checked: None,
             rows: Vec::new(),
@@ -90,7 +90,7 @@ impl Search {
         loop {
             if let Some(settings) = self.waiting.pop_front() {
                 let candidate = (self.knob(), settings);
-                self.asked = Some(candidate);
+                self.pending = Some(candidate);
                 return Some(candidate);
             }
             self.stage = match self.stage {
@@ -107,8 +107,8 @@ impl Search {
     }
 
     /// How the last candidate did, or why it could not be measured.
-    pub fn tell(&mut self, result: Result<Measured, String>) {
-        let Some((knob, settings)) = self.asked.take() else {
+    pub fn record(&mut self, result: Result<Measured, String>) {
+        let Some((knob, settings)) = self.pending.take() else {
             return;
         };
         let (outcome, reason) = match &result {
@@ -157,8 +157,9 @@ impl Search {
             }
             (Some(best), _) => {
                 let (gain, noise) = gain(&best.measured.request_ms, &measured.request_ms);
-                if self.only_told() {
-                    let words = words::told(gain, noise, &best.measured.memory, &measured.memory);
+                if self.only_reported() {
+                    let words =
+                        words::difference(gain, noise, &best.measured.memory, &measured.memory);
                     (Outcome::Told, words)
                 } else if gain > noise {
                     self.best = Some(candidate());
@@ -170,7 +171,7 @@ impl Search {
         }
     }
 
-    fn only_told(&self) -> bool {
+    fn only_reported(&self) -> bool {
         self.knob() == Knob::KvCache && !self.ask.kv_cache
     }
 
@@ -289,7 +290,7 @@ impl Search {
             Stage::Varying(at) => ORDER.len() - 1 - at,
             _ => 0,
         };
-        self.rows.len() + usize::from(self.asked.is_some()) + self.waiting.len() + stages_left * 2
+        self.rows.len() + usize::from(self.pending.is_some()) + self.waiting.len() + stages_left * 2
     }
 
     /// The table, what is best, and the part of the time that it saves. What was found but did not hold when it was

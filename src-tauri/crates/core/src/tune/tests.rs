@@ -50,7 +50,7 @@ fn run(
         } else {
             settings.threads
         };
-        search.tell(time(settings).map(|ms| taking(ms, 0.01, threads)));
+        search.record(time(settings).map(|ms| taking(ms, 0.01, threads)));
     }
     search.finish()
 }
@@ -84,7 +84,7 @@ fn what_the_runs_differ_by_is_no_gain() {
     while let Some((_, settings)) = search.next_candidate() {
         // Each a little faster than the one before it, and within what its runs differ by.
         ms *= 0.97;
-        search.tell(Ok(taking(ms, 0.2, settings.threads.max(3))));
+        search.record(Ok(taking(ms, 0.2, settings.threads.max(3))));
     }
     let (rows, after, gain) = search.finish();
     assert_eq!((after, gain), (BEFORE, 0.0));
@@ -280,7 +280,7 @@ proptest! {
             prop_assert!(tried < 100);
             prop_assert!(search.expected() >= 1);
             let threads = if settings.threads == 0 { (cores - 1).max(1) } else { settings.threads };
-            search.tell(time.map(|ms| taking(ms, noise, threads)).ok_or_else(|| format!("{knob:?}")));
+            search.record(time.map(|ms| taking(ms, noise, threads)).ok_or_else(|| format!("{knob:?}")));
         }
         let (rows, after, gain) = search.finish();
         prop_assert_eq!(rows.len(), tried);

@@ -26,7 +26,12 @@ pub(super) fn not_faster(gain: f64, noise: f64) -> String {
     )
 }
 
-pub(super) fn told(gain: f64, noise: f64, before: &BenchMemory, after: &BenchMemory) -> String {
+pub(super) fn difference(
+    gain: f64,
+    noise: f64,
+    before: &BenchMemory,
+    after: &BenchMemory,
+) -> String {
     let time = if gain > noise {
         faster(gain)
     } else {

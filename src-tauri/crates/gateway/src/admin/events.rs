@@ -56,7 +56,7 @@ impl Changes {
 mod tests {
     use super::*;
     use crate::testing::status;
-    use tierbar_core::journal::{Happening, Kind};
+    use tierbar_core::journal::{Kind, LogEvent};
 
     #[tokio::test]
     async fn a_change_carries_only_the_fields_that_differ() {
@@ -92,7 +92,7 @@ mod tests {
         let entry = |id| Entry {
             id,
             at_ms: 9,
-            what: Happening::new(Kind::Alarm, "memory is short"),
+            what: LogEvent::new(Kind::Alarm, "memory is short"),
         };
         log.send(entry(1)).unwrap();
         assert_eq!(changes.next().await.unwrap().0, "snapshot");

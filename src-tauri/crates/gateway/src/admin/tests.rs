@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use serde_json::json;
 use tierbar_core::{
     TierId,
-    journal::{Entry, Happening, Kind},
+    journal::{Entry, Kind, LogEvent},
 };
 
 const ADDRESS: &str = "127.0.0.1:11435";
@@ -118,7 +118,7 @@ async fn the_log_is_told_page_by_page_and_by_tier() {
     let entry = |id, tier| Entry {
         id,
         at_ms: 1000 * id,
-        what: Happening::of(
+        what: LogEvent::of(
             Kind::Load,
             &TierId::new(tier).unwrap(),
             None,

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use tierbar_core::{
     Code, Error, TierId,
     policy::Alarm,
-    routing::{Asked, Choice, Judgement, Level, Need, Seat, choose, judge},
+    routing::{Choice, Judgement, Level, Need, Seat, Traits, choose, judge},
     status::TierStatus,
 };
 
@@ -78,7 +78,7 @@ pub(crate) async fn route(
 
 /// All that a choice rests on.
 pub(crate) struct Considered {
-    pub(crate) asked: Asked,
+    pub(crate) asked: Traits,
     pub(crate) judged: Judgement,
     pub(crate) said: Option<Said>,
     pub(crate) level: Level,
@@ -106,7 +106,7 @@ pub(crate) async fn explain(
         Error::new(Code::ModelMissing, "the tier \"fast\" has no model here")
             .hint("give it one, or leave out classify=always")
     })?;
-    let asked = Asked::of(request);
+    let asked = Traits::of(request);
     let said = classifier::thoroughly(inference, id, model, &asked.text).await?;
     let judged = judge(&asked);
     let seats = seats::of(inference, &tiers, &asked).await;
@@ -119,7 +119,7 @@ async fn consider(
     request: &Value,
     tiers: &[TierStatus],
 ) -> Considered {
-    let asked = Asked::of(request);
+    let asked = Traits::of(request);
     let judged = judge(&asked);
     let seats = seats::of(inference, tiers, &asked).await;
     let here = seats.iter().filter(|seat| !seat.elsewhere);
@@ -133,7 +133,7 @@ async fn consider(
 
 fn weigh(
     inference: &Inference,
-    asked: Asked,
+    asked: Traits,
     judged: Judgement,
     said: Option<Said>,
     seats: &[Seat],

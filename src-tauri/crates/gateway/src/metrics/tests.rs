@@ -219,7 +219,7 @@ async fn who_waits_is_told_while_waiting() {
 async fn what_the_log_is_told_is_counted() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let fast = TierId::new("fast").unwrap();
-    let load = Happening::of(tierbar_core::journal::Kind::Load, &fast, None, "");
+    let load = LogEvent::of(tierbar_core::journal::Kind::Load, &fast, None, "");
     bench.metrics.happened(&load);
     bench.metrics.happened(&load);
     let told = told(&bench).await;

@@ -1,6 +1,6 @@
 //! From text to a checked configuration. Whatever is wrong is told with its line and its key.
 
-use crate::listen;
+use crate::address;
 use serde_ignored::Path as Ignored;
 use std::{ops::Range, path::Path};
 use tierbar_core::{
@@ -59,9 +59,9 @@ fn check(config: &Config) -> Result<(), Problem> {
         let keys = keys.iter().map(|key| (*key).to_owned()).collect();
         move |wrong: String| Problem { keys, wrong }
     };
-    let address = listen::parse(&config.listen).map_err(at(&["listen"]))?;
+    let address = address::parse(&config.listen).map_err(at(&["listen"]))?;
     let server = &config.server;
-    listen::check_network(address, server.network).map_err(at(&["listen"]))?;
+    address::check_network(address, server.network).map_err(at(&["listen"]))?;
     for (key, other, path) in [
         ("certificate", "key", &server.certificate),
         ("key", "certificate", &server.key),

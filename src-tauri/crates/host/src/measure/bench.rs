@@ -1,7 +1,7 @@
 //! How fast a loaded tier reads and writes, at several depths of its context.
 
 use super::{
-    Teller, spared, wanted,
+    ProgressSender, spared, wanted,
     worker::{Timed, Worker},
 };
 use crate::{models::refuse_measuring, services::Shared};
@@ -36,11 +36,11 @@ pub(super) async fn bench(
     shared: Arc<Shared>,
     tier: TierId,
     ask: BenchAsk,
-    teller: Teller,
+    progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
     let settings = configured(&shared, &tier)?;
     let steps = ask.depths.len() * steps(&ask);
-    teller.progress(0, steps, "loading");
+    progress.progress(0, steps, "loading");
     let (worker, load_ms) = lease(&shared, &tier).await?;
     let mut meter = Meter::new(&shared, &tier, &worker, &ask, Pressure::Critical).await?;
     let mut rows = Vec::new();
@@ -49,19 +49,19 @@ pub(super) async fn bench(
             Some(why) => BenchRow::skipped(depth, why),
             None => {
                 let done = at * self::steps(&ask);
-                let told = |step, doing: &str| {
-                    teller.progress(done + step, steps, format!("depth {depth}: {doing}"));
+                let report = |step, doing: &str| {
+                    progress.progress(done + step, steps, format!("depth {depth}: {doing}"));
                 };
-                match meter.at(depth, told).await? {
+                match meter.at(depth, report).await? {
                     Ok(runs) => row(depth, &runs),
                     Err(why) => BenchRow::skipped(depth, why),
                 }
             }
         };
-        teller.row(&row);
+        progress.row(&row);
         rows.push(row);
     }
-    teller.progress(steps, steps, "done");
+    progress.progress(steps, steps, "done");
     let memory = memory(&shared, &tier, &worker).await?;
     Ok(BenchReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -239,21 +239,21 @@ impl<'a> Meter<'a> {
     pub(super) async fn at(
         &mut self,
         depth: u32,
-        told: impl Fn(usize, &str),
+        report: impl Fn(usize, &str),
     ) -> Result<Result<Runs, String>, Error> {
         let (read, written) = (self.ask.prompt_tokens, self.ask.answer_tokens);
-        told(0, "filling the cache");
+        report(0, "filling the cache");
         self.request(depth, 1, 1).await?;
-        told(1, "warming up");
+        report(1, "warming up");
         self.request(depth, read, 1).await?;
         let mut runs = Runs::default();
         for run in 0..self.ask.runs as usize {
-            told(2 + run * 2, &format!("reading {read} tokens"));
+            report(2 + run * 2, &format!("reading {read} tokens"));
             match self.counted(depth, read, 1).await? {
                 Ok(timed) => runs.prefill.push(timed),
                 Err(why) => return Ok(Err(why)),
             }
-            told(3 + run * 2, &format!("writing {written} tokens"));
+            report(3 + run * 2, &format!("writing {written} tokens"));
             match self.counted(depth, 1, written).await? {
                 Ok(timed) => runs.decode.push(timed),
                 Err(why) => return Ok(Err(why)),

@@ -1,7 +1,7 @@
 //! The search for a tier's fastest settings, on the real worker: each candidate is loaded, measured and told.
 
 use super::{
-    Teller,
+    ProgressSender,
     bench::{Meter, configured, decode_rate, lease, memory, now, prefill_rate},
     spared,
 };
@@ -21,7 +21,7 @@ pub(super) async fn tune(
     shared: Arc<Shared>,
     tier: TierId,
     ask: TuneAsk,
-    teller: Teller,
+    progress: ProgressSender,
 ) -> Result<TuneReport, Error> {
     let before = configured(&shared, &tier)?;
     let (limits, context) = {
@@ -36,21 +36,21 @@ pub(super) async fn tune(
         unchanged(&shared, &tier, before)?;
         // Each candidate is a load, which a machine short of memory is spared.
         spared(&shared, Pressure::Warning)?;
-        teller.progress(done, search.expected(), TuneRow::named(settings));
+        progress.progress(done, search.expected(), TuneRow::named(settings));
         shared.try_settings(&tier, settings).await;
         let measured = candidate(&shared, &tier, &ask, &mut seen).await;
         match &measured {
             Err(error) if knob == Knob::Start || ends_it(error) => return Err(error.clone()),
             _ => {}
         }
-        search.tell(measured.map_err(|error| error.message));
+        search.record(measured.map_err(|error| error.message));
         done += 1;
         if let Some(row) = search.last_row() {
-            teller.row(row);
+            progress.row(row);
         }
     }
     let (rows, after, gain) = search.finish();
-    teller.progress(done, done, "done");
+    progress.progress(done, done, "done");
     let written = after != before && !ask.dry_run && write(&shared, &tier, before, after).await?;
     Ok(TuneReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -12,20 +12,20 @@ use tierbar_supervisor::{ForeignCommand, LoadSettings, LoadSpec};
 
 /// The load of a command, planned by what the user says that it takes; `None` for our own engine.
 pub(super) fn load(tier: &TierId, config: &TierConfig) -> Option<Result<LoadSpec, Error>> {
-    let (asked_model, model) = config.foreign_model()?;
+    let (remote_model, model) = config.foreign_model()?;
     let Engine::Command(engine) = &config.engine else {
         let what = format!("nothing is loaded for {tier}: it is an endpoint");
         return Some(Err(Error::new(Code::Internal, what)));
     };
-    Some(worker::guard().map(|guard| spec(config, engine, asked_model, model, guard)))
+    Some(worker::process_guard().map(|guard| spec(config, engine, remote_model, model, guard)))
 }
 
 fn spec(
     config: &TierConfig,
     engine: &CommandEngine,
-    asked_model: Option<String>,
+    remote_model: Option<String>,
     model: ModelId,
-    guard: PathBuf,
+    process_guard: PathBuf,
 ) -> LoadSpec {
     LoadSpec {
         model,
@@ -43,8 +43,8 @@ fn spec(
         },
         command: Some(Box::new(ForeignCommand {
             engine: engine.clone(),
-            asked_model,
-            guard,
+            remote_model,
+            process_guard,
         })),
     }
 }
@@ -108,7 +108,7 @@ mod tests {
         let (_home, models) = models(COMMAND);
         let tiers = models.tiers();
         assert_eq!(tiers[0].model.as_ref().unwrap().as_str(), "s");
-        assert_eq!(tiers[0].asked_model, None);
+        assert_eq!(tiers[0].remote_model, None);
         let error = models.limits(&id).unwrap_err();
         assert_eq!(error.code, Code::BadRequest);
     }
@@ -121,7 +121,7 @@ mod tests {
         let tier = models.tiers().remove(0);
         assert_eq!(tier.model.unwrap().as_str(), "qwen3:8b");
         assert_eq!(
-            (tier.asked_model.as_deref(), tier.path),
+            (tier.remote_model.as_deref(), tier.path),
             (Some("qwen3:8b"), None)
         );
     }

@@ -16,7 +16,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tierbar_core::{
     Code, Error,
     config::{ScheduleConfig, ScheduledTask},
-    journal::{Happening, Journal, Kind},
+    journal::{Journal, Kind, LogEvent},
     schedule::{Next, Run},
 };
 use tierbar_fetch::{Remote, Url, Web};
@@ -66,7 +66,7 @@ impl Runner {
             };
             tokio::select! {
                 biased;
-                Some(wish) = self.inbox.wishes.recv() => self.grant(wish).await,
+                Some(wish) = self.inbox.requests.recv() => self.grant(wish).await,
                 changed = self.inbox.config.changed() => {
                     if changed.is_err() {
                         return;
@@ -311,7 +311,7 @@ impl Runner {
     }
 
     fn tell(&self, sentence: String) {
-        self.journal.tell(Happening::new(Kind::Note, sentence));
+        self.journal.record(LogEvent::new(Kind::Note, sentence));
     }
 
     fn failing(&self, name: &str, why: Option<String>) {

@@ -1,6 +1,6 @@
 //! What a schedule reads: a file, what has changed in a folder, or a URL. Bounded in size and number.
 
-use super::own::Own;
+use super::outputs::Outputs;
 use crate::{blocking::blocking, folder};
 use std::{
     fs::{self, File, Metadata},
@@ -46,7 +46,7 @@ pub(super) async fn read(
         return Ok(Some(whole(&bytes, "1 document")));
     }
     let path = expanded(source);
-    let own = (!is_url(to)).then(|| Own::of(to));
+    let own = (!is_url(to)).then(|| Outputs::of(to));
     let since = covers_to.unwrap_or(now - FIRST_SECONDS);
     blocking("reading a schedule's source", move || {
         let metadata = fs::metadata(&path).map_err(|error| unreadable(&path, &error))?;
@@ -80,7 +80,7 @@ fn whole(bytes: &[u8], what: &str) -> Material {
 
 /// The files of the folder, not of folders in it, that have changed since then: as many of the newest as there is room for, in
 /// the order of their names.
-fn changed(folder: &Path, since: i64, own: Option<&Own>) -> Result<Option<Material>, Error> {
+fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Material>, Error> {
     let unreadable = |error| unreadable(folder, &error);
     let own = own.filter(|own| own.is_in(folder));
     let mut files: Vec<(PathBuf, Metadata)> = Vec::new();
@@ -266,7 +266,7 @@ mod tests {
             put(name);
         }
         let read = |to: String| {
-            changed(&inside, 0, Some(&Own::of(&to)))
+            changed(&inside, 0, Some(&Outputs::of(&to)))
                 .unwrap()
                 .unwrap()
                 .text

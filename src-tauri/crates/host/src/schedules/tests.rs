@@ -9,7 +9,7 @@ use axum::{
 use serde_json::{Value, json};
 use std::{path::Path, time::Duration};
 use tempfile::TempDir;
-use tierbar_core::journal::Happening;
+use tierbar_core::journal::LogEvent;
 use tierbar_fetch::{Remote, Web, WebOptions};
 use tierbar_gateway::Schedules as _;
 use tierbar_secrets::Secrets;
@@ -31,8 +31,8 @@ fn later(from: Timestamp, seconds: i64) -> Timestamp {
 struct Told(Arc<Mutex<Vec<String>>>);
 
 impl tierbar_core::journal::Journal for Told {
-    fn tell(&self, happening: Happening) {
-        self.0.lock().push(happening.sentence);
+    fn record(&self, event: LogEvent) {
+        self.0.lock().push(event.sentence);
     }
 }
 

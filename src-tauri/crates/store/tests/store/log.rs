@@ -3,14 +3,14 @@
 use crate::support::Fixture;
 use tierbar_core::{
     ModelId, TierId,
-    journal::{Entry, Happening, Kind},
+    journal::{Entry, Kind, LogEvent},
 };
 
 fn entry(id: u64, at_ms: u64, kind: Kind, tier: Option<&str>) -> Entry {
     Entry {
         id,
         at_ms,
-        what: Happening {
+        what: LogEvent {
             kind,
             tier: tier.map(|tier| TierId::new(tier).unwrap()),
             model: tier.map(|_| ModelId("small".to_owned())),

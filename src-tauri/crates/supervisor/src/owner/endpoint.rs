@@ -62,7 +62,7 @@ impl Supervisor {
                         model: model.clone(),
                         endpoint: Endpoint::Foreign(Foreign {
                             at: Address::Url(engine.endpoint.clone()),
-                            model: tier.spec.asked_model.clone(),
+                            model: tier.spec.remote_model.clone(),
                             dialect: engine.dialect,
                         }),
                         ended: tier.remote.ended.subscribe(),

@@ -195,13 +195,13 @@ impl Supervisor {
             None => Endpoint::Unix(socket.clone()),
             Some(command) => Endpoint::Foreign(Foreign {
                 at: address,
-                model: command.asked_model.clone(),
+                model: command.remote_model.clone(),
                 dialect: Dialect::default(),
             }),
         };
         let seat = tier.spec.clone();
         tier.started(Worker::new(worker, seat, spec, socket, endpoint, stop));
-        self.told_load(id);
+        self.log_load(id);
         self.missing = None;
         self.nothing_idled_out();
     }
@@ -218,7 +218,7 @@ impl Supervisor {
         }
         // Memory that runs out waits for no conversation to be written; a host that ends does.
         let at_once = (force || matches!(why, Why::Alarm(_))) && !self.closing;
-        let sentence = words::ended(why, force, &self.told);
+        let sentence = words::ended(why, force, &self.causes);
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = why.is_disuse();
         let why = match (tier.wished(), why) {
@@ -238,9 +238,9 @@ impl Supervisor {
             return;
         };
         drop(refused);
-        let error = words::refused(&tier, why, &self.room(&tier, why), &self.told);
+        let error = words::refused(&tier, why, &self.room(&tier, why), &self.causes);
         if !want.is_ahead() {
-            self.told_refusal(&tier, 1, &error);
+            self.log_refusal(&tier, 1, &error);
         }
         want.refuse(error);
     }

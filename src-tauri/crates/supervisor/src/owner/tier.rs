@@ -1,6 +1,6 @@
 //! What the owner knows of one tier and of its worker.
 
-use super::{Event, Reply, endpoint::Remote, telling::Refusals, words};
+use super::{Event, Reply, endpoint::Remote, log::Refusals, words};
 use crate::{
     LoadSpec, TierSpec,
     backoff::{Backoff, Rest},
@@ -293,7 +293,7 @@ impl Tier {
             .living()
             .filter(|worker| worker.phase == Phase::Stopping)
         {
-            worker.stop.ask(true);
+            worker.stop.request(true);
         }
     }
 
@@ -360,7 +360,7 @@ impl Tier {
         if let Some(worker) = &mut self.worker {
             worker.phase = Phase::Stopping;
             worker.ending_since = Some(Instant::now());
-            worker.stop.ask(at_once);
+            worker.stop.request(at_once);
         }
     }
 

@@ -15,7 +15,7 @@ pub(super) const CHANGED: &str = "ended because its configuration has changed";
 
 /// What the guard has said of the machine, with its figures.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Causes {
     pub(super) alarm: String,
     pub(super) stance: String,
 }
@@ -24,16 +24,16 @@ pub(super) struct Told {
 pub(super) const NEVER_ENDED: &str =
     "loaded only when asked for, because Tierbar or the computer stopped during its last load";
 
-pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, told: &Told) -> String {
+pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &Causes) -> String {
     let minutes = length.as_secs() / 60;
     format!(
         "{to} answers for {tier} for {minutes} min, since memory ran short with that loaded: {}",
-        told.alarm
+        causes.alarm
     )
 }
 
 /// Why a tier was ended; `used`: although it was.
-pub(super) fn ended(why: &Why, used: bool, told: &Told) -> String {
+pub(super) fn ended(why: &Why, used: bool, causes: &Causes) -> String {
     match why {
         Why::Wished => "stopped".to_owned(),
         Why::RoomFor(next) => format!("ended to make room for {next}"),
@@ -45,9 +45,9 @@ pub(super) fn ended(why: &Why, used: bool, told: &Told) -> String {
                 minutes => format!("ended after {minutes} min without a request"),
             }
         }
-        Why::Alarm(_) if used => format!("ended although it was in use: {}", told.alarm),
-        Why::Alarm(_) => format!("ended: {}", told.alarm),
-        Why::Stance(_) => format!("ended: {}", told.stance),
+        Why::Alarm(_) if used => format!("ended although it was in use: {}", causes.alarm),
+        Why::Alarm(_) => format!("ended: {}", causes.alarm),
+        Why::Stance(_) => format!("ended: {}", causes.stance),
     }
 }
 
@@ -87,7 +87,7 @@ fn figure(missing: &Missing) -> Option<String> {
 }
 
 /// Why a request cannot have the tier.
-pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, told: &Told) -> Error {
+pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes) -> Error {
     match why {
         Refusal::Pinned(by) => {
             let names: Vec<_> = by.iter().map(TierId::as_str).collect();
@@ -125,17 +125,17 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, told: &Told) ->
             let seconds = ALARM_PATIENCE.as_secs();
             let what = format!(
                 "the machine has been short of memory for {seconds} s, and {tier} took no requests ({})",
-                told.alarm
+                causes.alarm
             );
             Error::new(Code::Overloaded, what)
                 .hint("close a program that uses much memory, and try again")
         }
-        Refusal::Paused => paused(told),
+        Refusal::Paused => paused(causes),
     }
 }
 
-pub(super) fn paused(told: &Told) -> Error {
-    Error::new(Code::Paused, told.stance.clone())
+pub(super) fn paused(causes: &Causes) -> Error {
+    Error::new(Code::Paused, causes.stance.clone())
         .hint("resume in the menu bar, in the window, or with `tierbar resume`")
 }
 

@@ -78,8 +78,8 @@ pub(super) async fn run(
         launch.loads.end(false).await;
     }
     report(Report::Ended(failure));
-    let tell = |missing, waited| report(Report::Missing(missing, waited));
-    guarded.reclaim?.follow(tell).await
+    let report_missing = |missing, waited| report(Report::Missing(missing, waited));
+    guarded.reclaim?.follow(report_missing).await
 }
 
 async fn start(
@@ -95,7 +95,7 @@ async fn start(
     }
     // Somebody else may still be faster than the command, which then says so and ends.
     drop(reserved);
-    Guarded::spawn(launch, command).map_err(|error| launch.no_guard(command, &error))
+    Guarded::spawn(launch, command).map_err(|error| launch.guard_not_run(command, &error))
 }
 
 /// Returns when nothing of the command is left.
@@ -109,7 +109,7 @@ async fn attend(
     let name = command.engine.name();
     tokio::select! {
         biased;
-        () = stop.asked.cancelled() => {}
+        () = stop.requested.cancelled() => {}
         status = guarded.watch(report) => {
             guarded.clear().await;
             let what = format!("its command {name} {} before it answered", exit::words(status));
@@ -122,7 +122,7 @@ async fn attend(
                 report(Report::Ready(launch.ready()));
                 tokio::select! {
                     biased;
-                    () = stop.asked.cancelled() => {}
+                    () = stop.requested.cancelled() => {}
                     status = guarded.watch(report) => {
                         guarded.clear().await;
                         let what = format!("the command {name} of {} {}", launch.tier, exit::words(status));
@@ -130,7 +130,7 @@ async fn attend(
                         return Some(guarded.explain(Error::new(Code::WorkerCrashed, what), status));
                     }
                     () = health::lost_by(launch.health_period, launch.health_period * PATIENCE, || async {
-                        health::ask_at(&launch.address, &command.engine.health).await.map(drop)
+                        health::status_at(&launch.address, &command.engine.health).await.map(drop)
                     }) => {
                         guarded.end(launch.stop_deadline, &command.engine).await;
                         return Some(launch.silent(name));
@@ -182,10 +182,14 @@ impl Launch {
         }
     }
 
-    fn no_guard(&self, command: &ForeignCommand, error: &io::Error) -> Failure {
-        let what = format!("{} cannot be run: {error}", command.guard.display());
+    fn guard_not_run(&self, command: &ForeignCommand, error: &io::Error) -> Failure {
+        let what = format!("{} cannot be run: {error}", command.process_guard.display());
         let error = self.failed(&what);
-        crashed(error.hint("install Tierbar again: its guard program is missing or damaged"))
+        crashed(
+            error.hint(
+                "install Tierbar again: its process guard, tierbar-guard, is missing or damaged",
+            ),
+        )
     }
 
     fn silent(&self, name: &str) -> Failure {
@@ -213,7 +217,8 @@ async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
     let late = Instant::now() + engine.load_deadline.0;
     let mut said = "was never asked".to_owned();
     loop {
-        said = match timeout_at(late, timeout(ANSWER, health::ask_at(at, &engine.health))).await {
+        said = match timeout_at(late, timeout(ANSWER, health::status_at(at, &engine.health))).await
+        {
             Ok(Ok(Ok(200..=299))) => return Ok(()),
             Ok(Ok(Ok(status))) => format!("answered with {status}"),
             Ok(Ok(Err(error))) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
@@ -236,7 +241,7 @@ struct Guarded {
     /// The command's, once the guard has told it.
     group: Option<Pid>,
     /// It has told the command's end: its group is gone.
-    told: bool,
+    reported_end: bool,
     words: Arc<LastWords>,
     drains: JoinSet<()>,
     memory: Arc<dyn MemoryProbe>,
@@ -247,7 +252,11 @@ struct Guarded {
 
 impl Guarded {
     fn spawn(launch: &Launch, command: &ForeignCommand) -> io::Result<Self> {
-        let ForeignCommand { engine, guard, .. } = command;
+        let ForeignCommand {
+            engine,
+            process_guard,
+            ..
+        } = command;
         let filled = |argument: &String| match &launch.address {
             Address::Unix(socket) => {
                 argument.replace(CommandEngine::SOCKET, &socket.to_string_lossy())
@@ -255,7 +264,7 @@ impl Guarded {
             Address::Port(port) => argument.replace(CommandEngine::PORT, &port.to_string()),
             Address::Url(_) => argument.clone(),
         };
-        let mut guard = Command::new(guard)
+        let mut guard = Command::new(process_guard)
             .arg(engine.stop_signal.as_str())
             .arg(engine.stop_deadline.0.as_millis().to_string())
             .args(engine.command.first())
@@ -284,7 +293,7 @@ impl Guarded {
             lines: BufReader::new(stdout).lines(),
             guard,
             group: None,
-            told: false,
+            reported_end: false,
             words,
             drains,
             memory: Arc::clone(&launch.memory),
@@ -306,11 +315,11 @@ impl Guarded {
                     }
                 }
                 Some(("exit", code)) => {
-                    self.told = true;
+                    self.reported_end = true;
                     return ExitStatus::from_raw(code.parse().unwrap_or(1) << 8);
                 }
                 Some(("signal", number)) => {
-                    self.told = true;
+                    self.reported_end = true;
                     return ExitStatus::from_raw(number.parse().unwrap_or(9));
                 }
                 _ => {}
@@ -325,17 +334,17 @@ impl Guarded {
     async fn end(&mut self, margin: Duration, engine: &CommandEngine) {
         self.look().await;
         drop(self.stdin.take());
-        self.hear_end(engine.stop_deadline.0 + margin).await;
+        self.await_end(engine.stop_deadline.0 + margin).await;
     }
 
     /// Without the time that the command may take. Returns when both are gone.
     async fn kill(&mut self) {
         self.look().await;
-        if let Some(group) = self.group.filter(|_| !self.told) {
+        if let Some(group) = self.group.filter(|_| !self.reported_end) {
             let _ = kill_process_group(group, Signal::KILL);
         }
         drop(self.stdin.take());
-        self.hear_end(KILLED).await;
+        self.await_end(KILLED).await;
     }
 
     async fn look(&mut self) {
@@ -344,11 +353,11 @@ impl Guarded {
         }
     }
 
-    async fn hear_end(&mut self, deadline: Duration) {
-        let told = async {
+    async fn await_end(&mut self, deadline: Duration) {
+        let watched = async {
             self.watch(&|_| ()).await;
         };
-        if timeout(deadline, told).await.is_err() {
+        if timeout(deadline, watched).await.is_err() {
             tracing::warn!("a command's guard hangs, and is killed");
         }
         self.clear().await;
@@ -357,7 +366,7 @@ impl Guarded {
     /// Nothing of the group is left, and the guard is gone.
     async fn clear(&mut self) {
         drop(self.stdin.take());
-        if let Some(group) = self.group.filter(|_| !self.told) {
+        if let Some(group) = self.group.filter(|_| !self.reported_end) {
             let _ = kill_process_group(group, Signal::KILL);
         }
         if timeout(LAST_READ, self.guard.wait()).await.is_err()

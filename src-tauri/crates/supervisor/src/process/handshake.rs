@@ -21,9 +21,9 @@ const SILENCES: u32 = 10;
 #[derive(Debug)]
 pub(crate) enum Unready {
     /// The worker could not load the model and says why.
-    Told(Error),
+    Reported(Error),
     /// What it said cannot be true; a sentence's end such as `says …`.
-    Lied(String),
+    Invalid(String),
     /// Its output ended without a line: it is dying, most likely.
     Closed,
     Silent,
@@ -48,12 +48,12 @@ pub(crate) async fn shake(
         let line = loop {
             tokio::select! {
                 line = &mut line => break line?,
-                () = words.heard.notified() => patience = end.min(Instant::now() + silence),
+                () = words.written.notified() => patience = end.min(Instant::now() + silence),
                 () = sleep_until(patience) => return Err(Unready::Silent),
             }
         };
         match parse(&line, pid)? {
-            Said::Loading(percent) => {
+            Message::Loading(percent) => {
                 // A slow disk is no reason to give a load up while it gets on.
                 if percent > loaded {
                     end = Instant::now() + silence * SILENCES;
@@ -61,12 +61,12 @@ pub(crate) async fn shake(
                 }
                 loading(percent.min(100));
             }
-            Said::Ready(ready) => break ready,
+            Message::Ready(ready) => break ready,
         }
     };
     match UnixStream::connect(socket).await {
         Ok(_) => Ok(ready),
-        Err(error) => Err(Unready::Lied(format!(
+        Err(error) => Err(Unready::Invalid(format!(
             "says that it is ready, but its socket does not answer ({error})"
         ))),
     }
@@ -77,7 +77,7 @@ async fn next_line(stdout: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>, 
     let read = stdout.take(LONGEST).read_until(b'\n', &mut line).await;
     match (read, line.last()) {
         (Ok(_), Some(b'\n')) => Ok(line),
-        (Ok(_), _) if line.len() as u64 == LONGEST => Err(Unready::Lied(format!(
+        (Ok(_), _) if line.len() as u64 == LONGEST => Err(Unready::Invalid(format!(
             "wrote more than {} KiB without a handshake",
             LONGEST >> 10
         ))),
@@ -85,31 +85,33 @@ async fn next_line(stdout: &mut (impl AsyncBufRead + Unpin)) -> Result<Vec<u8>, 
     }
 }
 
-enum Said {
+enum Message {
     Loading(u8),
     Ready(Ready),
 }
 
-fn parse(line: &[u8], pid: u32) -> Result<Said, Unready> {
+fn parse(line: &[u8], pid: u32) -> Result<Message, Unready> {
     match serde_json::from_slice(line) {
-        Ok(Handshake::Loading(percent)) => Ok(Said::Loading(percent)),
-        Ok(Handshake::Ready(ready)) if ready.protocol != PROTOCOL => Err(Unready::Lied(format!(
-            "speaks protocol {}, and this host speaks {PROTOCOL}",
-            ready.protocol
-        ))),
-        Ok(Handshake::Ready(ready)) if ready.pid != pid => Err(Unready::Lied(format!(
+        Ok(Handshake::Loading(percent)) => Ok(Message::Loading(percent)),
+        Ok(Handshake::Ready(ready)) if ready.protocol != PROTOCOL => {
+            Err(Unready::Invalid(format!(
+                "speaks protocol {}, and this host speaks {PROTOCOL}",
+                ready.protocol
+            )))
+        }
+        Ok(Handshake::Ready(ready)) if ready.pid != pid => Err(Unready::Invalid(format!(
             "says that it is process {}, and it is {pid}",
             ready.pid
         ))),
-        Ok(Handshake::Ready(ready)) => Ok(Said::Ready(ready)),
-        Ok(Handshake::Failed(error)) => Err(Unready::Told(error)),
+        Ok(Handshake::Ready(ready)) => Ok(Message::Ready(ready)),
+        Ok(Handshake::Failed(error)) => Err(Unready::Reported(error)),
         Err(_) => {
             let start: String = String::from_utf8_lossy(line)
                 .chars()
                 .filter(|c| !c.is_control())
                 .take(80)
                 .collect();
-            Err(Unready::Lied(format!(
+            Err(Unready::Invalid(format!(
                 "wrote something else than a handshake: \"{start}\""
             )))
         }
@@ -133,7 +135,7 @@ mod tests {
 
     fn lie(line: &[u8]) -> String {
         match parse(line, 7) {
-            Err(Unready::Lied(lie)) => lie,
+            Err(Unready::Invalid(lie)) => lie,
             Err(other) => panic!("{other:?}"),
             Ok(_) => panic!("it is believed"),
         }
@@ -142,7 +144,7 @@ mod tests {
     #[test]
     fn an_honest_handshake_is_believed() {
         let said = parse(&ready(PROTOCOL, 7), 7);
-        assert!(matches!(said, Ok(Said::Ready(ready)) if ready.context_tokens == 256));
+        assert!(matches!(said, Ok(Message::Ready(ready)) if ready.context_tokens == 256));
     }
 
     #[tokio::test]
@@ -175,7 +177,7 @@ mod tests {
     fn a_worker_that_could_not_load_passes_its_reason_on() {
         let told = Error::new(Code::ModelUnsupported, "unknown architecture");
         let line = serde_json::to_vec(&Handshake::Failed(told.clone())).unwrap();
-        assert!(matches!(parse(&line, 7), Err(Unready::Told(error)) if error == told));
+        assert!(matches!(parse(&line, 7), Err(Unready::Reported(error)) if error == told));
     }
 
     #[tokio::test]
@@ -183,7 +185,7 @@ mod tests {
         let mut endless = tokio::io::BufReader::new(tokio::io::repeat(b'x'));
         assert!(matches!(
             next_line(&mut endless).await,
-            Err(Unready::Lied(_))
+            Err(Unready::Invalid(_))
         ));
         assert!(matches!(
             next_line(&mut &b"{\"ready\""[..]).await,
@@ -200,7 +202,7 @@ mod tests {
         let chatter = async {
             loop {
                 tokio::time::sleep(silence / 2).await;
-                words.heard.notify_one();
+                words.written.notify_one();
             }
         };
         let stdout = tokio::io::BufReader::new(stdout);

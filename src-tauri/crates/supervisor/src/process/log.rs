@@ -23,7 +23,7 @@ const LONGEST_LINE: usize = 300;
 pub(crate) struct LastWords {
     lines: Mutex<Lines>,
     /// Notified at every output.
-    pub(crate) heard: Notify,
+    pub(crate) written: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -33,7 +33,7 @@ struct Lines {
 }
 
 impl LastWords {
-    fn hear(&self, bytes: &[u8]) {
+    fn append(&self, bytes: &[u8]) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         for &byte in bytes {
             if byte == b'\n' {
@@ -43,7 +43,7 @@ impl LastWords {
             }
         }
         drop(lines);
-        self.heard.notify_one();
+        self.written.notify_one();
     }
 
     /// The last lines, the latest last.
@@ -55,14 +55,14 @@ impl LastWords {
 
     /// The sentence, with the line that says most about a failure.
     pub(crate) fn quoted_by(&self, sentence: String) -> String {
-        match self.telling() {
+        match self.most_telling_line() {
             Some(line) => format!("{sentence}; it said last: {line}"),
             None => sentence,
         }
     }
 
     /// The line that says most about a failure: the last that speaks of one, else the last.
-    fn telling(&self) -> Option<String> {
+    fn most_telling_line(&self) -> Option<String> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.close();
         // A failed assertion is followed by a backtrace.
@@ -99,7 +99,7 @@ pub(crate) async fn drain(mut pipe: impl AsyncRead + Unpin, path: &Path, words: 
         match pipe.read(&mut chunk).await {
             Ok(0) | Err(_) => break,
             Ok(length) => {
-                words.hear(&chunk[..length]);
+                words.append(&chunk[..length]);
                 if let Ok(open) = &mut log
                     && let Err(error) = open.append(&chunk[..length]).await
                 {
@@ -161,7 +161,7 @@ mod tests {
         let said = b"loading\nGGML_ASSERT(n > 0) failed\n  0: backtrace\n\n";
         drain(&said[..], &dir.path().join("w.log"), &words).await;
         assert_eq!(
-            words.telling().as_deref(),
+            words.most_telling_line().as_deref(),
             Some("GGML_ASSERT(n > 0) failed")
         );
     }
@@ -176,7 +176,10 @@ mod tests {
             &words,
         )
         .await;
-        assert_eq!(words.telling().as_deref(), Some("[31mtwo\u{fffd}"));
+        assert_eq!(
+            words.most_telling_line().as_deref(),
+            Some("[31mtwo\u{fffd}")
+        );
     }
 
     #[tokio::test]
@@ -197,6 +200,6 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let words = LastWords::default();
         drain(&b"said\n"[..], dir.path(), &words).await;
-        assert_eq!(words.telling().as_deref(), Some("said"));
+        assert_eq!(words.most_telling_line().as_deref(), Some("said"));
     }
 }

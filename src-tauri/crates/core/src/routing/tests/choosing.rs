@@ -1,6 +1,6 @@
 use crate::{
     TierId, TierState,
-    routing::{Asked, Level, Need, Seat, choose},
+    routing::{Level, Need, Seat, Traits, choose},
 };
 use TierState::{Busy, Failed, Ready, Stopped};
 
@@ -31,11 +31,11 @@ fn need(level: Level) -> Need {
 }
 
 fn chosen(need: Need, seats: &[Seat]) -> String {
-    of(&Asked::default(), need, seats)
+    of(&Traits::default(), need, seats)
 }
 
-fn of(asked: &Asked, need: Need, seats: &[Seat]) -> String {
-    let choice = choose(asked, need, seats, true).unwrap();
+fn of(traits: &Traits, need: Need, seats: &[Seat]) -> String {
+    let choice = choose(traits, need, seats, true).unwrap();
     assert!(choice.why.is_ascii());
     choice.tier.to_string()
 }
@@ -52,7 +52,7 @@ fn with_nothing_loaded_it_is_the_smallest_that_can() {
     );
     assert_eq!(chosen(need(Level::Hard), &cold[..2]), "primary");
     assert_eq!(
-        choose(&Asked::default(), need(Level::Hard), &[], true),
+        choose(&Traits::default(), need(Level::Hard), &[], true),
         None
     );
 }
@@ -71,15 +71,15 @@ fn what_is_loaded_and_large_enough_beats_a_load() {
 #[test]
 fn of_two_that_are_loaded_the_one_that_is_done_sooner_answers() {
     let mut seats = three(Busy, Ready, Stopped);
-    let asked = Asked {
+    let traits = Traits {
         answer_tokens: 100,
-        ..Asked::default()
+        ..Traits::default()
     };
-    assert_eq!(of(&asked, need(Level::Simple), &seats), "fast");
+    assert_eq!(of(&traits, need(Level::Simple), &seats), "fast");
     seats[0].under_way = 3;
-    assert_eq!(of(&asked, need(Level::Simple), &seats), "primary");
+    assert_eq!(of(&traits, need(Level::Simple), &seats), "primary");
     seats[1].tokens_per_second = Some(2.0);
-    assert_eq!(of(&asked, need(Level::Simple), &seats), "fast");
+    assert_eq!(of(&traits, need(Level::Simple), &seats), "fast");
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_larger_one_is_loaded_if_that_is_worth_its_seconds() {
     };
     seats[2].load_seconds = None;
     assert_eq!(chosen(guess, &seats), "fast");
-    let short = choose(&Asked::default(), need(Level::Hard), &seats, false).unwrap();
+    let short = choose(&Traits::default(), need(Level::Hard), &seats, false).unwrap();
     assert_eq!(short.tier.as_str(), "fast");
     assert_eq!(short.why, "fast is loaded, and memory is short");
 }
@@ -109,21 +109,21 @@ fn a_larger_one_is_loaded_if_that_is_worth_its_seconds() {
 fn what_does_not_hold_the_request_or_does_not_see_is_passed_over() {
     let mut seats = three(Ready, Stopped, Stopped);
     seats[2].context_tokens = 16384;
-    let long = Asked {
+    let long = Traits {
         prompt_tokens: 4000,
         answer_tokens: 512,
-        ..Asked::default()
+        ..Traits::default()
     };
     assert_eq!(of(&long, need(Level::Simple), &seats), "heavy");
-    let longer = Asked {
+    let longer = Traits {
         prompt_tokens: 40_000,
         ..long
     };
     assert_eq!(of(&longer, need(Level::Simple), &seats), "heavy");
 
-    let image = Asked {
+    let image = Traits {
         media: true,
-        ..Asked::default()
+        ..Traits::default()
     };
     assert_eq!(
         of(&image, need(Level::Simple), &seats),
@@ -136,9 +136,9 @@ fn what_does_not_hold_the_request_or_does_not_see_is_passed_over() {
     assert_eq!(of(&image, need(Level::Simple), &seats), "heavy");
 
     let mut seats = three(Ready, Stopped, Stopped);
-    let tools = Asked {
+    let tools = Traits {
         tools: true,
-        ..Asked::default()
+        ..Traits::default()
     };
     assert_eq!(of(&tools, need(Level::Simple), &seats), "fast");
     seats[0].calls = Some(false);

@@ -12,7 +12,7 @@ fn answer(said: &str, tokens: &[(&str, f64)]) -> Value {
     json!({"choices": [{"message": {"content": said}, "logprobs": {"content": [{"top_logprobs": top}]}}]})
 }
 
-/// A model that gives the right word `truth` of its weight and `bias` to each word whatever is asked.
+/// A model that gives the right word `truth` of its weight and `bias` to each word whatever is traits.
 fn model(truth: f64, bias: [f64; 3]) -> [Opinion; PROBES.len()] {
     PROBES.map(|(_, level)| opinion(truth, bias, level))
 }

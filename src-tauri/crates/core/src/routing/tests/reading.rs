@@ -1,22 +1,22 @@
-use crate::routing::{Asked, Level, judge};
+use crate::routing::{Level, Traits, judge};
 use serde_json::{Value, json};
 
-fn said(text: &str) -> Asked {
-    Asked::of(&json!({"messages": [{"role": "user", "content": text}]}))
+fn traits(text: &str) -> Traits {
+    Traits::of(&json!({"messages": [{"role": "user", "content": text}]}))
 }
 
 #[test]
 fn the_last_message_of_the_user_is_what_is_asked() {
-    let asked = Asked::of(&json!({"messages": [
+    let traits = Traits::of(&json!({"messages": [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Prove it."},
         {"role": "assistant", "content": "Done."},
         {"role": "user", "content": [{"type": "text", "text": "thank"}, {"type": "text", "text": "you"}]},
         {"role": "tool", "content": "42"},
     ]}));
-    assert_eq!(asked.text, "thank\nyou");
-    assert_eq!(asked.earlier, ["Prove it."]);
-    assert!(asked.prompt_tokens > 5 * 8);
+    assert_eq!(traits.text, "thank\nyou");
+    assert_eq!(traits.earlier, ["Prove it."]);
+    assert!(traits.prompt_tokens > 5 * 8);
 }
 
 #[test]
@@ -25,13 +25,13 @@ fn images_and_tools_count_and_switched_off_tools_do_not() {
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
     ]}]});
-    let asked = Asked::of(&image);
-    assert!(asked.media && asked.prompt_tokens > 1000);
+    let traits = Traits::of(&image);
+    assert!(traits.media && traits.prompt_tokens > 1000);
 
     let mut tools = json!({"tools": [{"type": "function", "function": {"name": "f"}}]});
-    assert!(Asked::of(&tools).tools);
+    assert!(Traits::of(&tools).tools);
     tools["tool_choice"] = json!("none");
-    assert!(!Asked::of(&tools).tools);
+    assert!(!Traits::of(&tools).tools);
 }
 
 #[test]
@@ -42,21 +42,21 @@ fn a_wish_for_thinking_is_known_in_all_of_its_forms() {
         json!({"reasoning_effort": "medium"}),
         json!({"chat_template_kwargs": {"enable_thinking": true}}),
     ] {
-        assert!(Asked::of(&thinks).thinks, "{thinks}");
-        assert_eq!(judge(&Asked::of(&thinks)).level, Level::Hard);
+        assert!(Traits::of(&thinks).thinks, "{thinks}");
+        assert_eq!(judge(&Traits::of(&thinks)).level, Level::Hard);
     }
     for does_not in [
         json!({"think": false}),
         json!({"reasoning_effort": "none"}),
         json!({"reasoning_effort": 3}),
     ] {
-        assert!(!Asked::of(&does_not).thinks, "{does_not}");
+        assert!(!Traits::of(&does_not).thinks, "{does_not}");
     }
 }
 
 #[test]
 fn a_limit_on_the_answer_is_a_wish_as_far_as_it_is_one() {
-    let answer = |request: Value| Asked::of(&request).answer_tokens;
+    let answer = |request: Value| Traits::of(&request).answer_tokens;
     assert_eq!(answer(json!({})), 512);
     assert_eq!(answer(json!({"max_tokens": 20})), 20);
     assert_eq!(answer(json!({"max_completion_tokens": 64000})), 2048);
@@ -73,17 +73,17 @@ fn nothing_that_a_request_may_hold_stops_it_from_being_read() {
         json!({"prompt": [[1, 2], "a", null]}),
         json!({"tools": {"a": 1}}),
     ] {
-        assert!(judge(&Asked::of(&odd)).level <= Level::Medium, "{odd}");
+        assert!(judge(&Traits::of(&odd)).level <= Level::Medium, "{odd}");
     }
     assert_eq!(
-        Asked::of(&json!({"prompt": ["Hello", " world"]})).text,
+        Traits::of(&json!({"prompt": ["Hello", " world"]})).text,
         "Hello world"
     );
 }
 
 #[test]
 fn a_text_is_estimated_by_its_letters_and_its_script() {
-    let tokens = |text: &str| said(text).prompt_tokens - 8;
+    let tokens = |text: &str| traits(text).prompt_tokens - 8;
     assert_eq!(tokens("The quick brown fox."), 6);
     assert_eq!(tokens("你好，世界"), 5);
     assert_eq!(tokens("привет"), 4);
@@ -92,14 +92,14 @@ fn a_text_is_estimated_by_its_letters_and_its_script() {
 #[test]
 fn words_inside_of_other_words_and_in_the_middle_of_a_text_are_no_signs() {
     assert_ne!(
-        judge(&said("How could I improve my posture at the desk?")).level,
+        judge(&traits("How could I improve my posture at the desk?")).level,
         Level::Hard
     );
     let filler = "The weather was fine and nothing happened. ".repeat(30);
     let buried = format!("{filler} He tried to prove it. {filler}");
-    assert_ne!(judge(&said(&buried)).level, Level::Hard);
+    assert_ne!(judge(&traits(&buried)).level, Level::Hard);
     let at_the_end = format!("{filler}\nProve that he was wrong.");
-    assert_eq!(judge(&said(&at_the_end)).level, Level::Hard);
+    assert_eq!(judge(&traits(&at_the_end)).level, Level::Hard);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_few_words_go_on_with_what_was_asked_before() {
             messages.push(json!({"role": "assistant", "content": "Well."}));
             messages.push(json!({"role": "user", "content": text}));
         }
-        judge(&Asked::of(&json!({"messages": messages}))).level
+        judge(&Traits::of(&json!({"messages": messages}))).level
     };
     let proof = "Prove that there are infinitely many primes.";
     assert_eq!(after(proof, &["And of the form 4n + 3?"]), Level::Hard);
@@ -126,9 +126,9 @@ fn a_few_words_go_on_with_what_was_asked_before() {
 #[test]
 fn a_greeting_hides_nothing_that_is_asked_behind_it() {
     let judged = |text: &str, tools: bool| {
-        let mut asked = said(text);
-        asked.tools = tools;
-        judge(&asked)
+        let mut traits = traits(text);
+        traits.tools = tools;
+        judge(&traits)
     };
     for (text, level) in [
         ("ok, prove it by induction please", Level::Hard),
@@ -174,6 +174,6 @@ fn every_reason_can_stand_in_a_header() {
         "explain it",
         &"long ".repeat(30_000),
     ] {
-        assert!(judge(&said(text)).because.is_ascii());
+        assert!(judge(&traits(text)).because.is_ascii());
     }
 }

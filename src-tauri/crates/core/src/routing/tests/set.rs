@@ -1,12 +1,12 @@
 //! The rules over the evaluation set of `tests/eval`, without a model.
 
-use crate::routing::{Asked, Level, judge};
+use crate::routing::{Level, Traits, judge};
 use serde_json::{Value, json};
 
 const PROMPTS: &str = include_str!("../../../../../../tests/eval/prompts.jsonl");
 const LICENSE: &str = include_str!("../../../../../../LICENSE");
 
-fn asked(line: &Value) -> Asked {
+fn traits(line: &Value) -> Traits {
     let mut request = json!({"messages": line["messages"]});
     if let Some(prompt) = line["prompt"].as_str() {
         let file = match line["file"].as_str() {
@@ -23,7 +23,7 @@ fn asked(line: &Value) -> Asked {
     if line["tools"] == true {
         request["tools"] = json!([{}]);
     }
-    Asked::of(&request)
+    Traits::of(&request)
 }
 
 /// Prompts of a set, those that the rules get right, and those of `heavy` that they give to `fast`.
@@ -35,7 +35,7 @@ fn sorted(set: &str) -> (usize, usize, Vec<String>) {
             continue;
         }
         all += 1;
-        let level = judge(&asked(&line)).level;
+        let level = judge(&traits(&line)).level;
         let label = line["label"].as_str().unwrap();
         assert!(
             Level::ALL.iter().any(|level| level.tier() == label),

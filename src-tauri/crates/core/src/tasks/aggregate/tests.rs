@@ -56,7 +56,7 @@ fn lines_are_counted_by_what_they_say_and_what_cannot_be_read_is_told() {
 #[test]
 fn what_is_told_begins_with_what_is_bad_and_has_a_bound() {
     let day = counted(DAY);
-    let all = day.told(10_000);
+    let all = day.render(10_000);
     let lines: Vec<_> = all.lines().collect();
     assert_eq!(
         lines[0],
@@ -69,7 +69,7 @@ fn what_is_told_begins_with_what_is_bad_and_has_a_bound() {
         "metric took_s: 3 values, min 10, median 20.5, max 30, last 20.5"
     );
     assert!(!all.contains("more kinds"), "{all}");
-    let short = day.told(250);
+    let short = day.render(250);
     assert!(short.len() <= 250 && short.contains("disk 7"), "{short}");
     assert!(short.ends_with("more kinds of lines\n"), "{short}");
 }
@@ -91,7 +91,7 @@ fn a_day_of_ten_thousand_kinds_stays_within_its_bounds() {
     let day = counter.done();
     assert_eq!((day.groups.len(), day.more_groups), (GROUPS, 11_900));
     assert_eq!((day.metrics.len(), day.more_metrics), (METRICS, 11_900));
-    assert!(day.told(2000).len() <= 2000);
+    assert!(day.render(2000).len() <= 2000);
 }
 
 proptest! {
@@ -104,6 +104,6 @@ proptest! {
         let day = counter.done();
         let full = lines.iter().filter(|line| !line.trim().is_empty()).count() as u64;
         prop_assert_eq!(day.entries + day.malformed, full);
-        let _ = day.told(100);
+        let _ = day.render(100);
     }
 }

@@ -10,7 +10,7 @@ use tierbar_core::{
     Error, ModelId, TierId, TierState,
     fit::LineKind,
     lease::Lease,
-    routing::{Asked, Seat},
+    routing::{Seat, Traits},
     status::{EngineKind, TierStatus},
 };
 
@@ -54,7 +54,7 @@ pub(crate) async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dy
 }
 
 /// Those with a model, in reading order.
-pub(super) async fn of(inference: &Inference, tiers: &[TierStatus], asked: &Asked) -> Vec<Seat> {
+pub(super) async fn of(inference: &Inference, tiers: &[TierStatus], asked: &Traits) -> Vec<Seat> {
     // Files are looked at for those alone whom it concerns.
     let models = match asked.tools {
         true => inference.models.list().await.map(|listed| listed.models),

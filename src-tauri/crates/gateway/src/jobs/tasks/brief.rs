@@ -177,7 +177,7 @@ async fn write(mut asking: Asking, lines: Lines, limit: u32) -> Result<Answered,
             system,
             user: format!(
                 "In at most {limit} words:\n{}{again}",
-                delimited(aggregate.told(most).trim_end())
+                delimited(aggregate.render(most).trim_end())
             ),
             schema: text_schema(),
             max_tokens,

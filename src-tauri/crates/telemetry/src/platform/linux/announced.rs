@@ -27,7 +27,7 @@ pub(crate) struct Announced {
 
 impl Announced {
     /// `None` where the kernel offers no triggers, or none to this user.
-    pub(crate) fn begin(told: impl Fn(Pressure) + Send + 'static) -> Option<Self> {
+    pub(crate) fn begin(notify: impl Fn(Pressure) + Send + 'static) -> Option<Self> {
         let file = cgroup::limit(Path::new("/"))
             .map(|limit| limit.group.join("memory.pressure"))
             .filter(|file| file.exists())
@@ -39,7 +39,7 @@ impl Announced {
         .into_iter()
         .map(|(percent, level)| Ok((trigger(&file, percent)?, level)))
         .collect::<io::Result<Vec<_>>>();
-        let begun = triggers.and_then(|triggers| Self::of(triggers, told));
+        let begun = triggers.and_then(|triggers| Self::of(triggers, notify));
         begun
             .inspect_err(|error| {
                 tracing::info!(
@@ -52,12 +52,12 @@ impl Announced {
 
     fn of(
         triggers: Vec<(OwnedFd, Pressure)>,
-        told: impl Fn(Pressure) + Send + 'static,
+        notify: impl Fn(Pressure) + Send + 'static,
     ) -> io::Result<Self> {
         let end = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let thread = thread::Builder::new().name("pressure".into()).spawn({
             let end = Arc::clone(&end);
-            move || listen(&end, &triggers, told)
+            move || listen(&end, &triggers, notify)
         })?;
         Ok(Self {
             end,
@@ -91,7 +91,7 @@ fn trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
     Err(refused.unwrap_or_else(|| io::ErrorKind::Unsupported.into()))
 }
 
-fn listen(end: &OwnedFd, triggers: &[(OwnedFd, Pressure)], told: impl Fn(Pressure)) {
+fn listen(end: &OwnedFd, triggers: &[(OwnedFd, Pressure)], notify: impl Fn(Pressure)) {
     let mut waiting = vec![PollFd::new(end, PollFlags::IN)];
     waiting.extend(
         triggers
@@ -122,7 +122,7 @@ fn listen(end: &OwnedFd, triggers: &[(OwnedFd, Pressure)], told: impl Fn(Pressur
             return;
         }
         if let Some(level) = happened(PollFlags::PRI) {
-            told(level);
+            notify(level);
         }
     }
 }

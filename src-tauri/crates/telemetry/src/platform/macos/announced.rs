@@ -21,7 +21,7 @@ pub(crate) struct Announced {
 }
 
 impl Announced {
-    pub(crate) fn begin(told: impl Fn(Pressure) + Send + Sync + 'static) -> Option<Self> {
+    pub(crate) fn begin(notify: impl Fn(Pressure) + Send + Sync + 'static) -> Option<Self> {
         // Late is useless here: not after whatever else the machine computes.
         let queue = DispatchQueue::global_queue(GlobalQueueIdentifier::QualityOfService(
             DispatchQoS::UserInitiated,
@@ -45,7 +45,7 @@ impl Announced {
                 let flags = unsafe { &*source }.data();
                 let level = LEVELS.iter().find(|(flag, _)| flags & flag.0 as usize != 0);
                 if let Some((_, level)) = level {
-                    told(*level);
+                    notify(*level);
                 }
             })
         };

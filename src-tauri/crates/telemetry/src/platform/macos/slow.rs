@@ -28,17 +28,17 @@ pub(crate) fn power() -> Option<Power> {
     let list: CFRetained<CFArray<CFType>> = unsafe { CFRetained::cast_unchecked(list) };
     let levels = list.iter().filter_map(|source| {
         // SAFETY: the source is a member of the list that was made of these sources.
-        let told = unsafe { IOPSGetPowerSourceDescription(Some(&sources), Some(&source)) }?;
+        let description = unsafe { IOPSGetPowerSourceDescription(Some(&sources), Some(&source)) }?;
         // SAFETY: a description has strings as keys and objects as values.
-        let told: CFRetained<CFDictionary<CFString, CFType>> =
-            unsafe { CFRetained::cast_unchecked(told) };
+        let description: CFRetained<CFDictionary<CFString, CFType>> =
+            unsafe { CFRetained::cast_unchecked(description) };
         // An uninterruptible supply has a level too, but is not the machine's own battery.
-        let kind = told.get(&CFString::from_static_str("Type"))?;
+        let kind = description.get(&CFString::from_static_str("Type"))?;
         if kind.downcast_ref::<CFString>()?.to_string() != "InternalBattery" {
             return None;
         }
         let number = |key: &'static str| {
-            let value = told.get(&CFString::from_static_str(key))?;
+            let value = description.get(&CFString::from_static_str(key))?;
             value.downcast_ref::<CFNumber>()?.as_i64()
         };
         let (now, full) = (number("Current Capacity")?, number("Max Capacity")?);

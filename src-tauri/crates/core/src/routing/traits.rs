@@ -15,7 +15,7 @@ const EARLIER: usize = 3;
 
 /// A request in its dimensions. Read without trust: what is not as it should be counts for nothing, and the worker refuses it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Asked {
+pub struct Traits {
     /// The user's last message, or the prompt of a completion.
     pub text: String,
     /// The user's messages before it, the newest first.
@@ -31,37 +31,37 @@ pub struct Asked {
     pub thinks: bool,
 }
 
-impl Asked {
+impl Traits {
     /// Of the body of a chat completion, or of a text completion.
     #[must_use]
     pub fn of(request: &Value) -> Self {
-        let mut asked = Self {
+        let mut traits = Self {
             answer_tokens: answer_tokens(request),
             tools: has_tools(request),
             thinks: thinks(request),
             ..Self::default()
         };
         for message in array(&request["messages"]) {
-            asked.read(message);
+            traits.read(message);
         }
         match &request["prompt"] {
-            Value::String(prompt) => asked.prompt(prompt),
+            Value::String(prompt) => traits.prompt(prompt),
             // Several prompts share a context, and go to one tier.
             Value::Array(prompts) => {
                 for prompt in prompts {
                     match prompt {
-                        Value::String(prompt) => asked.prompt(prompt),
-                        _ => asked.prompt_tokens += 1,
+                        Value::String(prompt) => traits.prompt(prompt),
+                        _ => traits.prompt_tokens += 1,
                     }
                 }
             }
             _ => {}
         }
-        if asked.tools {
+        if traits.tools {
             let length = request["tools"].to_string().len();
-            asked.prompt_tokens += tokens_of_ascii(length);
+            traits.prompt_tokens += tokens_of_ascii(length);
         }
-        asked
+        traits
     }
 
     /// Tokens that a context has to hold.

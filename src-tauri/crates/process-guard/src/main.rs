@@ -53,10 +53,10 @@ fn main() -> ExitCode {
             let (Some(signal), Some(deadline)) = (signal_of(signal), number(deadline)) else {
                 return usage();
             };
-            match Guard::start(program, signal, Duration::from_millis(deadline)) {
+            match ProcessGuard::start(program, signal, Duration::from_millis(deadline)) {
                 Ok(guard) => guard.run(),
                 Err(error) => {
-                    mutter(&format!("the program cannot be guarded: {error}"));
+                    write_error(&format!("the program cannot be guarded: {error}"));
                     ExitCode::from(NOT_RUN)
                 }
             }
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
 }
 
 fn usage() -> ExitCode {
-    mutter("tierbar-guard SIGNAL DEADLINE_MS PROGRAM [ARGUMENT …]");
+    write_error("tierbar-guard SIGNAL DEADLINE_MS PROGRAM [ARGUMENT …]");
     ExitCode::from(2)
 }
 
@@ -93,7 +93,7 @@ fn turn_into(guard: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode
         return ExitCode::FAILURE;
     }
     let error = Command::new(program).args(arguments).exec();
-    mutter(&format!("{} cannot be run: {error}", program.display()));
+    write_error(&format!("{} cannot be run: {error}", program.display()));
     ExitCode::from(match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => NOT_RUN,
@@ -108,7 +108,7 @@ enum Event {
     Alone,
 }
 
-struct Guard {
+struct ProcessGuard {
     /// Held, until this process ends.
     _lock: Option<File>,
     /// The program's, of which it is the first.
@@ -120,11 +120,11 @@ struct Guard {
     alone: bool,
 }
 
-impl Guard {
+impl ProcessGuard {
     fn start(program: &[OsString], signal: Signal, deadline: Duration) -> io::Result<Self> {
         let lock = env::var_os(LOCK).and_then(|path| {
             held(path)
-                .inspect_err(|error| mutter(&format!("no lock: {error}")))
+                .inspect_err(|error| write_error(&format!("no lock: {error}")))
                 .ok()
         });
         platform::adopt();
@@ -140,13 +140,13 @@ impl Guard {
             .spawn()?;
         let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let group = group.ok_or_else(|| io::Error::other("the program has no number"))?;
-        say(&format!("pid {}", group.as_raw_nonzero()));
-        let (tell, events) = channel();
+        write_line(&format!("pid {}", group.as_raw_nonzero()));
+        let (sender, events) = channel();
         thread::spawn({
-            let tell = tell.clone();
-            move || watch_host(&tell)
+            let sender = sender.clone();
+            move || watch_host(&sender)
         });
-        thread::spawn(move || reap(group, &tell));
+        thread::spawn(move || reap(group, &sender));
         Ok(Self {
             _lock: lock,
             group,
@@ -171,7 +171,7 @@ impl Guard {
             platform::kill_adopted();
             guard.alone
         });
-        self.tell_end()
+        self.report_end()
     }
 
     fn group_is_empty(&mut self) -> bool {
@@ -198,21 +198,21 @@ impl Guard {
         }
     }
 
-    fn tell_end(&self) -> ExitCode {
+    fn report_end(&self) -> ExitCode {
         let ended = self.ended;
         let code = ended.and_then(WaitStatus::exit_status);
         let signal = ended.and_then(WaitStatus::terminating_signal);
         let code = match (code, signal) {
             (Some(code), _) => {
-                say(&format!("exit {code}"));
+                write_line(&format!("exit {code}"));
                 code
             }
             (None, Some(signal)) => {
-                say(&format!("signal {signal}"));
+                write_line(&format!("signal {signal}"));
                 128 + signal
             }
             (None, None) => {
-                mutter("the program could not be ended");
+                write_error("the program could not be ended");
                 1
             }
         };
@@ -226,33 +226,33 @@ fn held(path: OsString) -> io::Result<File> {
     Ok(file)
 }
 
-fn watch_host(tell: &Sender<Event>) {
+fn watch_host(events: &Sender<Event>) {
     let mut stdin = io::stdin().lock();
     let mut ignored = [0; 64];
     while let Ok(1..) = stdin.read(&mut ignored) {}
-    let _ = tell.send(Event::HostGone);
+    let _ = events.send(Event::HostGone);
 }
 
 /// Waits for every child, adopted ones too, so that none stays a zombie.
-fn reap(program: Pid, tell: &Sender<Event>) {
+fn reap(program: Pid, events: &Sender<Event>) {
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((pid, status))) if pid == program => {
-                let _ = tell.send(Event::Ended(status));
+                let _ = events.send(Event::Ended(status));
             }
             Ok(_) | Err(Errno::INTR) => {}
             Err(_) => break,
         }
     }
-    let _ = tell.send(Event::Alone);
+    let _ = events.send(Event::Alone);
 }
 
 /// Whoever listens may be gone.
-fn say(line: &str) {
+fn write_line(line: &str) {
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());
 }
 
-fn mutter(line: &str) {
+fn write_error(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

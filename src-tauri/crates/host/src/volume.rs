@@ -8,13 +8,13 @@ const FULL_PERCENT: u64 = 80;
 
 /// A volume, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Room {
+pub(crate) struct Volume {
     pub(crate) size: u64,
     /// What this user may still take.
     pub(crate) free: u64,
 }
 
-impl Room {
+impl Volume {
     /// Of the volume that the folder lies on.
     ///
     /// # Errors
@@ -77,7 +77,7 @@ mod tests {
     #[test]
     fn what_leaves_no_margin_is_refused_and_what_fills_the_volume_is_warned_of() {
         let folder = Path::new("/m");
-        let room = Room {
+        let room = Volume {
             size: 100 * GIB,
             free: 40 * GIB,
         };
@@ -88,7 +88,7 @@ mod tests {
         let error = room.take(folder, 39 * GIB + 1).unwrap_err();
         assert_eq!(error.code, Code::Storage);
         assert!(error.message.contains("40.0 GiB are free"), "{error}");
-        let small = Room {
+        let small = Volume {
             size: 10 * GIB,
             free: GIB,
         };
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_told() {
-        let error = Room::of(Path::new("/nonexistent/models")).unwrap_err();
+        let error = Volume::of(Path::new("/nonexistent/models")).unwrap_err();
         assert!(error.message.contains("/nonexistent/models"), "{error}");
-        let room = Room::of(&std::env::temp_dir()).unwrap();
+        let room = Volume::of(&std::env::temp_dir()).unwrap();
         assert!(room.free <= room.size && room.size > 0);
     }
 }

@@ -7,7 +7,7 @@ use tokio::{
 };
 
 /// `line`: a request's method and path. Any answer will do, if it is one: what counts is that somebody thinks.
-pub(super) async fn ask(socket: &Path, line: &str) -> io::Result<()> {
+pub(super) async fn request(socket: &Path, line: &str) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket).await?;
     let question = format!(
         "{line} HTTP/1.1\r\nHost: worker\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"

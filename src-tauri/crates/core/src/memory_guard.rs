@@ -65,7 +65,7 @@ pub struct Judgement {
 }
 
 #[derive(Debug, Default)]
-pub struct Guard {
+pub struct MemoryGuard {
     alarm: Alarm,
     why: Option<String>,
     last: Option<Duration>,
@@ -81,7 +81,7 @@ pub struct Guard {
     relapses: u32,
 }
 
-impl Guard {
+impl MemoryGuard {
     /// Takes one reading, in the order in which they were taken.
     pub fn observe(&mut self, reading: &Reading) -> Judgement {
         let now = Duration::from_millis(reading.at_ms);

@@ -1,6 +1,6 @@
 //! The status: put together from readings, tiers and speed, and published when it has changed.
 
-use crate::{guarding::Guarding, past::Past};
+use crate::{history::PastReadings, memory_guard::GuardRunner};
 use parking_lot::Mutex;
 use std::{
     sync::{
@@ -36,9 +36,9 @@ const LATE: Duration = Duration::from_secs(3);
 type Downloads = watch::Receiver<Arc<Vec<DownloadStatus>>>;
 
 #[derive(Debug)]
-pub(crate) struct Board {
+pub(crate) struct StatusBoard {
     parts: Parts,
-    past: Past,
+    past: PastReadings,
     published: watch::Sender<Arc<Status>>,
     /// Somebody has begun to watch.
     watcher: Notify,
@@ -49,7 +49,7 @@ pub(crate) struct Board {
 struct Parts {
     url: String,
     supervisor: Handle,
-    guarding: Arc<Guarding>,
+    memory_guard: Arc<GuardRunner>,
     speed: SpeedMeter,
     downloads: Downloads,
     memory: Mutex<Memory>,
@@ -89,23 +89,23 @@ impl Memory {
     }
 }
 
-impl Board {
+impl StatusBoard {
     pub(crate) fn new(
         url: String,
         supervisor: Handle,
-        guarding: Arc<Guarding>,
+        memory_guard: Arc<GuardRunner>,
         speed: SpeedMeter,
         downloads: Downloads,
         reading: &Reading,
-        past: Past,
+        past: PastReadings,
     ) -> Self {
-        guarding.observe(reading);
+        memory_guard.observe(reading);
         let mut memory = Memory::default();
         memory.update(reading);
         let parts = Parts {
             url,
             supervisor,
-            guarding,
+            memory_guard,
             speed,
             downloads,
             memory: Mutex::new(memory),
@@ -168,7 +168,7 @@ impl Board {
         });
         loop {
             let watched = self.published.receiver_count() > 0;
-            let alert = watched || !read.is_empty() || self.parts.guarding.is_alarmed();
+            let alert = watched || !read.is_empty() || self.parts.memory_guard.is_alarmed();
             let period = if alert { WATCHED } else { UNWATCHED };
             let due = tokio::select! {
                 () = closing.cancelled() => return self.past.close().await,
@@ -203,7 +203,7 @@ impl Board {
                 sampled = Instant::now();
                 let reading;
                 (sampler, reading) = sample(sampler).await;
-                self.parts.guarding.observe(&reading);
+                self.parts.memory_guard.observe(&reading);
                 self.parts.memory.lock().update(&reading);
                 // A disk that has too much to do keeps nobody from seeing what is so.
                 let _ = timeout(WATCHED, self.past.record(&reading)).await;
@@ -282,7 +282,7 @@ impl Parts {
             swap,
             speed: self.speed.speed(),
             budget: self.supervisor.budget(),
-            guard: self.guarding.status(),
+            guard: self.memory_guard.status(),
             tiers: self.supervisor.snapshot(),
             downloads: self.downloads.borrow().to_vec(),
             models_revision: self.models.load(Ordering::Relaxed),

@@ -6,7 +6,7 @@ use crate::process::trim;
 use std::time::Duration;
 use tierbar_core::{
     TierId,
-    journal::{Happening, Kind},
+    journal::{Kind, LogEvent},
     policy::Phase,
 };
 
@@ -27,10 +27,10 @@ impl Supervisor {
             self.tiers[index].down_until = Some(until);
             let tier = &self.tiers[index];
             if let Some(smaller) = self.stands_in(tier).filter(|_| !was_down) {
-                let sentence = words::steps_down(&tier.spec.id, &smaller, STAYS_DOWN, &self.told);
+                let sentence = words::steps_down(&tier.spec.id, &smaller, STAYS_DOWN, &self.causes);
                 let model = tier.spec.model.as_ref();
-                let happening = Happening::of(Kind::StepDown, &tier.spec.id, model, sentence);
-                self.note(happening);
+                let event = LogEvent::of(Kind::StepDown, &tier.spec.id, model, sentence);
+                self.log(event);
             }
         }
     }

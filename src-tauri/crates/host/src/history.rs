@@ -17,14 +17,14 @@ use tierbar_telemetry::{RECENT_MINUTES, Recent};
 const MOST_POINTS: u64 = 720;
 
 #[derive(Debug)]
-pub(crate) struct Past {
+pub(crate) struct PastReadings {
     recent: Mutex<Recent>,
     store: Store,
     /// The last minute could not be kept, which is said once.
     failing: AtomicBool,
 }
 
-impl Past {
+impl PastReadings {
     pub(crate) fn new(store: Store) -> Self {
         Self {
             recent: Mutex::default(),
@@ -101,7 +101,7 @@ mod tests {
     async fn seconds_are_told_of_the_last_minutes_and_steps_of_more() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
-        let past = Past::new(store.clone());
+        let past = PastReadings::new(store.clone());
         past.record(&reading(0)).await;
         let recent = past.of(10).await.unwrap();
         assert_eq!((recent.step_seconds, recent.points.len()), (1, 1));
@@ -134,7 +134,7 @@ mod tests {
     async fn the_minute_that_is_not_over_is_kept_at_the_end_and_told_once() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
-        let past = Past::new(store.clone());
+        let past = PastReadings::new(store.clone());
         past.record(&reading(0)).await;
         past.close().await;
         past.close().await;

@@ -1,12 +1,12 @@
-//! The guard at work: judges each reading, and tells the supervisor what it has to heed.
+//! The memory guard at work: judges each reading, and passes alarm and stance on to the supervisor.
 
 use crate::models::Models;
 use jiff::{Timestamp, Zoned};
 use parking_lot::Mutex;
 use std::{sync::Arc, time::Duration};
 use tierbar_core::{
-    guard::{Guard, Judgement},
-    journal::{Happening, Journal, Kind},
+    journal::{Journal, Kind, LogEvent},
+    memory_guard::{Judgement, MemoryGuard},
     policy::{Alarm, Stance},
     reading::Reading,
     stance::{Circumstances, stance},
@@ -15,7 +15,7 @@ use tierbar_core::{
 use tierbar_supervisor::Handle;
 
 #[derive(Debug)]
-pub(crate) struct Guarding {
+pub(crate) struct GuardRunner {
     supervisor: Handle,
     models: Arc<Models>,
     journal: Arc<dyn Journal>,
@@ -24,18 +24,18 @@ pub(crate) struct Guarding {
 
 #[derive(Debug, Default)]
 struct State {
-    guard: Guard,
+    guard: MemoryGuard,
     reading: Reading,
     judgement: Judgement,
     pause: Option<Pause>,
-    /// What the supervisor was told last.
-    told: Told,
-    /// It has been told something: until then nothing is loaded unasked.
+    /// What the supervisor received last.
+    sent: Orders,
+    /// Whether it has received a stance. Until then, models load only on request.
     begun: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Told {
+struct Orders {
     alarm: (Alarm, String),
     stance: (Stance, String),
 }
@@ -46,20 +46,20 @@ struct Pause {
     until: Option<Timestamp>,
 }
 
-fn happening(stance: Stance, why: &str) -> Happening {
+fn event(stance: Stance, why: &str) -> LogEvent {
     let what = match stance {
         Stance::Open => {
             let sentence = "the tiers are loaded and kept as configured again";
-            return Happening::new(Kind::Resume, sentence);
+            return LogEvent::new(Kind::Resume, sentence);
         }
         Stance::Defers => "nothing is loaded that no request waits for",
         Stance::Quiet => "nothing stays loaded that nobody uses",
         Stance::Paused => "requests are refused",
     };
-    Happening::new(Kind::Pause, format!("{why}: {what}"))
+    LogEvent::new(Kind::Pause, format!("{why}: {what}"))
 }
 
-impl Guarding {
+impl GuardRunner {
     pub(crate) fn new(supervisor: Handle, models: Arc<Models>, journal: Arc<dyn Journal>) -> Self {
         let state = Mutex::default();
         Self {
@@ -74,7 +74,7 @@ impl Guarding {
         let mut state = self.state.lock();
         state.judgement = state.guard.observe(reading);
         state.reading = reading.clone();
-        self.tell(&mut state);
+        self.apply(&mut state);
     }
 
     /// Refuses requests, for so long or until [`Self::resume`].
@@ -83,18 +83,18 @@ impl Guarding {
         // A time that no clock will show is as good as none.
         let until = length.and_then(|length| Timestamp::now().checked_add(length).ok());
         state.pause = Some(Pause { until });
-        self.tell(&mut state);
+        self.apply(&mut state);
     }
 
     pub(crate) fn resume(&self) {
         let mut state = self.state.lock();
         state.pause = None;
-        self.tell(&mut state);
+        self.apply(&mut state);
     }
 
     /// The configuration has changed.
     pub(crate) fn reconsider(&self) {
-        self.tell(&mut self.state.lock());
+        self.apply(&mut self.state.lock());
     }
 
     /// Somebody has to look often: it may be about to act.
@@ -104,12 +104,12 @@ impl Guarding {
 
     pub(crate) fn status(&self) -> GuardStatus {
         let state = self.state.lock();
-        let (alarm, stance) = (state.told.alarm.0, &state.told.stance);
-        let said = Some(stance.1.clone()).filter(|_| stance.0 > Stance::Defers);
+        let (alarm, stance) = (state.sent.alarm.0, &state.sent.stance);
+        let restricts = Some(stance.1.clone()).filter(|_| stance.0 > Stance::Defers);
         GuardStatus {
             alarm,
             stance: stance.0,
-            why: said
+            why: restricts
                 .or_else(|| state.judgement.why.clone())
                 .or_else(|| Some(stance.1.clone()).filter(|why| !why.is_empty())),
             paused_until: state
@@ -119,7 +119,7 @@ impl Guarding {
         }
     }
 
-    fn tell(&self, state: &mut State) {
+    fn apply(&self, state: &mut State) {
         let ended = |pause: &Pause| pause.until.is_some_and(|until| until <= Timestamp::now());
         if state.pause.as_ref().is_some_and(ended) {
             state.pause = None;
@@ -132,33 +132,33 @@ impl Guarding {
             reserved: state.judgement.reserved,
         };
         let Judgement { alarm, why, .. } = &state.judgement;
-        let told = Told {
+        let orders = Orders {
             alarm: (*alarm, why.clone().unwrap_or_default()),
             stance: stance(&self.models.config().policy, &state.reading, circumstances),
         };
         // The words change with the figures, from second to second.
-        if told.alarm.0 != state.told.alarm.0 {
-            let (alarm, why) = told.alarm.clone();
+        if orders.alarm.0 != state.sent.alarm.0 {
+            let (alarm, why) = orders.alarm.clone();
             match alarm {
                 Alarm::None => tracing::info!("memory is no longer short"),
                 alarm => tracing::warn!(?alarm, "{why}"),
             }
-            self.journal.tell(match alarm {
-                Alarm::None => Happening::new(Kind::Calm, "memory is no longer short"),
-                _ => Happening::new(Kind::Alarm, why.clone()),
+            self.journal.record(match alarm {
+                Alarm::None => LogEvent::new(Kind::Calm, "memory is no longer short"),
+                _ => LogEvent::new(Kind::Alarm, why.clone()),
             });
             self.supervisor.set_alarm(alarm, why);
         }
-        if told.stance != state.told.stance || !state.begun {
+        if orders.stance != state.sent.stance || !state.begun {
             state.begun = true;
-            let (stance, why) = told.stance.clone();
+            let (stance, why) = orders.stance.clone();
             tracing::info!(?stance, "{why}");
             // The battery's level is in the words, and one percent less is no news.
-            if stance != state.told.stance.0 {
-                self.journal.tell(happening(stance, &why));
+            if stance != state.sent.stance.0 {
+                self.journal.record(event(stance, &why));
             }
             self.supervisor.set_stance(stance, why);
         }
-        state.told = told;
+        state.sent = orders;
     }
 }

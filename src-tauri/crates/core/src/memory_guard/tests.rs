@@ -5,13 +5,13 @@ const TOTAL: u64 = 16 * GIB;
 
 /// A guard that is shown a reading each second.
 struct Shown {
-    guard: Guard,
+    guard: MemoryGuard,
     second: u64,
 }
 
 impl Shown {
     fn new() -> Self {
-        let (guard, second) = (Guard::default(), 100);
+        let (guard, second) = (MemoryGuard::default(), 100);
         Self { guard, second }
     }
 

@@ -13,14 +13,14 @@ use tierbar_core::config::ScheduleConfig;
 const DATE_LENGTH: usize = 10;
 
 /// Where a schedule's results go, whose files have names of this form.
-pub(super) struct Own {
+pub(super) struct Outputs {
     folder: PathBuf,
     before: String,
     /// What stands behind the day; `None` if there is none in the name.
     behind: Option<String>,
 }
 
-impl Own {
+impl Outputs {
     pub(super) fn of(to: &str) -> Self {
         let name = to.rsplit('/').next().unwrap_or_default();
         let (before, behind) = match name.split_once(ScheduleConfig::DATE) {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn what_was_written_is_known_by_its_name() {
-        let wrote = |to: &str, name: &str| Own::of(to).wrote(OsStr::new(name));
+        let wrote = |to: &str, name: &str| Outputs::of(to).wrote(OsStr::new(name));
         for (to, name) in [
             ("/a/{date}.md", "2026-11-22.md"),
             ("/a/b-{date}-of-{date}.md", "b-2026-11-22-of-2026-11-22.md"),
@@ -100,7 +100,7 @@ mod tests {
         fs::write(&file, "a").unwrap();
         let link = folder.path().join("link");
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        let own = Own::of(&format!("{}/./a.jsonl", folder.path().display()));
+        let own = Outputs::of(&format!("{}/./a.jsonl", folder.path().display()));
         assert!(own.is(&file) && own.is(&link));
         assert!(!own.is(folder.path()) && !own.is(&folder.path().join("none")));
     }

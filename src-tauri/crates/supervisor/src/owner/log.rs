@@ -4,7 +4,7 @@ use super::{Supervisor, Want, Worker, tier::Gone, words};
 use std::{collections::HashMap, mem, time::Duration};
 use tierbar_core::{
     Code, Error, TierId,
-    journal::{Happening, Kind},
+    journal::{Kind, LogEvent},
     worker::Memory,
 };
 use tokio::time::Instant;
@@ -19,54 +19,60 @@ pub(super) struct Refusals(HashMap<Code, Refused>);
 
 #[derive(Debug)]
 struct Refused {
-    told: Instant,
+    logged_at: Instant,
     /// Since then.
-    untold: usize,
+    unlogged: usize,
 }
 
 impl Refusals {
     /// How many to tell of, now that `count` more are refused; `None`: they are told later.
     fn due(&mut self, code: Code, count: usize, now: Instant) -> Option<usize> {
         let Some(refused) = self.0.get_mut(&code) else {
-            let (told, untold) = (now, 0);
-            self.0.insert(code, Refused { told, untold });
+            let (logged_at, unlogged) = (now, 0);
+            self.0.insert(
+                code,
+                Refused {
+                    logged_at,
+                    unlogged,
+                },
+            );
             return Some(count);
         };
-        refused.untold += count;
-        if now.duration_since(refused.told) < REFUSALS_EVERY {
+        refused.unlogged += count;
+        if now.duration_since(refused.logged_at) < REFUSALS_EVERY {
             return None;
         }
-        refused.told = now;
-        Some(mem::take(&mut refused.untold))
+        refused.logged_at = now;
+        Some(mem::take(&mut refused.unlogged))
     }
 
     /// How many have not been told of, and since when.
-    fn take_untold(&mut self) -> Vec<(usize, Instant)> {
+    fn take_unlogged(&mut self) -> Vec<(usize, Instant)> {
         let refused = self.0.drain().map(|(_, refused)| refused);
-        let untold = refused.filter(|refused| refused.untold > 0);
-        untold
-            .map(|refused| (refused.untold, refused.told))
+        let unlogged = refused.filter(|refused| refused.unlogged > 0);
+        unlogged
+            .map(|refused| (refused.unlogged, refused.logged_at))
             .collect()
     }
 }
 
 impl Supervisor {
     /// Behind what has not been told yet of the tier's refusals.
-    pub(super) fn note(&mut self, happening: Happening) {
-        let tier = happening.tier.as_ref().and_then(|id| self.tier(id));
+    pub(super) fn log(&mut self, event: LogEvent) {
+        let tier = event.tier.as_ref().and_then(|id| self.tier(id));
         if let Some(tier) = tier {
             let (id, model) = (tier.spec.id.clone(), tier.spec.model.clone());
-            for (count, since) in tier.refusals.take_untold() {
+            for (count, since) in tier.refusals.take_unlogged() {
                 let sentence = words::more_refused(count, &id, since.elapsed());
-                let more = Happening::of(Kind::Refusal, &id, model.as_ref(), sentence);
-                self.options.journal.tell(more);
+                let more = LogEvent::of(Kind::Refusal, &id, model.as_ref(), sentence);
+                self.options.journal.record(more);
             }
         }
-        self.options.journal.tell(happening);
+        self.options.journal.record(event);
     }
 
     /// A worker was started.
-    pub(super) fn told_load(&mut self, id: &TierId) {
+    pub(super) fn log_load(&mut self, id: &TierId) {
         let budget = self.options.budget.total_bytes;
         let waiting = self.queue.iter().filter(|waiter| waiter.tier == *id);
         let (mut requests, mut expected) = (0, false);
@@ -86,12 +92,12 @@ impl Supervisor {
             _ => format!("for {}", words::requests(requests)),
         };
         let sentence = words::loads(id, load, &for_what, budget);
-        let happening = Happening::of(Kind::Load, id, Some(&load.model), sentence);
-        self.note(happening);
+        let event = LogEvent::of(Kind::Load, id, Some(&load.model), sentence);
+        self.log(event);
     }
 
     /// A worker can be used.
-    pub(super) fn told_ready(&mut self, id: &TierId, memory: &Memory) {
+    pub(super) fn log_ready(&mut self, id: &TierId, memory: &Memory) {
         let Some(Worker {
             load,
             begun,
@@ -102,30 +108,30 @@ impl Supervisor {
             return;
         };
         let sentence = words::ready(id, &load.model, begun.elapsed(), *context_tokens, memory);
-        let happening = Happening::of(Kind::Ready, id, Some(&load.model), sentence);
-        self.note(happening);
+        let event = LogEvent::of(Kind::Ready, id, Some(&load.model), sentence);
+        self.log(event);
     }
 
     /// A worker is gone.
-    pub(super) fn told_end(&mut self, id: &TierId, gone: &Gone) {
+    pub(super) fn log_end(&mut self, id: &TierId, gone: &Gone) {
         let worker = &gone.worker;
         let sentence = match gone.kind {
             Kind::Unload => words::unloaded(id, gone),
             _ => words::fallen(id, gone),
         };
         let model = Some(&worker.load.model);
-        self.note(Happening::of(gone.kind, id, model, sentence));
+        self.log(LogEvent::of(gone.kind, id, model, sentence));
     }
 
     /// A tier cannot be loaded, and nobody asked for it.
-    pub(super) fn told_failure(&mut self, id: &TierId, error: &Error) {
+    pub(super) fn log_failure(&mut self, id: &TierId, error: &Error) {
         let model = self.tier(id).and_then(|tier| tier.spec.model.clone());
         let sentence = words::not_loaded(id, error);
-        self.note(Happening::of(Kind::Failure, id, model.as_ref(), sentence));
+        self.log(LogEvent::of(Kind::Failure, id, model.as_ref(), sentence));
     }
 
     /// Requests for the tier were refused.
-    pub(super) fn told_refusal(&mut self, id: &TierId, count: usize, error: &Error) {
+    pub(super) fn log_refusal(&mut self, id: &TierId, count: usize, error: &Error) {
         if count == 0 {
             return;
         }
@@ -136,8 +142,8 @@ impl Supervisor {
         }
         if let Some(count) = due {
             let sentence = words::requests_refused(count, id, error);
-            let happening = Happening::of(Kind::Refusal, id, model.as_ref(), sentence);
-            self.options.journal.tell(happening);
+            let event = LogEvent::of(Kind::Refusal, id, model.as_ref(), sentence);
+            self.options.journal.record(event);
         }
     }
 }
@@ -157,9 +163,9 @@ mod tests {
         tokio::time::advance(REFUSALS_EVERY).await;
         assert_eq!(due(Code::TierFailed, 1), Some(4));
         assert_eq!(due(Code::TierFailed, 5), None);
-        let untold = refusals.take_untold();
-        assert_eq!(untold, [(5, Instant::now())]);
-        assert_eq!(refusals.take_untold(), []);
+        let unlogged = refusals.take_unlogged();
+        assert_eq!(unlogged, [(5, Instant::now())]);
+        assert_eq!(refusals.take_unlogged(), []);
         let again = refusals.due(Code::TierFailed, 1, Instant::now());
         assert_eq!(again, Some(1));
     }
