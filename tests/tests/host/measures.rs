@@ -203,6 +203,7 @@ fn is_quiet(rows: &[Value]) -> bool {
     })
 }
 
+/// `tests/harnesses` runs these tests alone, so that a machine which is not quiet is the exception.
 #[tokio::test]
 async fn what_is_faster_goes_into_the_configuration_with_the_table_that_decided() {
     let text = format!("# mine\n{FAST}threads = 1 # one\n# the end\n");
@@ -215,7 +216,7 @@ async fn what_is_faster_goes_into_the_configuration_with_the_table_that_decided(
         if is_quiet(&rows) {
             break (data, host, report, rows);
         }
-        assert!(tries < 10, "this machine is never quiet: {rows:?}");
+        assert!(tries < 3, "this machine is never quiet: {rows:?}");
     };
     assert_eq!(report["rows"], json!(rows));
     let report: TuneReport = serde_json::from_value(report).unwrap();

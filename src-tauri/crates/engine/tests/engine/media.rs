@@ -4,6 +4,7 @@
 use crate::support::{
     GEMMA, HANG, SMOLLM, Worker, model,
     projector::{CAUSAL, Kind, SLOW, WHOLE, plain, stripes, write},
+    write_recorded_media,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
@@ -192,19 +193,15 @@ async fn gemma_3_makes_of_an_image_what_llama_server_makes_of_it() {
     agrees_with_llama_server(GEMMA, WHOLE).await;
 }
 
-/// For `tests/fixtures/record-media`.
 #[test]
-#[ignore = "writes what llama-server is recorded with to $TIERBAR_MEDIA"]
-fn the_projectors_and_images_are_written() {
-    let folder = std::path::PathBuf::from(std::env::var_os("TIERBAR_MEDIA").unwrap());
-    write(
-        CAUSAL,
-        &folder.join("SmolLM2-135M-Instruct.Q4_1.gguf.mmproj"),
-    );
-    write(WHOLE, &folder.join("gemma-3-270m-q4_k_m.gguf.mmproj"));
-    for of in 1..4 {
-        std::fs::write(folder.join(format!("stripes-{of}.png")), stripes(of)).unwrap();
-    }
+fn the_projectors_and_images_that_were_recorded_are_written_alike() {
+    write_recorded_media(|folder| {
+        write(CAUSAL, &folder.join(format!("{SMOLLM}.mmproj")));
+        write(WHOLE, &folder.join(format!("{GEMMA}.mmproj")));
+        for of in 1..4 {
+            std::fs::write(folder.join(format!("stripes-{of}.png")), stripes(of)).unwrap();
+        }
+    });
 }
 
 #[tokio::test]

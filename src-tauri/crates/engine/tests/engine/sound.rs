@@ -4,10 +4,10 @@
 use crate::support::{
     SMOLLM, Worker, model,
     sound::{rising, write},
+    write_recorded_media,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
-use std::path::PathBuf;
 
 const CHAT: &str = "/v1/chat/completions";
 /// As for images: probabilities differ by as much from one division of a prompt into evaluations to another.
@@ -163,13 +163,12 @@ async fn what_is_no_sound_is_refused_and_the_worker_lives_on() {
     hearing.answer(&about(&whole)).await;
 }
 
-/// For `tests/fixtures/record-media`.
 #[test]
-#[ignore = "writes what llama-server is recorded with to $TIERBAR_MEDIA"]
-fn the_projector_and_sounds_are_written() {
-    let folder = PathBuf::from(std::env::var_os("TIERBAR_MEDIA").unwrap());
-    write(WIDTH, &folder.join("sounds.mmproj"));
-    for of in [1, 4] {
-        std::fs::write(folder.join(format!("rising-{of}.wav")), rising(of)).unwrap();
-    }
+fn the_projector_and_sounds_that_were_recorded_are_written_alike() {
+    write_recorded_media(|folder| {
+        write(WIDTH, &folder.join("sounds.mmproj"));
+        for of in [1, 4] {
+            std::fs::write(folder.join(format!("rising-{of}.wav")), rising(of)).unwrap();
+        }
+    });
 }

@@ -131,18 +131,17 @@ async fn a_draft_model_that_loses_rests() {
     ];
     // A draft as large as the model, and chances that nobody can guess.
     let request = json!({"prompt": "Once upon a time", "max_tokens": 200, "temperature": 2, "seed": 1, "ignore_eos": true});
-    let mut generations = Value::Null;
-    // Whether it loses is told by the clock, which a busy machine may bend once.
-    for _ in 0..5 {
+    // Whether it loses is decided by the clock, which a busy machine may bend once.
+    let mut rested = Vec::new();
+    for _ in 0..3 {
         let worker = Worker::start(&model(SMOLLM), &arguments).await;
         worker.ready();
         let (status, answer) = worker.post("/v1/completions", &request).await;
         assert_eq!(status, 200);
         let drafted = answer["timings"]["draft_n"].as_u64().unwrap_or(0);
-        generations = worker.get("/props").await["generations"].clone();
-        if generations["drafting_rests"] == true && drafted < 400 {
-            return;
-        }
+        let generations = worker.get("/props").await["generations"].clone();
+        rested.push(generations["drafting_rests"] == true && drafted < 400);
     }
-    panic!("it guessed to the end each time: {generations}");
+    let rests = rested.iter().filter(|rested| **rested).count();
+    assert!(rests >= 2, "it rested in {rests} of 3");
 }

@@ -7,7 +7,12 @@ pub(crate) mod weights;
 
 use futures_util::StreamExt;
 use serde_json::Value;
-use std::{path::PathBuf, process::Stdio, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
 use tempfile::TempDir;
 use tierbar_core::worker::{Handshake, Ready};
 use tokio::{
@@ -44,6 +49,29 @@ pub(crate) fn oracle() -> Value {
         "/../../../tests/fixtures/llama-server.json"
     );
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// Runs what writes the files that llama-server was recorded with, by `tests/fixtures/record-media` into `TIERBAR_MEDIA`.
+///
+/// # Panics
+/// If it writes other files the second time: a recording would not be of what the tests use.
+pub(crate) fn write_recorded_media(write: impl Fn(&Path)) {
+    if let Some(folder) = std::env::var_os("TIERBAR_MEDIA") {
+        return write(Path::new(&folder));
+    }
+    let [first, second] = [(); 2].map(|()| {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path());
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        files
+            .map(|file| file.unwrap())
+            .map(|file| (file.file_name(), std::fs::read(file.path()).unwrap()))
+            .collect::<BTreeMap<_, _>>()
+    });
+    assert!(!first.is_empty());
+    for (name, bytes) in first {
+        assert!(second[&name] == bytes, "{name:?} differs");
+    }
 }
 
 /// Of it, what it answered on the model.
@@ -94,16 +122,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
-    pub(crate) async fn start(model: &std::path::Path, extra: &[&str]) -> Self {
+    pub(crate) async fn start(model: &Path, extra: &[&str]) -> Self {
         Self::start_as(Command::new(WORKER), model, extra).await
     }
 
     /// The command ends in the worker's program, or runs it with its arguments.
-    pub(crate) async fn start_as(
-        mut command: Command,
-        model: &std::path::Path,
-        extra: &[&str],
-    ) -> Self {
+    pub(crate) async fn start_as(mut command: Command, model: &Path, extra: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("w.sock");
         let mut child = command
