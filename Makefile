@@ -3,10 +3,15 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test build lint mac-check screenshots bench-downloads bench-engine bench-gateway eval stress fuzz malformed setup binaries all-targets ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway eval stress fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
+
+# Cargo chooses the features of third-party crates by what it builds. The whole workspace, and an example, for whose sake it
+# looks at the dependencies of tests too, make it choose those of the tests each time: so every crate is built once, and
+# what is tested is what is shipped.
+build := $(with) cargo build --release --locked --workspace --example sampling_cost
 
 help: ## Show this list
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1|\2/p' Makefile | column -t -s '|'
@@ -28,6 +33,10 @@ build: ## Build tierbar, its worker and guard, and tierbar-app into target/relea
 	@bundle/setup run
 	@$(MAKE) --no-print-directory binaries
 
+check: ## Check a change in minutes: lints, types, the page, unit tests of the crates it reaches
+	@bundle/setup test
+	@$(with) tests/run lint ui changed
+
 lint: ## Check formatting, lints and types
 	@bundle/setup run
 	@$(with) tests/run lint
@@ -38,32 +47,33 @@ mac-check: ## Type-check and lint the whole workspace for macOS (on Linux, or on
 
 screenshots: ## Make the pictures of docs/images
 	@bundle/setup screenshots
-	@$(MAKE) --no-print-directory all-targets
+	@$(MAKE) --no-print-directory binaries
+	@$(build) --bin screenshots
 	@$(with) target/release/screenshots
 
 bench-downloads: ## Measure our downloads beside curl and the hub's own client
 	@bundle/setup run
-	@$(with) cargo build --release --locked -p tierbar-fetch -p tierbar-library --bin fetch-file --example remote_header
+	@$(build) --bin fetch-file --example remote_header
 	@$(with) tests/bench/downloads
 
 bench-engine: ## Measure our worker beside upstream's llama-server
 	@bundle/setup run
-	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
+	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/bench/engine
 
 eval: ## Sort the labelled prompts of tests/eval with each model that is here, as `auto` would
 	@bundle/setup run
-	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli -p tierbar-guard
+	@$(build) --bin tierbar --bin tierbar-worker --bin tierbar-guard
 	@$(with) tests/eval/run
 
 bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
-	@$(with) cargo build --release --locked -p tierbar-cli -p tierbar-guard -p tierbar-tests --bin tierbar --bin tierbar-guard --bin gateway_load
+	@$(build) --bin tierbar --bin tierbar-guard --bin gateway_load
 	@$(with) tests/bench/gateway
 
 stress: ## Swap models, kill workers and take memory away, beside llama-server; as root in a control group
 	@bundle/setup run
-	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
+	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/stress/stress
 
 fuzz: ## Run the fuzzers over GGUF headers, ten minutes each (FUZZ_SECONDS)
@@ -72,7 +82,7 @@ fuzz: ## Run the fuzzers over GGUF headers, ten minutes each (FUZZ_SECONDS)
 
 malformed: ## Send the gateway 10,000 broken requests, and let schemathesis read its API document
 	@bundle/setup run
-	@$(with) cargo build --release --locked -p tierbar-engine -p tierbar-cli
+	@$(build) --bin tierbar --bin tierbar-worker
 	@$(with) tests/malformed/run --real 1000
 
 setup: ## Install what building and testing need
@@ -83,12 +93,9 @@ clean: ## Delete what was built; what was fetched stays in ~/.cache/tierbar
 
 # The rest is for the targets above, after setup.
 
+programs := tierbar tierbar-app tierbar-worker tierbar-guard
 binaries: ui
-	@$(with) cargo build --release --locked -p tierbar-app -p tierbar-cli -p tierbar-engine -p tierbar-guard
-
-# What the tests run and are. Built at once, since their dependencies turn on features that `binaries` does without.
-all-targets: ui
-	@$(with) cargo build --release --locked --workspace --all-targets
+	@$(build) $(programs:%=--bin %)
 
 # The page is compiled into the binaries: it is only built again when it changed, so that they are too.
 ui_sources := $(shell find ui \( -name node_modules -o -name dist -o -name journey \) -prune -o -type f -print)

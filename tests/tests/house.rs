@@ -407,3 +407,49 @@ fn imports_of_the_crate(code: &str) -> BTreeSet<String> {
     }
     names
 }
+
+#[test]
+fn every_crate_of_ours_is_built_quickly_for_its_tests() {
+    let profile = fs::read_to_string(root().join("tests/profile.toml")).unwrap();
+    let listed: BTreeSet<_> = profile
+        .lines()
+        .filter_map(|line| {
+            line.strip_prefix("[profile.release.package.")?
+                .strip_suffix(']')
+        })
+        .collect();
+    let ours = dependencies(true);
+    let ours: BTreeSet<_> = ours.keys().map(String::as_str).collect();
+    assert_eq!(listed, ours);
+}
+
+/// Each harness links all that is below it. Tests go into modules of the one that the crate has.
+#[test]
+fn a_crate_has_one_harness_of_integration_tests() {
+    let crates = fs::read_dir(root().join("src-tauri/crates")).unwrap();
+    for tests in crates.map(|entry| entry.unwrap().path().join("tests")) {
+        let harnesses = fs::read_dir(&tests).map_or(0, Iterator::count);
+        assert!(harnesses <= 1, "{} has {harnesses}", tests.display());
+    }
+}
+
+/// The libraries' `doctest = false` saves a build of each: an example in a comment would never be run.
+#[test]
+fn no_doc_comment_has_an_example_that_nothing_runs() {
+    for (path, text) in sources("src-tauri/crates", &[".rs"]) {
+        let fences = text.lines().filter_map(|line| {
+            let line = line.trim_start();
+            let comment = line
+                .strip_prefix("///")
+                .or_else(|| line.strip_prefix("//!"))?;
+            comment.trim_start().strip_prefix("```")
+        });
+        for (number, language) in fences.enumerate() {
+            let opens = number % 2 == 0;
+            assert!(
+                !opens || ["json", "text", "toml", "sh"].contains(&language),
+                "{path}: make the example a test"
+            );
+        }
+    }
+}
