@@ -282,6 +282,15 @@ fn every_path_in_the_documents_exists() {
     for (document, text) in documents() {
         for (line, text) in prose(&text) {
             for code in text.split('`').skip(1).step_by(2) {
+                if let Some((first, rest)) = code.split_once("::") {
+                    let module = rest.split("::").next().unwrap();
+                    let is_module = module.starts_with(|letter: char| letter.is_lowercase());
+                    if is_module && crates.join(first).is_dir() {
+                        let file = crates.join(first).join(format!("src/{module}.rs"));
+                        assert!(file.exists(), "{document}:{line} names {code}");
+                    }
+                    continue;
+                }
                 let Some((first, _)) = code.split_once('/') else {
                     continue;
                 };
