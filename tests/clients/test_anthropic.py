@@ -117,10 +117,10 @@ class Anthropic(unittest.TestCase):
         self.assertEqual(long["code"], "context_exceeded")
         self.assertGreater(long["prompt_tokens"], long["context_tokens"])
         tools = self.refused(anthropic.BadRequestError, tools=[LOOK])
-        self.assertIn("knows no tools", tools["message"])
+        self.assertIn("does not support tools", tools["message"])
         pixel = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}}
         image = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": [pixel]}])
-        self.assertIn("takes text only", image["message"])
+        self.assertIn("accepts only text", image["message"])
 
     def test_tools_that_only_their_own_servers_run_are_left_out(self):
         tools = [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}]

@@ -145,9 +145,9 @@ class Ollama(unittest.TestCase):
         self.assertIn("insert", self.refused(400, lambda: self.client.generate("fast", "def f(", suffix="return x")))
         self.assertIn("template", self.refused(400, lambda: self.client.generate("fast", "Hi", template="{{ .Prompt }}")))
         tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
-        self.assertIn("knows no tools", self.refused(400, lambda: self.chat(tools=[tool])))
+        self.assertIn("does not support tools", self.refused(400, lambda: self.chat(tools=[tool])))
         image = [{"role": "user", "content": "What is this?", "images": [png()]}]
-        self.assertIn("text only", self.refused(400, lambda: self.chat(image)))
+        self.assertIn("only text", self.refused(400, lambda: self.chat(image)))
         image[0]["images"] = [base64.b64encode(b"no image at all").decode()]
         self.assertIn("image 1", self.refused(400, lambda: self.chat(image)))
 

@@ -177,7 +177,7 @@ class OpenAI(unittest.TestCase):
         tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
         with self.assertRaises(openai.BadRequestError) as refusal:
             self.chat(tools=[tool])
-        self.assertIn("knows no tools", refusal.exception.message)
+        self.assertIn("does not support tools", refusal.exception.message)
 
     def test_embeddings_are_the_same_in_both_encodings_and_near_for_near_texts(self):
         texts = ["The cat sits outside.", "A cat is sitting outside.", "Share prices fell on Monday."]

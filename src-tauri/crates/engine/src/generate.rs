@@ -1,4 +1,4 @@
-//! The engine's thread: it owns the context, and takes the generations that run forward together, step by step.
+//! The engine thread: owns the context and advances all running generations together, step by step.
 
 mod embedding;
 mod job;
@@ -10,8 +10,7 @@ mod task;
 
 pub(crate) use embedding::run_pooled;
 pub(crate) use job::{
-    Answering, Event, FinishReason, Goal, Job, SavedState, Summary, Timings, Written, check_fits,
-    usable,
+    Answering, Event, FinishReason, Goal, Job, Summary, Timings, Written, check_fits,
 };
 pub(crate) use media::Media;
 pub(crate) use speculation::{Drafter, MOST as MOST_DRAFTED};
@@ -39,7 +38,7 @@ use std::{
 use task::{Next, Task};
 use tierbar_core::{Code, Error};
 
-/// How many run, and how those before them ended. For `/props`.
+/// Counts running generations and how earlier ones ended, for `/props`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Generations {
     running: AtomicUsize,
@@ -47,38 +46,38 @@ pub(crate) struct Generations {
     /// The client went away first.
     cancelled: AtomicU64,
     failed: AtomicU64,
-    /// Tokens that were guessed, and those of them that the model chose too.
+    /// Drafted tokens, and those that the model accepted.
     drafted: AtomicU64,
     accepted: AtomicU64,
-    /// Guessing rests, since it did not pay.
+    /// Whether drafting is paused because it does not pay.
     drafting_rests: AtomicBool,
 }
 
-/// Prompts are read at most this far before what is held is marked: a state that only the end has cannot be gone back to.
+/// The interval of checkpoints during prefill, in tokens, for models that cannot go back in their state.
 const MARK_EVERY: usize = 2048;
-/// A generation is not begun where it could not write so much beside those that run.
+/// A generation starts only if this many tokens fit beside the running ones.
 const HEADROOM: usize = 64;
 
-/// What the host wants besides answers.
+/// What the host can request besides answers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wishes<'a> {
+pub(crate) struct Controls<'a> {
     pub(crate) pause: &'a Pause,
     pub(crate) trims: &'a Trims,
-    /// If conversations are kept at the end.
+    /// Set if conversations are kept at the end.
     pub(crate) swap: Option<&'a Swap>,
 }
 
-/// Does jobs until the senders are gone, or the process is to end.
+/// Runs jobs until all senders are dropped or the process ends.
 pub(crate) fn run(
     model: &Arc<Model>,
     context: Context,
     drafter: Option<Drafter>,
     jobs: &mpsc::Receiver<Job>,
     generations: &Generations,
-    wishes: Wishes<'_>,
+    controls: Controls<'_>,
 ) {
     let mut batching = Batching {
-        wishes,
+        controls,
         model,
         interrupt: context.interrupt(),
         slots: Slots::new(model, context),
@@ -92,9 +91,9 @@ pub(crate) fn run(
         generations,
     };
     loop {
-        if let Some(swap) = batching.leaving() {
+        if let Some(swap) = batching.swap_requested() {
             batching.slots.swap_out(swap);
-            swap.leave();
+            swap.exit();
         }
         batching.trim();
         if batching.is_idle() {
@@ -103,7 +102,7 @@ pub(crate) fn run(
                 Err(_) => return,
             }
         }
-        // The rest waits in the channel, whose bound is the queue's.
+        // The rest waits in the channel, whose capacity bounds the queue.
         while batching.waiting.is_empty()
             && let Ok(job) = jobs.try_recv()
         {
@@ -121,9 +120,9 @@ struct Running {
     task: Task,
 }
 
-/// The generations and the context that they share.
+/// The running generations and their shared context.
 struct Batching<'a> {
-    wishes: Wishes<'a>,
+    controls: Controls<'a>,
     model: &'a Arc<Model>,
     interrupt: Arc<Interrupt>,
     slots: Slots,
@@ -162,7 +161,7 @@ impl<'a> Batching<'a> {
     }
 
     fn take(&mut self, job: Job) {
-        // Gone while it waited: what the cache holds is worth more to the next one.
+        // The client left while the job waited.
         if job.cancel.load(Ordering::Relaxed) {
             if !job.prompt.is_empty() {
                 count(&self.generations.cancelled);
@@ -178,31 +177,31 @@ impl<'a> Batching<'a> {
         self.waiting.push_back(Task::new(self.model, job));
     }
 
-    /// Where to keep what is held, once the process is to end.
-    fn leaving(&self) -> Option<&'a Swap> {
-        self.wishes.swap.filter(|swap| swap.is_asked())
+    /// Returns where to keep the conversations, once the process is to end.
+    fn swap_requested(&self) -> Option<&'a Swap> {
+        self.controls.swap.filter(|swap| swap.is_requested())
     }
 
     fn trim(&mut self) {
-        for told in self.wishes.trims.take() {
-            let _gone = told.send(self.slots.trim());
+        for reply in self.controls.trims.take() {
+            let _gone = reply.send(self.slots.trim());
         }
     }
 
-    /// One evaluation, and the tokens that it gives.
+    /// Runs one evaluation and handles its tokens.
     fn step(&mut self) {
         self.interrupt.arm(self.is_interruptible());
-        // Asked before that, the evaluation would not be broken off.
-        if self.leaving().is_some() {
+        // Checked after arming: a request from before would not interrupt the evaluation.
+        if self.swap_requested().is_some() {
             return;
         }
-        let pause = self.wishes.pause;
+        let pause = self.controls.pause;
         let wanted = || {
             self.drop_cancelled();
             self.trim();
             !self.is_idle()
         };
-        if !pause.stand(wanted) {
+        if !pause.wait(wanted) {
             return;
         }
         self.admit();
@@ -229,10 +228,10 @@ impl<'a> Batching<'a> {
             Ok(Decoded::Aborted) => self.recover(&shares),
             Ok(Decoded::NoRoom) => {
                 self.recover(&shares);
-                if !self.slots.evict() && !self.put_back_the_youngest() {
+                if !self.slots.evict() && !self.suspend_youngest() {
                     self.fail_all(&Error::new(
                         Code::Internal,
-                        "the KV cache has no room for tokens that were counted to fit",
+                        "the KV cache has no room for tokens that should fit",
                     ));
                 }
             }
@@ -259,7 +258,7 @@ impl<'a> Batching<'a> {
         self.generations.running.store(running, Ordering::Relaxed);
     }
 
-    /// Gives idle slots to those that wait, in their order.
+    /// Gives idle slots to waiting generations, in order.
     fn admit(&mut self) {
         while let Some(task) = self.waiting.front()
             && self.slots.has_idle()
@@ -288,16 +287,16 @@ impl<'a> Batching<'a> {
                     Code::Corrupt,
                     "the saved context could not be restored",
                 )
-                .hint("delete it, and save it again")),
+                .hint("delete it and save it again")),
             };
             self.end(vec![(self.running.len() - 1, end)]);
         }
     }
 
-    /// Sees to it that what runs can take one more step: old conversations go first, then the youngest generation waits.
+    /// Makes room for one more step: evicts old conversations first, then suspends the youngest generation.
     fn make_room(&mut self) {
         while !self.slots.has_room(self.wanted().min(self.slots.batch())) {
-            if !self.slots.evict() && !self.put_back_the_youngest() {
+            if !self.slots.evict() && !self.suspend_youngest() {
                 return;
             }
         }
@@ -307,8 +306,8 @@ impl<'a> Batching<'a> {
         self.running.iter().map(|one| self.pending(one).len()).sum()
     }
 
-    /// Takes the slot from the generation that began last, which goes on later. `false` if it is the only one.
-    fn put_back_the_youngest(&mut self) -> bool {
+    /// Suspends the youngest generation, which resumes later. Returns `false` if it is the only one.
+    fn suspend_youngest(&mut self) -> bool {
         if self.running.len() < 2 {
             return false;
         }
@@ -320,13 +319,13 @@ impl<'a> Batching<'a> {
         true
     }
 
-    /// What of its tokens its slot does not hold yet.
+    /// Returns the tokens that its slot does not hold yet.
     fn pending<'t>(&self, running: &'t Running) -> &'t [Token] {
         &running.task.tokens[self.slots.held(running.slot)..]
     }
 
-    /// Whether a cancel may break the evaluation off. A recurrent state does not survive that, and would take the others'
-    /// whole past with it.
+    /// Returns whether a cancel may interrupt the evaluation. A recurrent state does not survive that, and the other
+    /// generations would lose theirs.
     fn is_interruptible(&self) -> bool {
         self.model.is_interruptible() && (self.running.len() < 2 || !self.model.is_recurrent())
     }
@@ -401,8 +400,8 @@ impl<'a> Batching<'a> {
         due.any(|(one, &want)| one.task.embeds() && want == 1)
     }
 
-    /// Where the slot is to be marked next while its prompt is read: every so many tokens, and before the prompt's last,
-    /// where its next turn will part from this one's answer.
+    /// Returns where the slot gets its next checkpoint during prefill: at each interval, and before the last token of the
+    /// prompt, where the next turn will differ from this answer.
     fn next_mark(&self, running: &Running) -> Option<usize> {
         let kept = running.task.job.cache_prompt;
         if !kept || !self.slots.forgets() || !running.task.is_reading() {
@@ -418,8 +417,8 @@ impl<'a> Batching<'a> {
         })
     }
 
-    /// What was evaluated is held, and who has all of its tokens evaluated gets the next one, or several if they were
-    /// guessed. Answers how many were chosen.
+    /// Adds the evaluated tokens to their slots, and chooses the next token, or several with a draft, for each generation that
+    /// is fully evaluated. Returns how many were chosen.
     fn settle(&mut self, shares: &[Share]) -> usize {
         let mut given = 0;
         let mut ended = Vec::new();
@@ -468,7 +467,7 @@ impl<'a> Batching<'a> {
                 let of = self.generations;
                 of.drafted.fetch_add(guessed as u64, Ordering::Relaxed);
                 of.accepted.fetch_add(right as u64, Ordering::Relaxed);
-                // The guesses that were wrong are taken back.
+                // Rejected drafts are removed.
                 self.slots.recover(*slot);
             }
         }
@@ -476,22 +475,22 @@ impl<'a> Batching<'a> {
         given
     }
 
-    /// Takes those out that have ended, by their places in order.
+    /// Removes ended generations, given by index in ascending order.
     fn end(&mut self, ended: Vec<(usize, Result<Next, Error>)>) {
-        let mut told = Vec::new();
+        let mut finished = Vec::new();
         for (at, end) in ended.into_iter().rev() {
             let Running { slot, mut task } = self.running.remove(at);
             let saved = task.draft().map(|draft| self.slots.save(slot, draft));
             if task.embeds() {
-                // Nobody goes on from it: the room is for conversations.
+                // No prompt continues from it, so its room is freed.
                 self.slots.clear(slot);
             }
             self.slots.leave(slot);
-            told.push((task, end, saved));
+            finished.push((task, end, saved));
         }
-        // Whoever hears of an end finds it counted.
+        // Counted before the client is notified.
         self.count_running();
-        for (task, end, saved) in told {
+        for (task, end, saved) in finished {
             let ended = match (end, saved) {
                 (Err(error), _) | (_, Some(Err(error))) => Err(error),
                 (Ok(end), saved) => Ok((end, saved.and_then(Result::ok))),
@@ -509,7 +508,7 @@ impl<'a> Batching<'a> {
         }
     }
 
-    /// Nothing of the batch counts: the slots hold what they held before it.
+    /// Discards the batch: the slots return to their state before it.
     fn recover(&mut self, shares: &[Share]) {
         for share in shares {
             self.slots.recover(self.running[share.at].slot);

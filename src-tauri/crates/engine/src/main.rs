@@ -1,15 +1,17 @@
 //! `tierbar-worker`: one model, one process. Loads a GGUF with llama.cpp and serves it over a Unix socket.
 //!
-//! It prints how far the load is and how it ended (`core::worker::Handshake`), and lives no longer than its parent: the end of stdin
-//! ends it, at any moment, and so does SIGTERM, when the conversations in memory have been written.
+//! It prints the progress and result of the load (`core::worker::Handshake`). It ends with its parent, when stdin closes, and
+//! on SIGTERM, once the conversations in memory are written.
 
+mod exit;
 mod generate;
 mod llama;
 mod media;
 mod pause;
 mod platform;
 mod request;
-mod saves;
+mod saved_contexts;
+mod saved_state;
 mod serve;
 mod swap;
 mod text;
@@ -18,13 +20,13 @@ mod trims;
 mod turns;
 
 use clap::Parser;
-use generate::{Drafter, Generations, MOST_DRAFTED, Wishes};
+use generate::{Controls, Drafter, Generations, MOST_DRAFTED};
 use llama::{
     Backend, ChatTemplate, Context, ContextParams, DraftModel, Model, Pooling, Projector,
     ProjectorParams, Weights,
 };
 use pause::Pause;
-use saves::{Saves, Uses};
+use saved_contexts::{Purpose, SavedContexts};
 use serve::Engine;
 use std::{
     fs,
@@ -47,84 +49,84 @@ use tokio::net::UnixListener;
 use trims::Trims;
 use turns::Turns;
 
-/// Requests that may wait for the one that runs.
+/// The number of requests that may wait.
 const QUEUE: usize = 64;
-/// What a person does comes first; what nobody else wants is ours.
+/// The default niceness: other programs come first.
 const NICE: u8 = 5;
-/// Texts that an embedding model evaluates together.
+/// The number of texts that an embedding model evaluates together.
 const EMBEDDED_AT_ONCE: u16 = 16;
-/// llama.cpp keeps a row of logits for each token whose output is wanted, also where a model has none.
+/// llama.cpp allocates a row of logits for each output token, even for models without logits.
 const MOST_OUTPUT_BYTES: usize = 1 << 30;
 
 #[derive(Debug, Parser)]
 #[command(
     name = "tierbar-worker",
     version,
-    about = "Serves one GGUF model over a Unix socket"
+    about = "Serve one GGUF model over a Unix socket"
 )]
 struct Args {
-    /// The GGUF file
+    /// GGUF file
     #[arg(long)]
     model: PathBuf,
-    /// Where to listen: a path that does not exist yet
+    /// Socket to listen on; must not exist
     #[arg(long)]
     socket: PathBuf,
-    /// The model's name in answers [default: the file's name without .gguf]
+    /// Model name in answers [default: the file name without .gguf]
     #[arg(long)]
     id: Option<String>,
-    /// Context in tokens; capped by what the model was trained for
+    /// Context in tokens, limited by the model's training context
     #[arg(long, default_value_t = 4096, value_parser = clap::value_parser!(u32).range(1..))]
     context: u32,
-    /// Requests that are answered at the same time; they share the context
+    /// Requests to answer at the same time; they share the context
     #[arg(long, default_value_t = SLOTS, value_parser = clap::value_parser!(u16).range(1..=64))]
     slots: u16,
     /// Cell type of the KV cache: f16, q8_0 or q4_0
     #[arg(long, default_value = "f16")]
     kv_cache: KvCache,
-    /// Threads to compute with, at most one per core; 0 takes the fast cores and leaves one core free
+    /// Compute threads, at most one per core; 0 uses the fast cores and leaves one core free
     #[arg(long, default_value_t = 0)]
     threads: u16,
-    /// Tokens to evaluate at once, of all requests together
+    /// Maximum tokens per evaluation, for all requests together
     #[arg(long, default_value_t = MICRO_BATCH, value_parser = clap::value_parser!(u32).range(64..=8192))]
     batch: u32,
-    /// Guess tokens: by what followed the same words before
+    /// Predict tokens from earlier text (prompt lookup)
     #[arg(long, conflicts_with = "draft_model")]
     lookup: bool,
-    /// Guess tokens: by a smaller GGUF model of the same vocabulary
+    /// Smaller GGUF model with the same vocabulary, to predict tokens
     #[arg(long)]
     draft_model: Option<PathBuf>,
-    /// The folder of saved contexts, made when one is saved; none are kept without it
+    /// Folder of saved contexts; without it, none can be saved
     #[arg(long)]
     contexts: Option<PathBuf>,
-    /// The folder where conversations in memory are kept at SIGTERM, and found again; none are if it is not there
+    /// Folder to keep conversations in at SIGTERM, if it exists
     #[arg(long, requires = "swapped_mib")]
     swapped: Option<PathBuf>,
-    /// Most of them together, in MiB
+    /// Maximum size of the kept conversations, in MiB
     #[arg(long)]
     swapped_mib: Option<u32>,
-    /// How far it gives way to other programs, from 0 for not at all to 19
+    /// Niceness toward other programs, from 0 (none) to 19
     #[arg(long, default_value_t = NICE, value_parser = clap::value_parser!(u8).range(..=19))]
     nice: u8,
-    /// The model's media projector ("mmproj" GGUF): images and sounds are refused without one
+    /// Media projector ("mmproj" GGUF) of the model, required for images and audio
     #[arg(long)]
     projector: Option<PathBuf>,
-    /// A Jinja chat template to use in place of the model's own
+    /// Jinja chat template to use instead of the model's own
     #[arg(long)]
     chat_template: Option<PathBuf>,
-    /// How many of the last layers to place on the GPU, and nothing besides [default: the whole model, if there is a GPU]
+    /// Number of last layers to place on the GPU, and nothing else [default: the whole model, if there is a GPU]
     #[arg(long)]
     gpu_layers: Option<u32>,
-    /// Only see whether the projector can be loaded
+    /// Only test whether the projector loads
     #[arg(long, hide = true, requires = "projector")]
     try_projector: bool,
-    /// Keep all weights that the CPU reads in the file's mapping: none in a faster layout, which would be a copy in memory
+    /// Keep all CPU weights in the file mapping, instead of copies in a faster layout
     #[arg(long)]
     mapped: bool,
 }
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    // Before there are threads, which take over what they are begun with.
+    // Before there are threads, which inherit their priority.
     platform::give_way(args.nice);
     end_with_parent(args.socket.clone());
     if let (true, Some(projector)) = (args.try_projector, &args.projector) {
@@ -139,22 +141,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Ends the process when stdin closes, even while a model loads: a host that was killed cannot say goodbye.
+/// Ends the process when stdin closes, even during a load: a killed host cannot send a signal.
 fn end_with_parent(socket: PathBuf) {
     std::thread::spawn(move || {
         let mut stdin = std::io::stdin().lock();
         let mut sink = [0; 256];
         while stdin.read(&mut sink).is_ok_and(|read| read > 0) {}
-        leave(&socket);
+        exit::now(&socket);
     });
 }
 
-fn leave(socket: &Path) -> ! {
-    let _absent = fs::remove_file(socket);
-    platform::exit_now(0)
-}
-
-/// Prints a line that the parent waits for. A parent that has gone is seen on stdin.
+/// Prints a line for the parent. A parent that has ended is detected by stdin.
 fn announce(handshake: &Handshake) {
     if let Ok(line) = serde_json::to_string(handshake) {
         let mut stdout = std::io::stdout().lock();
@@ -164,7 +161,7 @@ fn announce(handshake: &Handshake) {
 
 /// Loads, listens, announces, and serves until a signal.
 fn serve(args: &Args) -> Result<(), Error> {
-    // llama.cpp aborts on some headers; so it sees none that our own reader refuses, of no part of a split model.
+    // llama.cpp aborts on some headers, so our own reader validates them first, in all parts of a split model.
     tierbar_gguf::read(&args.model)?;
     let backend = Backend::init().map_err(|error| internal("llama.cpp did not start", &error))?;
     let weights = Weights {
@@ -207,7 +204,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         |stem| stem.to_string_lossy().into_owned(),
     );
     let id = args.id.clone().unwrap_or(stem);
-    let saves = saves(args, &model, given.as_deref(), &id)?;
+    let saved_contexts = saved_contexts(args, &model, given.as_deref(), &id)?;
     let swap = swapping(args, &model, given.as_deref(), &id, pooling)?;
     let (jobs, queue) = mpsc::sync_channel(QUEUE);
     let generations = Arc::new(Generations::default());
@@ -232,7 +229,7 @@ fn serve(args: &Args) -> Result<(), Error> {
         memory: context.memory(),
         generations: Arc::clone(&generations),
         model: Arc::clone(&model),
-        saves,
+        saved_contexts,
         swap: swap.clone(),
         trims: Arc::clone(&trims),
         pause: Arc::clone(&pause),
@@ -251,15 +248,15 @@ fn serve(args: &Args) -> Result<(), Error> {
                 generate::run_pooled(&model, pooling, context, &pause, &queue, &generations);
             }
             None => {
-                let wishes = Wishes {
+                let controls = Controls {
                     pause: &pause,
                     trims: &trims,
                     swap: swap.as_deref(),
                 };
-                generate::run(&model, context, drafter, &queue, &generations, wishes);
+                generate::run(&model, context, drafter, &queue, &generations, controls);
             }
         })
-        .map_err(|error| internal("the engine's thread did not start", &error))?;
+        .map_err(|error| internal("the engine thread did not start", &error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -288,7 +285,7 @@ fn draft_model(
     Ok(DraftModel::new(context, &small, large)?.into())
 }
 
-/// A projector that cannot be used does not keep the model from answering text; who sends an image hears why.
+/// Loads the media reader. If the projector is unusable, the model still answers text, and images get the error.
 fn media_reader(
     args: &Args,
     model: &Arc<Model>,
@@ -298,7 +295,7 @@ fn media_reader(
 ) -> Result<media::Reader, Error> {
     let path = args.projector.as_ref().ok_or_else(request::text_only)?;
     let load = || -> Result<media::Reader, Error> {
-        // Its header is read by us first: llama.cpp asserts what it expects of a file.
+        // Our own reader validates its header first, because llama.cpp asserts on it.
         let account = tierbar_gguf::projector(path)?;
         let fingerprint = fingerprint([path.as_path()])
             .map_err(|error| internal("the projector could not be read", &error))?;
@@ -324,7 +321,7 @@ fn media_reader(
     loaded
 }
 
-/// What is asked, as far as the model goes, and as far as an evaluation that takes texts whole has room for its outputs.
+/// Returns the context size: as requested, limited by the model and, for embeddings of whole texts, by the outputs.
 fn context_tokens(args: &Args, model: &Model, pooling: Option<Pooling>) -> u32 {
     let tokens = args.context.min(model.context_train());
     if !pooling.is_some_and(Pooling::takes_whole) {
@@ -334,23 +331,23 @@ fn context_tokens(args: &Args, model: &Model, pooling: Option<Pooling>) -> u32 {
     tokens.min(u32::try_from(MOST_OUTPUT_BYTES / row).unwrap_or(u32::MAX))
 }
 
-fn saves(
+fn saved_contexts(
     args: &Args,
     model: &Model,
     template: Option<&str>,
     id: &str,
-) -> Result<Option<Arc<Saves>>, Error> {
+) -> Result<Option<Arc<SavedContexts>>, Error> {
     let Some(folder) = &args.contexts else {
         return Ok(None);
     };
     let key = key(args, model, template)?;
     let contexts = Contexts::new(folder.clone());
     let id = ModelId(id.to_owned());
-    let saves = Saves::new(contexts, key, id, model.forgets(), Uses::Named);
-    Ok(Some(Arc::new(saves)))
+    let saved = SavedContexts::new(contexts, key, id, model.forgets(), Purpose::Named);
+    Ok(Some(Arc::new(saved)))
 }
 
-/// A model that makes embeddings alone holds nothing between its texts.
+/// An embedding model keeps nothing between texts.
 fn swapping(
     args: &Args,
     model: &Model,
@@ -368,7 +365,7 @@ fn swapping(
     Ok(Some(Arc::new(swap)))
 }
 
-/// What its states are states of.
+/// Returns the key of the model's states.
 fn key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, Error> {
     let name = args.model.to_string_lossy();
     let parts = split_of(&name).map_or_else(
@@ -385,7 +382,7 @@ fn key(args: &Args, model: &Model, template: Option<&str>) -> Result<Key, Error>
     })
 }
 
-/// llama.cpp pads a context's cells by itself, but not its batches, which then were smaller than what the cells take.
+/// llama.cpp pads a context's cells but not its batches, which would then be smaller than the context.
 fn padded(context: u32) -> u32 {
     context.checked_next_multiple_of(256).unwrap_or(context)
 }
@@ -420,11 +417,11 @@ async fn listen(args: &Args, ready: Ready, engine: Arc<Engine>) -> Result<(), Er
         _ = terminate.recv() => {}
     }
     if engine.end().is_some() {
-        // Its thread ends the process when all is written.
-        tokio::time::sleep(swap::LONGEST).await;
+        // The engine thread ends the process once all is written.
+        tokio::time::sleep(swap::TIMEOUT).await;
         tracing::warn!("not all conversations were written in time");
     }
-    leave(&args.socket)
+    exit::now(&args.socket)
 }
 
 fn internal(what: &str, error: &dyn std::fmt::Display) -> Error {

@@ -1,12 +1,12 @@
-//! The engine stands still for a while when the host asks it to: something else needs the machine now.
+//! Pauses the engine for a while, at the host's request, while another program needs the machine.
 
 use std::{
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
-/// How often it is looked whether somebody still waits while the engine stands still.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a paused engine checks whether anybody still waits.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 pub(crate) struct Pause {
@@ -15,7 +15,7 @@ pub(crate) struct Pause {
 }
 
 impl Pause {
-    /// From now on; for no time at all it ends.
+    /// Pauses from now on for `length`; zero ends the pause.
     pub(crate) fn set(&self, length: Duration) {
         *self.until() = Some(Instant::now() + length);
         self.changed.notify_all();
@@ -25,15 +25,15 @@ impl Pause {
         left(*self.until())
     }
 
-    /// Waits until there is no pause, or nobody to wait for. Answers whether there is somebody: what `wanted` said last.
-    pub(crate) fn stand(&self, mut wanted: impl FnMut() -> bool) -> bool {
+    /// Waits until the pause is over or `wanted` returns `false`. Returns the last result of `wanted`.
+    pub(crate) fn wait(&self, mut wanted: impl FnMut() -> bool) -> bool {
         while wanted() {
             let until = self.until();
             let left = left(*until);
             if left.is_zero() {
                 return true;
             }
-            let _woken = self.changed.wait_timeout(until, left.min(LOOK));
+            let _woken = self.changed.wait_timeout(until, left.min(POLL_INTERVAL));
         }
         false
     }

@@ -13,12 +13,12 @@ use macos as system;
 
 pub(crate) use system::ThreadClock;
 
-/// Threads to compute with: what was asked for, or the fast cores for 0, and never all, so that the desktop keeps one.
-pub(crate) fn compute_threads(asked: u16) -> u16 {
+/// Returns the number of compute threads: the configured number, or the fast cores for 0, and never all cores.
+pub(crate) fn compute_threads(requested: u16) -> u16 {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let wanted = match usize::from(asked) {
+    let wanted = match usize::from(requested) {
         0 => system::fast_cores().unwrap_or(available),
-        asked => asked,
+        requested => requested,
     };
     let threads = wanted.min(available.saturating_sub(1));
     u16::try_from(threads.max(1)).unwrap_or(1)

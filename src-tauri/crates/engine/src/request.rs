@@ -158,7 +158,7 @@ impl ChatRequest {
     /// What the chat template is rendered from.
     pub(crate) fn template_input(&self) -> Result<Value, Error> {
         if self.messages.is_empty() {
-            return Err(bad("`messages` is empty: send at least one message"));
+            return Err(bad("`messages` is empty; send at least one message"));
         }
         if self.has_media() {
             return Err(text_only());
@@ -167,7 +167,7 @@ impl ChatRequest {
         let (grammar, schema) = self.options.rules()?;
         if !tools.is_empty() && tool_choice != "none" && (grammar.is_some() || schema.is_some()) {
             return Err(bad(
-                "`tools` and a prescribed form of the answer exclude each other",
+                "`tools` cannot be combined with a grammar or JSON schema",
             ));
         }
         let mut kwargs = self.chat_template_kwargs.clone().unwrap_or_default();
@@ -199,8 +199,8 @@ impl ChatRequest {
             return Ok(());
         }
         Err(
-            bad("this model knows no tools: its chat template has no place for them")
-                .hint("send the request without `tools`, or to another model"),
+            bad("this model does not support tools: its chat template has no place for them")
+                .hint("omit `tools`, or use another model"),
         )
     }
 
@@ -223,7 +223,7 @@ impl ChatRequest {
         Ok(spec.to_string())
     }
 
-    /// Whether the model is to think before it answers; not unless it is asked to.
+    /// Whether the model thinks before it answers. Off by default.
     fn thinks(&self) -> bool {
         let named = self.chat_template_kwargs.as_ref();
         let named = named.and_then(|kwargs| kwargs.get("enable_thinking")?.as_bool());
@@ -272,13 +272,13 @@ impl ChatRequest {
             }
         };
         if tools.is_empty() && choice == "required" {
-            return Err(bad("`tool_choice` wants a tool and there are no `tools`"));
+            return Err(bad("`tool_choice` requires a tool, but `tools` is empty"));
         }
         Ok((tools, choice))
     }
 }
 
-/// What an assistant refused is what it said: no template knows more kinds of words than one.
+/// Turns refusals in messages into text, since templates know only one kind of content.
 fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
     let mut messages = Vec::<Value>::deserialize(from)?;
     for message in &mut messages {
@@ -317,10 +317,10 @@ fn has_media(message: &Value) -> bool {
     })
 }
 
-/// What a request with images or sounds is told where there is no projector.
+/// The error for images or audio without a projector.
 pub(crate) fn text_only() -> Error {
-    bad("this model takes text only: an image or audio part was sent")
-        .hint("some models see or hear with a projector, an \"mmproj\" file: put its own beside the model, or choose such a model")
+    bad("this model accepts only text; the request has an image or audio part")
+        .hint("models that see or hear need a projector (\"mmproj\" file): put it beside the model, or choose such a model")
 }
 
 impl CompletionRequest {
@@ -371,11 +371,11 @@ impl Options {
         if (1..=MOST_ANSWERS).contains(&n) {
             Ok(n)
         } else {
-            Err(bad(format!("`n` is {n}: send 1 to {MOST_ANSWERS}")))
+            Err(bad(format!("`n` is {n}; send 1 to {MOST_ANSWERS}")))
         }
     }
 
-    /// How many alternatives each token is told with; `None`: no probabilities.
+    /// How many alternatives to report per token; `None` reports no probabilities.
     pub(crate) fn log_probabilities(&self) -> Result<Option<usize>, Error> {
         let top = match (&self.logprobs, self.n_probs) {
             (Some(LogProbabilities::Wanted(true)), _) => Some(self.top_logprobs.unwrap_or(0)),
@@ -385,7 +385,7 @@ impl Options {
         };
         match top {
             Some(top) if top > MOST_ALTERNATIVES => Err(bad(format!(
-                "{top} alternatives for each token: ask for at most {MOST_ALTERNATIVES}"
+                "{top} alternatives per token were requested; the limit is {MOST_ALTERNATIVES}"
             ))),
             top => Ok(top),
         }
@@ -393,12 +393,12 @@ impl Options {
 
     /// Tokens to generate at most; `None`, or llama-server's -1, for as many as the context holds.
     pub(crate) fn max_tokens(&self) -> Result<Option<usize>, Error> {
-        let asked = self.max_completion_tokens.or(self.max_tokens);
-        match asked.or(self.n_predict) {
+        let requested = self.max_completion_tokens.or(self.max_tokens);
+        match requested.or(self.n_predict) {
             None | Some(-1) => Ok(None),
-            Some(asked) => usize::try_from(asked).map(Some).map_err(|_| {
+            Some(requested) => usize::try_from(requested).map(Some).map_err(|_| {
                 bad(format!(
-                    "`max_tokens` is {asked}: send 0 or more, or leave it out"
+                    "`max_tokens` is {requested}; send 0 or more, or omit it"
                 ))
             }),
         }
@@ -414,7 +414,7 @@ impl Options {
         let bytes: usize = stops.iter().map(String::len).sum();
         if stops.len() > MOST_STOPS || bytes > LONGEST_STOPS {
             return Err(bad(format!(
-                "`stop` holds {} strings of {bytes} bytes: send at most {MOST_STOPS} of {LONGEST_STOPS} bytes together",
+                "`stop` has {} strings of {bytes} bytes; send at most {MOST_STOPS} of {LONGEST_STOPS} bytes together",
                 stops.len()
             )));
         }
@@ -469,7 +469,7 @@ impl Options {
             ("dry_base", sampling.dry.base),
         ];
         if let Some((name, value)) = finite.into_iter().find(|(_, value)| !value.is_finite()) {
-            return Err(bad(format!("`{name}` is {value}: send a finite number")));
+            return Err(bad(format!("`{name}` is {value}; send a finite number")));
         }
         if !(sampling.repeat_penalty.is_finite() && sampling.repeat_penalty > 0.0) {
             return Err(bad("`repeat_penalty` must be above 0; 1 switches it off"));
@@ -497,7 +497,7 @@ impl Options {
         if breakers.len() > MOST_BREAKERS || breakers.iter().any(|one| one.len() > LONGEST_BREAKER)
         {
             return Err(bad(format!(
-                "`dry_sequence_breakers` may hold {MOST_BREAKERS} strings of {LONGEST_BREAKER} bytes"
+                "`dry_sequence_breakers` may have {MOST_BREAKERS} strings of {LONGEST_BREAKER} bytes"
             )));
         }
         Ok(Dry {
@@ -545,7 +545,7 @@ impl Options {
             within("the grammar", grammar, LONGEST_GRAMMAR)?;
         }
         if grammar.is_some() && schema.is_some() {
-            return Err(bad("`grammar` and a JSON schema exclude each other"));
+            return Err(bad("`grammar` cannot be combined with a JSON schema"));
         }
         Ok((grammar, schema))
     }
@@ -559,7 +559,7 @@ impl Options {
             .map(|(token, &bias)| match token.parse::<Token>() {
                 Ok(id) if usize::try_from(id).is_ok_and(|id| id < vocabulary) => Ok((id, bias)),
                 _ => Err(bad(format!(
-                    "`logit_bias` names \"{token}\", which is no token of this model"
+                    "`logit_bias` contains \"{token}\", which is not a token of this model"
                 ))),
             })
             .collect()
@@ -598,7 +598,7 @@ fn within(what: &str, text: &str, longest: usize) -> Result<(), Error> {
     let length = text.len();
     if length > longest {
         return Err(bad(format!(
-            "{what} has {length} bytes, and {longest} are the limit"
+            "{what} has {length} bytes; the limit is {longest}"
         )));
     }
     let mut depth = 0_usize;

@@ -1,20 +1,22 @@
-//! The worker's HTTP surface: OpenAI's inference calls and a few of llama-server's.
+//! The worker's HTTP API: OpenAI's inference calls and some of llama-server's.
 
 mod answer;
 mod contexts;
 mod embeddings;
 mod prompts;
 mod reader;
+mod running;
 mod trim;
 
 use crate::{
-    generate::{Answering, Event, Generations, Goal, Job, Media, check_fits},
+    generate::{Answering, Generations, Goal, Job, Media, check_fits},
     llama::{AnswerParser, ChatTemplate, Interrupt, Model, Sampler, Token},
     media::Reader as MediaReader,
     pause::Pause,
     request::{ChatRequest, CompletionRequest, Options},
-    saves::Saves,
-    swap::{self, Swapping},
+    saved_contexts::SavedContexts,
+    saved_state,
+    swap::{Swap, Swapping},
     trims::Trims,
 };
 use answer::{Answer, Kind};
@@ -26,35 +28,31 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use running::{Client, Running};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
+    sync::{Arc, mpsc},
     time::Duration,
 };
 use tierbar_core::{Code, Error, worker::Memory};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Of one request.
+/// The most prompts in one request.
 const MOST_PROMPTS: usize = 64;
-/// Whoever asks for more asks again: a host that has died must not leave its worker still.
+/// A longer pause takes another call, so that a host that died does not leave its worker paused.
 const LONGEST_YIELD: Duration = Duration::from_secs(60);
 /// A prompt of a million tokens is a few megabytes; a body beyond this is not a prompt.
 const MAX_BODY: usize = 32 << 20;
 
-/// What the handlers share.
+/// The state that the handlers share.
 #[derive(Debug)]
 pub(crate) struct Engine {
     pub(crate) model: Arc<Model>,
-    /// It makes no text.
+    /// Whether the model only produces embeddings.
     pub(crate) only_embeds: bool,
     pub(crate) template: ChatTemplate,
     pub(crate) jobs: mpsc::SyncSender<Job>,
-    /// The name that answers carry as their `model`.
+    /// The `model` in answers.
     pub(crate) id: String,
     pub(crate) path: String,
     pub(crate) context_tokens: u32,
@@ -64,11 +62,11 @@ pub(crate) struct Engine {
     pub(crate) interrupt: Arc<Interrupt>,
     pub(crate) memory: Memory,
     pub(crate) generations: Arc<Generations>,
-    /// What it sees and hears with, or why it does not.
+    /// The reader of images and audio, or why there is none.
     pub(crate) media: Result<MediaReader, Error>,
-    /// If there is a folder for them.
-    pub(crate) saves: Option<Arc<Saves>>,
-    /// If conversations are kept when it ends.
+    /// Set if there is a folder for them.
+    pub(crate) saved_contexts: Option<Arc<SavedContexts>>,
+    /// Set if conversations are kept when the worker ends.
     pub(crate) swap: Swapping,
     pub(crate) trims: Arc<Trims>,
     pub(crate) pause: Arc<Pause>,
@@ -78,7 +76,7 @@ pub(crate) fn router(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/health", get(async || Json(json!({"status": "ok"}))))
         .route("/props", get(props))
-        .route("/yield", post(stand_still))
+        .route("/yield", post(pause))
         .route("/trim", post(trim::trim))
         .route("/tokenize", post(tokenize))
         .route("/apply-template", post(apply_template))
@@ -110,7 +108,7 @@ impl IntoResponse for Refusal {
 
 type Shared = State<Arc<Engine>>;
 
-/// What is loaded and what it took, in bytes.
+/// Reports the loaded model and its memory, in bytes.
 async fn props(State(engine): Shared) -> Json<Value> {
     Json(json!({
         "model_alias": engine.id,
@@ -136,21 +134,20 @@ struct YieldRequest {
     seconds: f64,
 }
 
-/// Stands still for so long, from the next moment on, and goes on then where it was. A new call counts from its own
-/// moment; 0 ends it.
-async fn stand_still(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
+/// Pauses all computation for `seconds` from now. A new call replaces the pause; 0 ends it.
+async fn pause(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
     let YieldRequest { seconds } = read(&body)?;
     let length = Duration::try_from_secs_f64(seconds)
         .ok()
         .filter(|length| *length <= LONGEST_YIELD)
         .ok_or_else(|| {
             let longest = LONGEST_YIELD.as_secs();
-            let message = format!("`seconds` is {seconds}: send 0 to {longest}");
+            let message = format!("`seconds` is {seconds}; send 0 to {longest}");
             Error::new(Code::BadRequest, message)
         })?;
     engine.pause.set(length);
     if !length.is_zero() {
-        engine.interrupt.ask();
+        engine.interrupt.request();
     }
     Ok(Json(json!({"seconds": seconds})))
 }
@@ -184,9 +181,9 @@ async fn apply_template(State(engine): Shared, body: Bytes) -> Result<Json<Value
     if request.has_media()
         && let Ok(_reader) = &engine.media
     {
-        let message = "`messages` have images or sounds, which a prompt's text cannot hold";
+        let message = "`messages` contain images or audio, which a text prompt cannot hold";
         return Err(Error::new(Code::BadRequest, message)
-            .hint("send text alone, or ask /v1/chat/completions for the answer")
+            .hint("send only text, or use /v1/chat/completions")
             .into());
     }
     let prompt = off_the_reactor(move || engine.rendered(&request)).await??;
@@ -217,7 +214,7 @@ async fn chat(State(engine): Shared, body: Bytes) -> Result<Response, Refusal> {
     start(&engine, wanted, &request.options).await
 }
 
-/// How many tokens a chat's prompt has.
+/// Counts the tokens of a chat's prompt.
 async fn count(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
     let client = Client::default();
     let gone = Arc::clone(&client.gone);
@@ -254,23 +251,23 @@ async fn completion(State(engine): Shared, body: Bytes) -> Result<Response, Refu
     start(&engine, wanted, &request.options).await
 }
 
-/// What a request asks to be generated.
+/// What to generate for a request.
 struct Wanted {
     kind: Kind,
     prompts: Vec<Vec<Token>>,
-    /// Of the first prompt.
+    /// The media of the first prompt.
     media: Arc<[Media]>,
-    /// What comes before the answer to each prompt; none at all, or one for each.
+    /// The text before the answer to each prompt: empty, or one per prompt.
     echoes: Vec<String>,
     /// As [`Sampler::new`] takes it.
     constraint: String,
     /// Control tokens whose text belongs to the answer.
     shown: Vec<Token>,
-    /// The template's.
+    /// The stop strings of the template.
     stops: Vec<String>,
 }
 
-/// Queues a job for each answer, and sends what comes of them as a stream or whole.
+/// Queues a job for each answer, and returns them as a stream or whole.
 async fn start(
     engine: &Arc<Engine>,
     wanted: Wanted,
@@ -291,7 +288,7 @@ async fn start(
     for prompt in &wanted.prompts {
         check_fits(prompt.len(), engine.context_tokens as usize)?;
     }
-    let (asker, running) = Running::begin(engine, wanted.prompts.len() * answers);
+    let (source, running) = Running::begin(engine, wanted.prompts.len() * answers);
     let prompt_tokens = wanted.prompts.iter().map(Vec::len).sum();
     let (kind, echoes) = (wanted.kind, wanted.echoes);
     let (ignore_eos, cache_prompt) = (options.ignore_eos(), options.cache_prompt());
@@ -301,9 +298,12 @@ async fn start(
             if !cache_prompt {
                 return None;
             }
-            let named = queue.saves.as_ref().and_then(|saves| saves.find(prompt));
+            let named = queue
+                .saved_contexts
+                .as_ref()
+                .and_then(|contexts| contexts.find(prompt));
             let swapped = queue.swap.as_ref().and_then(|swap| swap.find(prompt));
-            swap::longer(prompt, named, swapped)
+            saved_state::longer(prompt, named, swapped)
         };
         let each = wanted.prompts.iter().flat_map(|prompt| {
             let saved = saved(prompt);
@@ -324,7 +324,7 @@ async fn start(
                 media: Arc::clone(&wanted.media),
                 cache_prompt,
                 saved,
-                ..asker.job(index, prompt.clone(), Goal::Answer(Box::new(answering)))
+                ..source.job(index, prompt.clone(), Goal::Answer(Box::new(answering)))
             })?;
         }
         Ok::<_, Error>(())
@@ -354,25 +354,25 @@ async fn start(
 }
 
 impl Engine {
-    /// Has what is in memory written, and the process ended then. At once if nothing is to be kept.
-    pub(crate) fn end(&self) -> Option<&swap::Swap> {
+    /// Requests that the conversations in memory be written and the process ended. Returns `None` if none are kept.
+    pub(crate) fn end(&self) -> Option<&Swap> {
         let swap = self.swap.as_deref()?;
-        swap.ask();
+        swap.request();
         self.pause.set(Duration::ZERO);
-        self.interrupt.ask();
+        self.interrupt.request();
         let _ended = self.wake();
         Some(swap)
     }
 
-    /// If the engine's thread waits for work, one job that nobody waits for has it look around; what runs goes on.
+    /// Wakes the engine thread with an empty job, so that it handles pending requests.
     ///
     /// # Errors
-    /// [`Code::WorkerCrashed`] if there is no such thread any more.
+    /// [`Code::WorkerCrashed`] if the thread has ended.
     fn wake(&self) -> Result<(), Error> {
-        let (asker, running) = Running::begin(self, 0);
+        let (source, running) = Running::begin(self, 0);
         drop(running);
-        match self.queue(asker.job(0, Vec::new(), Goal::Load)) {
-            // With so much to do it does not wait.
+        match self.queue(source.job(0, Vec::new(), Goal::Load)) {
+            // With a full queue, it is awake.
             Err(error) if error.code == Code::Overloaded => Ok(()),
             woken => woken,
         }
@@ -380,112 +380,20 @@ impl Engine {
 
     fn queue(&self, job: Job) -> Result<(), Error> {
         if self.only_embeds && !matches!(job.goal, Goal::Embed) {
-            let message = "this model makes embeddings and no text";
+            let message = "this model produces embeddings, not text";
             return Err(Error::new(Code::BadRequest, message)
                 .hint("send texts to /v1/embeddings, or choose a chat model for this tier"));
         }
         self.jobs.try_send(job).map_err(|error| match error {
-            mpsc::TrySendError::Full(_) => {
-                Error::new(Code::Overloaded, "too many requests wait for this model")
-                    .hint("try again when some of them are done")
-            }
+            mpsc::TrySendError::Full(_) => Error::new(
+                Code::Overloaded,
+                "too many requests are waiting for this model",
+            )
+            .hint("try again later"),
             mpsc::TrySendError::Disconnected(_) => {
-                Error::new(Code::WorkerCrashed, "the engine's thread has ended")
+                Error::new(Code::WorkerCrashed, "the engine thread has ended")
             }
         })
-    }
-}
-
-/// Whoever waits for a request's preparation. Dropping it, as happens when the client goes away, ends that.
-#[derive(Debug, Default)]
-struct Client {
-    gone: Arc<AtomicBool>,
-}
-
-impl Drop for Client {
-    fn drop(&mut self) {
-        self.gone.store(true, Ordering::Release);
-    }
-}
-
-/// Makes a request's jobs.
-#[derive(Debug)]
-struct Asker {
-    events: UnboundedSender<(usize, Event)>,
-    cancel: Arc<AtomicBool>,
-}
-
-impl Asker {
-    /// Text alone, and nothing of it from the cache.
-    fn job(&self, index: usize, prompt: Vec<Token>, goal: Goal) -> Job {
-        Job {
-            prompt,
-            media: Arc::default(),
-            cache_prompt: false,
-            saved: None,
-            goal,
-            cancel: Arc::clone(&self.cancel),
-            index,
-            events: self.events.clone(),
-        }
-    }
-}
-
-/// The events of a request's jobs. Dropping it, as happens when the client goes away, ends them.
-#[derive(Debug)]
-struct Running {
-    events: UnboundedReceiver<(usize, Event)>,
-    cancel: Arc<AtomicBool>,
-    interrupt: Arc<Interrupt>,
-    /// Jobs that have not ended.
-    left: usize,
-}
-
-impl Running {
-    /// Of so many jobs.
-    fn begin(engine: &Engine, left: usize) -> (Asker, Self) {
-        let (events, receiver) = unbounded_channel();
-        let cancel = Arc::new(AtomicBool::new(false));
-        let running = Self {
-            events: receiver,
-            cancel: Arc::clone(&cancel),
-            interrupt: Arc::clone(&engine.interrupt),
-            left,
-        };
-        (Asker { events, cancel }, running)
-    }
-
-    /// The next event, and of which answer; `None` when all have ended.
-    async fn next(&mut self) -> Option<(usize, Event)> {
-        if self.left == 0 {
-            return None;
-        }
-        let (index, event) = self.events.recv().await.unwrap_or_else(|| {
-            let ended = "the engine's thread ended before the answer did";
-            (0, Event::Failed(Error::new(Code::WorkerCrashed, ended)))
-        });
-        match event {
-            Event::Text { .. } => {}
-            Event::Done(_) | Event::Embedded(_) | Event::Saved(..) => self.left -= 1,
-            // One that fails takes the others along.
-            Event::Failed(_) => {
-                if self.left > 1 {
-                    self.cancel.store(true, Ordering::Release);
-                    self.interrupt.ask();
-                }
-                self.left = 0;
-            }
-        }
-        Some((index, event))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.cancel.store(true, Ordering::Release);
-        if self.left > 0 {
-            self.interrupt.ask();
-        }
     }
 }
 
@@ -493,19 +401,19 @@ fn read<T: serde::de::DeserializeOwned>(body: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(body).map_err(|error| {
         Error::new(
             Code::BadRequest,
-            format!("the request body does not fit: {error}"),
+            format!("the request body is invalid: {error}"),
         )
     })
 }
 
-/// Rendering and tokenizing a long prompt takes long enough to hold other requests up.
+/// Runs work on a blocking thread: rendering and tokenizing a long prompt would delay other requests.
 async fn off_the_reactor<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work).await.map_err(|error| {
         Error::new(
             Code::Internal,
-            format!("the request's worker thread failed: {error}"),
+            format!("the thread of the request failed: {error}"),
         )
     })
 }

@@ -1,9 +1,11 @@
-//! Conversations that are in memory when this worker has to go: their states are written, and found again by the next one.
+//! Keeps the conversations in memory when the worker ends: their states are written to disk, and the next worker of the
+//! model finds them.
 
 use crate::{
-    generate::SavedState,
+    exit,
     llama::Token,
-    saves::{Saves, Uses},
+    saved_contexts::{Purpose, SavedContexts},
+    saved_state::SavedState,
 };
 use std::{
     path::{Path, PathBuf},
@@ -16,19 +18,18 @@ use std::{
 use tierbar_contexts::{Draft, Key, Swapped};
 use tierbar_core::{Error, ModelId};
 
-/// Fewer tokens are read again as fast as their state is written and found.
-pub(crate) const LEAST: usize = 96;
-/// So long a worker may stay for it. What is not written then is not kept; the host waits longer before it kills.
-pub(crate) const LONGEST: Duration = Duration::from_secs(2);
+/// How long the worker may take to write them. What is not written by then is lost; the host waits longer before it kills
+/// the worker.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Swap {
     folder: Swapped,
-    states: Saves,
+    states: SavedContexts,
     key: Key,
-    /// A state that has more than the prompt is of little use: the model cannot go back in it.
+    /// Whether a state with more tokens than the prompt is of little use, because the model cannot go back in it.
     whole_only: bool,
-    asked: AtomicBool,
+    requested: AtomicBool,
     socket: PathBuf,
 }
 
@@ -43,35 +44,36 @@ impl Swap {
         folder.tidy();
         let contexts = folder.contexts().clone();
         Self {
-            states: Saves::new(contexts, key.clone(), model, whole_only, Uses::Swap),
+            states: SavedContexts::new(contexts, key.clone(), model, whole_only, Purpose::Swap),
             folder,
             key,
             whole_only,
-            asked: AtomicBool::new(false),
+            requested: AtomicBool::new(false),
             socket: socket.to_owned(),
         }
     }
 
-    /// Has the engine's thread write what it holds, and end the process then.
-    pub(crate) fn ask(&self) {
-        self.asked.store(true, Ordering::Release);
+    /// Requests that the engine thread write its conversations and then end the process.
+    pub(crate) fn request(&self) {
+        self.requested.store(true, Ordering::Release);
     }
 
-    pub(crate) fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+    pub(crate) fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
     }
 
     /// Ends the process.
-    pub(crate) fn leave(&self) -> ! {
-        crate::leave(&self.socket)
+    pub(crate) fn exit(&self) -> ! {
+        exit::now(&self.socket)
     }
 
-    /// The state that holds the longest beginning of the prompt, if it is worth being read.
+    /// Returns the state that covers most of the prompt, if it is worth restoring.
     pub(crate) fn find(&self, prompt: &[Token]) -> Option<SavedState> {
         self.states.find(prompt)
     }
 
-    /// A file for the state of these tokens, of so many bytes. `None` if there is one already, or it is not to be kept.
+    /// Creates a file for a state of `bytes` bytes with these tokens. Returns `None` if it is on disk already, or exceeds the
+    /// limit.
     pub(crate) fn draft(&self, tokens: &[Token], bytes: u64) -> Result<Option<Draft>, Error> {
         let known = self.states.all();
         let holds = |state: &[Token]| {
@@ -90,7 +92,7 @@ impl Swap {
             .draft(&self.identity(tokens), bytes, &superfluous)
     }
 
-    /// Gives a written state its name, and takes those away that it makes superfluous.
+    /// Gives a written state its name, and removes the states that it supersedes.
     pub(crate) fn seal(&self, draft: Draft, tokens: &[Token], bytes: u64) -> Result<(), Error> {
         let saved = self.states.seal(draft, tokens.len(), bytes)?;
         for (name, state) in self.states.all() {
@@ -108,20 +110,6 @@ impl Swap {
             "{} {} {kv} {} {tokens:?}",
             key.model, key.template, key.engine
         )
-    }
-}
-
-/// The better of two states for the prompt.
-pub(crate) fn longer(
-    prompt: &[Token],
-    one: Option<SavedState>,
-    other: Option<SavedState>,
-) -> Option<SavedState> {
-    let usable = |state: &Option<SavedState>| state.as_ref().map(|state| state.usable(prompt));
-    if usable(&other) > usable(&one) {
-        other
-    } else {
-        one
     }
 }
 

@@ -70,24 +70,24 @@ pub(crate) fn try_projector(args: &Args, projector: &Path) -> Result<(), Error> 
         .spawn();
     let mut child = child.map_err(|error| invalid(&error.to_string()))?;
     let stderr = child.stderr.take();
-    let (ended, said) = channel();
+    let (ended, output) = channel();
     std::thread::spawn(move || {
-        let mut said = Vec::new();
+        let mut bytes = Vec::new();
         if let Some(mut stderr) = stderr {
-            let _broken = stderr.read_to_end(&mut said);
+            let _broken = stderr.read_to_end(&mut bytes);
         }
-        let _given_up = ended.send(String::from_utf8_lossy(&said).into_owned());
+        let _given_up = ended.send(String::from_utf8_lossy(&bytes).into_owned());
     });
-    // What it says ends when it does.
-    let Ok(said) = said.recv_timeout(DEADLINE) else {
+    // Its output ends when it does.
+    let Ok(output) = output.recv_timeout(DEADLINE) else {
         let _gone = child.kill().and_then(|()| child.wait());
-        return Err(invalid("it takes too long"));
+        return Err(invalid("loading it takes too long"));
     };
     let status = child.wait().map_err(|error| invalid(&error.to_string()))?;
     if status.success() {
         return Ok(());
     }
-    let last = said.lines().rfind(|line| !line.trim().is_empty());
-    let last = last.unwrap_or("llama.cpp broke off without a word");
+    let last = output.lines().rfind(|line| !line.trim().is_empty());
+    let last = last.unwrap_or("llama.cpp ended without a message");
     Err(invalid(last.trim()))
 }

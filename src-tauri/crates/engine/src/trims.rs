@@ -1,18 +1,18 @@
-//! Wishes that the engine give up what only saves time.
+//! Requests to free the caches of the engine.
 
 use std::sync::{Mutex, PoisonError};
 use tokio::sync::oneshot;
 
-/// Those who wish it, until the engine's thread comes by.
+/// The pending requests, until the engine thread takes them.
 #[derive(Debug, Default)]
 pub(crate) struct Trims(Mutex<Vec<oneshot::Sender<u64>>>);
 
 impl Trims {
-    /// Tells how many bytes were given up.
-    pub(crate) fn ask(&self) -> oneshot::Receiver<u64> {
-        let (told, wait) = oneshot::channel();
+    /// Requests a trim. The receiver gets the number of bytes freed.
+    pub(crate) fn request(&self) -> oneshot::Receiver<u64> {
+        let (reply, wait) = oneshot::channel();
         let mut waiting = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.push(told);
+        waiting.push(reply);
         wait
     }
 

@@ -1,4 +1,4 @@
-//! Who computes: tokens and media are evaluated in turn, so that no more threads compute than were asked for.
+//! Turns to compute: tokens and media are evaluated alternately, so that no more threads compute than configured.
 
 use std::{
     collections::VecDeque,
@@ -6,8 +6,8 @@ use std::{
     time::Duration,
 };
 
-/// How often it is looked whether who waits still wants its turn.
-const LOOK: Duration = Duration::from_millis(10);
+/// How often a waiting thread checks whether it still wants its turn.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
@@ -22,37 +22,37 @@ struct Line {
     given: u64,
 }
 
-/// The turn of whoever holds it, which ends with it.
+/// A turn, which ends when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<'a>(&'a Turns);
 
 impl Turns {
-    /// Waits until all who asked before have had theirs.
+    /// Waits for a turn, after all earlier requests.
     pub(crate) fn take(&self) -> Turn<'_> {
         self.wait();
         Turn(self)
     }
 
-    /// As [`Self::take`]; `None` soon after `left` says that the turn is not wanted any more.
+    /// As [`Self::take`], but returns `None` soon after `left` returns `true`.
     pub(crate) fn take_unless(&self, left: impl Fn() -> bool) -> Option<Turn<'_>> {
-        let (ticket, mut line) = self.ask();
+        let (ticket, mut line) = self.join_line();
         while line.tickets.front() != Some(&ticket) {
             if left() {
                 line.tickets.retain(|&other| other != ticket);
                 return None;
             }
-            let woken = self.changed.wait_timeout(line, LOOK);
+            let woken = self.changed.wait_timeout(line, POLL_INTERVAL);
             line = woken.unwrap_or_else(PoisonError::into_inner).0;
         }
         Some(Turn(self))
     }
 
-    /// Whether somebody waits for the turn that runs.
+    /// Returns whether another thread waits for the current turn.
     pub(crate) fn is_wanted(&self) -> bool {
         self.line().tickets.len() > 1
     }
 
-    /// By who has the turn: gives it to who waits, and takes the next one after `between`.
+    /// Passes the current turn on, runs `between`, and waits for the next turn.
     pub(crate) fn pass(&self, between: impl FnOnce()) {
         self.end();
         between();
@@ -60,12 +60,12 @@ impl Turns {
     }
 
     fn wait(&self) {
-        let (ticket, line) = self.ask();
+        let (ticket, line) = self.join_line();
         let others = |line: &mut Line| line.tickets.front() != Some(&ticket);
         let _line = self.changed.wait_while(line, others);
     }
 
-    fn ask(&self) -> (u64, MutexGuard<'_, Line>) {
+    fn join_line(&self) -> (u64, MutexGuard<'_, Line>) {
         let mut line = self.line();
         let ticket = line.given;
         line.given += 1;
@@ -98,33 +98,33 @@ mod tests {
     };
 
     #[test]
-    fn who_passes_the_turn_has_the_next_one_behind_who_waited() {
+    fn a_passed_turn_comes_back_after_the_waiting_thread() {
         let turns = Turns::default();
-        let said = Mutex::new(Vec::new());
-        let say = |who| said.lock().unwrap().push(who);
+        let log = Mutex::new(Vec::new());
+        let record = |who| log.lock().unwrap().push(who);
         scope(|scope| {
             let turn = turns.take();
             assert!(!turns.is_wanted());
             for round in 0..100 {
                 scope.spawn(|| {
                     let _turn = turns.take();
-                    say("other");
+                    record("other");
                 });
                 while !turns.is_wanted() {
                     yield_now();
                 }
-                assert_eq!(said.lock().unwrap().len(), 2 * round);
+                assert_eq!(log.lock().unwrap().len(), 2 * round);
                 turns.pass(|| ());
-                say("first");
+                record("first");
             }
             drop(turn);
         });
-        let pairs = said.into_inner().unwrap();
+        let pairs = log.into_inner().unwrap();
         assert!(pairs.chunks(2).all(|pair| pair == ["other", "first"]));
     }
 
     #[test]
-    fn who_no_longer_wants_the_turn_leaves_the_line_and_holds_nobody_up() {
+    fn a_cancelled_wait_leaves_the_line() {
         let turns = Turns::default();
         let wanted = AtomicBool::new(true);
         scope(|scope| {
@@ -147,12 +147,12 @@ mod tests {
             assert!(staying.join().unwrap());
         });
         assert!(turns.line().tickets.is_empty());
-        // A free turn is had by who wants none.
+        // A free turn is taken at once.
         assert!(turns.take_unless(|| true).is_some());
     }
 
     #[test]
-    fn one_computes_at_a_time() {
+    fn one_thread_computes_at_a_time() {
         let turns = Turns::default();
         let computing = AtomicUsize::new(0);
         scope(|scope| {

@@ -1,4 +1,4 @@
-//! Embeddings: their length, and the engine's thread of a model that makes nothing else.
+//! Embeddings: their normalization, and the engine thread of an embedding model.
 
 use super::{Event, Generations, Goal, Job, count};
 use crate::{
@@ -18,10 +18,10 @@ use tierbar_core::{Code, Error};
 /// One for each job.
 type Vectors = Vec<Result<Vec<f32>, Error>>;
 
-/// The vector with length 1.
+/// Returns the vector scaled to length 1.
 ///
 /// # Errors
-/// [`Code::Internal`] for one that has no direction.
+/// [`Code::Internal`] for a vector without a direction.
 pub(super) fn normalised(vector: Option<&[f32]>) -> Result<Vec<f32>, Error> {
     let none = || Error::new(Code::Internal, "the model gave no embedding");
     let vector = vector.ok_or_else(none)?;
@@ -35,7 +35,7 @@ pub(super) fn normalised(vector: Option<&[f32]>) -> Result<Vec<f32>, Error> {
     Ok(shortened.map(|each| each as f32).collect())
 }
 
-/// Embeds prompts until the senders are gone, as many at once as an evaluation takes. Nothing is kept of a prompt.
+/// Embeds prompts until all senders are dropped, as many per evaluation as fit. Nothing of a prompt is kept.
 pub(crate) fn run_pooled(
     model: &Model,
     pooling: Pooling,
@@ -92,7 +92,7 @@ impl Embedder<'_> {
             self.drop_cancelled();
             !self.waiting.is_empty()
         };
-        if !pause.stand(wanted) {
+        if !pause.wait(wanted) {
             return;
         }
         let mut taken = 0;
@@ -112,19 +112,19 @@ impl Embedder<'_> {
         }
         set(&self.generations.running, 0);
         match vectors {
-            // Who has gone is found out at the next step.
+            // Cancelled jobs are dropped in the next step.
             Ok(None) => taken
                 .into_iter()
                 .rev()
                 .for_each(|job| self.waiting.push_front(job)),
             Ok(Some(vectors)) => {
                 for (job, vector) in taken.iter().zip(vectors) {
-                    self.tell(job, vector);
+                    self.send(job, vector);
                 }
             }
             Err(error) => {
                 for job in &taken {
-                    self.tell(job, Err(error.clone()));
+                    self.send(job, Err(error.clone()));
                 }
             }
         }
@@ -140,20 +140,20 @@ impl Embedder<'_> {
         });
     }
 
-    fn tell(&self, job: &Job, vector: Result<Vec<f32>, Error>) {
+    fn send(&self, job: &Job, vector: Result<Vec<f32>, Error>) {
         let (counter, event) = match vector {
             Ok(vector) => (&self.generations.done, Event::Embedded(vector)),
             Err(error) => (&self.generations.failed, Event::Failed(error)),
         };
         count(counter);
-        // A client that has gone is seen by its flag.
+        // A client that left is detected by its flag.
         let _gone = job.events.send((job.index, event));
     }
 
     /// `None`: it was interrupted. Each job has a sequence of its own, by its place.
     fn embed(&mut self, jobs: &[Job]) -> Result<Option<Vectors>, Error> {
         if let Some(other) = jobs.iter().find(|job| !matches!(job.goal, Goal::Embed)) {
-            let message = format!("this model makes no text: {:?} was asked of it", other.goal);
+            let message = format!("an embedding model cannot run {:?}", other.goal);
             return Err(Error::new(Code::Internal, message));
         }
         // Only a single text is ever longer than an evaluation, and only where it may come in pieces.
@@ -167,7 +167,7 @@ impl Embedder<'_> {
                 Decoded::Done => {}
                 Decoded::Aborted => return Ok(None),
                 Decoded::NoRoom => {
-                    let message = "the context has no room for a text that was counted to fit";
+                    let message = "the context has no room for a text that should fit";
                     return Err(Error::new(Code::Internal, message));
                 }
             }

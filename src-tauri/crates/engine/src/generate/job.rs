@@ -1,10 +1,12 @@
-//! What the engine's thread is asked to do, and what it tells of it.
+//! Jobs for the engine thread, and the events that it sends for them.
 
 use super::{Media, task::TokenReport};
-use crate::llama::{Sampler, Token, common_prefix, undivided};
+use crate::{
+    llama::{Sampler, Token},
+    saved_state::SavedState,
+};
 use serde::Serialize;
 use std::{
-    path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -12,7 +14,7 @@ use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error};
 use tokio::sync::mpsc::UnboundedSender;
 
-/// One thing to do with the context.
+/// A job for the context.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prompt: Vec<Token>,
@@ -34,20 +36,20 @@ pub(crate) struct Job {
 #[derive(Debug)]
 pub(crate) enum Goal {
     Answer(Box<Answering>),
-    /// To have it in the cache, from a file and not by evaluating it.
+    /// To load it into the cache from a file.
     Load,
-    /// To have its state written to a file.
+    /// To write its state to a file.
     Save(Draft),
-    /// There is no prompt: what was used last is written to a file.
+    /// To write the most recent conversation to a file. There is no prompt.
     SaveLatest(Draft),
-    /// To have its embedding told.
+    /// To return its embedding.
     Embed,
 }
 
 /// How an answer is made.
 #[derive(Debug)]
 pub(crate) struct Answering {
-    /// Made by whoever asks: reading a grammar would hold up those that run.
+    /// Built by the caller, because parsing a grammar would delay running generations.
     pub(crate) sampler: Sampler,
     pub(crate) stops: Vec<String>,
     /// Control tokens whose text belongs to the answer.
@@ -56,42 +58,8 @@ pub(crate) struct Answering {
     pub(crate) max_tokens: Option<usize>,
     /// Go on after an end-of-generation token.
     pub(crate) ignore_eos: bool,
-    /// How many alternatives each token is told with, by probability; `None`: no probabilities.
+    /// How many alternatives to report per token; `None` reports no probabilities.
     pub(crate) log_probabilities: Option<usize>,
-}
-
-/// A state in a file that has been found whole.
-#[derive(Debug, Clone)]
-pub(crate) struct SavedState {
-    pub(crate) path: PathBuf,
-    pub(crate) tokens: Arc<[Token]>,
-    /// It can be gone back to where it held so many, by what the file has behind it.
-    pub(crate) back: Option<usize>,
-    /// The model cannot go back in it otherwise.
-    pub(crate) whole_only: bool,
-    /// Nobody saved it by name.
-    pub(crate) swapped: bool,
-}
-
-impl SavedState {
-    /// How many tokens of the prompt it gives.
-    pub(crate) fn usable(&self, prompt: &[Token]) -> usize {
-        usable(&self.tokens, self.back, self.whole_only, prompt)
-    }
-}
-
-/// How many tokens of the prompt a state of these gives.
-pub(crate) fn usable(
-    tokens: &[Token],
-    back: Option<usize>,
-    whole_only: bool,
-    prompt: &[Token],
-) -> usize {
-    let shared = undivided(prompt, common_prefix(tokens, prompt));
-    if shared == tokens.len() || !whole_only {
-        return shared;
-    }
-    back.filter(|&back| back <= shared).unwrap_or(0)
 }
 
 #[derive(Debug)]

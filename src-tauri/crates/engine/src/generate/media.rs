@@ -1,4 +1,4 @@
-//! Media within prompts: their rows are evaluated in steps of their own, between those of tokens.
+//! Media in prompts. Their rows are evaluated in steps of their own, between those of tokens.
 
 use super::{Batching, Running};
 use crate::llama::{Decoded, Place};
@@ -86,10 +86,10 @@ impl Batching<'_> {
             Ok(Decoded::Aborted) => self.slots.recover(slot),
             Ok(Decoded::NoRoom) => {
                 self.slots.recover(slot);
-                if !self.slots.evict() && !self.put_back_the_youngest() {
+                if !self.slots.evict() && !self.suspend_youngest() {
                     self.fail_all(&Error::new(
                         Code::Internal,
-                        "the KV cache has no room for rows that were counted to fit",
+                        "the KV cache has no room for rows that should fit",
                     ));
                 }
             }

@@ -2,9 +2,12 @@
 
 mod swapping;
 
-use super::{SavedState, Written};
-use crate::llama::{
-    Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
+use super::Written;
+use crate::{
+    llama::{
+        Batch, Context, Decoded, End, Held, Model, Place, Sequence, Token, common_prefix, undivided,
+    },
+    saved_state::SavedState,
 };
 use std::{cmp::Reverse, sync::Arc};
 use tierbar_contexts::Draft;
@@ -235,7 +238,7 @@ impl Slots {
         {
             tracing::warn!("{} could not be restored", saved.path.display());
             if saved.swapped {
-                // Nor would it be at the next request.
+                // It would fail for the next request, too.
                 let _gone = std::fs::remove_file(&saved.path);
             }
             self.clear(at);
@@ -257,7 +260,7 @@ impl Slots {
         }
     }
 
-    /// Gives up the ways back of what is not in use. Answers how many bytes they took.
+    /// Frees the checkpoints of idle slots. Returns their size in bytes.
     pub(super) fn trim(&mut self) -> u64 {
         let before = self.checkpoint_bytes();
         for slot in self.slots.iter_mut().filter(|slot| !slot.busy) {
@@ -266,7 +269,7 @@ impl Slots {
         before - self.checkpoint_bytes()
     }
 
-    /// Writes what the slot holds.
+    /// Writes the state of the slot.
     pub(super) fn save(&mut self, at: usize, draft: Draft) -> Result<Written, Error> {
         draft.check_room(self.context.state_bytes(sequence(at)))?;
         let tokens = &self.slots[at].held;
@@ -278,7 +281,7 @@ impl Slots {
         })
     }
 
-    /// Writes what the idle slot holds that was used last.
+    /// Writes the state of the idle slot that was used last.
     pub(super) fn save_latest(&mut self, draft: Draft) -> Result<Written, Error> {
         let idle = |at: &usize| !self.slots[*at].busy && !self.slots[*at].held.is_empty();
         let latest = (0..self.slots.len())

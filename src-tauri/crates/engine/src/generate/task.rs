@@ -1,4 +1,4 @@
-//! One generation: its tokens so far, how it chooses the next, and what its client is told.
+//! One generation: its tokens, the choice of the next one, and the events for its client.
 
 use super::{
     Answering, Event, FinishReason, Goal, Job, Media, Summary, Timings, Written,
@@ -15,7 +15,7 @@ use std::{
 use tierbar_contexts::Draft;
 use tierbar_core::Error;
 
-/// A token of an answer as `logprobs` tell it.
+/// A token of an answer with its `logprobs`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct TokenReport {
     pub(crate) chosen: Candidate,
@@ -252,19 +252,19 @@ impl Task {
             return;
         }
         let reports = std::mem::take(&mut self.reports);
-        self.tell(Event::Text { text, reports });
+        self.send_event(Event::Text { text, reports });
     }
 
     /// The last words, and the figures.
     pub(super) fn finish(mut self, finish: FinishReason, written: Option<Written>) {
         if let Some(embedding) = self.embedding.take() {
-            self.tell(Event::Embedded(embedding));
+            self.send_event(Event::Embedded(embedding));
             return;
         }
         let text = std::mem::take(&mut self.text).finish();
         let reports = std::mem::take(&mut self.reports);
         if !text.is_empty() || !reports.is_empty() {
-            self.tell(Event::Text { text, reports });
+            self.send_event(Event::Text { text, reports });
         }
         let now = Instant::now();
         let started = self.started.unwrap_or(now);
@@ -278,7 +278,7 @@ impl Task {
         );
         timings.drafts = self.drafts;
         let stop = self.stop.take();
-        self.tell(match written {
+        self.send_event(match written {
             Some(written) => Event::Saved(written, Some(timings)),
             None => Event::Done(Summary {
                 finish,
@@ -289,11 +289,11 @@ impl Task {
     }
 
     pub(super) fn fail(self, error: Error) {
-        self.tell(Event::Failed(error));
+        self.send_event(Event::Failed(error));
     }
 
-    fn tell(&self, event: Event) {
-        // A client that has gone is seen by its flag.
+    fn send_event(&self, event: Event) {
+        // A client that left is detected by its flag.
         let _gone = self.job.events.send((self.job.index, event));
     }
 }

@@ -107,7 +107,7 @@ impl ChatTemplate {
                     Code::ModelInvalid,
                     format!("the chat template cannot be used: {reason}"),
                 )
-                .hint("give the tier another chat template, or another model")
+                .hint("choose another chat template or model for the tier")
             })
         })
     }
@@ -140,7 +140,7 @@ impl ChatTemplate {
                 Code::BadRequest,
                 format!("the messages cannot be rendered: {reason}"),
             )
-            .hint("send other messages, tools or schemas, or give the tier another chat template")
+            .hint("change the messages, tools or schemas, or choose another chat template for the tier")
         })
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn schema_grammar(schema: &str) -> Result<String, Error> {
         taken(grammar, error).map_err(|reason| {
             Error::new(
                 Code::BadRequest,
-                format!("the JSON schema cannot be followed: {reason}"),
+                format!("the JSON schema is not supported: {reason}"),
             )
             .hint("send a simpler schema")
         })
@@ -83,7 +83,7 @@ impl Constraint {
                     Code::BadRequest,
                     format!("the answer cannot be constrained: {reason}"),
                 )
-                .hint("a grammar is GBNF, and its root rule is `root`")
+                .hint("write the grammar in GBNF with the root rule `root`")
             })
         })
     }
@@ -115,7 +115,7 @@ fn outcome(done: bool, error: *mut c_char) -> Result<(), Error> {
         return Ok(());
     }
     let reason = take(error).unwrap_or_default();
-    let message = format!("the grammar does not allow the answer to go on: {reason}");
+    let message = format!("the grammar does not allow the answer to continue: {reason}");
     Err(Error::new(Code::BadRequest, message).hint("send a simpler grammar or schema"))
 }
 

@@ -51,37 +51,38 @@ pub(crate) struct ContextParams {
 
 /// Ends an evaluation that runs or waits for its turn, from any thread.
 ///
-/// Whoever asks has written the reason before, and whoever arms reads the reasons behind that: of the two, one sees the other.
+/// A requester writes its reason before the request, and the engine thread reads the reasons after arming, so that one of
+/// the two sees the other.
 #[derive(Debug, Default)]
 pub(crate) struct Interrupt {
-    asked: AtomicBool,
+    requested: AtomicBool,
     allowed: AtomicBool,
 }
 
 impl Interrupt {
-    pub(crate) fn ask(&self) {
+    pub(crate) fn request(&self) {
         fence(Ordering::SeqCst);
-        self.asked.store(true, Ordering::Release);
+        self.requested.store(true, Ordering::Release);
     }
 
-    /// Forgets what was asked before, and says whether an evaluation that runs may be ended from now on.
+    /// Clears earlier requests, and sets whether an evaluation may be interrupted from now on.
     pub(crate) fn arm(&self, allowed: bool) {
         self.allowed.store(allowed, Ordering::Relaxed);
-        self.asked.store(false, Ordering::Release);
+        self.requested.store(false, Ordering::Release);
         fence(Ordering::SeqCst);
     }
 
-    /// No evaluation that runs may be ended, until this is armed again; one that waits for its turn may.
+    /// Forbids interrupting a running evaluation until this is armed again. One that waits for its turn may still end.
     pub(crate) fn forbid(&self) {
         self.allowed.store(false, Ordering::Relaxed);
     }
 
-    fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+    fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
     }
 
     fn is_due(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) && self.allowed.load(Ordering::Relaxed)
+        self.requested.load(Ordering::Relaxed) && self.allowed.load(Ordering::Relaxed)
     }
 }
 
@@ -152,7 +153,7 @@ impl Context {
             Error::new(
                 Code::TierFailed,
                 format!(
-                    "a context of {} tokens with a {} KV cache could not be made: {}",
+                    "a context of {} tokens with a {} KV cache could not be created: {}",
                     params.tokens,
                     params.kv_cache.as_str(),
                     super::take_error()
@@ -240,7 +241,7 @@ impl Context {
         let count = places.len();
         debug_assert!((1..=self.batch()).contains(&count));
         if rows.len() != count * self.model.input_width() {
-            let message = "a medium's rows are not as wide as the model's";
+            let message = "the rows of a medium do not have the model's width";
             return Err(Error::new(Code::Internal, message));
         }
         // One dimension behind the other.
@@ -274,7 +275,7 @@ impl Context {
     /// The batch's arrays are of the length that it says.
     unsafe fn evaluate(&mut self, batch: sys::llama_batch) -> Result<Decoded, Error> {
         let interrupt = &self.interrupt;
-        let Some(_turn) = self.threadpool.1.take_unless(|| interrupt.is_asked()) else {
+        let Some(_turn) = self.threadpool.1.take_unless(|| interrupt.is_requested()) else {
             return Ok(Decoded::Aborted);
         };
         // SAFETY: the context is live; as the caller says.
@@ -289,7 +290,7 @@ impl Context {
             2 => Ok(Decoded::Aborted),
             // A GPU's queue that has failed once fails for ever; only a new process has another.
             fatal if fatal < -1 => {
-                tracing::error!("llama.cpp's decode failed for good with status {fatal}");
+                tracing::error!("llama.cpp's decode failed permanently with status {fatal}");
                 crate::platform::exit_now(70)
             }
             other => Err(Error::new(
@@ -430,7 +431,7 @@ impl Context {
             Code::Storage,
             format!("{} could not be written: {reason}", path.display()),
         )
-        .hint("is the disk full?"))
+        .hint("check the free space on the disk"))
     }
 
     /// Fills a sequence from a file that [`Self::save`] wrote of these tokens, and that is whole. After `false` the

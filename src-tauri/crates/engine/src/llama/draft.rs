@@ -37,7 +37,7 @@ impl DraftModel {
         if !same {
             return Err(Error::new(
                 Code::ConfigInvalid,
-                "the draft model has another vocabulary than the model",
+                "the vocabulary of the draft model differs from the model's",
             )
             .hint("choose a smaller model of the same family, or none"));
         }

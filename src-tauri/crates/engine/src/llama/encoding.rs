@@ -93,7 +93,7 @@ impl Encoding {
         };
         counter.fetch_add(1, Ordering::Relaxed);
         self.running.store(0, Ordering::Relaxed);
-        encoded.ok_or_else(|| Error::new(Code::Cancelled, "the client has gone"))
+        encoded.ok_or_else(|| Error::new(Code::Cancelled, "the client disconnected"))
     }
 
     fn is_gone(&self) -> bool {
@@ -125,7 +125,7 @@ impl Encoding {
     fn stand_still(&self) {
         if self.is_paused() {
             self.held.store(1, Ordering::Relaxed);
-            self.pause.stand(|| !self.is_gone());
+            self.pause.wait(|| !self.is_gone());
             self.held.store(0, Ordering::Relaxed);
         }
     }
@@ -134,9 +134,9 @@ impl Encoding {
         !self.pause.left().is_zero()
     }
 
-    fn begin_share(&self, asked: Instant) {
+    fn begin_share(&self, requested: Instant) {
         let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
-        share.waited = asked.elapsed();
+        share.waited = requested.elapsed();
         share.since = Some(Instant::now());
     }
 

@@ -36,7 +36,7 @@ pub(crate) struct Weights {
 }
 
 struct Progress<'a> {
-    told: Option<u8>,
+    reported: Option<u8>,
     loading: &'a dyn Fn(u8),
 }
 
@@ -50,7 +50,7 @@ unsafe extern "C" fn advanced(share: f32, data: *mut c_void) -> bool {
         reason = "from 0 to 100"
     )]
     let percent = (share.clamp(0.0, 1.0) * 100.0) as u8;
-    if progress.told.replace(percent) != Some(percent) {
+    if progress.reported.replace(percent) != Some(percent) {
         (progress.loading)(percent);
     }
     true
@@ -106,7 +106,7 @@ impl Model {
             )
         };
         let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| invalid("its path has a NUL byte".into()))?;
+            .map_err(|_| invalid("its path contains a NUL byte".into()))?;
         // SAFETY: a plain struct of defaults.
         let mut params = unsafe { sys::llama_model_default_params() };
         params.use_extra_bufts = !weights.mapped;
@@ -122,7 +122,7 @@ impl Model {
         // A mapping is clean page cache: the system may drop it without swapping, and loading is lazy.
         params.load_mode = sys::LLAMA_LOAD_MODE_MMAP;
         let mut progress = Progress {
-            told: None,
+            reported: None,
             loading,
         };
         params.progress_callback = Some(advanced);
@@ -141,7 +141,10 @@ impl Model {
             } else if reason.contains("alloc") {
                 Error::new(
                     Code::OverBudget,
-                    format!("there is no memory for {}: {reason}", path.display()),
+                    format!(
+                        "there is not enough memory for {}: {reason}",
+                        path.display()
+                    ),
                 )
                 .hint("close other programs, or choose a smaller model")
             } else {
@@ -220,7 +223,8 @@ impl Model {
             sys::LLAMA_POOLING_TYPE_LAST if causal && !encodes => Some(Pooling::Last),
             sys::LLAMA_POOLING_TYPE_LAST => Some(Pooling::LastOfWhole),
             sys::LLAMA_POOLING_TYPE_RANK => {
-                let message = "this model ranks texts: it makes neither text nor embeddings";
+                let message =
+                    "this is a reranking model, which produces neither text nor embeddings";
                 return Err(Error::new(Code::ModelUnsupported, message)
                     .hint("choose a model for chat or for embeddings"));
             }

@@ -79,21 +79,21 @@ impl AnswerParser {
                 let reason = take(error).unwrap_or_default();
                 Error::new(
                     Code::BadRequest,
-                    format!("the answer could not be read: {reason}"),
+                    format!("the answer could not be parsed: {reason}"),
                 )
                 .hint("send fewer or simpler tools")
             })
         })
     }
 
-    /// Reads what there is of an answer. `partial`: more will come.
+    /// Parses an answer. `partial` means that more will follow.
     ///
     /// # Errors
-    /// The text is not of the template's form, or is nested without end.
+    /// The text does not match the template's form, or is nested too deeply.
     pub(crate) fn read(&self, text: &str, partial: bool) -> Result<Message, String> {
         let depth = depth(text);
         if depth > DEEPEST {
-            return Err(format!("{depth} brackets within one another"));
+            return Err(format!("it has {depth} nested brackets"));
         }
         let text = c_string(&text.replace('\0', "\u{fffd}")).map_err(|error| error.message)?;
         let read = if depth > SHALLOW {

@@ -71,10 +71,10 @@ pub(crate) fn stand_ins(
             return None;
         }
         for place in 0..rows.len() {
-            let told = Token::from_le_bytes(identity(tokens.len())) & (COUNTS - 1);
+            let encoded = Token::from_le_bytes(identity(tokens.len())) & (COUNTS - 1);
             let joins = if place > 0 { JOINS } else { 0 };
             let counts = if place < counting { COUNTS } else { 0 };
-            tokens.push(STANDS | joins | counts | told);
+            tokens.push(STANDS | joins | counts | encoded);
         }
     }
     Some(tokens)

@@ -87,12 +87,12 @@ impl Projector {
                     path.display()
                 ),
             )
-            .hint("the file may be damaged, or belong to another model: download it again")
+            .hint("the file may be damaged or belong to another model; download it again")
         };
         let name = CString::new(path.as_os_str().as_bytes())
-            .map_err(|_| invalid("its path has a NUL byte"))?;
+            .map_err(|_| invalid("its path contains a NUL byte"))?;
         let marker = format!("<__media_{}__>", uuid::Uuid::new_v4().simple());
-        let marker = CString::new(marker).map_err(|_| invalid("its marker has a NUL byte"))?;
+        let marker = CString::new(marker).map_err(|_| invalid("its marker contains a NUL byte"))?;
         // SAFETY: sets a callback that may be called from any thread, and answers a plain struct of defaults.
         let mut params = unsafe {
             sys::mtmd_helper_log_set(Some(logged), ptr::null_mut());
@@ -156,7 +156,8 @@ impl Projector {
     pub(crate) fn cut(&self, prompt: &str, media: &[Medium]) -> Result<Chunks, Error> {
         // SAFETY: answers a list that we own.
         let chunks = NonNull::new(unsafe { sys::mtmd_input_chunks_init() }).map(Chunks);
-        let chunks = chunks.ok_or_else(|| Error::new(Code::Internal, "no memory for a prompt"))?;
+        let chunks =
+            chunks.ok_or_else(|| Error::new(Code::Internal, "not enough memory for the prompt"))?;
         let text = sys::mtmd_input_text {
             text: prompt.as_ptr().cast(),
             text_len: prompt.len(),
@@ -181,11 +182,14 @@ impl Projector {
             0 => Ok(chunks),
             1 => Err(Error::new(
                 Code::BadRequest,
-                "the chat template has no place for the images or sounds that were sent",
+                "the chat template does not support images or audio",
             )),
             _ => Err(Error::new(
                 Code::BadRequest,
-                format!("an image or sound cannot be prepared: {}", take_error()),
+                format!(
+                    "an image or audio part cannot be prepared: {}",
+                    take_error()
+                ),
             )),
         }
     }

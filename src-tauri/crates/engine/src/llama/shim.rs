@@ -29,7 +29,7 @@ pub(super) fn on_deep_stack<T: Send>(
     let (running, ended) = channel();
     let call = move || {
         // Sent first, and dropped at the end.
-        let _told = running.send(ThreadClock::of_this_thread());
+        let _sent = running.send(ThreadClock::of_this_thread());
         call()
     };
     thread::scope(|scope| {
@@ -37,12 +37,14 @@ pub(super) fn on_deep_stack<T: Send>(
             .name("deep".into())
             .stack_size(DEEP_STACK)
             .spawn_scoped(scope, call)
-            .map_err(|error| Error::new(Code::Internal, format!("no thread: {error}")))?;
+            .map_err(|error| {
+                Error::new(Code::Internal, format!("cannot start a thread: {error}"))
+            })?;
         let clock = ended.recv();
         while ended.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
             // Of a busy machine the call may get little.
             if clock.as_ref().is_ok_and(|clock| clock.spent() >= LONGEST) {
-                tracing::error!("a chat template or a grammar computes without end");
+                tracing::error!("a chat template or grammar does not terminate");
                 exit_now(70);
             }
         }
@@ -55,7 +57,7 @@ pub(super) fn on_deep_stack<T: Send>(
 /// # Errors
 /// `BadRequest` if the text has a NUL byte.
 pub(super) fn c_string(text: &str) -> Result<CString, Error> {
-    CString::new(text).map_err(|_| Error::new(Code::BadRequest, "the request has a NUL byte"))
+    CString::new(text).map_err(|_| Error::new(Code::BadRequest, "the request contains a NUL byte"))
 }
 
 /// What a call returned, or the reason that it gave.

@@ -33,7 +33,7 @@ pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
     });
     let Some(format) = format else {
         return Err(
-            bad("an image is of no known kind").hint("send PNG, JPEG, GIF, BMP or WebP files")
+            bad("an image has an unknown format").hint("send PNG, JPEG, GIF, BMP or WebP files")
         );
     };
     let broken = |error| bad(format!("an image cannot be read: {error}"));
@@ -46,16 +46,16 @@ pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
     let pixels = u64::from(width) * u64::from(height);
     *left = left.checked_sub(pixels).ok_or_else(|| {
         bad(format!(
-            "an image has {width} × {height} pixels, and a request may have {MOST_PIXELS} of all its images"
+            "an image has {width} × {height} pixels; the images of a request may have {MOST_PIXELS} together"
         ))
-        .hint("send smaller ones: models look at a few megapixels at most")
+        .hint("send smaller images; models see a few megapixels at most")
     })?;
     let (short, long) = (width.min(height), width.max(height));
     if long / short.max(1) >= THINNEST {
         return Err(bad(format!(
-            "an image of {width} × {height} pixels is too thin: one side may be {THINNEST} times the other"
+            "an image of {width} × {height} pixels is too narrow; one side may be {THINNEST} times the other"
         ))
-        .hint("cut it into pieces"));
+        .hint("split it into several images"));
     }
     let orientation = decoder.orientation().map_err(broken)?;
     let mut decoded = DynamicImage::from_decoder(decoder).map_err(broken)?;
@@ -71,11 +71,11 @@ pub(super) fn sound(projector: &Projector, file: &[u8]) -> Result<Medium, Error>
     let mp3 =
         file.starts_with(b"ID3") || matches!(file, [0xff, second, ..] if second & 0xe0 == 0xe0);
     if file.len() < 12 || !(wav || mp3) {
-        return Err(bad("a sound is of no known kind").hint("send WAV or MP3 files"));
+        return Err(bad("an audio file has an unknown format").hint("send WAV or MP3 files"));
     }
     check_length(file, wav)?;
     let medium = projector.sound(file, &hash(file));
-    medium.ok_or_else(|| bad("a sound cannot be read: its file is cut or damaged"))
+    medium.ok_or_else(|| bad("an audio file cannot be read: it is truncated or damaged"))
 }
 
 /// A file of a few bytes may say that it lasts for days: it is decoded whole, at the projector's rate.
@@ -87,7 +87,7 @@ fn check_length(file: &[u8], wav: bool) -> Result<(), Error> {
         } else {
             let most = LARGEST_MP3 >> 20;
             Err(bad(format!("an MP3 file is larger than {most} MiB"))
-                .hint("send it in shorter pieces"))
+                .hint("split it into shorter files"))
         };
     }
     // `fmt ` is the first chunk of all that writers of WAV make; at its byte 4 is the rate.
@@ -99,10 +99,12 @@ fn check_length(file: &[u8], wav: bool) -> Result<(), Error> {
         .map(u32::from_le_bytes);
     match rate {
         Some(rate) if WAV_RATES.contains(&rate) => Ok(()),
-        Some(rate) => Err(bad(format!(
-            "a WAV file says that it has {rate} samples per second"
-        ))
-        .hint("send one of 8,000 to 48,000")),
-        None => Err(bad("a sound cannot be read: its file is cut or damaged")),
+        Some(rate) => {
+            Err(bad(format!("a WAV file has {rate} samples per second"))
+                .hint("send 8,000 to 48,000"))
+        }
+        None => Err(bad(
+            "an audio file cannot be read: it is truncated or damaged",
+        )),
     }
 }

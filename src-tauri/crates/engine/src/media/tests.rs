@@ -35,7 +35,7 @@ fn what_is_no_file_is_refused_by_name() {
     let many: Vec<_> = (0..17)
         .map(|_| address("data:image/png;base64,AAEC"))
         .collect();
-    for (parts, told) in [
+    for (parts, expected) in [
         (
             vec![address("https://example.org/a.png")],
             "nothing is fetched",
@@ -59,7 +59,7 @@ fn what_is_no_file_is_refused_by_name() {
     ] {
         let error = take(&mut message(&parts), "<m>").unwrap_err();
         assert_eq!(error.code, Code::BadRequest);
-        assert!(error.message.contains(told), "{}", error.message);
+        assert!(error.message.contains(expected), "{}", error.message);
     }
 }
 
@@ -77,16 +77,20 @@ fn an_image_without_end_or_of_no_known_kind_is_refused_before_it_is_unpacked() {
     bomb.extend((!crc).to_be_bytes());
     // The reader looks for the beginning of the pixels.
     bomb.extend([0, 0, 0, 0, b'I', b'D', b'A', b'T', 0x35, 0xaf, 0x06, 0x1e]);
-    let told = |file: &[u8]| {
+    let error_of = |file: &[u8]| {
         file::image(file, &mut MOST_PIXELS.clone())
             .unwrap_err()
             .message
     };
-    assert!(told(&bomb).contains("60000 × 60000"), "{}", told(&bomb));
-    assert!(told(b"hello").contains("no known kind"));
-    assert!(told(b"").contains("no known kind"));
-    assert!(told(b"<svg xmlns='http://www.w3.org/2000/svg'/>").contains("no known kind"));
-    assert!(told(PNG).contains("cannot be read"));
+    assert!(
+        error_of(&bomb).contains("60000 × 60000"),
+        "{}",
+        error_of(&bomb)
+    );
+    assert!(error_of(b"hello").contains("unknown format"));
+    assert!(error_of(b"").contains("unknown format"));
+    assert!(error_of(b"<svg xmlns='http://www.w3.org/2000/svg'/>").contains("unknown format"));
+    assert!(error_of(PNG).contains("cannot be read"));
 }
 
 #[test]

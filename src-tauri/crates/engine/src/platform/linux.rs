@@ -56,17 +56,17 @@ mod tests {
 
     #[test]
     fn a_threads_clock_goes_while_it_computes_and_not_while_it_waits() {
-        let (tell, told) = channel();
+        let (sender, receiver) = channel();
         let (stop, stopped) = channel::<()>();
         let computing = thread::spawn(move || {
-            tell.send(ThreadClock::of_this_thread()).unwrap();
+            sender.send(ThreadClock::of_this_thread()).unwrap();
             while stopped.try_recv().is_err() {
                 black_box((0..10_000_u64).sum::<u64>());
             }
             // Waits from here on.
             assert!(stopped.recv().is_err());
         });
-        let clock = told.recv().unwrap();
+        let clock = receiver.recv().unwrap();
         while clock.spent() < Duration::from_millis(50) {
             thread::yield_now();
         }

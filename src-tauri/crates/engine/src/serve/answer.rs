@@ -234,7 +234,7 @@ impl Answer {
             return (events + "data: [DONE]\n\n", true);
         };
         match event {
-            Event::Text { text, reports } => (self.told(index, &text, &reports), false),
+            Event::Text { text, reports } => (self.text_event(index, &text, &reports), false),
             Event::Done(summary) => {
                 self.count(index, &summary);
                 (self.last(index, &summary), false)
@@ -244,7 +244,7 @@ impl Answer {
         }
     }
 
-    fn told(&mut self, index: usize, text: &str, reports: &[TokenReport]) -> String {
+    fn text_event(&mut self, index: usize, text: &str, reports: &[TokenReport]) -> String {
         let mut logprobs = self.probabilities(reports);
         let Some(reader) = self.readers.get_mut(index) else {
             let text = ("text", json!(text));
@@ -319,13 +319,13 @@ impl Answer {
         }
         match &self.kind {
             Kind::Chat(_) => {
-                let told = |report: &TokenReport| {
-                    let mut told = candidate(&report.chosen);
+                let entry = |report: &TokenReport| {
+                    let mut entry = candidate(&report.chosen);
                     let top: Vec<_> = report.top.iter().map(candidate).collect();
-                    told["top_logprobs"] = Value::Array(top);
-                    told
+                    entry["top_logprobs"] = Value::Array(top);
+                    entry
                 };
-                json!({"content": reports.iter().map(told).collect::<Vec<_>>()})
+                json!({"content": reports.iter().map(entry).collect::<Vec<_>>()})
             }
             Kind::Completion => {
                 let top = |report: &TokenReport| {

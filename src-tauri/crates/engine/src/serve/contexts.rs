@@ -1,11 +1,12 @@
-//! `/v1/context`: conversations are saved to files and loaded from them.
+//! `/v1/context`: saves conversations to files and loads them.
 
 use super::{Client, Engine, Refusal, Running, Shared, off_the_reactor, prompts::ReadPrompt, read};
 use crate::{
-    generate::{Event, Goal, Job, Media, SavedState, Summary, Timings, Written, check_fits},
+    generate::{Event, Goal, Job, Media, Summary, Timings, Written, check_fits},
     llama::Token,
     request::{ChatRequest, CompletionRequest},
-    saves::Saves,
+    saved_contexts::SavedContexts,
+    saved_state::SavedState,
 };
 use axum::{
     Json, Router,
@@ -32,7 +33,7 @@ struct Named {
     name: String,
 }
 
-/// Which of these are there decides how the rest is read.
+/// Which of these fields are present decides how the rest is parsed.
 #[derive(Deserialize)]
 struct SaveRequest {
     name: String,
@@ -41,30 +42,30 @@ struct SaveRequest {
 }
 
 async fn list(State(engine): Shared) -> Result<Json<Value>, Refusal> {
-    let saves = engine.saves()?;
-    let all = off_the_reactor(move || saves.contexts().list()).await??;
+    let contexts = engine.saved_contexts()?;
+    let all = off_the_reactor(move || contexts.contexts().list()).await??;
     Ok(Json(json!({"object": "list", "data": all})))
 }
 
 async fn delete(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
     let Named { name } = read(&body)?;
-    let saves = engine.saves()?;
+    let contexts = engine.saved_contexts()?;
     let removed = name.clone();
-    off_the_reactor(move || saves.contexts().remove(&removed)).await??;
+    off_the_reactor(move || contexts.contexts().remove(&removed)).await??;
     Ok(Json(json!({"name": name, "deleted": true})))
 }
 
-/// Reads the conversation, as far as it has not been, and writes what the cache holds of it.
+/// Evaluates the conversation where it is not cached, and writes its state.
 async fn save(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
     let request: SaveRequest = read(&body)?;
-    let saves = engine.saves()?;
+    let contexts = engine.saved_contexts()?;
     let (reader, name) = (Arc::clone(&engine), request.name.clone());
     let client = Client::default();
     let gone = Arc::clone(&client.gone);
     let (read, draft) = off_the_reactor(move || {
         let read = reader.conversation(&request, &body, &gone)?;
-        // Its name is refused before its tokens are read.
-        Ok::<_, Error>((read, reader.saves()?.draft(&request.name)?))
+        // The name is checked before the prompt is evaluated.
+        Ok::<_, Error>((read, reader.saved_contexts()?.draft(&request.name)?))
     })
     .await??;
     let goal = match read {
@@ -73,44 +74,49 @@ async fn save(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal
     };
     let (tokens, media) = read.unwrap_or_default();
     let (written, timings) = run(&engine, tokens, media, None, goal).await?;
-    let written =
-        written.ok_or_else(|| Error::new(Code::Internal, format!("\"{name}\" was not written")))?;
+    let written = written.ok_or_else(|| {
+        Error::new(
+            Code::Internal,
+            format!("the context \"{name}\" was not written"),
+        )
+    })?;
     let saved =
-        off_the_reactor(move || saves.seal(written.draft, written.tokens, written.bytes)).await??;
-    Ok(Json(told(&saved, timings)))
+        off_the_reactor(move || contexts.seal(written.draft, written.tokens, written.bytes))
+            .await??;
+    Ok(Json(to_json(&saved, timings)))
 }
 
-/// Puts a saved conversation into the cache, where the next request finds it.
+/// Loads a saved context into the cache for the next request.
 async fn load(State(engine): Shared, body: Bytes) -> Result<Json<Value>, Refusal> {
     let Named { name } = read(&body)?;
-    let saves = engine.saves()?;
-    let (saved, state) = off_the_reactor(move || saves.named(&name)).await??;
+    let contexts = engine.saved_contexts()?;
+    let (saved, state) = off_the_reactor(move || contexts.named(&name)).await??;
     let tokens = state.tokens.to_vec();
     check_fits(tokens.len(), engine.context_tokens as usize)?;
     let (_, timings) = run(&engine, tokens, Arc::default(), Some(state), Goal::Load).await?;
-    Ok(Json(told(&saved, timings)))
+    Ok(Json(to_json(&saved, timings)))
 }
 
-fn told(saved: &Saved, timings: Option<Timings>) -> Value {
-    let mut told = json!(saved);
+fn to_json(saved: &Saved, timings: Option<Timings>) -> Value {
+    let mut json = json!(saved);
     if let Some(timings) = timings {
-        told["timings"] = json!(timings);
+        json["timings"] = json!(timings);
     }
-    told
+    json
 }
 
 impl Engine {
-    fn saves(&self) -> Result<Arc<Saves>, Error> {
-        self.saves.clone().ok_or_else(|| {
+    fn saved_contexts(&self) -> Result<Arc<SavedContexts>, Error> {
+        self.saved_contexts.clone().ok_or_else(|| {
             Error::new(Code::BadRequest, "this worker has no folder for contexts")
                 .hint("start it with --contexts")
         })
     }
 
-    /// The conversation to save, without what only an answer's beginning would add; `None` for the one that is held.
+    /// Returns the conversation to save, without the start of an answer, or `None` for the most recent one.
     ///
-    /// Its last token is left out: whoever sends the same again needs that one's logits, and not every model can go back.
-    /// Not one behind an image: what is saved ends with a token.
+    /// The last token is left out: the same prompt needs its logits again, and not every model can go back. It stays after
+    /// an image, because a saved context ends with a token.
     fn conversation(
         &self,
         request: &SaveRequest,
@@ -126,7 +132,7 @@ impl Engine {
             let mut completion: CompletionRequest = read(body)?;
             let (mut prompts, _) = self.read_prompts(completion.prompts(), false)?;
             if prompts.len() > 1 {
-                let message = format!("`prompt` holds {} texts: save one", prompts.len());
+                let message = format!("`prompt` has {} texts; send one", prompts.len());
                 return Err(Error::new(Code::BadRequest, message));
             }
             (prompts.pop().unwrap_or_default(), Arc::default())
@@ -138,14 +144,14 @@ impl Engine {
             tokens.pop();
         }
         if tokens.is_empty() {
-            let message = "the context has one token: there is nothing to save";
+            let message = "the conversation has one token; there is nothing to save";
             return Err(Error::new(Code::BadRequest, message));
         }
         Ok(Some((tokens, media)))
     }
 }
 
-/// Waits for one job without an answer.
+/// Runs one job that generates no text.
 async fn run(
     engine: &Arc<Engine>,
     prompt: Vec<Token>,
@@ -153,15 +159,15 @@ async fn run(
     saved: Option<SavedState>,
     goal: Goal,
 ) -> Result<(Option<Written>, Option<Timings>), Error> {
-    let (asker, mut running) = Running::begin(engine, 1);
+    let (source, mut running) = Running::begin(engine, 1);
     engine.queue(Job {
         media,
         cache_prompt: true,
         saved,
-        ..asker.job(0, prompt, goal)
+        ..source.job(0, prompt, goal)
     })?;
-    // Only the engine's thread can send now: should it end, that is seen.
-    drop(asker);
+    // Now only the engine thread has a sender, so its end is detected.
+    drop(source);
     while let Some((_, event)) = running.next().await {
         match event {
             Event::Text { .. } | Event::Embedded(_) => {}

@@ -32,7 +32,7 @@ struct Request {
 #[derive(Deserialize)]
 #[serde(
     untagged,
-    expecting = "`input` is a text, a list of token numbers, or a list of either"
+    expecting = "`input` as a text, a list of tokens, or a list of either"
 )]
 enum Input {
     Text(String),
@@ -87,14 +87,14 @@ pub(super) async fn embeddings(State(engine): Shared, body: Bytes) -> Result<Jso
     })))
 }
 
-/// No file says which shorter lengths its model was trained for.
-fn check_dimensions(asked: Option<usize>, own: usize) -> Result<(), Error> {
-    match asked {
-        Some(asked) if asked != own => Err(Error::new(
+/// Model files do not say which shorter lengths the model supports.
+fn check_dimensions(requested: Option<usize>, own: usize) -> Result<(), Error> {
+    match requested {
+        Some(requested) if requested != own => Err(Error::new(
             Code::BadRequest,
-            format!("`dimensions` is {asked}, and this model's embeddings have {own}"),
+            format!("`dimensions` is {requested}; this model's embeddings have {own}"),
         )
-        .hint("leave `dimensions` out; if your model's card allows it, cut the vectors yourself")),
+        .hint("omit `dimensions`; if the model's card allows it, truncate the vectors yourself")),
         _ => Ok(()),
     }
 }
@@ -104,7 +104,7 @@ fn check_count(inputs: usize, dimensions: usize) -> Result<(), Error> {
     if (1..=most).contains(&inputs) {
         return Ok(());
     }
-    let message = format!("`input` holds {inputs} texts: send 1 to {most}");
+    let message = format!("`input` has {inputs} texts; send 1 to {most}");
     Err(Error::new(Code::BadRequest, message))
 }
 
@@ -151,17 +151,17 @@ impl Engine {
 
 /// Embeds them, some at a time.
 async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f32>>, Error> {
-    let (asker, mut running) = Running::begin(engine, 0);
-    let mut asker = Some(asker);
+    let (source, mut running) = Running::begin(engine, 0);
+    let mut source = Some(source);
     let mut vectors = vec![Vec::new(); prompts.len()];
     // One that makes text too has few slots, and conversations in them.
     let at_once = if engine.only_embeds { AT_ONCE } else { 1 };
     let mut rest = prompts.into_iter().enumerate().peekable();
     loop {
         while running.left < at_once
-            && let (Some(asker), Some((index, prompt))) = (&asker, rest.peek())
+            && let (Some(source), Some((index, prompt))) = (&source, rest.peek())
         {
-            match engine.queue(asker.job(*index, prompt.clone(), Goal::Embed)) {
+            match engine.queue(source.job(*index, prompt.clone(), Goal::Embed)) {
                 Ok(()) => {
                     rest.next();
                     running.left += 1;
@@ -173,7 +173,7 @@ async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f
         }
         if rest.peek().is_none() {
             // Only the engine's thread can send now: should it end, that is seen.
-            asker = None;
+            source = None;
         }
         match running.next().await {
             None => return Ok(vectors),

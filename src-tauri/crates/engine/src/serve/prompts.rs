@@ -64,7 +64,7 @@ impl Engine {
         self.template.apply(&input)
     }
 
-    /// The prompts' tokens, and, to be echoed, their texts.
+    /// Returns the tokens of the prompts and, for `echo`, their texts.
     pub(super) fn read_prompts(
         &self,
         prompts: Vec<PromptInput>,
@@ -74,7 +74,7 @@ impl Engine {
             return Err(Error::new(
                 Code::BadRequest,
                 format!(
-                    "`prompt` holds {} texts: send 1 to {MOST_PROMPTS}",
+                    "`prompt` has {} texts; send 1 to {MOST_PROMPTS}",
                     prompts.len()
                 ),
             ));
@@ -103,7 +103,7 @@ impl Engine {
             None => Ok(()),
             Some(token) => Err(Error::new(
                 Code::BadRequest,
-                format!("`{field}` holds {token}, which is no token of this model"),
+                format!("`{field}` contains {token}, which is not a token of this model"),
             )),
         }
     }

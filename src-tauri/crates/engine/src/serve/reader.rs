@@ -17,7 +17,7 @@ pub(super) struct Reader {
     /// `None`: all of the text is content.
     parser: Option<Arc<AnswerParser>>,
     text: String,
-    /// What has been told.
+    /// What has been sent.
     message: Message,
     read: Option<Instant>,
     rest: Duration,
@@ -50,7 +50,7 @@ impl Reader {
         self.rest = READ_EVERY.max(now.elapsed() * 10);
         self.read = Some(Instant::now());
         // A text whose end is still missing may not be of any form yet.
-        read.map_or_else(|_| Vec::new(), |message| self.tell(message))
+        read.map_or_else(|_| Vec::new(), |message| self.deltas_to(message))
     }
 
     /// Takes a whole answer.
@@ -72,9 +72,9 @@ impl Reader {
             .read(&self.text, cut)
             .or_else(|_| parser.read(&self.text, true));
         match read {
-            Ok(message) => self.tell(message),
+            Ok(message) => self.deltas_to(message),
             // Of no form that the template knows: what the model said is shown as it is.
-            Err(_) if self.message == Message::default() => self.tell(Message {
+            Err(_) if self.message == Message::default() => self.deltas_to(Message {
                 content: self.text.clone(),
                 ..Message::default()
             }),
@@ -110,13 +110,13 @@ impl Reader {
         message
     }
 
-    fn tell(&mut self, mut now: Message) -> Vec<Value> {
-        let told = &self.message;
-        if now.tool_calls.len() < told.tool_calls.len() {
+    fn deltas_to(&mut self, mut now: Message) -> Vec<Value> {
+        let sent = &self.message;
+        if now.tool_calls.len() < sent.tool_calls.len() {
             return Vec::new();
         }
         for (index, call) in now.tool_calls.iter_mut().enumerate() {
-            match told.tool_calls.get(index) {
+            match sent.tool_calls.get(index) {
                 Some(before) => call.id.clone_from(&before.id),
                 None if call.id.is_empty() => {
                     call.id = format!("call_{}", uuid::Uuid::new_v4().simple());
@@ -128,17 +128,17 @@ impl Reader {
         for (key, before, after) in [
             (
                 "reasoning_content",
-                &told.reasoning_content,
+                &sent.reasoning_content,
                 &now.reasoning_content,
             ),
-            ("content", &told.content, &now.content),
+            ("content", &sent.content, &now.content),
         ] {
             if let Some(more) = added(before, after) {
                 deltas.push(Value::Object(Map::from_iter([(key.into(), json!(more))])));
             }
         }
         for (index, call) in now.tool_calls.iter().enumerate() {
-            deltas.extend(call_delta(index, told.tool_calls.get(index), call));
+            deltas.extend(call_delta(index, sent.tool_calls.get(index), call));
         }
         self.message = now;
         deltas

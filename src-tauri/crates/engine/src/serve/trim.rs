@@ -1,18 +1,18 @@
-//! `/trim`: memory runs short, so what only saves time is given up.
+//! `POST /trim`: frees caches when memory is short.
 
 use super::{Refusal, Shared, off_the_reactor};
 use crate::{media::Reader, platform};
 use axum::{Json, extract::State};
 use serde_json::{Value, json};
 
-/// Drops the ways back of conversations that nobody uses and what was made of images, and returns freed memory to the
-/// system. What runs goes on.
+/// Frees the checkpoints of idle conversations and the rows of recent images, and returns free memory to the system.
+/// Running generations continue.
 pub(super) async fn trim(State(engine): Shared) -> Result<Json<Value>, Refusal> {
-    // A pooled model keeps nothing.
+    // An embedding model keeps nothing.
     let checkpoints = if engine.only_embeds {
         0
     } else {
-        let trimmed = engine.trims.ask();
+        let trimmed = engine.trims.request();
         engine.wake()?;
         trimmed.await.unwrap_or(0)
     };

@@ -172,13 +172,13 @@ async fn tools_that_cannot_be_offered_are_refused() {
         answer["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("knows no tools")
+            .contains("does not support tools")
     );
 
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder).await;
     for (more, part) in [
-        (json!({"tool_choice": "required"}), "no `tools`"),
+        (json!({"tool_choice": "required"}), "`tools` is empty"),
         (
             json!({"tools": weather(), "tool_choice": "some"}),
             "`tool_choice`",
@@ -189,7 +189,7 @@ async fn tools_that_cannot_be_offered_are_refused() {
         ),
         (
             json!({"tools": weather(), "grammar": "root ::= \"a\""}),
-            "exclude",
+            "cannot be combined",
         ),
         (
             json!({"tools": [{"type": "function", "function": {"name": "x".repeat(2 << 20)}}]}),

@@ -168,7 +168,7 @@ async fn an_embedding_model_says_that_it_makes_no_text() {
         let (status, answer) = worker.post(path, &request).await;
         assert_eq!(status, 400, "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.contains("embeddings and no text"), "{message}");
+        assert!(message.contains("embeddings, not text"), "{message}");
     }
 }
 

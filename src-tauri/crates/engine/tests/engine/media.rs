@@ -216,13 +216,13 @@ async fn what_is_no_image_is_refused_and_the_worker_lives_on() {
             "cannot be read",
         ),
         (picture(&address(&whole[..20])), "cannot be read"),
-        (picture(&address(b"not an image")), "no known kind"),
-        (picture(&address(&[])), "no known kind"),
+        (picture(&address(b"not an image")), "unknown format"),
+        (picture(&address(&[])), "unknown format"),
         (picture("data:image/png;base64,%%%"), "base64"),
         (picture("https://example.org/cat.png"), "nothing is fetched"),
         (picture("file:///etc/passwd"), "nothing is fetched"),
-        (picture(&address(&plain(3000, 1))), "too thin"),
-        (picture(&address(&plain(7, 1000))), "too thin"),
+        (picture(&address(&plain(3000, 1))), "too narrow"),
+        (picture(&address(&plain(7, 1000))), "too narrow"),
         (sound, "cannot hear"),
         (
             json!({"type": "video_url", "video_url": {"url": "data:,"}}),
@@ -319,7 +319,7 @@ async fn without_a_projector_or_with_a_wrong_one_text_is_answered_and_an_image_t
     let image = about(&stripes(1));
     let wrong = ["--projector", path.to_str().unwrap()];
     for (kind, arguments, refused, told) in [
-        (None, &[][..], 400, "takes text only"),
+        (None, &[][..], 400, "accepts only text"),
         (Some(WHOLE), &wrong[..], 503, "could not be loaded"),
         (None, &wrong[..], 503, "mmproj.gguf"),
     ] {

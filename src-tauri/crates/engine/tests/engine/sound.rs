@@ -151,8 +151,8 @@ async fn what_is_no_sound_is_refused_and_the_worker_lives_on() {
     let mut fast = whole.clone();
     fast[24..28].copy_from_slice(&u32::MAX.to_le_bytes());
     for (file, told) in [
-        (&whole[..20], "cut or damaged"),
-        (&b"not a sound at all"[..], "no known kind"),
+        (&whole[..20], "truncated or damaged"),
+        (&b"not a sound at all"[..], "unknown format"),
         (&fast[..], "samples per second"),
     ] {
         let (status, answer) = hearing.worker.post(CHAT, &about(file)).await;

@@ -1,21 +1,21 @@
-//! What the slots hold, written when the process has to end.
+//! Writes the conversations in the slots when the process ends.
 
 use super::{Slot, Slots, Written, sequence};
-use crate::swap::{LEAST, Swap};
+use crate::{saved_state::MIN_SWAPPED_TOKENS, swap::Swap};
 use std::cmp::Reverse;
 use tierbar_core::Error;
 
 impl Slots {
-    /// Writes what the slots hold, those used last first, as far as it is worth it. For the end of the process: nothing runs.
+    /// Writes the conversations worth keeping, the most recently used first. Called at the end of the process, when nothing runs.
     pub(in crate::generate) fn swap_out(&mut self, swap: &Swap) {
-        let worth = |slot: &Slot| slot.kept && slot.held.len() >= LEAST;
+        let worth = |slot: &Slot| slot.kept && slot.held.len() >= MIN_SWAPPED_TOKENS;
         let mut order: Vec<_> = (0..self.slots.len())
             .filter(|&at| worth(&self.slots[at]))
             .collect();
         order.sort_by_key(|&at| Reverse(self.slots[at].used));
         for at in order {
             if let Err(error) = self.swap_one_out(swap, at) {
-                tracing::warn!("a conversation is not kept: {}", error.message);
+                tracing::warn!("a conversation was not kept: {}", error.message);
             }
         }
     }

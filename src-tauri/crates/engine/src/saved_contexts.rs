@@ -1,9 +1,8 @@
-//! The saved contexts that this model can go on from, by their tokens.
+//! Finds the saved contexts that this model can continue from, by their tokens.
 
 use crate::{
-    generate::{SavedState, usable},
     llama::Token,
-    swap::LEAST as LEAST_SWAPPED,
+    saved_state::{MIN_SWAPPED_TOKENS, SavedState, usable},
 };
 use std::{
     cmp::Reverse,
@@ -16,33 +15,33 @@ use std::{
 use tierbar_contexts::{Contexts, Difference, Draft, Key, Saved};
 use tierbar_core::{Code, Error, ModelId};
 
-/// Fewer tokens of another conversation are not worth reading its state: one part in so many of it.
+/// A state is not worth reading if the prompt uses less than one part in this many of it.
 const WORTH: usize = 10;
 
-/// What the states are for.
+/// What the states were saved for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Uses {
-    /// Somebody saved them by name: they stay whatever they are.
+pub(crate) enum Purpose {
+    /// They were saved by name and are kept, even if damaged.
     Named,
-    /// They were swapped out: of no use, they are removed.
+    /// They were swapped out and are removed if damaged.
     Swap,
 }
 
 #[derive(Debug)]
-pub(crate) struct Saves {
+pub(crate) struct SavedContexts {
     contexts: Contexts,
     key: Key,
     model: ModelId,
-    /// Of a state that has more than the prompt nothing can be used: the model cannot go back in it.
+    /// Whether a state with more tokens than the prompt is useless, because the model cannot go back in it.
     whole_only: bool,
-    uses: Uses,
-    /// Of those with our key.
+    purpose: Purpose,
+    /// The states with our key.
     known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// As the folder was then.
+    /// The modification time of the folder when it was read.
     seen: Option<SystemTime>,
     /// By name.
     states: HashMap<String, State>,
@@ -52,13 +51,13 @@ struct Known {
 struct State {
     stamp: Stamp,
     tokens: Arc<[Token]>,
-    /// Where it can be gone back to besides.
+    /// The number of tokens at its checkpoint.
     back: Option<usize>,
-    /// Whether the file is whole; `None` while nobody has looked.
+    /// Whether the file is undamaged; `None` until it is checked.
     whole: Option<bool>,
 }
 
-/// What tells a file from another one of the same name: inode, seconds and nanoseconds of its last change.
+/// Identifies a version of a file: its inode, and the seconds and nanoseconds of its modification time.
 type Stamp = (u64, i64, i64);
 
 fn stamp(path: &Path) -> Option<Stamp> {
@@ -66,21 +65,21 @@ fn stamp(path: &Path) -> Option<Stamp> {
     Some((file.ino(), file.mtime(), file.mtime_nsec()))
 }
 
-impl Saves {
-    /// `model` is the name that is told; the key is what counts.
+impl SavedContexts {
+    /// `model` is the name to report; states are matched by `key`.
     pub(crate) fn new(
         contexts: Contexts,
         key: Key,
         model: ModelId,
         whole_only: bool,
-        uses: Uses,
+        purpose: Purpose,
     ) -> Self {
         Self {
             contexts,
             key,
             model,
             whole_only,
-            uses,
+            purpose,
             known: Mutex::default(),
         }
     }
@@ -89,7 +88,7 @@ impl Saves {
         &self.contexts
     }
 
-    /// The state that holds the longest beginning of the prompt. Blocking, for microseconds unless one was saved since.
+    /// Returns the state that covers most of the prompt. Blocks for microseconds, or longer after a save.
     pub(crate) fn find(&self, prompt: &[Token]) -> Option<SavedState> {
         let mut known = self.known()?;
         loop {
@@ -103,7 +102,7 @@ impl Saves {
             if shared == 0 {
                 return None;
             }
-            // Its bytes are read once, not by each request.
+            // Verified once, not for each request.
             let whole = state
                 .whole
                 .unwrap_or_else(|| self.contexts.check(name).is_ok());
@@ -114,12 +113,12 @@ impl Saves {
                     tokens: Arc::clone(&state.tokens),
                     back: state.back.filter(|_| self.whole_only),
                     whole_only: self.whole_only,
-                    swapped: self.uses == Uses::Swap,
+                    swapped: self.purpose == Purpose::Swap,
                 });
             }
-            if self.uses == Uses::Swap {
+            if self.purpose == Purpose::Swap {
                 tracing::warn!(
-                    "a conversation that was swapped out is damaged: its prompt is read again"
+                    "a swapped-out conversation is damaged; its prompt is evaluated again"
                 );
                 let _gone = self.contexts.remove(name);
             } else {
@@ -128,18 +127,18 @@ impl Saves {
         }
     }
 
-    /// How many tokens of the prompt the state gives.
+    /// Returns how many tokens of the prompt the state covers.
     fn shared(&self, state: &State, prompt: &[Token]) -> usize {
         let State { tokens, back, .. } = state;
         let shared = usable(tokens, *back, self.whole_only, prompt);
-        let little = shared < LEAST_SWAPPED || shared * WORTH < tokens.len();
-        if self.uses == Uses::Swap && little {
+        let little = shared < MIN_SWAPPED_TOKENS || shared * WORTH < tokens.len();
+        if self.purpose == Purpose::Swap && little {
             return 0;
         }
         shared
     }
 
-    /// The tokens of each, by name.
+    /// Returns the tokens of each state by name.
     pub(crate) fn all(&self) -> Vec<(String, Arc<[Token]>)> {
         let known = self.known();
         let states = known.iter().flat_map(|known| &known.states);
@@ -149,18 +148,18 @@ impl Saves {
             .collect()
     }
 
-    /// What the folder has now; `None` if it is not there.
+    /// Returns the current states, or `None` if the folder does not exist.
     fn known(&self) -> Option<MutexGuard<'_, Known>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = self.contexts.changed()?;
         if known.seen != Some(changed) {
-            self.look(&mut known);
+            self.refresh(&mut known);
             known.seen = Some(changed);
         }
         Some(known)
     }
 
-    fn look(&self, known: &mut Known) {
+    fn refresh(&self, known: &mut Known) {
         let mut before = std::mem::take(&mut known.states);
         let ours = self.contexts.list().unwrap_or_default();
         for saved in ours.into_iter().filter(|saved| saved.key == self.key) {
@@ -192,7 +191,7 @@ impl Saves {
     /// Gives a written state its name.
     pub(crate) fn seal(&self, draft: Draft, tokens: usize, bytes: u64) -> Result<Saved, Error> {
         let saved = draft.seal(self.model.clone(), tokens, self.key.clone(), bytes);
-        // Two renames within a tick of the clock leave the folder with one time.
+        // Two renames within one clock tick leave the folder with the same time.
         self.known
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -200,7 +199,7 @@ impl Saves {
         saved
     }
 
-    /// The context of this name, to be loaded here.
+    /// Returns the context with this name, to load it.
     ///
     /// # Errors
     /// [`Code::ContextUnknown`], [`Code::ContextMismatch`] with what differs, [`Code::Corrupt`].
@@ -227,10 +226,10 @@ impl Saves {
         let (why, hint) = match difference {
             Difference::Model => (
                 format!(
-                    "was saved with another model: \"{}\", and this is \"{}\" with other weights",
+                    "was saved with another model, \"{}\"; this is \"{}\" with other weights",
                     saved.model, self.model
                 ),
-                "load it with the model that it was saved with, or save it again",
+                "load it with its own model, or save it again",
             ),
             Difference::Template => (
                 "was saved with another chat template".to_owned(),
@@ -238,17 +237,14 @@ impl Saves {
             ),
             Difference::KvCache => (
                 format!(
-                    "was saved with a {} KV cache, and this tier's is {}",
+                    "was saved with a {} KV cache; this tier uses {}",
                     saved.key.kv_cache.as_str(),
                     self.key.kv_cache.as_str()
                 ),
-                "set the tier's `kv_cache` as it was, or save it again",
+                "change the tier's `kv_cache` back, or save it again",
             ),
             Difference::Engine => (
-                format!(
-                    "was saved by another version of the engine, {}",
-                    saved.key.engine
-                ),
+                format!("was saved by another engine version, {}", saved.key.engine),
                 "save it again",
             ),
         };
