@@ -59,8 +59,9 @@ impl Draft {
     /// # Errors
     /// [`Code::Storage`] with both figures if so many bytes do not fit on its volume, with a margin left.
     pub fn check_room(&self, bytes: u64) -> Result<(), Error> {
-        let stat = rustix::fs::statvfs(self.path())
-            .map_err(|error| storage("cannot look at", self.path(), &error.into()))?;
+        let stat = rustix::fs::statvfs(self.path()).map_err(|error| {
+            storage("cannot read the free space of", self.path(), &error.into())
+        })?;
         let (free, size) = (stat.f_bavail * stat.f_frsize, stat.f_blocks * stat.f_frsize);
         let margin = volume::margin(size);
         if free >= bytes.saturating_add(margin) {
@@ -69,13 +70,13 @@ impl Draft {
         Err(Error::new(
             Code::Storage,
             format!(
-                "the context takes {} MB and its volume has {} MB free, of which {} MB are to be left",
+                "the context needs {} MB, and its volume has {} MB free, of which {} MB must stay free",
                 bytes / 1_000_000,
                 free / 1_000_000,
                 margin / 1_000_000
             ),
         )
-        .hint("make room, or delete saved contexts")
+        .hint("free some space, or delete saved contexts")
         .detail("needed_bytes", bytes)
         .detail("free_bytes", free))
     }

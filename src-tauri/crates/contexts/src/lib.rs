@@ -133,7 +133,7 @@ impl Contexts {
         }
     }
 
-    /// Begins a context: a file without a name to write the state to. It is removed unless it is sealed.
+    /// Starts a context: creates a temporary file for the state, which is removed unless it is sealed.
     ///
     /// # Errors
     /// [`Code::BadRequest`] for a name that cannot be, [`Code::Storage`] if the folder cannot be written.
@@ -144,7 +144,7 @@ impl Contexts {
             .map_err(|error| storage("cannot write to", &self.0, &error))
     }
 
-    /// Removes drafts that nobody finishes any more. Nobody may be writing one.
+    /// Removes unfinished drafts. No draft may be in use.
     pub fn sweep(&self) {
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             if file::is_draft(&entry.file_name()) {
@@ -153,7 +153,7 @@ impl Contexts {
         }
     }
 
-    /// When the folder's list last changed.
+    /// Returns when the list of contexts last changed.
     #[must_use]
     pub fn changed(&self) -> Option<SystemTime> {
         fs::metadata(&self.0)
@@ -178,9 +178,9 @@ impl Contexts {
             format!("there is no saved context \"{shown}\""),
         );
         if names.is_empty() {
-            return error.hint("none is saved yet");
+            return error.hint("no contexts are saved yet");
         }
-        error.hint(format!("saved are: {}", names.join(", ")))
+        error.hint(format!("saved contexts: {}", names.join(", ")))
     }
 }
 
@@ -195,16 +195,16 @@ fn now() -> u64 {
 fn check_name(name: &str) -> Result<(), Error> {
     let wrong = |why: String| Err(Error::new(Code::BadRequest, why));
     if name.trim().is_empty() {
-        return wrong("`name` is empty: name the context".into());
+        return wrong("`name` is empty".into());
     }
     if name.len() > LONGEST_NAME {
         return wrong(format!(
-            "`name` has {} bytes: use at most {LONGEST_NAME}",
+            "`name` has {} bytes; the limit is {LONGEST_NAME}",
             name.len()
         ));
     }
     if name.chars().any(char::is_control) {
-        return wrong("`name` has control characters: use plain text".into());
+        return wrong("`name` contains control characters".into());
     }
     Ok(())
 }
@@ -214,7 +214,7 @@ fn damaged(name: &str) -> Error {
         Code::Corrupt,
         format!("the saved context \"{name}\" is damaged"),
     )
-    .hint("delete it, and save it again")
+    .hint("delete it and save it again")
 }
 
 fn storage(what: &str, path: &Path, error: &io::Error) -> Error {

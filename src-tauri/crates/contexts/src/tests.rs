@@ -59,7 +59,7 @@ fn an_unknown_name_is_answered_with_those_that_exist() {
     save(&contexts, "one");
     let error = contexts.get("two").unwrap_err();
     assert_eq!(error.code, Code::ContextUnknown);
-    assert_eq!(error.hint.unwrap(), "saved are: one");
+    assert_eq!(error.hint.unwrap(), "saved contexts: one");
 }
 
 #[test]

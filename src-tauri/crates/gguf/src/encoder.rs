@@ -147,15 +147,12 @@ impl Encoder {
         match known {
             None => {
                 return Err(Fault::Unsupported(
-                    format!(
-                        "what its {side} encoder of the kind \"{kind}\" takes of memory is not known"
-                    ),
-                    "choose a model whose projector is of another kind, or send it text alone"
-                        .to_owned(),
+                    format!("the memory needs of its {side} encoder, \"{kind}\", are unknown"),
+                    "choose a model with another projector, or send only text".to_owned(),
                 ));
             }
             Some(Input::Bounded) if pixels == 0 => {
-                return invalid("it does not tell how large an image may be");
+                return invalid("it does not give the largest image size");
             }
             Some(_) => {}
         }

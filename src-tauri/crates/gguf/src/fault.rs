@@ -31,8 +31,8 @@ impl Fault {
                 Error::new(Code::ModelUnsupported, format!("the model {name} cannot be loaded: {why}")).hint(hint)
             }
             Self::Io(error) => error.downcast().unwrap_or_else(|error| {
-                Error::new(Code::Storage, format!("reading the model {name} failed: {error}"))
-                    .hint("check that its volume is still connected")
+                Error::new(Code::Storage, format!("the model {name} cannot be read: {error}"))
+                    .hint("check that its volume is connected")
             }),
         }
     }

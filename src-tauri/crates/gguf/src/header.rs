@@ -133,7 +133,7 @@ fn preamble<R: BufRead>(source: &mut Source<R>) -> Result<(), Fault> {
         0 => invalid("its GGUF version is 0"),
         1 => Err(Fault::Unsupported(
             "it is GGUF version 1".to_owned(),
-            "convert it again from the original model: versions 2 and 3 are read".to_owned(),
+            "convert the original model again, to version 2 or 3".to_owned(),
         )),
         version if version & 0xffff == 0 => Err(Fault::Unsupported(
             "it is a big-endian GGUF file".to_owned(),
@@ -218,7 +218,7 @@ fn one<R: BufRead>(source: &mut Source<R>, kind: u32, key: &str) -> Result<Value
         kind::F64 => Value::Float(source.array().map(f64::from_le_bytes)?),
         other => {
             return invalid(format!(
-                "the key {key} in its header has a value of no known type ({other})"
+                "the key {key} in its header has a value of an unknown type ({other})"
             ));
         }
     })
@@ -239,7 +239,7 @@ fn array<R: BufRead>(
         kind::U64 | kind::I64 | kind::F64 | kind::STRING => 8,
         other => {
             return invalid(format!(
-                "the key {key} in its header is an array of no known type ({other})"
+                "the key {key} in its header is an array of an unknown type ({other})"
             ));
         }
     };
@@ -269,7 +269,7 @@ fn array<R: BufRead>(
                     Value::Integer(integer) => integer,
                     _ => {
                         return invalid(format!(
-                            "the key {key} in its header is no list of numbers"
+                            "the key {key} in its header is not a list of numbers"
                         ));
                     }
                 });

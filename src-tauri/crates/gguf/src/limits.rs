@@ -41,7 +41,7 @@ pub(crate) fn tensors(keys: &Keys, header: &Header) -> Result<(), Fault> {
         let table = kind.name == "I32" && name.contains("tid2eid");
         if !kind.of_weights && !table {
             return invalid(format!(
-                "its tensor {name} is of type {}, which weights cannot be of",
+                "its tensor {name} has type {}, which is invalid for weights",
                 kind.name
             ));
         }
@@ -183,7 +183,7 @@ fn rope(keys: &Keys) -> Result<(), Fault> {
             .own_text("rope.scaling.type")
             .is_some_and(|kind| known.contains(&kind))
     {
-        return wrong("rope.scaling.type", "is none that is known");
+        return wrong("rope.scaling.type", "is unknown");
     }
     // Of these each head is turned by several positions, each of which has a section; to others zeros mean none.
     let sectioned = matches!(

@@ -18,14 +18,14 @@ pub(crate) fn header(path: &Path) -> Result<(Header, u64), Error> {
             Code::ModelMissing,
             format!("the model {shown} cannot be opened: {error}"),
         )
-        .hint("check the path; if it is on another volume, connect that first")
+        .hint("check the path, and that its volume is connected")
     };
     // Before opening: opening a pipe would wait for its writer.
     let metadata = path.metadata().map_err(missing)?;
     if !metadata.is_file() {
         return Err(
             Error::new(Code::ModelMissing, format!("{shown} is not a file"))
-                .hint("name a .gguf file"),
+                .hint("choose a .gguf file"),
         );
     }
     let bytes = metadata.len();

@@ -51,10 +51,10 @@ impl Part {
                 tensors,
             })),
             (None, _) => invalid(format!(
-                "it is one of {count} parts of a model, but not which"
+                "it is one of {count} parts of a model, without its number"
             )),
             (_, None) => invalid(format!(
-                "it is one of {count} parts of a model, but of how many tensors it does not say"
+                "it is one of {count} parts of a model, without the number of tensors"
             )),
         }
     }
@@ -101,7 +101,7 @@ pub(crate) fn join(
     let Some(split) = split else {
         let fault = Fault::Unsupported(
             format!("it is {part}, but its name is not {}", part.ending(0)),
-            "give the parts their own names back: the engine finds them by these".to_owned(),
+            "restore the original names of the parts; the engine needs them".to_owned(),
         );
         return Err(fault.told_of(&shown));
     };
@@ -171,12 +171,12 @@ fn belongs(other: &Header, first: &Header, expected: Part) -> Result<(), Fault> 
         Some(part) if part == expected => {}
         Some(part) if part.tensors != expected.tensors => {
             return different(format!(
-                "it is of a model of {} tensors, the first part of one of {}",
+                "it belongs to a model of {} tensors, the first part to one of {}",
                 part.tensors, expected.tensors
             ));
         }
         Some(part) => return different(format!("it is {part}, not {expected}")),
-        None => return different(format!("it is a whole model, not {expected}")),
+        None => return different(format!("it is a complete model, not {expected}")),
     }
     for key in ["general.architecture", "general.name"] {
         let told = other.pairs.get(key);

@@ -52,10 +52,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64) -> Result<ProjectorAccount, F
     let keys = Keys::new(&header.pairs)?;
     if keys.architecture != "clip" {
         return Err(Fault::Unsupported(
-            format!(
-                "it is no media projector, but a {} model",
-                keys.architecture
-            ),
+            format!("it is a {} model, not a media projector", keys.architecture),
             "choose the file with \"mmproj\" in its name".to_owned(),
         ));
     }

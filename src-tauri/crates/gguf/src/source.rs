@@ -92,7 +92,7 @@ impl<R: BufRead> Source<R> {
         }
         match String::from_utf8(self.bytes(length)?) {
             Ok(name) if !name.contains(char::is_control) => Ok(name),
-            _ => invalid(format!("a {what} in its header is not text (UTF-8)")),
+            _ => invalid(format!("a {what} in its header is not valid UTF-8")),
         }
     }
 

@@ -100,8 +100,8 @@ impl Vocabulary {
         };
         if matches!(tokenizer, "none" | "no_vocab") {
             return Err(Fault::Unsupported(
-                "it has no tokenizer, as models that serve others have none".to_owned(),
-                "choose a model of text".to_owned(),
+                "it has no tokenizer; it is an auxiliary model".to_owned(),
+                "choose a text model".to_owned(),
             ));
         }
         let Some(tokens) = list(keys, TOKENS, &[kind::STRING])?.filter(|&tokens| tokens > 0) else {
@@ -119,7 +119,7 @@ impl Vocabulary {
         }
         list(keys, "tokenizer.ggml.merges", &[kind::STRING])?;
         if self.twice {
-            return invalid("two tokens of its vocabulary are the same");
+            return invalid("two tokens of its vocabulary are identical");
         }
         special(keys, tokenizer, tokens)?;
         if tokenizer == "bert" && !self.byte_typed.is_empty() {
@@ -142,7 +142,7 @@ impl Vocabulary {
             .find(|number| self.short.binary_search(number).is_ok());
         if let Some(number) = short {
             return invalid(format!(
-                "its token {number} stands for a byte, but does not say for which"
+                "its token {number} stands for a byte, without its value"
             ));
         }
         Ok(())
@@ -164,7 +164,7 @@ fn special(keys: &Keys, tokenizer: &str, tokens: u64) -> Result<(), Fault> {
         other => {
             return Err(Fault::Unsupported(
                 format!(
-                    "its tokenizer is \"{}\", which this engine does not know",
+                    "its tokenizer \"{}\" is not supported",
                     other.escape_default()
                 ),
                 "update Tierbar, or choose another model".to_owned(),
@@ -195,7 +195,7 @@ fn special(keys: &Keys, tokenizer: &str, tokens: u64) -> Result<(), Fault> {
         };
         if put && !named && !default.is_some_and(there) {
             return invalid(format!(
-                "its tokenizer puts a token ({name}) that its vocabulary has not"
+                "its tokenizer uses a token ({name}) that is not in its vocabulary"
             ));
         }
     }
@@ -216,7 +216,7 @@ fn list(keys: &Keys, key: &str, types: &[u32]) -> Result<Option<u64>, Fault> {
         Some(Value::Array(Array {
             element, length, ..
         })) if types.contains(element) => Ok(Some(*length)),
-        Some(_) => invalid(format!("its {key} is not the list that it must be")),
+        Some(_) => invalid(format!("its {key} is not a valid list")),
     }
 }
 

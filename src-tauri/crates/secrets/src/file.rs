@@ -60,8 +60,8 @@ impl FileStore {
             if metadata.permissions().mode() & 0o077 != 0 {
                 file.set_permissions(fs::Permissions::from_mode(OWNER_ONLY))?;
                 tracing::warn!(
-                    "{} could be read by other users of this computer; now only you can. Replace the tokens in it if \
-                     somebody else may have seen them",
+                    "{} was readable by other users of this computer and is now readable only by you; replace its tokens if \
+                     others may have read them",
                     self.path.display()
                 );
             }

@@ -92,7 +92,7 @@ impl Secrets {
         Ok(self.find(name)?.map(|(secret, _)| secret))
     }
 
-    /// Where [`Secrets::get`] finds it.
+    /// Returns where [`Secrets::get`] finds the secret.
     ///
     /// # Errors
     /// As [`Secrets::get`].
@@ -100,7 +100,7 @@ impl Secrets {
         Ok(self.find(name)?.map(|(_, source)| source))
     }
 
-    /// Keeps a secret in the store. Space around it is not part of it.
+    /// Saves a secret in the store, without surrounding spaces.
     ///
     /// # Errors
     /// [`Code::BadRequest`] for what cannot be a token; [`Code::Storage`] if the store refuses.
@@ -108,14 +108,14 @@ impl Secrets {
         let value = checked(value.expose_secret()).map_err(|problem| {
             Error::new(
                 Code::BadRequest,
-                format!("that is not a token for {name}: {problem}"),
+                format!("the token for {name} is invalid: {problem}"),
             )
-            .hint("copy the token again, whole and alone")
+            .hint("copy the complete token again, without other text")
         })?;
         self.store.set(name, &value)
     }
 
-    /// Removes it from the store. The environment and other programs keep theirs.
+    /// Removes a secret from the store. The environment and other programs keep theirs.
     ///
     /// # Errors
     /// [`Code::Storage`] if the store refuses.
@@ -128,7 +128,7 @@ impl Secrets {
             let Some(value) = (self.environment)(variable).filter(|value| !value.is_empty()) else {
                 continue;
             };
-            // Not UTF-8 is reported as the strange character that it is.
+            // Invalid UTF-8 is reported as an invalid character.
             match checked(&value.to_string_lossy()) {
                 Ok(secret) => return Ok(Some((secret, Source::Environment))),
                 Err(problem) => tracing::warn!("{variable} is not used: {problem}"),
@@ -144,11 +144,11 @@ impl Secrets {
     }
 }
 
-/// A file that holds a token and nothing else; `None` if there is none that can be used.
+/// Reads a file that holds only a token. Returns `None` if there is no usable one.
 fn read_token(path: &PathBuf) -> Option<SecretString> {
     let shown = path.display();
     let read = || -> io::Result<String> {
-        // Before opening: opening a pipe would wait for its writer.
+        // Checked before it is opened: opening a pipe would block.
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::other("it is not a file"));
         }
@@ -171,7 +171,7 @@ fn read_token(path: &PathBuf) -> Option<SecretString> {
         .ok()
 }
 
-/// A value that can be sent in a header, or what is wrong with it. The problem does not quote the value.
+/// Returns the value if it can be sent in a header, or the problem, which does not quote the value.
 fn checked(value: &str) -> Result<SecretString, &'static str> {
     let value = value.trim();
     if value.is_empty() {
@@ -179,7 +179,7 @@ fn checked(value: &str) -> Result<SecretString, &'static str> {
     } else if value.len() > MAX_BYTES {
         Err("it is longer than 4096 bytes")
     } else if !value.bytes().all(|byte| byte.is_ascii_graphic()) {
-        Err("it has spaces or characters that no token has")
+        Err("it contains spaces or other invalid characters")
     } else {
         Ok(value.into())
     }

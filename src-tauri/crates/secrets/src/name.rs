@@ -95,8 +95,8 @@ impl FromStr for Name {
         }
         // The text is not repeated: it may be the secret itself, put in the wrong place.
         Err(
-            Error::new(Code::NotFound, "there is no secret of that name").hint(
-                "known are: hugging-face, webhooks, and the servers of endpoints, such as api.example.com",
+            Error::new(Code::NotFound, "there is no secret with this name").hint(
+                "use hugging-face, webhooks, or the server of an endpoint, such as api.example.com",
             ),
         )
     }

@@ -71,7 +71,7 @@ fn only_its_owner_may_read_the_file() {
     let (told, found) = logged(|| get(&secrets(home.path(), &[])));
     assert_eq!(found.as_deref(), Some(TOKEN));
     assert_eq!(mode(), 0o600);
-    assert!(told.contains("could be read by other users"), "{told}");
+    assert!(told.contains("was readable by other users"), "{told}");
     assert!(!told.contains(TOKEN), "{told}");
 }
 

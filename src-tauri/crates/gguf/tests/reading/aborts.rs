@@ -248,7 +248,7 @@ fn tensors_of_types_that_cannot_be_computed_with_are_refused() {
         (28, 1, 8),
     ] {
         let file = llama().tensor("blk.0.attn_q.weight", &[elements], kind, bytes);
-        refused("weights", &file, "which weights cannot be of");
+        refused("weights", &file, "invalid for weights");
     }
     let table = llama().tensor("blk.0.ffn_gate_tid2eid.weight", &[1], I32, 4);
     table.read().unwrap();

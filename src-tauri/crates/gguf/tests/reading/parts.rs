@@ -210,7 +210,7 @@ fn parts_of_different_models_are_refused() {
         .refused(2, "of a model of 6 tensors, the first part of one of 5");
     Split::new()
         .with(2, two(Gguf::empty()))
-        .refused(2, "it is a whole model");
+        .refused(2, "it is a complete model");
     Split::new()
         .with(2, part(1, 3, 5).text("general.architecture", "llama"))
         .refused(2, "another general.architecture");
@@ -261,11 +261,14 @@ fn numbers_of_parts_that_cannot_be_are_refused() {
         assert_eq!(error.code, Code::ModelInvalid);
         assert!(error.message.contains(text), "{error}");
     };
-    refused(first().part(3, 3, 5), "but not which");
-    refused(first().part(0, 3, -1), "of how many tensors");
-    refused(first().part(0, 3, 0), "of how many tensors");
-    refused(first().part(0, 3, i32::MAX), "of how many tensors");
-    refused(first().number("split.count", 3), "but not which");
+    refused(first().part(3, 3, 5), "without its number");
+    refused(first().part(0, 3, -1), "without the number of tensors");
+    refused(first().part(0, 3, 0), "without the number of tensors");
+    refused(
+        first().part(0, 3, i32::MAX),
+        "without the number of tensors",
+    );
+    refused(first().number("split.count", 3), "without its number");
     refused(
         first().number("split.count", 100_000),
         "one of 100000 parts",

@@ -97,7 +97,7 @@ fn an_encoder_whose_memory_cannot_be_planned_is_refused() {
         refused(&kind(side, name), Code::ModelUnsupported, name);
     }
     let unbounded = kind("vision", "dots_ocr");
-    refused(&unbounded, Code::ModelInvalid, "how large");
+    refused(&unbounded, Code::ModelInvalid, "largest image size");
     let bounded = unbounded.number("clip.vision.image_max_pixels", 10_000);
     assert_eq!(read(&bounded).vision.unwrap().pixels, 10_000);
     let both = kind("vision", "qwen2.5o").pair("clip.has_audio_encoder", 7, &[1]);

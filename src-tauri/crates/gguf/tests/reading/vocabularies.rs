@@ -58,14 +58,14 @@ fn lists_that_disagree_with_the_vocabulary_are_refused() {
         refused(
             key,
             &llama().array(key, 0, 4, &zeros[..4]),
-            "is not the list",
+            "is not a valid list",
         );
-        refused(key, &llama().number(key, 4), "is not the list");
+        refused(key, &llama().number(key, 4), "is not a valid list");
     }
     refused(
         "merges",
         &llama().numbers("tokenizer.ggml.merges", &[1]),
-        "is not the list",
+        "is not a valid list",
     );
     let many = llama().array("tokenizer.ggml.token_type", 5, 1 << 22, &[]);
     let error = tierbar_gguf::read_from(&many.header()[..], 1 << 40, "m").unwrap_err();

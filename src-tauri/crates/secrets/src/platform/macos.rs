@@ -11,7 +11,7 @@ pub(crate) fn keychain() -> Option<Arc<dyn Store>> {
     match keychain::Store::new() {
         Ok(store) => Some(Arc::new(Keychain(store))),
         Err(error) => {
-            tracing::warn!("the Keychain cannot be used, secrets are kept in a file: {error}");
+            tracing::warn!("the Keychain is not available, so secrets are kept in a file: {error}");
             None
         }
     }
