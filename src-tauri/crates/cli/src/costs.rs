@@ -13,7 +13,7 @@ use tierbar_core::{
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Number of days to show, counting those with activity
+    /// Number of active days to show
     #[arg(long, default_value_t = 30)]
     days: u32,
     /// Print the costs as JSON

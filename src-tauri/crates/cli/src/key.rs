@@ -17,7 +17,7 @@ use tierbar_core::{
 pub(crate) enum Command {
     /// Create an API key; it is shown only once
     Add {
-        /// Name of the key: letters, digits, -, _ and .
+        /// Name of the key, from letters, digits, '-', '_' and '.'
         name: String,
         /// Maximum requests per minute; also the burst size
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

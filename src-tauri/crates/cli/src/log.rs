@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Print new entries as they happen, until Ctrl-C
     #[arg(long, short)]
     follow: bool,
-    /// Tier whose entries to show
+    /// Show only entries of this tier
     #[arg(long, value_name = "NAME")]
     tier: Option<String>,
     /// Number of recent entries

@@ -24,7 +24,7 @@ pub(crate) struct Args {
 enum Command {
     /// List models and where they are stored
     List(list::Args),
-    /// Check whether a model fits in memory, line by line
+    /// Check whether a model fits in memory
     Fit(fit::Args),
     /// Download and verify a model; Ctrl-C pauses, the same command resumes
     Pull(pull::Args),
