@@ -55,6 +55,10 @@ impl Content {
         &self.bytes
     }
 
+    pub(crate) fn into_bytes(self) -> Bytes {
+        self.bytes
+    }
+
     pub(crate) fn into_object(self) -> Map<String, Value> {
         match Arc::unwrap_or_clone(self.fields) {
             Value::Object(object) => object,

@@ -104,8 +104,9 @@ impl Upstream {
     ) -> Result<Self, Broken> {
         let Foreign { at, model, dialect } = match endpoint {
             Endpoint::Unix(socket) => {
+                let bytes = content.into_bytes();
                 let stream = UnixStream::connect(socket).await?;
-                return Self::over(stream, path, content.bytes().clone()).await;
+                return Self::over(stream, path, bytes).await;
             }
             Endpoint::Foreign(foreign) => foreign,
         };
