@@ -1,6 +1,6 @@
 //! What tasks took here, and saved elsewhere.
 
-use super::models::asked;
+use super::models::read_query;
 use crate::{admin::Admin, http::error::Failure};
 use axum::{
     Json,
@@ -27,7 +27,7 @@ pub(crate) async fn costs(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<Costs>, Failure> {
-    let days = asked(question)?.days;
+    let days = read_query(question)?.days;
     if !(1..=MOST_DAYS).contains(&days) {
         let message = format!("days is {days}; from 1 to {MOST_DAYS} can be told");
         return Err(Error::new(Code::BadRequest, message).into());

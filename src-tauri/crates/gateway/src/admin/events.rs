@@ -9,7 +9,7 @@ use tokio::sync::{broadcast, watch};
 pub(crate) struct Changes {
     status: watch::Receiver<Arc<Status>>,
     log: broadcast::Receiver<Entry>,
-    told: Option<Map<String, Value>>,
+    rendered: Option<Map<String, Value>>,
 }
 
 impl Changes {
@@ -20,7 +20,7 @@ impl Changes {
         Self {
             status,
             log,
-            told: None,
+            rendered: None,
         }
     }
 
@@ -28,7 +28,7 @@ impl Changes {
     /// entries: it begins anew.
     pub(crate) async fn next(&mut self) -> Option<(&'static str, Value)> {
         loop {
-            if self.told.is_some() {
+            if self.rendered.is_some() {
                 tokio::select! {
                     changed = self.status.changed() => changed.ok()?,
                     entry = self.log.recv() => return Some(("log", json!(entry.ok()?))),
@@ -38,7 +38,7 @@ impl Changes {
             else {
                 return None;
             };
-            let Some(before) = self.told.replace(now.clone()) else {
+            let Some(before) = self.rendered.replace(now.clone()) else {
                 return Some(("snapshot", Value::Object(now)));
             };
             let changed: Map<String, Value> = now
@@ -96,8 +96,8 @@ mod tests {
         };
         log.send(entry(1)).unwrap();
         assert_eq!(changes.next().await.unwrap().0, "snapshot");
-        let told = json!({"id": 1, "at_ms": 9, "kind": "alarm", "tier": null, "model": null, "sentence": "memory is short"});
-        assert_eq!(changes.next().await.unwrap(), ("log", told));
+        let reply = json!({"id": 1, "at_ms": 9, "kind": "alarm", "tier": null, "model": null, "sentence": "memory is short"});
+        assert_eq!(changes.next().await.unwrap(), ("log", reply));
         for id in 2..=4 {
             log.send(entry(id)).unwrap();
         }

@@ -1,6 +1,6 @@
 //! What the machine's readings were.
 
-use super::models::asked;
+use super::models::read_query;
 use crate::{admin::Admin, http::error::Failure};
 use axum::{
     Json,
@@ -27,7 +27,7 @@ pub(crate) async fn history(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<History>, Failure> {
-    let minutes = asked(question)?.minutes;
+    let minutes = read_query(question)?.minutes;
     if !(1..=MOST_MINUTES).contains(&minutes) {
         let message = format!("minutes is {minutes}; from 1 to {MOST_MINUTES} can be told");
         return Err(Error::new(Code::BadRequest, message).into());

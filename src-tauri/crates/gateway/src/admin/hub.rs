@@ -1,6 +1,6 @@
 //! Models that can be had: the catalog, and the hub when there is a network.
 
-use super::models::asked;
+use super::models::read_query;
 use crate::{admin::Admin, http::error::Failure, services::models::CatalogAnswer};
 use axum::{
     Json,
@@ -31,7 +31,7 @@ pub(crate) async fn search(
     State(admin): State<Arc<Admin>>,
     query: Result<Query<Words>, QueryRejection>,
 ) -> Result<Json<Value>, Failure> {
-    let Words { q } = asked(query)?;
+    let Words { q } = read_query(query)?;
     Ok(Json(json!({"models": admin.models.search(q).await?})))
 }
 
@@ -39,6 +39,6 @@ pub(crate) async fn repository(
     State(admin): State<Arc<Admin>>,
     query: Result<Query<Named>, QueryRejection>,
 ) -> Result<Json<HubRepository>, Failure> {
-    let Named { id } = asked(query)?;
+    let Named { id } = read_query(query)?;
     Ok(Json(admin.models.repository(id).await?))
 }

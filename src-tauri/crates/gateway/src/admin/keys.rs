@@ -39,8 +39,8 @@ pub(crate) async fn add(
         tokens_per_day,
         at_once,
     };
-    let (told, text) = admin.edge.keys.add(name, limits).await?;
-    let mut answer = serde_json::to_value(told)
+    let (rendered, text) = admin.edge.keys.add(name, limits).await?;
+    let mut answer = serde_json::to_value(rendered)
         .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
     answer["key"] = text.into();
     Ok((StatusCode::CREATED, Json(answer)))

@@ -1,6 +1,6 @@
 //! What happened to the tiers, and why.
 
-use super::models::asked;
+use super::models::read_query;
 use crate::{admin::Admin, http::error::Failure};
 use axum::{
     Json,
@@ -34,7 +34,7 @@ pub(crate) async fn log(
         before,
         limit,
         tier,
-    } = asked(question)?;
+    } = read_query(question)?;
     if !(1..=LONGEST_PAGE).contains(&limit) {
         let message = format!("limit is {limit}; from 1 to {LONGEST_PAGE} can be told");
         return Err(Error::new(Code::BadRequest, message).into());

@@ -71,12 +71,12 @@ fn events(
     admin: &Admin,
     measurement: Measurement,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>> + Send + use<>> {
-    let told = stream::unfold(measurement, |mut measurement| async {
+    let rendered = stream::unfold(measurement, |mut measurement| async {
         let event = measurement.events.recv().await?;
         Some((event, measurement))
     });
     let closing = admin.inference.closing.clone().cancelled_owned();
-    let events = told.take_until(closing).map(|event: MeasureEvent| {
+    let events = rendered.take_until(closing).map(|event: MeasureEvent| {
         let (name, data) = event.wire();
         Ok(Event::default().event(name).data(data.to_string()))
     });

@@ -34,7 +34,7 @@ pub(crate) async fn fit(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<FitQuestion>, QueryRejection>,
 ) -> Result<Json<Verdict>, Failure> {
-    Ok(Json(admin.models.fit(asked(question)?).await?))
+    Ok(Json(admin.models.fit(read_query(question)?).await?))
 }
 
 pub(crate) async fn remove(
@@ -42,7 +42,7 @@ pub(crate) async fn remove(
     Id(id): Id,
     removal: Result<Query<Removal>, QueryRejection>,
 ) -> Result<Json<Value>, Failure> {
-    let permanently = asked(removal)?.permanently;
+    let permanently = read_query(removal)?.permanently;
     let removed = admin.models.remove(id, permanently).await;
     let trashed = removed.map_err(unknown)?;
     Ok(Json(json!({"trashed": trashed})))
@@ -72,8 +72,8 @@ fn unknown(mut error: Error) -> Error {
 }
 
 /// What stands behind the `?`.
-pub(super) fn asked<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
-    query.map(|Query(asked)| asked).map_err(|rejection| {
+pub(super) fn read_query<T>(query: Result<Query<T>, QueryRejection>) -> Result<T, Error> {
+    query.map(|Query(query)| query).map_err(|rejection| {
         Error::new(
             Code::BadRequest,
             format!("the query is not valid: {}", rejection.body_text()),

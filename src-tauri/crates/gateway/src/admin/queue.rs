@@ -1,6 +1,6 @@
 //! Requests that wait, all of them, and what their webhooks are signed with.
 
-use super::models::asked;
+use super::models::read_query;
 use crate::{admin::Admin, http::error::Failure, jobs::queue};
 use axum::{
     Json,
@@ -29,7 +29,7 @@ pub(crate) async fn list(
     State(admin): State<Arc<Admin>>,
     question: Result<Query<Question>, QueryRejection>,
 ) -> Result<Json<Value>, Failure> {
-    let Question { state, limit } = asked(question)?;
+    let Question { state, limit } = read_query(question)?;
     if !(1..=LONGEST_PAGE).contains(&limit) {
         let message = format!("limit is {limit}; from 1 to {LONGEST_PAGE} can be told");
         return Err(Error::new(Code::BadRequest, message).into());
@@ -42,7 +42,7 @@ pub(crate) async fn list(
         }
     }
     let jobs = admin.store.list_jobs(state, limit).await?;
-    let jobs: Vec<_> = jobs.iter().map(queue::told).collect();
+    let jobs: Vec<_> = jobs.iter().map(queue::status_json).collect();
     Ok(Json(
         json!({"counts": counts, "bytes": bytes, "jobs": jobs}),
     ))

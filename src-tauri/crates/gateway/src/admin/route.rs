@@ -51,20 +51,20 @@ fn render(considered: &Considered) -> Value {
     let Considered {
         asked,
         judged,
-        said,
+        classified,
         level,
         because,
         choice,
     } = considered;
-    let classifier = said.map(|said| {
-        let (level, margin) = said.weighed().first();
+    let classifier = classified.map(|classified| {
+        let (level, margin) = classified.weighed().first();
         json!({
             "level": level,
             "margin": margin,
-            "believed": said.believed().is_some(),
-            "said": probabilities(said.opinion),
-            "weighed": probabilities(said.weighed()),
-            "exam": {"right": said.exam.right, "of": PROBES.len(), "passed": said.exam.is_passed()},
+            "believed": classified.believed().is_some(),
+            "said": probabilities(classified.opinion),
+            "weighed": probabilities(classified.weighed()),
+            "exam": {"right": classified.exam.right, "of": PROBES.len(), "passed": classified.exam.is_passed()},
         })
     });
     json!({

@@ -125,8 +125,8 @@ async fn the_log_is_told_page_by_page_and_by_tier() {
             format!("{tier} loads"),
         ),
     };
-    let told = (1..=101).map(|id| entry(id, if id % 2 == 0 { "fast" } else { "heavy" }));
-    bench.store.add_entries(told.collect()).await.unwrap();
+    let reply = (1..=101).map(|id| entry(id, if id % 2 == 0 { "fast" } else { "heavy" }));
+    bench.store.add_entries(reply.collect()).await.unwrap();
     let ids = async |query: &str| {
         let page = json(bench.get(&format!("/tierbar/v1/log{query}")).await).await;
         let entries = page["entries"].as_array().unwrap();
@@ -185,8 +185,8 @@ async fn a_secret_is_taken_and_told_of_but_never_told() {
     ] {
         let refused = bench.ask("PUT", path, body.to_string()).await;
         assert_eq!(refused.status(), status, "{body}");
-        let told = text(refused).await;
-        assert!(!told.contains(value), "{told}");
+        let reply = text(refused).await;
+        assert!(!reply.contains(value), "{reply}");
     }
     // The token guards all of it.
     let response = bench.post("/tierbar/v1/downloads", "{}").await;
@@ -196,7 +196,7 @@ async fn a_secret_is_taken_and_told_of_but_never_told() {
 #[tokio::test]
 async fn a_measurement_streams_until_its_client_goes_away_and_a_second_one_is_refused() {
     let bench = Bench::new(ADDRESS).await;
-    for (path, body, told) in [
+    for (path, body, reply) in [
         ("bench", r#"{"depths": [0, 7]}"#, "fast [0, 7]"),
         ("tune", r#"{"threads": [2]}"#, "fast Some([2])"),
     ] {
@@ -214,7 +214,7 @@ async fn a_measurement_streams_until_its_client_goes_away_and_a_second_one_is_re
         let first = stream.frame().await.unwrap().unwrap();
         let first = String::from_utf8(first.into_data().unwrap().to_vec()).unwrap();
         assert!(first.starts_with("event: progress\ndata: "), "{first}");
-        assert!(first.contains(told), "{first}");
+        assert!(first.contains(reply), "{first}");
         let second = bench.ask("POST", &path, "").await;
         assert_eq!(second.status(), 409);
         assert_eq!(json(second).await["error"]["code"], "measuring");

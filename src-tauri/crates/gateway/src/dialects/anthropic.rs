@@ -25,7 +25,7 @@ use crate::{
         request::Request,
     },
 };
-use answer::Telling;
+use answer::AnswerWriter;
 use ask::Ask;
 use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
 use serde_json::{Value, json};
@@ -53,10 +53,10 @@ async fn messages(
     body: Body,
 ) -> Result<Response, Failure> {
     let ask = read(body).await?;
-    let telling = Telling::new(ask.model());
+    let writer = AnswerWriter::new(ask.model());
     let chat = Request::of(CHAT, hints, ask.into_chat()?.into())?;
     let answer = relay::send(inference, chat).await?;
-    translate::told(telling, answer).await
+    translate::translate(writer, answer).await
 }
 
 async fn count(

@@ -61,7 +61,7 @@ struct Named {
 
 async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     let all = on_disk(&saves, |contexts| contexts.list()).await?;
-    let data: Vec<_> = all.iter().map(told).collect();
+    let data: Vec<_> = all.iter().map(to_json).collect();
     Ok(Json(json!({"object": "list", "data": data})))
 }
 
@@ -132,7 +132,7 @@ fn seat(
 }
 
 /// What concerns a client: the key is the worker's.
-fn told(saved: &Saved) -> Value {
+fn to_json(saved: &Saved) -> Value {
     json!({
         "name": saved.name,
         "model": saved.model,

@@ -19,9 +19,9 @@ mod probabilities;
 mod pull;
 mod show;
 mod stream;
-mod telling;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 use crate::{
     http::error::{ErrorForm, Failure},

@@ -45,7 +45,10 @@ pub(crate) trait Dialect: Send + 'static {
 ///
 /// # Errors
 /// `Unreachable` for an answer that is not OpenAI's.
-pub(crate) async fn told<D: Dialect>(dialect: D, answer: Response) -> Result<Response, Failure> {
+pub(crate) async fn translate<D: Dialect>(
+    dialect: D,
+    answer: Response,
+) -> Result<Response, Failure> {
     if !answer.status().is_success() {
         return refused(answer).await;
     }
@@ -68,16 +71,16 @@ async fn refused(answer: Response) -> Result<Response, Failure> {
     let (mut head, body) = answer.into_parts();
     let body = body::read(body, ANSWER_LIMIT).await?;
     let error = wire::refusal(&head, &body);
-    let mut told = Failure(error).into_response();
+    let mut rendered = Failure(error).into_response();
     for about_the_body in [header::CONTENT_TYPE, header::CONTENT_LENGTH] {
         head.headers.remove(about_the_body);
     }
     for (name, value) in head.headers.iter() {
-        told.headers_mut().insert(name, value.clone());
+        rendered.headers_mut().insert(name, value.clone());
     }
-    std::mem::swap(told.extensions_mut(), &mut head.extensions);
-    told.extensions_mut().extend(head.extensions);
-    Ok(told)
+    std::mem::swap(rendered.extensions_mut(), &mut head.extensions);
+    rendered.extensions_mut().extend(head.extensions);
+    Ok(rendered)
 }
 
 fn has_choices(data: &[u8]) -> bool {

@@ -103,9 +103,9 @@ impl Keys {
     }
 
     pub(crate) fn list(&self) -> Vec<ApiKey> {
-        let mut told: Vec<_> = self.all().iter().map(|key| key.told()).collect();
-        told.sort_by(|a, b| (a.created_ms, &a.name).cmp(&(b.created_ms, &b.name)));
-        told
+        let mut rendered: Vec<_> = self.all().iter().map(|key| key.to_api_key()).collect();
+        rendered.sort_by(|a, b| (a.created_ms, &a.name).cmp(&(b.created_ms, &b.name)));
+        rendered
     }
 
     /// A new key, and its text, which nobody is told again.
@@ -133,12 +133,12 @@ impl Keys {
                 at_ms: now,
             },
         };
-        let told = kept.key.clone();
+        let rendered = kept.key.clone();
         let _turn = self.changing.lock().await;
         match self.store.add_key(kept.clone()).await? {
             AddedKey::Kept => {}
             AddedKey::Exists => {
-                let message = format!("there is a key named {} already", told.name);
+                let message = format!("there is a key named {} already", rendered.name);
                 return Err(Error::new(Code::BadRequest, message)
                     .hint("choose another name, or revoke that one first"));
             }
@@ -150,9 +150,9 @@ impl Keys {
             }
         }
         let mut known = self.known();
-        known.retain(|_, key| key.name != told.name);
+        known.retain(|_, key| key.name != rendered.name);
         known.insert(kept.hash, Arc::new(Key::new(kept)));
-        Ok((told, text))
+        Ok((rendered, text))
     }
 
     /// What it has begun is answered to its end.

@@ -61,10 +61,10 @@ mod tests {
                 // No body is right: what is there says so, what is not there is not there.
                 let answer = bench.send(request.body(Body::from("[]")).unwrap()).await;
                 assert_ne!(answer.status(), 405, "{method} {path}");
-                let told = text(answer).await;
+                let reply = text(answer).await;
                 assert!(
-                    !told.contains("there is nothing at"),
-                    "{method} {path}: {told}"
+                    !reply.contains("there is nothing at"),
+                    "{method} {path}: {reply}"
                 );
             }
         }

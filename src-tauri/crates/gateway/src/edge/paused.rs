@@ -29,8 +29,8 @@ pub(crate) async fn until(
     let Some(left) = end.and_then(|end| u64::try_from(end - now).ok()) else {
         return response;
     };
-    let told = Failure(for_seconds(error, left.div_ceil(1000).max(1))).into_response();
-    with_the_rest_of(told, response)
+    let rendered = Failure(for_seconds(error, left.div_ceil(1000).max(1))).into_response();
+    with_the_rest_of(rendered, response)
 }
 
 fn paused(response: &Response) -> Option<Error> {
@@ -39,13 +39,13 @@ fn paused(response: &Response) -> Option<Error> {
 }
 
 /// What stood around the same error in other words.
-fn with_the_rest_of(mut told: Response, before: Response) -> Response {
+fn with_the_rest_of(mut rendered: Response, before: Response) -> Response {
     for (name, value) in before.headers() {
         if name != header::CONTENT_LENGTH {
-            told.headers_mut().entry(name).or_insert(value.clone());
+            rendered.headers_mut().entry(name).or_insert(value.clone());
         }
     }
-    told
+    rendered
 }
 
 #[cfg(test)]
@@ -84,8 +84,8 @@ mod tests {
             let after = refused.headers()[header::RETRY_AFTER].clone();
             let after: u64 = after.to_str().unwrap().parse().unwrap();
             assert!((7100..=7200).contains(&after), "{path} {after}");
-            let told = json(refused).await;
-            assert_eq!(told.pointer(seconds).unwrap(), after, "{path} {told}");
+            let reply = json(refused).await;
+            assert_eq!(reply.pointer(seconds).unwrap(), after, "{path} {reply}");
         }
     }
 
@@ -108,11 +108,11 @@ mod tests {
             .unwrap();
         let kept = bench.send(ask).await;
         assert_eq!(kept.status(), 202);
-        let told = json(kept).await;
-        let time = |name: &str| told[name].as_u64().unwrap();
+        let reply = json(kept).await;
+        let time = |name: &str| reply[name].as_u64().unwrap();
         assert!(
             time("not_before_ms") < time("created_ms") + 60_000,
-            "{told}"
+            "{reply}"
         );
     }
 }

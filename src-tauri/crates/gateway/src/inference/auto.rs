@@ -15,7 +15,7 @@ use crate::{
     http::headers::TIER,
     inference::{CHAT, Inference, TEXT, hints::Hints, route},
 };
-use classifier::{Classifier, Said};
+use classifier::{Classified, Classifier};
 use seats::Loads;
 use serde_json::Value;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ pub(crate) async fn route(
 pub(crate) struct Considered {
     pub(crate) asked: Traits,
     pub(crate) judged: Judgement,
-    pub(crate) said: Option<Said>,
+    pub(crate) classified: Option<Classified>,
     pub(crate) level: Level,
     pub(crate) because: String,
     /// `None` if no tier has a model.
@@ -107,10 +107,10 @@ pub(crate) async fn explain(
             .hint("give it one, or leave out classify=always")
     })?;
     let asked = Traits::of(request);
-    let said = classifier::thoroughly(inference, id, model, &asked.text).await?;
+    let classified = classifier::thoroughly(inference, id, model, &asked.text).await?;
     let judged = judge(&asked);
     let seats = seats::of(inference, &tiers, &asked).await;
-    Ok(weigh(inference, asked, judged, Some(said), &seats))
+    Ok(weigh(inference, asked, judged, Some(classified), &seats))
 }
 
 async fn consider(
@@ -124,21 +124,21 @@ async fn consider(
     let seats = seats::of(inference, tiers, &asked).await;
     let here = seats.iter().filter(|seat| !seat.elsewhere);
     let matters = is_chat && !judged.sure && here.take(2).count() == 2;
-    let said = match classifier::seat(tiers).filter(|_| matters) {
+    let classified = match classifier::seat(tiers).filter(|_| matters) {
         Some(fast) => classifier::quickly(inference, fast, &asked.text).await,
         None => None,
     };
-    weigh(inference, asked, judged, said, &seats)
+    weigh(inference, asked, judged, classified, &seats)
 }
 
 fn weigh(
     inference: &Inference,
     asked: Traits,
     judged: Judgement,
-    said: Option<Said>,
+    classified: Option<Classified>,
     seats: &[Seat],
 ) -> Considered {
-    let believed = said.as_ref().and_then(Said::believed);
+    let believed = classified.as_ref().and_then(Classified::believed);
     let believed = believed.filter(|_| !judged.sure);
     let (need, because) = match believed {
         Some(level) => {
@@ -158,7 +158,7 @@ fn weigh(
     Considered {
         asked,
         judged,
-        said,
+        classified,
         level: need.level,
         because,
         choice,

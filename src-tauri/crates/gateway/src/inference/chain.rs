@@ -54,10 +54,10 @@ impl Chains {
     }
 
     /// Whether the endpoint may be asked now; whoever may has to tell what came of it.
-    fn enter(&self, tier: &TierId, credential: &str) -> Result<Asking, Gate> {
+    fn enter(&self, tier: &TierId, credential: &str) -> Result<Trial, Gate> {
         let gate = self.endpoints.lock().enter(tier, credential, self.now());
         match gate {
-            Gate::Open => Ok(Asking {
+            Gate::Open => Ok(Trial {
                 chains: self.clone(),
                 tier: tier.clone(),
                 credential: credential.to_owned(),
@@ -75,7 +75,7 @@ impl Chains {
 
 /// An endpoint that is being asked. What came of it is known at its end: an answer may break off behind its first word.
 #[derive(Debug)]
-pub(crate) struct Asking {
+pub(crate) struct Trial {
     chains: Chains,
     tier: TierId,
     credential: String,
@@ -83,7 +83,7 @@ pub(crate) struct Asking {
     outcome: Option<Outcome>,
 }
 
-impl Asking {
+impl Trial {
     fn note(&self, outcome: Outcome) {
         let now = self.chains.now();
         let mut endpoints = self.chains.endpoints.lock();
@@ -97,12 +97,12 @@ impl Asking {
     }
 
     /// What it has come to.
-    pub(crate) fn told(&mut self, outcome: Outcome) {
+    pub(crate) fn settle(&mut self, outcome: Outcome) {
         self.outcome = Some(outcome);
     }
 }
 
-impl Drop for Asking {
+impl Drop for Trial {
     fn drop(&mut self) {
         if let Some(outcome) = self.outcome {
             self.note(outcome);
@@ -111,7 +111,7 @@ impl Drop for Asking {
 }
 
 /// A chain that a request asks for.
-pub(crate) struct Asked {
+pub(crate) struct ChainRequest {
     name: TierId,
     config: ChainConfig,
     /// An answer from this machine in the first step's place says so in its text.
@@ -122,12 +122,12 @@ pub(crate) struct Asked {
 ///
 /// # Errors
 /// `ModelUnknown` for a header that names none; `BadRequest` for a request that no chain answers.
-pub(crate) fn asked(
+pub(crate) fn find(
     inference: &Inference,
     model: Option<&str>,
     hints: &Hints,
     speaks: bool,
-) -> Result<Option<Asked>, Error> {
+) -> Result<Option<ChainRequest>, Error> {
     let config = inference.services.config();
     let find = |name: &str| config.chains.iter().find(|(id, _)| id.as_str() == name);
     let found = match hints.chain.as_deref() {
@@ -141,7 +141,7 @@ pub(crate) fn asked(
         let message = format!("the chain \"{name}\" answers chats and completions");
         return Err(Error::new(Code::BadRequest, message).hint("name a tier for this request"));
     }
-    Ok(Some(Asked {
+    Ok(Some(ChainRequest {
         name: name.clone(),
         config: chain.clone(),
         mark: hints.mark.unwrap_or(chain.mark),
@@ -161,7 +161,7 @@ fn unknown<'a>(named: &str, chains: impl Iterator<Item = &'a TierId>) -> Error {
 }
 
 /// Why no step answered is the error of what begins here.
-pub(crate) fn begin(inference: Arc<Inference>, asked: Asked, ask: Ask) -> Begun {
+pub(crate) fn begin(inference: Arc<Inference>, asked: ChainRequest, ask: Ask) -> Begun {
     let (stream, name) = (ask.stream, asked.name.clone());
     let may_wait = asked.config.may_wait();
     let metrics = inference.metrics.clone();

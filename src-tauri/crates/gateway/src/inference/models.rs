@@ -17,12 +17,12 @@ fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
     if !installed.contains(&id) {
         return error;
     }
-    let told = Error::new(error.code, format!("{id} is here, and no tier has it"));
-    let told =
-        told.hint("choose it for a tier in Settings, or set it as a tier's model in config.toml");
+    let rendered = Error::new(error.code, format!("{id} is here, and no tier has it"));
+    let rendered = rendered
+        .hint("choose it for a tier in Settings, or set it as a tier's model in config.toml");
     Error {
         details: error.details,
-        ..told
+        ..rendered
     }
 }
 

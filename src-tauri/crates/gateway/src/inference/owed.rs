@@ -24,7 +24,7 @@ struct Bill {
 struct SoFar {
     /// Somebody has worked on it.
     begun: bool,
-    told: Option<u64>,
+    reported: Option<u64>,
     pieces: u64,
 }
 
@@ -44,7 +44,7 @@ impl Owed {
         Attempt {
             bill: Arc::clone(&self.0),
             worked: true,
-            told: None,
+            reported: None,
             pieces: 0,
         }
     }
@@ -54,7 +54,7 @@ impl Bill {
     fn sum(&self) -> u64 {
         let so_far = self.so_far.lock();
         match so_far.begun {
-            true => so_far.told.unwrap_or(self.prompt + so_far.pieces),
+            true => so_far.reported.unwrap_or(self.prompt + so_far.pieces),
             false => 0,
         }
     }
@@ -72,7 +72,7 @@ pub(crate) struct Attempt {
     bill: Arc<Bill>,
     worked: bool,
     /// As the server says.
-    told: Option<u64>,
+    reported: Option<u64>,
     pieces: u64,
 }
 
@@ -83,8 +83,8 @@ impl Attempt {
         self.pieces += 1 + more as u64;
     }
 
-    pub(super) fn told(&mut self, tokens: Option<u64>) {
-        self.told = tokens.or(self.told);
+    pub(super) fn report(&mut self, tokens: Option<u64>) {
+        self.reported = tokens.or(self.reported);
     }
 
     /// The server has done nothing for it.
@@ -98,7 +98,7 @@ impl Drop for Attempt {
         if self.worked {
             let mut so_far = self.bill.so_far.lock();
             so_far.begun = true;
-            so_far.told = self.told.or(so_far.told);
+            so_far.reported = self.reported.or(so_far.reported);
             so_far.pieces += self.pieces;
         }
     }
@@ -124,12 +124,12 @@ mod tests {
         assert_eq!(spent(|owed| owed.attempt().void()), 0);
         // Two that hang, and nobody who tells.
         assert_eq!(spent(|owed| drop((owed.attempt(), owed.attempt()))), 100);
-        let told = |owed: &Owed| {
+        let reply = |owed: &Owed| {
             drop(owed.attempt());
             owed.attempt().void();
-            owed.attempt().told(Some(70));
+            owed.attempt().report(Some(70));
         };
-        assert_eq!(spent(told), 70);
+        assert_eq!(spent(reply), 70);
         let pieces = |owed: &Owed| {
             let mut attempt = owed.attempt();
             attempt.piece(20);

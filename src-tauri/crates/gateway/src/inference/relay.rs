@@ -132,7 +132,7 @@ pub(crate) async fn begin(
         owed: Owed::new(caller, prompt_bytes),
         content,
     };
-    if let Some(chain) = chain::asked(inference, model, &hints, generated)? {
+    if let Some(chain) = chain::find(inference, model, &hints, generated)? {
         return Ok(chain::begin(Arc::clone(inference), chain, ask));
     }
     let tiers = inference.tiers.snapshot();

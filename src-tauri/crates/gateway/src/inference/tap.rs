@@ -19,9 +19,9 @@ const LONGEST_LINE: usize = 1 << 20;
 
 /// The part of a stream's event, or of a whole answer, that is listened to.
 #[derive(Debug, Deserialize)]
-struct Heard {
+struct Payload {
     #[serde(default)]
-    choices: Said,
+    choices: Choices,
     #[serde(default)]
     timings: Option<Timings>,
     #[serde(default)]
@@ -30,7 +30,7 @@ struct Heard {
     error: Option<IgnoredAny>,
 }
 
-impl Heard {
+impl Payload {
     fn figures(&self, answering: &Answering, counted: &mut Answer) {
         if let Some(timings) = &self.timings {
             answering.timings(timings);
@@ -38,21 +38,21 @@ impl Heard {
         }
         // It has the cached tokens too, whoever answers.
         if let Some(usage) = self.usage.as_ref().filter(|usage| usage.is_object()) {
-            counted.used(Used::told(usage));
+            counted.used(Used::of_usage(usage));
         }
     }
 
     /// What the answer took, in tokens, if it says so.
     fn tokens(&self) -> Option<u64> {
         let used = self.usage.as_ref();
-        used.and_then(|usage| Used::told(usage).tokens())
+        used.and_then(|usage| Used::of_usage(usage).tokens())
             .or(self.timings.as_ref().map(Timings::tokens))
     }
 }
 
 /// Whether any of the choices has something in it, and whether any has said why it ends.
 #[derive(Debug, Default)]
-struct Said {
+struct Choices {
     words: bool,
     finish: bool,
 }
@@ -64,29 +64,29 @@ struct Choice {
     delta: Option<Delta>,
     /// Of a whole answer.
     #[serde(default)]
-    message: Written,
+    message: NonEmpty,
     #[serde(default)]
-    text: Written,
+    text: NonEmpty,
     #[serde(default)]
-    finish_reason: Written,
+    finish_reason: NonEmpty,
 }
 
 #[derive(Debug, Deserialize)]
 struct Delta {
     #[serde(default)]
-    content: Written,
+    content: NonEmpty,
     #[serde(default)]
-    reasoning_content: Written,
+    reasoning_content: NonEmpty,
     /// The same by another name.
     #[serde(default)]
-    reasoning: Written,
+    reasoning: NonEmpty,
     #[serde(default)]
-    tool_calls: Written,
+    tool_calls: NonEmpty,
 }
 
 /// Whether a text or a list is there and not empty. It is not kept: this is done for each token.
 #[derive(Debug, Default)]
-struct Written(bool);
+struct NonEmpty(bool);
 
 impl Choice {
     fn has_content(&self) -> bool {
@@ -98,57 +98,57 @@ impl Choice {
     }
 }
 
-impl<'de> Deserialize<'de> for Said {
+impl<'de> Deserialize<'de> for Choices {
     fn deserialize<D: Deserializer<'de>>(choices: D) -> Result<Self, D::Error> {
-        struct Choices;
-        impl<'de> Visitor<'de> for Choices {
-            type Value = Said;
+        struct EachChoice;
+        impl<'de> Visitor<'de> for EachChoice {
+            type Value = Choices;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("choices")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Said, A::Error> {
-                let mut said = Said::default();
+            fn visit_seq<A: SeqAccess<'de>>(self, mut choices: A) -> Result<Choices, A::Error> {
+                let mut said = Choices::default();
                 while let Some(choice) = choices.next_element::<Choice>()? {
                     said.words |= choice.has_content();
                     said.finish |= choice.finish_reason.0;
                 }
                 Ok(said)
             }
-            fn visit_unit<E>(self) -> Result<Said, E> {
-                Ok(Said::default())
+            fn visit_unit<E>(self) -> Result<Choices, E> {
+                Ok(Choices::default())
             }
         }
-        choices.deserialize_any(Choices)
+        choices.deserialize_any(EachChoice)
     }
 }
 
-impl<'de> Deserialize<'de> for Written {
+impl<'de> Deserialize<'de> for NonEmpty {
     fn deserialize<D: Deserializer<'de>>(text: D) -> Result<Self, D::Error> {
         struct Text;
         impl<'de> Visitor<'de> for Text {
-            type Value = Written;
+            type Value = NonEmpty;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text, a list, an object or null")
             }
-            fn visit_str<E>(self, text: &str) -> Result<Written, E> {
-                Ok(Written(!text.is_empty()))
+            fn visit_str<E>(self, text: &str) -> Result<NonEmpty, E> {
+                Ok(NonEmpty(!text.is_empty()))
             }
-            fn visit_unit<E>(self) -> Result<Written, E> {
-                Ok(Written(false))
+            fn visit_unit<E>(self) -> Result<NonEmpty, E> {
+                Ok(NonEmpty(false))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Written, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<NonEmpty, A::Error> {
                 let mut written = false;
                 while parts.next_element::<IgnoredAny>()?.is_some() {
                     written = true;
                 }
-                Ok(Written(written))
+                Ok(NonEmpty(written))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Written, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<NonEmpty, A::Error> {
                 let mut written = false;
                 while fields.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
                     written = true;
                 }
-                Ok(Written(written))
+                Ok(NonEmpty(written))
             }
         }
         text.deserialize_any(Text)
@@ -226,8 +226,8 @@ impl Tap {
 
     /// The error that the stream has said that it is over with.
     pub(crate) fn failure(&self) -> Option<Error> {
-        let told = self.failure.as_ref()?;
-        Some(wire::error(StatusCode::OK, told))
+        let rendered = self.failure.as_ref()?;
+        Some(wire::error(StatusCode::OK, rendered))
     }
 
     /// Whether the stream has said that it is over, well or with an error.
@@ -250,24 +250,24 @@ impl Tap {
             self.ended = true;
             return;
         }
-        let Ok(heard) = serde_json::from_slice::<Heard>(data) else {
+        let Ok(payload) = serde_json::from_slice::<Payload>(data) else {
             return;
         };
-        if heard.error.is_some() {
+        if payload.error.is_some() {
             self.failure = Some(data.to_vec());
             self.ended = true;
         }
-        self.finished |= heard.choices.finish;
-        if heard.choices.words {
-            self.finished = heard.choices.finish;
+        self.finished |= payload.choices.finish;
+        if payload.choices.words {
+            self.finished = payload.choices.finish;
             self.spoken = true;
             let now = Instant::now();
             self.answering.chunk(now);
             self.counted.chunk(now);
             self.owed.piece(data.len());
         }
-        self.owed.told(heard.tokens());
-        heard.figures(&self.answering, &mut self.counted);
+        self.owed.report(payload.tokens());
+        payload.figures(&self.answering, &mut self.counted);
     }
 }
 
@@ -282,17 +282,17 @@ impl Drop for Tap {
 
 /// Takes the figures from an answer that came whole, for which is then paid.
 pub(crate) fn whole(answering: &Answering, counted: &mut Answer, mut owed: Attempt, answer: &[u8]) {
-    let Ok(heard) = serde_json::from_slice::<Heard>(answer) else {
+    let Ok(payload) = serde_json::from_slice::<Payload>(answer) else {
         return owed.void();
     };
-    if heard.error.is_some() {
+    if payload.error.is_some() {
         return owed.void();
     }
-    heard.figures(answering, counted);
-    if heard.choices.words {
+    payload.figures(answering, counted);
+    if payload.choices.words {
         owed.piece(answer.len());
     }
-    owed.told(heard.tokens());
+    owed.report(payload.tokens());
 }
 
 #[cfg(test)]

@@ -203,12 +203,12 @@ impl Usage {
 pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
     Error::from_openai_body(&body).unwrap_or_else(|| {
-        let told = ["/error/message", "/message", "/error", "/detail"];
-        let told = told
+        let rendered = ["/error/message", "/message", "/error", "/detail"];
+        let rendered = rendered
             .iter()
             .find_map(|place| body.pointer(place)?.as_str())
             .unwrap_or("the model's server refused the request and told no reason");
-        Error::new(code(status, body.pointer("/error/code")), told)
+        Error::new(code(status, body.pointer("/error/code")), rendered)
     })
 }
 
@@ -229,17 +229,17 @@ pub(crate) fn refusal(head: &Parts, body: &[u8]) -> Error {
     }
 }
 
-fn code(status: StatusCode, told: Option<&Value>) -> Code {
-    match told.and_then(Value::as_str) {
+fn code(status: StatusCode, rendered: Option<&Value>) -> Code {
+    match rendered.and_then(Value::as_str) {
         Some("context_length_exceeded") => return Code::ContextExceeded,
         Some("rate_limit_exceeded" | "rate_limit_error" | "insufficient_quota") => {
             return Code::Overloaded;
         }
         _ => {}
     }
-    let number = told
+    let number = rendered
         .and_then(Value::as_u64)
-        .and_then(|told| told.try_into().ok());
+        .and_then(|rendered| rendered.try_into().ok());
     let status = match status.as_u16() {
         200..=299 => number.unwrap_or_default(),
         status => status,

@@ -5,16 +5,16 @@
 
 mod api;
 mod keep;
+mod render;
 mod run;
 mod setback;
-mod told;
 mod webhook;
 mod wish;
 
 pub(crate) use api::{cancel, events, one, result};
 pub(crate) use keep::keep;
+pub(crate) use render::status_json;
 pub use run::Runner;
-pub(crate) use told::told;
 pub(crate) use webhook::secret;
 
 use super::Jobs;

@@ -24,7 +24,7 @@ impl Used {
     }
 
     /// As OpenAI's dialect tells it. Other people's servers write all sorts of things into it.
-    pub(crate) fn told(usage: &Value) -> Self {
+    pub(crate) fn of_usage(usage: &Value) -> Self {
         let tokens = |name| usage.get(name).and_then(Value::as_u64);
         Self {
             prompt: tokens("prompt_tokens"),

@@ -27,7 +27,7 @@ struct OfState {
 
 /// An endpoint of several chains has one gate.
 pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
-    let (told, closed) = (
+    let (rendered, closed) = (
         Family::<OfGate, Gauge>::default(),
         Family::<OfTier, Gauge>::default(),
     );
@@ -45,7 +45,8 @@ pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
                 tier: tier.to_string(),
                 gate,
             };
-            told.get_or_create(&labels)
+            rendered
+                .get_or_create(&labels)
                 .set(i64::from(gate == now.as_str()));
         }
         let seconds = signed(now.closed_for().unwrap_or(0));
@@ -54,7 +55,7 @@ pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
     all.register(
         "endpoint_gate",
         "1 for whether a chain may ask the endpoint now",
-        told,
+        rendered,
     );
     all.register_with_unit(
         "endpoint_closed",

@@ -72,7 +72,7 @@ fn check_labels(labels: &str) {
     }
 }
 
-async fn told(bench: &Bench) -> BTreeMap<String, f64> {
+async fn scrape(bench: &Bench) -> BTreeMap<String, f64> {
     let response = bench.get("/metrics").await;
     assert_eq!(response.status(), 200);
     assert_eq!(response.headers()["content-type"], CONTENT_TYPE);
@@ -94,18 +94,18 @@ fn events(events: &'static str) -> Response {
 #[tokio::test]
 async fn the_machine_and_its_tiers_are_told_before_anybody_has_asked_for_anything() {
     let bench = Bench::new("127.0.0.1:11435").await;
-    let told = told(&bench).await;
-    assert_eq!(told["tierbar_build_info{version=\"0\"}"], 1.0);
-    assert_eq!(told["tierbar_ram_total_bytes"], 0.0);
+    let reply = scrape(&bench).await;
+    assert_eq!(reply["tierbar_build_info{version=\"0\"}"], 1.0);
+    assert_eq!(reply["tierbar_ram_total_bytes"], 0.0);
     assert_eq!(
-        told["tierbar_tier_state{tier=\"fast\",state=\"ready\"}"],
+        reply["tierbar_tier_state{tier=\"fast\",state=\"ready\"}"],
         1.0
     );
     assert_eq!(
-        told["tierbar_tier_state{tier=\"fast\",state=\"failed\"}"],
+        reply["tierbar_tier_state{tier=\"fast\",state=\"failed\"}"],
         0.0
     );
-    assert_eq!(told["tierbar_tier_footprint_bytes{tier=\"fast\"}"], 0.0);
+    assert_eq!(reply["tierbar_tier_footprint_bytes{tier=\"fast\"}"], 0.0);
 }
 
 #[tokio::test]
@@ -119,22 +119,22 @@ async fn a_stream_is_counted_with_what_the_engine_says_that_it_used() {
         )
     }));
     body(bench.post(CHAT, ASKS_STREAM).await).await;
-    let told = told(&bench).await;
+    let reply = scrape(&bench).await;
     let request = "{path=\"/v1/chat/completions\",status=\"200\",tier=\"fast\",code=\"\"}";
-    assert_eq!(told[&format!("tierbar_requests_total{request}")], 1.0);
-    assert_eq!(told["tierbar_prompt_tokens_total{tier=\"fast\"}"], 7.0);
-    assert_eq!(told["tierbar_completion_tokens_total{tier=\"fast\"}"], 9.0);
+    assert_eq!(reply[&format!("tierbar_requests_total{request}")], 1.0);
+    assert_eq!(reply["tierbar_prompt_tokens_total{tier=\"fast\"}"], 7.0);
+    assert_eq!(reply["tierbar_completion_tokens_total{tier=\"fast\"}"], 9.0);
     assert_eq!(
-        told["tierbar_first_token_seconds_count{tier=\"fast\"}"],
+        reply["tierbar_first_token_seconds_count{tier=\"fast\"}"],
         1.0
     );
-    assert_eq!(told["tierbar_answer_seconds_count{tier=\"fast\"}"], 1.0);
+    assert_eq!(reply["tierbar_answer_seconds_count{tier=\"fast\"}"], 1.0);
     assert_eq!(
-        told["tierbar_answer_seconds_bucket{le=\"+Inf\",tier=\"fast\"}"],
+        reply["tierbar_answer_seconds_bucket{le=\"+Inf\",tier=\"fast\"}"],
         1.0
     );
-    assert_eq!(told["tierbar_requests_running{tier=\"fast\"}"], 0.0);
-    assert_eq!(told["tierbar_requests_waiting{tier=\"fast\"}"], 0.0);
+    assert_eq!(reply["tierbar_requests_running{tier=\"fast\"}"], 0.0);
+    assert_eq!(reply["tierbar_requests_waiting{tier=\"fast\"}"], 0.0);
 }
 
 #[tokio::test]
@@ -149,9 +149,9 @@ async fn a_server_without_figures_is_counted_by_its_events_and_one_with_nonsense
         )
     }));
     body(bench.post(CHAT, ASKS_STREAM).await).await;
-    let told = told(&bench).await;
-    assert!(!told.contains_key("tierbar_prompt_tokens_total{tier=\"fast\"}"));
-    assert_eq!(told["tierbar_completion_tokens_total{tier=\"fast\"}"], 2.0);
+    let reply = scrape(&bench).await;
+    assert!(!reply.contains_key("tierbar_prompt_tokens_total{tier=\"fast\"}"));
+    assert_eq!(reply["tierbar_completion_tokens_total{tier=\"fast\"}"], 2.0);
 }
 
 #[tokio::test]
@@ -160,10 +160,10 @@ async fn an_answer_that_comes_whole_has_its_usage() {
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 2}});
     bench.load(worker(move || axum::Json(usage.clone()).into_response()));
     body(bench.post(CHAT, r#"{"messages":[]}"#).await).await;
-    let told = told(&bench).await;
-    assert_eq!(told["tierbar_prompt_tokens_total{tier=\"fast\"}"], 11.0);
-    assert_eq!(told["tierbar_completion_tokens_total{tier=\"fast\"}"], 2.0);
-    assert_eq!(told["tierbar_answer_seconds_count{tier=\"fast\"}"], 1.0);
+    let reply = scrape(&bench).await;
+    assert_eq!(reply["tierbar_prompt_tokens_total{tier=\"fast\"}"], 11.0);
+    assert_eq!(reply["tierbar_completion_tokens_total{tier=\"fast\"}"], 2.0);
+    assert_eq!(reply["tierbar_answer_seconds_count{tier=\"fast\"}"], 1.0);
 }
 
 #[tokio::test]
@@ -172,15 +172,15 @@ async fn refusals_have_their_code_and_no_name_of_a_clients_making_gets_in() {
     bench.post(CHAT, r#"{"model":"made-up"}"#).await;
     bench.get("/v1/models/made-up").await;
     bench.get("/made-up").await;
-    let told = told(&bench).await;
+    let reply = scrape(&bench).await;
     for labels in [
         "{path=\"/v1/chat/completions\",status=\"404\",tier=\"\",code=\"model_unknown\"}",
         "{path=\"/v1/models/{id}\",status=\"404\",tier=\"\",code=\"model_unknown\"}",
     ] {
-        assert_eq!(told[&format!("tierbar_requests_total{labels}")], 1.0);
+        assert_eq!(reply[&format!("tierbar_requests_total{labels}")], 1.0);
     }
-    assert!(told.keys().all(|sample| !sample.contains("made-up")));
-    assert!(told.keys().any(|sample| sample.contains("path=\"other\"")));
+    assert!(reply.keys().all(|sample| !sample.contains("made-up")));
+    assert!(reply.keys().any(|sample| sample.contains("path=\"other\"")));
 }
 
 #[tokio::test]
@@ -192,9 +192,9 @@ async fn a_stream_that_breaks_is_counted_with_its_code() {
     let why = Error::new(Code::WorkerCrashed, "it fell over");
     bench.ended.send_replace(Some(why));
     body(bench.post(CHAT, ASKS_STREAM).await).await;
-    let told = told(&bench).await;
+    let reply = scrape(&bench).await;
     let broken = "tierbar_broken_streams_total{tier=\"fast\",code=\"worker_crashed\"}";
-    assert_eq!(told[broken], 1.0);
+    assert_eq!(reply[broken], 1.0);
 }
 
 #[tokio::test]
@@ -204,13 +204,13 @@ async fn who_waits_is_told_while_waiting() {
     tokio::pin!(waiting);
     assert!(futures_util::poll!(&mut waiting).is_pending());
     assert_eq!(
-        told(&bench).await["tierbar_requests_waiting{tier=\"fast\"}"],
+        scrape(&bench).await["tierbar_requests_waiting{tier=\"fast\"}"],
         1.0
     );
     bench.load(worker(|| events("data: [DONE]\n\n")));
     body(waiting.await).await;
     assert_eq!(
-        told(&bench).await["tierbar_requests_waiting{tier=\"fast\"}"],
+        scrape(&bench).await["tierbar_requests_waiting{tier=\"fast\"}"],
         0.0
     );
 }
@@ -222,9 +222,9 @@ async fn what_the_log_is_told_is_counted() {
     let load = LogEvent::of(tierbar_core::journal::Kind::Load, &fast, None, "");
     bench.metrics.happened(&load);
     bench.metrics.happened(&load);
-    let told = told(&bench).await;
+    let reply = scrape(&bench).await;
     assert_eq!(
-        told["tierbar_happenings_total{kind=\"load\",tier=\"fast\"}"],
+        reply["tierbar_happenings_total{kind=\"load\",tier=\"fast\"}"],
         2.0
     );
 }
@@ -244,20 +244,20 @@ async fn endpoints_that_chains_leave_alone_and_the_queue_are_told() {
     bench.config.lock().unwrap().chains.insert(name, chain);
     let kept = bench.post(CHAT, r#"{"model":"night","messages":[]}"#).await;
     assert_eq!(kept.status(), 202);
-    let told = told(&bench).await;
+    let reply = scrape(&bench).await;
     let gate =
-        |gate: &str| told[&format!("tierbar_endpoint_gate{{tier=\"cloud\",gate=\"{gate}\"}}")];
+        |gate: &str| reply[&format!("tierbar_endpoint_gate{{tier=\"cloud\",gate=\"{gate}\"}}")];
     assert_eq!(
         (gate("open"), gate("cooling"), gate("refused")),
         (0.0, 1.0, 0.0)
     );
-    let closed = told["tierbar_endpoint_closed_seconds{tier=\"cloud\"}"];
+    let closed = reply["tierbar_endpoint_closed_seconds{tier=\"cloud\"}"];
     assert!((1.0..=600.0).contains(&closed), "{closed}");
-    assert!(told.keys().all(|sample| !sample.contains("unused")));
+    assert!(reply.keys().all(|sample| !sample.contains("unused")));
     let waiting = "tierbar_queue_requests{state=\"waiting\"}";
     let done = "tierbar_queue_requests{state=\"done\"}";
-    assert_eq!((told[waiting], told[done]), (1.0, 0.0));
-    assert!(told["tierbar_queue_bytes"] > 0.0);
+    assert_eq!((reply[waiting], reply[done]), (1.0, 0.0));
+    assert!(reply["tierbar_queue_bytes"] > 0.0);
 }
 
 #[tokio::test]

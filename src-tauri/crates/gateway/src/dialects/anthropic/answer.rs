@@ -10,7 +10,7 @@ pub(super) const SIGNATURE: &str = "unsigned";
 
 /// One answer as it is told.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct AnswerWriter {
     pub(super) id: String,
     /// What the client asked for, until the server names itself.
     pub(super) model: String,
@@ -64,7 +64,7 @@ impl End {
     }
 }
 
-impl Telling {
+impl AnswerWriter {
     pub(super) fn new(model: String) -> Self {
         Self {
             id: format!("msg_{}", Uuid::new_v4().simple()),
@@ -147,16 +147,16 @@ mod tests {
 
     fn whole(answer: Value) -> Value {
         let answer = serde_json::from_value(answer).unwrap();
-        let mut told = Telling::new("fast".to_owned()).take_whole(answer);
-        assert!(told["id"].take().as_str().unwrap().starts_with("msg_"));
-        told
+        let mut reply = AnswerWriter::new("fast".to_owned()).take_whole(answer);
+        assert!(reply["id"].take().as_str().unwrap().starts_with("msg_"));
+        reply
     }
 
     #[test]
     fn thoughts_words_and_calls_are_blocks_in_this_order() {
         let call =
             |arguments| json!({"id": "c", "function": {"name": "look", "arguments": arguments}});
-        let told = whole(json!({
+        let reply = whole(json!({
             "model": "small",
             "choices": [{"message": {"content": "I look.", "reasoning_content": "hm", "tool_calls": [
                 call("{\"at\":1}"), call(""), call("{broken"),
@@ -166,7 +166,7 @@ mod tests {
         let used =
             |input: Value| json!({"type": "tool_use", "id": "c", "name": "look", "input": input});
         assert_eq!(
-            told,
+            reply,
             json!({
                 "id": null, "type": "message", "role": "assistant", "model": "small",
                 "content": [
@@ -191,10 +191,13 @@ mod tests {
         ] {
             let choice =
                 json!({"message": {"content": "a"}, "finish_reason": finish, "stop_reason": stop});
-            let told = whole(json!({"choices": [choice]}));
-            assert_eq!(told["stop_reason"], reason);
-            assert_eq!(told["stop_sequence"].is_string(), reason == "stop_sequence");
-            assert_eq!(told["model"], "fast");
+            let reply = whole(json!({"choices": [choice]}));
+            assert_eq!(reply["stop_reason"], reason);
+            assert_eq!(
+                reply["stop_sequence"].is_string(),
+                reason == "stop_sequence"
+            );
+            assert_eq!(reply["model"], "fast");
         }
     }
 }

@@ -105,14 +105,14 @@ impl Ask {
         put("model", self.model.map(Value::from));
         put("max_tokens", self.max_tokens);
         put("stop", self.stop_sequences);
-        let offered = self.tools.as_deref().and_then(tools::offered);
+        let functions = self.tools.as_deref().and_then(tools::functions);
         // Refused where there is nothing to choose.
-        if let (Some(choice), Some(offered)) = (&self.tool_choice, &offered) {
+        if let (Some(choice), Some(functions)) = (&self.tool_choice, &functions) {
             let made = choice.openai()?;
-            put("tool_choice", choice.is_of(offered).then_some(made));
+            put("tool_choice", choice.is_of(functions).then_some(made));
             put("parallel_tool_calls", choice.parallel().map(Value::from));
         }
-        put("tools", offered);
+        put("tools", functions);
         let (format, effort) = match self.output_config {
             Some(config) => (config.format, config.effort),
             None => (None, None),
@@ -136,13 +136,13 @@ impl Ask {
         }
         let last = self.messages.iter().rposition(|said| said.role == "user");
         for (index, message) in self.messages.into_iter().enumerate() {
-            let told = messages.len();
+            let rendered = messages.len();
             if message.role == "system" && !messages.is_empty() {
                 content::remind(&message.content.text()?, &mut messages);
                 continue;
             }
             content::into_messages(&message.role, message.content, &mut messages)?;
-            if last == Some(index) && messages.len() == told {
+            if last == Some(index) && messages.len() == rendered {
                 let message = "nothing of the user's last message can be told to a model here";
                 return Err(Error::new(Code::BadRequest, message)
                     .hint("send text, images or results of tools in it"));

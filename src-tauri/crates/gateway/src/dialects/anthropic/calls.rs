@@ -1,7 +1,7 @@
 //! Calls of tools as blocks of a stream. Servers may write several calls at a time, and Anthropic's blocks follow one another: what
 //! comes of a later one is held until the one before it has ended.
 
-use super::answer::{Kind, Telling, call_id};
+use super::answer::{AnswerWriter, Kind, call_id};
 use crate::inference::{
     calls::{Calls, Reach},
     wire::ToolCall,
@@ -28,7 +28,7 @@ struct Call {
     reach: Reach,
 }
 
-impl Telling {
+impl AnswerWriter {
     pub(super) fn call(&mut self, piece: ToolCall) -> String {
         let held = &mut self.held;
         let Some(number) = held.numbers.number(&piece).filter(|&it| it >= held.next) else {
@@ -47,7 +47,7 @@ impl Telling {
         let more = piece.function.arguments.unwrap_or_default();
         call.reach.read(&more);
         call.untold.push_str(&more);
-        self.tell_calls(false)
+        self.write_calls(false)
     }
 
     /// Says it, unless a call is being written.
@@ -72,8 +72,8 @@ impl Telling {
     }
 
     /// Nothing more comes.
-    pub(super) fn tell_held(&mut self) -> String {
-        let mut out = self.tell_calls(true);
+    pub(super) fn write_held(&mut self) -> String {
+        let mut out = self.write_calls(true);
         self.held.next = self.held.calls.len();
         for (kind, text) in std::mem::take(&mut self.held.words) {
             out += &self.word(kind, text);
@@ -81,7 +81,7 @@ impl Telling {
         out
     }
 
-    fn tell_calls(&mut self, all: bool) -> String {
+    fn write_calls(&mut self, all: bool) -> String {
         let mut out = String::new();
         loop {
             let number = self.held.next;

@@ -115,7 +115,7 @@ pub(super) fn into_messages(
         Content::Blocks(blocks) => blocks,
     };
     if role == "assistant" {
-        messages.push(said(blocks)?);
+        messages.push(assistant_message(blocks)?);
         return Ok(());
     }
     let mut parts = Vec::new();
@@ -159,7 +159,7 @@ pub(super) fn remind(text: &str, messages: &mut Vec<Value>) {
 }
 
 /// What the model said.
-fn said(blocks: Vec<Value>) -> Result<Value, Error> {
+fn assistant_message(blocks: Vec<Value>) -> Result<Value, Error> {
     let (mut text, mut thoughts, mut calls) = (String::new(), String::new(), Vec::new());
     for block in blocks {
         match read(block)? {

@@ -7,13 +7,13 @@ use tierbar_core::{Code, Error};
 /// Anthropic's API reference, "Errors"; `code`, `hint` and the figures are additions. Its clients show the message alone: what to do is a
 /// part of it.
 pub(crate) fn error_body(error: &Error) -> Value {
-    let mut told = error.openai_body()["error"].take();
-    if let Some(told) = told.as_object_mut() {
-        told.insert("type".to_owned(), json!(kind(error.code.http_status())));
-        told.insert("message".to_owned(), json!(message(error)));
-        told.shift_remove("param");
+    let mut rendered = error.openai_body()["error"].take();
+    if let Some(rendered) = rendered.as_object_mut() {
+        rendered.insert("type".to_owned(), json!(kind(error.code.http_status())));
+        rendered.insert("message".to_owned(), json!(message(error)));
+        rendered.shift_remove("param");
     }
-    json!({"type": "error", "error": told, "request_id": null})
+    json!({"type": "error", "error": rendered, "request_id": null})
 }
 
 /// That a prompt is too long is told in the words of Anthropic's servers, which Claude Code knows.
@@ -56,9 +56,9 @@ mod tests {
             body["error"],
             json!({"message": "too long", "type": "invalid_request_error", "code": "context_exceeded", "prompt_tokens": 5000})
         );
-        let told = error_body(&error.detail("context_tokens", 4096).hint("shorten it"));
+        let reply = error_body(&error.detail("context_tokens", 4096).hint("shorten it"));
         assert_eq!(
-            told["error"]["message"],
+            reply["error"]["message"],
             "prompt is too long: 5000 tokens > 4096 maximum; shorten it"
         );
     }

@@ -1,7 +1,7 @@
 //! An answer as Anthropic's events.
 
 use super::{
-    answer::{Kind, SIGNATURE, Telling},
+    answer::{AnswerWriter, Kind, SIGNATURE},
     failure,
 };
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 use serde_json::{Value, json};
 use tierbar_core::Error;
 
-impl Dialect for Telling {
+impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
 
     fn waiting(&mut self) -> String {
@@ -45,7 +45,7 @@ impl Dialect for Telling {
     }
 
     fn end(&mut self) -> String {
-        let mut out = self.begin() + &self.tell_held() + &self.close();
+        let mut out = self.begin() + &self.write_held() + &self.close();
         let delta = json!({"stop_reason": self.end.reason(), "stop_sequence": self.end.stop()});
         let last = json!({"type": "message_delta", "delta": delta, "usage": self.usage()});
         out += &event("message_delta", &last);
@@ -61,7 +61,7 @@ impl Dialect for Telling {
     }
 }
 
-impl Telling {
+impl AnswerWriter {
     fn begin(&mut self) -> String {
         if std::mem::replace(&mut self.begun, true) {
             return String::new();
@@ -131,13 +131,13 @@ mod tests {
             .collect()
     }
 
-    fn told(chunks: Vec<Value>) -> String {
-        let mut telling = Telling::new("fast".to_owned());
+    fn render(chunks: Vec<Value>) -> String {
+        let mut writer = AnswerWriter::new("fast".to_owned());
         let mut out = String::new();
         for chunk in chunks {
-            out += &telling.chunk(serde_json::from_value(chunk).unwrap());
+            out += &writer.chunk(serde_json::from_value(chunk).unwrap());
         }
-        out + &telling.end()
+        out + &writer.end()
     }
 
     fn delta(delta: Value) -> Value {
@@ -151,7 +151,7 @@ mod tests {
                 json!({"tool_calls": [{"index": index, "id": id, "function": {"name": id, "arguments": arguments}}]}),
             )
         };
-        let events = told(vec![
+        let events = render(vec![
             delta(json!({"role": "assistant", "content": null})),
             delta(json!({"reasoning_content": "hm"})),
             delta(json!({"content": "I "})),
@@ -248,14 +248,14 @@ mod tests {
         let block = |id: &str, text: &str| (id.to_owned(), text.to_owned());
         let both = [block("a", "{\"x\":1}"), block("b", "{\"y\":2}")];
         // Not numbered.
-        let events = told(vec![
+        let events = render(vec![
             piece(None, Some("a"), "{\"x\":"),
             piece(None, None, "1}"),
             piece(None, Some("b"), "{\"y\":2}"),
         ]);
         assert_eq!(blocks(&events), both);
         // Both at a time.
-        let events = told(vec![
+        let events = render(vec![
             piece(Some(0), Some("a"), ""),
             piece(Some(1), Some("b"), ""),
             piece(Some(0), None, "{\"x\":"),
@@ -267,7 +267,7 @@ mod tests {
         let said = [both.to_vec(), vec![block("text", "I look.")]].concat();
         assert_eq!(blocks(&events), said);
         // One behind the other, with words between.
-        let events = told(vec![
+        let events = render(vec![
             piece(Some(0), Some("a"), "{\"x\":1}"),
             delta(json!({"content": "And"})),
             piece(Some(1), Some("b"), "{\"y\":2}"),
@@ -278,7 +278,7 @@ mod tests {
 
     #[test]
     fn an_empty_answer_begins_and_ends() {
-        let events = told(Vec::new());
+        let events = render(Vec::new());
         assert_eq!(
             names(&events),
             ["message_start", "message_delta", "message_stop"]
@@ -287,9 +287,9 @@ mod tests {
 
     #[test]
     fn a_failure_is_the_last_event() {
-        let mut telling = Telling::new(String::new());
-        assert_eq!(names(&telling.waiting()), ["ping"]);
-        let failed = telling.failed(&Error::new(Code::WorkerCrashed, "it died"));
+        let mut writer = AnswerWriter::new(String::new());
+        assert_eq!(names(&writer.waiting()), ["ping"]);
+        let failed = writer.failed(&Error::new(Code::WorkerCrashed, "it died"));
         assert_eq!(names(&failed), ["error"]);
         assert_eq!(data(&failed)[0]["error"]["code"], "worker_crashed");
     }

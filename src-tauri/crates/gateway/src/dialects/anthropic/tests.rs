@@ -18,11 +18,11 @@ async fn a_message_is_a_chat_and_its_answer_a_message() {
         Json(json!({"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}))
     };
     bench.load(Router::new().route(CHAT, post(answer)));
-    let told = bench.post(MESSAGES, ASK).await;
-    assert_eq!(told.headers()["x-tierbar-tier"], "fast");
-    let told = json(told).await;
+    let reply = bench.post(MESSAGES, ASK).await;
+    assert_eq!(reply.headers()["x-tierbar-tier"], "fast");
+    let reply = json(reply).await;
     assert_eq!(
-        told["content"],
+        reply["content"],
         json!([{"type": "text", "text": "\"Hi\" of 5"}])
     );
 }
@@ -36,11 +36,11 @@ async fn a_stream_is_told_in_events() {
     };
     bench.load(Router::new().route(CHAT, post(answer)));
     let ask = ASK.replacen('{', r#"{"stream": true, "#, 1);
-    let told = text(bench.post(MESSAGES, ask).await).await;
-    assert!(told.starts_with("event: message_start\n"), "{told}");
+    let reply = text(bench.post(MESSAGES, ask).await).await;
+    assert!(reply.starts_with("event: message_start\n"), "{reply}");
     assert!(
-        told.ends_with("data: {\"type\":\"message_stop\"}\n\n"),
-        "{told}"
+        reply.ends_with("data: {\"type\":\"message_stop\"}\n\n"),
+        "{reply}"
     );
 }
 
@@ -83,6 +83,6 @@ async fn tokens_are_counted_by_the_worker() {
     };
     bench.load(Router::new().route("/v1/chat/tokens", post(counted)));
     let ask = ASK.replacen('{', r#"{"stream": true, "#, 1);
-    let told = json(bench.post(COUNT, ask).await).await;
-    assert_eq!(told, json!({"input_tokens": 3}));
+    let reply = json(bench.post(COUNT, ask).await).await;
+    assert_eq!(reply, json!({"input_tokens": 3}));
 }

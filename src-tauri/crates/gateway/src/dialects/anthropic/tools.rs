@@ -41,7 +41,7 @@ impl Choice {
 
 /// The tools that the client runs. Those that Anthropic's servers would run have no schema, and nobody here to run them: they
 /// are not offered to the model.
-pub(super) fn offered(tools: &[Value]) -> Option<Value> {
+pub(super) fn functions(tools: &[Value]) -> Option<Value> {
     let offered: Vec<_> = tools
         .iter()
         .filter(|tool| tool.get("input_schema").is_some())
@@ -67,10 +67,10 @@ mod tests {
         let function =
             json!({"name": "look", "description": "Looks.", "parameters": {"type": "object"}});
         assert_eq!(
-            offered(&[own, servers.clone()]),
+            functions(&[own, servers.clone()]),
             Some(json!([{"type": "function", "function": function}]))
         );
-        assert_eq!(offered(&[servers]), None);
+        assert_eq!(functions(&[servers]), None);
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub(super) fn bad(message: impl Into<String>) -> Error {
 mod tests {
     use super::*;
 
-    fn asked(ask: Value) -> Result<Value, Error> {
+    fn converted(ask: Value) -> Result<Value, Error> {
         let ask: Ask = serde_json::from_value(ask).unwrap();
         ask.openai(&[]).map(Value::Object)
     }
@@ -108,12 +108,12 @@ mod tests {
     #[test]
     fn a_request_streams_unless_it_says_otherwise_and_names_auto_if_it_names_nothing() {
         assert_eq!(
-            asked(json!({})).unwrap(),
+            converted(json!({})).unwrap(),
             json!({"model": "auto", "stream": true, "stream_options": {"include_usage": true}})
         );
         let whole = json!({"model": "fast:latest", "stream": false, "keep_alive": "5m", "options": {"num_predict": 3}});
         assert_eq!(
-            asked(whole).unwrap(),
+            converted(whole).unwrap(),
             json!({"model": "fast", "stream": false, "keep_alive": "5m", "max_tokens": 3})
         );
     }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn a_form_is_prescribed_by_a_word_or_a_schema() {
         let format = |format: Value| {
-            asked(json!({"format": format})).map(|mut it| it["response_format"].take())
+            converted(json!({"format": format})).map(|mut it| it["response_format"].take())
         };
         assert_eq!(
             format(json!("json")).unwrap(),

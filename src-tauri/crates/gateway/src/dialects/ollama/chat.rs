@@ -4,7 +4,7 @@ use super::{
     ask::Ask,
     load,
     messages::{self, Message},
-    telling::{Shape, Telling},
+    writer::{AnswerWriter, Shape},
 };
 use crate::{
     dialects::translate,
@@ -38,13 +38,13 @@ pub(super) async fn chat(
     drop(bytes);
     let messages = chat.messages.take().unwrap_or_default();
     if messages.is_empty() {
-        return load::told(&inference, &chat.ask, Shape::Chat, begun).await;
+        return load::load(&inference, &chat.ask, Shape::Chat, begun).await;
     }
-    let telling = Telling::new(Shape::Chat, chat.ask.model(), begun);
+    let writer = AnswerWriter::new(Shape::Chat, chat.ask.model(), begun);
     let chat = chat.openai(messages, &inference.tiers.snapshot())?;
     let request = Request::of(CHAT, hints, chat.into())?;
     let answer = relay::send(inference, request).await?;
-    translate::told(telling, answer).await
+    translate::translate(writer, answer).await
 }
 
 impl Chat {

@@ -71,12 +71,12 @@ pub(super) fn digest(name: &str, model: Option<&LibraryModel>) -> String {
     if let Some(known) = model.and_then(|model| model.sha256.as_deref()) {
         return known.to_owned();
     }
-    let told = model.map_or_else(
+    let rendered = model.map_or_else(
         || name.to_owned(),
         |model| format!("{} {}", model.path, model.size_bytes),
     );
     let mut hex = String::with_capacity(64);
-    for byte in Sha256::digest(told) {
+    for byte in Sha256::digest(rendered) {
         hex.push_str(&format!("{byte:02x}"));
     }
     hex

@@ -1,6 +1,6 @@
 //! `POST /api/embed`, and the older `POST /api/embeddings`.
 
-use super::{ask::bad, load, name, telling::nanoseconds};
+use super::{ask::bad, load, name, writer::nanoseconds};
 use crate::{
     http::{body, error::Failure},
     inference::{EMBEDDINGS, Inference, hints::Hints, relay, request::Request, wire},

@@ -6,13 +6,13 @@ use tierbar_core::Error;
 
 /// Ollama tells the message alone, and so do its clients: what to do is a part of it. `code`, `hint` and the figures are additions.
 pub(crate) fn error_body(error: &Error) -> Value {
-    let mut told = error.openai_body()["error"].take();
+    let mut rendered = error.openai_body()["error"].take();
     let mut body = json!({"error": with_advice(&error.message, error)});
-    if let (Some(told), Some(body)) = (told.as_object_mut(), body.as_object_mut()) {
+    if let (Some(rendered), Some(body)) = (rendered.as_object_mut(), body.as_object_mut()) {
         for part in ["message", "type", "param"] {
-            told.shift_remove(part);
+            rendered.shift_remove(part);
         }
-        for (name, value) in std::mem::take(told) {
+        for (name, value) in std::mem::take(rendered) {
             body.entry(name).or_insert(value);
         }
     }

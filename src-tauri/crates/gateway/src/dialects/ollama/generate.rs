@@ -3,7 +3,7 @@
 use super::{
     ask::{Ask, bad},
     chat, images, load,
-    telling::{Shape, Telling},
+    writer::{AnswerWriter, Shape},
 };
 use crate::{
     dialects::translate,
@@ -45,13 +45,13 @@ pub(super) async fn generate(
     let generate: Generate = body::parse(&bytes)?;
     drop(bytes);
     if generate.is_empty() {
-        return load::told(&inference, &generate.ask, Shape::Generate, begun).await;
+        return load::load(&inference, &generate.ask, Shape::Generate, begun).await;
     }
-    let telling = Telling::new(Shape::Generate, generate.ask.model(), begun);
+    let writer = AnswerWriter::new(Shape::Generate, generate.ask.model(), begun);
     let (path, request) = generate.openai(&inference.tiers.snapshot())?;
     let request = Request::of(path, hints, request.into())?;
     let answer = relay::send(inference, request).await?;
-    translate::told(telling, answer).await
+    translate::translate(writer, answer).await
 }
 
 fn given(text: Option<&String>) -> Option<&str> {
@@ -110,7 +110,7 @@ impl Generate {
 mod tests {
     use super::*;
 
-    fn asked(generate: Value) -> Result<(&'static str, Value), Error> {
+    fn converted(generate: Value) -> Result<(&'static str, Value), Error> {
         let generate: Generate = serde_json::from_value(generate).unwrap();
         let (path, request) = generate.openai(&[])?;
         Ok((path, request.into()))
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_prompt_is_a_message_and_a_raw_one_is_itself() {
-        let (path, chat) = asked(json!({
+        let (path, chat) = converted(json!({
             "model": "fast", "prompt": "Hi", "system": "Be brief.", "stream": false, "think": true,
             "logprobs": true, "top_logprobs": 2, "template": "", "suffix": "", "context": [1, 2],
         }))
@@ -131,7 +131,7 @@ mod tests {
                 "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
             })
         );
-        let (path, text) = asked(json!({
+        let (path, text) = converted(json!({
             "prompt": "1, 2,", "raw": true, "system": "unused", "stream": false, "logprobs": true,
         }))
         .unwrap();
@@ -151,10 +151,10 @@ mod tests {
         ] {
             let mut generate = json!({"prompt": "Hi"});
             generate[extra] = value;
-            let error = asked(generate).unwrap_err();
+            let error = converted(generate).unwrap_err();
             assert!(error.message.contains(named), "{error}");
         }
         let raw = json!({"prompt": "Hi", "raw": true, "images": ["AAAA"]});
-        assert!(asked(raw).unwrap_err().message.contains("`images`"));
+        assert!(converted(raw).unwrap_err().message.contains("`images`"));
     }
 }

@@ -79,10 +79,10 @@ mod tests {
             (b"BM\x36\x84\x03", "bmp"),
         ] {
             let image = BASE64_STANDARD.encode(start);
-            let told = content("", std::slice::from_ref(&image)).unwrap();
+            let reply = content("", std::slice::from_ref(&image)).unwrap();
             let uri = format!("data:image/{kind};base64,{image}");
             assert_eq!(
-                told,
+                reply,
                 json!([{"type": "image_url", "image_url": {"url": uri}}])
             );
         }

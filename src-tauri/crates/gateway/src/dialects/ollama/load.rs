@@ -3,7 +3,7 @@
 use super::{
     ask::Ask,
     name,
-    telling::{Shape, Telling},
+    writer::{AnswerWriter, Shape},
 };
 use crate::{http::error::Failure, inference::Inference};
 use axum::{
@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::time::{Duration, Instant};
 use tierbar_core::{Error, TierId, TierState, lease::KeepAlive};
 
-pub(super) async fn told(
+pub(super) async fn load(
     inference: &Inference,
     ask: &Ask,
     shape: Shape,
@@ -23,8 +23,8 @@ pub(super) async fn told(
 ) -> Result<Response, Failure> {
     let tier = name::tier(ask.model(), &inference.tiers.snapshot())?;
     let reason = settle(inference, &tier, ask.keep()?).await?;
-    let telling = Telling::new(shape, ask.model(), begun);
-    Ok(Json(Value::Object(telling.silent(reason))).into_response())
+    let writer = AnswerWriter::new(shape, ask.model(), begun);
+    Ok(Json(Value::Object(writer.silent(reason))).into_response())
 }
 
 /// Loads the tier, or lets it go at once where it is to be kept for no time; which of the two it was.

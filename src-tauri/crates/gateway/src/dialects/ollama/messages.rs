@@ -60,24 +60,24 @@ impl Calls {
         let text = message.content.unwrap_or_default();
         let images = message.images.unwrap_or_default();
         let content = images::content(&text, &images)?;
-        let mut told = Map::new();
-        told.insert("role".to_owned(), message.role.as_str().into());
-        told.insert("content".to_owned(), content);
+        let mut rendered = Map::new();
+        rendered.insert("role".to_owned(), message.role.as_str().into());
+        rendered.insert("content".to_owned(), content);
         if let Some(thinking) = message.thinking.filter(|thinking| !thinking.is_empty()) {
-            told.insert("reasoning_content".to_owned(), thinking.into());
+            rendered.insert("reasoning_content".to_owned(), thinking.into());
         }
         if let Some(calls) = message.tool_calls.filter(|calls| !calls.is_empty()) {
             let calls: Result<Vec<_>, _> = calls.into_iter().map(|call| self.call(call)).collect();
-            told.insert("tool_calls".to_owned(), calls?.into());
+            rendered.insert("tool_calls".to_owned(), calls?.into());
         }
         if message.role == "tool" {
             let id = self.answered(message.tool_call_id, message.tool_name.as_deref());
-            told.insert("tool_call_id".to_owned(), id.into());
+            rendered.insert("tool_call_id".to_owned(), id.into());
             if let Some(name) = message.tool_name {
-                told.insert("name".to_owned(), name.into());
+                rendered.insert("name".to_owned(), name.into());
             }
         }
-        Ok(told.into())
+        Ok(rendered.into())
     }
 
     fn call(&mut self, call: Call) -> Result<Value, Error> {
@@ -128,7 +128,7 @@ impl Calls {
 mod tests {
     use super::*;
 
-    fn told(messages: Value) -> Result<Value, Error> {
+    fn converted(messages: Value) -> Result<Value, Error> {
         let messages: Vec<Message> = serde_json::from_value(messages).unwrap();
         openai(messages).map(Value::Array)
     }
@@ -141,7 +141,7 @@ mod tests {
             {"role": "assistant", "content": null, "thinking": "hm"},
         ]);
         assert_eq!(
-            told(messages).unwrap(),
+            converted(messages).unwrap(),
             json!([
                 {"role": "system", "content": "Be brief."},
                 {"role": "user", "content": "Hi"},
@@ -161,23 +161,30 @@ mod tests {
             {"role": "tool", "tool_call_id": "mine", "content": "c"},
             {"role": "tool", "content": "of nothing"},
         ]);
-        let told = told(messages).unwrap();
+        let reply = converted(messages).unwrap();
         assert_eq!(
-            told[0]["tool_calls"],
+            reply[0]["tool_calls"],
             json!([
                 {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{\"at\":1}"}},
                 {"id": "call_2", "type": "function", "function": {"name": "ask", "arguments": "{}"}},
                 {"id": "call_3", "type": "function", "function": {"name": "look", "arguments": "{}"}},
             ])
         );
-        let ids: Vec<_> = (1..=5).map(|at| told[at]["tool_call_id"].clone()).collect();
+        let ids: Vec<_> = (1..=5)
+            .map(|at| reply[at]["tool_call_id"].clone())
+            .collect();
         assert_eq!(ids, ["call_2", "call_1", "call_3", "mine", "call_4"]);
-        assert_eq!(told[1]["name"], "ask");
+        assert_eq!(reply[1]["name"], "ask");
     }
 
     #[test]
     fn arguments_are_an_object() {
         let wrong = json!([{"role": "assistant", "tool_calls": [{"function": {"name": "look", "arguments": [1]}}]}]);
-        assert!(told(wrong).unwrap_err().message.contains("call of look"));
+        assert!(
+            converted(wrong)
+                .unwrap_err()
+                .message
+                .contains("call of look")
+        );
     }
 }

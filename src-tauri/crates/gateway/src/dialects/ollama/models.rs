@@ -36,8 +36,8 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
         .collect();
     let files: Vec<_> = listed.iter().map(|(_, model)| *model).collect();
     let changed = details::changed(&files).await;
-    let told = listed.into_iter().zip(changed);
-    let told: Vec<_> = told
+    let rendered = listed.into_iter().zip(changed);
+    let rendered: Vec<_> = rendered
         .map(|((name, model), changed)| {
             json!({
                 "name": name,
@@ -49,7 +49,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
             })
         })
         .collect();
-    Json(json!({"models": told}))
+    Json(json!({"models": rendered}))
 }
 
 /// Each tier that holds memory here, with what was measured of it.
@@ -61,10 +61,10 @@ pub(super) async fn ps(State(inference): State<Arc<Inference>>) -> Json<Value> {
         loaded && tier.engine != EngineKind::Endpoint
     };
     let loaded = status.tiers.iter().filter(is_loaded);
-    let told: Vec<_> = loaded
+    let rendered: Vec<_> = loaded
         .map(|tier| running(tier, library.of_tier(tier)))
         .collect();
-    Json(json!({"models": told}))
+    Json(json!({"models": rendered}))
 }
 
 /// Ollama's clients want a moment: one beyond all is "forever" to them, which one in the past is not.

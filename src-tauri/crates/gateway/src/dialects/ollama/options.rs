@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn asked(options: &Value) -> Result<Value, Error> {
+    fn converted(options: &Value) -> Result<Value, Error> {
         let mut request = Map::new();
         put(options.as_object().unwrap(), &mut request)?;
         Ok(request.into())
@@ -82,7 +82,7 @@ mod tests {
             "num_ctx": 131_072, "num_gpu": 99, "num_keep": 4, "tfs_z": 1.0, "anything": {}, "min_p": null,
         });
         assert_eq!(
-            asked(&options).unwrap(),
+            converted(&options).unwrap(),
             json!({"max_tokens": 9, "temperature": 0.5, "top_k": 3, "seed": 7, "mirostat_tau": 5, "stop": ["a", "b"]})
         );
     }
@@ -90,8 +90,8 @@ mod tests {
     #[test]
     fn below_nothing_is_as_much_as_there_is_room_for() {
         let options = json!({"num_predict": -1, "repeat_last_n": -1, "seed": -1});
-        assert_eq!(asked(&options).unwrap(), json!({"seed": -1}));
-        assert_eq!(asked(&json!({"num_predict": -2})).unwrap(), json!({}));
+        assert_eq!(converted(&options).unwrap(), json!({"seed": -1}));
+        assert_eq!(converted(&json!({"num_predict": -2})).unwrap(), json!({}));
     }
 
     #[test]
@@ -102,7 +102,7 @@ mod tests {
             (json!({"stop": 7}), "options.stop"),
             (json!({"stop": ["a", 7]}), "options.stop"),
         ] {
-            let error = asked(&options).unwrap_err();
+            let error = converted(&options).unwrap_err();
             assert_eq!(error.code, Code::BadRequest);
             assert!(error.message.contains(named), "{error}");
         }

@@ -3,24 +3,24 @@
 use serde_json::{Value, json};
 
 /// `None` if nothing is told.
-pub(super) fn told(logprobs: Option<Value>) -> Option<Value> {
+pub(super) fn convert(logprobs: Option<Value>) -> Option<Value> {
     let mut logprobs = logprobs?;
     if let Some(content) = logprobs.get_mut("content") {
         return Some(content.take()).filter(|content| !content.is_null());
     }
     let list = |name: &str| logprobs.get(name).and_then(Value::as_array);
     let (tokens, chosen) = (list("tokens")?, list("token_logprobs")?);
-    let told = tokens.iter().zip(chosen).enumerate();
-    let told = told.map(|(index, (token, logprob))| {
-        let mut told = json!({"token": token, "logprob": finite(logprob)});
+    let rendered = tokens.iter().zip(chosen).enumerate();
+    let rendered = rendered.map(|(index, (token, logprob))| {
+        let mut rendered = json!({"token": token, "logprob": finite(logprob)});
         let top = list("top_logprobs").and_then(|top| top.get(index)?.as_object());
         if let Some(top) = top {
             let candidate = |(token, logprob): (&String, &Value)| json!({"token": token, "logprob": finite(logprob)});
-            told["top_logprobs"] = top.iter().map(candidate).collect();
+            rendered["top_logprobs"] = top.iter().map(candidate).collect();
         }
-        told
+        rendered
     });
-    Some(told.collect())
+    Some(rendered.collect())
 }
 
 /// Completions tell no probability of their first token when they echo; clients read numbers.
@@ -35,14 +35,14 @@ mod tests {
     #[test]
     fn a_chats_list_stays_as_it_is() {
         let content = json!([{"token": "a", "logprob": -0.25, "bytes": [97], "top_logprobs": []}]);
-        assert_eq!(told(Some(json!({"content": content}))), Some(content));
+        assert_eq!(convert(Some(json!({"content": content}))), Some(content));
         for nothing in [
             None,
             Some(json!(null)),
             Some(json!({"content": null})),
             Some(json!({})),
         ] {
-            assert_eq!(told(nothing), None);
+            assert_eq!(convert(nothing), None);
         }
     }
 
@@ -55,7 +55,7 @@ mod tests {
         let mut first = alternative("a", -0.25);
         first["top_logprobs"] = json!([alternative("a", -0.25), alternative("c", -1.5)]);
         assert_eq!(
-            told(Some(logprobs)),
+            convert(Some(logprobs)),
             Some(json!([first, alternative("b", -2.0)]))
         );
     }

@@ -47,7 +47,7 @@ pub(super) async fn pull(
             inference,
             changes,
             id: download.id,
-            told: None,
+            rendered: None,
         })
     };
     if named.streams() {
@@ -73,7 +73,7 @@ async fn is_here(inference: &Inference, wanted: &str) -> bool {
     library.has(wanted) || named.is_some_and(|tier| library.of_tier(tier).is_some())
 }
 
-/// Where the telling of a download is.
+/// Where the writer of a download is.
 enum Following {
     /// There is nothing to fetch.
     Here,
@@ -87,7 +87,7 @@ struct Download {
     changes: watch::Receiver<Arc<Status>>,
     id: String,
     /// What was told last.
-    told: Option<Value>,
+    rendered: Option<Value>,
 }
 
 /// What a download has come to.
@@ -143,9 +143,9 @@ impl Download {
             };
             if let Some(turn) = turn(download)? {
                 match turn {
-                    Turn::Line(line) if self.told.as_ref() == Some(&line) => {}
+                    Turn::Line(line) if self.rendered.as_ref() == Some(&line) => {}
                     Turn::Line(line) => {
-                        self.told = Some(line.clone());
+                        self.rendered = Some(line.clone());
                         return Ok(Turn::Line(line));
                     }
                     Turn::Done => return Ok(Turn::Done),

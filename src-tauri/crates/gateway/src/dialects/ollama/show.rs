@@ -110,13 +110,13 @@ fn capabilities(model: Option<&LibraryModel>) -> Vec<&'static str> {
         return vec!["embedding"];
     }
     let sees = model.is_some_and(|model| model.projector.is_some());
-    let told = [
+    let rendered = [
         ("completion", true),
         ("tools", account.tools),
         ("vision", sees),
         ("thinking", account.thinking),
     ];
-    let has = told.into_iter().filter(|(_, has)| *has);
+    let has = rendered.into_iter().filter(|(_, has)| *has);
     has.map(|(name, _)| name).collect()
 }
 

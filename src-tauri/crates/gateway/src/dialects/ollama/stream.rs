@@ -2,7 +2,7 @@
 
 use super::{
     failure, probabilities,
-    telling::{Call, Telling, Words},
+    writer::{AnswerWriter, Call, Words},
 };
 use crate::{
     dialects::translate::Dialect,
@@ -14,7 +14,7 @@ use tierbar_core::Error;
 /// No call of a tool comes near it; what goes on beyond is let go.
 const LONGEST_CALL: usize = 16 << 20;
 
-impl Dialect for Telling {
+impl Dialect for AnswerWriter {
     const STREAM: &'static str = "application/x-ndjson";
 
     fn chunk(&mut self, chunk: Chunk) -> String {
@@ -33,7 +33,7 @@ impl Dialect for Telling {
             thinking: delta.thoughts().unwrap_or_default(),
             content: delta.content.or(choice.text).unwrap_or_default(),
             calls: Vec::new(),
-            probabilities: probabilities::told(choice.logprobs),
+            probabilities: probabilities::convert(choice.logprobs),
         };
         if words.is_empty() {
             return String::new();
@@ -62,7 +62,7 @@ impl Dialect for Telling {
     }
 }
 
-impl Telling {
+impl AnswerWriter {
     /// Ollama tells a call when it is whole.
     fn call(&mut self, piece: ToolCall) {
         let Some(number) = self.numbers.number(&piece) else {
@@ -85,18 +85,18 @@ fn line(line: Map<String, Value>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::telling::Shape, *};
+    use super::{super::writer::Shape, *};
     use serde_json::json;
     use std::time::Instant;
     use tierbar_core::Code;
 
-    fn told(shape: Shape, chunks: Vec<Value>) -> Vec<Value> {
-        let mut telling = Telling::new(shape, "fast", Instant::now());
+    fn render(shape: Shape, chunks: Vec<Value>) -> Vec<Value> {
+        let mut writer = AnswerWriter::new(shape, "fast", Instant::now());
         let mut out = String::new();
         for chunk in chunks {
-            out += &telling.chunk(serde_json::from_value(chunk).unwrap());
+            out += &writer.chunk(serde_json::from_value(chunk).unwrap());
         }
-        out += &telling.end();
+        out += &writer.end();
         out.lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect()
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn each_piece_is_a_line_and_the_last_has_the_figures() {
-        let lines = told(
+        let lines = render(
             Shape::Chat,
             vec![
                 delta(json!({"role": "assistant", "content": ""})),
@@ -150,7 +150,7 @@ mod tests {
                 json!({"tool_calls": [{"index": index, "function": {"name": name, "arguments": arguments}}]}),
             )
         };
-        let lines = told(
+        let lines = render(
             Shape::Chat,
             vec![
                 piece(0, Some("look"), "{\"at\""),
@@ -176,7 +176,7 @@ mod tests {
             let function = json!({"name": "look", "arguments": "{\"at\":1}"});
             delta(json!({"tool_calls": [{"id": id, "function": function}]}))
         };
-        let lines = told(Shape::Chat, vec![piece("a"), piece("b")]);
+        let lines = render(Shape::Chat, vec![piece("a"), piece("b")]);
         let message = &lines[0]["message"];
         assert_eq!(message["tool_calls"].as_array().unwrap().len(), 2);
         assert_eq!(message["tool_calls"][1]["id"], "b");
@@ -188,7 +188,7 @@ mod tests {
         let text = json!({"choices": [{"text": " 10,", "logprobs": {
             "tokens": [" 10", ","], "token_logprobs": [-0.5, null], "top_logprobs": [{" 10": -0.5}, null],
         }}]});
-        let lines = told(Shape::Generate, vec![text]);
+        let lines = render(Shape::Generate, vec![text]);
         assert_eq!(lines[0]["response"], " 10,");
         assert_eq!(lines[0]["logprobs"][0]["token"], " 10");
         assert_eq!(lines[1]["response"], "");
@@ -196,9 +196,9 @@ mod tests {
 
     #[test]
     fn a_failure_is_a_line_and_waiting_is_silent() {
-        let mut telling = Telling::new(Shape::Chat, "fast", Instant::now());
-        assert_eq!(telling.waiting(), "");
-        let failed = telling.failed(&Error::new(Code::WorkerCrashed, "it died"));
+        let mut writer = AnswerWriter::new(Shape::Chat, "fast", Instant::now());
+        assert_eq!(writer.waiting(), "");
+        let failed = writer.failed(&Error::new(Code::WorkerCrashed, "it died"));
         assert_eq!(
             failed,
             "{\"error\":\"it died\",\"code\":\"worker_crashed\"}\n"

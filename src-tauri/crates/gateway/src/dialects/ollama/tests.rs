@@ -45,9 +45,10 @@ fn events(stream: &'static str) -> Response {
 }
 
 async fn lines(response: Response) -> Vec<Value> {
-    let told = text(response).await;
-    assert!(told.ends_with('\n'), "{told}");
-    told.lines()
+    let reply = text(response).await;
+    assert!(reply.ends_with('\n'), "{reply}");
+    reply
+        .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
 }
@@ -78,9 +79,9 @@ async fn what_only_ollamas_store_does_is_refused_with_what_to_do() {
     ] {
         let refused = bench.post(path, "{}").await;
         assert_eq!(refused.status(), 400, "{path}");
-        let told = json(refused).await;
-        assert!(told["error"].as_str().unwrap().contains(path));
-        assert!(told["hint"].as_str().unwrap().contains("add a tier"));
+        let reply = json(refused).await;
+        assert!(reply["error"].as_str().unwrap().contains(path));
+        assert!(reply["hint"].as_str().unwrap().contains("add a tier"));
     }
     let nothing = bench.post("/api/nothing", "{}").await;
     assert_eq!(nothing.status(), 404);

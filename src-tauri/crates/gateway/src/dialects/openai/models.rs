@@ -57,8 +57,8 @@ fn entries(
             .map(|status| entry(status.id.as_str(), tier(status))),
     );
     entries.extend(chains.iter().map(|(name, chain)| {
-        let told = json!({"kind": "chain", "steps": chain.steps});
-        entry(name.as_str(), told)
+        let rendered = json!({"kind": "chain", "steps": chain.steps});
+        entry(name.as_str(), rendered)
     }));
     entries.extend(
         models

@@ -26,7 +26,7 @@ use axum::{
     response::Response,
     routing::{get, post},
 };
-use response::Telling;
+use response::AnswerWriter;
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
@@ -51,7 +51,7 @@ async fn create(
     let (chat, echo) = read(body).await?.into_chat()?;
     let answer = relay::send(inference, Request::of(CHAT, hints, chat)?).await?;
     let model = relay::model(&answer);
-    translate::told(Telling::new(echo, model), answer).await
+    translate::translate(AnswerWriter::new(echo, model), answer).await
 }
 
 async fn count(

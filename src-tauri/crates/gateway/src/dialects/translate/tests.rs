@@ -42,9 +42,9 @@ const STREAM: &str = ": loading\n\ndata: {\"choices\":[{\"delta\":{\"content\":\
 async fn a_stream_is_turned_however_it_is_cut() {
     for piece in 1..=STREAM.len() {
         let stream = format!("{STREAM}data: [DONE]\n\ndata: more\n\n");
-        let told = told(Scribe, events(&stream, piece)).await.unwrap();
-        assert_eq!(told.headers()[header::CONTENT_TYPE], "text/plain");
-        assert_eq!(text(told).await, "…Grüße.");
+        let reply = translate(Scribe, events(&stream, piece)).await.unwrap();
+        assert_eq!(reply.headers()[header::CONTENT_TYPE], "text/plain");
+        assert_eq!(text(reply).await, "…Grüße.");
     }
 }
 
@@ -52,22 +52,22 @@ async fn a_stream_is_turned_however_it_is_cut() {
 async fn a_stream_that_breaks_off_says_so_once() {
     let failed =
         format!("{STREAM}data: {{\"error\":{{\"message\":\"gone\"}}}}\n\ndata: [DONE]\n\n");
-    let told_failed = told(Scribe, events(&failed, 7)).await.unwrap();
+    let told_failed = translate(Scribe, events(&failed, 7)).await.unwrap();
     assert_eq!(text(told_failed).await, "…Grüße!gone");
-    let cut = told(Scribe, events(STREAM, 7)).await.unwrap();
+    let cut = translate(Scribe, events(STREAM, 7)).await.unwrap();
     assert!(text(cut).await.starts_with("…Grüße!the answer ended"));
 }
 
 #[tokio::test]
 async fn an_event_that_cannot_be_read_is_the_end_and_no_gap() {
     let odd = format!("{STREAM}data: {{\"choices\":[7]}}\n\ndata: [DONE]\n\n");
-    let told = told(Scribe, events(&odd, 7)).await.unwrap();
-    let told = text(told).await;
+    let reply = translate(Scribe, events(&odd, 7)).await.unwrap();
+    let reply = text(reply).await;
     assert!(
-        told.starts_with("…Grüße!the model's server did not"),
-        "{told}"
+        reply.starts_with("…Grüße!the model's server did not"),
+        "{reply}"
     );
-    assert!(!told.ends_with('.'), "{told}");
+    assert!(!reply.ends_with('.'), "{reply}");
 }
 
 #[tokio::test]
@@ -76,8 +76,8 @@ async fn a_stream_without_end_is_ended() {
     let pieces = stream::repeat(piece).map(Ok::<_, Infallible>);
     let body = Body::from_stream(pieces);
     let endless = ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response();
-    let told = told(Scribe, endless).await.unwrap();
-    assert_eq!(text(told).await, "!the answer is longer than 256 MiB");
+    let reply = translate(Scribe, endless).await.unwrap();
+    assert_eq!(text(reply).await, "!the answer is longer than 256 MiB");
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_refusal_keeps_its_status_its_headers_and_what_is_noted_of_it() {
     ];
     let mut limited = (StatusCode::TOO_MANY_REQUESTS, headers, "<html>").into_response();
     limited.extensions_mut().insert(MayWait);
-    let refused = told(Scribe, limited).await.unwrap();
+    let refused = translate(Scribe, limited).await.unwrap();
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(refused.headers()["retry-after"], "7");
     assert_eq!(refused.headers()["x-tierbar-tier"], "cloud");
@@ -103,15 +103,15 @@ async fn a_refusal_keeps_its_status_its_headers_and_what_is_noted_of_it() {
 #[tokio::test]
 async fn a_whole_answer_is_turned_and_a_refusal_is_an_error() {
     let answer = Json(json!({"choices": [{"message": {"content": "yes"}}]}));
-    let told_whole = told(Scribe, answer.into_response()).await.unwrap();
+    let told_whole = translate(Scribe, answer.into_response()).await.unwrap();
     assert_eq!(text(told_whole).await, r#"{"content":"yes"}"#);
     let refused = Error::new(Code::ContextExceeded, "too long");
-    let refused = told(Scribe, Failure(refused).into_response())
+    let refused = translate(Scribe, Failure(refused).into_response())
         .await
         .unwrap();
     assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
     let error = refused.extensions().get::<Error>().unwrap();
     assert_eq!(error.code, Code::ContextExceeded);
-    let foreign = told(Scribe, "hello".into_response()).await;
+    let foreign = translate(Scribe, "hello".into_response()).await;
     assert_eq!(foreign.unwrap_err().0.code, Code::Unreachable);
 }

@@ -60,7 +60,7 @@ impl Key {
         }
     }
 
-    pub(super) fn told(&self) -> ApiKey {
+    pub(super) fn to_api_key(&self) -> ApiKey {
         let state = self.state();
         ApiKey {
             name: self.name.clone(),

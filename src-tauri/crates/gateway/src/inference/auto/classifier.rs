@@ -49,12 +49,12 @@ enum Standing {
 
 /// A model's word, and what it is worth.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Said {
+pub(crate) struct Classified {
     pub(crate) opinion: Opinion,
     pub(crate) exam: Exam,
 }
 
-impl Said {
+impl Classified {
     pub(crate) fn believed(&self) -> Option<Level> {
         self.exam.believed(self.opinion)
     }
@@ -84,7 +84,7 @@ pub(super) async fn quickly(
     inference: &Arc<Inference>,
     fast: &TierStatus,
     text: &str,
-) -> Option<Said> {
+) -> Option<Classified> {
     let model = fast.model.as_ref()?;
     let Some(exam) = inference.auto.classifier.exam(model) else {
         begin(inference, &fast.id, model);
@@ -95,7 +95,7 @@ pub(super) async fn quickly(
     }
     let asked = timeout(BUDGET, opinion(inference, &fast.id, model, text)).await;
     let opinion = asked.ok()?.ok()?;
-    Some(Said { opinion, exam })
+    Some(Classified { opinion, exam })
 }
 
 /// The word, whatever it takes: the tier is loaded and the examination held.
@@ -107,7 +107,7 @@ pub(super) async fn thoroughly(
     tier: &TierId,
     model: &ModelId,
     text: &str,
-) -> Result<Said, Error> {
+) -> Result<Classified, Error> {
     let classifier = &inference.auto.classifier;
     let exam = match classifier.exam(model) {
         Some(exam) => exam,
@@ -118,7 +118,7 @@ pub(super) async fn thoroughly(
         }
     };
     let opinion = opinion(inference, tier, model, text).await?;
-    Ok(Said { opinion, exam })
+    Ok(Classified { opinion, exam })
 }
 
 async fn opinion(

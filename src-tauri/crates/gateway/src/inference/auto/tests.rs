@@ -76,8 +76,8 @@ fn says(text: &str) -> Value {
 async fn answered_by(bench: &Bench, text: &str) -> (String, String) {
     let response = sent(bench, CHAT, &[], says(text)).await;
     assert_eq!(response.status(), 200);
-    let told = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
-    (told("x-tierbar-tier"), told("x-tierbar-why"))
+    let reply = |name: &str| response.headers()[name].to_str().unwrap().to_owned();
+    (reply("x-tierbar-tier"), reply("x-tierbar-why"))
 }
 
 /// Waits for the end of the examination: its last question has been answered when its lease is gone.
@@ -234,25 +234,25 @@ async fn what_auto_would_do_is_told_without_doing_it() {
     let (routes, _questions) = worker(|about| knows_the_probes(about).or(Some("medium")));
     bench.load(routes);
     let body = says(UNKNOWN).to_string();
-    let told = json(
+    let reply = json(
         bench
             .ask("POST", "/tierbar/v1/route?classify=always", body)
             .await,
     )
     .await;
-    assert_eq!(told["level"], "medium");
-    assert_eq!(told["tier"], "primary");
-    assert_eq!(told["rules"]["sure"], false);
-    assert_eq!(told["classifier"]["believed"], true);
-    assert_eq!(told["classifier"]["exam"]["right"], 12);
-    let told = json(
+    assert_eq!(reply["level"], "medium");
+    assert_eq!(reply["tier"], "primary");
+    assert_eq!(reply["rules"]["sure"], false);
+    assert_eq!(reply["classifier"]["believed"], true);
+    assert_eq!(reply["classifier"]["exam"]["right"], 12);
+    let reply = json(
         bench
             .ask("POST", "/tierbar/v1/route", says("hi").to_string())
             .await,
     )
     .await;
-    assert_eq!(told["classifier"], Value::Null);
-    assert_eq!(told["why"], "it is a greeting; fast is loaded");
+    assert_eq!(reply["classifier"], Value::Null);
+    assert_eq!(reply["why"], "it is a greeting; fast is loaded");
     let refused = bench
         .post("/tierbar/v1/route", says("hi").to_string())
         .await;

@@ -130,8 +130,8 @@ mod tests {
             (json!({"max_tokens": "many"}), false),
             (json!({}), true),
         ] {
-            let (budget, told) = budget(0.06, request);
-            assert_eq!(budget.too_dear(&cloud()).is_none(), fits, "{told}");
+            let (budget, reply) = budget(0.06, request);
+            assert_eq!(budget.too_dear(&cloud()).is_none(), fits, "{reply}");
         }
         assert!(
             budget(0.0, json!({"max_tokens": 1e9}))

@@ -13,18 +13,18 @@ pub(crate) fn outcome(status: StatusCode, headers: &HeaderMap) -> Outcome {
         200..=299 => Outcome::Answered,
         401 => Outcome::Refused,
         429 => Outcome::Limited {
-            for_ms: told(headers, now).map(milliseconds),
+            for_ms: wait_of(headers, now).map(milliseconds),
         },
         // Busy, with a time: as good as a limit.
-        503 | 529 if told(headers, now).is_some() => Outcome::Limited {
-            for_ms: told(headers, now).map(milliseconds),
+        503 | 529 if wait_of(headers, now).is_some() => Outcome::Limited {
+            for_ms: wait_of(headers, now).map(milliseconds),
         },
         408 | 500.. => Outcome::Failed,
         _ => Outcome::Unfit,
     }
 }
 
-fn told(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+fn wait_of(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(|ms| ms.parse::<f64>().ok());
     if let Some(wait) = milliseconds.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()) {
@@ -84,7 +84,7 @@ mod tests {
             .collect();
         // 2026-11-22T10:00:00Z
         let now = UNIX_EPOCH + Duration::from_secs(1_795_341_600);
-        told(&headers, now).map(milliseconds)
+        wait_of(&headers, now).map(milliseconds)
     }
 
     #[test]

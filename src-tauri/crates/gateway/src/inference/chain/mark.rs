@@ -11,7 +11,13 @@ use tierbar_core::TierId;
 const MARK: &str = "[Local Fallback] ";
 
 /// The answer, with a field `tierbar` of its own; in a stream it is on a first event without a word, or with the mark.
-pub(super) fn told(mut sent: Sent, chain: &TierId, tried: &Tried, marked: bool, ask: &Ask) -> Sent {
+pub(super) fn annotate(
+    mut sent: Sent,
+    chain: &TierId,
+    tried: &Tried,
+    marked: bool,
+    ask: &Ask,
+) -> Sent {
     let about = |tier: Value, model: Value| {
         json!({
             "chain": chain, "tier": tier, "model": model,

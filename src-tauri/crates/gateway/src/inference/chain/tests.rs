@@ -151,17 +151,17 @@ fn said(text: &str) -> String {
 }
 
 fn dawdling(name: &'static str) -> Response {
-    let words = stream::unfold(0, move |told| async move {
-        let word = match told {
+    let words = stream::unfold(0, move |reply| async move {
+        let word = match reply {
             0 => said(name),
             1..=4 => {
                 tokio::time::sleep(std::time::Duration::from_millis(800)).await;
-                let end = if told == 4 { "data: [DONE]\n\n" } else { "" };
+                let end = if reply == 4 { "data: [DONE]\n\n" } else { "" };
                 format!("{}{end}", said(name))
             }
             _ => return None,
         };
-        Some((Ok::<_, Infallible>(word), told + 1))
+        Some((Ok::<_, Infallible>(word), reply + 1))
     });
     let kind = [(header::CONTENT_TYPE, "text/event-stream")];
     (kind, Body::from_stream(words)).into_response()
@@ -344,8 +344,8 @@ async fn a_cloud_that_breaks_off_behind_its_first_words_is_left_alone_too() {
         night.a.does(Does::Cut { spoken: true });
         for _ in 0..3 {
             if streams {
-                let told = text(night.stream().await).await;
-                assert!(told.contains("unreachable"), "{told}");
+                let reply = text(night.stream().await).await;
+                assert!(reply.contains("unreachable"), "{reply}");
             } else {
                 assert_eq!(content(night.ask().await).await, "b");
             }
@@ -423,8 +423,8 @@ async fn a_cloud_that_knows_no_streams_answers_those_who_want_one() {
         streamed.headers()[header::CONTENT_TYPE],
         "text/event-stream"
     );
-    let told = text(streamed).await;
-    let mut events = told.split("\n\n");
+    let reply = text(streamed).await;
+    let mut events = reply.split("\n\n");
     let event = events.next().unwrap().strip_prefix("data: ").unwrap();
     let event: Value = serde_json::from_str(event).unwrap();
     assert_eq!(event["object"], "chat.completion.chunk");
@@ -568,20 +568,28 @@ async fn a_stream_goes_on_elsewhere_before_its_first_word_and_is_told_as_broken_
     night.b.does(Does::Cut { spoken: false });
     let answer = night.stream().await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "fast");
-    let told = text(answer).await;
-    let first = told.lines().next().unwrap().strip_prefix("data: ").unwrap();
+    let reply = text(answer).await;
+    let first = reply
+        .lines()
+        .next()
+        .unwrap()
+        .strip_prefix("data: ")
+        .unwrap();
     let first: Value = serde_json::from_str(first).unwrap();
     assert_eq!(first["choices"][0]["delta"]["content"], "[Local Fallback] ");
     assert_eq!(first["tierbar"]["fallback_from"], "cloud-a");
     assert!(
-        told.contains("\"here\"") && told.ends_with("data: [DONE]\n\n"),
-        "{told}"
+        reply.contains("\"here\"") && reply.ends_with("data: [DONE]\n\n"),
+        "{reply}"
     );
 
     night.b.does(Does::Cut { spoken: true });
-    let told = text(night.stream().await).await;
-    assert!(told.contains("\"b\"") && !told.contains("here"), "{told}");
-    assert!(told.contains("\"unreachable\""), "{told}");
+    let reply = text(night.stream().await).await;
+    assert!(
+        reply.contains("\"b\"") && !reply.contains("here"),
+        "{reply}"
+    );
+    assert!(reply.contains("\"unreachable\""), "{reply}");
 }
 
 #[tokio::test]

@@ -12,10 +12,10 @@ use tierbar_core::{
 
 /// Shared by those who try and those who tell of it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Tried(Arc<Mutex<Told>>);
+pub(super) struct Tried(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct Log {
     steps: Vec<Step>,
     /// The first step, and who answers in its place.
     fallback: Option<(TierId, TierId)>,
@@ -74,8 +74,8 @@ impl Tried {
 
     /// Whether any step may answer later what none answers now.
     pub(super) fn may_pass(&self) -> bool {
-        let told = self.0.lock();
-        told.steps.is_empty() || told.steps.iter().any(|step| step.may_pass)
+        let log = self.0.lock();
+        log.steps.is_empty() || log.steps.iter().any(|step| step.may_pass)
     }
 
     pub(super) fn fell_back(&self, first: &TierId, answers: &TierId) {
@@ -87,26 +87,26 @@ impl Tried {
     }
 
     pub(super) fn fallback(&self) -> Option<TierId> {
-        let told = self.0.lock();
-        told.fallback.as_ref().map(|(first, _)| first.clone())
+        let log = self.0.lock();
+        log.fallback.as_ref().map(|(first, _)| first.clone())
     }
 
     /// The steps that have not answered, each with its error, or with none if it was passed over.
     pub(super) fn codes(&self) -> Vec<(TierId, Option<Code>)> {
-        let told = self.0.lock();
-        let steps = told.steps.iter();
+        let log = self.0.lock();
+        let steps = log.steps.iter();
         steps.map(|step| (step.tier.clone(), step.code)).collect()
     }
 
     /// Why nobody answered. A chain of one says what its step said.
     pub(super) fn error(&self, chain: &TierId, late: Option<Duration>) -> Error {
-        let told = self.0.lock();
-        if let ([only], None) = (&*told.steps, late)
+        let log = self.0.lock();
+        if let ([only], None) = (&*log.steps, late)
             && let Some(error) = &only.error
         {
             return error.clone();
         }
-        let said = told
+        let said = log
             .steps
             .iter()
             .map(|step| format!("{}: {}", step.tier, step.why));
@@ -117,7 +117,7 @@ impl Tried {
                 format!("no step of {chain} said a word in {} s", time.as_secs()),
             ),
             None => (
-                refusal(&told.steps),
+                refusal(&log.steps),
                 format!("no step of {chain} could answer"),
             ),
         };
@@ -128,9 +128,9 @@ impl Tried {
         };
         let error = Error::new(code, message)
             .hint("try again later, or add a step to the chain in config.toml")
-            .detail("tried", json!(told.steps));
+            .detail("tried", json!(log.steps));
         // Known only if each step says it: one that does not may answer sooner.
-        let waits: Option<Vec<u64>> = told.steps.iter().map(|step| step.wait).collect();
+        let waits: Option<Vec<u64>> = log.steps.iter().map(|step| step.wait).collect();
         match waits.and_then(|waits| waits.into_iter().min()) {
             Some(seconds) => for_seconds(error, seconds),
             None => error,

@@ -1,6 +1,6 @@
 //! From step to step, until one has a first word.
 
-use super::{Asked, budget::Budget, credential, mark, tried::Tried};
+use super::{ChainRequest, budget::Budget, credential, mark, tried::Tried};
 use crate::inference::{
     Inference,
     content::Content,
@@ -34,7 +34,7 @@ const SHORT_LIMIT_MS: u64 = 2000;
 
 pub(super) struct Walk {
     inference: Arc<Inference>,
-    asked: Asked,
+    asked: ChainRequest,
     ask: Ask,
     /// The answer is to come whole, though each step is asked for a stream if it can be: only so it is known who has begun to answer.
     gathers: bool,
@@ -45,7 +45,7 @@ pub(super) struct Walk {
 }
 
 impl Walk {
-    pub(super) fn new(inference: Arc<Inference>, asked: Asked, mut ask: Ask) -> Self {
+    pub(super) fn new(inference: Arc<Inference>, asked: ChainRequest, mut ask: Ask) -> Self {
         let bytes = ask.content.bytes().len();
         let mut request = ask.content.into_object();
         let budget = Budget::new(asked.config.cost, &mut request, bytes);
@@ -99,7 +99,7 @@ impl Walk {
                 }
                 sent => sent,
             };
-            return Ok(self.told(step, sent));
+            return Ok(self.annotate(step, sent));
         }
     }
 
@@ -114,7 +114,7 @@ impl Walk {
         self.tried.failed(tier, error);
     }
 
-    fn told(&self, step: usize, sent: Sent) -> Sent {
+    fn annotate(&self, step: usize, sent: Sent) -> Sent {
         let first = self.asked.config.tiers().next();
         let tier = self.tier(step);
         let fallback = first.filter(|_| step > 0);
@@ -126,7 +126,7 @@ impl Walk {
             && fallback.is_some()
             && here
             && !mark::is_bound(self.ask.content.fields());
-        mark::told(sent, &self.asked.name, &self.tried, marked, &self.ask)
+        mark::annotate(sent, &self.asked.name, &self.tried, marked, &self.ask)
     }
 
     /// The steps one after another; after a silence, and if that is wanted, two at a time.
@@ -189,12 +189,12 @@ impl Walk {
                 self.tried.too_dear(tier, why);
                 return None;
             }
-            let mut asking = match self
+            let mut trial = match self
                 .inference
                 .chains
                 .enter(tier, credential(&engine.endpoint))
             {
-                Ok(asking) => asking,
+                Ok(trial) => trial,
                 Err(closed) => {
                     self.tried
                         .passed_over(tier, words(closed), closed.closed_for());
@@ -206,10 +206,10 @@ impl Walk {
                 Ok(Ok(mut sent)) => {
                     match &mut sent {
                         Sent::Streaming(answer) => {
-                            asking.begun();
-                            answer.asked_by(asking);
+                            trial.begun();
+                            answer.counts_for(trial);
                         }
-                        Sent::Whole(_) => asking.told(Outcome::Answered),
+                        Sent::Whole(_) => trial.settle(Outcome::Answered),
                     }
                     return Some(sent);
                 }
@@ -217,8 +217,8 @@ impl Walk {
                 Err(_) => Failed::from(silent(tier, wait)),
             };
             let Failed { error, outcome } = failed;
-            asking.told(outcome);
-            drop(asking);
+            trial.settle(outcome);
+            drop(trial);
             self.tried.failed(tier, error);
             if outcome == Outcome::Failed {
                 self.budget.lost(engine);

@@ -5,10 +5,10 @@
 
 mod answer;
 mod ask;
+mod body;
 mod conversation;
 mod failure;
 mod form;
-mod hearing;
 mod model;
 mod stream;
 mod thinking;
@@ -19,7 +19,7 @@ use crate::inference::{
     upstream::{Broken, Upstream},
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
-use hearing::Hearing;
+use body::Expected;
 use secrecy::SecretString;
 use serde_json::{Map, Value};
 use tierbar_core::{Code, Error};
@@ -46,8 +46,8 @@ pub(crate) async fn post(
     key: Option<&SecretString>,
     chat: Map<String, Value>,
 ) -> Result<Upstream, Broken> {
-    let (to, ask, hearing) = match asked(url, path, chat) {
-        Ok(asked) => asked,
+    let (to, ask, expected) = match translate(url, path, chat) {
+        Ok(translated) => translated,
         Err(error) => return Ok(Upstream::refusing(&error)),
     };
     let mut headers = HeaderMap::new();
@@ -56,21 +56,21 @@ pub(crate) async fn post(
         headers.insert(KEY.clone(), Remote::key("", key)?);
     }
     let answer = remote.post(url, to, headers, ask).await?;
-    Ok(hearing.hear(answer))
+    Ok(expected.translate(answer))
 }
 
 /// The path, what is sent there, and how the answer is heard.
-fn asked(
+fn translate(
     url: &str,
     path: &str,
     chat: Map<String, Value>,
-) -> Result<(&'static str, Vec<u8>, Hearing), Error> {
+) -> Result<(&'static str, Vec<u8>, Expected), Error> {
     match path {
         inference::CHAT => {
             let (ask, usage) = ask::message(chat)?;
-            Ok((MESSAGES, ask, Hearing::Message { usage }))
+            Ok((MESSAGES, ask, Expected::Message { usage }))
         }
-        inference::TOKENS => Ok((COUNT, ask::count(chat)?, Hearing::Count)),
+        inference::TOKENS => Ok((COUNT, ask::count(chat)?, Expected::Count)),
         _ => {
             let what = format!("{url} speaks Anthropic's dialect, which has nothing like {path}");
             Err(Error::new(Code::BadRequest, what)

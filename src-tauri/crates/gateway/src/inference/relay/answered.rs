@@ -9,7 +9,7 @@ use tierbar_core::{Code, Error, TierId, chain::Outcome};
 
 /// Vectors may be large: nothing is kept of them.
 #[derive(Deserialize)]
-struct Told {
+struct Envelope {
     error: Option<IgnoredAny>,
     choices: Option<Vec<IgnoredAny>>,
 }
@@ -19,7 +19,7 @@ struct Told {
 pub(super) enum Fault {
     /// What came in place of an answer.
     NoAnswer(String),
-    Told(Error),
+    Reported(Error),
 }
 
 impl Fault {
@@ -34,14 +34,14 @@ impl Fault {
                     outcome: Outcome::Failed,
                 }
             }
-            Self::Told(error) => told(error),
+            Self::Reported(error) => failure(error),
         }
     }
 }
 
 /// A whole answer is an object; one of words has a choice.
 pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
-    let Ok(answer) = serde_json::from_slice::<Told>(body) else {
+    let Ok(answer) = serde_json::from_slice::<Envelope>(body) else {
         let kind = head.headers.get(header::CONTENT_TYPE);
         let kind = kind.and_then(|kind| kind.to_str().ok());
         return Some(Fault::NoAnswer(match kind {
@@ -54,7 +54,7 @@ pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
         }));
     };
     if answer.error.is_some() {
-        return Some(Fault::Told(wire::error(StatusCode::OK, body)));
+        return Some(Fault::Reported(wire::error(StatusCode::OK, body)));
     }
     let speaks = path == CHAT || path == TEXT;
     if speaks && answer.choices.is_none_or(|choices| choices.is_empty()) {
@@ -64,7 +64,7 @@ pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
 }
 
 /// A failure that a server tells where its status is a success: in its body, or in an event.
-pub(super) fn told(error: Error) -> Failed {
+pub(super) fn failure(error: Error) -> Failed {
     let outcome = match error.code {
         Code::Overloaded => Outcome::Limited { for_ms: None },
         Code::BadRequest | Code::ContextExceeded | Code::ModelUnknown | Code::PayloadTooLarge => {
@@ -125,17 +125,17 @@ mod tests {
 
     #[test]
     fn a_failure_in_a_success_is_what_it_says() {
-        let told = |code: Value| {
+        let reply = |code: Value| {
             let body = json!({"error": {"message": "quota gone", "code": code}}).to_string();
             let failed = read(CHAT, None, &body).unwrap();
             assert_eq!(failed.error.message, "quota gone");
             (failed.error.code, failed.outcome)
         };
         let limited = (Code::Overloaded, Outcome::Limited { for_ms: None });
-        assert_eq!(told(json!(429)), limited);
-        assert_eq!(told(json!("rate_limit_exceeded")), limited);
-        assert_eq!(told(json!(400)), (Code::BadRequest, Outcome::Unfit));
-        assert_eq!(told(json!(402)), (Code::Unreachable, Outcome::Failed));
-        assert_eq!(told(json!(null)), (Code::Unreachable, Outcome::Failed));
+        assert_eq!(reply(json!(429)), limited);
+        assert_eq!(reply(json!("rate_limit_exceeded")), limited);
+        assert_eq!(reply(json!(400)), (Code::BadRequest, Outcome::Unfit));
+        assert_eq!(reply(json!(402)), (Code::Unreachable, Outcome::Failed));
+        assert_eq!(reply(json!(null)), (Code::Unreachable, Outcome::Failed));
     }
 }

@@ -250,9 +250,9 @@ fn no_key(lease: &dyn Lease) -> Error {
 /// It may be the model, the words or the key: the server knows.
 fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
     let url = url(lease).unwrap_or_default();
-    let told = wire::error(StatusCode::FORBIDDEN, body).message;
+    let rendered = wire::error(StatusCode::FORBIDDEN, body).message;
     let message = format!(
-        "the endpoint of {}, {url}, does not allow it (403 Forbidden): {told}",
+        "the endpoint of {}, {url}, does not allow it (403 Forbidden): {rendered}",
         lease.tier()
     );
     let name = Name::of_server(url);

@@ -22,9 +22,9 @@ use tokio::time::timeout;
 pub(crate) async fn within(answer: &mut Answer, silence: Duration) -> Result<Whole, Error> {
     let mut gathering = Gathering::default();
     loop {
-        let told = timeout(silence, gathering.more(answer)).await;
+        let rendered = timeout(silence, gathering.more(answer)).await;
         let message = || format!("nothing of the answer came for {} s", silence.as_secs());
-        if !told.map_err(|_| Error::new(Code::WorkerTimeout, message()))?? {
+        if !rendered.map_err(|_| Error::new(Code::WorkerTimeout, message()))?? {
             return Ok(gathering.of(answer));
         }
     }

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     http::error,
     inference::{
-        chain::Asking,
+        chain::Trial,
         tap::Tap,
         upstream::{Broken, Upstream},
         wire,
@@ -50,7 +50,7 @@ pub(crate) struct Answer {
     /// The last bytes that have passed.
     tail: Vec<u8>,
     /// Where what comes of it counts for or against its endpoint.
-    asking: Option<Asking>,
+    trial: Option<Trial>,
     lease: Box<dyn Lease>,
 }
 
@@ -61,7 +61,7 @@ impl Answer {
             tap,
             held: Vec::new(),
             tail: Vec::new(),
-            asking: None,
+            trial: None,
             lease,
         }
     }
@@ -70,19 +70,19 @@ impl Answer {
         &*self.lease
     }
 
-    pub(crate) fn asked_by(&mut self, asking: Asking) {
-        self.asking = Some(asking);
+    pub(crate) fn counts_for(&mut self, trial: Trial) {
+        self.trial = Some(trial);
     }
 
     /// It ends so, behind its first word: as its server has said, or else as it broke off.
     pub(crate) fn ends(&mut self, broken: Option<&Error>) {
         let outcome = match (self.tap.failure(), broken) {
-            (Some(error), _) => answered::told(error).outcome,
+            (Some(error), _) => answered::failure(error).outcome,
             (None, Some(error)) => Failed::from(error.clone()).outcome,
             (None, None) => Outcome::Answered,
         };
-        if let Some(asking) = &mut self.asking {
-            asking.told(outcome);
+        if let Some(trial) = &mut self.trial {
+            trial.settle(outcome);
         }
     }
 
@@ -116,7 +116,7 @@ impl Answer {
             }
         }
         if let Some(error) = self.tap.failure().filter(|_| !self.tap.has_spoken()) {
-            return Err(answered::told(error));
+            return Err(answered::failure(error));
         }
         if self.tap.has_ended() && !self.tap.has_answered() {
             let what = "events without an answer".to_owned();

@@ -138,10 +138,10 @@ async fn a_stream_that_stops_short_of_its_end_is_told_as_broken() {
     bench
         .ended
         .send_replace(Some(Error::new(Code::TierStopped, "the tier was stopped")));
-    let told = text(bench.post(CHAT, ASKS_STREAM).await).await;
+    let reply = text(bench.post(CHAT, ASKS_STREAM).await).await;
     assert!(
-        told.ends_with("}}\n\n") && told.contains("tier_stopped"),
-        "{told}"
+        reply.ends_with("}}\n\n") && reply.contains("tier_stopped"),
+        "{reply}"
     );
 }
 
@@ -245,12 +245,12 @@ async fn a_late_refusal_is_an_error_event_whatever_it_looks_like() {
     let mut body = loading(&bench).await;
     let page = || (StatusCode::BAD_REQUEST, Html("<html>\n</html>")).into_response();
     bench.load(worker(page));
-    let mut told = Vec::new();
+    let mut reply = Vec::new();
     while let Some(bytes) = body.next().await {
-        told.extend_from_slice(&bytes.unwrap());
+        reply.extend_from_slice(&bytes.unwrap());
     }
-    let told = String::from_utf8(told).unwrap();
-    let last = told.trim_end().lines().next_back().unwrap();
+    let reply = String::from_utf8(reply).unwrap();
+    let last = reply.trim_end().lines().next_back().unwrap();
     let last: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
     assert_eq!(last["error"]["code"], "bad_request");
 }

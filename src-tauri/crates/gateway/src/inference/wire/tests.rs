@@ -25,7 +25,7 @@ fn what_is_left_out_or_null_is_nothing() {
 
 #[test]
 fn thoughts_have_two_names_and_words_may_be_parts() {
-    for (told, thought) in [
+    for (reply, thought) in [
         (
             json!({"reasoning": "hm", "reasoning_content": null}),
             Some("hm"),
@@ -41,7 +41,7 @@ fn thoughts_have_two_names_and_words_may_be_parts() {
         (json!({"reasoning": "", "reasoning_content": ""}), None),
         (json!({"reasoning": {"effort": "low"}}), None),
     ] {
-        let mut message: Message = serde_json::from_value(told).unwrap();
+        let mut message: Message = serde_json::from_value(reply).unwrap();
         assert_eq!(message.thoughts().as_deref(), thought);
     }
     let parts = json!({"content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}]});

@@ -1,6 +1,6 @@
 //! What a client asks of a request that it has left here.
 
-use super::{keep, now_ms, told};
+use super::{keep, now_ms, render};
 use crate::{
     http::{error::Failure, path::Id},
     jobs::Jobs,
@@ -28,8 +28,8 @@ const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 pub(crate) async fn one(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Json<Value>, Failure> {
     let outcome = jobs.store.job_outcome(&id, false).await?;
-    heard(&jobs, &outcome);
-    Ok(Json(told::whole(&outcome, usize::MAX)))
+    note_fetched(&jobs, &outcome);
+    Ok(Json(render::outcome_json(&outcome, usize::MAX)))
 }
 
 /// The response, as its client would have had it.
@@ -38,7 +38,7 @@ pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<
     if !outcome.status.state.has_ended() {
         return Ok(keep::accepted(&outcome.status));
     }
-    heard(&jobs, &outcome);
+    note_fetched(&jobs, &outcome);
     let error = outcome.error;
     match outcome.answer {
         Some(answer) => Ok(response(answer)),
@@ -49,7 +49,7 @@ pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<
 }
 
 /// Its answer may leave for others now, which may be what the runner waits for.
-fn heard(jobs: &Jobs, outcome: &JobOutcome) {
+fn note_fetched(jobs: &Jobs, outcome: &JobOutcome) {
     if outcome.status.state.has_ended() {
         jobs.queue.0.work.notify_one();
     }
@@ -94,7 +94,7 @@ pub(crate) async fn cancel(
     jobs.queue.break_off(&id);
     jobs.queue.changed(&id);
     Ok(match done {
-        Cancelled::Now(job) => Json(told::told(&job)).into_response(),
+        Cancelled::Now(job) => Json(render::status_json(&job)).into_response(),
         Cancelled::Kept => {
             let message = "it has ended meanwhile, and is kept";
             return Err(Failure(Error::new(Code::Conflict, message)));
@@ -110,7 +110,7 @@ pub(crate) async fn events(
     let states = States {
         changed: jobs.queue.0.changed.subscribe(),
         store: jobs.store.clone(),
-        told: None,
+        rendered: None,
         id,
     };
     // That there is none is said by a status.
@@ -118,7 +118,10 @@ pub(crate) async fn events(
     let events = stream::unfold(states, |mut states| async {
         let job = states.next().await?;
         let event = Event::default().event("state");
-        Some((Ok(event.data(told::told(&job).to_string())), states))
+        Some((
+            Ok(event.data(render::status_json(&job).to_string())),
+            states,
+        ))
     });
     let closing = jobs.inference.closing.clone().cancelled_owned();
     let keep_alive = KeepAlive::new().interval(KEEP_ALIVE);
@@ -129,7 +132,7 @@ pub(crate) async fn events(
 struct States {
     changed: broadcast::Receiver<Arc<str>>,
     store: Store,
-    told: Option<JobStatus>,
+    rendered: Option<JobStatus>,
     id: String,
 }
 
@@ -137,16 +140,16 @@ impl States {
     /// What is new; `None` once it has ended, or is gone.
     async fn next(&mut self) -> Option<JobStatus> {
         if self
-            .told
+            .rendered
             .as_ref()
-            .is_some_and(|told| told.state.has_ended())
+            .is_some_and(|rendered| rendered.state.has_ended())
         {
             return None;
         }
         loop {
             let now = self.store.job(&self.id).await.ok()?;
-            if self.told.as_ref() != Some(&now) {
-                self.told = Some(now.clone());
+            if self.rendered.as_ref() != Some(&now) {
+                self.rendered = Some(now.clone());
                 return Some(now);
             }
             loop {

@@ -1,7 +1,7 @@
 //! Around the routes of inference: what cannot be answered now, and may wait, is kept and its client told so, in this order.
 
 use super::{
-    now_ms, room, setback, told,
+    now_ms, render, room, setback,
     wish::{self, When, Wish},
 };
 use crate::{
@@ -192,8 +192,13 @@ fn answer(added: Added) -> Result<Response, Error> {
 }
 
 pub(super) fn accepted(job: &JobStatus) -> Response {
-    let location = [(header::LOCATION, told::url(&job.id))];
-    (StatusCode::ACCEPTED, location, Json(told::told(job))).into_response()
+    let location = [(header::LOCATION, render::url(&job.id))];
+    (
+        StatusCode::ACCEPTED,
+        location,
+        Json(render::status_json(job)),
+    )
+        .into_response()
 }
 
 /// A queued request has nobody to stream to.
@@ -214,7 +219,7 @@ fn fingerprint(path: &str, body: &[u8]) -> String {
     let hash = Sha256::new_with_prefix(path)
         .chain_update([0])
         .chain_update(body);
-    told::hex(&hash.finalize())
+    render::hex(&hash.finalize())
 }
 
 #[cfg(test)]

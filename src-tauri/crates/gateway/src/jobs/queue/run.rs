@@ -154,7 +154,7 @@ enum Wait {
 }
 
 /// How an attempt went.
-enum Went {
+enum Outcome {
     Answered(JobAnswer),
     Badly {
         setback: Setback,
@@ -186,19 +186,19 @@ async fn attempt(jobs: Arc<Jobs>, inference: Router, claim: Claim) {
     let went = tokio::select! {
         biased;
         () = running.broken_off.cancelled() => return,
-        () = jobs.inference.closing.cancelled() => Went::HostEnds,
+        () = jobs.inference.closing.cancelled() => Outcome::HostEnds,
         went = sending => went.unwrap_or_else(|ended| {
             badly(Error::new(Code::Internal, format!("the request was not finished: {ended}")))
         }),
-        () = sleep(left) => Went::Late,
+        () = sleep(left) => Outcome::Late,
     };
     record(&jobs, &claim, went).await;
     drop(running);
     queue.changed(&claim.id);
 }
 
-fn badly(error: Error) -> Went {
-    Went::Badly {
+fn badly(error: Error) -> Outcome {
+    Outcome::Badly {
         setback: Setback::Final,
         answer: None,
         error,
@@ -207,7 +207,7 @@ fn badly(error: Error) -> Went {
 }
 
 /// With the key that it was left with, if it was: a key that is revoked has nothing answered, and one without tokens waits for them.
-async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Went {
+async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Outcome {
     let caller = match claim
         .owner
         .as_deref()
@@ -220,9 +220,9 @@ async fn paid(jobs: Arc<Jobs>, inference: Router, claim: Claim) -> Went {
     caller.scope(send(inference, claim)).await
 }
 
-fn unpaid(error: Error) -> Went {
+fn unpaid(error: Error) -> Outcome {
     let wait = seconds_of(&error).map(Duration::from_secs);
-    Went::Badly {
+    Outcome::Badly {
         setback: match wait {
             Some(_) => Setback::NotTried,
             None => Setback::Final,
@@ -233,7 +233,7 @@ fn unpaid(error: Error) -> Went {
     }
 }
 
-async fn send(inference: Router, claim: Claim) -> Went {
+async fn send(inference: Router, claim: Claim) -> Outcome {
     let mut request = Request::post(&claim.request.path);
     for (name, value) in &claim.request.headers {
         request = request.header(name, value);
@@ -251,7 +251,7 @@ async fn send(inference: Router, claim: Claim) -> Went {
         (setback, error, retry_after)
     });
     let (parts, body) = response.into_parts();
-    let headers = told_headers(&parts.headers);
+    let headers = kept_headers(&parts.headers);
     let answer = match body::read(body, ANSWER_LIMIT).await {
         Ok(body) => JobAnswer {
             status: parts.status.as_u16(),
@@ -264,8 +264,8 @@ async fn send(inference: Router, claim: Claim) -> Went {
         }
     };
     match setback {
-        None => Went::Answered(answer),
-        Some((setback, error, retry_after)) => Went::Badly {
+        None => Outcome::Answered(answer),
+        Some((setback, error, retry_after)) => Outcome::Badly {
             setback,
             answer: Some(answer),
             error,
@@ -275,11 +275,12 @@ async fn send(inference: Router, claim: Claim) -> Went {
 }
 
 /// Those that mean something without the connection.
-fn told_headers(headers: &HeaderMap) -> Vec<(String, String)> {
-    let told = headers
+fn kept_headers(headers: &HeaderMap) -> Vec<(String, String)> {
+    let rendered = headers
         .iter()
         .filter(|(name, _)| *name == "content-type" || name.as_str().starts_with("x-tierbar-"));
-    told.filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
+    rendered
+        .filter_map(|(name, value)| Some((name.to_string(), value.to_str().ok()?.to_owned())))
         .collect()
 }
 
@@ -289,7 +290,7 @@ enum Record {
     Defer(u64, Option<Error>, bool),
 }
 
-fn judge(claim: &Claim, went: Went, now: u64) -> Record {
+fn judge(claim: &Claim, went: Outcome, now: u64) -> Record {
     let end = |state, answer, error| {
         Record::End(Ending {
             state,
@@ -298,13 +299,13 @@ fn judge(claim: &Claim, went: Went, now: u64) -> Record {
         })
     };
     match went {
-        Went::Answered(answer) => end(JobState::Done, Some(answer), None),
-        Went::HostEnds => Record::Defer(now, None, false),
-        Went::Late => {
+        Outcome::Answered(answer) => end(JobState::Done, Some(answer), None),
+        Outcome::HostEnds => Record::Defer(now, None, false),
+        Outcome::Late => {
             let error = Error::new(Code::WorkerTimeout, "it was not answered by its deadline");
             end(JobState::Expired, None, Some(error))
         }
-        Went::Badly {
+        Outcome::Badly {
             setback,
             answer,
             error,
@@ -329,7 +330,7 @@ fn judge(claim: &Claim, went: Went, now: u64) -> Record {
 }
 
 /// Tries until it is written down: an answer has cost somebody something. What is not by the host's end runs again.
-async fn record(jobs: &Jobs, claim: &Claim, went: Went) {
+async fn record(jobs: &Jobs, claim: &Claim, went: Outcome) {
     let record = judge(claim, went, now_ms());
     loop {
         let store = &jobs.store;

@@ -57,12 +57,12 @@ impl Bench {
             .to_str()
             .unwrap()
             .to_owned();
-        let told = json(accepted).await;
+        let reply = json(accepted).await;
         assert_eq!(
-            (&told["object"], &told["url"]),
+            (&reply["object"], &reply["url"]),
             (&json!("queued.request"), &json!(url))
         );
-        told["id"].as_str().unwrap().to_owned()
+        reply["id"].as_str().unwrap().to_owned()
     }
 
     /// The states of a request until its end.
@@ -115,8 +115,8 @@ async fn a_queued_request_is_answered_later_and_its_answer_told_in_each_way() {
         (&last["state"], &last["attempts"]),
         (&json!("done"), &json!(1))
     );
-    let told = json(bench.get(&path).await).await;
-    let result = &told["result"];
+    let reply = json(bench.get(&path).await).await;
+    let result = &reply["result"];
     assert_eq!(
         (&result["status"], &result["content_type"]),
         (&json!(200), &json!("application/json"))
@@ -180,12 +180,12 @@ async fn what_failed_before_it_waits_is_told_and_its_server_left_alone() {
     let allow = [("x-tierbar-queue", "allow")];
     let accepted = bench.waiting(&allow, r#"{"model":"cloud"}"#).await;
     assert_eq!(accepted.status(), 202);
-    let told = json(accepted).await;
-    let pause = told["not_before_ms"].as_u64().unwrap() - told["created_ms"].as_u64().unwrap();
-    assert!((599_000..=601_000).contains(&pause), "{told}");
+    let reply = json(accepted).await;
+    let pause = reply["not_before_ms"].as_u64().unwrap() - reply["created_ms"].as_u64().unwrap();
+    assert!((599_000..=601_000).contains(&pause), "{reply}");
     assert!(
-        told["reason"].as_str().is_some_and(|why| !why.is_empty()),
-        "{told}"
+        reply["reason"].as_str().is_some_and(|why| !why.is_empty()),
+        "{reply}"
     );
     bench.run();
 }
@@ -202,8 +202,8 @@ async fn a_task_may_wait_too() {
     let id = json(accepted).await["id"].as_str().unwrap().to_owned();
     bench.load(echo());
     bench.run();
-    let told = bench.outcome(&id).await;
-    assert!(told["result"]["status"].is_number(), "{told}");
+    let reply = bench.outcome(&id).await;
+    assert!(reply["result"]["status"].is_number(), "{reply}");
 }
 
 #[tokio::test]
@@ -248,12 +248,12 @@ async fn another_servers_passing_failure_waits_too_and_its_refusal_is_the_answer
     let refused = bench.queued(&[], "{}").await;
     bench.run();
     for (id, status) in [(passing, 529), (refused, 422)] {
-        let told = bench.outcome(&id).await;
+        let reply = bench.outcome(&id).await;
         assert_eq!(
-            (&told["state"], &told["result"]["status"]),
+            (&reply["state"], &reply["result"]["status"]),
             (&json!("failed"), &json!(status))
         );
-        assert_eq!(told["result"]["body"], json!({"error": "theirs"}));
+        assert_eq!(reply["result"]["body"], json!({"error": "theirs"}));
         assert_eq!(
             bench.get(&format!("/v1/queue/{id}/result")).await.status(),
             status
@@ -320,9 +320,9 @@ async fn what_is_called_off_while_it_runs_is_broken_off_and_never_answered() {
     let cancelled = json(bench.ask("DELETE", &path, Body::empty()).await).await;
     assert_eq!(cancelled["state"], "cancelled");
     bench.released().await;
-    let told = bench.outcome(&id).await;
+    let reply = bench.outcome(&id).await;
     assert_eq!(
-        (&told["state"], &told["error"]["code"]),
+        (&reply["state"], &reply["error"]["code"]),
         (&json!("cancelled"), &json!("cancelled"))
     );
     assert_eq!(bench.get(&format!("{path}/result")).await.status(), 409);
@@ -373,18 +373,18 @@ async fn a_deadline_ends_what_runs() {
     bench.load(Router::new().route(CHAT, post(std::future::pending::<()>)));
     let id = bench.queued(&[("x-tierbar-deadline", "1s")], "{}").await;
     bench.run();
-    let told = bench.outcome(&id).await;
-    assert_eq!(told["state"], "expired");
+    let reply = bench.outcome(&id).await;
+    assert_eq!(reply["state"], "expired");
     let result = bench.get(&format!("/v1/queue/{id}/result")).await;
     assert_eq!(result.status(), 504);
 }
 
 /// A receiver that takes nothing at first.
 async fn receiver(refusals: usize) -> (String, mpsc::UnboundedReceiver<(HeaderMap, Bytes)>) {
-    let (told, hearing) = mpsc::unbounded_channel();
+    let (reply, hearing) = mpsc::unbounded_channel();
     let count = Arc::new(AtomicUsize::new(0));
     let hear = move |headers: HeaderMap, body: Bytes| async move {
-        told.send((headers, body)).unwrap();
+        reply.send((headers, body)).unwrap();
         if count.fetch_add(1, Ordering::SeqCst) < refusals {
             return StatusCode::SERVICE_UNAVAILABLE;
         }
@@ -420,14 +420,17 @@ async fn a_webhook_is_signed_and_told_again_until_it_is_taken() {
         let mut mac = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()).unwrap();
         mac.update(format!("{at}.").as_bytes());
         mac.update(body);
-        assert_eq!(super::told::hex(&mac.finalize().into_bytes()), hash);
-        let told: Value = serde_json::from_slice(body).unwrap();
-        assert_eq!((&told["id"], &told["state"]), (&json!(id), &json!("done")));
-        assert_eq!(told["result"]["body"]["asked"]["seed"], 3);
+        assert_eq!(super::render::hex(&mac.finalize().into_bytes()), hash);
+        let reply: Value = serde_json::from_slice(body).unwrap();
+        assert_eq!(
+            (&reply["id"], &reply["state"]),
+            (&json!(id), &json!("done"))
+        );
+        assert_eq!(reply["result"]["body"]["asked"]["seed"], 3);
     }
-    let told = bench.outcome(&id).await;
+    let reply = bench.outcome(&id).await;
     assert_eq!(
-        told["attempts"], 1,
+        reply["attempts"], 1,
         "a webhook that was not taken is no attempt"
     );
 }

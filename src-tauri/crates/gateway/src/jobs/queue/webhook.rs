@@ -1,6 +1,6 @@
 //! Tells the ends of requests to who wants to hear of them: signed, and again until it is taken.
 
-use super::{now_ms, told};
+use super::{now_ms, render};
 use crate::{blocking::blocking, jobs::Jobs};
 use axum::http::{HeaderMap, HeaderValue};
 use futures_util::future::join_all;
@@ -53,16 +53,16 @@ async fn round(jobs: &Jobs) -> Result<Option<Duration>, Error> {
     let due = jobs.store.due_webhooks(AT_ONCE, now_ms()).await?;
     if !due.is_empty() {
         let secret = secret(jobs).await?;
-        let told = due.iter().map(|delivery| tell(jobs, &secret, delivery));
-        for told in join_all(told).await {
-            told?;
+        let rendered = due.iter().map(|delivery| send(jobs, &secret, delivery));
+        for rendered in join_all(rendered).await {
+            rendered?;
         }
     }
     let next = jobs.store.next_webhook_ms().await?;
     Ok(next.map(|at| Duration::from_millis(at.saturating_sub(now_ms())).min(LOOK)))
 }
 
-async fn tell(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result<(), Error> {
+async fn send(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result<(), Error> {
     let id = &delivery.id;
     let outcome = match jobs.store.job_outcome(id, true).await {
         Ok(outcome) => outcome,
@@ -70,7 +70,7 @@ async fn tell(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result
         Err(error) if error.code == Code::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
-    let body = told::whole(&outcome, LONGEST_RESULT)
+    let body = render::outcome_json(&outcome, LONGEST_RESULT)
         .to_string()
         .into_bytes();
     let headers = HeaderMap::from_iter([(
@@ -114,7 +114,7 @@ fn signature(secret: &SecretString, at_ms: u64, body: &[u8]) -> Result<HeaderVal
         .map_err(|error| unusable(error.to_string()))?;
     mac.update(format!("{at_ms}.").as_bytes());
     mac.update(body);
-    let hash = told::hex(&mac.finalize().into_bytes());
+    let hash = render::hex(&mac.finalize().into_bytes());
     HeaderValue::try_from(format!("t={at_ms},v1={hash}"))
         .map_err(|error| unusable(error.to_string()))
 }
@@ -131,7 +131,7 @@ pub(crate) async fn secret(jobs: &Jobs) -> Result<SecretString, Error> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes)
             .map_err(|error| Error::new(Code::Internal, format!("no random bytes: {error}")))?;
-        let secret = SecretString::from(told::hex(&bytes));
+        let secret = SecretString::from(render::hex(&bytes));
         secrets.set(&Name::Webhooks, &secret)?;
         Ok(secret)
     })

@@ -87,7 +87,7 @@ impl Wish {
         };
         let deadline_ms = match text(DEADLINE)? {
             None => now_ms.saturating_add(DEADLINE_MS),
-            Some(told) => deadline(told, now_ms)?,
+            Some(rendered) => deadline(rendered, now_ms)?,
         };
         let webhook = text(WEBHOOK)?.map(webhook).transpose()?;
         let key = text(KEY)?.map(key).transpose()?;
@@ -119,11 +119,11 @@ pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
 }
 
 /// A length from now on, or a moment.
-fn deadline(told: &str, now_ms: u64) -> Result<u64, Error> {
-    let at = match Span::try_from(shown(told)) {
+fn deadline(rendered: &str, now_ms: u64) -> Result<u64, Error> {
+    let at = match Span::try_from(shown(rendered)) {
         Ok(Span(length)) => now_ms.saturating_add(millis(length)),
         Err(why) => {
-            let moment: Timestamp = told.parse().map_err(|_| {
+            let moment: Timestamp = rendered.parse().map_err(|_| {
                 wrong(DEADLINE, &format!("cannot be kept to: {why}")).hint(
                     "write it as a time from now, such as \"2h\" or \"7d\", or as \"2026-01-31T06:00:00Z\"; a week ahead is the most",
                 )
@@ -140,12 +140,12 @@ fn deadline(told: &str, now_ms: u64) -> Result<u64, Error> {
     Ok(at)
 }
 
-fn webhook(told: &str) -> Result<String, Error> {
+fn webhook(rendered: &str) -> Result<String, Error> {
     let refused = |why: &str| Err(wrong(WEBHOOK, why));
-    if told.len() > LONGEST_URL {
+    if rendered.len() > LONGEST_URL {
         return refused("is longer than 2048 bytes");
     }
-    let Ok(url) = Url::parse(told) else {
+    let Ok(url) = Url::parse(rendered) else {
         return refused("is no URL");
     };
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
@@ -157,12 +157,12 @@ fn webhook(told: &str) -> Result<String, Error> {
     Ok(url.into())
 }
 
-fn key(told: &str) -> Result<String, Error> {
-    if told.is_empty() || told.len() > LONGEST_KEY {
+fn key(rendered: &str) -> Result<String, Error> {
+    if rendered.is_empty() || rendered.len() > LONGEST_KEY {
         let what = format!("is empty or longer than {LONGEST_KEY} bytes");
         return Err(wrong(KEY, &what));
     }
-    Ok(told.to_owned())
+    Ok(rendered.to_owned())
 }
 
 fn wrong(header: &str, what: &str) -> Error {

@@ -27,7 +27,7 @@ pub(super) struct Question {
 }
 
 /// What the model said.
-pub(super) struct Said {
+pub(super) struct Reply {
     pub(super) text: String,
     /// It ran into `max_tokens`, or into the end of its context.
     pub(super) cut: bool,
@@ -149,7 +149,7 @@ impl Asking {
     }
 
     /// Asks. An engine that knows no schemas, or refuses what it does not know, is asked in words alone.
-    pub(super) async fn ask(&mut self, question: &Question) -> Result<Said, Error> {
+    pub(super) async fn ask(&mut self, question: &Question) -> Result<Reply, Error> {
         let held = self.send(question, true).await;
         let answer = match held {
             Err(refused) if refused.is_of_the_form() => self.send(question, false).await,
@@ -167,7 +167,7 @@ impl Asking {
         })
     }
 
-    async fn send(&mut self, question: &Question, held: bool) -> Result<Said, Unanswered> {
+    async fn send(&mut self, question: &Question, held: bool) -> Result<Reply, Unanswered> {
         let mut request = json!({
             "model": self.model,
             "messages": [
@@ -207,7 +207,7 @@ impl Asking {
         self.prompt_bytes += prompt_bytes;
         self.spent.prompt_tokens += whole.usage.prompt_tokens;
         self.spent.completion_tokens += whole.usage.completion_tokens;
-        Ok(Said {
+        Ok(Reply {
             text: whole.text,
             cut: whole.reason == "length",
             prompt_tokens: whole.usage.prompt_tokens,
@@ -216,13 +216,13 @@ impl Asking {
     }
 
     /// The last word counts, unless it would hide that another tier has answered before.
-    fn note_chain(&mut self, told: Option<Value>) {
-        let fell_back = |told: &Option<Value>| {
-            let told = told.as_ref();
-            told.is_some_and(|told| !told["fallback_from"].is_null())
+    fn note_chain(&mut self, rendered: Option<Value>) {
+        let fell_back = |rendered: &Option<Value>| {
+            let rendered = rendered.as_ref();
+            rendered.is_some_and(|rendered| !rendered["fallback_from"].is_null())
         };
-        if fell_back(&told) || !fell_back(&self.chain) {
-            self.chain = told.or(self.chain.take());
+        if fell_back(&rendered) || !fell_back(&self.chain) {
+            self.chain = rendered.or(self.chain.take());
         }
     }
 
@@ -272,7 +272,7 @@ pub(super) fn usage(spent: &Spent) -> Value {
 }
 
 /// The text of an answer, and whether it had to be cut to its last whole sentence.
-pub(super) fn text_of(said: &Said) -> Option<(String, bool)> {
+pub(super) fn text_of(said: &Reply) -> Option<(String, bool)> {
     lenient::text(&said.text, "text", said.cut)
 }
 

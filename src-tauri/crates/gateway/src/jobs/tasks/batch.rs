@@ -95,7 +95,7 @@ where
                 }
                 Err(error) => Failure(error).into_response(),
             };
-            trail.tell(&mut response);
+            trail.write(&mut response);
             return response;
         }
         Items::Many(many) => many,
@@ -112,7 +112,7 @@ where
     {
         let mut refused = Failure(first.clone()).into_response();
         if let Some(first) = trails.first() {
-            first.tell(&mut refused);
+            first.write(&mut refused);
         }
         return refused;
     }
@@ -139,7 +139,7 @@ where
     answer.insert("saved".to_owned(), json!(total.saved_tokens));
     let mut response = Json(Value::Object(answer)).into_response();
     for trail in trails {
-        trail.tell(&mut response);
+        trail.write(&mut response);
     }
     response
 }

@@ -119,7 +119,7 @@ impl Attempt {
 async fn shorten(mut asking: Asking, source: Arc<str>, limit: u32) -> Result<Answered, Error> {
     if words(&source) <= limit as usize {
         let attempt = Attempt::new(&source, source.to_string(), false).await?;
-        return Ok(asking.done(told(attempt, limit, 0), 0));
+        return Ok(asking.done(render(attempt, limit, 0), 0));
     }
     let mut best: Option<Attempt> = None;
     let mut attempts = 0u32;
@@ -165,10 +165,10 @@ async fn shorten(mut asking: Asking, source: Arc<str>, limit: u32) -> Result<Ans
     }
     let best = best.ok_or_else(|| no_answer(Task::Compress))?;
     let saved = asking.tokens_of(source.len().saturating_sub(best.text.len()));
-    Ok(asking.done(told(best, limit, attempts), saved))
+    Ok(asking.done(render(best, limit, attempts), saved))
 }
 
-fn told(attempt: Attempt, limit: u32, attempts: u32) -> Map<String, Value> {
+fn render(attempt: Attempt, limit: u32, attempts: u32) -> Map<String, Value> {
     Map::from_iter([
         ("fits".to_owned(), attempt.fits(limit).into()),
         ("text".to_owned(), attempt.text.into()),

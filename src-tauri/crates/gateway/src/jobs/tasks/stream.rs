@@ -16,18 +16,18 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
 
 /// Who is told how far it is.
-pub(super) struct Teller(Option<UnboundedSender<Progress>>);
+pub(super) struct Reporter(Option<UnboundedSender<Progress>>);
 
-impl Teller {
+impl Reporter {
     pub(super) fn nobody() -> Self {
         Self(None)
     }
 
-    pub(super) fn tell(&self, done: usize, of: usize, doing: &str) {
+    pub(super) fn report(&self, done: usize, of: usize, doing: &str) {
         let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        if let Some(teller) = &self.0 {
+        if let Some(reporter) = &self.0 {
             // Nobody listens any more: then the work is dropped as well.
-            let _ = teller.send(Progress {
+            let _ = reporter.send(Progress {
                 done: count(done),
                 of: count(of),
                 doing: doing.to_owned(),
@@ -37,12 +37,12 @@ impl Teller {
 }
 
 /// `progress` as it comes, and `result` or `error` at the end. The work belongs to the stream: it ends with the connection.
-pub(super) fn events<F>(jobs: Arc<Jobs>, task: Task, work: impl FnOnce(Teller) -> F) -> Response
+pub(super) fn events<F>(jobs: Arc<Jobs>, task: Task, work: impl FnOnce(Reporter) -> F) -> Response
 where
     F: Future<Output = Result<Answered, Error>> + Send + 'static,
 {
-    let (teller, progress) = unbounded_channel();
-    let work = work(Teller(Some(teller)));
+    let (reporter, progress) = unbounded_channel();
+    let work = work(Reporter(Some(reporter)));
     let working = Working {
         progress,
         work: Some(Box::pin(async move {

@@ -2,9 +2,9 @@
 //! on the pieces are read as a text, until they fit.
 
 use super::{
-    ask::{Answered, Asking, Question, Said, no_answer, text_of, text_schema},
+    ask::{Answered, Asking, Question, Reply, no_answer, text_of, text_schema},
     batch::{self, Items},
-    stream::{self, Teller},
+    stream::{self, Reporter},
     trail::Trail,
 };
 use crate::{
@@ -79,14 +79,14 @@ pub(super) async fn summarize(
             &hints,
             Trail::default(),
         );
-        let work = |teller| async move { Summary::new(asking, limit, teller).of(&text).await };
+        let work = |reporter| async move { Summary::new(asking, limit, reporter).of(&text).await };
         return Ok(stream::events(jobs, Task::Summarize, work));
     }
     let one = |text: Value, trail| {
         let model = wanted.model.as_deref();
         let asking = Asking::new(&jobs.inference, Task::Summarize, model, &hints, trail);
         async move {
-            let summary = Summary::new(asking, limit, Teller::nobody());
+            let summary = Summary::new(asking, limit, Reporter::nobody());
             summary.of(batch::text(&text)?).await
         }
     };
@@ -115,7 +115,7 @@ fn notes_of(context: u32) -> (u32, u32) {
 struct Summary {
     asking: Asking,
     limit: u32,
-    teller: Teller,
+    reporter: Reporter,
     /// Pieces that were read, of the source and of notes.
     pieces: usize,
     /// Answers that ran into their bound, of which the whole sentences were used.
@@ -123,11 +123,11 @@ struct Summary {
 }
 
 impl Summary {
-    fn new(asking: Asking, limit: u32, teller: Teller) -> Self {
+    fn new(asking: Asking, limit: u32, reporter: Reporter) -> Self {
         Self {
             asking,
             limit,
-            teller,
+            reporter,
             pieces: 0,
             cut: 0,
         }
@@ -141,11 +141,11 @@ impl Summary {
         let mut text = source.to_owned();
         for level in 0..MOST_LEVELS {
             let last = text.len() <= room.bytes();
-            self.teller
-                .tell(self.pieces, self.pieces + 1, "summarizing");
+            self.reporter
+                .report(self.pieces, self.pieces + 1, "summarizing");
             if last {
                 match self.ask(&text, self.limit, answer_tokens).await {
-                    Ok((summary, _)) => return Ok(self.told(source, summary, level + 1)),
+                    Ok((summary, _)) => return Ok(self.finish(source, summary, level + 1)),
                     Err(error) if error.code != Code::ContextExceeded => return Err(error),
                     // It has more tokens than its bytes let expect.
                     Err(error) if !room.too_long() => return Err(error),
@@ -181,8 +181,8 @@ impl Summary {
                 continue;
             }
             let left = rest.len().div_ceil(room.bytes());
-            self.teller
-                .tell(self.pieces, self.pieces + left + 1, "reading");
+            self.reporter
+                .report(self.pieces, self.pieces + left + 1, "reading");
             match self.ask(piece, note_words, note_tokens).await {
                 Ok((note, said)) => {
                     if piece.len() >= TELLING_BYTES {
@@ -200,7 +200,7 @@ impl Summary {
     }
 
     /// Asks, and once there are notes that would be lost, again after what passes.
-    async fn ask(&mut self, text: &str, limit: u32, tokens: u32) -> Result<(String, Said), Error> {
+    async fn ask(&mut self, text: &str, limit: u32, tokens: u32) -> Result<(String, Reply), Error> {
         let mut pauses = PAUSES.into_iter();
         loop {
             let asked = self.ask_now(text, limit, tokens).await;
@@ -218,7 +218,7 @@ impl Summary {
         text: &str,
         limit: u32,
         tokens: u32,
-    ) -> Result<(String, Said), Error> {
+    ) -> Result<(String, Reply), Error> {
         for again in ["", "\nAnswer with the JSON object alone."] {
             let question = Question {
                 system: include_str!("prompts/summarize.md"),
@@ -255,7 +255,7 @@ impl Summary {
             .detail("context_tokens", context))
     }
 
-    fn told(self, source: &str, summary: String, levels: u32) -> Answered {
+    fn finish(self, source: &str, summary: String, levels: u32) -> Answered {
         let saved = self
             .asking
             .tokens_of(source.len().saturating_sub(summary.len()));

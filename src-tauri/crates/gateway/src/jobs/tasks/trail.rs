@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 /// Of the questions about one text. Shared by who asks them and who answers with what came of it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Trail(Arc<Mutex<Said>>);
+pub(super) struct Trail(Arc<Mutex<Notes>>);
 
 #[derive(Debug, Default)]
-struct Said {
+struct Notes {
     headers: HeaderMap,
     may_wait: bool,
 }
@@ -25,7 +25,7 @@ impl Trail {
         said.may_wait = may_wait;
     }
 
-    pub(super) fn tell(&self, response: &mut Response) {
+    pub(super) fn write(&self, response: &mut Response) {
         let said = self.0.lock();
         for (name, value) in &said.headers {
             response.headers_mut().insert(name.clone(), value.clone());

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn an_effort_alone_is_no_wish_for_thoughts() {
-    let told = |more: Value| {
+    let reply = |more: Value| {
         let mut ask = json!({"max_tokens": 1, "messages": [{"role": "user", "content": "Hi"}]});
         ask.as_object_mut()
             .unwrap()
@@ -11,13 +11,13 @@ fn an_effort_alone_is_no_wish_for_thoughts() {
         (chat["think"].clone(), chat["reasoning_effort"].clone())
     };
     let effort = json!({"effort": "high"});
-    assert_eq!(told(json!({})), (Value::Null, Value::Null));
+    assert_eq!(reply(json!({})), (Value::Null, Value::Null));
     assert_eq!(
-        told(json!({"output_config": effort})),
+        reply(json!({"output_config": effort})),
         (json!(false), json!("high"))
     );
     let adaptive = json!({"output_config": effort, "thinking": {"type": "adaptive"}});
-    assert_eq!(told(adaptive), (json!(true), json!("high")));
+    assert_eq!(reply(adaptive), (json!(true), json!("high")));
 }
 
 #[test]
@@ -44,33 +44,33 @@ fn words_put_into_the_models_mouth_are_gone_on_with_unless_it_thinks() {
 fn a_system_message_within_the_conversation_is_told_beside_the_users_words() {
     let user = |content: &str| json!({"role": "user", "content": content});
     let system = json!({"role": "system", "content": [{"type": "text", "text": "Skills."}]});
-    let told = |system_field: Value, messages: Value| {
+    let reply = |system_field: Value, messages: Value| {
         let ask =
             json!({"model": "m", "max_tokens": 1, "system": system_field, "messages": messages});
         chat(ask).unwrap()["messages"].clone()
     };
     let reminder = "<system-reminder>\nSkills.\n</system-reminder>";
     assert_eq!(
-        told(Value::Null, json!([user("Hi"), system])),
+        reply(Value::Null, json!([user("Hi"), system])),
         json!([user(&format!("Hi\n\n{reminder}"))])
     );
     let part = json!({"type": "text", "text": "Look"});
     let image = json!({"type": "image", "source": {"type": "url", "url": "data:,"}});
     let looks = json!({"role": "user", "content": [part, image]});
-    let parts = told(Value::Null, json!([looks, system]));
+    let parts = reply(Value::Null, json!([looks, system]));
     assert_eq!(
         parts[0]["content"][2],
         json!({"type": "text", "text": reminder})
     );
     let said = json!({"role": "assistant", "content": "Yes"});
     assert_eq!(
-        told(Value::Null, json!([user("Hi"), said, system])),
+        reply(Value::Null, json!([user("Hi"), said, system])),
         json!([user("Hi"), said, user(reminder)])
     );
     // At the beginning there is a place for it.
     let first = json!({"role": "system", "content": "Be brief.\n\nSkills."});
     assert_eq!(
-        told("Be brief.".into(), json!([system, user("Hi")])),
+        reply("Be brief.".into(), json!([system, user("Hi")])),
         json!([first, user("Hi")])
     );
 }
@@ -142,8 +142,8 @@ fn a_last_message_of_which_nothing_is_left_is_refused_and_an_earlier_one_is_not(
     let refused = chat(json!({"messages": [odd]})).unwrap_err();
     assert_eq!(refused.code, Code::BadRequest);
     let hi = said(json!("Hi"));
-    let told = chat(json!({"messages": [odd, hi]})).unwrap();
-    assert_eq!(told["messages"], json!([hi]));
+    let reply = chat(json!({"messages": [odd, hi]})).unwrap();
+    assert_eq!(reply["messages"], json!([hi]));
 }
 
 #[test]

@@ -97,13 +97,13 @@ fn what_others_did_for_the_model_is_left_out_and_the_rest_stays() {
 fn a_search_result_is_text_and_a_pdf_a_line_that_says_so() {
     let found = json!({"type": "search_result", "source": "https://a.example", "title": "T",
         "content": [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]});
-    let told = "T\nhttps://a.example\n\none\n\ntwo";
+    let reply = "T\nhttps://a.example\n\none\n\ntwo";
     let said = messages("user", json!([found])).unwrap();
-    assert_eq!(said[0]["content"], told);
+    assert_eq!(said[0]["content"], reply);
     let result = json!([{"type": "tool_result", "tool_use_id": "a", "content": [found]}]);
     assert_eq!(
         messages("user", result).unwrap(),
-        [json!({"role": "tool", "tool_call_id": "a", "content": told})]
+        [json!({"role": "tool", "tool_call_id": "a", "content": reply})]
     );
     for source in [
         json!({"type": "base64", "media_type": "application/pdf", "data": "AAAA"}),

@@ -105,9 +105,9 @@ async fn what_fails_is_told_in_ollamas_words_before_and_within_a_stream() {
         )
     });
     bench.load(routes);
-    let told = lines(bench.post("/api/chat", ask).await).await;
-    assert_eq!(told.len(), 2);
-    assert_eq!(told[1]["error"], "gone");
+    let reply = lines(bench.post("/api/chat", ask).await).await;
+    assert_eq!(reply.len(), 2);
+    assert_eq!(reply[1]["error"], "gone");
 }
 
 #[tokio::test]
@@ -189,10 +189,10 @@ async fn texts_become_vectors_in_their_order() {
     });
     bench.load(routes);
     let ask = json!({"model": "fast", "input": ["a", "b"], "truncate": true, "dimensions": 2});
-    let told = json(bench.post("/api/embed", ask.to_string()).await).await;
-    assert_eq!(told["embeddings"], json!([[0.5, 0.25], [0.0, 1.0]]));
+    let reply = json(bench.post("/api/embed", ask.to_string()).await).await;
+    assert_eq!(reply["embeddings"], json!([[0.5, 0.25], [0.0, 1.0]]));
     assert_eq!(
-        (&told["model"], &told["prompt_eval_count"]),
+        (&reply["model"], &reply["prompt_eval_count"]),
         (&json!("fast"), &json!(7))
     );
     assert_eq!(
@@ -208,8 +208,8 @@ async fn texts_become_vectors_in_their_order() {
         ("/api/embed", json!({"model": "fast", "input": []})),
         ("/api/embed", json!({"model": "fast", "input": ""})),
     ] {
-        let told = json(bench.post(path, none.to_string()).await).await;
-        assert_eq!(told["embeddings"], json!([]));
+        let reply = json(bench.post(path, none.to_string()).await).await;
+        assert_eq!(reply["embeddings"], json!([]));
     }
 }
 
@@ -220,10 +220,10 @@ async fn the_older_request_for_a_vector_is_answered_too() {
         Json(json!({"data": [{"embedding": [0.5, 0.25]}]})).into_response()
     });
     bench.load(routes);
-    let told = bench
+    let reply = bench
         .post("/api/embeddings", r#"{"model":"fast","prompt":"a"}"#)
         .await;
-    assert_eq!(json(told).await, json!({"embedding": [0.5, 0.25]}));
+    assert_eq!(json(reply).await, json!({"embedding": [0.5, 0.25]}));
     let none = bench.post("/api/embeddings", r#"{"model":"fast"}"#).await;
     assert_eq!(json(none).await, json!({"embedding": []}));
 }

@@ -63,8 +63,8 @@ async fn chains_and_models_without_a_tier_are_listed_and_what_cannot_answer_says
     for (path, ask) in [("/api/chat", chat), ("/api/show", json!({"model": "new"}))] {
         let refused = bench.post(path, ask.to_string()).await;
         assert_eq!(refused.status(), 404, "{path}");
-        let told = json(refused).await.to_string();
-        assert!(told.contains("new is here, and no tier has it"), "{told}");
+        let reply = json(refused).await.to_string();
+        assert!(reply.contains("new is here, and no tier has it"), "{reply}");
     }
     let shown = bench.post("/api/show", json!({"model": "work"}).to_string());
     assert_eq!(json(shown.await).await["tierbar"]["tier"], "fast");

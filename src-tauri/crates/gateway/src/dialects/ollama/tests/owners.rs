@@ -63,8 +63,8 @@ async fn what_is_here_needs_no_fetching() {
     bench.asked.keep(vec![small()]);
     for name in ["fast", "small:latest", "a/b:Q4_1"] {
         let body = json!({"model": name}).to_string();
-        let told = lines(bench.ask("POST", "/api/pull", body).await).await;
-        assert_eq!(told, [json!({"status": "success"})], "{name}");
+        let reply = lines(bench.ask("POST", "/api/pull", body).await).await;
+        assert_eq!(reply, [json!({"status": "success"})], "{name}");
     }
     assert!(bench.asked.take().is_empty());
 }
@@ -123,9 +123,9 @@ async fn a_download_that_does_not_go_on_ends_the_telling() {
     ] {
         let bench = bench().await;
         downloads(&bench, now);
-        let told = lines(bench.ask("POST", "/api/pull", r#"{"model":"a/c"}"#).await).await;
-        assert_eq!(told.len(), 2);
-        assert_eq!(told[1]["code"], code);
+        let reply = lines(bench.ask("POST", "/api/pull", r#"{"model":"a/c"}"#).await).await;
+        assert_eq!(reply.len(), 2);
+        assert_eq!(reply[1]["code"], code);
         let whole = bench
             .ask("POST", "/api/pull", r#"{"model":"a/c","stream":false}"#)
             .await;

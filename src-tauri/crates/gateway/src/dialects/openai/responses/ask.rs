@@ -112,7 +112,7 @@ impl Ask {
         messages.instruct(&self.instructions)?;
         messages.read(self.input)?;
 
-        let told = |key: &str| self.rest.get(key).cloned().unwrap_or_default();
+        let field = |key: &str| self.rest.get(key).cloned().unwrap_or_default();
         let effort = self.reasoning.and_then(|reasoning| reasoning.effort);
         let format = self.text.as_ref().and_then(|text| text.format.clone());
         let verbosity = self.text.and_then(|text| text.verbosity);
@@ -123,18 +123,18 @@ impl Ask {
             "instructions": self.instructions,
             "max_output_tokens": self.max_output_tokens,
             "metadata": self.metadata.unwrap_or_else(|| json!({})),
-            "parallel_tool_calls": told("parallel_tool_calls").as_bool().unwrap_or(true),
+            "parallel_tool_calls": field("parallel_tool_calls").as_bool().unwrap_or(true),
             "previous_response_id": null,
             "reasoning": {"effort": effort, "summary": null},
             "store": false,
-            "temperature": told("temperature"),
+            "temperature": field("temperature"),
             "text": {"format": format.clone().unwrap_or_else(|| json!({"type": "text"})), "verbosity": verbosity},
             "tool_choice": tools.choice_told,
-            "tools": tools.told,
+            "tools": tools.kept,
             "top_logprobs": self.top_logprobs.unwrap_or(0),
-            "top_p": told("top_p"),
+            "top_p": field("top_p"),
             "truncation": "disabled",
-            "user": told("user"),
+            "user": field("user"),
             "tierbar": {"left_out": left_out},
         });
 

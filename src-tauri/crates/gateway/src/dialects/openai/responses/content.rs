@@ -14,7 +14,7 @@ pub(super) fn text<'a>(place: &str, item: &'a Value, key: &str) -> Result<&'a st
 pub(super) fn parts(place: &str, key: &str, content: &Value) -> Result<Vec<Value>, Error> {
     match content {
         Value::Null => Ok(Vec::new()),
-        Value::String(text) => Ok(vec![said(text)]),
+        Value::String(text) => Ok(vec![text_part(text)]),
         Value::Array(parts) => {
             let place = |index| format!("{place}.{key}[{index}]");
             let parts = parts.iter().enumerate();
@@ -28,8 +28,8 @@ pub(super) fn parts(place: &str, key: &str, content: &Value) -> Result<Vec<Value
 
 fn part(place: &str, part: &Value) -> Result<Value, Error> {
     Ok(match kind(part) {
-        "input_text" | "output_text" | "text" => said(text(place, part, "text")?),
-        "refusal" => said(text(place, part, "refusal")?),
+        "input_text" | "output_text" | "text" => text_part(text(place, part, "text")?),
+        "refusal" => text_part(text(place, part, "refusal")?),
         "input_image" => {
             let url = part["image_url"].as_str().ok_or_else(|| {
                 bad(format!(
@@ -53,7 +53,7 @@ fn part(place: &str, part: &Value) -> Result<Value, Error> {
     })
 }
 
-pub(super) fn said(text: &str) -> Value {
+pub(super) fn text_part(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
@@ -74,7 +74,7 @@ pub(super) fn joined(before: Option<Value>, more: Value) -> Value {
         (Some(before), more) => {
             let parts = |content| match content {
                 Value::Array(parts) => parts,
-                Value::String(text) => vec![said(&text)],
+                Value::String(text) => vec![text_part(&text)],
                 _ => Vec::new(),
             };
             [parts(before), parts(more)].concat().into()

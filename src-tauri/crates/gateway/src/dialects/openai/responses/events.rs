@@ -2,7 +2,7 @@
 
 use super::{
     item::{Item, Kind, Status, new_id},
-    response::Telling,
+    response::AnswerWriter,
 };
 use crate::{
     dialects::translate::Dialect,
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use std::fmt::Write;
 use tierbar_core::Error;
 
-impl Dialect for Telling {
+impl Dialect for AnswerWriter {
     const STREAM: &'static str = "text/event-stream";
 
     fn waiting(&mut self) -> String {
@@ -77,7 +77,7 @@ impl Dialect for Telling {
     }
 }
 
-impl Telling {
+impl AnswerWriter {
     fn take(&mut self, chunk: Chunk, out: &mut String) {
         if let Some(model) = chunk.model.filter(|model| !self.begun && !model.is_empty()) {
             self.model = model;
@@ -88,10 +88,10 @@ impl Telling {
         let Some(choice) = chunk.choices.into_iter().next() else {
             return;
         };
-        let told = choice
+        let rendered = choice
             .logprobs
-            .and_then(|mut told| Some(told.get_mut("content")?.take()));
-        if let Some(Value::Array(more)) = told {
+            .and_then(|mut rendered| Some(rendered.get_mut("content")?.take()));
+        if let Some(Value::Array(more)) = rendered {
             self.logprobs.extend(more);
         }
         let mut delta = choice.delta;
@@ -103,7 +103,7 @@ impl Telling {
             self.think(&text, out);
         }
         if let Some(text) = said {
-            self.say(&text, out);
+            self.text(&text, out);
         }
         for call in calls {
             self.call(call, out);
@@ -154,7 +154,7 @@ impl Telling {
         self.event("response.reasoning_text.delta", event, out);
     }
 
-    fn say(&mut self, text: &str, out: &mut String) {
+    fn text(&mut self, text: &str, out: &mut String) {
         let index = match self.writing() {
             Some((index, Kind::Message)) => index,
             _ => self.open(Kind::Message, out),
@@ -210,7 +210,7 @@ impl Telling {
         }
         let (index, item) = (self.output.len(), Item::new(kind));
         let mut added = about("output_index", json!(index));
-        added.insert("item".to_owned(), item.told());
+        added.insert("item".to_owned(), item.to_json());
         self.event("response.output_item.added", added, out);
         if !matches!(item.kind, Kind::Call { .. }) {
             let mut part = item.place(index);
@@ -250,7 +250,7 @@ impl Telling {
             part
         });
         let mut closed = about("output_index", json!(index));
-        closed.insert("item".to_owned(), item.told());
+        closed.insert("item".to_owned(), item.to_json());
         self.event(event, done, out);
         if let Some(part) = part {
             self.event("response.content_part.done", part, out);
@@ -260,9 +260,9 @@ impl Telling {
 
     fn event(&mut self, kind: &str, fields: Map<String, Value>, out: &mut String) {
         let mut event = about("type", json!(kind));
-        event.insert("sequence_number".to_owned(), json!(self.told));
+        event.insert("sequence_number".to_owned(), json!(self.sequence));
         event.extend(fields);
-        self.told += 1;
+        self.sequence += 1;
         // A text takes whatever is written to it.
         let _ = write!(out, "event: {kind}\ndata: {}\n\n", Value::Object(event));
     }

@@ -60,7 +60,7 @@ impl Item {
     }
 
     /// The whole item; while it is written, without what it holds.
-    pub(super) fn told(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         let status = self.status.as_str();
         let begun = self.status != Status::InProgress;
         let content = || if begun { vec![self.part()] } else { Vec::new() };

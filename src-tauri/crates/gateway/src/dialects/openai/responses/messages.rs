@@ -28,7 +28,7 @@ impl Messages {
     pub(super) fn instruct(&mut self, instructions: &Value) -> Result<(), Error> {
         match instructions {
             Value::Null => {}
-            Value::String(text) => self.say("system", json!(text)),
+            Value::String(text) => self.add("system", json!(text)),
             Value::Array(items) => self.items("instructions", items)?,
             _ => return Err(bad("`instructions` are neither a text nor a list of items")),
         }
@@ -39,7 +39,7 @@ impl Messages {
     /// `BadRequest` for an item that cannot be read, or is stored elsewhere, and if nothing is said.
     pub(super) fn read(&mut self, input: Option<Value>) -> Result<(), Error> {
         match input {
-            Some(Value::String(text)) => self.say("user", json!(text)),
+            Some(Value::String(text)) => self.add("user", json!(text)),
             Some(Value::Array(items)) => self.items("input", &items)?,
             None | Some(Value::Null) => {}
             Some(_) => return Err(bad("`input` is neither a text nor a list of items")),
@@ -98,8 +98,8 @@ impl Messages {
         let content = plain(parts(place, "content", &item["content"])?);
         let has_begun = self.list.iter().any(|message| message["role"] != "system");
         match content.as_str().filter(|_| role == "system" && has_begun) {
-            Some(text) => self.say("user", json!(translate::reminder(text))),
-            None => self.say(role, content),
+            Some(text) => self.add("user", json!(translate::reminder(text))),
+            None => self.add(role, content),
         }
         Ok(())
     }
@@ -158,11 +158,11 @@ impl Messages {
     fn show(&mut self) {
         if !self.seen.is_empty() {
             let seen = std::mem::take(&mut self.seen);
-            self.say("user", seen.into());
+            self.add("user", seen.into());
         }
     }
 
-    fn say(&mut self, role: &str, content: Value) {
+    fn add(&mut self, role: &str, content: Value) {
         let message = self.of(role);
         let before = message.get("content").cloned();
         message.insert("content".to_owned(), joined(before, content));

@@ -11,7 +11,7 @@ use tierbar_core::Error;
 
 /// One answer as it is told.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct AnswerWriter {
     id: String,
     created: u64,
     /// The tier's, until the server names itself.
@@ -21,7 +21,7 @@ pub(super) struct Telling {
     pub(super) calls: Calls,
     pub(super) begun: bool,
     /// How many events have been told.
-    pub(super) told: u64,
+    pub(super) sequence: u64,
     /// What the server said that the answer's end was.
     pub(super) finish: Option<String>,
     /// Of tokens whose text has not come yet.
@@ -31,7 +31,7 @@ pub(super) struct Telling {
     pub(super) chain: Option<Value>,
 }
 
-impl Telling {
+impl AnswerWriter {
     /// `model`: that of the tier that answers.
     pub(super) fn new(echo: Echo, model: Option<String>) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl Telling {
             output: Vec::new(),
             calls: Calls::default(),
             begun: false,
-            told: 0,
+            sequence: 0,
             finish: None,
             logprobs: Vec::new(),
             usage: None,
@@ -62,7 +62,7 @@ impl Telling {
     /// The whole response in this state.
     pub(super) fn response(&self, status: &str, error: Option<&Error>) -> Value {
         let reason = self.cut().filter(|_| status == "incomplete");
-        let output: Vec<_> = self.output.iter().map(Item::told).collect();
+        let output: Vec<_> = self.output.iter().map(Item::to_json).collect();
         let mut response = Map::new();
         for (key, value) in [
             ("id", json!(self.id)),
@@ -70,7 +70,7 @@ impl Telling {
             ("created_at", json!(self.created)),
             ("completed_at", json!((status == "completed").then(now))),
             ("status", json!(status)),
-            ("error", error.map_or(Value::Null, told)),
+            ("error", error.map_or(Value::Null, error_json)),
             (
                 "incomplete_details",
                 json!(reason.map(|reason| json!({"reason": reason}))),
@@ -103,13 +103,13 @@ fn figures(usage: Usage) -> Value {
 }
 
 /// As in a refusal's body, without what OpenAI has beside it.
-fn told(error: &Error) -> Value {
-    let mut told = error.openai_body()["error"].take();
-    if let Some(told) = told.as_object_mut() {
-        told.shift_remove("type");
-        told.shift_remove("param");
+fn error_json(error: &Error) -> Value {
+    let mut rendered = error.openai_body()["error"].take();
+    if let Some(rendered) = rendered.as_object_mut() {
+        rendered.shift_remove("type");
+        rendered.shift_remove("param");
     }
-    told
+    rendered
 }
 
 fn now() -> u64 {

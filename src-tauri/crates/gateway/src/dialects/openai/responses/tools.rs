@@ -11,7 +11,7 @@ pub(super) struct Tools {
     /// As a chat has them.
     pub(super) offered: Vec<Value>,
     /// The same as the client sent them.
-    pub(super) told: Vec<Value>,
+    pub(super) kept: Vec<Value>,
     /// As a chat has it; `null` for none.
     pub(super) choice: Value,
     pub(super) choice_told: Value,
@@ -25,7 +25,7 @@ impl Tools {
         let choice = choice.filter(|choice| !choice.is_null());
         let mut tools = Self {
             offered: Vec::new(),
-            told: Vec::new(),
+            kept: Vec::new(),
             choice: Value::Null,
             choice_told: choice.clone().unwrap_or_else(|| json!("auto")),
             left_out: Vec::new(),
@@ -33,8 +33,8 @@ impl Tools {
         for (index, tool) in sent.into_iter().enumerate() {
             match kind(&tool) {
                 "function" => {
-                    tools.offered.push(offered(index, &tool)?);
-                    tools.told.push(tool);
+                    tools.offered.push(function(index, &tool)?);
+                    tools.kept.push(tool);
                 }
                 other => tools.left_out.push(left_out("tools", index, other)),
             }
@@ -73,7 +73,7 @@ impl Tools {
 
     fn named(&self, choice: &Value) -> Result<Value, Error> {
         let name = &choice["name"];
-        if self.told.iter().any(|tool| tool["name"] == *name) {
+        if self.kept.iter().any(|tool| tool["name"] == *name) {
             return Ok(name.clone());
         }
         Err(bad(format!(
@@ -82,7 +82,7 @@ impl Tools {
     }
 }
 
-fn offered(index: usize, tool: &Value) -> Result<Value, Error> {
+fn function(index: usize, tool: &Value) -> Result<Value, Error> {
     if !tool["name"].is_string() {
         return Err(bad(format!(
             "`tools[{index}]` is a function without a `name`"
@@ -137,7 +137,7 @@ mod tests {
                 json!({"type": "function", "function": now})
             ]
         );
-        assert_eq!(tools.told, [sent[1].clone(), sent[3].clone()]);
+        assert_eq!(tools.kept, [sent[1].clone(), sent[3].clone()]);
         assert_eq!(tools.left_out, ["tools[0]: web_search", "tools[2]: custom"]);
         assert_eq!(
             (tools.choice, tools.choice_told),
@@ -162,7 +162,7 @@ mod tests {
         let narrowed = read(allowed).unwrap();
         assert_eq!(narrowed.choice, "required");
         assert_eq!(narrowed.offered.len(), 1);
-        assert_eq!(narrowed.told.len(), 2);
+        assert_eq!(narrowed.kept.len(), 2);
         for choice in [
             json!({"type": "function", "name": "gone"}),
             json!({"type": "web_search"}),

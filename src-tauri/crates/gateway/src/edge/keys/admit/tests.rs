@@ -138,16 +138,16 @@ async fn a_key_is_told_once_listed_without_its_text_and_ends_when_it_is_revoked(
     assert_eq!(chat(&bench, &key).await.status(), 200);
     let listed = json(bench.get("/tierbar/v1/keys").await).await;
     assert!(!listed.to_string().contains(&key[3..]), "{listed}");
-    let told = &listed["keys"][0];
+    let reply = &listed["keys"][0];
     assert_eq!(
-        (&told["name"], &told["at_once"]),
+        (&reply["name"], &reply["at_once"]),
         (&json!("job"), &json!(2))
     );
     assert!(
-        told["last_used_ms"].as_u64() >= told["created_ms"].as_u64(),
-        "{told}"
+        reply["last_used_ms"].as_u64() >= reply["created_ms"].as_u64(),
+        "{reply}"
     );
-    assert_eq!(told["revoked_ms"], Value::Null);
+    assert_eq!(reply["revoked_ms"], Value::Null);
 
     for expected in [204, 404] {
         let revoked = bench.ask("DELETE", "/tierbar/v1/keys/job", "").await;
@@ -236,8 +236,8 @@ async fn tokens_a_day_are_counted_in_whole_answers_and_in_streams_and_outlive_a_
 async fn who_tells_no_figures_and_who_leaves_early_has_to_be_paid_for() {
     let bench = Bench::new(HERE).await;
     let words = "word ".repeat(1000);
-    let told = json!([{"role": "user", "content": words}]);
-    let ask = json!({"model": "fast", "messages": told}).to_string();
+    let reply = json!([{"role": "user", "content": words}]);
+    let ask = json!({"model": "fast", "messages": reply}).to_string();
     let asked = async |bench: &Bench, key: &str| {
         let request = Request::post(CHAT)
             .header(header::HOST, "localhost")

@@ -49,14 +49,14 @@ async fn ask(night: &Night, path: &str, model: &str, stream: bool) -> Response {
 }
 
 /// The data of the last event that has these words.
-fn event(told: &str, words: &str) -> Value {
-    let line = told.lines().rfind(|line| line.contains(words)).unwrap();
+fn event(reply: &str, words: &str) -> Value {
+    let line = reply.lines().rfind(|line| line.contains(words)).unwrap();
     serde_json::from_str(line.strip_prefix("data: ").unwrap_or(line)).unwrap()
 }
 
 #[tokio::test]
 async fn a_fallback_is_told_in_a_stream_whose_headers_went_out_before_it() {
-    let told = PLACES.iter().map(async |place| {
+    let reply = PLACES.iter().map(async |place| {
         // Longer than a stream waits for its answer.
         let night = Night::new(|chain| {
             chain.wait = Span::seconds(1);
@@ -66,15 +66,15 @@ async fn a_fallback_is_told_in_a_stream_whose_headers_went_out_before_it() {
         night.a.does(Does::Hang);
         let answer = ask(&night, place.path, "night", true).await;
         assert!(!answer.headers().contains_key("x-tierbar-fallback-from"));
-        let told = text(answer).await;
-        let event = event(&told, place.event);
+        let reply = text(answer).await;
+        let event = event(&reply, place.event);
         let about = event.pointer(place.streamed);
-        let about = about.unwrap_or_else(|| panic!("{}: {told}", place.path));
+        let about = about.unwrap_or_else(|| panic!("{}: {reply}", place.path));
         assert_eq!(about["fallback_from"], "cloud-a");
         assert_eq!(about["tier"], "cloud-b");
         assert_eq!(about["tried"][0]["code"], "worker_timeout", "{about}");
     });
-    join_all(told).await;
+    join_all(reply).await;
 }
 
 #[tokio::test]
@@ -82,9 +82,9 @@ async fn a_whole_answer_tells_it_too_and_one_without_a_chain_has_none() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Refuse(500));
     for Place { path, whole, .. } in PLACES {
-        let told = json(ask(&night, path, "night", false).await).await;
-        let about = told.pointer(whole).unwrap();
-        assert_eq!(about["fallback_from"], "cloud-a", "{path} {told}");
+        let reply = json(ask(&night, path, "night", false).await).await;
+        let about = reply.pointer(whole).unwrap();
+        assert_eq!(about["fallback_from"], "cloud-a", "{path} {reply}");
         for stream in [false, true] {
             let plain = text(ask(&night, path, "fast", stream).await).await;
             assert!(!plain.contains("\"fallback_from\""), "{path} {plain}");

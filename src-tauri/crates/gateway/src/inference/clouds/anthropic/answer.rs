@@ -174,11 +174,11 @@ mod tests {
             "usage": {"input_tokens": 3, "cache_creation_input_tokens": 2, "cache_read_input_tokens": 7, "output_tokens": 4},
         });
         let message: Message = serde_json::from_value(message).unwrap();
-        let mut told = message.into_completion();
-        assert!(told["created"].take().as_u64() > Some(1_700_000_000));
+        let mut reply = message.into_completion();
+        assert!(reply["created"].take().as_u64() > Some(1_700_000_000));
         let function = json!({"name": "look", "arguments": "{\"at\":1}"});
         assert_eq!(
-            told,
+            reply,
             json!({
                 "id": "msg_1", "object": "chat.completion", "created": null, "model": "claude-x",
                 "choices": [{"index": 0, "message": {
@@ -205,10 +205,10 @@ mod tests {
         ] {
             let message = json!({"stop_reason": reason, "stop_sequence": stop});
             let message: Message = serde_json::from_value(message).unwrap();
-            let told = message.into_completion();
-            assert_eq!(told["choices"][0]["finish_reason"], finish);
+            let reply = message.into_completion();
+            assert_eq!(reply["choices"][0]["finish_reason"], finish);
             assert_eq!(
-                told["choices"][0]
+                reply["choices"][0]
                     .get("stop_reason")
                     .and_then(Value::as_str),
                 stop

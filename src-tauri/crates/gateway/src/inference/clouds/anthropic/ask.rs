@@ -4,7 +4,7 @@ use super::{
     conversation::{Conversation, Message},
     form::{Form, JSON_ALONE},
     model::Generation,
-    thinking::{Bounds, Wish},
+    thinking::{Bounds, ThinkingRequest},
     tools::Tools,
 };
 use crate::http::body;
@@ -172,7 +172,7 @@ impl Chat {
     }
 
     /// As our own engine reads it.
-    fn wish(&self) -> Wish {
+    fn wish(&self) -> ThinkingRequest {
         let named = self.chat_template_kwargs.as_ref();
         let named = named.and_then(|kwargs| kwargs["enable_thinking"].as_bool());
         let think = self.think.as_ref();
@@ -182,7 +182,7 @@ impl Chat {
         let budget = self.thinking_budget_tokens;
         let budget = budget.and_then(|most| u64::try_from(most).ok());
         let thinks = named.or(flag).or(effort.map(|effort| effort != "none"));
-        Wish {
+        ThinkingRequest {
             thinks: if budget == Some(0) {
                 Some(false)
             } else {
@@ -210,7 +210,7 @@ impl Stop {
 mod tests {
     use super::*;
 
-    fn asked(chat: &Value) -> Result<Value, Error> {
+    fn converted(chat: &Value) -> Result<Value, Error> {
         let (ask, _) = message(chat.as_object().unwrap().clone())?;
         Ok(serde_json::from_slice(&ask).unwrap())
     }
@@ -238,7 +238,7 @@ mod tests {
         let (_, usage) = message(chat.as_object().unwrap().clone()).unwrap();
         assert!(usage);
         assert_eq!(
-            asked(&chat).unwrap(),
+            converted(&chat).unwrap(),
             json!({
                 "model": "claude-haiku-4-5", "max_tokens": 9, "temperature": 1.0, "top_k": 3,
                 "stop_sequences": ["END"], "stream": true,
@@ -251,16 +251,16 @@ mod tests {
     #[test]
     fn a_model_gets_no_field_that_it_refuses() {
         let warm = json!({"temperature": 0.5});
-        let asked = |model: &str, more: &Value| asked(&chat(model, more.clone())).unwrap();
-        assert_eq!(asked("claude-opus-4-6", &warm)["temperature"], 0.5);
-        assert_eq!(asked("claude-opus-4-7", &warm).get("temperature"), None);
+        let with = |model: &str, more: &Value| converted(&chat(model, more.clone())).unwrap();
+        assert_eq!(with("claude-opus-4-6", &warm)["temperature"], 0.5);
+        assert_eq!(with("claude-opus-4-7", &warm).get("temperature"), None);
         let thinks = json!({"temperature": 0.5, "reasoning_effort": "low"});
-        let adaptive = asked("claude-opus-4-6", &thinks);
+        let adaptive = with("claude-opus-4-6", &thinks);
         assert_eq!(adaptive.get("temperature"), None);
         assert_eq!(adaptive["output_config"]["effort"], "low");
         assert_eq!(adaptive["max_tokens"], 4096 + 2048);
         let kept = json!({"temperature": 0.5, "think": true, "thinking_budget_tokens": 0});
-        assert_eq!(asked("claude-haiku-4-5", &kept)["temperature"], 0.5);
+        assert_eq!(with("claude-haiku-4-5", &kept)["temperature"], 0.5);
     }
 
     #[test]
@@ -271,7 +271,7 @@ mod tests {
             (json!({"max_tokens": 7}), 7),
             (json!({"n_predict": 5}), 5),
         ] {
-            let ask = asked(&chat("claude-haiku-4-5", more)).unwrap();
+            let ask = converted(&chat("claude-haiku-4-5", more)).unwrap();
             assert_eq!(ask["max_tokens"], most);
         }
     }
@@ -284,7 +284,7 @@ mod tests {
             (json!({"messages": []}), "`messages`"),
             (json!({"temperature": "hot"}), "expected f64"),
         ] {
-            let error = asked(&chat("claude-haiku-4-5", more)).unwrap_err();
+            let error = converted(&chat("claude-haiku-4-5", more)).unwrap_err();
             assert_eq!(error.code, Code::BadRequest);
             assert!(error.message.contains(says), "{error}");
         }

@@ -89,11 +89,11 @@ impl Conversation {
                 }
             }
             "assistant" => {
-                self.say(ASSISTANT, blocks);
+                self.append_to(ASSISTANT, blocks);
                 for call in message.tool_calls.unwrap_or_default() {
                     let (name, used) = used(call)?;
                     self.called.push(name);
-                    self.say(ASSISTANT, vec![used]);
+                    self.append_to(ASSISTANT, vec![used]);
                 }
             }
             "tool" => {
@@ -102,9 +102,9 @@ impl Conversation {
                 if !blocks.is_empty() {
                     result["content"] = blocks.into();
                 }
-                self.say(USER, vec![result]);
+                self.append_to(USER, vec![result]);
             }
-            "user" => self.say(USER, blocks),
+            "user" => self.append_to(USER, blocks),
             role => {
                 let role: String = role.chars().take(100).collect();
                 return Err(bad(format!(
@@ -116,7 +116,7 @@ impl Conversation {
     }
 
     /// Whoever speaks again goes on in the same message.
-    fn say(&mut self, role: &'static str, mut blocks: Vec<Value>) {
+    fn append_to(&mut self, role: &'static str, mut blocks: Vec<Value>) {
         match self.turns.last_mut() {
             Some((last, said)) if *last == role => said.append(&mut blocks),
             _ if blocks.is_empty() => {}
@@ -229,7 +229,7 @@ mod tests {
         Conversation::read(serde_json::from_value(messages).unwrap())
     }
 
-    fn said(text: &str) -> Value {
+    fn text_block(text: &str) -> Value {
         json!({"type": "text", "text": text})
     }
 
@@ -254,12 +254,12 @@ mod tests {
         assert_eq!(
             conversation.into_messages(),
             [
-                json!({"role": "user", "content": [said("What is there?"), said("And here?")]}),
+                json!({"role": "user", "content": [text_block("What is there?"), text_block("And here?")]}),
                 json!({"role": "assistant", "content": [used("call_1", json!({"at": 1})), used("look_2", json!({}))]}),
                 json!({"role": "user", "content": [
-                    {"type": "tool_result", "tool_use_id": "call_1", "content": [said("a hat")]},
+                    {"type": "tool_result", "tool_use_id": "call_1", "content": [text_block("a hat")]},
                     {"type": "tool_result", "tool_use_id": "look_2"},
-                    said("Well?"),
+                    text_block("Well?"),
                 ]}),
             ]
         );
@@ -270,7 +270,7 @@ mod tests {
         let greeted = read(json!([{"role": "assistant", "content": "Hello \n"}])).unwrap();
         assert!(!greeted.is_after_tool());
         let said = [("user", "."), ("assistant", "Hello")]
-            .map(|(role, text)| json!({"role": role, "content": [said(text)]}));
+            .map(|(role, text)| json!({"role": role, "content": [text_block(text)]}));
         assert_eq!(greeted.into_messages(), said);
         let silent = read(json!([{"role": "user", "content": " "}, {"role": "user"}])).unwrap();
         assert_eq!(silent.into_messages().len(), 1);

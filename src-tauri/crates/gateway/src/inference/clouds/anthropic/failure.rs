@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 use tierbar_core::Code;
 
 /// The body of a refusal, or the data of an `error` event. What else it tells stays: a Tierbar's own `code`, hint and figures.
-pub(super) fn openai(told: &[u8]) -> Value {
-    let mut told: Value = serde_json::from_slice(told).unwrap_or_default();
-    let request = told["request_id"].take();
-    let mut error = match told["error"].take() {
+pub(super) fn openai(rendered: &[u8]) -> Value {
+    let mut rendered: Value = serde_json::from_slice(rendered).unwrap_or_default();
+    let request = rendered["request_id"].take();
+    let mut error = match rendered["error"].take() {
         Value::Object(error) => error,
         // What stands before the server, such as a proxy, has words of its own.
         Value::String(message) => Map::from_iter([("message".to_owned(), message.into())]),
@@ -57,9 +57,9 @@ mod tests {
 
     #[test]
     fn a_refusal_keeps_its_words() {
-        let told = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_1"});
+        let reply = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_1"});
         assert_eq!(
-            openai(told.to_string().as_bytes()),
+            openai(reply.to_string().as_bytes()),
             json!({"error": {"type": "server_error", "message": "Overloaded", "param": null, "code": "overloaded_error", "request_id": "req_1"}})
         );
         let long = json!({"error": {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8 maximum"}});
@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn an_error_of_ours_comes_back_as_it_was() {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);
-        let told = openai((ERRORS.body)(&error).to_string().as_bytes());
+        let reply = openai((ERRORS.body)(&error).to_string().as_bytes());
         assert_eq!(
-            wire::error(StatusCode::BAD_GATEWAY, told.to_string().as_bytes()),
+            wire::error(StatusCode::BAD_GATEWAY, reply.to_string().as_bytes()),
             error
         );
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 /// One answer as it is told.
 #[derive(Debug, Default)]
-pub(super) struct Telling {
+pub(super) struct AnswerWriter {
     id: String,
     model: String,
     created: u64,
@@ -70,7 +70,7 @@ enum Delta {
     Other,
 }
 
-impl Telling {
+impl AnswerWriter {
     pub(super) fn new(include_usage: bool) -> Self {
         Self {
             include_usage,
@@ -209,12 +209,12 @@ impl Telling {
 mod tests {
     use super::*;
 
-    fn told(telling: &mut Telling, events: &[Value]) -> Vec<Value> {
-        let told: String = events
+    fn render(writer: &mut AnswerWriter, events: &[Value]) -> Vec<Value> {
+        let reply: String = events
             .iter()
-            .map(|event| telling.event(event.to_string().as_bytes()))
+            .map(|event| writer.event(event.to_string().as_bytes()))
             .collect();
-        let data = told.lines().filter_map(|line| line.strip_prefix("data: "));
+        let data = reply.lines().filter_map(|line| line.strip_prefix("data: "));
         data.map(|data| serde_json::from_str(data).unwrap_or_else(|_| data.into()))
             .collect()
     }
@@ -236,9 +236,9 @@ mod tests {
         let stop = json!({"type": "content_block_stop", "index": 0});
         let tool = |id| block(json!({"type": "tool_use", "id": id, "name": "look", "input": {}}));
         let piece = |json| delta(json!({"type": "input_json_delta", "partial_json": json}));
-        let mut telling = Telling::new(true);
-        let told = told(
-            &mut telling,
+        let mut writer = AnswerWriter::new(true);
+        let reply = render(
+            &mut writer,
             &[
                 start(),
                 block(json!({"type": "thinking", "thinking": "", "signature": ""})),
@@ -259,7 +259,7 @@ mod tests {
                 json!({"type": "message_stop"}),
             ],
         );
-        let deltas: Vec<_> = told[..8]
+        let deltas: Vec<_> = reply[..8]
             .iter()
             .map(|chunk| chunk["choices"][0]["delta"].clone())
             .collect();
@@ -278,32 +278,29 @@ mod tests {
                 more(1, "{}"),
             ]
         );
-        assert_eq!(told[8]["choices"][0]["finish_reason"], "tool_calls");
+        assert_eq!(reply[8]["choices"][0]["finish_reason"], "tool_calls");
         assert_eq!(
-            (&told[8]["id"], &told[8]["model"]),
+            (&reply[8]["id"], &reply[8]["model"]),
             (&json!("msg_1"), &json!("claude-x"))
         );
-        assert_eq!(told[9]["choices"], json!([]));
-        assert_eq!(told[9]["usage"]["prompt_tokens"], 5);
-        assert_eq!(told[9]["usage"]["completion_tokens"], 9);
-        assert_eq!(told[10], "[DONE]");
-        assert!(telling.is_over());
+        assert_eq!(reply[9]["choices"], json!([]));
+        assert_eq!(reply[9]["usage"]["prompt_tokens"], 5);
+        assert_eq!(reply[9]["usage"]["completion_tokens"], 9);
+        assert_eq!(reply[10], "[DONE]");
+        assert!(writer.is_over());
     }
 
     #[test]
     fn arguments_that_come_at_once_are_told_once() {
         let input =
             block(json!({"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}}));
-        let mut telling = Telling::new(false);
-        let told = told(
-            &mut telling,
-            &[input, json!({"type": "content_block_stop"})],
-        );
+        let mut writer = AnswerWriter::new(false);
+        let reply = render(&mut writer, &[input, json!({"type": "content_block_stop"})]);
         let call = |chunk: &Value| {
             chunk["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"].clone()
         };
         assert_eq!(
-            told.iter().map(call).collect::<Vec<_>>(),
+            reply.iter().map(call).collect::<Vec<_>>(),
             ["", "{\"at\":1}"]
         );
     }
@@ -311,26 +308,26 @@ mod tests {
     #[test]
     fn a_stop_string_is_told_and_figures_only_to_those_who_asked() {
         let end = json!({"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"}});
-        let mut telling = Telling::new(false);
-        let told = told(
-            &mut telling,
+        let mut writer = AnswerWriter::new(false);
+        let reply = render(
+            &mut writer,
             &[start(), end, json!({"type": "message_stop"})],
         );
-        assert_eq!(told.len(), 3);
-        assert_eq!(told[1]["choices"][0]["finish_reason"], "stop");
-        assert_eq!(told[1]["choices"][0]["stop_reason"], "END");
+        assert_eq!(reply.len(), 3);
+        assert_eq!(reply[1]["choices"][0]["finish_reason"], "stop");
+        assert_eq!(reply[1]["choices"][0]["stop_reason"], "END");
     }
 
     #[test]
     fn a_failure_is_the_last_event_and_a_ping_a_comment() {
-        let mut telling = Telling::new(false);
-        assert_eq!(telling.event(br#"{"type":"ping"}"#), ": ping\n\n");
-        assert_eq!(telling.event(br#"{"type":"vertex_event","x":1}"#), "");
-        assert_eq!(telling.event(b"no json"), "");
-        assert!(!telling.is_over());
+        let mut writer = AnswerWriter::new(false);
+        assert_eq!(writer.event(br#"{"type":"ping"}"#), ": ping\n\n");
+        assert_eq!(writer.event(br#"{"type":"vertex_event","x":1}"#), "");
+        assert_eq!(writer.event(b"no json"), "");
+        assert!(!writer.is_over());
         let failed = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-        let told = told(&mut telling, &[failed]);
-        assert_eq!(told[0]["error"]["code"], "overloaded_error");
-        assert!(telling.is_over());
+        let reply = render(&mut writer, &[failed]);
+        assert_eq!(reply[0]["error"]["code"], "overloaded_error");
+        assert!(writer.is_over());
     }
 }

@@ -137,12 +137,12 @@ async fn a_stream_is_told_in_chunks_however_it_is_cut() {
         };
         let (routes, mut asked) = scripted(pieces);
         let (mut bench, _) = bench(routes, "claude-haiku-4-5").await;
-        let told = text(bench.post(inference::CHAT, streaming()).await).await;
-        assert!(told.contains(": ping\n\n"), "{told}");
-        assert!(told.contains(r#""delta":{"content":"Grüße"}"#), "{told}");
-        assert!(told.contains(r#""finish_reason":"stop""#), "{told}");
-        assert!(told.contains(r#""completion_tokens":9"#), "{told}");
-        assert!(told.ends_with("data: [DONE]\n\n"), "{told}");
+        let reply = text(bench.post(inference::CHAT, streaming()).await).await;
+        assert!(reply.contains(": ping\n\n"), "{reply}");
+        assert!(reply.contains(r#""delta":{"content":"Grüße"}"#), "{reply}");
+        assert!(reply.contains(r#""finish_reason":"stop""#), "{reply}");
+        assert!(reply.contains(r#""completion_tokens":9"#), "{reply}");
+        assert!(reply.ends_with("data: [DONE]\n\n"), "{reply}");
         let asked = asked.recv().await.unwrap();
         assert_eq!(asked.body["stream"], true);
         assert_taken(&asked.body);
@@ -193,8 +193,8 @@ async fn tokens_are_counted_there() {
     let (bench, _) = bench(routes, "claude-haiku-4-5").await;
     let ask =
         r#"{"model": "fast", "max_tokens": 5, "messages": [{"role": "user", "content": "Hi"}]}"#;
-    let told = json(bench.post(COUNT, ask).await).await;
-    assert_eq!(told, json!({"input_tokens": 14}));
+    let reply = json(bench.post(COUNT, ask).await).await;
+    assert_eq!(reply, json!({"input_tokens": 14}));
     let asked = asked.recv().await.unwrap();
     assert_eq!(asked.path, COUNT);
     assert!(asked.body.get("max_tokens").is_none());

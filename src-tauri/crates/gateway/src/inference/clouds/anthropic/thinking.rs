@@ -8,7 +8,7 @@ const LEAST: u64 = 1024;
 
 /// What a request says of it.
 #[derive(Debug, Default)]
-pub(super) struct Wish {
+pub(super) struct ThinkingRequest {
     pub(super) thinks: Option<bool>,
     pub(super) effort: Option<String>,
     pub(super) budget: Option<u64>,
@@ -43,7 +43,7 @@ impl Thinking {
     }
 }
 
-impl Wish {
+impl ThinkingRequest {
     pub(super) fn thinking(&self, model: Generation, bounds: Bounds) -> Thinking {
         let budget = self.budget.unwrap_or(match self.effort.as_deref() {
             Some("minimal" | "low") => 2 << 10,
@@ -117,8 +117,8 @@ mod tests {
         max_tokens: None,
     };
 
-    fn on(effort: &str) -> Wish {
-        Wish {
+    fn on(effort: &str) -> ThinkingRequest {
+        ThinkingRequest {
             thinks: Some(true),
             effort: Some(effort.to_owned()),
             budget: None,
@@ -132,9 +132,9 @@ mod tests {
         assert_eq!(field(Other), Some(enabled.clone()));
         assert_eq!(field(Budgeted), Some(enabled));
         assert_eq!(field(Adaptive), Some(json!({"type": "adaptive"})));
-        let told = json!({"type": "adaptive", "display": "summarized"});
-        assert_eq!(field(Unsampled), Some(told.clone()));
-        assert_eq!(field(Generation::Thinking), Some(told));
+        let reply = json!({"type": "adaptive", "display": "summarized"});
+        assert_eq!(field(Unsampled), Some(reply.clone()));
+        assert_eq!(field(Generation::Thinking), Some(reply));
         let effort = |model, effort| on(effort).thinking(model, FREE).effort;
         assert_eq!(effort(Budgeted, "high"), None);
         assert_eq!(effort(Adaptive, "xhigh"), Some("high"));
@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn off_is_said_as_the_model_hears_it_and_nothing_is_said_unasked() {
-        let off = Wish {
+        let off = ThinkingRequest {
             thinks: Some(false),
-            ..Wish::default()
+            ..ThinkingRequest::default()
         };
         let disabled = off.thinking(Other, FREE);
         assert_eq!(disabled.field, Some(json!({"type": "disabled"})));
@@ -156,7 +156,10 @@ mod tests {
         assert_eq!((always.field, always.effort), (None, Some("low")));
         assert_eq!(always.room, 8192);
         for model in [Other, Budgeted, Adaptive, Unsampled] {
-            assert_eq!(Wish::default().thinking(model, FREE), Thinking::default());
+            assert_eq!(
+                ThinkingRequest::default().thinking(model, FREE),
+                Thinking::default()
+            );
         }
     }
 

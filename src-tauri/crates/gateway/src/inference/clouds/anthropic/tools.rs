@@ -108,7 +108,11 @@ fn bad(message: &str) -> Error {
 mod tests {
     use super::*;
 
-    fn asked(tools: Value, choice: Option<Value>, parallel: Option<bool>) -> Result<Value, Error> {
+    fn converted(
+        tools: Value,
+        choice: Option<Value>,
+        parallel: Option<bool>,
+    ) -> Result<Value, Error> {
         let tools = tools.as_array().cloned();
         let tools = Tools::read(tools, choice.as_ref(), parallel, vec!["look".to_owned()])?;
         let mut ask = Map::new();
@@ -121,7 +125,7 @@ mod tests {
         let look = json!([{"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": {"properties": {}}}}]);
         let offered = json!([{"name": "look", "input_schema": {"properties": {}, "type": "object"}, "description": "Looks."}]);
         let chosen = |choice: Value, parallel| {
-            let asked = asked(look.clone(), Some(choice), parallel).unwrap();
+            let asked = converted(look.clone(), Some(choice), parallel).unwrap();
             assert_eq!(asked["tools"], offered);
             asked["tool_choice"].clone()
         };
@@ -133,16 +137,16 @@ mod tests {
         );
         let named = json!({"type": "function", "function": {"name": "look"}});
         assert_eq!(chosen(named, None), json!({"type": "tool", "name": "look"}));
-        let parallel = asked(look.clone(), None, Some(false)).unwrap();
+        let parallel = converted(look.clone(), None, Some(false)).unwrap();
         assert_eq!(parallel["tool_choice"]["type"], "auto");
-        let wrong = asked(look, Some(json!("some")), None);
+        let wrong = converted(look, Some(json!("some")), None);
         assert_eq!(wrong.unwrap_err().code, Code::BadRequest);
-        assert!(asked(json!([{"type": "custom"}]), None, None).is_err());
+        assert!(converted(json!([{"type": "custom"}]), None, None).is_err());
     }
 
     #[test]
     fn what_was_called_and_is_offered_no_more_is_named_and_not_called() {
-        let asked = asked(Value::Null, Some(json!("auto")), None).unwrap();
+        let asked = converted(Value::Null, Some(json!("auto")), None).unwrap();
         assert_eq!(
             asked,
             json!({

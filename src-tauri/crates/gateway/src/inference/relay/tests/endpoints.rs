@@ -109,12 +109,12 @@ async fn a_client_that_leaves_closes_the_connection_to_an_endpoint() {
 async fn an_endpoint_that_cuts_its_answer_leaves_an_error_event() {
     let head = format!("{HEAD}data: a\n\ndata: {{");
     let (mut bench, _asked) = elsewhere(true, None, head, true).await;
-    let told = text(bench.post(CHAT, ASKS_STREAM).await).await;
-    assert!(told.starts_with("data: a\n\n"), "{told}");
-    assert!(told.contains("\"code\":\"unreachable\""), "{told}");
+    let reply = text(bench.post(CHAT, ASKS_STREAM).await).await;
+    assert!(reply.starts_with("data: a\n\n"), "{reply}");
+    assert!(reply.contains("\"code\":\"unreachable\""), "{reply}");
     assert!(
-        told.contains("the endpoint of fast, http://127.0.0.1:"),
-        "{told}"
+        reply.contains("the endpoint of fast, http://127.0.0.1:"),
+        "{reply}"
     );
     bench.released().await;
 }
@@ -124,8 +124,8 @@ async fn an_endpoint_that_leaves_out_the_last_word_behind_a_reason_has_ended_wel
     let said =
         "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
     let (mut bench, _asked) = elsewhere(true, None, format!("{HEAD}{said}"), true).await;
-    let told = text(bench.post(CHAT, ASKS_STREAM).await).await;
-    assert_eq!(told, format!("{said}\ndata: [DONE]\n\n"));
+    let reply = text(bench.post(CHAT, ASKS_STREAM).await).await;
+    assert_eq!(reply, format!("{said}\ndata: [DONE]\n\n"));
     bench.released().await;
 }
 
@@ -146,7 +146,7 @@ async fn an_endpoint_that_streams_unasked_is_put_together() {
     assert_eq!(whole["choices"][0]["message"]["content"], "Hello");
     assert_eq!(whole["choices"][0]["finish_reason"], "stop");
     bench.released().await;
-    for (says, told) in [
+    for (says, reply) in [
         ("data: [DONE]\n\n", "events without an answer"),
         ("data: {\"error\":{\"message\":\"no room\"}}\n\n", "no room"),
         (
@@ -160,7 +160,7 @@ async fn an_endpoint_that_streams_unasked_is_put_together() {
             .await;
         assert_eq!(refused.status(), 502, "{says}");
         let body = text(refused).await;
-        assert!(body.contains(told), "{body}");
+        assert!(body.contains(reply), "{body}");
         bench.released().await;
     }
 }
@@ -170,8 +170,8 @@ async fn an_endpoint_that_hangs_is_given_up() {
     for says in [String::new(), format!("{HEAD}data: a\n\n")] {
         let impatient = Bench::with("127.0.0.1:11435", Duration::from_secs(2), |_| ()).await;
         let (mut bench, _asked) = at(impatient, true, None, says, false).await;
-        let told = text(bench.post(CHAT, ASKS_STREAM).await).await;
-        assert!(told.contains("was silent for too long"), "{told}");
+        let reply = text(bench.post(CHAT, ASKS_STREAM).await).await;
+        assert!(reply.contains("was silent for too long"), "{reply}");
         bench.released().await;
     }
 }
@@ -183,12 +183,12 @@ async fn an_endpoint_that_sends_its_clients_elsewhere_is_not_followed() {
     let (bench, _asked) = elsewhere(true, None, moved.to_owned(), true).await;
     let response = bench.post(CHAT, ASKS_STREAM).await;
     assert_eq!(response.status(), 502);
-    let told = text(response).await;
+    let reply = text(response).await;
     assert!(
-        told.contains("http://127.0.0.1:9/v1, where nothing is sent"),
-        "{told}"
+        reply.contains("redirects to http://127.0.0.1:9/v1, which is not followed"),
+        "{reply}"
     );
-    assert!(!told.contains("key=1"), "{told}");
+    assert!(!reply.contains("key=1"), "{reply}");
 }
 
 #[tokio::test]
@@ -211,10 +211,10 @@ async fn an_endpoint_of_openais_counts_no_tokens_and_is_not_asked_to() {
         .post("/v1/messages/count_tokens", r#"{"messages": []}"#)
         .await;
     assert_eq!(refused.status(), 400);
-    let told = text(refused).await;
+    let reply = text(refused).await;
     assert!(
-        told.contains("tokens are counted by Tierbar's own engine"),
-        "{told}"
+        reply.contains("tokens are counted by Tierbar's own engine"),
+        "{reply}"
     );
     bench.released().await;
     asked.abort();
@@ -237,9 +237,9 @@ async fn what_no_client_could_use_is_not_passed_on() {
             }
             let answer = bench.post(CHAT, ASKS_STREAM).await;
             assert_eq!(answer.status(), 502, "{says}");
-            let told = json(answer).await;
+            let reply = json(answer).await;
             let codes = [json!("unreachable"), json!("worker_crashed")];
-            assert!(codes.contains(&told["error"]["code"]), "{told}");
+            assert!(codes.contains(&reply["error"]["code"]), "{reply}");
         }
     }
 }

@@ -117,9 +117,9 @@ async fn a_revoked_key_has_nothing_answered() {
         .await;
     assert!(revoked.status().is_success());
     bench.run();
-    let told = came_to(&bench, &left).await;
+    let reply = came_to(&bench, &left).await;
     assert_eq!(
-        (&told["state"], &told["error"]["code"]),
+        (&reply["state"], &reply["error"]["code"]),
         (&json!("failed"), &json!("unauthorized"))
     );
 }

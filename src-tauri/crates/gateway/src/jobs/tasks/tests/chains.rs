@@ -90,8 +90,8 @@ async fn a_task_that_streams_is_told_of_its_failure() {
     let ask = json!({"text": "x", "model": "night", "stream": true});
     let answer = bench.post("/v1/summarize", ask.to_string()).await;
     assert_eq!(answer.status(), 200);
-    let told = text(answer).await;
-    assert!(told.contains("event: error"), "{told}");
+    let reply = text(answer).await;
+    assert!(reply.contains("event: error"), "{reply}");
 }
 
 #[tokio::test]
@@ -134,9 +134,9 @@ async fn a_tasks_answer_says_who_has_answered_and_in_whose_place() {
             let name = format!("x-tierbar-{name}");
             assert_eq!(answer.headers()[&name], value, "{name} {ask}");
         }
-        let told = json(answer).await;
-        let one = told.pointer("/results/0").unwrap_or(&told);
-        assert_eq!(one["tierbar"]["fallback_from"], "cloud", "{told}");
+        let reply = json(answer).await;
+        let one = reply.pointer("/results/0").unwrap_or(&reply);
+        assert_eq!(one["tierbar"]["fallback_from"], "cloud", "{reply}");
     }
     let metrics = text(bench.get("/metrics").await).await;
     let counted = metrics
@@ -157,11 +157,11 @@ async fn that_a_piece_was_read_in_anothers_place_is_told_though_the_last_was_not
     let answer = move |Json(request): Json<Value>| {
         let mut asked = asked.lock().unwrap();
         *asked += 1;
-        let told = match *asked {
+        let reply = match *asked {
             1 => refuses(StatusCode::INTERNAL_SERVER_ERROR, json!({})),
             _ => says_text(&request, "Something was."),
         };
-        std::future::ready(told)
+        std::future::ready(reply)
     };
     let routes = Router::new().route("/v1/chat/completions", post(answer));
     bench.endpoint("cloud", routes).await;
@@ -174,9 +174,12 @@ async fn that_a_piece_was_read_in_anothers_place_is_told_though_the_last_was_not
     let answer = bench.post("/v1/summarize", ask.to_string()).await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "cloud");
     assert_eq!(answer.headers()["x-tierbar-fallback-from"], "cloud");
-    let told = json(answer).await;
-    assert_eq!(told["tierbar"]["fallback_from"], "cloud", "{told}");
+    let reply = json(answer).await;
+    assert_eq!(reply["tierbar"]["fallback_from"], "cloud", "{reply}");
     ask["stream"] = true.into();
-    let told = text(bench.post("/v1/summarize", ask.to_string()).await).await;
-    assert!(told.contains("\"tierbar\":{\"chain\":\"night\""), "{told}");
+    let reply = text(bench.post("/v1/summarize", ask.to_string()).await).await;
+    assert!(
+        reply.contains("\"tierbar\":{\"chain\":\"night\""),
+        "{reply}"
+    );
 }

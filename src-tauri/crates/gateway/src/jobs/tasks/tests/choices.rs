@@ -56,8 +56,8 @@ async fn a_tasks_headers_name_the_tier_and_the_chain() {
     bench.tiers(|tiers| tiers.push(tier("heavy", Some("large"), TierState::Ready)));
     let ask = json!({"text": "a"});
     let triage = async |hint| hinted(&bench, "/v1/triage", hint, &ask).await;
-    let told = json(triage(("x-tierbar-tier", "heavy")).await).await;
-    assert_eq!(told["tier"], "heavy");
+    let reply = json(triage(("x-tierbar-tier", "heavy")).await).await;
+    assert_eq!(reply["tier"], "heavy");
     for hint in [("x-tierbar-tier", "none"), ("x-tierbar-chain", "none")] {
         let refused = triage(hint).await;
         assert_eq!(refused.status(), 404, "{hint:?}");
@@ -76,8 +76,8 @@ async fn a_tasks_headers_name_the_tier_and_the_chain() {
     let chain = serde_json::from_value(json!({"steps": ["fast"], "mark": true})).unwrap();
     let name = TierId::new("work").unwrap();
     bench.config.lock().unwrap().chains.insert(name, chain);
-    let told = json(triage(("x-tierbar-chain", "work")).await).await;
-    assert_eq!(told["tier"], "fast", "{told}");
+    let reply = json(triage(("x-tierbar-chain", "work")).await).await;
+    assert_eq!(reply["tier"], "fast", "{reply}");
     assert_eq!(requests.all().len(), 2);
 }
 

@@ -97,7 +97,7 @@ async fn many_texts_are_answered_in_their_order_and_a_bad_one_fails_alone() {
     let response = bench.post("/v1/triage", texts.to_string()).await;
     assert_eq!(response.status(), 200);
     let answer = json(response).await;
-    let told: Vec<_> = answer["results"]
+    let reply: Vec<_> = answer["results"]
         .as_array()
         .unwrap()
         .iter()
@@ -109,7 +109,7 @@ async fn many_texts_are_answered_in_their_order_and_a_bad_one_fails_alone() {
         })
         .collect();
     assert_eq!(
-        told,
+        reply,
         [
             "2",
             "context_exceeded",

@@ -2,31 +2,31 @@ use super::*;
 use crate::dialects::openai::responses::ask::Ask;
 use tierbar_core::Code;
 
-fn telling() -> Telling {
+fn writer() -> AnswerWriter {
     let ask: Ask = serde_json::from_value(json!({"input": "Hi", "model": "fast"})).unwrap();
-    Telling::new(ask.into_chat().unwrap().1, None)
+    AnswerWriter::new(ask.into_chat().unwrap().1, None)
 }
 
 /// Each event's data; its name is its type, and its number the place where it stands.
 fn data(events: &str) -> Vec<Value> {
-    let mut told = Vec::new();
+    let mut reply = Vec::new();
     for event in events.split_terminator("\n\n") {
         let (name, data) = event.split_once('\n').unwrap();
         let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
         assert_eq!(name.strip_prefix("event: "), data["type"].as_str());
-        assert_eq!(data["sequence_number"], told.len());
-        told.push(data);
+        assert_eq!(data["sequence_number"], reply.len());
+        reply.push(data);
     }
-    told
+    reply
 }
 
-fn told(chunks: impl IntoIterator<Item = Value>) -> Vec<Value> {
-    let mut telling = telling();
+fn reply(chunks: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let mut writer = writer();
     let mut out = String::new();
     for chunk in chunks {
-        out += &telling.chunk(serde_json::from_value(chunk).unwrap());
+        out += &writer.chunk(serde_json::from_value(chunk).unwrap());
     }
-    data(&(out + &telling.end()))
+    data(&(out + &writer.end()))
 }
 
 fn delta(delta: Value) -> Value {
@@ -58,7 +58,7 @@ fn names(events: &[Value]) -> Vec<&str> {
 
 #[test]
 fn thoughts_words_and_calls_are_items_each_told_from_beginning_to_end() {
-    let events = told([
+    let events = reply([
         delta(json!({"role": "assistant", "content": null})),
         delta(json!({"reasoning_content": "hm"})),
         delta(json!({"content": "I "})),
@@ -141,7 +141,7 @@ fn an_answer_that_is_cut_is_incomplete_and_so_is_its_last_item() {
         ("length", "max_output_tokens"),
         ("content_filter", "content_filter"),
     ] {
-        let events = told([
+        let events = reply([
             thought.clone(),
             delta(json!({"content": "a"})),
             finish(finish_reason),
@@ -161,7 +161,7 @@ fn an_answer_that_is_cut_is_incomplete_and_so_is_its_last_item() {
 
 #[test]
 fn an_empty_answer_begins_and_ends() {
-    let events = told([]);
+    let events = reply([]);
     assert_eq!(names(&events), ["created", "in_progress", "completed"]);
     assert_eq!(events[2]["response"]["model"], "fast");
     assert_eq!(events[2]["response"]["output"], json!([]));
@@ -171,10 +171,10 @@ fn an_empty_answer_begins_and_ends() {
 #[test]
 fn a_failure_is_the_last_event_and_tells_what_there_was() {
     let died = Error::new(Code::WorkerCrashed, "it died").hint("try again");
-    let mut telling = telling();
-    assert_eq!(telling.waiting(), ": loading\n\n");
-    let mut out = telling.chunk(serde_json::from_value(delta(json!({"content": "half"}))).unwrap());
-    out += &telling.failed(&died);
+    let mut writer = writer();
+    assert_eq!(writer.waiting(), ": loading\n\n");
+    let mut out = writer.chunk(serde_json::from_value(delta(json!({"content": "half"}))).unwrap());
+    out += &writer.failed(&died);
     let events = data(&out);
     let failed = &events.last().unwrap()["response"];
     assert_eq!(failed["status"], "failed");
@@ -184,7 +184,7 @@ fn a_failure_is_the_last_event_and_tells_what_there_was() {
     );
     assert_eq!(failed["output"][0]["status"], "incomplete");
     assert_eq!(failed["output"][0]["content"][0]["text"], "half");
-    let mut at_once = super::tests::telling();
+    let mut at_once = super::tests::writer();
     assert_eq!(
         names(&data(&at_once.failed(&died))),
         ["created", "in_progress", "failed"]
@@ -193,7 +193,7 @@ fn a_failure_is_the_last_event_and_tells_what_there_was() {
 
 #[test]
 fn calls_that_are_all_numbered_zero_are_told_apart_by_their_ids() {
-    let events = told([
+    let events = reply([
         piece(0, Some("a"), "{}"),
         piece(0, Some("b"), "{}"),
         finish("tool_calls"),
@@ -208,12 +208,12 @@ fn calls_that_are_all_numbered_zero_are_told_apart_by_their_ids() {
 #[test]
 fn probabilities_of_tokens_come_with_their_text_and_those_of_thoughts_do_not() {
     let with = |delta: Value, token: &str| json!({"choices": [{"delta": delta, "logprobs": {"content": [{"token": token, "logprob": -0.5, "bytes": [], "top_logprobs": []}]}}]});
-    let events = told([
+    let events = reply([
         with(json!({"reasoning_content": "hm"}), "hm"),
         with(json!({}), "a"),
         with(json!({"content": "ab"}), "b"),
     ]);
-    let told = |list: &Value| -> Vec<_> {
+    let reply = |list: &Value| -> Vec<_> {
         let list = list.as_array().unwrap().iter();
         list.map(|one| one["token"].as_str().unwrap().to_owned())
             .collect()
@@ -222,15 +222,15 @@ fn probabilities_of_tokens_come_with_their_text_and_those_of_thoughts_do_not() {
         .iter()
         .find(|event| event["type"] == "response.output_text.delta")
         .unwrap();
-    assert_eq!(told(&delta["logprobs"]), ["a", "b"]);
+    assert_eq!(reply(&delta["logprobs"]), ["a", "b"]);
     let output = &events.last().unwrap()["response"]["output"];
-    assert_eq!(told(&output[1]["content"][0]["logprobs"]), ["a", "b"]);
+    assert_eq!(reply(&output[1]["content"][0]["logprobs"]), ["a", "b"]);
 }
 
 #[test]
 fn figures_of_another_form_are_none() {
     let odd = [json!(7), json!("a"), json!([1]), json!({"tokens": ["a"]})];
-    let events = told(
+    let events = reply(
         odd.map(|logprobs| json!({"choices": [{"delta": {"content": "a"}, "logprobs": logprobs}]})),
     );
     let output = &events.last().unwrap()["response"]["output"];
@@ -248,7 +248,7 @@ fn a_whole_answer_holds_what_a_streamed_one_ends_with() {
         ]}, "finish_reason": "tool_calls"}],
         "usage": {"prompt_tokens": 5, "completion_tokens": 9},
     });
-    let whole = telling().whole(serde_json::from_value(answer).unwrap());
+    let whole = writer().whole(serde_json::from_value(answer).unwrap());
     let kinds: Vec<_> = whole["output"]
         .as_array()
         .unwrap()

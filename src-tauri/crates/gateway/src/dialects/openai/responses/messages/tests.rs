@@ -1,5 +1,5 @@
 use super::*;
-use crate::dialects::openai::responses::content::said;
+use crate::dialects::openai::responses::content::text_part;
 
 fn read(input: Value) -> Result<(Vec<Value>, Vec<String>), Error> {
     let mut messages = Messages::default();
@@ -64,7 +64,7 @@ fn instructions_come_first_and_neighbours_of_one_role_are_one() {
         objects(messages.list),
         [
             json!({"role": "system", "content": "Be brief.\n\nIn French."}),
-            json!({"role": "user", "content": [said("Here:"), seen, said("What is it?")]}),
+            json!({"role": "user", "content": [text_part("Here:"), seen, text_part("What is it?")]}),
         ]
     );
 }
@@ -147,7 +147,7 @@ fn what_cannot_be_read_is_refused_with_its_place() {
         (json!([{"type": "item_reference", "id": "msg_1"}]), "stored"),
     ] {
         let error = read(input.clone()).unwrap_err();
-        let told = format!("{} {}", error.message, error.hint.unwrap_or_default());
-        assert!(told.contains(place), "{input}: {told}");
+        let reply = format!("{} {}", error.message, error.hint.unwrap_or_default());
+        assert!(reply.contains(place), "{input}: {reply}");
     }
 }

@@ -10,11 +10,11 @@ use tokio_stream::wrappers::UnboundedReceiverStream;
 fn refusal(status: u16, kind: &'static str) -> Response {
     let status = StatusCode::from_u16(status).unwrap();
     let body = json!({"type": "error", "error": {"type": kind, "message": "Not now."}, "request_id": "req_1"});
-    let told = [
+    let reply = [
         ("retry-after", "7"),
         ("anthropic-ratelimit-requests-remaining", "0"),
     ];
-    (status, told, Json(body)).into_response()
+    (status, reply, Json(body)).into_response()
 }
 
 #[tokio::test]
@@ -87,19 +87,19 @@ async fn a_stream_that_is_cut_ends_with_an_error_wherever_that_is() {
         let cut = &STREAMED.as_bytes()[..cut];
         let (routes, _asked) = scripted(move || events(cut));
         let (mut bench, server) = bench(routes, "claude-haiku-4-5").await;
-        let told = text(bench.post(inference::CHAT, streaming()).await).await;
-        let last = told
+        let reply = text(bench.post(inference::CHAT, streaming()).await).await;
+        let last = reply
             .lines()
             .rfind(|line| line.starts_with("data: "))
             .unwrap();
-        assert!(last.contains("\"code\":\"unreachable\""), "{told}");
+        assert!(last.contains("\"code\":\"unreachable\""), "{reply}");
         assert!(
             last.contains(&format!(
                 "the endpoint of fast, http://{server}/, ended its answer too early"
             )),
-            "{told}"
+            "{reply}"
         );
-        assert!(!told.contains("[DONE]"), "{told}");
+        assert!(!reply.contains("[DONE]"), "{reply}");
         bench.released().await;
     }
 }
@@ -113,9 +113,9 @@ async fn an_error_event_is_the_last() {
     );
     let (routes, _asked) = scripted(move || events(stream.clone()));
     let (mut bench, _) = bench(routes, "claude-haiku-4-5").await;
-    let told = text(bench.post(inference::CHAT, streaming()).await).await;
-    assert!(told.contains("Grüße"), "{told}");
-    let last = told.trim_end().lines().last().unwrap();
+    let reply = text(bench.post(inference::CHAT, streaming()).await).await;
+    assert!(reply.contains("Grüße"), "{reply}");
+    let last = reply.trim_end().lines().last().unwrap();
     let last: Value = serde_json::from_str(last.strip_prefix("data: ").unwrap()).unwrap();
     assert_eq!(last["error"]["message"], "Overloaded");
     bench.released().await;
@@ -151,18 +151,21 @@ async fn an_answer_of_another_kind_is_told_as_such() {
     for answer in ["<html>", "[]", r#"{"content": "text"}"#] {
         let (routes, _asked) = scripted(move || answer.into_response());
         let (bench, _) = bench(routes, "claude-haiku-4-5").await;
-        let told = bench.post(inference::CHAT, CHAT).await;
-        assert_eq!(told.status(), 502, "{answer}");
-        let told = text(told).await;
+        let reply = bench.post(inference::CHAT, CHAT).await;
+        assert_eq!(reply.status(), 502, "{answer}");
+        let reply = text(reply).await;
         assert!(
-            told.contains("did not answer as Anthropic's servers do"),
-            "{told}"
+            reply.contains("did not answer as Anthropic's servers do"),
+            "{reply}"
         );
     }
     let (routes, _asked) = scripted(|| events("data: ".to_owned() + &"x".repeat(2 << 20)));
     let (bench, _) = bench(routes, "claude-haiku-4-5").await;
-    let told = text(bench.post(inference::CHAT, streaming()).await).await;
-    assert!(told.contains("sends an event of more than 1 MiB"), "{told}");
+    let reply = text(bench.post(inference::CHAT, streaming()).await).await;
+    assert!(
+        reply.contains("sends an event of more than 1 MiB"),
+        "{reply}"
+    );
 }
 
 #[tokio::test]

@@ -197,7 +197,7 @@ async fn a_stream_of_anthropics_comes_through_two_turns_of_its_dialect() {
     ask["stream"] = true.into();
     let [(asked, answer), (asked_directly, direct)] = round.both(MESSAGES, &ask).await;
     assert_eq!(asked, asked_directly);
-    let told = |answer: &str| {
+    let reply = |answer: &str| {
         let events = answer
             .lines()
             .filter_map(|line| line.strip_prefix("data: "));
@@ -208,7 +208,7 @@ async fn a_stream_of_anthropics_comes_through_two_turns_of_its_dialect() {
         events.retain(|event| event["delta"]["partial_json"] != "");
         events
     };
-    assert_eq!(told(&answer), told(&direct));
+    assert_eq!(reply(&answer), reply(&direct));
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! The body of an answer, turned into OpenAI's as it arrives.
 
-use super::{answer::Message, failure, stream::Telling};
+use super::{answer::Message, failure, stream::AnswerWriter};
 use crate::inference::upstream::{Broken, Upstream, is_event_stream};
 use axum::{
     body::Bytes,
@@ -20,7 +20,7 @@ const LONGEST_LINE: usize = 1 << 20;
 
 /// What is listened for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Hearing {
+pub(super) enum Expected {
     /// `usage`: a stream ends with what was used.
     Message {
         usage: bool,
@@ -30,9 +30,9 @@ pub(super) enum Hearing {
 
 type Arriving = UnsyncBoxBody<Bytes, String>;
 
-impl Hearing {
+impl Expected {
     /// The status and the other headers stay as they are: they tell when to come back.
-    pub(super) fn hear(self, answer: RemoteAnswer) -> Upstream {
+    pub(super) fn translate(self, answer: RemoteAnswer) -> Upstream {
         let (mut head, body) = answer.into_parts();
         head.headers.remove(header::CONTENT_LENGTH);
         if let Self::Message { usage } = self
@@ -54,13 +54,13 @@ impl Hearing {
                 .collect()
                 .await
                 .map_err(|error| Broken::from(error.to_string()))?;
-            let told = self.told(status, &body.to_bytes())?;
-            Ok(Frame::data(Bytes::from(told.to_string())))
+            let body = self.to_openai(status, &body.to_bytes())?;
+            Ok(Frame::data(Bytes::from(body.to_string())))
         });
         Upstream::new(head, StreamBody::new(body).boxed_unsync())
     }
 
-    fn told(self, status: StatusCode, body: &[u8]) -> Result<Value, Broken> {
+    fn to_openai(self, status: StatusCode, body: &[u8]) -> Result<Value, Broken> {
         if !status.is_success() {
             return Ok(failure::openai(body));
         }
@@ -100,7 +100,7 @@ fn unlike(why: &str) -> Broken {
 /// A stream on its way from Anthropic's dialect to OpenAI's.
 struct Streaming {
     arriving: Arriving,
-    telling: Telling,
+    writer: AnswerWriter,
     /// A line whose end has not arrived.
     partial: Vec<u8>,
     broken: bool,
@@ -109,7 +109,7 @@ struct Streaming {
 fn streamed(arriving: Arriving, usage: bool) -> UnsyncBoxBody<Bytes, Broken> {
     let streaming = Streaming {
         arriving,
-        telling: Telling::new(usage),
+        writer: AnswerWriter::new(usage),
         partial: Vec::new(),
         broken: false,
     };
@@ -124,7 +124,7 @@ fn streamed(arriving: Arriving, usage: bool) -> UnsyncBoxBody<Bytes, Broken> {
 impl Streaming {
     /// The next bytes; `None` at the end, also at one that the server has not announced.
     async fn next(&mut self) -> Option<Result<Bytes, Broken>> {
-        while !self.telling.is_over() && !self.broken {
+        while !self.writer.is_over() && !self.broken {
             let data = match self.arriving.frame().await? {
                 Ok(frame) => frame.into_data().unwrap_or_default(),
                 Err(error) => return Some(Err(error.into())),
@@ -152,9 +152,9 @@ impl Streaming {
         for line in whole.split(|&byte| byte == b'\n') {
             // Each event names itself in its data, too.
             if let Some(data) = line.strip_prefix(b"data:")
-                && !self.telling.is_over()
+                && !self.writer.is_over()
             {
-                out += &self.telling.event(data.trim_ascii());
+                out += &self.writer.event(data.trim_ascii());
             }
         }
         out
@@ -167,20 +167,20 @@ mod tests {
 
     #[test]
     fn a_success_without_a_message_is_none() {
-        let hearing = Hearing::Message { usage: false };
-        let told = |body: Value| hearing.told(StatusCode::OK, body.to_string().as_bytes());
+        let expected = Expected::Message { usage: false };
+        let reply = |body: Value| expected.to_openai(StatusCode::OK, body.to_string().as_bytes());
         let error =
             json!({"type": "error", "error": {"type": "rate_limit_error", "message": "slow down"}});
-        assert_eq!(told(error).unwrap()["error"]["message"], "slow down");
+        assert_eq!(reply(error).unwrap()["error"]["message"], "slow down");
         for nothing in [json!({}), json!({"content": null}), json!([])] {
             assert!(
-                told(nothing)
+                reply(nothing)
                     .unwrap_err()
                     .to_string()
                     .contains("no `content`")
             );
         }
-        let message = told(json!({"content": [{"type": "text", "text": "Yes"}]})).unwrap();
+        let message = reply(json!({"content": [{"type": "text", "text": "Yes"}]})).unwrap();
         assert_eq!(message["choices"][0]["message"]["content"], "Yes");
     }
 }

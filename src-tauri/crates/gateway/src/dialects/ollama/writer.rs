@@ -20,7 +20,7 @@ pub(super) enum Shape {
 
 /// One answer as it is told.
 #[derive(Debug)]
-pub(super) struct Telling {
+pub(super) struct AnswerWriter {
     shape: Shape,
     /// What the client asked for.
     model: String,
@@ -60,7 +60,7 @@ impl Words {
     }
 }
 
-impl Telling {
+impl AnswerWriter {
     pub(super) fn new(shape: Shape, model: &str, begun: Instant) -> Self {
         Self {
             shape,
@@ -82,27 +82,27 @@ impl Telling {
             calls,
             probabilities,
         } = words;
-        let mut told = Map::new();
+        let mut rendered = Map::new();
         let mut line = Map::new();
         line.insert("model".to_owned(), self.model.as_str().into());
         line.insert("created_at".to_owned(), Timestamp::now().to_string().into());
         if !thinking.is_empty() {
-            told.insert("thinking".to_owned(), thinking.into());
+            rendered.insert("thinking".to_owned(), thinking.into());
         }
         if !calls.is_empty() {
-            told.insert("tool_calls".to_owned(), calls.into());
+            rendered.insert("tool_calls".to_owned(), calls.into());
         }
         match self.shape {
             Shape::Chat => {
                 let mut message = Map::new();
                 message.insert("role".to_owned(), "assistant".into());
                 message.insert("content".to_owned(), content.into());
-                message.append(&mut told);
+                message.append(&mut rendered);
                 line.insert("message".to_owned(), message.into());
             }
             Shape::Generate => {
                 line.insert("response".to_owned(), content.into());
-                line.append(&mut told);
+                line.append(&mut rendered);
             }
         }
         line.insert("done".to_owned(), false.into());
@@ -182,7 +182,7 @@ impl Telling {
             thinking: message.thoughts().unwrap_or_default(),
             content: message.content.or(choice.text).unwrap_or_default(),
             calls: Vec::new(),
-            probabilities: probabilities::told(choice.logprobs),
+            probabilities: probabilities::convert(choice.logprobs),
         };
         for call in message.tool_calls.unwrap_or_default() {
             words.called(Call::of(call));
@@ -210,12 +210,12 @@ impl Words {
             _ => return self.content.push_str(&call.arguments),
         };
         let index = self.calls.len();
-        let mut told =
+        let mut rendered =
             json!({"function": {"index": index, "name": call.name, "arguments": arguments}});
         if let Some(id) = call.id.filter(|id| !id.is_empty()) {
-            told["id"] = id.into();
+            rendered["id"] = id.into();
         }
-        self.calls.push(told);
+        self.calls.push(rendered);
     }
 }
 
@@ -232,16 +232,16 @@ mod tests {
     use super::*;
 
     fn whole(shape: Shape, answer: Value) -> Value {
-        let telling = Telling::new(shape, "fast", Instant::now());
-        let mut told = telling.take_whole(serde_json::from_value(answer).unwrap());
-        told["created_at"].take();
-        told
+        let writer = AnswerWriter::new(shape, "fast", Instant::now());
+        let mut reply = writer.take_whole(serde_json::from_value(answer).unwrap());
+        reply["created_at"].take();
+        reply
     }
 
     #[test]
     fn thoughts_words_and_calls_stand_in_the_message() {
         let call = |id: Option<&str>, arguments: &str| json!({"id": id, "function": {"name": "look", "arguments": arguments}});
-        let told = whole(
+        let reply = whole(
             Shape::Chat,
             json!({
                 "choices": [{"message": {"content": "I look.", "reasoning_content": "hm", "tool_calls": [
@@ -252,38 +252,38 @@ mod tests {
         );
         let used = |index: u64, arguments: Value| json!({"index": index, "name": "look", "arguments": arguments});
         assert_eq!(
-            told["message"],
+            reply["message"],
             json!({
                 "role": "assistant", "content": "I look.{\"cut", "thinking": "hm",
                 "tool_calls": [{"function": used(0, json!({"at": 1})), "id": "c"}, {"function": used(1, json!({}))}],
             })
         );
-        assert_eq!(told["done"], true);
-        assert_eq!(told["done_reason"], "stop");
-        assert_eq!(told["prompt_eval_count"], 10);
-        assert_eq!(told["eval_count"], 4);
-        assert!(told["total_duration"].is_u64());
+        assert_eq!(reply["done"], true);
+        assert_eq!(reply["done_reason"], "stop");
+        assert_eq!(reply["prompt_eval_count"], 10);
+        assert_eq!(reply["eval_count"], 4);
+        assert!(reply["total_duration"].is_u64());
         // Nobody has told them.
-        assert_eq!(told["load_duration"], Value::Null);
-        assert_eq!(told["eval_duration"], Value::Null);
+        assert_eq!(reply["load_duration"], Value::Null);
+        assert_eq!(reply["eval_duration"], Value::Null);
     }
 
     #[test]
     fn a_completions_words_stand_alone_and_its_figures_are_in_nanoseconds() {
-        let told = whole(
+        let reply = whole(
             Shape::Generate,
             json!({
                 "choices": [{"text": "Paris", "finish_reason": "length"}],
                 "timings": {"prompt_ms": 2.5, "predicted_ms": 0.25},
             }),
         );
-        assert_eq!(told["response"], "Paris");
-        assert_eq!(told["message"], Value::Null);
-        assert_eq!(told["done_reason"], "length");
-        assert_eq!(told["prompt_eval_duration"], 2_500_000);
-        assert_eq!(told["eval_duration"], 250_000);
-        assert_eq!(told["prompt_eval_count"], Value::Null);
-        assert!(told["load_duration"].is_u64());
+        assert_eq!(reply["response"], "Paris");
+        assert_eq!(reply["message"], Value::Null);
+        assert_eq!(reply["done_reason"], "length");
+        assert_eq!(reply["prompt_eval_duration"], 2_500_000);
+        assert_eq!(reply["eval_duration"], 250_000);
+        assert_eq!(reply["prompt_eval_count"], Value::Null);
+        assert!(reply["load_duration"].is_u64());
     }
 
     #[test]

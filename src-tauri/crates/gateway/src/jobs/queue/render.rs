@@ -9,19 +9,19 @@ pub(super) fn url(id: &str) -> String {
     format!("/v1/queue/{id}")
 }
 
-pub(crate) fn told(job: &JobStatus) -> Value {
-    let mut told = Map::new();
-    told.insert("object".to_owned(), "queued.request".into());
-    told.insert("url".to_owned(), url(&job.id).into());
+pub(crate) fn status_json(job: &JobStatus) -> Value {
+    let mut rendered = Map::new();
+    rendered.insert("object".to_owned(), "queued.request".into());
+    rendered.insert("url".to_owned(), url(&job.id).into());
     if let Ok(Value::Object(fields)) = serde_json::to_value(job) {
-        told.extend(fields);
+        rendered.extend(fields);
     }
-    told.into()
+    rendered.into()
 }
 
 /// With its answer, if that is no longer than so many bytes, and what went wrong.
-pub(super) fn whole(outcome: &JobOutcome, limit: usize) -> Value {
-    let mut whole = told(&outcome.status);
+pub(super) fn outcome_json(outcome: &JobOutcome, limit: usize) -> Value {
+    let mut whole = status_json(&outcome.status);
     let answer = outcome.answer.as_ref();
     let short = answer.filter(|answer| answer.body.len() <= limit);
     whole["result"] = short.map_or(Value::Null, result);
