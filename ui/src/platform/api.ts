@@ -927,28 +927,106 @@ export type Role = "system" | "user" | "assistant";
 
 export type Finish = "stop" | "length" | "stopped" | "error";
 
-export type ChatMessage = { role: Role, content: string, 
+export type AnswerFacts = { 
 /**
- * Assistant only: the tier and model that answered.
+ * The tier and model that answered.
  */
 tier: string | null, model: string | null, 
 /**
- * Assistant only: how the answer ended.
+ * Why the router chose the tier, or why the steps of a chain before it did not answer.
+ */
+why: string | null, 
+/**
+ * The chain's first step, if another one answered.
+ */
+instead_of: string | null, 
+/**
+ * How the answer ended; none while it is being written.
+ */
+finish: Finish | null, decode_tokens_per_second: number | null, time_to_first_token_ms: number | null, };
+
+export type Attachment = { 
+/**
+ * In hexadecimal.
+ */
+sha256: string, media_type: string, name: string, bytes: number, };
+
+export type WebSource = { title: string, url: string, };
+
+export type Part = { "type": "text", text: string, } | { "type": "reasoning", text: string, } | { "type": "image", file: Attachment, } | { "type": "audio", file: Attachment, } | { "type": "file", file: Attachment, } | { "type": "tool_call", id: string, name: string, 
+/**
+ * JSON as text.
+ */
+arguments: string, } | { "type": "tool_result", 
+/**
+ * The call that it answers.
+ */
+id: string, text: string, } | { "type": "sources", sources: Array<WebSource>, };
+
+export type ChatMessage = { id: number, 
+/**
+ * The message before it; none for the first.
+ */
+parent: number | null, role: Role, parts: Array<Part>, 
+/**
+ * The tier and model that answered.
+ */
+tier: string | null, model: string | null, 
+/**
+ * Why the router chose the tier, or why the steps of a chain before it did not answer.
+ */
+why: string | null, 
+/**
+ * The chain's first step, if another one answered.
+ */
+instead_of: string | null, 
+/**
+ * How the answer ended; none while it is being written.
  */
 finish: Finish | null, decode_tokens_per_second: number | null, time_to_first_token_ms: number | null, };
 
 export type ChatSummary = { id: string, title: string, 
 /**
- * What the chat asks: a tier's name, or `auto`.
+ * What answers: a tier's name, a model's id, or `auto`.
  */
-model: string, created_at: string, updated_at: string, };
+model: string, created_at: string, updated_at: string, 
+/**
+ * The id of the turn that is running, if one is.
+ */
+turn: string | null, };
 
 export type Chat = { 
 /**
- * Oldest first.
+ * The last message of the branch that is shown; none in an empty chat.
+ */
+leaf: number | null, 
+/**
+ * All branches, oldest message first.
  */
 messages: Array<ChatMessage>, id: string, title: string, 
 /**
- * What the chat asks: a tier's name, or `auto`.
+ * What answers: a tier's name, a model's id, or `auto`.
  */
-model: string, created_at: string, updated_at: string, };
+model: string, created_at: string, updated_at: string, 
+/**
+ * The id of the turn that is running, if one is.
+ */
+turn: string | null, };
+
+export type TurnStage = "load" | "prefill";
+
+export type TurnEvent = { "type": "progress", stage: TurnStage, } | { "type": "started", tier: string | null, model: string | null, why: string | null, instead_of: string | null, } | { "type": "reasoning", text: string, } | { "type": "text", text: string, } | { "type": "finished", message: ChatMessage, } | { "type": "failed", code: string, message: string, hint: string | null, answer: ChatMessage | null, };
+
+export type TurnBegun = { id: string, 
+/**
+ * The chat as it is now.
+ */
+chat: ChatSummary, 
+/**
+ * The question that it answers.
+ */
+question: ChatMessage, 
+/**
+ * The id of the message that the answer becomes.
+ */
+answer: number, };

@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
-import type { ChainStatus, Chat, ChatMessage, ChatSummary, Entry, JobStatus, Status } from '../platform/api';
+import type { Message } from '../features/chat/turns';
+import type { ChainStatus, Chat, ChatSummary, Entry, JobStatus, Status } from '../platform/api';
 
 /** A request as it left the page. */
 export interface Sent {
@@ -72,7 +73,7 @@ export class Stream {
 /** A stand-in for the host: stores chats as the host does, and leaves streams to the test. */
 export class Network {
   requests: Sent[] = [];
-  chats: Chat[] = [];
+  chats: StoredChat[] = [];
   /** The event log, newest first. */
   log: Entry[] = [];
   chains: ChainStatus[] = [];
@@ -92,7 +93,7 @@ export class Network {
     return this.requests.filter((request) => request.method === method && request.path === path);
   }
 
-  messages(id: string): ChatMessage[] {
+  messages(id: string): Body[] {
     return this.chats.find((chat) => chat.id === id)?.messages ?? [];
   }
 
@@ -167,12 +168,13 @@ export class Network {
       if (method === 'GET') return Response.json({ chats: this.chats.map(summary).reverse() });
       this.#ids += 1;
       const at = `2026-01-01T00:00:${String(this.#ids).padStart(2, '0')}Z`;
-      const chat: Chat = {
+      const chat: StoredChat = {
         id: `c${this.#ids}`,
         title: '',
         model: body.model,
         created_at: at,
         updated_at: at,
+        turn: null,
         messages: [],
       };
       this.chats.push(chat);
@@ -190,11 +192,28 @@ export class Network {
       return new Response(null, { status: 204 });
     }
     if (method === 'PATCH') Object.assign(chat, body);
-    return Response.json(method === 'PATCH' ? summary(chat) : chat);
+    if (method === 'PATCH') return Response.json(summary(chat));
+    const read: Chat = {
+      ...summary(chat),
+      leaf: chat.messages.length || null,
+      messages: chat.messages.map(({ content, ...message }, index) => ({
+        ...message,
+        id: index + 1,
+        parent: index || null,
+        parts: content === '' ? [] : [{ type: 'text', text: content }],
+        why: null,
+        instead_of: null,
+      })),
+    };
+    return Response.json(read);
   }
 }
 
-function summary({ messages: _, ...summary }: Chat): ChatSummary {
+/** A message as the page saves it. */
+type Body = Omit<Message, 'key' | 'saved' | 'loadMs' | 'why' | 'insteadOf'>;
+type StoredChat = ChatSummary & { messages: Body[] };
+
+function summary({ messages: _, ...summary }: StoredChat): ChatSummary {
   return summary;
 }
 

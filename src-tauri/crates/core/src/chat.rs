@@ -1,17 +1,20 @@
-//! Conversations as they are kept: the bodies of `/tierbar/v1/chats`.
+//! Chats as they are kept: the bodies of `/tierbar/v1/chats`, and the events of a turn.
 
 use serde::{Deserialize, Serialize};
 
-/// A conversation without its messages. Times are RFC 3339 in UTC.
+/// A chat without its messages. Times are RFC 3339 in UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ChatSummary {
     pub id: String,
     pub title: String,
-    /// What the chat asks: a tier's name, or `auto`.
+    /// What answers: a tier's name, a model's id, or `auto`.
     pub model: String,
     pub created_at: String,
     pub updated_at: String,
+    /// The id of the turn that is running, if one is.
+    #[serde(default)]
+    pub turn: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,7 +22,10 @@ pub struct ChatSummary {
 pub struct Chat {
     #[serde(flatten)]
     pub summary: ChatSummary,
-    /// Oldest first.
+    /// The last message of the branch that is shown; none in an empty chat.
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub leaf: Option<u64>,
+    /// All branches, oldest message first.
     pub messages: Vec<ChatMessage>,
 }
 
@@ -32,35 +38,259 @@ pub enum Role {
     Assistant,
 }
 
+/// One message. The messages of a chat form a tree: an edited question and a regenerated answer stand beside the first, with the
+/// same parent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ChatMessage {
+    #[cfg_attr(test, ts(type = "number"))]
+    pub id: u64,
+    /// The message before it; none for the first.
+    #[cfg_attr(test, ts(type = "number | null"))]
+    pub parent: Option<u64>,
     pub role: Role,
-    pub content: String,
-    /// Assistant only: the tier and model that answered.
-    #[serde(default)]
+    pub parts: Vec<Part>,
+    #[serde(flatten)]
+    pub answer: AnswerFacts,
+}
+
+/// What is known of an answer; nothing for other messages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct AnswerFacts {
+    /// The tier and model that answered.
     pub tier: Option<String>,
-    #[serde(default)]
     pub model: Option<String>,
-    /// Assistant only: how the answer ended.
-    #[serde(default)]
+    /// Why the router chose the tier, or why the steps of a chain before it did not answer.
+    pub why: Option<String>,
+    /// The chain's first step, if another one answered.
+    pub instead_of: Option<String>,
+    /// How the answer ended; none while it is being written.
     pub finish: Option<Finish>,
-    #[serde(default)]
     pub decode_tokens_per_second: Option<f64>,
-    #[serde(default)]
     pub time_to_first_token_ms: Option<f64>,
+}
+
+/// A piece of a message. Large ones lie in the data folder, named by their hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum Part {
+    Text {
+        text: String,
+    },
+    /// What the model thought before it answered.
+    Reasoning {
+        text: String,
+    },
+    Image {
+        file: Attachment,
+    },
+    Audio {
+        file: Attachment,
+    },
+    File {
+        file: Attachment,
+    },
+    ToolCall {
+        id: String,
+        name: String,
+        /// JSON as text.
+        arguments: String,
+    },
+    ToolResult {
+        /// The call that it answers.
+        id: String,
+        text: String,
+    },
+    Sources {
+        sources: Vec<WebSource>,
+    },
+}
+
+/// A file that belongs to a message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct Attachment {
+    /// In hexadecimal.
+    pub sha256: String,
+    pub media_type: String,
+    pub name: String,
+    #[cfg_attr(test, ts(type = "number"))]
+    pub bytes: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct WebSource {
+    pub title: String,
+    pub url: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Finish {
-    /// The model said it was done.
+    /// The model ended its answer.
     Stop,
     /// The token limit or the context was reached.
     Length,
     /// The user stopped it.
     Stopped,
-    /// It broke off; the message's text is what had arrived.
+    /// It broke off; the message holds what had arrived.
     Error,
+}
+
+impl ChatMessage {
+    /// The text of its text parts.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        texts.collect()
+    }
+}
+
+/// The parts of a message that is text alone; none for an empty one.
+#[must_use]
+pub fn text_parts(text: String) -> Vec<Part> {
+    if text.is_empty() {
+        Vec::new()
+    } else {
+        vec![Part::Text { text }]
+    }
+}
+
+/// The messages from the chat's first to the one with this id, in that order; empty if there is no such message.
+#[must_use]
+pub fn branch(messages: &[ChatMessage], leaf: u64) -> Vec<&ChatMessage> {
+    let mut path = Vec::new();
+    let mut next = Some(leaf);
+    // A parent is older than its children, so that even a damaged tree ends.
+    while let Some(message) = next.and_then(|id| messages.iter().find(|message| message.id == id)) {
+        next = message.parent.filter(|parent| *parent < message.id);
+        path.push(message);
+    }
+    path.reverse();
+    path
+}
+
+/// What happens in a turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum TurnEvent {
+    /// The answer waits: for its tier to load, or for its first token.
+    Progress {
+        stage: TurnStage,
+    },
+    /// A tier has begun to answer.
+    Started {
+        tier: Option<String>,
+        model: Option<String>,
+        why: Option<String>,
+        instead_of: Option<String>,
+    },
+    Reasoning {
+        text: String,
+    },
+    Text {
+        text: String,
+    },
+    /// The last event of a turn: the answer is stored as this message.
+    Finished {
+        message: ChatMessage,
+    },
+    /// The last event of a turn that broke off, with the message if anything had arrived.
+    Failed {
+        code: String,
+        message: String,
+        hint: Option<String>,
+        answer: Option<ChatMessage>,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum TurnStage {
+    Load,
+    Prefill,
+}
+
+/// A turn that has begun: the answer of `POST /tierbar/v1/chats/{id}/turns`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub struct TurnBegun {
+    pub id: String,
+    /// The chat as it is now.
+    pub chat: ChatSummary,
+    /// The question that it answers.
+    pub question: ChatMessage,
+    /// The id of the message that the answer becomes.
+    #[cfg_attr(test, ts(type = "number"))]
+    pub answer: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(id: u64, parent: Option<u64>) -> ChatMessage {
+        ChatMessage {
+            id,
+            parent,
+            role: Role::User,
+            parts: text_parts(id.to_string()),
+            answer: AnswerFacts::default(),
+        }
+    }
+
+    #[test]
+    fn a_branch_runs_from_the_first_message_to_the_leaf() {
+        let messages = [
+            message(1, None),
+            message(2, Some(1)),
+            message(3, Some(1)),
+            message(4, Some(3)),
+        ];
+        let ids = |leaf| -> Vec<u64> {
+            let branch = branch(&messages, leaf).into_iter();
+            branch.map(|message| message.id).collect()
+        };
+        assert_eq!(ids(4), [1, 3, 4]);
+        assert_eq!(ids(2), [1, 2]);
+        assert!(ids(9).is_empty());
+    }
+
+    #[test]
+    fn a_circle_of_parents_ends() {
+        let messages = [message(1, Some(2)), message(2, Some(1))];
+        assert_eq!(branch(&messages, 2).len(), 2);
+    }
+
+    #[test]
+    fn parts_carry_their_type_and_a_message_its_text() {
+        let part = Part::ToolCall {
+            id: "a".into(),
+            name: "search".into(),
+            arguments: "{}".into(),
+        };
+        let json = serde_json::to_value(&part).unwrap();
+        assert_eq!(json["type"], "tool_call");
+        let parts = vec![
+            Part::Reasoning { text: "Hm".into() },
+            Part::Text { text: "Pa".into() },
+            part,
+            Part::Text { text: "ris".into() },
+        ];
+        let message = ChatMessage {
+            parts,
+            ..message(1, None)
+        };
+        assert_eq!(message.text(), "Paris");
+    }
 }

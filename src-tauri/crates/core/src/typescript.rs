@@ -91,9 +91,16 @@ fn the_typescript_types_are_those_of_the_wire() {
         queue::JobStatus::decl(&cfg),
         chat::Role::decl(&cfg),
         chat::Finish::decl(&cfg),
+        chat::AnswerFacts::decl(&cfg),
+        chat::Attachment::decl(&cfg),
+        chat::WebSource::decl(&cfg),
+        chat::Part::decl(&cfg),
         chat::ChatMessage::decl(&cfg),
         chat::ChatSummary::decl(&cfg),
         chat::Chat::decl(&cfg),
+        chat::TurnStage::decl(&cfg),
+        chat::TurnEvent::decl(&cfg),
+        chat::TurnBegun::decl(&cfg),
     ];
     let mut text =
         String::from("// Generated from src-tauri/crates/core by its tests. Do not edit: run\n");

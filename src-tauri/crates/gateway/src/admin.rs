@@ -21,6 +21,7 @@ mod secrets;
 mod session;
 mod status;
 mod tiers;
+mod turns;
 
 use crate::{
     edge::Edge,
@@ -98,6 +99,9 @@ pub(crate) fn routes() -> Router<Arc<Admin>> {
             get(chats::get).patch(chats::update).delete(chats::delete),
         )
         .route("/chats/{id}/messages", post(chats::add_message))
+        .route("/chats/{id}/turns", post(turns::begin))
+        .route("/chats/{id}/turns/{turn}", delete(turns::stop))
+        .route("/chats/{id}/turns/{turn}/events", get(turns::events))
         .route("/session", post(session::begin).delete(session::end))
         .route("/raise", post(session::raise));
     Router::new().nest("/tierbar/v1", routes)

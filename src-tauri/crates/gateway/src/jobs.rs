@@ -1,12 +1,14 @@
-//! Work that is made of requests: tasks with an answer of a fixed form, and the queue of requests that are answered later.
+//! Work that is made of requests: turns of chats, tasks with an answer of a fixed form, and the queue of requests that are answered later.
 
 pub(crate) mod queue;
 pub(crate) mod tasks;
+pub(crate) mod turns;
 
 use crate::inference::{Inference, caller::Accounts};
 use queue::Queue;
 use std::sync::Arc;
 use tierbar_store::Store;
+use turns::Turns;
 
 /// What jobs are done with.
 #[derive(Debug)]
@@ -16,4 +18,5 @@ pub(crate) struct Jobs {
     pub(crate) accounts: Arc<dyn Accounts>,
     pub(crate) store: Store,
     pub(crate) queue: Queue,
+    pub(crate) turns: Turns,
 }

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | this file | puts the routes together |
 //! | `admin` | the owner's API |
-//! | `jobs` | tasks with an answer of a fixed form; the queue of requests that are answered later |
+//! | `jobs` | turns of chats; tasks with an answer of a fixed form; the queue of requests that are answered later |
 //! | `edge` | who may call: origins, API keys, the token; the request's name; the page's files |
 //! | `dialects` | OpenAI's, Anthropic's and Ollama's API, turned into one of OpenAI's and back; saved contexts |
 //! | `inference` | which tier answers, its lease, the call of its worker, the stream that is relayed while it is counted |
@@ -150,6 +150,7 @@ impl Gateway {
             accounts: Arc::clone(&self.keys) as _,
             store: self.store.clone(),
             queue: self.queue,
+            turns: jobs::turns::Turns::default(),
         });
         let edge = Arc::new(Edge {
             services: Arc::clone(&self.services),

@@ -18,6 +18,8 @@ pub struct ChatFields {
     pub title: Option<String>,
     /// A tier's name, a model's id, or `auto`.
     pub model: Option<String>,
+    /// The last message of the branch to show.
+    pub leaf: Option<u64>,
 }
 
 impl ChatFields {
@@ -73,6 +75,7 @@ pub(crate) fn create(connection: &Connection, fields: ChatFields) -> rusqlite::R
         model: fields.model.unwrap_or_else(|| TierId::AUTO.to_owned()),
         created_at: now.clone(),
         updated_at: now,
+        turn: None,
     };
     connection
         .prepare_cached(&format!(
@@ -95,9 +98,10 @@ pub(crate) fn update(
 ) -> rusqlite::Result<Option<ChatSummary>> {
     connection
         .prepare_cached(
-            "UPDATE chats SET title = coalesce(?2, title), model = coalesce(?3, model), updated_at = ?4 WHERE id = ?1",
+            "UPDATE chats SET title = coalesce(?2, title), model = coalesce(?3, model), leaf = coalesce(?4, leaf),
+             updated_at = ?5 WHERE id = ?1",
         )?
-        .execute(params![id, fields.title, fields.model, now()])?;
+        .execute(params![id, fields.title, fields.model, fields.leaf, now()])?;
     find(connection, id)
 }
 
@@ -107,6 +111,22 @@ pub(crate) fn delete(connection: &Connection, id: &str) -> rusqlite::Result<bool
         .prepare_cached("DELETE FROM chats WHERE id = ?1")?
         .execute([id])?
         > 0)
+}
+
+/// The last message of the branch that is shown; `None` in an empty chat.
+pub(crate) fn leaf(connection: &Connection, id: &str) -> rusqlite::Result<Option<u64>> {
+    let found = connection
+        .prepare_cached("SELECT leaf FROM chats WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    Ok(found.flatten())
+}
+
+pub(crate) fn set_leaf(connection: &Connection, id: &str, leaf: u64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached("UPDATE chats SET leaf = ?2 WHERE id = ?1")?
+        .execute(params![id, leaf])?;
+    Ok(())
 }
 
 /// Marks the chat as changed now. Whether there is such a chat.
@@ -135,6 +155,7 @@ fn summary(row: &Row) -> rusqlite::Result<ChatSummary> {
         model: row.get(2)?,
         created_at: row.get(3)?,
         updated_at: row.get(4)?,
+        turn: None,
     })
 }
 

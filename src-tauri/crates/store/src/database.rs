@@ -26,6 +26,7 @@ const MIGRATIONS: &[M<'static>] = &[
         include_str!("savings.sql"),
         include_str!("schedules.sql")
     )),
+    M::up(include_str!("message_tree.sql")),
 ];
 
 /// A backup program may hold the file for a moment.
@@ -145,7 +146,7 @@ mod tests {
         let filled = (0..10_000).find_map(|_| {
             let fields = crate::ChatFields {
                 title: Some("t".repeat(400)),
-                model: None,
+                ..crate::ChatFields::default()
             };
             database
                 .write(|change| crate::chats::create(change, fields))
@@ -170,7 +171,7 @@ mod tests {
         let failed = database.write(|change| {
             crate::chats::create(change, crate::ChatFields::default())?;
             change.execute(
-                "INSERT INTO messages (chat_id, role, content) VALUES ('none', 'user', '')",
+                "INSERT INTO messages (chat_id, role) VALUES ('none', 'user')",
                 [],
             )
         });

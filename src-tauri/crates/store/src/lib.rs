@@ -12,20 +12,24 @@ mod queue;
 mod savings;
 mod schedules;
 mod title;
+mod turns;
 mod word;
 
 pub use chats::ChatFields;
 pub use keys::{Added as AddedKey, KeptKey, KeyUse, TokensUsed};
+pub use messages::NewMessage;
 pub use queue::{
     Added, Cancelled, Claim, Delivery, Ending, Headers, JobAnswer, JobOutcome, JobRequest, NewJob,
     Room, Turn,
 };
 
+pub use turns::{NewTurn, OpenedTurn};
+
 use database::Database;
 use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error, TierId,
-    chat::{Chat, ChatMessage, ChatSummary},
+    chat::{Chat, ChatSummary},
     history::Point,
     journal::Entry,
     schedule::Run,
@@ -53,8 +57,10 @@ impl Store {
     /// [`Code::Storage`] if it cannot be made or read, is damaged, or was written by a newer Tierbar; such a file
     /// is left as it is.
     pub fn open(path: &Path) -> Result<Self, Error> {
+        let database = Database::open(path)?;
+        database.write(|change| messages::end_unfinished(change))?;
         Ok(Self {
-            database: Arc::new(Database::open(path)?),
+            database: Arc::new(database),
         })
     }
 
@@ -80,6 +86,7 @@ impl Store {
                     };
                     Ok(Some(Chat {
                         summary,
+                        leaf: chats::leaf(connection, &id)?,
                         messages: messages::of_chat(connection, &id)?,
                     }))
                 })?
@@ -92,9 +99,16 @@ impl Store {
     pub async fn update_chat(&self, id: &str, fields: ChatFields) -> Result<ChatSummary, Error> {
         let (id, fields) = (id.to_owned(), fields.checked()?);
         self.call(move |database| {
-            database
-                .write(|change| chats::update(change, &id, &fields))?
-                .ok_or_else(|| no_chat(&id))
+            database.write(|change| {
+                if let Some(leaf) = fields.leaf
+                    && !messages::is_of_chat(change, leaf, &id)?
+                {
+                    let message = format!("there is no message {leaf} in this chat");
+                    return Ok(Err(Error::new(Code::NotFound, message)));
+                }
+                let updated = chats::update(change, &id, &fields)?;
+                Ok(updated.ok_or_else(|| no_chat(&id)))
+            })?
         })
         .await
     }
@@ -109,9 +123,9 @@ impl Store {
         .await
     }
 
-    /// Adds a message at the end. The first user message that has words titles an untitled chat: its first line,
+    /// Adds a message at the end of the shown branch. The first user message that has words titles an untitled chat: its first line,
     /// cut to 60 characters at a word's end.
-    pub async fn add_message(&self, id: &str, message: ChatMessage) -> Result<ChatSummary, Error> {
+    pub async fn add_message(&self, id: &str, message: NewMessage) -> Result<ChatSummary, Error> {
         let id = id.to_owned();
         self.call(move |database| {
             database
@@ -119,8 +133,11 @@ impl Store {
                     if !chats::touch(change, &id)? {
                         return Ok(None);
                     }
-                    messages::add(change, &id, &message)?;
-                    if let Some(title) = title::of_message(&message) {
+                    let title = title::of_message(&message);
+                    let parent = messages::parent_for(change, &id, message.role)?;
+                    let added = messages::add(change, &id, parent, message, None)?;
+                    chats::set_leaf(change, &id, added.id)?;
+                    if let Some(title) = title {
                         chats::title_if_untitled(change, &id, &title)?;
                     }
                     chats::find(change, &id)

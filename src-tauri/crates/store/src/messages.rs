@@ -1,52 +1,190 @@
-//! The table of messages.
+//! The table of messages, each chat's a tree.
 
 use crate::word::Word;
-use rusqlite::{Connection, Row, params};
-use tierbar_core::chat::{ChatMessage, Finish, Role};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::Deserialize;
+use tierbar_core::chat::{AnswerFacts, ChatMessage, Finish, Part, Role, text_parts};
 
+const COLUMNS: &str = "id, parent, role, parts, tier, model, why, instead_of, finish, \
+                       decode_tokens_per_second, time_to_first_token_ms";
+
+/// A message that a client adds at the end of the shown branch: the body of `POST /tierbar/v1/chats/{id}/messages`.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct NewMessage {
+    pub role: Role,
+    pub content: String,
+    #[serde(flatten)]
+    pub answer: AnswerFacts,
+}
+
+/// Adds a message below `parent` and returns it. `turn`: what writes it, if it is not whole yet.
 pub(crate) fn add(
     connection: &Connection,
     chat: &str,
-    message: &ChatMessage,
-) -> rusqlite::Result<()> {
+    parent: Option<u64>,
+    message: NewMessage,
+    turn: Option<&str>,
+) -> rusqlite::Result<ChatMessage> {
+    let NewMessage {
+        role,
+        content,
+        answer,
+    } = message;
+    let parts = text_parts(content);
     connection
         .prepare_cached(
-            "INSERT INTO messages (chat_id, role, content, tier, model, finish, decode_tokens_per_second,
-             time_to_first_token_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            "INSERT INTO messages (chat_id, parent, role, parts, tier, model, why, instead_of, finish,
+             decode_tokens_per_second, time_to_first_token_ms, turn)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute(params![
             chat,
-            Word(message.role),
-            message.content,
-            message.tier,
-            message.model,
-            message.finish.map(Word),
-            message.decode_tokens_per_second,
-            message.time_to_first_token_ms,
+            parent,
+            Word(role),
+            json(&parts)?,
+            answer.tier,
+            answer.model,
+            answer.why,
+            answer.instead_of,
+            answer.finish.map(Word),
+            answer.decode_tokens_per_second,
+            answer.time_to_first_token_ms,
+            turn,
         ])?;
-    Ok(())
+    // SQLite's row ids begin at 1.
+    let id = u64::try_from(connection.last_insert_rowid()).unwrap_or_default();
+    Ok(ChatMessage {
+        id,
+        parent,
+        role,
+        parts,
+        answer,
+    })
 }
 
 /// Oldest first.
 pub(crate) fn of_chat(connection: &Connection, chat: &str) -> rusqlite::Result<Vec<ChatMessage>> {
     connection
-        .prepare_cached(
-            "SELECT role, content, tier, model, finish, decode_tokens_per_second, time_to_first_token_ms
-             FROM messages WHERE chat_id = ?1 ORDER BY id",
-        )?
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM messages WHERE chat_id = ?1 ORDER BY id"
+        ))?
         .query_map([chat], message)?
         .collect()
 }
 
+/// Where a message at the end of the shown branch belongs: an answer after an answer stands beside it.
+pub(crate) fn parent_for(
+    connection: &Connection,
+    chat: &str,
+    role: Role,
+) -> rusqlite::Result<Option<u64>> {
+    let leaf: Option<(u64, Option<u64>, Word<Role>)> = connection
+        .prepare_cached(
+            "SELECT messages.id, parent, role FROM messages JOIN chats ON leaf = messages.id WHERE chats.id = ?1",
+        )?
+        .query_row([chat], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .optional()?;
+    Ok(
+        leaf.and_then(|(id, parent, Word(last))| match (last, role) {
+            (Role::Assistant, Role::Assistant) => parent,
+            _ => Some(id),
+        }),
+    )
+}
+
+pub(crate) fn is_of_chat(connection: &Connection, id: u64, chat: &str) -> rusqlite::Result<bool> {
+    // A number beyond SQLite's is no message's.
+    let Ok(id) = i64::try_from(id) else {
+        return Ok(false);
+    };
+    connection
+        .prepare_cached("SELECT 1 FROM messages WHERE id = ?1 AND chat_id = ?2")?
+        .exists(params![id, chat])
+}
+
+/// Writes what there is of an answer; with `answer.finish` it is whole. The message; `None` if it is gone with its chat.
+pub(crate) fn write(
+    connection: &Connection,
+    id: u64,
+    parts: &[Part],
+    answer: &AnswerFacts,
+) -> rusqlite::Result<Option<ChatMessage>> {
+    connection
+        .prepare_cached(
+            "UPDATE messages SET parts = ?2, tier = ?3, model = ?4, why = ?5, instead_of = ?6, finish = ?7,
+             decode_tokens_per_second = ?8, time_to_first_token_ms = ?9, turn = CASE WHEN ?7 IS NULL THEN turn END
+             WHERE id = ?1",
+        )?
+        .execute(params![
+            id,
+            json(&parts)?,
+            answer.tier,
+            answer.model,
+            answer.why,
+            answer.instead_of,
+            answer.finish.map(Word),
+            answer.decode_tokens_per_second,
+            answer.time_to_first_token_ms,
+        ])?;
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM messages WHERE id = ?1"))?
+        .query_row([id], message)
+        .optional()
+}
+
+/// Removes an answer of which nothing has arrived. Its question is the shown branch's last message again.
+pub(crate) fn discard(connection: &Connection, id: u64) -> rusqlite::Result<()> {
+    connection
+        .prepare_cached(
+            "UPDATE chats SET leaf = (SELECT parent FROM messages WHERE id = ?1) WHERE leaf = ?1",
+        )?
+        .execute([id])?;
+    connection
+        .prepare_cached("DELETE FROM messages WHERE id = ?1")?
+        .execute([id])?;
+    Ok(())
+}
+
+/// Ends the answers of a host that did not come to their end: what had arrived is kept.
+pub(crate) fn end_unfinished(connection: &Connection) -> rusqlite::Result<()> {
+    let empty: Vec<u64> = connection
+        .prepare("SELECT id FROM messages WHERE turn IS NOT NULL AND parts = '[]'")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for id in empty {
+        discard(connection, id)?;
+    }
+    connection.execute(
+        "UPDATE messages SET finish = ?1, turn = NULL WHERE turn IS NOT NULL",
+        [Word(Finish::Error)],
+    )?;
+    Ok(())
+}
+
+fn json<T: serde::Serialize + ?Sized>(parts: &T) -> rusqlite::Result<String> {
+    serde_json::to_string(parts)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(error.into()))
+}
+
 fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
+    let parts: String = row.get(3)?;
+    let parts = serde_json::from_str(&parts).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(3, rusqlite::types::Type::Text, error.into())
+    })?;
     Ok(ChatMessage {
-        role: row.get::<_, Word<Role>>(0)?.0,
-        content: row.get(1)?,
-        tier: row.get(2)?,
-        model: row.get(3)?,
-        finish: row.get::<_, Option<Word<Finish>>>(4)?.map(|word| word.0),
-        decode_tokens_per_second: row.get(5)?,
-        time_to_first_token_ms: row.get(6)?,
+        id: row.get(0)?,
+        parent: row.get(1)?,
+        role: row.get::<_, Word<Role>>(2)?.0,
+        parts,
+        answer: AnswerFacts {
+            tier: row.get(4)?,
+            model: row.get(5)?,
+            why: row.get(6)?,
+            instead_of: row.get(7)?,
+            finish: row.get::<_, Option<Word<Finish>>>(8)?.map(|word| word.0),
+            decode_tokens_per_second: row.get(9)?,
+            time_to_first_token_ms: row.get(10)?,
+        },
     })
 }
 
@@ -54,15 +192,11 @@ fn message(row: &Row) -> rusqlite::Result<ChatMessage> {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn message(role: Role, content: &str) -> ChatMessage {
-        ChatMessage {
+    pub(crate) fn message(role: Role, content: &str) -> NewMessage {
+        NewMessage {
             role,
             content: content.to_owned(),
-            tier: None,
-            model: None,
-            finish: None,
-            decode_tokens_per_second: None,
-            time_to_first_token_ms: None,
+            answer: AnswerFacts::default(),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! A chat's title from its first message.
 
-use tierbar_core::chat::{ChatMessage, Role};
+use crate::NewMessage;
+use tierbar_core::chat::Role;
 
 const MAX_CHARS: usize = 60;
 
 /// The first line with words of a user's message; `None` for other roles and for blank messages.
-pub(crate) fn of_message(message: &ChatMessage) -> Option<String> {
+pub(crate) fn of_message(message: &NewMessage) -> Option<String> {
     if message.role != Role::User {
         return None;
     }

@@ -1,8 +1,8 @@
 import { type Api, ApiError, asApiError } from '../../lib/http';
-import type { Chat, ChatMessage, ChatSummary, Finish } from '../../platform/api';
+import type { Chat, ChatSummary, Finish } from '../../platform/api';
 import { AUTO } from '../tiers/tiers';
 import { streamCompletion } from './completion';
-import { type Message, promptOf, turnsOf } from './turns';
+import { type Message, promptOf, textOf, turnsOf } from './turns';
 
 /** The answer that is being written. */
 export interface LiveAnswer {
@@ -62,7 +62,7 @@ export class Conversation {
     try {
       const chat = await this.#around.api.get<Chat>(`/tierbar/v1/chats/${encodeURIComponent(id)}`);
       this.model = chat.model;
-      this.messages = chat.messages.map((message) => held(message, true));
+      this.messages = chat.messages.map((message) => held({ ...message, content: textOf(message) }, true));
     } catch (cause) {
       this.problem = asApiError(cause);
     } finally {
@@ -208,7 +208,7 @@ export class Conversation {
       for (const message of this.messages.filter((message) => !message.saved)) {
         const { key, saved: _saved, loadMs: _loadMs, why: _why, insteadOf: _insteadOf, ...body } = message;
         const path = `/tierbar/v1/chats/${encodeURIComponent(this.id)}/messages`;
-        onSummary(await api.post<ChatSummary>(path, body satisfies ChatMessage));
+        onSummary(await api.post<ChatSummary>(path, body satisfies Body));
         this.#mark((other) => (other.key === key ? { ...other, saved: true } : other));
       }
     } catch (cause) {
@@ -234,12 +234,16 @@ const EMPTY = {
   time_to_first_token_ms: null,
 };
 
-function held(message: ChatMessage, saved: boolean): Message {
+type Body = Omit<Message, 'key' | 'saved' | 'loadMs' | 'why' | 'insteadOf'>;
+
+function held(message: Body, saved: boolean): Message {
   lastKey += 1;
-  return { ...message, key: lastKey, saved, loadMs: null, why: null, insteadOf: null };
+  const { role, content, tier, model, finish, decode_tokens_per_second, time_to_first_token_ms } = message;
+  const body = { role, content, tier, model, finish, decode_tokens_per_second, time_to_first_token_ms };
+  return { ...body, key: lastKey, saved, loadMs: null, why: null, insteadOf: null };
 }
 
-function finished(live: LiveAnswer, finish: Finish): ChatMessage {
+function finished(live: LiveAnswer, finish: Finish): Body {
   return {
     role: 'assistant',
     content: live.text,

@@ -1,7 +1,14 @@
-import type { ChatMessage, Role } from '../../platform/api';
+import type { ChatMessage, Finish, Role } from '../../platform/api';
 
 /** A message as the page holds it. */
-export interface Message extends ChatMessage {
+export interface Message {
+  role: Role;
+  content: string;
+  tier: string | null;
+  model: string | null;
+  finish: Finish | null;
+  decode_tokens_per_second: number | null;
+  time_to_first_token_ms: number | null;
   /** Stable within the page. */
   key: number;
   saved: boolean;
@@ -11,6 +18,11 @@ export interface Message extends ChatMessage {
   why: string | null;
   /** The chain's first step, if that could not answer; known only while the page lives. */
   insteadOf: string | null;
+}
+
+/** The text of a stored message. */
+export function textOf({ parts }: ChatMessage): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
 
 /** A question and its answers. Asked again, a question gets another answer beside the first. */

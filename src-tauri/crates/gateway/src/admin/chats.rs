@@ -1,4 +1,4 @@
-//! Conversations, as the store keeps them.
+//! Chats, as the store keeps them.
 
 use crate::{
     admin::Admin,
@@ -7,11 +7,13 @@ use crate::{
 use axum::{Json, body::Body, extract::State, http::StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use tierbar_core::chat::{Chat, ChatMessage, ChatSummary};
-use tierbar_store::ChatFields;
+use tierbar_core::chat::{Chat, ChatSummary};
+use tierbar_store::{ChatFields, NewMessage};
 
 pub(crate) async fn list(State(admin): State<Arc<Admin>>) -> Result<Json<Value>, Failure> {
-    Ok(Json(json!({"chats": admin.store.list_chats().await?})))
+    let mut chats = admin.store.list_chats().await?;
+    admin.jobs.note_turns(&mut chats).await;
+    Ok(Json(json!({"chats": chats})))
 }
 
 pub(crate) async fn create(
@@ -29,7 +31,12 @@ pub(crate) async fn get(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
 ) -> Result<Json<Chat>, Failure> {
-    Ok(Json(admin.store.chat(&id).await?))
+    let mut chat = admin.store.chat(&id).await?;
+    admin
+        .jobs
+        .note_turns(std::slice::from_mut(&mut chat.summary))
+        .await;
+    Ok(Json(chat))
 }
 
 pub(crate) async fn update(
@@ -38,13 +45,16 @@ pub(crate) async fn update(
     body: Body,
 ) -> Result<Json<ChatSummary>, Failure> {
     let fields: ChatFields = body::object(body).await?;
-    Ok(Json(admin.store.update_chat(&id, fields).await?))
+    let mut chat = admin.store.update_chat(&id, fields).await?;
+    admin.jobs.note_turns(std::slice::from_mut(&mut chat)).await;
+    Ok(Json(chat))
 }
 
 pub(crate) async fn delete(
     State(admin): State<Arc<Admin>>,
     Id(id): Id,
 ) -> Result<StatusCode, Failure> {
+    admin.jobs.stop_turns_of(&id).await;
     admin.store.delete_chat(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -54,7 +64,7 @@ pub(crate) async fn add_message(
     Id(id): Id,
     body: Body,
 ) -> Result<(StatusCode, Json<ChatSummary>), Failure> {
-    let message: ChatMessage = body::object(body).await?;
+    let message: NewMessage = body::object(body).await?;
     Ok((
         StatusCode::CREATED,
         Json(admin.store.add_message(&id, message).await?),

@@ -9,6 +9,20 @@ use axum::{
 /// The `{id}` of a path.
 pub(crate) struct Id(pub(crate) String);
 
+/// The two ids of a path, such as those of a chat and of its turn.
+pub(crate) struct Ids(pub(crate) String, pub(crate) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Ids {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Failure> {
+        match Path::from_request_parts(parts, state).await {
+            Ok(Path((first, second))) => Ok(Self(first, second)),
+            Err(_) => Err(Failure(no_such_path(parts.uri.path()))),
+        }
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Id {
     type Rejection = Failure;
 

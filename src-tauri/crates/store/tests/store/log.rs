@@ -106,8 +106,7 @@ async fn an_entry_of_a_kind_that_only_a_newer_version_knows_is_read_as_a_note() 
 
 #[tokio::test]
 async fn a_file_of_the_version_without_a_log_gets_one() {
-    let fixture = Fixture::new();
-    drop(fixture.store());
+    let fixture = Fixture::of_november_2026();
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
         .execute_batch("DROP TABLE log; DROP TABLE jobs; DROP TABLE keys; DROP TABLE savings; DROP TABLE schedules; PRAGMA user_version = 2;")

@@ -7,3 +7,4 @@ mod log;
 mod queue;
 mod support;
 mod tables;
+mod turns;

@@ -1,6 +1,6 @@
 //! A folder with a store's file, for as long as a test runs.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
 use tempfile::TempDir;
 use tierbar_store::Store;
 
@@ -13,6 +13,17 @@ impl Fixture {
         Self {
             folder: tempfile::tempdir().unwrap(),
         }
+    }
+
+    /// With a copy of the database that `tests/fixtures/data-2026-11/README.md` describes.
+    pub(crate) fn of_november_2026() -> Self {
+        let fixture = Self::new();
+        let written = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../tests/fixtures/data-2026-11/tierbar.db"
+        );
+        fs::copy(written, fixture.path()).unwrap();
+        fixture
     }
 
     pub(crate) fn path(&self) -> PathBuf {

@@ -4,44 +4,44 @@ use crate::support::Fixture;
 use std::fs;
 use tierbar_core::{
     Code,
-    chat::{ChatMessage, Finish, Role},
+    chat::{AnswerFacts, Finish, Role},
     history::{Point, Spread},
     status::Pressure,
 };
-use tierbar_store::{ChatFields, Store};
+use tierbar_store::{ChatFields, NewMessage, Store};
 
-fn message(role: Role, content: impl Into<String>) -> ChatMessage {
-    ChatMessage {
+fn message(role: Role, content: impl Into<String>) -> NewMessage {
+    NewMessage {
         role,
         content: content.into(),
-        tier: None,
-        model: None,
-        finish: None,
-        decode_tokens_per_second: None,
-        time_to_first_token_ms: None,
+        answer: AnswerFacts::default(),
     }
 }
 
-fn user(content: impl Into<String>) -> ChatMessage {
+fn user(content: impl Into<String>) -> NewMessage {
     message(Role::User, content)
 }
 
 fn titled(title: &str) -> ChatFields {
     ChatFields {
         title: Some(title.to_owned()),
-        model: None,
+        ..ChatFields::default()
     }
 }
 
 #[tokio::test]
 async fn a_chat_reads_back_whole_after_the_file_is_opened_again() {
     let fixture = Fixture::new();
-    let answer = ChatMessage {
-        tier: Some("fast".into()),
-        model: Some("SmolLM2-135M-Instruct.Q4_1".into()),
-        finish: Some(Finish::Length),
-        decode_tokens_per_second: Some(41.25),
-        time_to_first_token_ms: Some(180.5),
+    let answer = NewMessage {
+        answer: AnswerFacts {
+            tier: Some("fast".into()),
+            model: Some("SmolLM2-135M-Instruct.Q4_1".into()),
+            why: Some("it is short".into()),
+            instead_of: Some("cloud".into()),
+            finish: Some(Finish::Length),
+            decode_tokens_per_second: Some(41.25),
+            time_to_first_token_ms: Some(180.5),
+        },
         ..message(Role::Assistant, "Paris.")
     };
     let id = {
@@ -62,14 +62,25 @@ async fn a_chat_reads_back_whole_after_the_file_is_opened_again() {
     };
     let chat = fixture.store().chat(&id).await.unwrap();
     assert_eq!(chat.summary.title, "What is the capital of France?");
-    assert_eq!(
-        chat.messages,
-        [
-            message(Role::System, "Be brief."),
-            user("What is the capital of France?"),
-            answer
-        ]
-    );
+    let read: Vec<_> = chat
+        .messages
+        .iter()
+        .map(|message| NewMessage {
+            role: message.role,
+            content: message.text(),
+            answer: message.answer.clone(),
+        })
+        .collect();
+    let written = [
+        message(Role::System, "Be brief."),
+        user("What is the capital of France?"),
+        answer,
+    ];
+    assert_eq!(read, written);
+    let ids: Vec<_> = chat.messages.iter().map(|message| message.id).collect();
+    let parents: Vec<_> = chat.messages.iter().map(|message| message.parent).collect();
+    assert_eq!(parents, [None, Some(ids[0]), Some(ids[1])]);
+    assert_eq!(chat.leaf, Some(ids[2]));
     assert!(
         chat.summary.updated_at > chat.summary.created_at,
         "{:?}",
@@ -169,8 +180,8 @@ async fn an_update_sets_only_what_is_given() {
     let chat = store.update_chat(&id, titled("  New \n")).await.unwrap();
     assert_eq!((chat.title.as_str(), chat.model.as_str()), ("New", "auto"));
     let model = ChatFields {
-        title: None,
         model: Some("heavy".into()),
+        ..ChatFields::default()
     };
     let chat = store.update_chat(&id, model).await.unwrap();
     assert_eq!((chat.title.as_str(), chat.model.as_str()), ("New", "heavy"));
@@ -184,12 +195,12 @@ async fn fields_out_of_bounds_are_refused_and_change_nothing() {
     for wrong in [
         titled(&"a".repeat(501)),
         ChatFields {
-            title: None,
             model: Some(" ".into()),
+            ..ChatFields::default()
         },
         ChatFields {
-            title: None,
             model: Some("m".repeat(501)),
+            ..ChatFields::default()
         },
     ] {
         assert_eq!(
@@ -291,7 +302,7 @@ async fn concurrent_adds_lose_nothing_and_keep_each_writers_order() {
         let prefix = format!("{writer} ");
         let counts: Vec<usize> = messages
             .iter()
-            .filter_map(|message| message.content.strip_prefix(&prefix)?.parse().ok())
+            .filter_map(|message| message.text().strip_prefix(&prefix)?.parse().ok())
             .collect();
         assert_eq!(counts, (0..20).collect::<Vec<_>>());
     }
@@ -311,12 +322,8 @@ async fn large_and_odd_texts_come_back_as_they_were() {
         store.add_message(&id, user(text)).await.unwrap();
     }
     let chat = store.chat(&id).await.unwrap();
-    assert!(
-        chat.messages
-            .iter()
-            .map(|message| &message.content)
-            .eq(&texts)
-    );
+    let read: Vec<_> = chat.messages.iter().map(|message| message.text()).collect();
+    assert!(read == texts);
     assert_eq!(chat.summary.title, "x".repeat(60));
 }
 
@@ -374,7 +381,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
     assert!(
         error
             .message
-            .contains("newer Tierbar (schema 99; this one knows 6)"),
+            .contains("newer Tierbar (schema 99; this one knows 7)"),
         "{error}"
     );
     assert_eq!(fs::read(fixture.path()).unwrap(), before);
@@ -518,11 +525,7 @@ async fn a_clock_that_is_a_year_ahead_for_a_minute_does_not_take_all_minutes_alo
 
 #[tokio::test]
 async fn chats_of_the_version_without_minutes_are_kept() {
-    let fixture = Fixture::new();
-    let id = {
-        let store = fixture.store();
-        store.create_chat(titled("Kept")).await.unwrap().id
-    };
+    let fixture = Fixture::of_november_2026();
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before
         .execute_batch(
@@ -531,7 +534,8 @@ async fn chats_of_the_version_without_minutes_are_kept() {
         .unwrap();
     before.close().unwrap();
     let store = fixture.store();
-    assert_eq!(store.chat(&id).await.unwrap().summary.title, "Kept");
+    let chats = store.list_chats().await.unwrap();
+    assert!(chats.iter().any(|chat| chat.title == "A title of my own"));
     store.add_minute(minute(60, 1, 1.0)).await.unwrap();
     assert_eq!(store.minutes(0, 120).await.unwrap().len(), 1);
 }

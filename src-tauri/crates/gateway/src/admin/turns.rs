@@ -1,0 +1,104 @@
+//! Turns of chats: begun, followed and stopped. See [`crate::jobs::turns`].
+
+use crate::{
+    admin::{Admin, models::asked},
+    http::{
+        body,
+        error::Failure,
+        path::{Id, Ids},
+    },
+    jobs::turns::{Question, Turn},
+};
+use axum::{
+    Json,
+    body::Body,
+    extract::{Query, State, rejection::QueryRejection},
+    http::{HeaderMap, StatusCode},
+    response::sse::{Event, KeepAlive, Sse},
+};
+use futures_util::{Stream, StreamExt, stream};
+use serde::Deserialize;
+use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use tierbar_core::chat::{TurnBegun, TurnEvent};
+
+/// Often enough for proxies, and for a dead connection to be noticed.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+pub(crate) async fn begin(
+    State(admin): State<Arc<Admin>>,
+    Id(chat): Id,
+    body: Body,
+) -> Result<(StatusCode, Json<TurnBegun>), Failure> {
+    let question: Question = body::object(body).await?;
+    let begun = admin.jobs.begin_turn(&chat, question).await?;
+    Ok((StatusCode::CREATED, Json(begun)))
+}
+
+pub(crate) async fn stop(
+    State(admin): State<Arc<Admin>>,
+    Ids(chat, turn): Ids,
+) -> Result<StatusCode, Failure> {
+    admin.jobs.stop_turn(&chat, &turn).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct From {
+    /// The number of the last event that the follower has.
+    #[serde(default)]
+    after: u64,
+}
+
+/// The turn's events from a number on, until its last. A browser that reconnects says `Last-Event-ID` by itself.
+pub(crate) async fn events(
+    State(admin): State<Arc<Admin>>,
+    Ids(chat, turn): Ids,
+    from: Result<Query<From>, QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
+    let From { after } = asked(from)?;
+    let turn = admin.jobs.turn(&chat, &turn).await?;
+    let last = headers.get("last-event-id");
+    let last = last.and_then(|last| last.to_str().ok()?.parse().ok());
+    let following = Following {
+        turn,
+        after: last.unwrap_or(after),
+        ready: VecDeque::new(),
+        ended: false,
+    };
+    let events = stream::unfold(following, |mut following| async {
+        let (number, event) = following.next().await?;
+        let data = serde_json::to_string(&event).unwrap_or_default();
+        let event = Event::default().id(number.to_string()).data(data);
+        Some((Ok(event), following))
+    });
+    let closing = admin.inference.closing.clone().cancelled_owned();
+    let events = events.take_until(closing);
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)))
+}
+
+/// A follower's place in a turn.
+struct Following {
+    turn: Arc<Turn>,
+    after: u64,
+    ready: VecDeque<(u64, TurnEvent)>,
+    ended: bool,
+}
+
+impl Following {
+    async fn next(&mut self) -> Option<(u64, TurnEvent)> {
+        loop {
+            if let Some((number, event)) = self.ready.pop_front() {
+                self.after = number;
+                return Some((number, event));
+            }
+            if self.ended {
+                return None;
+            }
+            self.turn.wait_after(self.after).await;
+            let (events, ended) = self.turn.events_after(self.after);
+            self.ready = events.into();
+            self.ended = ended;
+        }
+    }
+}

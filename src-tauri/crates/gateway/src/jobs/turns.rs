@@ -1,0 +1,223 @@
+//! Turns of chats: a question and its answer, run by the host and followed by as many windows as there are.
+//!
+//! A turn is one task. It asks, keeps what comes as numbered events, writes the answer to the store about once a second, and stores the
+//! whole message at its end. Followers read from where they are; a follower that leaves changes nothing. Only a stop, the end of the
+//! chat or the end of the host ends a turn before its answer does.
+
+mod log;
+mod run;
+
+use crate::{
+    inference::{Inference, request::Request},
+    jobs::Jobs,
+};
+use log::Log;
+use serde_json::{Map, Value, json};
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tierbar_core::{
+    Code, Error,
+    chat::{ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent},
+};
+use tierbar_store::{NewTurn, Store};
+use tokio::sync::Mutex;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// How long the events of a turn that has ended can still be read, by a window that was asleep for a moment.
+const KEPT: Duration = Duration::from_secs(300);
+/// The most turns that are kept after their end.
+const MOST_KEPT: usize = 64;
+
+/// The turns that run, and those that have just ended.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    turns: Mutex<VecDeque<Arc<Turn>>>,
+}
+
+/// One turn.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) id: String,
+    chat: String,
+    /// The message that it writes.
+    answer: u64,
+    log: Log,
+    stop: CancellationToken,
+}
+
+/// What a turn begins from: the body of `POST /tierbar/v1/chats/{id}/turns`. See [`NewTurn`].
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Question {
+    text: Option<String>,
+    parent: Option<u64>,
+    model: Option<String>,
+    /// Whether the model may think first; absent: as its tier is configured.
+    think: Option<bool>,
+}
+
+impl Turn {
+    /// The events after the one with this number, the text of neighbours joined, each with its number; `true` once there are no more to
+    /// come.
+    pub(crate) fn events_after(&self, number: u64) -> (Vec<(u64, TurnEvent)>, bool) {
+        self.log.after(number)
+    }
+
+    /// Waits until there is an event after the one with this number, or the turn has ended.
+    pub(crate) async fn wait_after(&self, number: u64) {
+        self.log.wait_after(number).await;
+    }
+}
+
+impl Jobs {
+    /// Begins a turn of a chat.
+    ///
+    /// # Errors
+    /// `Conflict` with the turn's id if the chat has one that runs; those of [`Store::open_turn`].
+    pub(crate) async fn begin_turn(
+        self: &Arc<Self>,
+        chat: &str,
+        question: Question,
+    ) -> Result<TurnBegun, Error> {
+        // Held until the turn is registered, so that two questions at once do not both begin.
+        let mut turns = self.turns.turns.lock().await;
+        retire(&mut turns);
+        if let Some(running) = running(&turns, chat) {
+            let message = "this chat is answering another question";
+            let error = Error::new(Code::Conflict, message).detail("turn", running.id.as_str());
+            return Err(error.hint("follow that turn, or stop it first"));
+        }
+        let think = question.think;
+        let new = NewTurn {
+            id: Uuid::new_v4().to_string(),
+            text: question.text,
+            parent: question.parent,
+            model: question.model,
+        };
+        let id = new.id.clone();
+        let opened = self.store.open_turn(chat, new).await?;
+        let turn = Arc::new(Turn {
+            id: id.clone(),
+            chat: chat.to_owned(),
+            answer: opened.answer,
+            log: Log::default(),
+            stop: CancellationToken::new(),
+        });
+        turns.push_back(Arc::clone(&turn));
+        drop(turns);
+        let request = request(&opened.chat.model, &opened.conversation, think);
+        tokio::spawn(run::run(
+            Arc::clone(&self.inference),
+            self.store.clone(),
+            turn,
+            request,
+        ));
+        let question = opened.conversation.into_iter().next_back();
+        let question =
+            question.ok_or_else(|| Error::new(Code::Internal, "the turn has lost its question"))?;
+        Ok(TurnBegun {
+            id: id.clone(),
+            chat: ChatSummary {
+                turn: Some(id),
+                ..opened.chat
+            },
+            question,
+            answer: opened.answer,
+        })
+    }
+
+    /// A turn that runs or has just ended.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(crate) async fn turn(&self, chat: &str, id: &str) -> Result<Arc<Turn>, Error> {
+        let turns = self.turns.turns.lock().await;
+        let found = turns.iter().find(|turn| turn.id == id && turn.chat == chat);
+        let found = found.map(Arc::clone);
+        found.ok_or_else(|| {
+            let error = Error::new(Code::NotFound, "this turn is not running");
+            error.hint("read the chat: its messages are stored")
+        })
+    }
+
+    /// Stops a turn and waits until what has arrived of its answer is stored. One that has ended stays as it is.
+    ///
+    /// # Errors
+    /// `NotFound`.
+    pub(crate) async fn stop_turn(&self, chat: &str, id: &str) -> Result<(), Error> {
+        let turn = self.turn(chat, id).await?;
+        turn.stop.cancel();
+        turn.log.wait_for_end().await;
+        Ok(())
+    }
+
+    /// Stops the turn of a chat that is about to be deleted, if one runs.
+    pub(crate) async fn stop_turns_of(&self, chat: &str) {
+        let running = running(&*self.turns.turns.lock().await, chat).map(Arc::clone);
+        if let Some(turn) = running {
+            turn.stop.cancel();
+            turn.log.wait_for_end().await;
+        }
+    }
+
+    /// Adds to each chat the turn that it runs.
+    pub(crate) async fn note_turns(&self, chats: &mut [ChatSummary]) {
+        let turns = self.turns.turns.lock().await;
+        for chat in chats {
+            chat.turn = running(&turns, &chat.id).map(|turn| turn.id.clone());
+        }
+    }
+}
+
+fn running<'a>(turns: &'a VecDeque<Arc<Turn>>, chat: &str) -> Option<&'a Arc<Turn>> {
+    let mut turns = turns.iter();
+    turns.find(|turn| turn.chat == chat && turn.log.ended_at().is_none())
+}
+
+/// Forgets turns that ended a while ago.
+fn retire(turns: &mut VecDeque<Arc<Turn>>) {
+    let now = Instant::now();
+    let is_recent = |turn: &Arc<Turn>| {
+        let ended = turn.log.ended_at();
+        ended.is_none_or(|ended| now.duration_since(ended) < KEPT)
+    };
+    turns.retain(is_recent);
+    let ended = |turn: &Arc<Turn>| turn.log.ended_at().is_some();
+    while turns.len() >= MOST_KEPT
+        && let Some(oldest) = turns.iter().position(ended)
+    {
+        turns.remove(oldest);
+    }
+}
+
+/// The conversation as a request. Thoughts of earlier answers are not sent again.
+fn request(
+    model: &str,
+    conversation: &[ChatMessage],
+    think: Option<bool>,
+) -> Result<Request, Error> {
+    let messages = conversation.iter().filter_map(|message| {
+        let text = message.text();
+        let role = match message.role {
+            Role::System => "system",
+            Role::User => "user",
+            Role::Assistant if text.is_empty() => return None,
+            Role::Assistant => "assistant",
+        };
+        Some(json!({"role": role, "content": text}))
+    });
+    let mut chat = Map::new();
+    chat.insert("model".to_owned(), model.into());
+    chat.insert("messages".to_owned(), messages.collect::<Value>());
+    if let Some(think) = think {
+        chat.insert("think".to_owned(), think.into());
+    }
+    Request::streamed_chat(chat)
+}
+
+#[cfg(test)]
+mod tests;

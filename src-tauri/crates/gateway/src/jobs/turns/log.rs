@@ -1,0 +1,209 @@
+//! The events of a turn, numbered from 1, for followers that come and go.
+//!
+//! Text is held once; an event of text is a range of it. So a follower that joins late gets all of it as one event, and an answer of any
+//! length takes a few bytes per token beside its text.
+
+use parking_lot::Mutex;
+use std::time::Instant;
+use tierbar_core::chat::TurnEvent;
+use tokio::sync::watch;
+
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    kept: Mutex<Kept>,
+    /// How many events there are, and whether that is all.
+    length: watch::Sender<(u64, bool)>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    text: String,
+    reasoning: String,
+    events: Vec<Entry>,
+    ended_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    /// Up to this byte of the text.
+    Text(usize),
+    /// Up to this byte of the reasoning.
+    Reasoning(usize),
+    Other(TurnEvent),
+}
+
+impl Log {
+    /// Adds an event. After the last one, which is `Finished` or `Failed`, nothing is added.
+    pub(super) fn push(&self, event: TurnEvent) {
+        let (length, ended) = {
+            let mut kept = self.kept.lock();
+            if kept.ended_at.is_some() {
+                return;
+            }
+            let entry = match event {
+                TurnEvent::Text { text } => {
+                    kept.text.push_str(&text);
+                    Entry::Text(kept.text.len())
+                }
+                TurnEvent::Reasoning { text } => {
+                    kept.reasoning.push_str(&text);
+                    Entry::Reasoning(kept.reasoning.len())
+                }
+                event => {
+                    let last =
+                        matches!(event, TurnEvent::Finished { .. } | TurnEvent::Failed { .. });
+                    if last {
+                        kept.ended_at = Some(Instant::now());
+                    }
+                    Entry::Other(event)
+                }
+            };
+            kept.events.push(entry);
+            (kept.events.len() as u64, kept.ended_at.is_some())
+        };
+        self.length.send_replace((length, ended));
+    }
+
+    /// The text and the reasoning so far.
+    pub(super) fn content(&self) -> (String, String) {
+        let kept = self.kept.lock();
+        (kept.text.clone(), kept.reasoning.clone())
+    }
+
+    pub(super) fn ended_at(&self) -> Option<Instant> {
+        self.kept.lock().ended_at
+    }
+
+    /// The events after the one with this number, neighbours of text joined, each with its number or its last one's; and whether these
+    /// are all.
+    pub(super) fn after(&self, number: u64) -> (Vec<(u64, TurnEvent)>, bool) {
+        let kept = self.kept.lock();
+        let start = usize::try_from(number).unwrap_or(usize::MAX);
+        let start = start.min(kept.events.len());
+        let (mut text_from, mut reasoning_from) = (0, 0);
+        for entry in &kept.events[..start] {
+            match entry {
+                Entry::Text(to) => text_from = *to,
+                Entry::Reasoning(to) => reasoning_from = *to,
+                Entry::Other(_) => {}
+            }
+        }
+        let mut events: Vec<(u64, TurnEvent)> = Vec::new();
+        for (at, entry) in kept.events.iter().enumerate().skip(start) {
+            let number = at as u64 + 1;
+            match entry {
+                Entry::Text(to) => {
+                    let more = &kept.text[text_from..*to];
+                    text_from = *to;
+                    if let Some((last, TurnEvent::Text { text })) = events.last_mut() {
+                        *last = number;
+                        text.push_str(more);
+                    } else {
+                        let text = more.to_owned();
+                        events.push((number, TurnEvent::Text { text }));
+                    }
+                }
+                Entry::Reasoning(to) => {
+                    let more = &kept.reasoning[reasoning_from..*to];
+                    reasoning_from = *to;
+                    if let Some((last, TurnEvent::Reasoning { text })) = events.last_mut() {
+                        *last = number;
+                        text.push_str(more);
+                    } else {
+                        let text = more.to_owned();
+                        events.push((number, TurnEvent::Reasoning { text }));
+                    }
+                }
+                Entry::Other(event) => events.push((number, event.clone())),
+            }
+        }
+        (events, kept.ended_at.is_some())
+    }
+
+    pub(super) async fn wait_after(&self, number: u64) {
+        let mut length = self.length.subscribe();
+        // The sender lives as long as this log.
+        let _ended = length
+            .wait_for(|(length, ended)| *length > number || *ended)
+            .await;
+    }
+
+    pub(super) async fn wait_for_end(&self) {
+        let mut length = self.length.subscribe();
+        let _ended = length.wait_for(|(_, ended)| *ended).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::chat::TurnStage;
+
+    fn text(text: &str) -> TurnEvent {
+        TurnEvent::Text { text: text.into() }
+    }
+
+    fn thought(text: &str) -> TurnEvent {
+        TurnEvent::Reasoning { text: text.into() }
+    }
+
+    const LOADING: TurnEvent = TurnEvent::Progress {
+        stage: TurnStage::Load,
+    };
+
+    fn failed() -> TurnEvent {
+        TurnEvent::Failed {
+            code: "internal".into(),
+            message: "gone".into(),
+            hint: None,
+            answer: None,
+        }
+    }
+
+    #[test]
+    fn a_late_follower_gets_neighbouring_text_as_one_event() {
+        let log = Log::default();
+        for event in [
+            LOADING,
+            thought("H"),
+            thought("m"),
+            text("Pa"),
+            text("ri"),
+            text("s"),
+        ] {
+            log.push(event);
+        }
+        let all = [(1, LOADING), (3, thought("Hm")), (6, text("Paris"))];
+        assert_eq!(log.after(0), (all.to_vec(), false));
+        assert_eq!(log.after(4), (vec![(6, text("ris"))], false));
+        assert_eq!(log.after(2).0[0], (3, thought("m")));
+        assert_eq!(log.after(6), (vec![], false));
+        assert_eq!(log.after(u64::MAX), (vec![], false));
+        assert_eq!(log.content(), ("Paris".into(), "Hm".into()));
+    }
+
+    #[test]
+    fn nothing_follows_the_last_event() {
+        let log = Log::default();
+        log.push(failed());
+        log.push(text("more"));
+        assert_eq!(log.after(0), (vec![(1, failed())], true));
+        assert!(log.ended_at().is_some());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_hears_of_the_next_event_and_of_the_end() {
+        let log = std::sync::Arc::new(Log::default());
+        log.push(text("a"));
+        log.wait_after(0).await;
+        let waiting = tokio::spawn({
+            let log = std::sync::Arc::clone(&log);
+            async move { log.wait_after(1).await }
+        });
+        log.push(text("b"));
+        waiting.await.unwrap();
+        log.push(failed());
+        log.wait_after(9).await;
+        log.wait_for_end().await;
+    }
+}

@@ -1,0 +1,285 @@
+//! One turn, from its request to the stored message.
+
+use super::{Inference, Request, Store, Turn};
+use crate::inference::{
+    ask::{Event, Stage, Usage},
+    caller::Caller,
+    source::Source,
+};
+use futures_util::StreamExt;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tierbar_core::{
+    Error,
+    chat::{AnswerFacts, ChatMessage, Finish, Part, TurnEvent, TurnStage, text_parts},
+};
+use tokio::time::{MissedTickBehavior, interval};
+
+/// How often what has arrived is stored: the most that a host that is killed loses.
+const STORED_EVERY: Duration = Duration::from_secs(1);
+
+/// How a turn's answer ended.
+enum Ending {
+    Answered(Finish),
+    Failed(Error),
+}
+
+pub(super) async fn run(
+    inference: Arc<Inference>,
+    store: Store,
+    turn: Arc<Turn>,
+    request: Result<Request, Error>,
+) {
+    let mut writing = Writing {
+        store,
+        turn,
+        facts: AnswerFacts::default(),
+        begun: Instant::now(),
+        first: None,
+        pieces: 0,
+        stage: None,
+        stored: (0, 0),
+    };
+    let ending = writing.answer(&inference, request).await;
+    writing.end(ending).await;
+}
+
+/// An answer on its way into the store.
+struct Writing {
+    store: Store,
+    turn: Arc<Turn>,
+    facts: AnswerFacts,
+    begun: Instant,
+    /// When the first token came.
+    first: Option<Instant>,
+    /// Tokens so far: each comes by itself.
+    pieces: u32,
+    stage: Option<TurnStage>,
+    /// Bytes of text and of reasoning that are stored.
+    stored: (usize, usize),
+}
+
+impl Writing {
+    async fn answer(
+        &mut self,
+        inference: &Arc<Inference>,
+        request: Result<Request, Error>,
+    ) -> Ending {
+        let request = match request {
+            Ok(request) => request,
+            Err(error) => return Ending::Failed(error),
+        };
+        let stop = self.turn.stop.clone();
+        // The task is the host's, and outlives whoever began the turn.
+        let asked = stop
+            .run_until_cancelled(inference.ask(request, Caller::default()))
+            .await;
+        let mut answer = match asked {
+            None => return Ending::Answered(Finish::Stopped),
+            Some(Err(failed)) => {
+                self.note_source(failed.source);
+                return Ending::Failed(failed.error);
+            }
+            Some(Ok(answer)) => answer,
+        };
+        let mut store = interval(STORED_EVERY);
+        store.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ending::Answered(Finish::Stopped),
+                _ = store.tick() => {
+                    // A disk that takes nothing now may take the whole message later.
+                    if let Err(error) = self.store_so_far().await {
+                        tracing::warn!("an answer cannot be stored for now: {error}");
+                    }
+                }
+                event = answer.next() => match event {
+                    Some(event) => if let Some(ending) = self.take(event) {
+                        return ending;
+                    },
+                    None => return Ending::Answered(Finish::Stop),
+                },
+            }
+        }
+    }
+
+    /// How the turn ends, if the event is the answer's last.
+    fn take(&mut self, event: Event) -> Option<Ending> {
+        match event {
+            Event::Started(source) => self.note_source(source),
+            Event::Progress(stage) => self.note_stage(stage),
+            Event::Reasoning(text) => {
+                self.note_token();
+                self.turn.log.push(TurnEvent::Reasoning { text });
+            }
+            Event::Text(text) => {
+                self.note_token();
+                self.turn.log.push(TurnEvent::Text { text });
+            }
+            Event::Usage(usage) => {
+                self.facts.decode_tokens_per_second =
+                    measured_speed(&usage).or_else(|| self.speed());
+            }
+            Event::Finished { reason } => {
+                return Some(Ending::Answered(match reason.as_str() {
+                    "length" => Finish::Length,
+                    _ => Finish::Stop,
+                }));
+            }
+            Event::Failed(failed) => {
+                self.note_source(failed.source);
+                return Some(Ending::Failed(failed.error));
+            }
+            // A chain's report is in the source; the chat offers no tools and asks for no probabilities.
+            Event::Chain(_) | Event::ToolCall(_) | Event::LogProbs(_) => {}
+        }
+        None
+    }
+
+    fn note_source(&mut self, source: Source) {
+        let tried = source.tried.iter().map(|(tier, code)| {
+            let word = code.map_or("skipped", tierbar_core::Code::as_str);
+            format!("{tier}: {word}")
+        });
+        let tried: Vec<_> = tried.collect();
+        let why = source.why.or((!tried.is_empty()).then(|| tried.join("; ")));
+        let instead_of = source.fallback_from.or(source.stepped_down_from);
+        self.facts.tier = source.tier.map(|tier| tier.to_string());
+        self.facts.model = source.model.map(|model| model.to_string());
+        self.facts.why = why;
+        self.facts.instead_of = instead_of.map(|tier| tier.to_string());
+        let AnswerFacts {
+            tier,
+            model,
+            why,
+            instead_of,
+            ..
+        } = self.facts.clone();
+        self.turn.log.push(TurnEvent::Started {
+            tier,
+            model,
+            why,
+            instead_of,
+        });
+    }
+
+    fn note_stage(&mut self, stage: Stage) {
+        let stage = match stage {
+            Stage::Load => TurnStage::Load,
+            Stage::Prefill => TurnStage::Prefill,
+        };
+        if self.first.is_none() && self.stage.replace(stage) != Some(stage) {
+            self.turn.log.push(TurnEvent::Progress { stage });
+        }
+    }
+
+    fn note_token(&mut self) {
+        self.pieces += 1;
+        if self.first.is_none() {
+            self.first = Some(Instant::now());
+            let waited = self.begun.elapsed().as_secs_f64() * 1000.0;
+            self.facts.time_to_first_token_ms = Some(waited);
+        }
+    }
+
+    /// Tokens per second by the clock of this host, for servers that report none.
+    fn speed(&self) -> Option<f64> {
+        let seconds = self.first?.elapsed().as_secs_f64();
+        // A rate over less than a quarter of a second says little.
+        (seconds >= 0.25).then(|| f64::from(self.pieces - 1) / seconds)
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let (text, reasoning) = self.turn.log.content();
+        let mut parts = Vec::new();
+        if !reasoning.is_empty() {
+            parts.push(Part::Reasoning { text: reasoning });
+        }
+        parts.extend(text_parts(text));
+        parts
+    }
+
+    async fn store_so_far(&mut self) -> Result<(), Error> {
+        let (text, reasoning) = self.turn.log.content();
+        let length = (text.len(), reasoning.len());
+        if length == self.stored {
+            return Ok(());
+        }
+        let parts = self.parts();
+        let stored = self
+            .store
+            .write_answer(self.turn.answer, parts, self.facts.clone());
+        stored.await?;
+        self.stored = length;
+        Ok(())
+    }
+
+    /// Stores the whole message and ends the turn's events with it.
+    async fn end(&mut self, ending: Ending) {
+        let (finish, error) = match ending {
+            Ending::Answered(finish) => (finish, None),
+            Ending::Failed(error) => (Finish::Error, Some(error)),
+        };
+        self.facts.finish = Some(finish);
+        if self.facts.decode_tokens_per_second.is_none() {
+            self.facts.decode_tokens_per_second = self.speed();
+        }
+        let stored = self.store_whole(finish).await;
+        let last = match (stored, error) {
+            (Ok(answer), Some(error)) => failed(&error, answer),
+            (Ok(Some(message)), None) => TurnEvent::Finished { message },
+            // Stopped before the first token: nothing is stored.
+            (Ok(None), None) => TurnEvent::Finished {
+                message: self.message(),
+            },
+            // What went wrong with the answer itself comes first.
+            (Err(_), Some(error)) | (Err(error), None) => failed(&error, Some(self.message())),
+        };
+        self.turn.log.push(last);
+    }
+
+    /// The stored message; `None` if nothing was worth storing or the chat is gone.
+    async fn store_whole(&self, finish: Finish) -> Result<Option<ChatMessage>, Error> {
+        let (answer, parts) = (self.turn.answer, self.parts());
+        let broke_off = matches!(finish, Finish::Stopped | Finish::Error);
+        if parts.is_empty() && broke_off {
+            self.store.discard_answer(answer).await?;
+            return Ok(None);
+        }
+        self.store
+            .write_answer(answer, parts, self.facts.clone())
+            .await
+    }
+
+    /// The answer as it would be stored.
+    fn message(&self) -> ChatMessage {
+        ChatMessage {
+            id: self.turn.answer,
+            parent: None,
+            role: tierbar_core::chat::Role::Assistant,
+            parts: self.parts(),
+            answer: self.facts.clone(),
+        }
+    }
+}
+
+fn failed(error: &Error, answer: Option<ChatMessage>) -> TurnEvent {
+    TurnEvent::Failed {
+        code: error.code.as_str().to_owned(),
+        message: error.message.clone(),
+        hint: error.hint.clone(),
+        answer,
+    }
+}
+
+/// Tokens per second by the engine's own clock.
+fn measured_speed(usage: &Usage) -> Option<f64> {
+    let seconds = usage.decode_seconds.filter(|seconds| *seconds > 0.0)?;
+    // A number of tokens is far below what a double holds.
+    #[expect(clippy::cast_precision_loss)]
+    let tokens = usage.completion_tokens as f64;
+    Some(tokens / seconds)
+}

@@ -1,0 +1,367 @@
+//! Turns over the API, with a worker whose words the test lets go one by one.
+
+use crate::{
+    inference::CHAT,
+    testing::{Bench, json, text},
+};
+use axum::{
+    Router,
+    body::{Body, Bytes},
+    http::header,
+    response::IntoResponse,
+    routing::post,
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+use std::{convert::Infallible, sync::Arc};
+use tokio::sync::{Mutex, mpsc};
+
+/// What the worker is made to say; dropped, its stream ends.
+type Words = mpsc::UnboundedSender<String>;
+
+/// A gateway whose worker streams what is sent, with the requests that it got.
+struct Stage {
+    bench: Bench,
+    words: Words,
+    requests: mpsc::UnboundedReceiver<Value>,
+    chat: String,
+}
+
+impl Stage {
+    async fn new() -> Self {
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let (words, said) = mpsc::unbounded_channel::<String>();
+        let (asked, requests) = mpsc::unbounded_channel();
+        let said = Arc::new(Mutex::new(said));
+        let answer = move |body: Bytes| {
+            let _gone = asked.send(serde_json::from_slice(&body).unwrap());
+            let said = Arc::clone(&said);
+            let words = stream::unfold((), move |()| {
+                let said = Arc::clone(&said);
+                async move {
+                    let word = said.lock().await.recv().await?;
+                    Some((Ok::<_, Infallible>(Bytes::from(word)), ()))
+                }
+            });
+            let kind = [(header::CONTENT_TYPE, "text/event-stream")];
+            std::future::ready((kind, Body::from_stream(words)).into_response())
+        };
+        bench.load(Router::new().route(CHAT, post(answer)));
+        let made = json(bench.ask("POST", "/tierbar/v1/chats", "{}").await).await;
+        let chat = made["id"].as_str().unwrap().to_owned();
+        Self {
+            bench,
+            words,
+            requests,
+            chat,
+        }
+    }
+
+    fn path(&self) -> String {
+        format!("/tierbar/v1/chats/{}", self.chat)
+    }
+
+    /// Begins a turn; its id.
+    async fn begin(&self, body: Value) -> String {
+        let path = format!("{}/turns", self.path());
+        let answer = self.bench.ask("POST", &path, body.to_string()).await;
+        assert_eq!(answer.status(), 201);
+        json(answer).await["id"].as_str().unwrap().to_owned()
+    }
+
+    fn say(&self, word: &str) {
+        let chunk = json!({"choices": [{"index": 0, "delta": {"content": word}}]});
+        self.words.send(format!("data: {chunk}\n\n")).unwrap();
+    }
+
+    fn finish(&self) {
+        let chunk = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]});
+        let end = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+        self.words.send(end).unwrap();
+    }
+
+    async fn follow(&self, turn: &str, after: u64) -> Follower {
+        let path = format!("{}/turns/{turn}/events?after={after}", self.path());
+        let answer = self.bench.get(&path).await;
+        assert_eq!(answer.status(), 200);
+        Follower {
+            body: answer.into_body(),
+            read: String::new(),
+        }
+    }
+
+    async fn chat(&self) -> Value {
+        json(self.bench.get(&self.path()).await).await
+    }
+
+    async fn status_of(&self, method: &str, path: &str) -> u16 {
+        let path = format!("{}{path}", self.path());
+        self.bench.ask(method, &path, "").await.status().as_u16()
+    }
+}
+
+struct Follower {
+    body: Body,
+    read: String,
+}
+
+impl Follower {
+    /// The next event and its number; `None` at the stream's end.
+    async fn next(&mut self) -> Option<(u64, Value)> {
+        loop {
+            if let Some((event, rest)) = self.read.split_once("\n\n") {
+                let field = |name: &str| {
+                    let line = event.lines().find_map(|line| line.strip_prefix(name))?;
+                    Some(line.trim().to_owned())
+                };
+                let found = field("id:").zip(field("data:"));
+                self.read = rest.to_owned();
+                if let Some((id, data)) = found {
+                    return Some((id.parse().unwrap(), serde_json::from_str(&data).unwrap()));
+                }
+                continue;
+            }
+            let mut body = std::mem::take(&mut self.body).into_data_stream();
+            let bytes = body.next().await?.unwrap();
+            self.body = Body::new(axum::body::Body::from_stream(body));
+            self.read.push_str(std::str::from_utf8(&bytes).unwrap());
+        }
+    }
+
+    /// Reads until the text so far is this one; the number of its last event.
+    async fn text(&mut self, wanted: &str) -> u64 {
+        let mut text = String::new();
+        while let Some((number, event)) = self.next().await {
+            if event["type"] == "text" {
+                text += event["text"].as_str().unwrap();
+                if text == wanted {
+                    return number;
+                }
+                assert!(wanted.starts_with(&text), "{text}");
+            }
+        }
+        panic!("it ended after {text:?}");
+    }
+
+    /// The last event.
+    async fn last(&mut self) -> Value {
+        let mut last = Value::Null;
+        while let Some((_, event)) = self.next().await {
+            last = event;
+        }
+        last
+    }
+}
+
+fn texts(chat: &Value) -> Vec<&str> {
+    let messages = chat["messages"].as_array().unwrap().iter();
+    let text = |message: &'_ Value| message.pointer("/parts/0/text").is_some();
+    messages
+        .filter(|message| text(message))
+        .map(|message| message["parts"][0]["text"].as_str().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn an_answer_is_followed_live_and_stored_with_its_figures() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "Capital of France?"})).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say("Par");
+    follower.text("Par").await;
+    assert_eq!(stage.chat().await["turn"], turn.as_str());
+    stage.say("is");
+    follower.text("is").await;
+    stage.finish();
+    let last = follower.last().await;
+    assert_eq!(last["type"], "finished");
+    let chat = stage.chat().await;
+    assert_eq!(texts(&chat), ["Capital of France?", "Paris"]);
+    let answer = &chat["messages"][1];
+    assert_eq!(&last["message"], answer);
+    assert_eq!(
+        (&answer["tier"], &answer["model"], &answer["finish"]),
+        (&json!("fast"), &json!("small"), &json!("stop"))
+    );
+    assert!(answer["time_to_first_token_ms"].as_f64().unwrap() > 0.0);
+    assert_eq!(
+        (&chat["turn"], &chat["leaf"]),
+        (&Value::Null, &answer["id"])
+    );
+    assert_eq!(chat["title"], "Capital of France?");
+    let sent = stage.requests.recv().await.unwrap();
+    let question = json!([{"role": "user", "content": "Capital of France?"}]);
+    assert_eq!(sent["messages"], question);
+    stage.bench.released().await;
+}
+
+#[tokio::test]
+async fn a_follower_that_leaves_changes_nothing_and_rejoins_where_it_was() {
+    let stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let mut first = stage.follow(&turn, 0).await;
+    stage.say("a");
+    let number = first.text("a").await;
+    drop(first);
+    stage.say("b");
+    stage.say("c");
+    let mut rejoined = stage.follow(&turn, number).await;
+    let mut late = stage.follow(&turn, 0).await;
+    rejoined.text("bc").await;
+    late.text("abc").await;
+    stage.finish();
+    assert_eq!(rejoined.last().await, late.last().await);
+    assert_eq!(texts(&stage.chat().await), ["?", "abc"]);
+    // What has just ended can still be read, also with the header that browsers send.
+    let mut ended = stage.follow(&turn, 0).await;
+    assert_eq!(ended.last().await["type"], "finished");
+}
+
+#[tokio::test]
+async fn a_second_turn_at_once_is_refused_with_the_one_that_runs() {
+    let stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let path = format!("{}/turns", stage.path());
+    let refused = stage.bench.ask("POST", &path, r#"{"text": "!"}"#).await;
+    assert_eq!(refused.status(), 409);
+    let error = json(refused).await;
+    assert_eq!(
+        error
+            .pointer("/error/details/turn")
+            .or(error.pointer("/error/turn")),
+        Some(&json!(turn)),
+        "{error}"
+    );
+    stage.say("a");
+    stage.finish();
+    stage.follow(&turn, 0).await.last().await;
+    stage.begin(json!({"text": "!"})).await;
+}
+
+#[tokio::test]
+async fn a_stop_keeps_what_has_arrived() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say("half");
+    follower.text("half").await;
+    assert_eq!(
+        stage.status_of("DELETE", &format!("/turns/{turn}")).await,
+        204
+    );
+    let last = follower.last().await;
+    assert_eq!(last["message"]["finish"], "stopped");
+    assert_eq!(texts(&stage.chat().await), ["?", "half"]);
+    // Once more is no error.
+    assert_eq!(
+        stage.status_of("DELETE", &format!("/turns/{turn}")).await,
+        204
+    );
+    stage.bench.released().await;
+}
+
+#[tokio::test]
+async fn a_turn_stopped_before_its_first_word_leaves_the_question_alone() {
+    let stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    assert_eq!(
+        stage.status_of("DELETE", &format!("/turns/{turn}")).await,
+        204
+    );
+    let chat = stage.chat().await;
+    assert_eq!(texts(&chat), ["?"]);
+    assert_eq!(chat["leaf"], chat["messages"][0]["id"]);
+    assert_eq!(chat["messages"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_failure_is_the_last_event_and_keeps_what_had_arrived() {
+    let stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say("so far");
+    follower.text("so far").await;
+    let error = json!({"error": {"message": "out of memory", "code": "worker_crashed"}});
+    stage.words.send(format!("data: {error}\n\n")).unwrap();
+    let last = follower.last().await;
+    assert_eq!(
+        (&last["type"], &last["code"]),
+        (&json!("failed"), &json!("worker_crashed"))
+    );
+    let chat = stage.chat().await;
+    assert_eq!(last["answer"], chat["messages"][1]);
+    assert_eq!(chat["messages"][1]["finish"], "error");
+
+    let unknown = stage.begin(json!({"text": "!", "model": "gpt-5"})).await;
+    let last = stage.follow(&unknown, 0).await.last().await;
+    assert_eq!(
+        (&last["code"], &last["answer"]),
+        (&json!("model_unknown"), &Value::Null)
+    );
+    assert_eq!(texts(&stage.chat().await), ["?", "so far", "!"]);
+}
+
+#[tokio::test]
+async fn a_question_is_answered_again_beside_its_first_answer() {
+    let mut stage = Stage::new().await;
+    let first = stage.begin(json!({"text": "?"})).await;
+    stage.say("one");
+    stage.finish();
+    stage.follow(&first, 0).await.last().await;
+    let second = stage.begin(json!({})).await;
+    stage.say("two");
+    stage.finish();
+    stage.follow(&second, 0).await.last().await;
+    let chat = stage.chat().await;
+    assert_eq!(texts(&chat), ["?", "one", "two"]);
+    let messages = &chat["messages"];
+    assert_eq!(messages[1]["parent"], messages[0]["id"]);
+    assert_eq!(messages[2]["parent"], messages[0]["id"]);
+    assert_eq!(chat["leaf"], messages[2]["id"]);
+    for _ in 0..2 {
+        let sent = stage.requests.recv().await.unwrap();
+        assert_eq!(sent["messages"].as_array().unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_deleted_chat_ends_its_turn() {
+    let mut stage = Stage::new().await;
+    let turn = stage.begin(json!({"text": "?"})).await;
+    let mut follower = stage.follow(&turn, 0).await;
+    stage.say("a");
+    follower.text("a").await;
+    assert_eq!(stage.status_of("DELETE", "").await, 204);
+    assert_eq!(follower.last().await["type"], "finished");
+    assert_eq!(stage.status_of("GET", "").await, 404);
+    stage.bench.released().await;
+}
+
+#[tokio::test]
+async fn unknown_chats_turns_and_questions_are_refused() {
+    let stage = Stage::new().await;
+    for (method, path) in [
+        ("GET", "/turns/none/events"),
+        ("GET", "/turns/%ff/events"),
+        ("DELETE", "/turns/none"),
+    ] {
+        assert_eq!(stage.status_of(method, path).await, 404, "{path}");
+    }
+    let path = format!("{}/turns", stage.path());
+    for (body, status) in [
+        ("{}", 400),
+        (r#"{"text": " "}"#, 400),
+        (r#"{"text": 7}"#, 400),
+        (r#"{"text": "?", "parent": 99}"#, 404),
+        (r#"{"text": "?", "parent": -1}"#, 400),
+        ("[]", 400),
+    ] {
+        let answer = stage.bench.ask("POST", &path, body).await;
+        assert_eq!(answer.status(), status, "{body}: {}", text(answer).await);
+    }
+    let elsewhere = stage
+        .bench
+        .ask("POST", "/tierbar/v1/chats/none/turns", r#"{"text": "?"}"#);
+    assert_eq!(elsewhere.await.status(), 404);
+    assert!(texts(&stage.chat().await).is_empty());
+}

@@ -1,0 +1,139 @@
+//! What a turn reads and writes: its question, the conversation before it, and the answer while it is written.
+
+use crate::{NewMessage, Store, chats, messages, no_chat, title};
+use rusqlite::Transaction;
+use tierbar_core::{
+    Code, Error,
+    chat::{AnswerFacts, ChatMessage, ChatSummary, Part, Role, branch},
+};
+
+/// How a turn begins.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewTurn {
+    /// Names the turn.
+    pub id: String,
+    /// The question; `None` asks the question of `parent` again.
+    pub text: Option<String>,
+    /// With a question, the message before it; without, the question or one of its answers. `None`: the last message of the shown
+    /// branch.
+    pub parent: Option<u64>,
+    /// What answers from now on, if that changes.
+    pub model: Option<String>,
+}
+
+/// A turn that has begun.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenedTurn {
+    pub chat: ChatSummary,
+    /// From the chat's first message to the question.
+    pub conversation: Vec<ChatMessage>,
+    /// The message that is going to be the answer.
+    pub answer: u64,
+}
+
+impl Store {
+    /// Stores a turn's question and an answer without content, to be written by [`Self::write_answer`]. Both become the shown branch.
+    ///
+    /// # Errors
+    /// [`Code::NotFound`] for an unknown chat or parent, [`Code::BadRequest`] if there is no question.
+    pub async fn open_turn(&self, chat: &str, turn: NewTurn) -> Result<OpenedTurn, Error> {
+        let chat = chat.to_owned();
+        let blank = turn
+            .text
+            .as_deref()
+            .is_some_and(|text| text.trim().is_empty());
+        if blank {
+            return Err(Error::new(Code::BadRequest, "the message is empty"));
+        }
+        let fields = chats::ChatFields {
+            model: turn.model.clone(),
+            ..chats::ChatFields::default()
+        };
+        let fields = fields.checked()?;
+        self.call(move |database| database.write(|change| open(change, &chat, &fields, &turn))?)
+            .await
+    }
+
+    /// Writes what has arrived of an answer; with a `finish` it is whole. The message; `None` if the chat has been deleted.
+    pub async fn write_answer(
+        &self,
+        id: u64,
+        parts: Vec<Part>,
+        answer: AnswerFacts,
+    ) -> Result<Option<ChatMessage>, Error> {
+        self.call(move |database| {
+            database.write(|change| messages::write(change, id, &parts, &answer))
+        })
+        .await
+    }
+
+    /// Removes an answer of which nothing has arrived.
+    pub async fn discard_answer(&self, id: u64) -> Result<(), Error> {
+        self.call(move |database| database.write(|change| messages::discard(change, id)))
+            .await
+    }
+}
+
+fn open(
+    change: &Transaction,
+    chat: &str,
+    fields: &chats::ChatFields,
+    turn: &NewTurn,
+) -> rusqlite::Result<Result<OpenedTurn, Error>> {
+    if chats::update(change, chat, fields)?.is_none() {
+        return Ok(Err(no_chat(chat)));
+    }
+    let mut all = messages::of_chat(change, chat)?;
+    let parent = match turn.parent {
+        Some(parent) if !all.iter().any(|message| message.id == parent) => {
+            let message = format!("there is no message {parent} in this chat");
+            return Ok(Err(Error::new(Code::NotFound, message)));
+        }
+        Some(parent) => Some(parent),
+        None => chats::leaf(change, chat)?,
+    };
+    let question = match &turn.text {
+        Some(text) => {
+            let message = NewMessage {
+                role: Role::User,
+                content: text.clone(),
+                answer: AnswerFacts::default(),
+            };
+            let title = title::of_message(&message);
+            let message = messages::add(change, chat, parent, message, None)?;
+            if let Some(title) = title {
+                chats::title_if_untitled(change, chat, &title)?;
+            }
+            let id = message.id;
+            all.push(message);
+            Some(id)
+        }
+        None => {
+            let path = parent
+                .map(|parent| branch(&all, parent))
+                .unwrap_or_default();
+            let last = path.iter().rfind(|message| message.role == Role::User);
+            last.map(|message| message.id)
+        }
+    };
+    let Some(question) = question else {
+        let error = Error::new(Code::BadRequest, "there is no question to answer");
+        return Ok(Err(error.hint("send the question as \"text\"")));
+    };
+    let draft = NewMessage {
+        role: Role::Assistant,
+        content: String::new(),
+        answer: AnswerFacts::default(),
+    };
+    let answer = messages::add(change, chat, Some(question), draft, Some(&turn.id))?.id;
+    chats::set_leaf(change, chat, answer)?;
+    let conversation = branch(&all, question).into_iter().cloned().collect();
+    let Some(chat) = chats::find(change, chat)? else {
+        return Ok(Err(no_chat(chat)));
+    };
+    Ok(Ok(OpenedTurn {
+        chat,
+        conversation,
+        answer,
+    }))
+}

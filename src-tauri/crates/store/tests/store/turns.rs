@@ -1,0 +1,241 @@
+//! What turns read and write, and databases of earlier versions.
+
+use crate::support::Fixture;
+use tierbar_core::{
+    Code,
+    chat::{AnswerFacts, Chat, Finish, Part, Role, branch, text_parts},
+};
+use tierbar_store::{ChatFields, NewMessage, NewTurn, OpenedTurn, Store};
+
+fn asks(id: &str, text: &str) -> NewTurn {
+    NewTurn {
+        id: id.to_owned(),
+        text: Some(text.to_owned()),
+        ..NewTurn::default()
+    }
+}
+
+async fn chat(store: &Store) -> String {
+    store.create_chat(ChatFields::default()).await.unwrap().id
+}
+
+/// A turn that is answered at once.
+async fn answered(store: &Store, chat: &str, turn: NewTurn, answer: &str) -> OpenedTurn {
+    let opened = store.open_turn(chat, turn).await.unwrap();
+    let facts = AnswerFacts {
+        finish: Some(Finish::Stop),
+        ..AnswerFacts::default()
+    };
+    let parts = text_parts(answer.to_owned());
+    let written = store.write_answer(opened.answer, parts, facts).await;
+    assert_eq!(written.unwrap().unwrap().text(), answer);
+    opened
+}
+
+fn shown(chat: &Chat) -> Vec<String> {
+    let branch = branch(&chat.messages, chat.leaf.unwrap());
+    branch.into_iter().map(|message| message.text()).collect()
+}
+
+#[tokio::test]
+async fn a_turn_has_the_conversation_before_it() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    answered(&store, &id, asks("a", "One?"), "1").await;
+    let opened = answered(&store, &id, asks("b", "Two?"), "2").await;
+    let texts = opened.conversation.iter().map(|message| message.text());
+    assert_eq!(texts.collect::<Vec<_>>(), ["One?", "1", "Two?"]);
+    assert_eq!(opened.chat.title, "One?");
+    assert_eq!(
+        shown(&store.chat(&id).await.unwrap()),
+        ["One?", "1", "Two?", "2"]
+    );
+}
+
+#[tokio::test]
+async fn a_regenerated_answer_and_an_edited_question_are_branches() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let first = answered(&store, &id, asks("a", "One?"), "1").await;
+    let again = NewTurn {
+        id: "b".into(),
+        model: Some("heavy".into()),
+        ..NewTurn::default()
+    };
+    let second = answered(&store, &id, again, "one").await;
+    assert_eq!(second.chat.model, "heavy");
+    assert_eq!(second.conversation, first.conversation);
+    let kept = store.chat(&id).await.unwrap();
+    assert_eq!(shown(&kept), ["One?", "one"]);
+    assert_eq!(kept.messages.len(), 3);
+
+    let question = first.conversation[0].id;
+    let follows = NewTurn {
+        parent: Some(first.answer),
+        ..asks("c", "Two?")
+    };
+    answered(&store, &id, follows, "2").await;
+    assert_eq!(
+        shown(&store.chat(&id).await.unwrap()),
+        ["One?", "1", "Two?", "2"]
+    );
+    let leaf = ChatFields {
+        leaf: Some(second.answer),
+        ..ChatFields::default()
+    };
+    store.update_chat(&id, leaf).await.unwrap();
+    assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "one"]);
+    let from_question = NewTurn {
+        id: "d".into(),
+        parent: Some(question),
+        ..NewTurn::default()
+    };
+    answered(&store, &id, from_question, "ONE").await;
+    assert_eq!(shown(&store.chat(&id).await.unwrap()), ["One?", "ONE"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_is_added_after_an_answer_stands_beside_it() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    for (role, content) in [
+        (Role::User, "?"),
+        (Role::Assistant, "one"),
+        (Role::Assistant, "two"),
+        (Role::User, "!"),
+    ] {
+        let message = NewMessage {
+            role,
+            content: content.to_owned(),
+            answer: AnswerFacts::default(),
+        };
+        store.add_message(&id, message).await.unwrap();
+    }
+    assert_eq!(shown(&store.chat(&id).await.unwrap()), ["?", "two", "!"]);
+}
+
+#[tokio::test]
+async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
+    let store = Fixture::new().store();
+    let (id, other) = (chat(&store).await, chat(&store).await);
+    let elsewhere = answered(&store, &other, asks("o", "?"), "!").await.answer;
+    let refused = async |turn| store.open_turn(&id, turn).await.unwrap_err().code;
+    assert_eq!(refused(NewTurn::default()).await, Code::BadRequest);
+    assert_eq!(refused(asks("a", " \n")).await, Code::BadRequest);
+    for parent in [0, elsewhere, u64::MAX] {
+        let turn = NewTurn {
+            parent: Some(parent),
+            ..asks("a", "?")
+        };
+        assert_eq!(refused(turn).await, Code::NotFound, "{parent}");
+        let leaf = ChatFields {
+            leaf: Some(parent),
+            ..ChatFields::default()
+        };
+        let error = store.update_chat(&id, leaf).await.unwrap_err();
+        assert_eq!(error.code, Code::NotFound, "{parent}");
+    }
+    let error = store.open_turn("none", asks("a", "?")).await.unwrap_err();
+    assert_eq!(error.code, Code::NotFound);
+    assert_eq!(store.chat(&id).await.unwrap().messages, []);
+}
+
+#[tokio::test]
+async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
+    let fixture = Fixture::new();
+    let (kept, empty) = {
+        let store = fixture.store();
+        let (kept, empty) = (chat(&store).await, chat(&store).await);
+        let opened = store.open_turn(&kept, asks("a", "Why?")).await.unwrap();
+        let parts = text_parts("Beca".to_owned());
+        let unfinished = AnswerFacts::default();
+        let written = store.write_answer(opened.answer, parts, unfinished).await;
+        assert_eq!(written.unwrap().unwrap().answer.finish, None);
+        store.open_turn(&empty, asks("b", "How?")).await.unwrap();
+        (kept, empty)
+    };
+    let store = fixture.store();
+    let chat = store.chat(&kept).await.unwrap();
+    assert_eq!(shown(&chat), ["Why?", "Beca"]);
+    assert_eq!(chat.messages[1].answer.finish, Some(Finish::Error));
+    let chat = store.chat(&empty).await.unwrap();
+    assert_eq!(shown(&chat), ["How?"], "an answer of nothing is not kept");
+}
+
+#[tokio::test]
+async fn the_answer_of_a_deleted_chat_is_not_written() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let opened = store.open_turn(&id, asks("a", "?")).await.unwrap();
+    store.delete_chat(&id).await.unwrap();
+    let parts = text_parts("late".to_owned());
+    let written = store
+        .write_answer(opened.answer, parts, AnswerFacts::default())
+        .await;
+    assert_eq!(written.unwrap(), None);
+    store.discard_answer(opened.answer).await.unwrap();
+}
+
+/// The database of the version before messages had parts: `tests/fixtures/data-2026-11`.
+#[tokio::test]
+async fn a_database_of_november_2026_opens_unchanged() {
+    let fixture = Fixture::of_november_2026();
+    let store = fixture.store();
+    let chats = store.list_chats().await.unwrap();
+    let titles: Vec<_> = chats.iter().map(|chat| chat.title.as_str()).collect();
+    assert_eq!(
+        titles,
+        ["", "A title of my own", "What is the capital of France?"]
+    );
+
+    let empty = store.chat(&chats[0].id).await.unwrap();
+    assert_eq!((empty.leaf, empty.messages.len()), (None, 0));
+
+    let titled = store.chat(&chats[1].id).await.unwrap();
+    assert_eq!(titled.summary.model, "heavy");
+    assert_eq!(
+        shown(&titled),
+        ["Answer in one word.", "Name a colour.", "Bl"]
+    );
+    let roles: Vec<_> = titled.messages.iter().map(|message| message.role).collect();
+    assert_eq!(roles, [Role::System, Role::User, Role::Assistant]);
+    assert_eq!(titled.messages[2].answer.finish, Some(Finish::Error));
+
+    let chat = store.chat(&chats[2].id).await.unwrap();
+    let italy = "And of Italy?\nÜber \"Rom\": 永遠の都 🏛";
+    let shown = shown(&chat);
+    assert_eq!(
+        shown,
+        [
+            "What is the capital of France?",
+            "The capital of France is Paris.",
+            italy,
+            "Rome"
+        ]
+    );
+    let [question, first, second, ..] = &chat.messages[..] else {
+        panic!("{chat:?}");
+    };
+    assert_eq!(
+        (first.parent, second.parent),
+        (Some(question.id), Some(question.id))
+    );
+    assert_eq!(
+        first.parts,
+        [Part::Text {
+            text: "Paris is the capital of France.".into()
+        }]
+    );
+    let facts = &first.answer;
+    assert_eq!(facts.tier.as_deref(), Some("fast"));
+    assert_eq!(facts.model.as_deref(), Some("SmolLM2-135M-Instruct.Q4_1"));
+    assert_eq!(facts.finish, Some(Finish::Stop));
+    assert_eq!(facts.decode_tokens_per_second, Some(61.5));
+    assert_eq!(facts.time_to_first_token_ms, Some(412.0));
+    assert_eq!(second.answer.finish, Some(Finish::Length));
+    assert_eq!(chat.messages[4].answer.finish, Some(Finish::Stopped));
+
+    let keys = store.keys().await.unwrap();
+    assert_eq!(keys.len(), 1);
+    assert_eq!(store.entries(None, None, 10).await.unwrap().len(), 3);
+}
