@@ -10,18 +10,18 @@ mod conversations;
 mod folder;
 mod history;
 mod journal;
-mod local;
+mod library;
+mod live_config;
 mod log;
 mod machine;
 mod measure;
 mod measured;
 mod memory_guard;
 mod models;
-mod offers;
+mod notices;
 mod ollama;
 mod ownership;
 mod platform;
-mod pulls;
 mod raise;
 mod schedules;
 mod serve;
@@ -37,7 +37,9 @@ pub use journal::past_log;
 pub use log::log_to_folder;
 pub use ownership::{Running, running};
 
-use services::Shared;
+use live_config::LiveConfig;
+use services::Admin;
+use status::StatusBoard;
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
@@ -76,7 +78,9 @@ pub struct HostOptions {
 /// A running host. Dropping it does not end it; [`Host::shutdown`] does.
 #[derive(Debug)]
 pub struct Host {
-    shared: Arc<Shared>,
+    config: Arc<LiveConfig>,
+    board: Arc<StatusBoard>,
+    admin: Arc<Admin>,
     server: start::Server,
 }
 
@@ -116,56 +120,54 @@ impl Host {
     /// The data folder.
     #[must_use]
     pub fn home(&self) -> &Path {
-        self.shared.home()
+        self.config.home()
     }
 
     /// The folder of models that the configuration in force names.
     #[must_use]
     pub fn models_dir(&self) -> PathBuf {
-        self.shared
-            .folder
-            .models_dir(&self.shared.in_force.borrow().models_dir)
+        self.config.folder.models_dir(&self.config.get().models_dir)
     }
 
     /// The status as it changes. While a receiver lives, readings are taken every second.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<Arc<Status>> {
-        self.shared.board.watch()
+        self.board.watch()
     }
 
     #[must_use]
     pub fn tiers(&self) -> Arc<dyn Tiers> {
-        Arc::new(self.shared.supervisor.clone())
+        Arc::new(self.config.supervisor.clone())
     }
 
     /// The configuration in force.
     #[must_use]
     pub fn config(&self) -> watch::Receiver<Arc<Config>> {
-        self.shared.in_force.subscribe()
+        self.config.in_force.subscribe()
     }
 
     /// Refuses requests until it is told otherwise; what is being answered is answered to its end.
     pub fn set_paused(&self, paused: bool) {
         if paused {
-            self.shared.memory_guard.pause(None);
+            self.admin.memory_guard.pause(None);
         } else {
-            self.shared.memory_guard.resume();
+            self.admin.memory_guard.resume();
         }
-        self.shared.board.now();
+        self.board.now();
     }
 
     /// Called when somebody asks the app to show its chat window (`POST /tierbar/v1/raise`).
     pub fn on_raise(&self, raise: impl Fn() + Send + Sync + 'static) {
-        *self.shared.raise.lock() = Some(Arc::new(raise));
+        *self.admin.raise.lock() = Some(Arc::new(raise));
     }
 
     /// Stops accepting, lets answers finish briefly, ends the workers, gives the data folder back. Safe to call
     /// twice: both calls return once it is done.
     pub fn shutdown(&self) -> BoxFuture<'_, ()> {
         Box::pin(self.server.shutdown(
-            &self.shared.queue,
-            &self.shared.supervisor,
-            &self.shared.journal,
+            &self.config.queue,
+            &self.config.supervisor,
+            &self.admin.journal,
         ))
     }
 }

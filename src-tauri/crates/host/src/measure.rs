@@ -7,7 +7,7 @@ mod bench;
 mod tune;
 mod worker;
 
-use crate::{measured, services::Shared};
+use crate::{live_config::LiveConfig, measured, status::StatusBoard};
 use parking_lot::Mutex;
 use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc};
@@ -25,10 +25,17 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// The parts of the host that a measurement works with.
+#[derive(Debug)]
+pub(crate) struct Rig {
+    pub(crate) config: Arc<LiveConfig>,
+    pub(crate) board: Arc<StatusBoard>,
+}
+
 /// The host's measurements, one at a time: two would spoil each other.
 #[derive(Debug)]
 pub(crate) struct Measuring {
-    shared: Arc<Shared>,
+    rig: Arc<Rig>,
     /// The tier that is being measured.
     running: Arc<Mutex<Option<TierId>>>,
 }
@@ -43,9 +50,9 @@ impl Drop for Turn {
 }
 
 impl Measuring {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(rig: Arc<Rig>) -> Self {
         Self {
-            shared,
+            rig,
             running: Arc::default(),
         }
     }
@@ -67,7 +74,7 @@ impl Measuring {
         &self,
         kind: Kind,
         tier: TierId,
-        work: impl FnOnce(Arc<Shared>, TierId, ProgressSender) -> F,
+        work: impl FnOnce(Arc<Rig>, TierId, ProgressSender) -> F,
     ) -> Result<Measurement, Error>
     where
         T: Serialize + Send + Sync + 'static,
@@ -77,9 +84,9 @@ impl Measuring {
         let (events, receiver) = unbounded_channel();
         let cancel = CancellationToken::new();
         let progress = ProgressSender(events.clone());
-        let shared = Arc::clone(&self.shared);
+        let rig = Arc::clone(&self.rig);
         let called_off = cancel.clone();
-        let work = work(Arc::clone(&shared), tier.clone(), progress);
+        let work = work(Arc::clone(&rig), tier.clone(), progress);
         tokio::spawn(async move {
             // A task within, so that a panic in it does not leave the tier with what was being tried.
             let mut working = tokio::spawn(work);
@@ -94,11 +101,11 @@ impl Measuring {
                     Err(Error::new(Code::Cancelled, "the measurement was called off"))
                 }
             };
-            shared.end_trial(&tier).await;
+            rig.config.end_trial(&tier).await;
             let last = match outcome {
                 Ok(report) => {
                     let json = serde_json::to_value(&report).unwrap_or_default();
-                    keep(&shared, kind, &tier, report).await;
+                    keep(&rig, kind, &tier, report).await;
                     MeasureEvent::Report(json)
                 }
                 Err(error) => {
@@ -121,7 +128,7 @@ impl Measuring {
         kind: Kind,
         tier: TierId,
     ) -> Result<Option<T>, Error> {
-        let path = self.shared.folder.measured(kind.as_str(), &tier);
+        let path = self.rig.config.folder.measured(kind.as_str(), &tier);
         let read = spawn_blocking(move || measured::read::<Option<T>>(&path)).await;
         Ok(read.ok().flatten())
     }
@@ -142,13 +149,8 @@ impl Kind {
     }
 }
 
-async fn keep<T: Serialize + Send + 'static>(
-    shared: &Shared,
-    kind: Kind,
-    tier: &TierId,
-    report: T,
-) {
-    let path = shared.folder.measured(kind.as_str(), tier);
+async fn keep<T: Serialize + Send + 'static>(rig: &Rig, kind: Kind, tier: &TierId, report: T) {
+    let path = rig.config.folder.measured(kind.as_str(), tier);
     // A panic in it would only lose a measurement.
     let _ = spawn_blocking(move || {
         if let Some(folder) = path.parent()
@@ -164,14 +166,14 @@ async fn keep<T: Serialize + Send + 'static>(
 
 impl Measures for Measuring {
     fn bench(&self, tier: TierId, ask: BenchAsk) -> Result<Measurement, Error> {
-        self.begin(Kind::Bench, tier, |shared, tier, progress| {
-            bench::bench(shared, tier, ask, progress)
+        self.begin(Kind::Bench, tier, |rig, tier, progress| {
+            bench::bench(rig, tier, ask, progress)
         })
     }
 
     fn tune(&self, tier: TierId, ask: TuneAsk) -> Result<Measurement, Error> {
-        self.begin(Kind::Tune, tier, |shared, tier, progress| {
-            tune::tune(shared, tier, ask, progress)
+        self.begin(Kind::Tune, tier, |rig, tier, progress| {
+            tune::tune(rig, tier, ask, progress)
         })
     }
 
@@ -212,8 +214,8 @@ impl ProgressSender {
 
 /// # Errors
 /// `Overloaded` where memory is as short as `limit` or shorter.
-fn spared(shared: &Shared, limit: Pressure) -> Result<(), Error> {
-    if shared.board.now().ram.pressure < limit {
+fn spared(rig: &Rig, limit: Pressure) -> Result<(), Error> {
+    if rig.board.now().ram.pressure < limit {
         return Ok(());
     }
     let message = "this machine is short of memory, so the measurement was broken off";
@@ -224,8 +226,8 @@ fn spared(shared: &Shared, limit: Pressure) -> Result<(), Error> {
 ///
 /// # Errors
 /// `TierStopped` if it is to end.
-fn wanted(shared: &Shared, tier: &TierId) -> Result<(), Error> {
-    let tiers = shared.supervisor.snapshot();
+fn wanted(rig: &Rig, tier: &TierId) -> Result<(), Error> {
+    let tiers = rig.config.supervisor.snapshot();
     let stopping = |status: &TierStatus| status.id == *tier && status.state == TierState::Stopping;
     if tiers.iter().any(stopping) {
         let message = format!("{tier} was stopped while it was measured");

@@ -2,7 +2,7 @@
 
 use crate::{
     address,
-    serve::{Way, serve},
+    serve::{ServeOptions, serve},
 };
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -26,11 +26,11 @@ const ACCEPTING: Duration = Duration::from_secs(1);
 /// Serves there while the configuration says so, until its `closing`, and tells why if it cannot.
 pub(crate) async fn act(
     address: SocketAddr,
-    way: Way,
+    options: ServeOptions,
     mut config: watch::Receiver<Arc<Config>>,
     notify: impl Fn(Option<String>),
 ) {
-    let closing = way.closing.clone();
+    let closing = options.closing.clone();
     loop {
         let acts = config.borrow_and_update().server.act_as_ollama;
         let listener = if acts { take(address).await } else { Ok(None) };
@@ -43,9 +43,9 @@ pub(crate) async fn act(
                     let closing = ending.clone();
                     serve(
                         listener,
-                        Way {
+                        ServeOptions {
                             closing,
-                            ..way.clone()
+                            ..options.clone()
                         },
                     )
                     .await;
@@ -95,7 +95,7 @@ fn notice(error: &Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::Patience;
+    use crate::serve::ClientLimits;
     use axum::{Router, routing::get};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
@@ -116,14 +116,14 @@ mod tests {
         let config = watch::Sender::new(configured(acts));
         let (tell, told) = mpsc::unbounded_channel();
         let closing = CancellationToken::new();
-        let way = Way {
+        let options = ServeOptions {
             router: Router::new().route("/", get(|| async { "Ollama is running" })),
             tls: None,
-            patience: Patience::default(),
+            limits: ClientLimits::default(),
             closing: closing.clone(),
         };
         let tell = move |notice| tell.send(notice).unwrap();
-        let task = act(address, way, config.subscribe(), tell);
+        let task = act(address, options, config.subscribe(), tell);
         Acting {
             address,
             config,

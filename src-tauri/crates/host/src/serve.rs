@@ -46,7 +46,7 @@ const HANDSHAKE: u8 = 0x16;
 
 /// How long the server waits for its clients.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
+pub(crate) struct ClientLimits {
     /// For a request's head or a handshake to be whole, from the connection's start or the answer before.
     pub(crate) head: Duration,
     /// For a client to take anything of what is sent to it.
@@ -55,7 +55,7 @@ pub(crate) struct Patience {
     pub(crate) connections: usize,
 }
 
-impl Patience {
+impl ClientLimits {
     pub(crate) fn with(requests_at_once: u16) -> Self {
         Self {
             connections: CONNECTIONS.max(2 * usize::from(requests_at_once)),
@@ -64,7 +64,7 @@ impl Patience {
     }
 }
 
-impl Default for Patience {
+impl Default for ClientLimits {
     fn default() -> Self {
         Self {
             head: Duration::from_secs(60),
@@ -76,30 +76,30 @@ impl Default for Patience {
 
 /// What connections are served with.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct ServeOptions {
     pub(crate) router: Router,
     pub(crate) tls: Option<TlsAcceptor>,
-    pub(crate) patience: Patience,
+    pub(crate) limits: ClientLimits,
     pub(crate) closing: CancellationToken,
 }
 
 /// Serves until `closing`, and then until all that was begun is answered. Dropping it ends every connection.
-pub(crate) async fn serve(listener: TcpListener, way: Way) {
-    allow_files(FILES + 2 * way.patience.connections);
-    let seats = Arc::new(Seats::new(way.patience.connections));
-    let way = Arc::new(way);
+pub(crate) async fn serve(listener: TcpListener, options: ServeOptions) {
+    allow_files(FILES + 2 * options.limits.connections);
+    let seats = Arc::new(Seats::new(options.limits.connections));
+    let options = Arc::new(options);
     let mut connections = JoinSet::new();
     loop {
         let stream = tokio::select! {
-            () = way.closing.cancelled() => break,
+            () = options.closing.cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             stream = next(&listener) => stream,
         };
         // While all seats are taken by requests that are being answered, the others wait in the system's queue.
-        let Some(taken) = way.closing.run_until_cancelled(seats.take()).await else {
+        let Some(taken) = options.closing.run_until_cancelled(seats.take()).await else {
             break;
         };
-        connections.spawn(attend(stream, taken, Arc::clone(&way)));
+        connections.spawn(attend(stream, taken, Arc::clone(&options)));
     }
     drop(listener);
     while connections.join_next().await.is_some() {}
@@ -119,50 +119,59 @@ async fn next(listener: &TcpListener) -> TcpStream {
     }
 }
 
-async fn attend(stream: TcpStream, taken: Taken, way: Arc<Way>) {
+async fn attend(stream: TcpStream, taken: Taken, options: Arc<ServeOptions>) {
     let taken = Arc::new(taken);
     tokio::select! {
         // Another client needs the seat, and this one has not asked anything yet.
         () = taken.given_up() => {}
-        () = detect_tls(stream, Arc::clone(&taken), way) => {}
+        () = detect_tls(stream, Arc::clone(&taken), options) => {}
     }
 }
 
 /// Over TLS, if there is any. From this machine a client may do without: nobody listens in on that way.
-async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, way: Arc<Way>) {
+async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, options: Arc<ServeOptions>) {
     // Words are sent as they come, not gathered.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("a connection gathers its words: {error}");
     }
-    let Some(tls) = &way.tls else {
+    let Some(tls) = &options.tls else {
         return serve_http(
-            stalling(stream, &way),
+            stalling(stream, &options),
             taken,
-            way.router.clone(),
-            &way,
+            options.router.clone(),
+            &options,
             false,
         )
         .await;
     };
     let mut first = [0];
-    match timeout(way.patience.head, stream.peek(&mut first)).await {
+    match timeout(options.limits.head, stream.peek(&mut first)).await {
         Ok(Ok(1)) if first == [HANDSHAKE] => {
-            let accepting = tls.accept(stalling(stream, &way));
-            if let Ok(Ok(stream)) = timeout(way.patience.head, accepting).await {
-                serve_http(stream, taken, way.router.clone(), &way, true).await;
+            let accepting = tls.accept(stalling(stream, &options));
+            if let Ok(Ok(stream)) = timeout(options.limits.head, accepting).await {
+                serve_http(stream, taken, options.router.clone(), &options, true).await;
             }
         }
         Ok(Ok(1)) if is_from_here(&stream) => {
             serve_http(
-                stalling(stream, &way),
+                stalling(stream, &options),
                 taken,
-                way.router.clone(),
-                &way,
+                options.router.clone(),
+                &options,
                 false,
             )
             .await;
         }
-        Ok(Ok(1)) => serve_http(stalling(stream, &way), taken, wants_tls(), &way, false).await,
+        Ok(Ok(1)) => {
+            serve_http(
+                stalling(stream, &options),
+                taken,
+                wants_tls(),
+                &options,
+                false,
+            )
+            .await
+        }
         _ => {}
     }
 }
@@ -171,7 +180,7 @@ async fn serve_http(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     taken: Arc<Taken>,
     router: Router,
-    way: &Way,
+    options: &ServeOptions,
     over_tls: bool,
 ) {
     let service = service_fn(move |request: Request<Incoming>| {
@@ -187,13 +196,13 @@ async fn serve_http(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(way.patience.head)
+        .header_read_timeout(options.limits.head)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = way.closing.cancelled() => {
+        () = options.closing.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -204,9 +213,9 @@ async fn serve_http(
 }
 
 /// Breaks off once the client has taken nothing for too long. Nothing to send is not nothing taken.
-fn stalling(stream: TcpStream, way: &Way) -> Pin<Box<TimeoutStream<TcpStream>>> {
+fn stalling(stream: TcpStream, options: &ServeOptions) -> Pin<Box<TimeoutStream<TcpStream>>> {
     let mut stream = TimeoutStream::new(stream);
-    stream.set_write_timeout(Some(way.patience.reading));
+    stream.set_write_timeout(Some(options.limits.reading));
     Box::pin(stream)
 }
 

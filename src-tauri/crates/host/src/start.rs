@@ -1,408 +1,318 @@
-//! The host's way from nothing to a listening server, and back.
+//! The host's start, step by step, from nothing to a listening server.
+
+mod parts;
+mod server;
+
+pub(crate) use server::Server;
 
 use crate::{
-    Host, HostKind, HostOptions, address,
-    blocking::blocking,
-    config::{self, ConfigFile, Watching},
-    conversations,
-    folder::Folder,
+    Host, HostKind, HostOptions,
     history::PastReadings,
-    journal::Ledger,
-    machine::ThisMachine,
-    measure::Measuring,
+    library::{Downloads, LocalModels, ModelService, Offers},
+    live_config::LiveConfig,
+    measure::{Measuring, Rig},
     measured,
-    memory_guard::GuardRunner,
-    models::Models,
+    notices::Notices,
     ollama,
-    ownership::Ownership,
-    pulls,
-    schedules::{Runner, Schedules},
-    serve::{Patience, Way, serve},
-    services::Shared,
+    schedules::{Inbox, Runner, Schedules},
+    serve::{ClientLimits, ServeOptions, serve},
+    services::Admin,
     status::StatusBoard,
-    tls::Tls,
     worker,
 };
 use parking_lot::Mutex;
-use std::{sync::Arc, time::Duration};
-use tierbar_contexts::Contexts;
-use tierbar_core::{Code, Error, fit::Machine, policy::Stance};
-use tierbar_fetch::{Queue, QueueOptions, Remote, Web, WebOptions};
-use tierbar_gateway::{Auto, Chains, Gateway, Keys, Metrics, SpeedMeter, Token};
-use tierbar_library::{
-    LibraryWatch, Pace,
-    hub::{self, Hub, Resolver},
-};
-use tierbar_secrets::Secrets;
-use tierbar_store::Store;
-use tierbar_supervisor::{Handle, Options, Supervisor};
-use tierbar_telemetry::{
-    SCRIPTED_READINGS, SIMULATE_RAM, Sampler, scripted_readings, simulated_ram,
-    simulated_working_set, working_set,
-};
-use tokio::{
-    sync::{Mutex as AsyncMutex, watch},
-    task::JoinHandle,
-    time::timeout,
-};
+use parts::{DataFolder, Fetching, Network, Readings, Workers};
+use std::sync::Arc;
+use tierbar_core::{Error, policy::Stance};
+use tierbar_fetch::Remote;
+use tierbar_gateway::{Auto, Chains, Gateway, Keys};
+use tierbar_library::hub;
+use tokio::{sync::Mutex as AsyncMutex, task::JoinHandle};
 use tokio_util::sync::CancellationToken;
 
-/// How long running answers may go on after the host was asked to end.
-const DRAINING: Duration = Duration::from_secs(3);
-/// How long the connections may take to close once no worker is left to answer on them.
-const CLOSING: Duration = Duration::from_secs(2);
-/// What breaks off if a part of it does.
-const STARTING: &str = "the start";
-
 pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
-    if let Some(bytes) = simulated_ram()? {
-        tracing::warn!("{SIMULATE_RAM}: planning as if this machine had {bytes} bytes of RAM");
-    }
-    simulated_working_set()?;
-    if let Some(script) = blocking(STARTING, scripted_readings).await? {
-        let script = script.display();
-        tracing::warn!("{SCRIPTED_READINGS}: readings are those of {script}, not this machine's");
-    }
+    parts::warn_of_simulation().await?;
     let endpoint = hub::endpoint(std::env::var("HF_ENDPOINT").ok().as_deref())?;
-    let folder = {
-        let home = options.home;
-        blocking(STARTING, move || Folder::open(home)).await?
-    };
-    let ownership = Ownership::take(&folder).await?;
-    let (config, token) = {
-        let folder = folder.clone();
-        blocking(STARTING, move || {
-            let config = ConfigFile::open(folder.config(), &folder.models())?;
-            Ok((Arc::new(config), Token::open(&folder.token())?))
-        })
-        .await?
-    };
+    let data = DataFolder::open(options.home).await?;
     let program = worker::find(options.worker)?;
-    let store = {
-        let path = folder.database();
-        blocking(STARTING, move || Store::open(&path)).await?
-    };
-    let configured = config.config();
-    let address = match &options.listen {
-        Some(given) => {
-            address::parse(given).map_err(|wrong| Error::new(Code::BadRequest, wrong))?
-        }
-        None => address::parse(&configured.listen)
-            .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?,
-    };
-    address::check_network(address, configured.server.network)
-        .map_err(|wrong| Error::new(Code::ConfigInvalid, wrong))?;
-    let tls = if configured.server.tls {
-        let (folder, configured) = (folder.clone(), Arc::clone(&configured));
-        // A command's own host is on loopback; the certificate that it makes serves the next one too.
-        let usual = address::parse(&configured.listen).unwrap_or(address);
-        let addresses = [address.ip(), usual.ip()];
-        let opened = move || Tls::open(&folder, &configured.server, &addresses);
-        Some(blocking(STARTING, opened).await?)
-    } else {
-        None
-    };
-    let fingerprint = tls.as_ref().map(|tls| tls.fingerprint.clone());
-    let listener = address::bind(address).await?;
-    let address = listener
-        .local_addr()
-        .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
-    let url = address::url(address);
-
-    let (sampler, reading) = blocking(STARTING, || {
-        let mut sampler = Sampler::new();
-        let reading = sampler.sample();
-        Ok((sampler, reading))
-    })
-    .await?;
-    let ram = reading.ram_total_bytes.ok_or_else(|| {
-        let why = reading.doubts.first().map(|doubt| doubt.why.as_str());
-        let message = format!(
-            "this machine's memory cannot be planned: {}",
-            why.unwrap_or("its size is unknown")
-        );
-        Error::new(Code::Internal, message)
-            .hint(format!("name the size in {SIMULATE_RAM}, such as 16GiB"))
-    })?;
-    let working_set = blocking(STARTING, || Ok(working_set())).await?;
-    let machine = Machine::new(ram, working_set);
-    let models = Arc::new(Models::new(
-        folder.clone(),
-        machine,
-        Arc::clone(&configured),
-    ));
-    let (tiers, pins) = {
-        let models = Arc::clone(&models);
-        blocking(STARTING, move || Ok(models.tiers_and_notice())).await?
-    };
-    let source = Arc::clone(&models) as _;
-    let contexts = Contexts::new(folder.contexts());
-    {
-        // No worker runs yet.
-        let contexts = contexts.clone();
-        blocking(STARTING, move || {
-            contexts.sweep();
-            Ok(())
-        })
-        .await?;
-    }
-    let metrics = Metrics::default();
-    let journal = Arc::new(Ledger::open(store.clone(), metrics.clone()).await?);
-    conversations::apply(&folder, &configured.policy).await;
-    let supervisor = Supervisor::start(Options {
-        tiers,
-        journal: Arc::clone(&journal) as _,
-        rules: models.rules(),
-        // Until the first reading has been judged.
-        stance: Stance::Defers,
-        contexts_dir: Some(folder.contexts()),
-        swapped_dir: Some(folder.conversations()),
-        loads_file: Some(folder.loads()),
-        ..Options::new(
-            models.budget(),
-            source,
-            program,
-            folder.run(),
-            folder.logs(),
-        )
-    })?;
-    let machine = {
-        let file = folder.bandwidth();
-        blocking(STARTING, move || {
-            Ok(Arc::new(ThisMachine::new(machine, file)))
-        })
-        .await?
-    };
-    let watch = Arc::new(LibraryWatch::start(models.library(), Pace::default()));
-    let secrets = Secrets::open(folder.home());
-    let tokens = hub::tokens(secrets.clone(), &endpoint);
-    let web = Web::new(WebOptions::default())?;
-    let queue = Queue::start(QueueOptions {
-        state_file: folder.downloads(),
-        web: web.clone(),
-        tokens: tokens.clone(),
-        at_once: configured.downloads.at_once,
-        rate_limit: configured.downloads.rate_limit,
-        on_complete: {
-            let models = Arc::clone(&models);
-            pulls::landed(move || models.library(), Arc::clone(&watch))
-        },
-    });
-    let (watching, unwatched) = match config::watch(&config) {
-        Ok(watching) => (Some(watching), None),
-        Err(error) => {
-            let notice =
-                format!("changes of config.toml by hand take effect at the next start: {error}");
-            (None, Some(notice))
-        }
-    };
-    let speed = {
-        let path = folder.speeds();
-        SpeedMeter::new(blocking(STARTING, move || Ok(measured::read(&path))).await?)
-    };
-    let speeds_file = folder.speeds();
-    let memory_guard = Arc::new(GuardRunner::new(
-        supervisor.clone(),
-        Arc::clone(&models),
-        Arc::clone(&journal) as _,
-    ));
-    let in_force = watch::Sender::new(Arc::clone(&configured));
-    // What ends with a command would break them off.
-    let takes_turns = options.kind != HostKind::Cli;
-    let (schedules, run_requests) =
-        Schedules::new(in_force.subscribe(), store.clone(), takes_turns);
+    let network = Network::open(options.listen.as_deref(), &data).await?;
+    let readings = Readings::begin().await?;
+    let workers = Workers::start(&data, &readings, program).await?;
+    let fetching = Fetching::start(&data, &workers, endpoint)?;
+    let (schedules, inbox) = Schedules::new(
+        data.in_force.subscribe(),
+        data.store.clone(),
+        // A command ends too soon for them.
+        options.kind != HostKind::Cli,
+    );
     let schedules = Arc::new(schedules);
-    let web_of_schedules = web.clone();
-    let shared = Arc::new(Shared {
-        board: StatusBoard::new(
-            url.clone(),
-            supervisor.clone(),
-            Arc::clone(&memory_guard),
-            speed.clone(),
-            queue.watch(),
-            &reading,
-            PastReadings::new(store.clone()),
-        ),
-        started_with: Arc::clone(&configured),
-        reached: address::notice(address, fingerprint.as_deref()),
-        in_force,
-        schedules: Arc::clone(&schedules),
-        applying: AsyncMutex::default(),
-        raise: Mutex::default(),
-        folder,
-        config,
-        models,
-        watch,
-        machine,
-        resolver: Resolver::new(Hub::new(web, tokens, endpoint)),
-        queue,
-        speed: speed.clone(),
-        supervisor: supervisor.clone(),
-        memory_guard,
-        journal,
-        ollama: Mutex::default(),
-        pins: Mutex::new(pins),
-        unwatched,
-    });
-    shared.board.notice(shared.notices(&configured));
-    ownership.announce(&url, options.kind)?;
+    let board = status_board(&data, &network, &readings, &workers, &fetching);
+    let config = live_config(
+        &data,
+        &network,
+        &workers,
+        &fetching,
+        &schedules,
+        Arc::clone(&board),
+    );
+    config.publish_notices(&data.configured);
+    data.ownership.announce(&network.url, options.kind)?;
 
-    let closing = CancellationToken::new();
-    let keys = Arc::new(Keys::open(store.clone()).await?);
-    let remote = Remote::new(Remote::SILENCE)?;
-    let gateway = Gateway {
-        tiers: Arc::new(supervisor),
-        services: Arc::clone(&shared) as _,
-        models: Arc::clone(&shared) as _,
-        measures: Arc::new(Measuring::new(Arc::clone(&shared))),
+    let host = Assembly {
+        kind: options.kind,
+        admin: admin(&config, &board, &workers),
+        models: models(&config, &workers, &fetching),
+        remote: Remote::new(Remote::SILENCE)?,
+        keys: Arc::new(Keys::open(data.store.clone()).await?),
+        closing: CancellationToken::new(),
         schedules,
-        secrets: secrets.clone(),
-        remote: remote.clone(),
-        store,
-        queue: tierbar_gateway::Queue::default(),
-        contexts,
-        speed: speed.clone(),
-        auto: Auto::default(),
-        chains: Chains::default(),
-        metrics,
-        token: token.clone(),
-        keys: Arc::clone(&keys),
-        address,
-        closing: closing.clone(),
+        board,
+        config,
+        data,
+        network,
+        workers,
+        fetching,
     };
-    let (router, runner) = gateway.parts();
-    // A command's host ends with it: what waits is not begun there.
-    let runner = Some(runner).filter(|_| options.kind != HostKind::Cli);
-    let way = Way {
-        router,
-        tls: tls.map(|tls| tls.acceptor),
-        patience: Patience::with(configured.server.requests_at_once),
-        closing: closing.clone(),
+    Ok(host.serve(readings, inbox))
+}
+
+fn status_board(
+    data: &DataFolder,
+    network: &Network,
+    readings: &Readings,
+    workers: &Workers,
+    fetching: &Fetching,
+) -> Arc<StatusBoard> {
+    Arc::new(StatusBoard::new(
+        network.url.clone(),
+        workers.supervisor.clone(),
+        Arc::clone(&workers.memory_guard),
+        workers.speed.clone(),
+        fetching.queue.watch(),
+        &readings.first,
+        PastReadings::new(data.store.clone()),
+    ))
+}
+
+fn live_config(
+    data: &DataFolder,
+    network: &Network,
+    workers: &Workers,
+    fetching: &Fetching,
+    schedules: &Arc<Schedules>,
+    board: Arc<StatusBoard>,
+) -> Arc<LiveConfig> {
+    let notices = Notices {
+        file: Arc::clone(&data.file),
+        started_with: Arc::clone(&data.configured),
+        reached: network.notice(),
+        unwatched: data.unwatched.clone(),
+        schedules: Arc::clone(schedules),
+        supervisor: workers.supervisor.clone(),
+        queue: fetching.queue.clone(),
+        watch: Arc::clone(&workers.watch),
+        ollama: Mutex::default(),
+        pins: Mutex::new(workers.pins.clone()),
     };
-    let of_schedules = Runner {
-        inbox: run_requests,
-        router: way.router.clone(),
-        token: token.as_str().to_owned(),
-        web: web_of_schedules,
-        remote,
-        secrets,
-        journal: Arc::clone(&shared.journal) as _,
-        paused: {
-            let shared = Arc::clone(&shared);
-            Box::new(move || shared.memory_guard.status().stance == Stance::Paused)
-        },
-        notice: {
-            let shared = Arc::clone(&shared);
-            Box::new(move || shared.board.notice(shared.notices(&shared.models.config())))
-        },
+    Arc::new(LiveConfig {
+        folder: data.folder.clone(),
+        file: Arc::clone(&data.file),
+        in_force: data.in_force.clone(),
+        models: Arc::clone(&workers.models),
+        watch: Arc::clone(&workers.watch),
+        queue: fetching.queue.clone(),
+        supervisor: workers.supervisor.clone(),
+        memory_guard: Arc::clone(&workers.memory_guard),
+        board,
+        notices,
+        applying: AsyncMutex::default(),
+    })
+}
+
+fn admin(config: &Arc<LiveConfig>, board: &Arc<StatusBoard>, workers: &Workers) -> Arc<Admin> {
+    Arc::new(Admin {
+        config: Arc::clone(config),
+        board: Arc::clone(board),
+        memory_guard: Arc::clone(&workers.memory_guard),
+        journal: Arc::clone(&workers.journal),
+        raise: Mutex::default(),
+    })
+}
+
+fn models(config: &Arc<LiveConfig>, workers: &Workers, fetching: &Fetching) -> Arc<ModelService> {
+    let local = Arc::new(LocalModels {
+        models: Arc::clone(&workers.models),
+        watch: Arc::clone(&workers.watch),
+        machine: Arc::clone(&workers.machine),
+        speed: workers.speed.clone(),
+        supervisor: workers.supervisor.clone(),
+        config: Arc::clone(config),
+    });
+    let offers = Arc::new(Offers {
+        local: Arc::clone(&local),
+        resolver: fetching.resolver(),
+        queue: fetching.queue.clone(),
+    });
+    let downloads = Downloads {
+        local: Arc::clone(&local),
+        offers: Arc::clone(&offers),
+        queue: fetching.queue.clone(),
     };
-    tokio::spawn(of_schedules.run(closing.clone()));
-    let served = tokio::spawn({
-        let second = ollama::act(
-            ollama::ADDRESS,
-            Way {
-                router: tierbar_gateway::as_ollama(way.router.clone()),
-                tls: None,
-                ..way.clone()
-            },
-            shared.in_force.subscribe(),
-            {
-                let shared = Arc::clone(&shared);
-                move |notice| shared.say_of_ollama(notice)
-            },
+    Arc::new(ModelService {
+        local,
+        offers,
+        downloads,
+    })
+}
+
+/// All parts of a host that is about to serve.
+struct Assembly {
+    kind: HostKind,
+    data: DataFolder,
+    network: Network,
+    workers: Workers,
+    fetching: Fetching,
+    schedules: Arc<Schedules>,
+    board: Arc<StatusBoard>,
+    config: Arc<LiveConfig>,
+    admin: Arc<Admin>,
+    models: Arc<ModelService>,
+    remote: Remote,
+    keys: Arc<Keys>,
+    closing: CancellationToken,
+}
+
+impl Assembly {
+    fn serve(mut self, readings: Readings, inbox: Inbox) -> Host {
+        let (router, queue) = self.gateway().parts();
+        let options = ServeOptions {
+            router,
+            tls: self.network.acceptor(),
+            limits: ClientLimits::with(self.data.configured.server.requests_at_once),
+            closing: self.closing.clone(),
+        };
+        tokio::spawn(
+            self.schedule_runner(inbox, &options)
+                .run(self.closing.clone()),
         );
-        let first = serve(listener, way);
-        let queue = runner.map(|runner| tokio::spawn(runner.run()));
-        async move {
-            tokio::join!(first, second);
+        // Queued requests would end with a command's host.
+        let queue = Some(queue).filter(|_| self.kind != HostKind::Cli);
+        let served = self.spawn_servers(options, queue);
+        self.spawn_upkeep(readings);
+        tracing::info!(url = %self.network.url, home = %self.config.home().display(), "Tierbar is serving");
+        Host {
+            config: self.config,
+            board: self.board,
+            admin: self.admin,
+            server: Server {
+                url: self.network.url,
+                fingerprint: self.network.fingerprint,
+                token: self.data.token,
+                keys: self.keys,
+                closing: self.closing,
+                running: AsyncMutex::new(Some((self.data.ownership, served))),
+            },
+        }
+    }
+
+    fn gateway(&self) -> Gateway {
+        let rig = Rig {
+            config: Arc::clone(&self.config),
+            board: Arc::clone(&self.board),
+        };
+        Gateway {
+            tiers: Arc::new(self.workers.supervisor.clone()),
+            services: Arc::clone(&self.admin) as _,
+            models: Arc::clone(&self.models) as _,
+            measures: Arc::new(Measuring::new(Arc::new(rig))),
+            schedules: Arc::clone(&self.schedules) as _,
+            secrets: self.data.secrets.clone(),
+            remote: self.remote.clone(),
+            store: self.data.store.clone(),
+            queue: tierbar_gateway::Queue::default(),
+            contexts: self.workers.contexts.clone(),
+            speed: self.workers.speed.clone(),
+            auto: Auto::default(),
+            chains: Chains::default(),
+            metrics: self.workers.metrics.clone(),
+            token: self.data.token.clone(),
+            keys: Arc::clone(&self.keys),
+            address: self.network.address,
+            closing: self.closing.clone(),
+        }
+    }
+
+    fn schedule_runner(&self, inbox: Inbox, options: &ServeOptions) -> Runner {
+        let memory_guard = Arc::clone(&self.workers.memory_guard);
+        let config = Arc::clone(&self.config);
+        Runner {
+            inbox,
+            router: options.router.clone(),
+            token: self.data.token.as_str().to_owned(),
+            web: self.fetching.web.clone(),
+            remote: self.remote.clone(),
+            secrets: self.data.secrets.clone(),
+            journal: Arc::clone(&self.workers.journal) as _,
+            paused: Box::new(move || memory_guard.status().stance == Stance::Paused),
+            notice: Box::new(move || config.publish_notices(&config.models.config())),
+        }
+    }
+
+    /// Serves Tierbar's address, and Ollama's while the configuration says so, until `closing`.
+    fn spawn_servers(
+        &mut self,
+        options: ServeOptions,
+        queue: Option<tierbar_gateway::Runner>,
+    ) -> JoinHandle<()> {
+        let config = Arc::clone(&self.config);
+        let as_ollama = ServeOptions {
+            router: tierbar_gateway::as_ollama(options.router.clone()),
+            tls: None,
+            ..options.clone()
+        };
+        let ollama = ollama::act(
+            ollama::ADDRESS,
+            as_ollama,
+            self.config.in_force.subscribe(),
+            move |notice| config.set_ollama_notice(notice),
+        );
+        let listener = self.network.listener.take();
+        let queue = queue.map(|runner| tokio::spawn(runner.run()));
+        tokio::spawn(async move {
+            let api = async {
+                if let Some(listener) = listener {
+                    serve(listener, options).await;
+                }
+            };
+            tokio::join!(api, ollama);
             if let Some(queue) = queue
                 && let Err(ended) = queue.await
             {
                 tracing::error!("the queue has ended: {ended}");
             }
+        })
+    }
+
+    /// The tasks that keep status, configuration, keys and speeds up to date until `closing`.
+    fn spawn_upkeep(&mut self, readings: Readings) {
+        let closing = &self.closing;
+        tokio::spawn({
+            let (board, closing) = (Arc::clone(&self.board), closing.clone());
+            async move { board.run(readings.sampler, closing).await }
+        });
+        tokio::spawn({
+            let (config, closing) = (Arc::clone(&self.config), closing.clone());
+            async move { closing.run_until_cancelled(config.follow_models()).await }
+        });
+        tokio::spawn({
+            let (keys, closing) = (Arc::clone(&self.keys), closing.clone());
+            async move { keys.keep(closing).await }
+        });
+        let (speeds, speed) = (self.data.folder.speeds(), self.workers.speed.clone());
+        tokio::spawn(measured::keep_speeds(speeds, speed, closing.clone()));
+        if let Some(watching) = self.data.watching.take() {
+            let (config, closing) = (Arc::clone(&self.config), closing.clone());
+            tokio::spawn(async move { config.follow_file(watching, closing).await });
         }
-    });
-    tokio::spawn({
-        let (shared, closing) = (Arc::clone(&shared), closing.clone());
-        async move { shared.board.run(sampler, closing).await }
-    });
-    tokio::spawn({
-        let (shared, closing) = (Arc::clone(&shared), closing.clone());
-        async move { closing.run_until_cancelled(shared.follow_models()).await }
-    });
-    tokio::spawn({
-        let (keys, closing) = (Arc::clone(&keys), closing.clone());
-        async move { keys.keep(closing).await }
-    });
-    tokio::spawn(measured::keep_speeds(speeds_file, speed, closing.clone()));
-    if let Some(watching) = watching {
-        tokio::spawn(follow(watching, Arc::clone(&shared), closing.clone()));
-    }
-    tracing::info!(%url, home = %shared.home().display(), "Tierbar is serving");
-    let running = AsyncMutex::new(Some((ownership, served)));
-    Ok(Host {
-        shared,
-        server: Server {
-            url,
-            fingerprint,
-            token,
-            keys,
-            closing,
-            running,
-        },
-    })
-}
-
-/// Takes changes of the file over.
-async fn follow(watching: Watching, shared: Arc<Shared>, closing: CancellationToken) {
-    loop {
-        tokio::select! {
-            () = closing.cancelled() => return,
-            () = watching.next() => shared.reload().await,
-        }
-    }
-}
-
-/// What ends with the host.
-#[derive(Debug)]
-pub(crate) struct Server {
-    url: String,
-    fingerprint: Option<String>,
-    token: Token,
-    keys: Arc<Keys>,
-    closing: CancellationToken,
-    running: AsyncMutex<Option<(Ownership, JoinHandle<()>)>>,
-}
-
-impl Server {
-    pub(crate) fn url(&self) -> &str {
-        &self.url
-    }
-
-    pub(crate) fn fingerprint(&self) -> Option<&str> {
-        self.fingerprint.as_deref()
-    }
-
-    pub(crate) fn token(&self) -> &Token {
-        &self.token
-    }
-
-    pub(crate) async fn shutdown(&self, queue: &Queue, supervisor: &Handle, journal: &Ledger) {
-        let mut running = self.running.lock().await;
-        let Some((ownership, mut served)) = running.take() else {
-            return;
-        };
-        self.closing.cancel();
-        // First, so that no more arrives than the list on the disk knows of.
-        queue.shutdown().await;
-        let drained = timeout(DRAINING, &mut served).await.is_ok();
-        // Answers that still stream end with an event that says so.
-        supervisor.shutdown().await;
-        journal.flush().await;
-        if !drained && timeout(CLOSING, &mut served).await.is_err() {
-            served.abort();
-        }
-        self.keys.save().await;
-        drop(ownership);
     }
 }

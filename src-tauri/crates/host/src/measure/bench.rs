@@ -1,10 +1,10 @@
 //! How fast a loaded tier reads and writes, at several depths of its context.
 
 use super::{
-    ProgressSender, spared, wanted,
+    ProgressSender, Rig, spared, wanted,
     worker::{Timed, Worker},
 };
-use crate::{models::refuse_measuring, services::Shared};
+use crate::models::refuse_measuring;
 use std::{
     sync::Arc,
     time::{Duration, Instant},
@@ -33,16 +33,16 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Measures the tier as it is configured. While it lasts the tier is leased, and so not unloaded; others that use it are
 /// answered as always, and the runs beside them are made again.
 pub(super) async fn bench(
-    shared: Arc<Shared>,
+    rig: Arc<Rig>,
     tier: TierId,
     ask: BenchAsk,
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
-    let settings = configured(&shared, &tier)?;
+    let settings = configured(&rig, &tier)?;
     let steps = ask.depths.len() * steps(&ask);
     progress.progress(0, steps, "loading");
-    let (worker, load_ms) = lease(&shared, &tier).await?;
-    let mut meter = Meter::new(&shared, &tier, &worker, &ask, Pressure::Critical).await?;
+    let (worker, load_ms) = lease(&rig, &tier).await?;
+    let mut meter = Meter::new(&rig, &tier, &worker, &ask, Pressure::Critical).await?;
     let mut rows = Vec::new();
     for (at, &depth) in ask.depths.iter().enumerate() {
         let row = match ask.beyond(depth, meter.context_tokens) {
@@ -62,7 +62,7 @@ pub(super) async fn bench(
         rows.push(row);
     }
     progress.progress(steps, steps, "done");
-    let memory = memory(&shared, &tier, &worker).await?;
+    let memory = memory(&rig, &tier, &worker).await?;
     Ok(BenchReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: now(),
@@ -88,8 +88,8 @@ pub(super) fn now() -> String {
         .to_string()
 }
 
-pub(super) fn configured(shared: &Shared, tier: &TierId) -> Result<Settings, Error> {
-    let config = shared.models.config();
+pub(super) fn configured(rig: &Rig, tier: &TierId) -> Result<Settings, Error> {
+    let config = rig.config.models.config();
     let tier_config = config.tiers.get(tier).ok_or_else(|| {
         let gone = format!("{tier} was removed from the configuration");
         Error::new(Code::TierUnknown, gone)
@@ -100,9 +100,9 @@ pub(super) fn configured(shared: &Shared, tier: &TierId) -> Result<Settings, Err
 }
 
 /// The tier, and how long its worker took from its start until it was ready, if it was started for this.
-pub(super) async fn lease(shared: &Shared, tier: &TierId) -> Result<(Worker, Option<f64>), Error> {
-    let mut states = shared.supervisor.watch();
-    let leasing = shared.supervisor.lease(tier);
+pub(super) async fn lease(rig: &Rig, tier: &TierId) -> Result<(Worker, Option<f64>), Error> {
+    let mut states = rig.config.supervisor.watch();
+    let leasing = rig.config.supervisor.lease(tier);
     tokio::pin!(leasing);
     let mut begun = None;
     loop {
@@ -126,12 +126,12 @@ pub(super) async fn lease(shared: &Shared, tier: &TierId) -> Result<(Worker, Opt
 }
 
 pub(super) async fn memory(
-    shared: &Shared,
+    rig: &Rig,
     tier: &TierId,
     worker: &Worker,
 ) -> Result<BenchMemory, Error> {
     let props = worker.props().await?;
-    let tiers = shared.supervisor.snapshot();
+    let tiers = rig.config.supervisor.snapshot();
     let pid = tiers
         .iter()
         .find(|status| status.id == *tier)
@@ -180,7 +180,7 @@ fn row(depth: u32, runs: &Runs) -> BenchRow {
 
 /// Makes the runs on one worker.
 pub(super) struct Meter<'a> {
-    shared: &'a Shared,
+    rig: &'a Rig,
     tier: &'a TierId,
     worker: &'a Worker,
     ask: &'a BenchAsk,
@@ -203,7 +203,7 @@ enum Counted {
 
 impl<'a> Meter<'a> {
     pub(super) async fn new(
-        shared: &'a Shared,
+        rig: &'a Rig,
         tier: &'a TierId,
         worker: &'a Worker,
         ask: &'a BenchAsk,
@@ -221,7 +221,7 @@ impl<'a> Meter<'a> {
             ));
         }
         Ok(Self {
-            shared,
+            rig,
             tier,
             worker,
             ask,
@@ -305,8 +305,8 @@ impl<'a> Meter<'a> {
     async fn quiet(&self) -> Result<u64, Error> {
         let begun = Instant::now();
         loop {
-            spared(self.shared, self.limit)?;
-            wanted(self.shared, self.tier)?;
+            spared(self.rig, self.limit)?;
+            wanted(self.rig, self.tier)?;
             let generations = self.worker.props().await?.generations;
             if generations.running == 0 || begun.elapsed() > QUIET {
                 return Ok(generations.ended());

@@ -1,44 +1,43 @@
 //! The search for a tier's fastest settings, on the real worker: each candidate is loaded, measured and told.
 
 use super::{
-    ProgressSender,
+    ProgressSender, Rig,
     bench::{Meter, configured, decode_rate, lease, memory, now, prefill_rate},
     spared,
 };
-use crate::{blocking::blocking, services::Shared};
+use crate::blocking::blocking;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use tierbar_core::{
     Code, Config, Error, ModelId, TierId,
     bench::{Figure, Settings},
-    lease::Tiers,
     status::Pressure,
     tune::{Knob, Measured, Search, TuneAsk, TuneReport, TuneRow},
 };
 
 /// Tries settings one after another; the configuration changes at the end alone, if at all.
 pub(super) async fn tune(
-    shared: Arc<Shared>,
+    rig: Arc<Rig>,
     tier: TierId,
     ask: TuneAsk,
     progress: ProgressSender,
 ) -> Result<TuneReport, Error> {
-    let before = configured(&shared, &tier)?;
+    let before = configured(&rig, &tier)?;
     let (limits, context) = {
-        let (shared, tier) = (Arc::clone(&shared), tier.clone());
-        blocking("reading the model", move || shared.models.limits(&tier)).await?
+        let (rig, tier) = (Arc::clone(&rig), tier.clone());
+        blocking("reading the model", move || rig.config.models.limits(&tier)).await?
     };
     let ask = ask.fitting(context);
     let mut search = Search::new(ask.clone(), before, limits);
     let mut seen = Seen::default();
     let mut done = 0;
     while let Some((knob, settings)) = search.next_candidate() {
-        unchanged(&shared, &tier, before)?;
+        unchanged(&rig, &tier, before)?;
         // Each candidate is a load, which a machine short of memory is spared.
-        spared(&shared, Pressure::Warning)?;
+        spared(&rig, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
-        shared.try_settings(&tier, settings).await;
-        let measured = candidate(&shared, &tier, &ask, &mut seen).await;
+        rig.config.try_settings(&tier, settings).await;
+        let measured = candidate(&rig, &tier, &ask, &mut seen).await;
         match &measured {
             Err(error) if knob == Knob::Start || ends_it(error) => return Err(error.clone()),
             _ => {}
@@ -51,7 +50,7 @@ pub(super) async fn tune(
     }
     let (rows, after, gain) = search.finish();
     progress.progress(done, done, "done");
-    let written = after != before && !ask.dry_run && write(&shared, &tier, before, after).await?;
+    let written = after != before && !ask.dry_run && write(&rig, &tier, before, after).await?;
     Ok(TuneReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: now(),
@@ -82,14 +81,14 @@ struct Seen {
 
 /// Loads the tier as it is being tried, and measures it.
 async fn candidate(
-    shared: &Shared,
+    rig: &Rig,
     tier: &TierId,
     ask: &TuneAsk,
     seen: &mut Seen,
 ) -> Result<Measured, Error> {
-    let (worker, load_ms) = lease(shared, tier).await?;
+    let (worker, load_ms) = lease(rig, tier).await?;
     let measurement = ask.measurement();
-    let mut meter = Meter::new(shared, tier, &worker, &measurement, Pressure::Critical).await?;
+    let mut meter = Meter::new(rig, tier, &worker, &measurement, Pressure::Critical).await?;
     seen.model = Some(worker.lease().model().clone());
     seen.context_tokens = meter.context_tokens;
     let runs = meter.at(ask.depth, |_, _| {}).await;
@@ -108,7 +107,7 @@ async fn candidate(
         decode: median(runs.decode.iter().map(decode_rate).collect()),
         threads_used,
         load_ms,
-        memory: memory(shared, tier, &worker).await?,
+        memory: memory(rig, tier, &worker).await?,
     })
 }
 
@@ -122,8 +121,8 @@ fn ends_it(error: &Error) -> bool {
 
 /// # Errors
 /// `ConfigInvalid` if somebody has changed the tier meanwhile, which is what counts then.
-fn unchanged(shared: &Shared, tier: &TierId, before: Settings) -> Result<(), Error> {
-    if configured(shared, tier)? == before {
+fn unchanged(rig: &Rig, tier: &TierId, before: Settings) -> Result<(), Error> {
+    if configured(rig, tier)? == before {
         return Ok(());
     }
     Err(Error::new(
@@ -134,14 +133,9 @@ fn unchanged(shared: &Shared, tier: &TierId, before: Settings) -> Result<(), Err
 }
 
 /// Puts what is best into the configuration. `false` if somebody has changed the tier meanwhile.
-async fn write(
-    shared: &Shared,
-    tier: &TierId,
-    before: Settings,
-    after: Settings,
-) -> Result<bool, Error> {
+async fn write(rig: &Rig, tier: &TierId, before: Settings, after: Settings) -> Result<bool, Error> {
     let mut same = false;
-    shared
+    rig.config
         .change_config(|config: &Config| {
             same = config.tiers.get(tier).map(Settings::of) == Some(before);
             if same {
@@ -170,39 +164,6 @@ fn patch(tier: &TierId, before: Settings, after: Settings) -> Map<String, Value>
         changed.insert("kv_cache".to_owned(), json!(after.kv_cache));
     }
     Map::from_iter([("tiers".to_owned(), json!({tier.as_str(): changed}))])
-}
-
-impl Shared {
-    /// Lets the tier have settings that are in no configuration, until [`Shared::end_trial`].
-    async fn try_settings(&self, tier: &TierId, settings: Settings) {
-        let _turn = self.applying.lock().await;
-        self.models.try_settings(Some((tier.clone(), settings)));
-        self.set_tiers().await;
-    }
-
-    /// The tier is again what its configuration says.
-    pub(super) async fn end_trial(&self, tier: &TierId) {
-        {
-            let _turn = self.applying.lock().await;
-            if !self.models.try_settings(None) {
-                return;
-            }
-            self.set_tiers().await;
-        }
-        // What was tried last must not stay in memory. Where another tier has taken its place, it is not there.
-        let status = self.supervisor.snapshot();
-        let loaded = status
-            .iter()
-            .any(|status| status.id == *tier && status.state.holds_memory());
-        if loaded {
-            let (supervisor, tier) = (self.supervisor.clone(), tier.clone());
-            tokio::spawn(async move {
-                if let Err(error) = supervisor.start(&tier).await {
-                    tracing::info!(%tier, "not loaded again: {error}");
-                }
-            });
-        }
-    }
 }
 
 #[cfg(test)]

@@ -13,16 +13,16 @@ const MOMENT: Duration = Duration::from_millis(100);
 const REQUEST: &[u8] = b"GET /ping HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 /// A server of `router`, for as long as the test runs.
-async fn served(router: Router, patience: Patience) -> SocketAddr {
+async fn served(router: Router, limits: ClientLimits) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let way = Way {
+    let options = ServeOptions {
         router: router.route("/ping", get(|| async { "pong" })),
         tls: None,
-        patience,
+        limits,
         closing: CancellationToken::new(),
     };
-    tokio::spawn(serve(listener, way));
+    tokio::spawn(serve(listener, options));
     address
 }
 
@@ -48,15 +48,15 @@ async fn pinged(address: SocketAddr) -> String {
 
 #[tokio::test]
 async fn clients_that_begin_requests_and_do_not_end_them_keep_nobody_out() {
-    let patience = Patience {
+    let limits = ClientLimits {
         connections: 8,
-        ..Patience::default()
+        ..ClientLimits::default()
     };
     let reads = Router::new().route(
         "/",
         post(|body: Bytes| async move { body.len().to_string() }),
     );
-    let address = served(reads, patience).await;
+    let address = served(reads, limits).await;
     let mut slow = Vec::new();
     for begun in 0..40 {
         let begin: &[u8] = match begun % 4 {
@@ -82,11 +82,11 @@ async fn clients_that_begin_requests_and_do_not_end_them_keep_nobody_out() {
 
 #[tokio::test]
 async fn a_head_that_does_not_come_to_its_end_ends_the_connection_and_a_large_one_is_refused() {
-    let patience = Patience {
+    let limits = ClientLimits {
         head: MOMENT,
-        ..Patience::default()
+        ..ClientLimits::default()
     };
-    let address = served(Router::new(), patience).await;
+    let address = served(Router::new(), limits).await;
     let cut = sent(address, b"GET /ping HTTP/1.1\r\nhost:").await;
     let said = rest(cut).await;
     assert!(!said.contains("200"), "{said}");
@@ -94,7 +94,7 @@ async fn a_head_that_does_not_come_to_its_end_ends_the_connection_and_a_large_on
     let idle = sent(address, b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(rest(idle).await.ends_with("pong"));
 
-    let address = served(Router::new(), Patience::default()).await;
+    let address = served(Router::new(), ClientLimits::default()).await;
     let large = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(HEAD_BYTES + 1));
     let said = rest(sent(address, large.as_bytes()).await).await;
     assert!(said.starts_with("HTTP/1.1 431"), "{said}");
@@ -133,12 +133,12 @@ const STREAM: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 #[tokio::test]
 async fn a_client_that_takes_nothing_is_dropped_with_all_that_it_holds() {
-    let patience = Patience {
+    let limits = ClientLimits {
         reading: MOMENT,
-        ..Patience::default()
+        ..ClientLimits::default()
     };
     let (router, send) = streaming();
-    let address = served(router, patience).await;
+    let address = served(router, limits).await;
     let _silent = sent(address, STREAM).await;
     let piece = Bytes::from(vec![b'x'; 1 << 20]);
     // More than any system's buffers hold; then the server waits, and at last lets go.
@@ -152,13 +152,13 @@ async fn a_client_that_takes_nothing_is_dropped_with_all_that_it_holds() {
 
 #[tokio::test]
 async fn a_stream_that_has_nothing_to_say_for_a_while_goes_on() {
-    let patience = Patience {
+    let limits = ClientLimits {
         head: MOMENT,
         reading: MOMENT,
-        ..Patience::default()
+        ..ClientLimits::default()
     };
     let (router, send) = streaming();
-    let address = served(router, patience).await;
+    let address = served(router, limits).await;
     let mut client = sent(address, STREAM).await;
     for word in ["one", "two", "three"] {
         send.send(word.into()).await.unwrap();
@@ -183,13 +183,13 @@ async fn at_the_end_what_is_being_answered_is_answered_and_nobody_else_comes() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let closing = CancellationToken::new();
-    let way = Way {
+    let options = ServeOptions {
         router,
         tls: None,
-        patience: Patience::default(),
+        limits: ClientLimits::default(),
         closing: closing.clone(),
     };
-    let served = tokio::spawn(serve(listener, way));
+    let served = tokio::spawn(serve(listener, options));
     let client = sent(address, STREAM).await;
     send.send("first ".into()).await.unwrap();
     send.send("second ".into()).await.unwrap();
@@ -219,13 +219,13 @@ async fn who_is_of_another_machine_and_speaks_no_tls_is_told_so() {
     let address = {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let way = Way {
+        let options = ServeOptions {
             router: wants_tls(),
             tls: None,
-            patience: Patience::default(),
+            limits: ClientLimits::default(),
             closing: CancellationToken::new(),
         };
-        tokio::spawn(serve(listener, way));
+        tokio::spawn(serve(listener, options));
         address
     };
     let said = pinged(address).await;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::serve::{Patience, Way, serve};
+use crate::serve::{ClientLimits, ServeOptions, serve};
 use axum::{Router, routing::get};
 use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
 use std::{collections::BTreeSet, net::SocketAddr};
@@ -33,13 +33,13 @@ async fn served(tls: &Tls) -> SocketAddr {
             "plain"
         }
     };
-    let way = Way {
+    let options = ServeOptions {
         router: Router::new().route("/", get(says)),
         tls: Some(tls.acceptor.clone()),
-        patience: Patience::default(),
+        limits: ClientLimits::default(),
         closing: CancellationToken::new(),
     };
-    tokio::spawn(serve(listener, way));
+    tokio::spawn(serve(listener, options));
     address
 }
 

@@ -1,6 +1,10 @@
-//! Fetching models: from a wish to a download, and from what was fetched to a model.
+//! Downloads of models: from a request to a download, and from a downloaded file to a model.
 
-use crate::{blocking::blocking, local::Measure, offers, services::Shared, volume::Volume};
+use super::{
+    local::{LocalModels, Measure},
+    offers::{self, Offers},
+};
+use crate::{blocking::blocking, volume::Volume};
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -12,13 +16,28 @@ use tierbar_core::{
     download::{DownloadState, DownloadStatus},
     fit::Verdict,
 };
-use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete};
+use tierbar_fetch::{Fetched, FileSpec, Job, OnComplete, Queue};
 use tierbar_gateway::{DownloadChange, Pull};
 use tierbar_library::{Library, LibraryWatch, Origin};
 
-impl Shared {
-    /// Whether it is a new one.
-    pub(crate) async fn pulled(&self, pull: Pull) -> Result<(DownloadStatus, bool), Error> {
+/// The downloads that users asked for.
+pub(crate) struct Downloads {
+    pub(crate) local: Arc<LocalModels>,
+    pub(crate) offers: Arc<Offers>,
+    pub(crate) queue: Queue,
+}
+
+impl Downloads {
+    pub(crate) fn list(&self) -> Vec<DownloadStatus> {
+        self.queue.watch().borrow().to_vec()
+    }
+
+    pub(crate) async fn remove(&self, id: String) -> Result<(), Error> {
+        self.queue.remove(&id).await
+    }
+
+    /// Returns the download, and whether it is new.
+    pub(crate) async fn add(&self, pull: Pull) -> Result<(DownloadStatus, bool), Error> {
         // One that is on its way already needs no network to be told.
         if let Some(known) = self.unfinished(&pull.reference) {
             return self.again(known, &pull).await;
@@ -29,10 +48,10 @@ impl Shared {
         )
         .hint("name a model by owner/repo:quant, by the URL of a .gguf file, or as `tierbar models search` finds it");
         let reference = offers::parse(&pull.reference, unknown)?;
-        let (library, entries) = self.entries().await?;
-        let machine = self.machine_for(&entries, Measure::First).await;
+        let (library, entries) = self.local.entries().await?;
+        let machine = self.local.machine_for(&entries, Measure::First).await;
         let suit = offers::suit(&reference, machine, None, None);
-        let resolved = self.resolved(&reference, &suit, &entries).await?;
+        let resolved = self.offers.resolve(&reference, &suit, &entries).await?;
         if let Some(known) = self.unfinished(&resolved.reference) {
             return self.again(known, &pull).await;
         }
@@ -68,7 +87,7 @@ impl Shared {
         self.queue.add(job).await
     }
 
-    pub(crate) async fn changed(
+    pub(crate) async fn change(
         &self,
         id: String,
         change: DownloadChange,
@@ -140,7 +159,7 @@ fn shown(reference: &str) -> String {
 }
 
 /// Makes a model of what was fetched: what is none is deleted, of what is one is written down where it came from.
-pub(crate) fn landed(
+pub(crate) fn on_complete(
     library: impl Fn() -> Arc<Library> + Send + Sync + 'static,
     watch: Arc<LibraryWatch>,
 ) -> OnComplete {

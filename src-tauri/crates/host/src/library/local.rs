@@ -1,6 +1,11 @@
-//! Models on this machine, as the API tells them and changes them.
+//! Models on this machine: listed, verified, imported, removed.
 
-use crate::{blocking::blocking, machine::Sample, services::Shared};
+use crate::{
+    blocking::blocking,
+    live_config::LiveConfig,
+    machine::{Sample, ThisMachine},
+    models::Models,
+};
 use std::{
     collections::HashMap,
     path::{Path, PathBuf},
@@ -13,13 +18,26 @@ use tierbar_core::{
     lease::Tiers,
     status::TierStatus,
 };
-use tierbar_gateway::{Listed, Verified};
-use tierbar_library::{Entry, Library, model_id};
+use tierbar_gateway::{Listed, SpeedMeter, Verified};
+use tierbar_library::{Entry, Library, LibraryWatch, model_id};
+use tierbar_supervisor::Handle;
 use tokio_util::sync::CancellationToken;
 
-impl Shared {
+/// The models in the library's folders, and how they run on this machine.
+pub(crate) struct LocalModels {
+    pub(crate) models: Arc<Models>,
+    /// Follows the library of `models`.
+    pub(crate) watch: Arc<LibraryWatch>,
+    pub(crate) machine: Arc<ThisMachine>,
+    pub(crate) speed: SpeedMeter,
+    pub(crate) supervisor: Handle,
+    /// Imported folders are added to it.
+    pub(crate) config: Arc<LiveConfig>,
+}
+
+impl LocalModels {
     /// What is there now: the disk is asked, not the last scan, so that whoever has just changed something sees it.
-    pub(crate) async fn listed(&self) -> Result<Listed, Error> {
+    pub(crate) async fn list(&self) -> Result<Listed, Error> {
         let (library, entries) = self.entries().await?;
         let tiers = self.tiers_by_path().await;
         let machine = self.machine_for(&entries, Measure::Later).await;
@@ -43,7 +61,7 @@ impl Shared {
     }
 
     /// Whether it went to the Trash.
-    pub(crate) async fn removed(&self, model: String, permanently: bool) -> Result<bool, Error> {
+    pub(crate) async fn remove(&self, model: String, permanently: bool) -> Result<bool, Error> {
         // What runs on a file that is unlinked or moved goes on with it, so that a tier that starts meanwhile comes to
         // no harm: a snapshot is enough to refuse.
         let held: Vec<(TierId, PathBuf)> = {
@@ -69,7 +87,7 @@ impl Shared {
         Ok(removed?.trashed)
     }
 
-    pub(crate) async fn verified(&self, model: String) -> Result<Verified, Error> {
+    pub(crate) async fn verify(&self, model: String) -> Result<Verified, Error> {
         let library = self.models.library();
         // Ends the reading when nobody waits for it any more.
         let cancel = CancellationToken::new();
@@ -85,7 +103,7 @@ impl Shared {
         })
     }
 
-    pub(crate) async fn imported(&self, path: String) -> Result<Vec<LibraryModel>, Error> {
+    pub(crate) async fn import(&self, path: String) -> Result<Vec<LibraryModel>, Error> {
         let library = self.models.library();
         let folder = blocking("looking for the folder", move || folder_of(&path)).await?;
         let known = |known: &Path| folder.starts_with(known);
@@ -106,9 +124,9 @@ impl Shared {
                     serde_json::json!({"folders": folders}),
                 )])
             };
-            self.change_config(add).await?;
+            self.config.change_config(add).await?;
         }
-        let mut models = self.listed().await?.models;
+        let mut models = self.list().await?.models;
         models.retain(|model| Path::new(&model.path).starts_with(&folder));
         Ok(models)
     }

@@ -1,27 +1,36 @@
-//! Models that can be had, and the verdicts on them: from the catalog, from the hub, from any server.
+//! Models to download, from the catalog, the hub or any server, and how each would run here.
 
-use crate::{blocking::blocking, local::Measure, services::Shared};
-use std::path::Path;
+use super::local::{LocalModels, Measure};
+use crate::blocking::blocking;
+use std::{path::Path, sync::Arc};
 use tierbar_core::{
     Code, Error, ModelId,
     catalog::{HubModel, HubRepository},
     config::{KvCache, TierConfig},
     fit::{Machine, Verdict, verdict},
 };
-use tierbar_fetch::Url;
+use tierbar_fetch::{Queue, Url};
 use tierbar_gateway::{CatalogAnswer, FitQuestion};
 use tierbar_library::{
     Entry,
     catalog::{self, catalog},
-    hub::{Pinned, Resolved, Suit},
+    hub::{Pinned, Resolved, Resolver, Suit},
     model_id,
     reference::{Pick, Reference, Repository},
 };
 use tierbar_telemetry::parse_size;
 
-impl Shared {
+/// Finds models that can be downloaded, and judges them.
+pub(crate) struct Offers {
+    pub(crate) local: Arc<LocalModels>,
+    pub(crate) resolver: Resolver,
+    /// A name on its way is taken.
+    pub(crate) queue: Queue,
+}
+
+impl Offers {
     /// The verdict on a model that is here, or else on one that can be had.
-    pub(crate) async fn judged(&self, question: FitQuestion) -> Result<Verdict, Error> {
+    pub(crate) async fn fit(&self, question: FitQuestion) -> Result<Verdict, Error> {
         let FitQuestion {
             model,
             context,
@@ -44,16 +53,16 @@ impl Shared {
         let entries = self.readable().await;
         let machine = match another {
             Some(machine) => machine,
-            None => self.machine_for(&entries, Measure::First).await,
+            None => self.local.machine_for(&entries, Measure::First).await,
         };
-        let missing = match self.local(&model).await {
+        let missing = match self.account_of(&model).await {
             Ok(local) => {
                 let context = context.unwrap_or(local.context);
                 let kv = kv_cache.unwrap_or(local.kv_cache);
                 let verdict = verdict(&local.account, context, kv, &machine, &[]);
                 return Ok(match another {
                     Some(_) => verdict,
-                    None => self.with_measured(verdict, &local.id),
+                    None => self.local.with_measured(verdict, &local.id),
                 });
             }
             Err(error) if error.code == Code::ModelMissing && !is_path(&model) => error,
@@ -61,20 +70,20 @@ impl Shared {
         };
         let reference = parse(&model, missing)?;
         let suit = suit(&reference, machine, context, kv_cache);
-        let resolved = match self.resolved(&reference, &suit, &entries).await {
+        let resolved = match self.resolve(&reference, &suit, &entries).await {
             Ok(resolved) => resolved,
             Err(error) => return of_catalog(&reference, &suit).ok_or(error),
         };
         let verdict = judge(&resolved, &suit)?;
         Ok(match (another, resolved.files.first()) {
-            (None, Some(file)) => self.with_measured(verdict, &model_id(&file.name)),
+            (None, Some(file)) => self.local.with_measured(verdict, &model_id(&file.name)),
             _ => verdict,
         })
     }
 
-    pub(crate) async fn catalogued(&self) -> Result<CatalogAnswer, Error> {
+    pub(crate) async fn catalog(&self) -> Result<CatalogAnswer, Error> {
         let entries = self.readable().await;
-        let machine = self.machine_for(&entries, Measure::Later).await;
+        let machine = self.local.machine_for(&entries, Measure::Later).await;
         let mut models = catalog().wire(&machine);
         for file in models.iter_mut().flat_map(|model| &mut model.quants) {
             let id = model_id(&file.file);
@@ -82,7 +91,7 @@ impl Shared {
                 entry.id == id && file.size_bytes.is_none_or(|size| size == entry.size_bytes)
             });
             if let Some(fit) = file.fit.take() {
-                file.fit = Some(self.with_measured(fit, &id));
+                file.fit = Some(self.local.with_measured(fit, &id));
             }
         }
         Ok(CatalogAnswer {
@@ -91,15 +100,15 @@ impl Shared {
         })
     }
 
-    pub(crate) async fn found(&self, words: String) -> Result<Vec<HubModel>, Error> {
+    pub(crate) async fn search(&self, words: String) -> Result<Vec<HubModel>, Error> {
         self.resolver.hub().search(&words).await
     }
 
-    pub(crate) async fn offered(&self, id: String) -> Result<HubRepository, Error> {
+    pub(crate) async fn repository(&self, id: String) -> Result<HubRepository, Error> {
         let repository = Repository::new(&id)?;
         let entries = self.readable().await;
         let suit = Suit {
-            machine: self.machine_for(&entries, Measure::First).await,
+            machine: self.local.machine_for(&entries, Measure::First).await,
             context: TierConfig::default().context,
             kv_cache: KvCache::F16,
         };
@@ -112,13 +121,13 @@ impl Shared {
     }
 
     /// What a reference means: files, sizes, hashes and the model's header.
-    pub(crate) async fn resolved(
+    pub(crate) async fn resolve(
         &self,
         reference: &Reference,
         suit: &Suit,
         entries: &[Entry],
     ) -> Result<Resolved, Error> {
-        let models_dir = self.models.library().models_dir().to_owned();
+        let models_dir = self.local.models.library().models_dir().to_owned();
         let under_way = self.queue.watch().borrow().clone();
         let taken = |name: &str, url: &Url| {
             let here = entries.iter().any(|entry| {
@@ -165,19 +174,19 @@ impl Shared {
 
     /// The models on this machine, as far as they can be read: without them, too, it is told what can be had.
     async fn readable(&self) -> Vec<Entry> {
-        let all = self.entries().await;
+        let all = self.local.entries().await;
         all.map_or_else(|_| Vec::new(), |(_, entries)| entries)
     }
 
-    async fn local(&self, model: &str) -> Result<Local, Error> {
-        let (library, model) = (self.models.library(), model.to_owned());
+    async fn account_of(&self, model: &str) -> Result<Local, Error> {
+        let (library, model) = (self.local.models.library(), model.to_owned());
         let (path, account, id) = blocking("reading the model", move || {
             let path = library.resolve(&model)?;
             Ok((path.clone(), library.account(&path)?, model_id(&model)))
         })
         .await?;
-        let tiers = self.tiers_by_path().await;
-        let config = self.models.config();
+        let tiers = self.local.tiers_by_path().await;
+        let config = self.local.models.config();
         let seat = tiers
             .get(&path)
             .and_then(|tiers| config.tiers.get(tiers.first()?));

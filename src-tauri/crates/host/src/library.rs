@@ -1,0 +1,86 @@
+//! Models: those on this machine, those to download, and the downloads.
+
+mod downloads;
+mod local;
+mod offers;
+
+pub(crate) use downloads::{Downloads, on_complete};
+pub(crate) use local::LocalModels;
+pub(crate) use offers::Offers;
+
+use std::{fmt, sync::Arc};
+use tierbar_core::{
+    Error,
+    catalog::{HubModel, HubRepository},
+    download::DownloadStatus,
+    fit::{LibraryModel, Verdict},
+    lease::BoxFuture,
+};
+use tierbar_gateway::{CatalogAnswer, DownloadChange, FitQuestion, Listed, Models, Pull, Verified};
+
+/// What the host offers to the gateway about models.
+pub(crate) struct ModelService {
+    pub(crate) local: Arc<LocalModels>,
+    pub(crate) offers: Arc<Offers>,
+    pub(crate) downloads: Downloads,
+}
+
+impl fmt::Debug for ModelService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ModelService").finish_non_exhaustive()
+    }
+}
+
+impl Models for ModelService {
+    fn list(&self) -> BoxFuture<'_, Result<Listed, Error>> {
+        Box::pin(self.local.list())
+    }
+
+    fn fit(&self, question: FitQuestion) -> BoxFuture<'_, Result<Verdict, Error>> {
+        Box::pin(self.offers.fit(question))
+    }
+
+    fn remove(&self, model: String, permanently: bool) -> BoxFuture<'_, Result<bool, Error>> {
+        Box::pin(self.local.remove(model, permanently))
+    }
+
+    fn verify(&self, model: String) -> BoxFuture<'_, Result<Verified, Error>> {
+        Box::pin(self.local.verify(model))
+    }
+
+    fn import(&self, path: String) -> BoxFuture<'_, Result<Vec<LibraryModel>, Error>> {
+        Box::pin(self.local.import(path))
+    }
+
+    fn catalog(&self) -> BoxFuture<'_, Result<CatalogAnswer, Error>> {
+        Box::pin(self.offers.catalog())
+    }
+
+    fn search(&self, words: String) -> BoxFuture<'_, Result<Vec<HubModel>, Error>> {
+        Box::pin(self.offers.search(words))
+    }
+
+    fn repository(&self, id: String) -> BoxFuture<'_, Result<HubRepository, Error>> {
+        Box::pin(self.offers.repository(id))
+    }
+
+    fn downloads(&self) -> Vec<DownloadStatus> {
+        self.downloads.list()
+    }
+
+    fn download(&self, pull: Pull) -> BoxFuture<'_, Result<(DownloadStatus, bool), Error>> {
+        Box::pin(self.downloads.add(pull))
+    }
+
+    fn change_download(
+        &self,
+        id: String,
+        change: DownloadChange,
+    ) -> BoxFuture<'_, Result<DownloadStatus, Error>> {
+        Box::pin(self.downloads.change(id, change))
+    }
+
+    fn remove_download(&self, id: String) -> BoxFuture<'_, Result<(), Error>> {
+        Box::pin(self.downloads.remove(id))
+    }
+}

@@ -1,0 +1,233 @@
+//! The configuration in force: the one place where a change takes effect.
+
+use crate::{
+    blocking::blocking,
+    config::{ConfigFile, Watching},
+    conversations,
+    folder::Folder,
+    memory_guard::GuardRunner,
+    models::{Models, refuse_new_commands},
+    notices::Notices,
+    schedules,
+    status::StatusBoard,
+};
+use serde_json::{Map, Value};
+use std::{fmt, path::Path, sync::Arc};
+use tierbar_core::{Config, Error, TierId, bench::Settings, lease::Tiers, status::TierStatus};
+use tierbar_fetch::Queue;
+use tierbar_library::LibraryWatch;
+use tierbar_supervisor::{Handle, TierSpec};
+use tokio::{
+    sync::{Mutex, watch},
+    task::spawn_blocking,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Applies `config.toml` to every part of the host.
+pub(crate) struct LiveConfig {
+    pub(crate) folder: Folder,
+    pub(crate) file: Arc<ConfigFile>,
+    /// Set last, once a configuration has reached every part.
+    pub(crate) in_force: watch::Sender<Arc<Config>>,
+    pub(crate) models: Arc<Models>,
+    /// Follows the library of `models`.
+    pub(crate) watch: Arc<LibraryWatch>,
+    pub(crate) queue: Queue,
+    pub(crate) supervisor: Handle,
+    pub(crate) memory_guard: Arc<GuardRunner>,
+    pub(crate) board: Arc<StatusBoard>,
+    pub(crate) notices: Notices,
+    /// Changes are applied one after another.
+    pub(crate) applying: Mutex<()>,
+}
+
+impl fmt::Debug for LiveConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveConfig")
+            .field("folder", &self.folder)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LiveConfig {
+    pub(crate) fn home(&self) -> &Path {
+        self.folder.home()
+    }
+
+    /// Returns the configuration in force.
+    pub(crate) fn get(&self) -> Arc<Config> {
+        Arc::clone(&self.in_force.borrow())
+    }
+
+    /// Applies changes made to the file by hand, until `closing`.
+    pub(crate) async fn follow_file(&self, watching: Watching, closing: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = closing.cancelled() => return,
+                () = watching.next() => self.reload().await,
+            }
+        }
+    }
+
+    /// Takes over what has been written to the file by hand.
+    async fn reload(&self) {
+        let _turn = self.applying.lock().await;
+        let config = Arc::clone(&self.file);
+        if spawn_blocking(move || config.reload())
+            .await
+            .unwrap_or(false)
+        {
+            self.apply().await;
+        }
+    }
+
+    /// Lets the configuration in the file take effect, and returns when the tiers show it.
+    async fn apply(&self) {
+        let config = self.file.config();
+        if **self.in_force.borrow() != *config {
+            let before = self.models.budget();
+            self.models.configure(Arc::clone(&config));
+            self.watch.follow(self.models.library());
+            let limits = &config.downloads;
+            self.queue.configure(limits.rate_limit, limits.at_once);
+            self.supervisor.set_rules(self.models.rules());
+            self.memory_guard.reconsider();
+            conversations::apply(&self.folder, &config.policy).await;
+            let tiers = self.set_tiers().await;
+            if self.models.budget() != before {
+                self.supervisor.set_budget(self.models.budget());
+            }
+            // The router chooses by what the tiers show. An error means that the owner is ending.
+            let _ = self
+                .supervisor
+                .watch()
+                .wait_for(|shown| shows(shown, &tiers))
+                .await;
+            tracing::info!("the configuration has changed");
+        }
+        self.publish_notices(&config);
+        self.in_force.send_replace(config);
+    }
+
+    /// Writes a change of the configuration, as it is at its turn, to the file, and applies it.
+    pub(crate) async fn change_config(
+        &self,
+        change: impl FnOnce(&Config) -> Map<String, Value>,
+    ) -> Result<Arc<Config>, Error> {
+        let _turn = self.applying.lock().await;
+        let config = Arc::clone(&self.file);
+        let before = config.config();
+        let patch = change(&before);
+        let models = Arc::clone(&self.models);
+        let check = move |changed: &Config| {
+            refuse_new_commands(&before, changed)?;
+            schedules::refuse_new(&before, changed)?;
+            models.check_pins(changed)
+        };
+        let write = move || config.patch(&patch, check);
+        blocking("writing config.toml", write).await?;
+        self.apply().await;
+        Ok(self.file.config())
+    }
+
+    /// Follows what appears and vanishes in the models' folders, until the host ends.
+    pub(crate) async fn follow_models(&self) {
+        let (mut scans, mut downloads) = (self.watch.snapshot(), self.queue.notices());
+        let mut never_ended = self.supervisor.never_ended();
+        loop {
+            tokio::select! {
+                changed = never_ended.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+                changed = scans.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                    scans.mark_unchanged();
+                    // A name may mean another file now.
+                    let _turn = self.applying.lock().await;
+                    self.set_tiers().await;
+                    self.board.models_changed();
+                }
+                changed = downloads.changed() => {
+                    if changed.is_err() {
+                        return;
+                    }
+                }
+            }
+            self.publish_notices(&self.models.config());
+        }
+    }
+
+    /// Tells the supervisor what each tier is, and which file its model's name means now.
+    async fn set_tiers(&self) -> Vec<TierSpec> {
+        let models = Arc::clone(&self.models);
+        match spawn_blocking(move || models.tiers_and_notice()).await {
+            Ok((tiers, notice)) => {
+                self.notices.set_pins(notice);
+                self.supervisor.set_tiers(tiers.clone());
+                tiers
+            }
+            Err(ended) => {
+                tracing::error!("looking for the tiers' models: {ended}");
+                Vec::new()
+            }
+        }
+    }
+
+    /// Publishes what the user should know, with the status.
+    pub(crate) fn publish_notices(&self, config: &Config) {
+        self.board.notice(self.notices.collect(config));
+    }
+
+    /// Publishes why Tierbar does not act as Ollama although it is to; `None` if it does.
+    pub(crate) fn set_ollama_notice(&self, notice: Option<String>) {
+        self.notices.set_ollama(notice);
+        self.publish_notices(&self.models.config());
+    }
+
+    /// Lets the tier have settings that are in no configuration, until [`Self::end_trial`].
+    pub(crate) async fn try_settings(&self, tier: &TierId, settings: Settings) {
+        let _turn = self.applying.lock().await;
+        self.models.try_settings(Some((tier.clone(), settings)));
+        self.set_tiers().await;
+    }
+
+    /// The tier is again what its configuration says.
+    pub(crate) async fn end_trial(&self, tier: &TierId) {
+        {
+            let _turn = self.applying.lock().await;
+            if !self.models.try_settings(None) {
+                return;
+            }
+            self.set_tiers().await;
+        }
+        // What was tried last must not stay in memory. Where another tier has taken its place, it is not there.
+        let status = self.supervisor.snapshot();
+        let loaded = status
+            .iter()
+            .any(|status| status.id == *tier && status.state.holds_memory());
+        if loaded {
+            let (supervisor, tier) = (self.supervisor.clone(), tier.clone());
+            tokio::spawn(async move {
+                if let Err(error) = supervisor.start(&tier).await {
+                    tracing::info!(%tier, "not loaded again: {error}");
+                }
+            });
+        }
+    }
+}
+
+/// Whether the tiers are the configured ones, but for those that only finish their answers.
+fn shows(shown: &[TierStatus], configured: &[TierSpec]) -> bool {
+    let is_shown = |spec: &TierSpec| {
+        shown
+            .iter()
+            .any(|tier| tier.id == spec.id && tier.model == spec.model)
+    };
+    let is_configured =
+        |tier: &TierStatus| tier.pid.is_some() || configured.iter().any(|spec| spec.id == tier.id);
+    configured.iter().all(is_shown) && shown.iter().all(is_configured)
+}

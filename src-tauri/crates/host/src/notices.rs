@@ -1,0 +1,113 @@
+//! Notices: what the user should know and do, shown with the status.
+
+use crate::{config::ConfigFile, schedules::Schedules};
+use parking_lot::Mutex;
+use std::sync::Arc;
+use tierbar_core::{Config, config::TierConfig};
+use tierbar_fetch::Queue;
+use tierbar_library::{LibraryWatch, model_id};
+use tierbar_supervisor::{BegunLoad, Handle};
+
+/// Where notices come from.
+pub(crate) struct Notices {
+    pub(crate) file: Arc<ConfigFile>,
+    /// The configuration at the host's start. Some of its keys take effect only then.
+    pub(crate) started_with: Arc<Config>,
+    /// Who can reach the server.
+    pub(crate) reached: Option<String>,
+    /// Why changes of the file go unnoticed, if they do.
+    pub(crate) unwatched: Option<String>,
+    pub(crate) schedules: Arc<Schedules>,
+    pub(crate) supervisor: Handle,
+    pub(crate) queue: Queue,
+    pub(crate) watch: Arc<LibraryWatch>,
+    /// Why Tierbar does not act as Ollama although it is to.
+    pub(crate) ollama: Mutex<Option<String>>,
+    /// Which pins cannot be kept.
+    pub(crate) pins: Mutex<Option<String>>,
+}
+
+impl Notices {
+    pub(crate) fn set_ollama(&self, notice: Option<String>) {
+        *self.ollama.lock() = notice;
+    }
+
+    pub(crate) fn set_pins(&self, notice: Option<String>) {
+        *self.pins.lock() = notice;
+    }
+
+    /// Returns all notices under this configuration.
+    pub(crate) fn collect(&self, config: &Config) -> Vec<String> {
+        let mut notices = self.file.notices();
+        if config.listen != self.started_with.listen {
+            notices.push(format!(
+                "Tierbar listens on {} from its next start on",
+                config.listen
+            ));
+        }
+        let tls = |config: &Config| {
+            let server = &config.server;
+            (server.tls, server.certificate.clone(), server.key.clone())
+        };
+        if tls(config) != tls(&self.started_with) {
+            notices.push("Changes of TLS take effect at Tierbar's next start".to_owned());
+        }
+        notices.extend(self.reached.clone());
+        notices.extend(self.unwatched.clone());
+        notices.extend(self.ollama.lock().clone());
+        notices.extend(self.pins.lock().clone());
+        notices.extend(self.schedules.notices());
+        let never_ended = self.supervisor.never_ended();
+        let notice = |load: &BegunLoad| never_ended_notice(load, config);
+        notices.extend(never_ended.borrow().iter().filter_map(notice));
+        notices.extend(self.queue.notices().borrow().iter().cloned());
+        if let Some(scan) = &*self.watch.snapshot().borrow() {
+            notices.extend(scan.notices.iter().cloned());
+        }
+        notices
+    }
+}
+
+/// What is said of a load during which a host has died, while a tier has its model.
+fn never_ended_notice(load: &BegunLoad, config: &Config) -> Option<String> {
+    let BegunLoad { tier, model, at } = load;
+    let has_it = |tier: &TierConfig| model_id(tier.model.trim()) == *model;
+    config.tiers.values().find(|tier| has_it(tier))?;
+    let when = i64::try_from(*at).ok().and_then(|at| {
+        let at = jiff::Timestamp::from_second(at).ok()?;
+        let at = at.to_zoned(jiff::tz::TimeZone::system());
+        Some(at.strftime("on %-d %B %Y at %H:%M").to_string())
+    });
+    let when = when.unwrap_or_else(|| "before".to_owned());
+    Some(format!(
+        "Tierbar or this computer stopped {when}, while {model} was being loaded for {tier}: it is no longer loaded by itself, \
+         until a load of it succeeds. Start {tier} to try it; if that ends the same way, choose a smaller model or a smaller context"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tierbar_core::{ModelId, TierId};
+
+    #[test]
+    fn a_load_that_never_ended_has_a_notice_while_a_tier_has_its_model() {
+        let load = BegunLoad {
+            tier: TierId::new("heavy").unwrap(),
+            model: ModelId("big".to_owned()),
+            at: 1_790_000_000,
+        };
+        let notice = |toml: &str| never_ended_notice(&load, &toml::from_str(toml).unwrap());
+        let text = notice("[tiers.heavy]\nmodel = \"big.gguf\"\n").unwrap();
+        assert!(
+            text.starts_with("Tierbar or this computer stopped on ")
+                && text.contains(" September 2026 at "),
+            "{text}"
+        );
+        assert!(
+            text.contains("while big was being loaded for heavy"),
+            "{text}"
+        );
+        assert_eq!(notice("[tiers.heavy]\nmodel = \"small.gguf\"\n"), None);
+    }
+}

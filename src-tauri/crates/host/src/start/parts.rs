@@ -1,0 +1,333 @@
+//! The parts that a host is put together from, in the order in which they start.
+
+use crate::{
+    address,
+    blocking::blocking,
+    config::{self, ConfigFile, Watching},
+    conversations,
+    folder::Folder,
+    journal::Ledger,
+    library::on_complete,
+    machine::ThisMachine,
+    measured,
+    memory_guard::GuardRunner,
+    models::Models,
+    ownership::Ownership,
+    tls::Tls,
+};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
+use tierbar_contexts::Contexts;
+use tierbar_core::{Code, Config, Error, fit::Machine, policy::Stance, reading::Reading};
+use tierbar_fetch::{Queue, QueueOptions, TokenFor, Url, Web, WebOptions};
+use tierbar_gateway::{Metrics, SpeedMeter, Token};
+use tierbar_library::{
+    LibraryWatch, Pace,
+    hub::{self, Hub, Resolver},
+};
+use tierbar_secrets::Secrets;
+use tierbar_store::Store;
+use tierbar_supervisor::{Handle, Options, Supervisor};
+use tierbar_telemetry::{
+    SCRIPTED_READINGS, SIMULATE_RAM, Sampler, scripted_readings, simulated_ram,
+    simulated_working_set, working_set,
+};
+use tokio::{net::TcpListener, sync::watch};
+use tokio_rustls::TlsAcceptor;
+
+/// Names the work in the error of a step that breaks off.
+const STARTING: &str = "the start";
+
+/// Logs which of this machine's figures are simulated.
+///
+/// # Errors
+/// `ConfigInvalid` if a variable that simulates one cannot be read.
+pub(super) async fn warn_of_simulation() -> Result<(), Error> {
+    if let Some(bytes) = simulated_ram()? {
+        tracing::warn!("{SIMULATE_RAM}: planning as if this machine had {bytes} bytes of RAM");
+    }
+    simulated_working_set()?;
+    if let Some(script) = blocking(STARTING, scripted_readings).await? {
+        let script = script.display();
+        tracing::warn!("{SCRIPTED_READINGS}: readings come from {script}, not from this machine");
+    }
+    Ok(())
+}
+
+/// The data folder, owned, and what it holds.
+pub(super) struct DataFolder {
+    pub(super) folder: Folder,
+    pub(super) ownership: Ownership,
+    pub(super) file: Arc<ConfigFile>,
+    /// The configuration at the start.
+    pub(super) configured: Arc<Config>,
+    pub(super) in_force: watch::Sender<Arc<Config>>,
+    pub(super) watching: Option<Watching>,
+    /// Why the file is not watched, if it is not.
+    pub(super) unwatched: Option<String>,
+    pub(super) token: Token,
+    pub(super) store: Store,
+    pub(super) secrets: Secrets,
+}
+
+impl DataFolder {
+    pub(super) async fn open(home: Option<PathBuf>) -> Result<Self, Error> {
+        let folder = blocking(STARTING, move || Folder::open(home)).await?;
+        let ownership = Ownership::take(&folder).await?;
+        let opened = folder.clone();
+        let (file, token, store) = blocking(STARTING, move || {
+            let file = ConfigFile::open(opened.config(), &opened.models())?;
+            let token = Token::open(&opened.token())?;
+            Ok((Arc::new(file), token, Store::open(&opened.database())?))
+        })
+        .await?;
+        let (watching, unwatched) = match config::watch(&file) {
+            Ok(watching) => (Some(watching), None),
+            Err(error) => {
+                let notice = format!(
+                    "Tierbar cannot watch config.toml, so changes made by hand take effect at its next start: {error}"
+                );
+                (None, Some(notice))
+            }
+        };
+        let configured = file.config();
+        Ok(Self {
+            secrets: Secrets::open(folder.home()),
+            in_force: watch::Sender::new(Arc::clone(&configured)),
+            folder,
+            ownership,
+            file,
+            configured,
+            watching,
+            unwatched,
+            token,
+            store,
+        })
+    }
+}
+
+/// The address that the API answers on.
+pub(super) struct Network {
+    /// Taken by the server.
+    pub(super) listener: Option<TcpListener>,
+    pub(super) address: SocketAddr,
+    pub(super) url: String,
+    pub(super) fingerprint: Option<String>,
+    tls: Option<Tls>,
+}
+
+impl Network {
+    /// Listens on `given`, else on the configured address.
+    pub(super) async fn open(given: Option<&str>, data: &DataFolder) -> Result<Self, Error> {
+        let configured = &data.configured;
+        let invalid = |wrong| Error::new(Code::ConfigInvalid, wrong);
+        let address = match given {
+            Some(given) => {
+                address::parse(given).map_err(|wrong| Error::new(Code::BadRequest, wrong))?
+            }
+            None => address::parse(&configured.listen).map_err(invalid)?,
+        };
+        address::check_network(address, configured.server.network).map_err(invalid)?;
+        let tls = open_tls(address, data).await?;
+        let listener = address::bind(address).await?;
+        let address = listener
+            .local_addr()
+            .map_err(|error| Error::new(Code::Internal, error.to_string()))?;
+        Ok(Self {
+            listener: Some(listener),
+            address,
+            url: address::url(address),
+            fingerprint: tls.as_ref().map(|tls| tls.fingerprint.clone()),
+            tls,
+        })
+    }
+
+    pub(super) fn acceptor(&mut self) -> Option<TlsAcceptor> {
+        self.tls.take().map(|tls| tls.acceptor)
+    }
+
+    /// Who can reach the server, where that is not this machine alone.
+    pub(super) fn notice(&self) -> Option<String> {
+        address::notice(self.address, self.fingerprint.as_deref())
+    }
+}
+
+async fn open_tls(address: SocketAddr, data: &DataFolder) -> Result<Option<Tls>, Error> {
+    if !data.configured.server.tls {
+        return Ok(None);
+    }
+    let (folder, configured) = (data.folder.clone(), Arc::clone(&data.configured));
+    // A command's own host is on loopback; the certificate that it makes serves the next one too.
+    let usual = address::parse(&configured.listen).unwrap_or(address);
+    let addresses = [address.ip(), usual.ip()];
+    let opened = move || Tls::open(&folder, &configured.server, &addresses);
+    blocking(STARTING, opened).await.map(Some)
+}
+
+/// Readings of this machine.
+pub(super) struct Readings {
+    pub(super) sampler: Sampler,
+    pub(super) first: Reading,
+    /// The machine that loads are planned for.
+    machine: Machine,
+}
+
+impl Readings {
+    pub(super) async fn begin() -> Result<Self, Error> {
+        let (sampler, first) = blocking(STARTING, || {
+            let mut sampler = Sampler::new();
+            let reading = sampler.sample();
+            Ok((sampler, reading))
+        })
+        .await?;
+        let ram = first.ram_total_bytes.ok_or_else(|| {
+            let why = first.doubts.first().map(|doubt| doubt.why.as_str());
+            let message = format!(
+                "Tierbar cannot plan this machine's memory: {}",
+                why.unwrap_or("its size is unknown")
+            );
+            Error::new(Code::Internal, message)
+                .hint(format!("set {SIMULATE_RAM} to the size, such as 16GiB"))
+        })?;
+        let working_set = blocking(STARTING, || Ok(working_set())).await?;
+        Ok(Self {
+            sampler,
+            first,
+            machine: Machine::new(ram, working_set),
+        })
+    }
+}
+
+/// The supervisor, and what it loads and reports to.
+pub(super) struct Workers {
+    pub(super) models: Arc<Models>,
+    /// Which pins cannot be kept.
+    pub(super) pins: Option<String>,
+    /// Follows the library of `models`.
+    pub(super) watch: Arc<LibraryWatch>,
+    pub(super) machine: Arc<ThisMachine>,
+    pub(super) contexts: Contexts,
+    pub(super) metrics: Metrics,
+    pub(super) journal: Arc<Ledger>,
+    pub(super) supervisor: Handle,
+    pub(super) memory_guard: Arc<GuardRunner>,
+    pub(super) speed: SpeedMeter,
+}
+
+impl Workers {
+    pub(super) async fn start(
+        data: &DataFolder,
+        readings: &Readings,
+        program: PathBuf,
+    ) -> Result<Self, Error> {
+        let folder = &data.folder;
+        let configured = Arc::clone(&data.configured);
+        let models = Arc::new(Models::new(folder.clone(), readings.machine, configured));
+        let contexts = Contexts::new(folder.contexts());
+        let metrics = Metrics::default();
+        let journal = Arc::new(Ledger::open(data.store.clone(), metrics.clone()).await?);
+        let (tiers, pins) = {
+            let (models, contexts) = (Arc::clone(&models), contexts.clone());
+            blocking(STARTING, move || {
+                // No worker runs yet.
+                contexts.sweep();
+                Ok(models.tiers_and_notice())
+            })
+            .await?
+        };
+        conversations::apply(folder, &data.configured.policy).await;
+        let supervisor = Supervisor::start(Options {
+            tiers,
+            ..supervisor_options(data, &models, &journal, program)
+        })?;
+        let (bandwidth, speeds, machine) = (folder.bandwidth(), folder.speeds(), readings.machine);
+        let (machine, speeds) = blocking(STARTING, move || {
+            Ok((
+                ThisMachine::new(machine, bandwidth),
+                measured::read(&speeds),
+            ))
+        })
+        .await?;
+        Ok(Self {
+            pins,
+            watch: Arc::new(LibraryWatch::start(models.library(), Pace::default())),
+            machine: Arc::new(machine),
+            contexts,
+            metrics,
+            memory_guard: Arc::new(GuardRunner::new(
+                supervisor.clone(),
+                Arc::clone(&models),
+                Arc::clone(&journal) as _,
+            )),
+            models,
+            journal,
+            supervisor,
+            speed: SpeedMeter::new(speeds),
+        })
+    }
+}
+
+fn supervisor_options(
+    data: &DataFolder,
+    models: &Arc<Models>,
+    journal: &Arc<Ledger>,
+    program: PathBuf,
+) -> Options {
+    let folder = &data.folder;
+    let source = Arc::clone(models) as _;
+    Options {
+        journal: Arc::clone(journal) as _,
+        rules: models.rules(),
+        // Until the memory guard has judged the first reading.
+        stance: Stance::Defers,
+        contexts_dir: Some(folder.contexts()),
+        swapped_dir: Some(folder.conversations()),
+        loads_file: Some(folder.loads()),
+        ..Options::new(
+            models.budget(),
+            source,
+            program,
+            folder.run(),
+            folder.logs(),
+        )
+    }
+}
+
+/// The way to other servers, and the downloads.
+pub(super) struct Fetching {
+    pub(super) web: Web,
+    pub(super) queue: Queue,
+    tokens: TokenFor,
+    endpoint: Url,
+}
+
+impl Fetching {
+    pub(super) fn start(
+        data: &DataFolder,
+        workers: &Workers,
+        endpoint: Url,
+    ) -> Result<Self, Error> {
+        let tokens = hub::tokens(data.secrets.clone(), &endpoint);
+        let web = Web::new(WebOptions::default())?;
+        let models = Arc::clone(&workers.models);
+        let limits = &data.configured.downloads;
+        let queue = Queue::start(QueueOptions {
+            state_file: data.folder.downloads(),
+            web: web.clone(),
+            tokens: tokens.clone(),
+            at_once: limits.at_once,
+            rate_limit: limits.rate_limit,
+            on_complete: on_complete(move || models.library(), Arc::clone(&workers.watch)),
+        });
+        Ok(Self {
+            web,
+            queue,
+            tokens,
+            endpoint,
+        })
+    }
+
+    pub(super) fn resolver(&self) -> Resolver {
+        let (web, tokens) = (self.web.clone(), self.tokens.clone());
+        Resolver::new(Hub::new(web, tokens, self.endpoint.clone()))
+    }
+}

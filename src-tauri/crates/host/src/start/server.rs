@@ -1,0 +1,58 @@
+//! The server of a running host, and its shutdown.
+
+use crate::{journal::Ledger, ownership::Ownership};
+use std::{sync::Arc, time::Duration};
+use tierbar_fetch::Queue;
+use tierbar_gateway::{Keys, Token};
+use tierbar_supervisor::Handle;
+use tokio::{sync::Mutex, task::JoinHandle, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+/// How long running answers may go on after the host was asked to end.
+const DRAINING: Duration = Duration::from_secs(3);
+/// How long the connections may take to close once no worker is left to answer on them.
+const CLOSING: Duration = Duration::from_secs(2);
+
+/// The parts that end with the host.
+#[derive(Debug)]
+pub(crate) struct Server {
+    pub(super) url: String,
+    pub(super) fingerprint: Option<String>,
+    pub(super) token: Token,
+    pub(super) keys: Arc<Keys>,
+    pub(super) closing: CancellationToken,
+    pub(super) running: Mutex<Option<(Ownership, JoinHandle<()>)>>,
+}
+
+impl Server {
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
+    }
+
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+
+    pub(crate) async fn shutdown(&self, queue: &Queue, supervisor: &Handle, journal: &Ledger) {
+        let mut running = self.running.lock().await;
+        let Some((ownership, mut served)) = running.take() else {
+            return;
+        };
+        self.closing.cancel();
+        // First, so that no more arrives than the list on the disk knows of.
+        queue.shutdown().await;
+        let drained = timeout(DRAINING, &mut served).await.is_ok();
+        // Answers that still stream end with an event that says so.
+        supervisor.shutdown().await;
+        journal.flush().await;
+        if !drained && timeout(CLOSING, &mut served).await.is_err() {
+            served.abort();
+        }
+        self.keys.save().await;
+        drop(ownership);
+    }
+}
