@@ -22,7 +22,7 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
   const answer = chat.getByTestId('message-assistant');
   await expect(answer.getByTestId('answer-ending')).toBeHidden();
   await expect(answer.getByTestId('answer-stats')).toHaveText(
-    /^primary\s*SmolLM2-135M-Instruct\.Q4_1\s*[\d.]+ tok\/s\s*first word [\d.]+ m?s/,
+    /^primary\s*SmolLM2-135M-Instruct\.Q4_1\s*[\d.]+ tok\/s\s*first token [\d.]+ m?s/,
   );
   // The router says why: a question for an explanation is no matter for the fast tier.
   await expect(answer.getByTestId('answer-stats').getByText('primary')).toHaveAttribute('title', /\w/);
@@ -54,11 +54,11 @@ test('a chat streams its answer, is kept with a title, renamed and deleted', asy
   await chat.getByTestId('confirm').click();
   await expect(item).toHaveCount(0);
   await chat.reload();
-  await expect(chat.getByText('Your chats are kept here, on this machine.')).toBeVisible();
+  await expect(chat.getByText('Your chats appear here. They stay on this computer.')).toBeVisible();
   expect((await host.tier('primary')).state).toBe('ready');
 });
 
-test('a stopped answer keeps what was written, and frees its tier', async ({ chat, host }) => {
+test('a stopped answer is kept so far, and frees its tier', async ({ chat, host }) => {
   await answers(chat, ENDLESS);
   await ask(chat, 'Tell me about the sea.');
   const words = chat.getByTestId('message-assistant').last().locator('.markdown');
@@ -66,7 +66,7 @@ test('a stopped answer keeps what was written, and frees its tier', async ({ cha
   expect((await host.tier('fast')).state).toBe('busy');
 
   await chat.getByTestId('stop').click();
-  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
   await expect(chat.getByTestId('composer')).toBeFocused();
   await expect.poll(async () => (await host.tier('fast')).state).toBe('ready');
   await expect(chat.getByTestId('error-banner')).toBeHidden();
@@ -83,11 +83,11 @@ test('a stopped answer keeps what was written, and frees its tier', async ({ cha
   await expect(chat.getByTestId('send')).toBeVisible();
   await chat.reload();
   await chat.getByRole('button', { name: 'Tell me about the sea.', exact: true }).click();
-  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
   await expect(chat.getByLabel('Answer 2 of 2')).toBeVisible();
 });
 
-test('a page that is left in the middle of an answer keeps what it had', async ({ chat, host }) => {
+test('a page that is left during an answer keeps it so far', async ({ chat, host }) => {
   await answers(chat, ENDLESS);
   await ask(chat, 'Tell me about the sea.');
   await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
@@ -99,10 +99,10 @@ test('a page that is left in the middle of an answer keeps what it had', async (
 
   await chat.getByRole('button', { name: 'Tell me about the sea.', exact: true }).click();
   await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
-  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
 });
 
-test('a chat can be held with the keyboard alone', async ({ page, host }) => {
+test('a chat works with the keyboard alone', async ({ page, host }) => {
   await answers(page, ENDLESS);
   await signIn(page, host);
   await page.goto(host.url);
@@ -122,7 +122,7 @@ test('a chat can be held with the keyboard alone', async ({ page, host }) => {
   await expect(page.getByTestId('message-user').locator('.bubble')).toHaveText('Tell me\nabout the sea.');
   await expect(page.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
   await page.keyboard.press('Escape');
-  await expect(page.getByTestId('answer-ending')).toHaveText('Stopped: this is what had been written.');
+  await expect(page.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
 
   await expect(page.getByTestId('send')).toBeVisible();
   await page.keyboard.type('Go on.');

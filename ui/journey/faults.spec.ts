@@ -43,7 +43,7 @@ test('a killed worker leaves its partial answer, and the next question works', a
   const { pid } = await host.tier('fast');
   process.kill(pid as number, 'SIGKILL');
 
-  await expect(chat.getByTestId('answer-ending')).toHaveText('Broke off: this is what had arrived.');
+  await expect(chat.getByTestId('answer-ending')).toHaveText('Interrupted. The answer so far is kept.');
   await expect(chat.getByTestId('error-banner')).toHaveAttribute('data-code', 'worker_crashed');
   await expect(words).toHaveText(/\w+ \w+/);
 
@@ -52,6 +52,8 @@ test('a killed worker leaves its partial answer, and the next question works', a
   await expect(chat.getByTestId('message-assistant')).toHaveCount(2);
   await expect(chat.getByTestId('answer-stats')).toHaveCount(2);
   await expect(chat.getByTestId('error-banner')).toBeHidden();
-  await expect(chat.getByTestId('answer-ending').first()).toHaveText('Broke off: this is what had arrived.');
+  await expect(chat.getByTestId('answer-ending').first()).toHaveText(
+    'Interrupted. The answer so far is kept.',
+  );
   expect((await host.tier('fast')).pid).not.toBe(pid);
 });

@@ -272,7 +272,7 @@ async fn a_question_is_answered_word_by_word_in_the_chat_window() {
         "the answer came at once: {seen}"
     );
     let stats = app.texts("answer-stats").await.pop().unwrap();
-    for figure in ["fast", MODEL, " tok/s", "first word "] {
+    for figure in ["fast", MODEL, " tok/s", "first token "] {
         assert!(stats.contains(figure), "{stats}");
     }
     let memory = app.texts("strip-ram").await.pop().unwrap();

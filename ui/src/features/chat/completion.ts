@@ -57,7 +57,7 @@ export async function* streamCompletion(
   yield { type: 'from', tier, model: answeredBy, why, insteadOf: null };
 
   const brokeOff = () =>
-    new ApiError('worker_crashed', 'The answer broke off.', 'What had arrived is kept. Try again.');
+    new ApiError('worker_crashed', 'The answer was interrupted.', 'The answer so far is kept. Try again.');
   if (response.body === null) throw brokeOff();
   try {
     for await (const item of readSse(response.body)) {
@@ -100,5 +100,5 @@ function parse(data: string): Chunk {
   } catch {
     // Told below.
   }
-  throw new ApiError('internal', 'The server sent something that is not part of an answer.');
+  throw new ApiError('internal', 'The server sent an invalid answer.');
 }

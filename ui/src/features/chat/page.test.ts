@@ -78,7 +78,7 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     expect(screen.getByTestId('answer-stats').textContent).toMatch(
-      /fast\s*smol\s*41\.2 tok\/s\s*first word \d+ ms/,
+      /fast\s*smol\s*41\.2 tok\/s\s*first token \d+ ms/,
     );
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
   });
@@ -105,8 +105,8 @@ describe('the chat page', () => {
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
     const facts = screen.getByTestId('answer-stats');
-    expect(facts.textContent).toMatch(/^primary, in place of sonnet\s*gemma\s*41\.2 tok\/s/);
-    expect(screen.getByText('primary, in place of sonnet').title).toBe(
+    expect(facts.textContent).toMatch(/^primary, instead of sonnet\s*gemma\s*41\.2 tok\/s/);
+    expect(screen.getByText('primary, instead of sonnet').title).toBe(
       'sonnet: its limit lasts for 24 s; heavy: it does not fit',
     );
     expect(network.messages('c1')[1]).toMatchObject({ tier: 'primary', model: 'gemma' });
