@@ -37,10 +37,10 @@ const languages = {
 };
 for (const [name, language] of Object.entries(languages)) hljs.registerLanguage(name, language);
 
-/** Colouring is synchronous: text longer than this would be felt as a pause. */
+/** Highlighting is synchronous: a longer text would block the page noticeably. */
 const LONGEST = 40_000;
 
-/** HTML of a piece of code: coloured if its language is one we know, escaped in any case. */
+/** Returns the HTML of code: escaped, and highlighted if its language is known. */
 export function highlight(code: string, language: string): string {
   if (code.length > LONGEST || !hljs.getLanguage(language)) return escapeHtml(code);
   return hljs.highlight(code, { language, ignoreIllegals: true }).value;

@@ -55,7 +55,7 @@ describe('Markdown from a model', () => {
     expect(dom(source).querySelectorAll('a[href]')).toHaveLength(0);
   });
 
-  it('opens links elsewhere, without telling where from', () => {
+  it('opens links elsewhere, without a referrer', () => {
     for (const source of [
       '[x](https://example.com/a?b=1)',
       'https://example.com/a?b=1',
@@ -71,7 +71,7 @@ describe('Markdown from a model', () => {
     );
   });
 
-  it('never fetches an image: it becomes a link', () => {
+  it('turns images into links', () => {
     const root = dom(
       '![a "cat"](https://example.com/cat.png "t") and ![](https://example.com/b.png) ![x](data:image/png;base64,AA)',
     );
@@ -85,7 +85,7 @@ describe('Markdown from a model', () => {
     expect(links[0]?.textContent).toBe('Image: a "cat"');
   });
 
-  it('escapes code and its language, and colours the languages it knows', () => {
+  it('escapes code and its language, and highlights known languages', () => {
     const root = dom(
       '```rust\nfn main() { let a = "<img src=x onerror=alert(1)>"; }\n```\n\n```"><script>\n<b>\n```',
     );
@@ -111,8 +111,8 @@ describe('Markdown from a model', () => {
   });
 });
 
-describe('Markdown that grows', () => {
-  it('ends as the whole text renders, however it came', () => {
+describe('growing Markdown', () => {
+  it('ends as the whole text renders, whatever its pieces', () => {
     for (const step of [1, 2, 7]) {
       const growing = new GrowingMarkdown();
       for (let end = 0; end <= SAMPLE.length; end += step) growing.update(SAMPLE.slice(0, end));
@@ -121,7 +121,7 @@ describe('Markdown that grows', () => {
     }
   });
 
-  it('loses no character of the text at any length', () => {
+  it('loses no character at any length', () => {
     const growing = new GrowingMarkdown();
     const plain = 'One **two** three.\n\n```js\nlet a = 1;\n```\n\n- four\n- five\n\nsix';
     for (let end = 1; end <= plain.length; end += 1) {
@@ -133,7 +133,7 @@ describe('Markdown that grows', () => {
     }
   });
 
-  it('shows an unclosed fence as code, not yet coloured', () => {
+  it('shows an unclosed fence as code, not yet highlighted', () => {
     const growing = new GrowingMarkdown();
     const blocks = growing.update('Look:\n\n```rust\nfn main() { // <script>');
     expect(blocks).toHaveLength(2);
@@ -152,13 +152,13 @@ describe('Markdown that grows', () => {
     expect(later).toHaveLength(3);
   });
 
-  it('begins anew when it is given another text', () => {
+  it('starts over with another text', () => {
     const growing = new GrowingMarkdown();
     growing.update('One.\n\nTwo.\n\nThree.\n');
     expect(growing.update('Uno.\n\nDos')).toEqual(renderMarkdown('Uno.\n\nDos'));
   });
 
-  it('is as careful as the whole', () => {
+  it('is as safe as the whole text', () => {
     const growing = new GrowingMarkdown();
     const source =
       '<img src=x onerror=alert(1)> [x](javascript:alert(1))\n\n<script>alert(1)</script>\n\nend';

@@ -60,7 +60,7 @@ async function ask(text: string): Promise<Stream> {
 }
 
 describe('the chat page', () => {
-  it('greets with who will answer, and puts an example where it can be changed', async () => {
+  it('describes what answers, and puts an example into the composer', async () => {
     await open();
     expect(screen.getByTestId('empty-state').textContent).toContain('primary is loaded.');
     await fireEvent.click(screen.getByText(/five names/));
@@ -68,7 +68,7 @@ describe('the chat page', () => {
     expect(network.completions).toHaveLength(0);
   });
 
-  it('shows the answer with what it took', async () => {
+  it('shows an answer with its figures', async () => {
     await open();
     const stream = await ask('Hello?');
     expect(screen.getByTestId('message-user').textContent).toContain('Hello?');
@@ -83,7 +83,7 @@ describe('the chat page', () => {
     expect(screen.getAllByTestId('chat-item')).toHaveLength(1);
   });
 
-  it('says in whose place a step of a chain has answered, and why', async () => {
+  it('shows which step of a chain answered instead, and why', async () => {
     await open();
     await chats.current.choose('nightly');
     const stream = await ask('Hello?');
@@ -112,7 +112,7 @@ describe('the chat page', () => {
     expect(network.messages('c1')[1]).toMatchObject({ tier: 'primary', model: 'gemma' });
   });
 
-  it('says nothing of a place where the first step of a chain has answered', async () => {
+  it('shows no replacement when the first step of a chain answered', async () => {
     await open();
     const stream = await ask('Hello?');
     stream.data({
@@ -154,7 +154,7 @@ describe('the chat page', () => {
     expect(stream.closed).toBe(true);
   });
 
-  it('shows an error in its words, and tries again', async () => {
+  it('shows the API’s error, and retries', async () => {
     await open();
     network.override = ({ path }) =>
       path === '/v1/chat/completions'
@@ -188,7 +188,7 @@ describe('the chat page', () => {
     expect(screen.getByTestId('message-assistant').textContent).toContain('Hi');
   });
 
-  it('renames in place and deletes only after asking', async () => {
+  it('renames in place and deletes after confirmation', async () => {
     await open();
     const stream = await ask('Hello?');
     stream.finish('stop', 1);
@@ -210,7 +210,7 @@ describe('the chat page', () => {
 });
 
 describe('the tier picker', () => {
-  it('chooses without loading, and the next message goes to the tier', async () => {
+  it('chooses without loading; the next message goes to the tier', async () => {
     await open();
     await fireEvent.click(screen.getByTestId('tier-picker'));
     expect(screen.getByTestId('tier-option-fast').dataset.state).toBe('stopped');
@@ -223,7 +223,7 @@ describe('the tier picker', () => {
     stream.finish('stop', 1);
   });
 
-  it('has the chains under a heading of their own, if there are any', async () => {
+  it('lists chains under their own heading', async () => {
     await open();
     await fireEvent.click(screen.getByTestId('tier-picker'));
     expect(screen.queryByRole('heading', { name: 'Chains' })).toBeNull();
@@ -244,7 +244,7 @@ describe('the tier picker', () => {
     stream.finish('stop', 1);
   });
 
-  it('says that a tier was removed, but not before it knows that the name is no chain’s', async () => {
+  it('shows that a tier was removed once the chains are known', async () => {
     network.override = ({ path }) => (path.endsWith('/chains') ? refusal(500, 'internal', 'x') : null);
     await open();
     await chats.current.choose('nightly');
@@ -256,7 +256,7 @@ describe('the tier picker', () => {
     await until(() => label() === 'Tier: nightly, removed');
   });
 
-  it('starts and stops a tier, and shows why that was refused', async () => {
+  it('loads and unloads a tier, and shows why that was refused', async () => {
     await open();
     network.override = ({ path }) =>
       path.endsWith('/start') ? refusal(503, 'over_budget', 'It does not fit.') : null;
@@ -269,7 +269,7 @@ describe('the tier picker', () => {
     expect(network.requests.at(-1)?.body).toEqual({ force: false });
   });
 
-  it('offers to break off the answers that a tier waits for before it stops', async () => {
+  it('offers to interrupt the answers that delay an unload', async () => {
     await open();
     network.override = ({ path }) => (path.endsWith('/stop') ? Response.json({}) : null);
     await fireEvent.click(screen.getByTestId('tier-picker'));
@@ -281,7 +281,7 @@ describe('the tier picker', () => {
     expect(network.requests.at(-1)?.body).toEqual({ force: true });
   });
 
-  it('is closed by Escape, which gives the focus back', async () => {
+  it('closes on Escape, and returns the focus', async () => {
     await open();
     await fireEvent.click(screen.getByTestId('tier-picker'));
     await until(() => document.activeElement === screen.getByTestId('tier-option-auto'));
@@ -293,8 +293,8 @@ describe('the tier picker', () => {
   });
 });
 
-describe('the machine', () => {
-  it('is shown at a glance, and follows the host', async () => {
+describe('the status', () => {
+  it('shows the host’s figures, and follows them', async () => {
     await open();
     expect(screen.getByTestId('strip-ram').textContent).toContain('7 GB of 16 GB');
     expect(screen.getByTestId('strip-speed').textContent).toContain('–');
@@ -313,7 +313,7 @@ describe('the machine', () => {
     expect(screen.getByTestId('strip-tier').textContent).toContain('no model loaded');
   });
 
-  it('tells of an alarm with its figures, and of a pause, which can be ended here', async () => {
+  it('shows an alarm with its figures, and a pause with a button to resume', async () => {
     await open();
     const guard = (change: Partial<typeof STATUS.guard>) =>
       network.eventStreams[0]?.event('change', { guard: { ...STATUS.guard, ...change } });
@@ -328,7 +328,7 @@ describe('the machine', () => {
     await until(() => screen.queryByTestId('paused') === null);
   });
 
-  it('shows one model leave before the other comes', async () => {
+  it('shows one model unload before the other loads', async () => {
     await open();
     const [fast, primary] = STATUS.tiers as [TierStatus, TierStatus];
     const change = (tiers: TierStatus[]) => network.eventStreams[0]?.event('change', { tiers });
@@ -338,7 +338,7 @@ describe('the machine', () => {
     await fireEvent.click(screen.getByTestId('strip-ram'));
     const panel = within(screen.getByRole('dialog', { name: 'Memory' }));
     const bar = () => panel.getByTestId('memory-bar').ariaLabel;
-    // The strip's is covered by the panel's.
+    // The panel covers the status bar's.
     const state = (id: string) => panel.getByTestId(`memory-share-${id}`).dataset.state;
     expect(panel.getByTestId('plan-primary').textContent).toMatch(/Weights\s*1 GB.*Tierbar\s*256 MB/s);
 
@@ -371,7 +371,7 @@ describe('the machine', () => {
     expect(document.activeElement).toBe(screen.getByTestId('strip-ram'));
   });
 
-  it('has a tier loaded while its first message is written', async () => {
+  it('loads a tier while its first message is typed', async () => {
     await open();
     await chats.current.choose('fast');
     await type('Hel');
@@ -381,7 +381,7 @@ describe('the machine', () => {
     expect(network.completions).toHaveLength(0);
   });
 
-  it('says when the host is gone, and when it is back', async () => {
+  it('shows when the connection is lost, and when it is back', async () => {
     await open();
     network.eventStreams[0]?.breakOff();
     const banner = await screen.findByTestId('connection-banner');
@@ -393,7 +393,7 @@ describe('the machine', () => {
 });
 
 describe('the token', () => {
-  it('is asked for once, refused if wrong, and opens the page', async () => {
+  it('is requested once, refused if wrong, and opens the page', async () => {
     network.override = ({ path, headers }) => {
       if (path !== '/tierbar/v1/session') return refusal(401, 'unauthorized', 'This needs the token.');
       return headers.get('authorization') === 'Bearer right'

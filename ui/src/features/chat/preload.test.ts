@@ -35,8 +35,8 @@ async function type(model: string) {
   await vi.advanceTimersByTimeAsync(1000);
 }
 
-describe('what is expected of somebody who types', () => {
-  it('is told once for many keys, and again after a while', async () => {
+describe('typing', () => {
+  it('announces the tier once for many keys, and again after a while', async () => {
     for (let key = 0; key < 20; key += 1) {
       preload.typed('fast');
       await vi.advanceTimersByTimeAsync(100);
@@ -50,13 +50,13 @@ describe('what is expected of somebody who types', () => {
     expect(told).toEqual(['fast', 'fast']);
   });
 
-  it('is told at once of another tier', async () => {
+  it('announces another tier at once', async () => {
     await type('fast');
     await type('heavy');
     expect(told).toEqual(['fast', 'heavy']);
   });
 
-  it('is not told when the message has been sent, or the page is hidden', async () => {
+  it('announces nothing after sending or on a hidden page', async () => {
     preload.typed('fast');
     preload.done();
     await vi.advanceTimersByTimeAsync(1000);
@@ -68,7 +68,7 @@ describe('what is expected of somebody who types', () => {
     expect(told).toEqual(['fast']);
   });
 
-  it('is not told of a tier that is loaded meanwhile', async () => {
+  it('announces nothing once the tier is loaded', async () => {
     preload.typed('fast');
     tiers = [tier('fast', 'ready'), tier('heavy', 'stopped')];
     await vi.advanceTimersByTimeAsync(1000);

@@ -1,18 +1,18 @@
 import type { TierStatus } from '../../platform/api';
 import { AUTO, holdsModel } from '../tiers/tiers';
 
-/** Typing begins with a few keys; a slip is no intention. */
+/** Waits for a few keys, so that a slip loads nothing. */
 const SETTLED_MS = 300;
-/** The host expects somebody for longer than this. */
+/** Shorter than the time for which the host keeps a tier expected. */
 const AGAIN_MS = 20_000;
 
 interface Surroundings {
   tiers(): TierStatus[];
-  /** Tells the host who will be asked. */
+  /** Announces to the host which tier will be requested. */
   expect(model: string): Promise<unknown>;
 }
 
-/** Has a tier loaded while its first message is being written. */
+/** Loads a tier while its first message is typed. */
 export class Preload {
   #around: Surroundings;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -22,13 +22,13 @@ export class Preload {
     this.#around = around;
   }
 
-  /** Something is being written to `model`. */
+  /** Called while a message to `model` is typed. */
   typed(model: string): void {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#tell(model), SETTLED_MS);
   }
 
-  /** It was sent, or nobody writes any more. */
+  /** Called when the message was sent or typing ended. */
   done(): void {
     clearTimeout(this.#timer);
   }
@@ -38,12 +38,12 @@ export class Preload {
     const lately = this.#told?.model === model && now - this.#told.at < AGAIN_MS;
     if (lately || document.hidden || !waits(model, this.#around.tiers())) return;
     this.#told = { model, at: now };
-    // Whoever sends the message is told what is wrong.
+    // Sending the message reports the error.
     this.#around.expect(model).catch(() => {});
   }
 }
 
-/** Whether a request for `model` would have to wait for a load that has not begun. One that has failed is for the user to try again. */
+/** Whether a request for `model` would wait for a load that has not started. A failed load is left for the user to retry. */
 export function waits(model: string, tiers: TierStatus[]): boolean {
   const isUp = ({ state }: TierStatus) => holdsModel(state) || state === 'starting';
   const mayLoad = ({ model, state }: TierStatus) =>
