@@ -630,7 +630,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_refused_is_read_as_what_was_said() {
+    fn a_refusal_is_read_as_text() {
         let part = |kind: &str| json!({"type": kind, kind: "I cannot."});
         let request: ChatRequest = serde_json::from_value(json!({"messages": [
             {"role": "user", "content": [part("text")]},
@@ -691,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_would_trip_the_engine_are_refused() {
+    fn out_of_range_values_are_refused() {
         for value in [
             json!({"repeat_penalty": 0.0}),
             json!({"repeat_last_n": -1}),
@@ -708,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_cost_without_bound_is_refused() {
+    fn unbounded_requests_are_refused() {
         assert!(options(json!({"n": 17})).answers().is_err());
         assert!(options(json!({"n": 0})).answers().is_err());
         assert!(options(json!({"n": 1, "best_of": 3})).answers().is_err());
@@ -727,7 +727,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_are_asked_for_in_each_clients_way() {
+    fn log_probabilities_work_in_each_form() {
         for (value, expected) in [
             (json!({}), None),
             (json!({"logprobs": false, "top_logprobs": 5}), None),

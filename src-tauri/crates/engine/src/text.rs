@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_character_is_released_whole() {
+    fn characters_are_never_split() {
         let mut stream = TextStream::default();
         let bytes = "€".as_bytes();
         assert_eq!(stream.push(&bytes[..1]).text, "");
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_not_hold_the_rest_back() {
+    fn invalid_utf8_does_not_delay_text() {
         assert_eq!(
             stream(&[], &[b"a\xff", b"b\xc3", b"(c"]),
             ("a\u{fffd}b\u{fffd}(c".into(), false)

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folders_files_come_before_those_below_as_deep_as_was_said() {
+    fn files_come_before_subfolders_down_to_the_depth() {
         let folder = folder(&["z", "a/b/c/deep", "a/b/y", "a/x", ".hidden", ".cache/w"]);
         assert_eq!(files(folder.path(), 0), ["z"]);
         assert_eq!(files(folder.path(), 1), ["z", "a/x"]);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_but_never_in_a_circle() {
+    fn links_are_followed_without_cycles() {
         let folder = folder(&["a/file"]);
         symlink("..", folder.path().join("a/up")).unwrap();
         symlink("a", folder.path().join("b")).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_left_out_and_told() {
+    fn files_beyond_the_limit_are_reported() {
         let folder = folder(&["1", "2", "3", "a/4", "a/5"]);
         let walk = |limit| {
             let walked = walk(folder.path(), 1, limit, |_| true).unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_read_is_an_error_only_if_it_is_the_first() {
+    fn only_an_unreadable_root_is_an_error() {
         let folder = folder(&["file"]);
         assert!(walk(&folder.path().join("gone"), 1, 9, |_| true).is_err());
         assert!(walk(&folder.path().join("file"), 1, 9, |_| true).is_err());

@@ -71,14 +71,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_get_their_token_whatever_prompts_there_are() {
+    fn streams_get_a_token_beside_any_prompts() {
         assert_eq!(shares(&[1, 5000, 1], 512, 64), [1, 64, 1]);
         assert_eq!(shares(&[1, 1, 1], 512, 64), [1, 1, 1]);
         assert_eq!(shares(&[5000, 1], 512, 0), [0, 1]);
     }
 
     #[test]
-    fn prompts_share_evenly_and_what_one_leaves_the_others_take() {
+    fn prompts_share_the_batch_evenly() {
         assert_eq!(shares(&[5000, 4000], 512, 512), [256, 256]);
         assert_eq!(shares(&[5000, 10, 4000], 512, 512), [251, 10, 251]);
         assert_eq!(shares(&[300], 512, 512), [300]);
@@ -87,14 +87,14 @@ mod tests {
     }
 
     #[test]
-    fn no_evaluation_is_larger_than_its_room() {
+    fn no_evaluation_exceeds_its_room() {
         for (wants, room) in [(vec![1; 9], 4), (vec![9, 1, 9], 3), (vec![600, 600], 512)] {
             assert!(shares(&wants, room, 512).iter().sum::<usize>() <= room);
         }
     }
 
     #[test]
-    fn a_chunk_is_what_a_step_holds_at_the_measured_pace() {
+    fn the_chunk_size_follows_the_measured_pace() {
         let mut pace = Pace::default();
         assert_eq!(pace.chunk(512), LEAST);
         pace.observe(128, Duration::from_millis(32));

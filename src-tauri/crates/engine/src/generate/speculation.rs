@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_followed_the_last_tokens_before_is_the_guess() {
+    fn lookup_drafts_what_followed_earlier() {
         let text = [1, 2, 3, 4, 5, 9, 2, 3, 4];
         assert_eq!(lookup(&text, 8), [5, 9, 2, 3, 4]);
         assert_eq!(lookup(&text, 2), [5, 9]);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_that_win_go_on_and_guesses_that_lose_rest_longer_each_time() {
+    fn losing_drafts_pause_longer_each_time() {
         let mut gain = measured();
         for _ in 0..10 * TRIAL {
             assert!(gain.pays());

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_rows_and_columns_has_one_position_and_is_never_divided() {
+    fn an_image_has_one_position_and_is_never_divided() {
         // Two rows of three columns.
         let image = rows(&[2; 6], 5).unwrap();
         assert!(image.iter().all(|&token| token < 0));
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_that_no_stand_in_could_tell_are_refused() {
+    fn positions_that_cannot_be_encoded_are_refused() {
         for (positions, after) in [(&[3, 3][..], 6), (&[3, 3], 3), (&[3, 2], 4), (&[3, 4], 4)] {
             assert_eq!(rows(positions, after), None, "{positions:?} {after}");
         }

@@ -477,7 +477,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_likeliest_is_the_first_of_the_greatest() {
+    fn ties_choose_the_first_token() {
         let mut logits = vec![-1.0_f32; 1000];
         assert_eq!(likeliest(&logits), 0);
         logits[700] = 3.0;
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn log_probabilities_are_those_of_the_softmax_in_falling_order() {
+    fn log_probabilities_are_softmax_values_in_order() {
         let (chosen, top) = log_probabilities(&[0.0, 2.0, 1.0, 2.0], 2, 3);
         let whole = (1.0 + 2.0 * 2.0_f32.exp() + 1.0_f32.exp()).ln();
         assert!((chosen.value - (1.0 - whole)).abs() < 1e-6);

@@ -13,7 +13,7 @@ fn message(parts: &[Value]) -> Vec<Value> {
 }
 
 #[test]
-fn files_are_taken_in_their_order_and_leave_markers() {
+fn media_files_keep_their_order() {
     let sound =
         json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}});
     let text = json!({"type": "text", "text": "and"});
@@ -30,7 +30,7 @@ fn files_are_taken_in_their_order_and_leave_markers() {
 }
 
 #[test]
-fn what_is_no_file_is_refused_by_name() {
+fn invalid_media_parts_are_named() {
     let long = format!("data:image/png;base64,{}", "A".repeat(LARGEST / 3 * 4 + 8));
     let many: Vec<_> = (0..17)
         .map(|_| address("data:image/png;base64,AAEC"))
@@ -64,7 +64,7 @@ fn what_is_no_file_is_refused_by_name() {
 }
 
 #[test]
-fn an_image_without_end_or_of_no_known_kind_is_refused_before_it_is_unpacked() {
+fn oversized_and_unknown_images_are_refused_early() {
     // 60,000 × 60,000 pixels are said to follow.
     let mut bomb = PNG.to_vec();
     bomb.extend(60_000_u32.to_be_bytes().repeat(2));
@@ -94,7 +94,7 @@ fn an_image_without_end_or_of_no_known_kind_is_refused_before_it_is_unpacked() {
 }
 
 #[test]
-fn stand_ins_are_of_no_vocabulary_and_tell_files_and_rows_apart() {
+fn stand_ins_are_unique_per_file_and_row() {
     let places: Vec<Place> = (0..300).map(|row| [row; 4]).collect();
     let made = |projector, id: &str, nth| {
         stand_ins_of(projector, &(id.to_owned(), nth), &places, 300).unwrap()
@@ -119,7 +119,7 @@ fn stand_ins_are_of_no_vocabulary_and_tell_files_and_rows_apart() {
 }
 
 #[test]
-fn what_was_used_last_is_kept_within_its_bytes() {
+fn the_most_recent_rows_are_kept_within_the_limit() {
     let mut kept = Kept::default();
     let key = |nth| ("file".to_owned(), nth);
     let rows: Arc<[f32]> = vec![0.0; KEPT_BYTES / 4 / 3].into();

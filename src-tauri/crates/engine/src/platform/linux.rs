@@ -55,7 +55,7 @@ mod tests {
     use std::{hint::black_box, sync::mpsc::channel, thread};
 
     #[test]
-    fn a_threads_clock_goes_while_it_computes_and_not_while_it_waits() {
+    fn a_thread_clock_counts_only_computation() {
         let (sender, receiver) = channel();
         let (stop, stopped) = channel::<()>();
         let computing = thread::spawn(move || {

@@ -4,7 +4,7 @@ use crate::support::{GEMMA, Worker, model};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_stream_says_the_same_as_the_whole_answer_and_counts_it() {
+async fn a_stream_equals_the_whole_answer() {
     let worker = Worker::smollm().await;
     let mut request = json!({"messages": [{"role": "user", "content": "Count to five."}], "max_tokens": 24, "seed": 7,
                              "temperature": 0.7, "cache_prompt": false});
@@ -65,7 +65,7 @@ async fn a_stop_string_ends_the_answer_and_is_not_in_it() {
 }
 
 #[tokio::test]
-async fn ignore_eos_goes_on_to_the_limit() {
+async fn ignore_eos_generates_to_the_limit() {
     let worker = Worker::smollm().await;
     let request = json!({"messages": [{"role": "user", "content": "Say hi."}], "max_tokens": 120, "temperature": 0,
                          "ignore_eos": true});
@@ -75,7 +75,7 @@ async fn ignore_eos_goes_on_to_the_limit() {
 }
 
 #[tokio::test]
-async fn the_shared_beginning_of_a_prompt_is_not_evaluated_again() {
+async fn a_shared_prefix_is_not_evaluated_again() {
     let worker = Worker::smollm().await;
     let ask = async |prompt: &str, cache: bool| {
         let request =
@@ -97,7 +97,7 @@ async fn the_shared_beginning_of_a_prompt_is_not_evaluated_again() {
 /// Gemma's sliding layers keep 512 tokens and a micro-batch. A prompt that goes on from further back than any mark is
 /// evaluated anew.
 #[tokio::test]
-async fn what_a_sliding_window_has_forgotten_is_not_taken_for_kept() {
+async fn tokens_outside_a_sliding_window_are_not_reused() {
     let words = |from: u32, to: u32| {
         let words = (from..to).map(|word| format!("word{word} "));
         words.collect::<String>()
@@ -155,7 +155,7 @@ async fn a_json_schema_is_followed() {
 }
 
 #[tokio::test]
-async fn several_answers_to_several_prompts_come_in_their_order() {
+async fn several_answers_come_in_order() {
     let worker = Worker::smollm().await;
     let request = json!({"prompt": ["The sky is", "The grass is"], "n": 2, "max_tokens": 6, "temperature": 1.0,
                          "seed": 3, "echo": true});
@@ -195,7 +195,7 @@ async fn several_answers_to_several_prompts_come_in_their_order() {
 }
 
 #[tokio::test]
-async fn an_answer_goes_on_with_what_the_assistant_has_begun_if_that_is_asked_for() {
+async fn an_answer_can_continue_an_assistant_message() {
     let worker = Worker::smollm().await;
     let asked = json!({"role": "user", "content": "What is the capital of France?"});
     let begun = json!({"role": "assistant", "content": "The capital of France is"});
@@ -217,7 +217,7 @@ async fn an_answer_goes_on_with_what_the_assistant_has_begun_if_that_is_asked_fo
 }
 
 #[tokio::test]
-async fn log_probabilities_tell_every_token_and_what_else_there_was() {
+async fn log_probabilities_have_tokens_and_alternatives() {
     let worker = Worker::smollm().await;
     let mut request = json!({"messages": [{"role": "user", "content": "What is the capital of France?"}],
                              "max_tokens": 10, "temperature": 0, "logprobs": true, "top_logprobs": 4});
@@ -268,7 +268,7 @@ async fn log_probabilities_tell_every_token_and_what_else_there_was() {
 }
 
 #[tokio::test]
-async fn every_sampler_takes_part() {
+async fn every_sampler_has_an_effect() {
     let worker = Worker::smollm().await;
     let ask = async |more: Value| {
         let mut request = json!({"prompt": "a b c a b c a b c a b c", "max_tokens": 24, "seed": 11, "temperature": 1.0,

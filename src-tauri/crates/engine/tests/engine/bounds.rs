@@ -29,7 +29,7 @@ async fn refused(worker: &Worker, path: &str, request: &Value, part: &str) {
 }
 
 #[tokio::test]
-async fn a_template_without_end_is_refused_when_the_model_loads() {
+async fn an_endless_template_is_refused_at_load() {
     let said = "{% for m in messages %}{{ m.content }}{% endfor %}";
     let (open, close) = ("(".repeat(100_000), ")".repeat(100_000));
     for (template, part) in [
@@ -58,7 +58,7 @@ async fn a_template_without_end_is_refused_when_the_model_loads() {
 }
 
 #[tokio::test]
-async fn a_template_that_some_conversation_makes_loop_is_stopped_and_others_are_answered() {
+async fn a_looping_template_only_fails_its_request() {
     let (worker, _folder) = with_template(
         "{% for m in messages %}{{ m.content }}{% endfor %}{% if messages[0].content == 'memory' %}{% for i in \
          range(1000000000) %}{% endfor %}{% endif %}{% if messages[0].content == 'nest' %}{% set ns = namespace(x={}) \
@@ -88,7 +88,7 @@ async fn a_template_that_some_conversation_makes_loop_is_stopped_and_others_are_
 }
 
 #[tokio::test]
-async fn grammars_that_explode_are_refused() {
+async fn exploding_grammars_are_refused() {
     let worker = Worker::smollm().await;
     let chain = |last: &str, rule: &dyn Fn(u32) -> String| {
         let rules = (0..60).map(rule).collect::<Vec<_>>().join("\n");
@@ -134,7 +134,7 @@ async fn grammars_that_explode_are_refused() {
 }
 
 #[tokio::test]
-async fn a_grammar_that_nothing_can_follow_ends_the_answer_and_not_the_worker() {
+async fn an_impossible_grammar_only_ends_its_answer() {
     let worker = Worker::smollm().await;
     // No token is a NUL byte; behind its end only the end token fits, and that is switched off.
     let prompt = "Once upon";
@@ -148,7 +148,7 @@ async fn a_grammar_that_nothing_can_follow_ends_the_answer_and_not_the_worker() 
 }
 
 #[tokio::test]
-async fn schemas_that_recurse_or_explode_are_followed_or_refused() {
+async fn recursive_schemas_do_not_harm_the_worker() {
     let worker = Worker::smollm().await;
     let node = json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/node"}}});
     let followed = [
@@ -204,7 +204,7 @@ async fn schemas_that_recurse_or_explode_are_followed_or_refused() {
 }
 
 #[tokio::test]
-async fn json_nested_without_end_is_refused_wherever_it_comes() {
+async fn endlessly_nested_json_is_refused_everywhere() {
     let path = template("Qwen3.5-4B.jinja");
     let extra = [
         "--context",
@@ -253,7 +253,7 @@ async fn json_nested_without_end_is_refused_wherever_it_comes() {
 
 /// Comparing tuples of tuples takes no memory, and for ever.
 #[tokio::test]
-async fn a_template_that_nothing_bounds_ends_the_worker_with_a_reason() {
+async fn an_unbounded_template_ends_the_worker_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("endless.jinja");
     let doubled = "{% set ns = namespace(x=1) %}{% for i in range(40) %}{% set ns.x = (ns.x, ns.x) %}{% endfor %}";

@@ -84,7 +84,7 @@ fn weather() -> Value {
 }
 
 #[tokio::test]
-async fn a_required_tool_is_called_with_arguments_of_its_schema_also_in_a_stream() {
+async fn a_required_tool_is_called_with_valid_arguments() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder).await;
     let mut request = json!({"messages": rehearsed(), "tools": weather(), "tool_choice": "required", "max_tokens": 120,
@@ -128,7 +128,7 @@ async fn a_required_tool_is_called_with_arguments_of_its_schema_also_in_a_stream
 }
 
 #[tokio::test]
-async fn a_tool_is_chosen_by_name_and_results_go_back_to_the_model() {
+async fn tools_are_chosen_and_their_results_returned() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder).await;
     let mut tools = weather();
@@ -208,7 +208,7 @@ async fn tools_that_cannot_be_offered_are_refused() {
 }
 
 #[tokio::test]
-async fn thinking_is_told_apart_from_the_answer_and_is_off_unless_asked_for() {
+async fn thinking_is_separate_and_off_by_default() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(&folder).await;
     let prompt = async |more: Value| {

@@ -71,7 +71,7 @@ async fn gemma_3_goes_on_from_a_saved_context_after_a_restart() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_saved_loaded_by_name_and_gone_on_with() {
+async fn a_saved_context_can_be_loaded_and_continued() {
     let folder = tempfile::tempdir().unwrap();
     let mut messages = vec![
         json!({"role": "system", "content": format!("Know these: {}", list())}),
@@ -115,7 +115,7 @@ async fn a_conversation_is_saved_loaded_by_name_and_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_context_is_loaded_however_little_it_adds_to_what_is_held() {
+async fn a_context_is_loaded_even_if_mostly_cached() {
     let folder = tempfile::tempdir().unwrap();
     let first = worker(SMOLLM, &folder, &[]).await;
     let long = format!("{} and so on, and on, to the end.", list());
@@ -136,7 +136,7 @@ async fn a_context_is_loaded_however_little_it_adds_to_what_is_held() {
 }
 
 #[tokio::test]
-async fn what_was_answered_last_is_saved_without_being_sent_again() {
+async fn the_latest_conversation_is_saved_without_resending() {
     let folder = tempfile::tempdir().unwrap();
     let first = worker(SMOLLM, &folder, &[]).await;
     let (status, nothing) = first.post(SAVE, &json!({"name": "last"})).await;
@@ -160,7 +160,7 @@ async fn what_was_answered_last_is_saved_without_being_sent_again() {
 }
 
 #[tokio::test]
-async fn a_state_of_another_model_template_or_cell_type_is_refused_by_name() {
+async fn a_context_of_another_configuration_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let first = worker(SMOLLM, &folder, &[]).await;
     let (status, _) = first
@@ -177,7 +177,7 @@ async fn a_state_of_another_model_template_or_cell_type_is_refused_by_name() {
         (
             SMOLLM,
             &["--kv-cache", "q8_0"],
-            "f16 KV cache, and this tier's is q8_0",
+            "f16 KV cache; this tier uses q8_0",
         ),
     ];
     for (name, extra, why) in cases {
@@ -226,7 +226,7 @@ async fn a_damaged_file_is_never_loaded() {
 }
 
 #[tokio::test]
-async fn two_that_save_the_same_name_at_once_leave_one_whole_file() {
+async fn concurrent_saves_of_a_name_leave_one_valid_file() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(SMOLLM, &folder, &[]).await;
     let request = |text: &str| json!({"name": "both", "prompt": format!("{text} {}", list())});
@@ -239,7 +239,7 @@ async fn two_that_save_the_same_name_at_once_leave_one_whole_file() {
 }
 
 #[tokio::test]
-async fn a_disk_that_fills_during_a_save_leaves_what_was_there() {
+async fn a_full_disk_keeps_the_old_context() {
     let folder = tempfile::tempdir().unwrap();
     let contexts = folder.path().to_str().unwrap();
     // A file of this worker can have a megabyte: beyond it writes fail, as on a full disk.
@@ -270,7 +270,7 @@ async fn a_disk_that_fills_during_a_save_leaves_what_was_there() {
 }
 
 #[tokio::test]
-async fn a_worker_without_a_folder_says_so() {
+async fn saving_without_a_folder_is_refused() {
     let worker = Worker::smollm().await;
     for (path, body) in [
         (SAVE, json!({"name": "a", "prompt": "b"})),
@@ -284,7 +284,7 @@ async fn a_worker_without_a_folder_says_so() {
 }
 
 #[tokio::test]
-async fn a_context_longer_than_the_tiers_is_refused_with_the_numbers_and_never_half_used() {
+async fn a_saved_context_longer_than_the_tier_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let contexts = folder.path().to_str().unwrap();
     let long = numbers(1, 200);
@@ -315,7 +315,7 @@ async fn a_context_longer_than_the_tiers_is_refused_with_the_numbers_and_never_h
 }
 
 #[tokio::test]
-async fn a_context_that_is_saved_again_at_once_is_found_as_it_is_now() {
+async fn a_context_saved_again_is_found_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let worker = worker(SMOLLM, &folder, &[]).await;
     let (first, second) = (format!("Alpha {}", list()), format!("Omega {}", list()));

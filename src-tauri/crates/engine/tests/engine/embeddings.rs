@@ -63,7 +63,7 @@ async fn agrees_with_llama_server(name: &str, dimensions: usize, nearness: f64) 
 }
 
 #[tokio::test]
-async fn an_embedding_models_vectors_equal_llama_servers() {
+async fn embeddings_match_llama_server() {
     agrees_with_llama_server(MINILM, 384, 0.9999).await;
 }
 
@@ -79,7 +79,7 @@ async fn gemma_3s_last_token_gives_the_vector_that_llama_server_gives() {
 }
 
 #[tokio::test]
-async fn every_form_of_a_request_gives_the_same_vector() {
+async fn every_input_form_gives_the_same_vector() {
     let worker = Worker::start(&model(MINILM), &[]).await;
     let text = "The cat sits outside.";
     let tokens = json!({"content": text, "add_special": true});
@@ -96,7 +96,7 @@ async fn every_form_of_a_request_gives_the_same_vector() {
 }
 
 #[tokio::test]
-async fn more_texts_than_are_evaluated_together_come_back_in_their_order() {
+async fn many_texts_come_back_in_order() {
     let worker = Worker::start(&model(MINILM), &[]).await;
     let texts: Vec<_> = (0..100)
         .map(|number| format!("Item {number}: {}", "and so on ".repeat(number % 40)))
@@ -113,7 +113,7 @@ async fn more_texts_than_are_evaluated_together_come_back_in_their_order() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_embedded_is_refused_by_name() {
+async fn invalid_inputs_are_refused_with_the_reason() {
     let worker = Worker::start(&model(MINILM), &["--context", "64"]).await;
     let long = "word ".repeat(100);
     for (request, code, part) in [
@@ -158,7 +158,7 @@ async fn what_cannot_be_embedded_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn an_embedding_model_says_that_it_makes_no_text() {
+async fn an_embedding_model_refuses_to_generate_text() {
     let worker = Worker::start(&model(MINILM), &[]).await;
     let chat = json!({"messages": [{"role": "user", "content": "Hello"}], "stream": true});
     for (path, request) in [
@@ -173,7 +173,7 @@ async fn an_embedding_model_says_that_it_makes_no_text() {
 }
 
 #[tokio::test]
-async fn an_answer_is_the_same_while_texts_are_embedded_beside_it() {
+async fn embedding_beside_an_answer_does_not_change_it() {
     let worker = Worker::smollm().await;
     // Far from a tie at each token, as recorded.
     let story = json!({"prompt": "1, 2, 3, 4, 5, 6, 7, 8, 9,", "max_tokens": 24, "temperature": 0});
@@ -203,7 +203,7 @@ async fn until(worker: &Worker, is_so: impl Fn(&Value) -> bool) {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_its_embedding() {
+async fn a_disconnect_cancels_an_embedding() {
     let worker = Worker::smollm().await;
     let texts = vec!["word ".repeat(900); 200];
     let body = json!({"input": texts}).to_string();

@@ -106,7 +106,7 @@ async fn takes(seeing: &Seeing, request: &Value) -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn encoding_takes_no_more_memory_than_is_planned_for_a_projector() {
+async fn encoding_stays_within_the_planned_memory() {
     for kind in [GEMMA_3, GEMMA_4, QWEN_2] {
         let seeing = seeing(|path| write(kind, path)).await;
         let (took, planned) = takes(&seeing, &about(&plain(1600, 1200))).await;
@@ -123,7 +123,7 @@ async fn encoding_takes_no_more_memory_than_is_planned_for_a_projector() {
 }
 
 #[tokio::test]
-async fn an_image_stands_still_while_the_engine_does_and_is_what_it_would_have_been() {
+async fn a_pause_during_encoding_does_not_change_the_image() {
     let seeing = seeing(slow).await;
     let mut request = about(&stripes(1));
     request["logprobs"] = json!(true);
@@ -153,7 +153,7 @@ async fn an_image_stands_still_while_the_engine_does_and_is_what_it_would_have_b
 }
 
 #[tokio::test]
-async fn who_leaves_while_an_image_stands_still_ends_it() {
+async fn a_disconnect_cancels_a_paused_image() {
     let seeing = seeing(slow).await;
     seeing.pause(60.0).await;
     let request = about(&stripes(1));

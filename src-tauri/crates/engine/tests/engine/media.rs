@@ -205,7 +205,7 @@ fn the_projectors_and_images_that_were_recorded_are_written_alike() {
 }
 
 #[tokio::test]
-async fn what_is_no_image_is_refused_and_the_worker_lives_on() {
+async fn invalid_images_are_refused() {
     let seeing = seeing(SMOLLM, CAUSAL, &[]).await;
     let whole = stripes(1);
     let sound = json!({"type": "input_audio", "input_audio": {
@@ -256,7 +256,7 @@ async fn what_is_no_image_is_refused_and_the_worker_lives_on() {
 }
 
 #[tokio::test]
-async fn an_image_is_read_between_the_tokens_of_a_stream_and_changes_none() {
+async fn an_image_beside_a_stream_does_not_change_it() {
     let seeing = seeing(SMOLLM, CAUSAL, &["--slots", "3"]).await;
     // Far from a tie at each token, as recorded.
     let story = json!({"prompt": "1, 2, 3, 4, 5, 6, 7, 8, 9,", "max_tokens": 24, "temperature": 0});
@@ -272,7 +272,7 @@ async fn an_image_is_read_between_the_tokens_of_a_stream_and_changes_none() {
 }
 
 #[tokio::test]
-async fn a_saved_conversation_with_an_image_is_gone_on_from_after_a_restart() {
+async fn a_saved_context_with_an_image_survives_a_restart() {
     let saves = tempfile::tempdir().unwrap();
     let folder = ["--contexts", saves.path().to_str().unwrap()];
     let request = about(&stripes(1));
@@ -300,7 +300,7 @@ async fn a_saved_conversation_with_an_image_is_gone_on_from_after_a_restart() {
 }
 
 #[tokio::test]
-async fn who_asks_for_a_prompts_text_with_an_image_in_it_is_told_why_there_is_none() {
+async fn a_prompt_text_with_an_image_is_refused() {
     let seeing = seeing(SMOLLM, CAUSAL, &[]).await;
     let request = about(&stripes(1));
     let (status, refused) = seeing.worker.post("/apply-template", &request).await;
@@ -313,7 +313,7 @@ async fn who_asks_for_a_prompts_text_with_an_image_in_it_is_told_why_there_is_no
 }
 
 #[tokio::test]
-async fn without_a_projector_or_with_a_wrong_one_text_is_answered_and_an_image_told_why_not() {
+async fn without_a_projector_only_text_is_answered() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mmproj.gguf");
     let image = about(&stripes(1));
@@ -339,7 +339,7 @@ async fn without_a_projector_or_with_a_wrong_one_text_is_answered_and_an_image_t
 }
 
 #[tokio::test]
-async fn an_image_whose_client_leaves_is_not_encoded_to_its_end() {
+async fn a_disconnect_cancels_encoding() {
     let seeing = seeing(GEMMA, SLOW, &[]).await;
     let encodings = async || seeing.worker.get("/props").await["encodings"].clone();
     let run = async |count: u64| while encodings().await["running"] != json!(count) {};

@@ -54,7 +54,7 @@ fn anonymous(pid: u32) -> f64 {
 }
 
 #[tokio::test]
-async fn plans_tell_weights_and_cache_within_two_percent_and_no_less_compute_than_there_is() {
+async fn plans_match_measured_memory() {
     let mut table = HEAD.to_owned();
     let budget = Budget {
         total_bytes: 64 << 30,
@@ -117,7 +117,7 @@ async fn plans_tell_weights_and_cache_within_two_percent_and_no_less_compute_tha
 
 /// A larger batch takes more of a sliding layer's cells, and larger buffers.
 #[tokio::test]
-async fn a_tiers_own_batch_takes_no_more_than_is_planned_for_it() {
+async fn a_custom_batch_stays_within_its_plan() {
     let budget = Budget {
         total_bytes: 64 << 30,
         max_loaded: 1,

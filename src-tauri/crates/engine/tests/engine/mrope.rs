@@ -203,7 +203,7 @@ fn prompted(answer: &Value) -> u64 {
 }
 
 #[tokio::test]
-async fn images_are_answered_as_llama_server_answers_them() {
+async fn answers_about_images_match_llama_server() {
     let mut compared = Compared::default();
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -239,7 +239,7 @@ async fn images_are_answered_as_llama_server_answers_them() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_behind_its_images() {
+async fn a_conversation_continues_after_its_images() {
     for family in FAMILIES {
         let seeing = seeing(family, &[]).await;
         let look = vec![text("Look: "), picture(&file("large.png")), text("Well?")];
@@ -260,7 +260,7 @@ async fn a_conversation_goes_on_behind_its_images() {
 }
 
 #[tokio::test]
-async fn another_image_or_question_begins_where_they_part() {
+async fn a_different_image_or_question_shares_the_prefix() {
     let mut compared = Compared::default();
     for family in FAMILIES {
         let seeing = seeing(family, &[]).await;
@@ -291,7 +291,7 @@ async fn another_image_or_question_begins_where_they_part() {
 const BEHIND: &str = "<|vision_end|>What is it?<|im_end|>\n<|im_start|>assistant\n";
 
 #[tokio::test]
-async fn a_photograph_is_made_small_enough_for_the_context() {
+async fn a_large_image_is_scaled_to_the_context() {
     let seeing = seeing(Family::Attention, &["--context", "1024"]).await;
     // At its own size it would have 2,000 rows.
     let photograph = picture(&striped(4, 1400, 1120));
@@ -301,7 +301,7 @@ async fn a_photograph_is_made_small_enough_for_the_context() {
 }
 
 #[tokio::test]
-async fn several_at_once_are_answered_as_each_alone() {
+async fn concurrent_images_are_answered_as_single_ones() {
     let mut compared = Compared::default();
     for family in FAMILIES {
         let seeing = seeing(family, &["--slots", "4"]).await;
@@ -328,7 +328,7 @@ async fn several_at_once_are_answered_as_each_alone() {
 }
 
 #[tokio::test]
-async fn images_that_have_no_room_beside_each_other_wait_and_lose_nothing() {
+async fn images_without_room_wait_and_complete() {
     let mut compared = Compared::default();
     for family in FAMILIES {
         let arguments = ["--slots", "3", "--context", "512"];
@@ -353,7 +353,7 @@ async fn images_that_have_no_room_beside_each_other_wait_and_lose_nothing() {
 }
 
 #[tokio::test]
-async fn an_image_whose_reading_was_cancelled_is_read_from_its_beginning() {
+async fn a_cancelled_image_is_read_from_the_start() {
     for family in FAMILIES {
         let seeing = seeing(family, &["--batch", "64", "--context", "8192"]).await;
         let mut cut = 0;
@@ -386,7 +386,7 @@ async fn an_image_whose_reading_was_cancelled_is_read_from_its_beginning() {
 }
 
 #[tokio::test]
-async fn an_image_whose_reading_stands_still_for_a_moment_is_read_to_its_end() {
+async fn a_paused_image_is_read_to_the_end() {
     let mut compared = Compared::default();
     // Its state does not survive an evaluation that is broken off.
     let seeing = seeing(Family::Hybrid, &["--batch", "64", "--slots", "1"]).await;
@@ -420,7 +420,7 @@ async fn an_image_whose_reading_stands_still_for_a_moment_is_read_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_saved_conversation_with_images_is_gone_on_from_after_a_restart() {
+async fn a_saved_context_with_images_survives_a_restart() {
     let mut compared = Compared::default();
     for family in FAMILIES {
         let folder = tempfile::tempdir().unwrap();

@@ -47,7 +47,7 @@ async fn mapped_weights_have_no_copy_in_another_layout() {
 /// Without a GPU the arguments change nothing; the answer of a model whose output the CPU was told to hold shows that
 /// llama.cpp takes them.
 #[tokio::test]
-async fn some_layers_for_the_gpu_are_no_other_model() {
+async fn gpu_layers_do_not_change_the_answers() {
     let prompt = r#"{"prompt": "Once upon a time", "max_tokens": 8, "temperature": 0}"#;
     let answer = async |arguments: &[&str]| {
         let worker = Worker::start(&model(GEMMA), arguments).await;
@@ -64,7 +64,7 @@ async fn some_layers_for_the_gpu_are_no_other_model() {
 }
 
 #[tokio::test]
-async fn the_context_is_capped_by_what_the_model_was_trained_for() {
+async fn the_context_is_limited_by_the_training_context() {
     let worker = Worker::start(
         &model(SMOLLM),
         &["--context", "1000000", "--kv-cache", "q4_0"],
@@ -74,7 +74,7 @@ async fn the_context_is_capped_by_what_the_model_was_trained_for() {
 }
 
 #[tokio::test]
-async fn one_core_is_left_to_others_however_many_threads_are_asked_for() {
+async fn one_core_is_always_left_free() {
     let worker = Worker::start(&model(SMOLLM), &["--context", "256", "--threads", "60000"]).await;
     worker.ready();
     let cores = std::thread::available_parallelism().unwrap().get();
@@ -82,7 +82,7 @@ async fn one_core_is_left_to_others_however_many_threads_are_asked_for() {
 }
 
 #[tokio::test]
-async fn a_load_tells_how_far_it_is_and_gives_way_to_other_programs() {
+async fn a_load_reports_progress_and_has_low_priority() {
     let worker = Worker::smollm().await;
     assert!(worker.loaded.is_sorted(), "{:?}", worker.loaded);
     assert_eq!(worker.loaded.last(), Some(&100));
@@ -96,7 +96,7 @@ async fn a_load_tells_how_far_it_is_and_gives_way_to_other_programs() {
 }
 
 #[tokio::test]
-async fn a_worker_that_is_told_to_yield_stands_still_and_goes_on_where_it_was() {
+async fn a_paused_worker_resumes_where_it_was() {
     let worker = Worker::smollm().await;
     let request = json!({"prompt": "1, 2, 3,", "max_tokens": 200, "temperature": 0, "ignore_eos": true, "stream": true});
     let response = worker.send("/v1/completions", request.to_string()).await;
@@ -125,7 +125,7 @@ async fn a_worker_that_is_told_to_yield_stands_still_and_goes_on_where_it_was() 
 }
 
 #[tokio::test]
-async fn who_leaves_while_the_worker_stands_still_is_forgotten() {
+async fn clients_may_leave_during_a_pause() {
     let worker = Worker::smollm().await;
     let request =
         json!({"prompt": "1, 2, 3,", "max_tokens": 200, "ignore_eos": true, "stream": true});
@@ -142,7 +142,7 @@ async fn who_leaves_while_the_worker_stands_still_is_forgotten() {
 }
 
 #[tokio::test]
-async fn it_ends_when_stdin_closes_and_removes_its_socket() {
+async fn closed_stdin_ends_the_worker() {
     let mut worker = Worker::smollm().await;
     assert!(worker.socket.exists());
     worker.stdin.take();
@@ -151,7 +151,7 @@ async fn it_ends_when_stdin_closes_and_removes_its_socket() {
 }
 
 #[tokio::test]
-async fn it_ends_on_sigterm_in_the_middle_of_an_answer() {
+async fn sigterm_ends_the_worker_during_an_answer() {
     let mut worker = Worker::smollm().await;
     let body = first_chunk(worker.send("/v1/completions", LONG).await).await;
     let pid =
@@ -182,14 +182,14 @@ async fn cancelled_one(worker: &Worker) {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_its_generation() {
+async fn a_disconnect_cancels_generation() {
     let worker = Worker::smollm().await;
     drop(first_chunk(worker.send("/v1/completions", LONG).await).await);
     cancelled_one(&worker).await;
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_while_its_prompt_is_read_ends_that_too() {
+async fn a_disconnect_cancels_prefill() {
     let worker = Worker::smollm().await;
     let prompt =
         json!({"prompt": vec![5; 1000], "max_tokens": 1, "cache_prompt": false}).to_string();
@@ -203,7 +203,7 @@ async fn a_client_that_goes_away_while_its_prompt_is_read_ends_that_too() {
 }
 
 #[tokio::test]
-async fn a_prompt_beyond_the_context_is_refused_with_the_numbers() {
+async fn a_prompt_beyond_the_context_is_refused() {
     let worker = Worker::smollm().await;
     let long = "word ".repeat(200_000);
     let chat = json!({"messages": [{"role": "user", "content": long}], "stream": true});
@@ -223,7 +223,7 @@ async fn a_prompt_beyond_the_context_is_refused_with_the_numbers() {
 }
 
 #[tokio::test]
-async fn a_prompt_that_fills_the_context_gets_its_one_token() {
+async fn a_prompt_that_fills_the_context_gets_one_token() {
     let worker = Worker::smollm().await;
     let exactly = json!({"prompt": vec![5; 1023], "ignore_eos": true});
     let (status, answer) = worker.post("/v1/completions", &exactly).await;
@@ -238,7 +238,7 @@ async fn a_prompt_that_fills_the_context_gets_its_one_token() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused_by_name_and_harm_nothing() {
+async fn bad_requests_are_refused_with_the_field() {
     let worker = Worker::smollm().await;
     let chat = "/v1/chat/completions";
     let message = r#""messages": [{"role": "user", "content": "hi"}]"#;
@@ -295,7 +295,7 @@ async fn bad_requests_are_refused_by_name_and_harm_nothing() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_whole_model_fails_with_a_reason() {
+async fn an_incomplete_model_fails_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let whole = fs::read(model(SMOLLM)).unwrap();
     let cases: [(&str, &[u8]); 4] = [
@@ -341,7 +341,7 @@ fn damaged(
 
 /// llama.cpp ends the process over each of these.
 #[tokio::test]
-async fn a_file_that_llama_cpp_aborts_on_is_refused_before_it_sees_it() {
+async fn files_that_abort_llama_cpp_are_refused_first() {
     let folder = tempfile::tempdir().unwrap();
     for (mark, offset, bytes, part) in [
         (
@@ -371,7 +371,7 @@ async fn a_file_that_llama_cpp_aborts_on_is_refused_before_it_sees_it() {
 }
 
 #[tokio::test]
-async fn a_context_smaller_than_a_batch_takes_a_prompt_as_long_as_itself() {
+async fn a_context_smaller_than_a_batch_works() {
     let worker = Worker::start(&model(SMOLLM), &["--context", "100"]).await;
     assert_eq!(worker.ready().context_tokens, 256);
     let prompt = vec![1000; 250];

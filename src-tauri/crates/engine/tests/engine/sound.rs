@@ -96,7 +96,7 @@ fn distance(one: &[(String, f64)], other: &[(String, f64)]) -> f64 {
 }
 
 #[tokio::test]
-async fn sounds_are_told_apart_and_found_again() {
+async fn sounds_are_distinguished_and_reused() {
     let hearing = hearing().await;
     let props = hearing.worker.get("/props").await;
     assert_eq!(props["modalities"], json!({"vision": false, "audio": true}));
@@ -116,7 +116,7 @@ async fn sounds_are_told_apart_and_found_again() {
 }
 
 #[tokio::test]
-async fn a_sound_becomes_what_llama_server_makes_of_it() {
+async fn sounds_match_llama_server() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/../../../tests/fixtures/media.json"
@@ -145,7 +145,7 @@ async fn a_sound_becomes_what_llama_server_makes_of_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_sound_is_refused_and_the_worker_lives_on() {
+async fn invalid_sounds_are_refused() {
     let hearing = hearing().await;
     let whole = rising(1);
     let mut fast = whole.clone();

@@ -71,7 +71,7 @@ async fn gemma_3_says_the_same_with_words_that_stood_before() {
 }
 
 #[tokio::test]
-async fn a_draft_model_guesses_and_the_model_decides() {
+async fn a_draft_model_does_not_change_the_answer() {
     let draft = model(SMOLLM);
     says_the_same(SMOLLM, &["--draft-model", draft.to_str().unwrap()]).await;
 }
@@ -85,7 +85,7 @@ async fn a_draft_model_of_another_vocabulary_is_refused() {
 }
 
 #[tokio::test]
-async fn a_stop_and_a_limit_end_an_answer_within_a_guess() {
+async fn stops_and_limits_apply_within_a_draft() {
     let worker = Worker::start(&model(SMOLLM), &["--context", "1024", "--lookup"]).await;
     worker.ready();
     let prompt = "a b c d e f g, a b c d e f g, a b c d e f g, a b c d";
@@ -103,7 +103,7 @@ async fn a_stop_and_a_limit_end_an_answer_within_a_guess() {
 }
 
 #[tokio::test]
-async fn answers_that_push_each_other_out_are_not_guessed_for_while_they_are_read_again() {
+async fn no_drafts_while_evicted_prompts_are_prefilled() {
     let arguments = ["--context", "512", "--slots", "2", "--lookup"];
     let worker = Worker::start(&model(SMOLLM), &arguments).await;
     worker.ready();
@@ -121,7 +121,7 @@ async fn answers_that_push_each_other_out_are_not_guessed_for_while_they_are_rea
 }
 
 #[tokio::test]
-async fn a_draft_model_that_loses_rests() {
+async fn a_losing_draft_model_is_paused() {
     let draft = model(SMOLLM);
     let arguments = [
         "--context",

@@ -116,7 +116,7 @@ async fn gemma_3_goes_back_to_the_end_of_its_prompt_where_its_answer_was_changed
 }
 
 #[tokio::test]
-async fn an_answer_that_was_broken_off_need_not_have_its_prompt_read_again() {
+async fn an_interrupted_answer_keeps_its_prefill() {
     let folder = tempfile::tempdir().unwrap();
     let first = worker(SMOLLM, &folder, "1024", &[]).await;
     let list = numbers(1, 100);
@@ -130,7 +130,7 @@ async fn an_answer_that_was_broken_off_need_not_have_its_prompt_read_again() {
 }
 
 #[tokio::test]
-async fn what_a_longer_conversation_holds_is_written_once() {
+async fn a_prefix_of_a_longer_conversation_is_not_written() {
     let folder = tempfile::tempdir().unwrap();
     let list = numbers(1, 150);
     for to in [100, 150] {
@@ -159,7 +159,7 @@ async fn what_a_longer_conversation_holds_is_written_once() {
 }
 
 #[tokio::test]
-async fn short_ones_and_those_that_want_no_cache_are_not_kept() {
+async fn short_and_uncached_conversations_are_not_kept() {
     let folder = tempfile::tempdir().unwrap();
     let one = worker(SMOLLM, &folder, "1024", &[]).await;
     one.post(COMPLETE, &question("One, two, three,")).await;
@@ -171,7 +171,7 @@ async fn short_ones_and_those_that_want_no_cache_are_not_kept() {
 }
 
 #[tokio::test]
-async fn the_oldest_go_where_the_disk_may_hold_no_more() {
+async fn the_oldest_conversations_are_removed_at_the_limit() {
     let folder = tempfile::tempdir().unwrap();
     let size = || {
         let files = files(&folder).into_iter();
@@ -211,7 +211,7 @@ async fn the_oldest_go_where_the_disk_may_hold_no_more() {
 }
 
 #[tokio::test]
-async fn what_is_damaged_half_written_or_old_is_never_used_and_removed() {
+async fn damaged_and_old_files_are_removed() {
     let folder = tempfile::tempdir().unwrap();
     let list = numbers(1, 100);
     let one = worker(SMOLLM, &folder, "1024", &[]).await;
@@ -254,7 +254,7 @@ async fn what_is_damaged_half_written_or_old_is_never_used_and_removed() {
 }
 
 #[tokio::test]
-async fn a_state_of_another_model_template_or_cell_type_is_not_taken() {
+async fn a_state_of_another_configuration_is_not_used() {
     let folder = tempfile::tempdir().unwrap();
     let outer = tempfile::tempdir().unwrap();
     let template = outer.path().join("other.jinja");
@@ -281,7 +281,7 @@ async fn a_state_of_another_model_template_or_cell_type_is_not_taken() {
 }
 
 #[tokio::test]
-async fn nothing_is_kept_where_there_is_no_folder_or_whose_host_has_gone() {
+async fn nothing_is_kept_without_a_folder_or_host() {
     let outer = tempfile::tempdir().unwrap();
     let folder = tempfile::tempdir_in(outer.path()).unwrap();
     let prompt = question(&numbers(1, 100));
@@ -308,7 +308,7 @@ fn anonymous(pid: u32) -> u64 {
 }
 
 #[tokio::test]
-async fn a_trim_gives_the_ways_back_to_the_system_and_loses_no_conversation() {
+async fn a_trim_frees_checkpoints_and_keeps_conversations() {
     let one = Worker::start(&model(GEMMA), &["--context", "8192"]).await;
     let pid = one.ready().pid;
     let list = numbers(1, 800);

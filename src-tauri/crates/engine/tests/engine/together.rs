@@ -84,7 +84,7 @@ async fn a_long_prompt_does_not_hold_up_a_stream() {
 }
 
 #[tokio::test]
-async fn what_has_no_room_waits_and_nothing_of_it_is_lost() {
+async fn requests_without_room_wait_and_complete() {
     let worker = Worker::start(&model(SMOLLM), &["--context", "512", "--slots", "3"]).await;
     // Together they need more than the context: some must give their place up and go on later.
     let requests = ["a", "the other", "one more"].map(|subject| story(subject, 300));
@@ -102,7 +102,7 @@ async fn what_has_no_room_waits_and_nothing_of_it_is_lost() {
 }
 
 #[tokio::test]
-async fn conversations_that_take_turns_keep_their_caches() {
+async fn alternating_conversations_keep_their_caches() {
     let worker = Worker::smollm().await;
     let ask = async |prompt: &str| {
         let request = json!({"prompt": prompt, "max_tokens": 1, "temperature": 0});
@@ -129,7 +129,7 @@ async fn conversations_that_take_turns_keep_their_caches() {
 }
 
 #[tokio::test]
-async fn a_beginning_that_another_slot_holds_is_shared_with_it() {
+async fn a_prefix_in_another_slot_is_shared() {
     let worker = Worker::smollm().await;
     let system = words(80);
     let mut request = json!({"prompt": format!("{system} A story:"), "max_tokens": 200, "temperature": 0,
@@ -152,7 +152,7 @@ async fn a_beginning_that_another_slot_holds_is_shared_with_it() {
 }
 
 #[tokio::test]
-async fn a_model_with_a_sliding_window_goes_back_beyond_it() {
+async fn checkpoints_go_back_beyond_a_sliding_window() {
     let worker = Worker::start(&model(GEMMA), &["--context", "4096"]).await;
     let ask = async |prompt: &str, tokens: u32| {
         let request =
@@ -173,7 +173,7 @@ async fn a_model_with_a_sliding_window_goes_back_beyond_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_frees_its_slot_and_the_others_go_on() {
+async fn a_disconnect_frees_the_slot() {
     let worker = Worker::start(&model(SMOLLM), &["--context", "8192"]).await;
     let mut request = story("a mountain", 200);
     request["stream"] = json!(true);
@@ -196,7 +196,7 @@ async fn a_client_that_leaves_frees_its_slot_and_the_others_go_on() {
 }
 
 #[tokio::test]
-async fn a_second_conversation_with_the_same_header_leaves_the_first_ones_cache_alone() {
+async fn a_shared_system_prompt_keeps_both_caches() {
     for name in [SMOLLM, GEMMA] {
         let worker = Worker::start(&model(name), &["--context", "2048"]).await;
         worker.ready();

@@ -11,13 +11,13 @@ fn shipped() -> Catalog {
 }
 
 #[test]
-fn the_file_is_of_the_version_that_is_read() {
+fn the_catalog_has_the_supported_version() {
     assert_eq!(shipped().version, VERSION);
     assert_eq!(*catalog(), shipped());
 }
 
 #[test]
-fn no_name_means_two_models() {
+fn catalog_names_are_unique() {
     let catalog = shipped();
     let mut names = HashSet::new();
     for entry in &catalog.models {
@@ -31,7 +31,7 @@ fn no_name_means_two_models() {
 }
 
 #[test]
-fn every_tier_has_one_default_and_the_issues_names_are_known() {
+fn every_tier_has_one_default_model() {
     let catalog = shipped();
     for (tier, id) in [
         ("fast", "gemma-4-e2b"),
@@ -64,7 +64,7 @@ fn every_tier_has_one_default_and_the_issues_names_are_known() {
 }
 
 #[test]
-fn what_the_file_says_can_be() {
+fn catalog_facts_are_plausible() {
     let hex = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
@@ -146,7 +146,7 @@ fn what_the_file_says_can_be() {
 }
 
 #[test]
-fn an_estimated_account_has_all_of_the_files_bytes_in_its_classes() {
+fn an_estimated_account_adds_up_to_the_file_size() {
     for entry in shipped().models {
         for quant in &entry.quants {
             let Some(account) = entry.account(quant) else {
@@ -168,7 +168,7 @@ fn an_estimated_account_has_all_of_the_files_bytes_in_its_classes() {
 }
 
 #[test]
-fn spared_weights_keep_five_and_a_half_bits_in_a_mixture_of_two() {
+fn spared_weights_keep_5_5_bits_in_a_2_bit_mixture() {
     let catalog = shipped();
     let entry = catalog.find("qwen3.5-35b-a3b").unwrap();
     let account = entry.account(entry.quant("UD-IQ2_M").unwrap()).unwrap();
@@ -178,7 +178,7 @@ fn spared_weights_keep_five_and_a_half_bits_in_a_mixture_of_two() {
 }
 
 #[test]
-fn the_wire_has_a_verdict_for_each_quant_and_recommends_one() {
+fn each_quant_has_a_verdict_and_one_is_recommended() {
     let models = catalog().wire(&Machine::mac(16 * GIB));
     assert_eq!(models.len(), catalog().models.len());
     for model in &models {
@@ -219,7 +219,7 @@ fn the_wire_has_a_verdict_for_each_quant_and_recommends_one() {
 }
 
 #[test]
-fn references_by_the_catalogs_names_are_read() {
+fn catalog_names_are_valid_references() {
     let parse = |text| Reference::parse(text, |name| catalog().known(name)).unwrap();
     let of = |quant: Option<&str>| Reference::Catalog {
         id: "gemma-4-e4b".to_owned(),

@@ -23,7 +23,7 @@ fn names(paths: &[&str], taken: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_file_keeps_its_name_where_that_says_what_it_is() {
+fn a_descriptive_file_name_is_kept() {
     for (path, name) in [
         ("gemma-4-E4B-it-Q4_K_M.gguf", "gemma-4-E4B-it-Q4_K_M.gguf"),
         ("UD/Qwen3.5-UD-IQ2_M.GGUF", "Qwen3.5-UD-IQ2_M.gguf"),
@@ -38,7 +38,7 @@ fn a_file_keeps_its_name_where_that_says_what_it_is() {
 }
 
 #[test]
-fn a_name_that_could_be_any_models_is_given_the_repositorys() {
+fn a_generic_file_name_gets_the_repository_name() {
     for (path, name) in [
         ("model.gguf", "gemma-4-E4B-it-model.gguf"),
         (
@@ -55,7 +55,7 @@ fn a_name_that_could_be_any_models_is_given_the_repositorys() {
 }
 
 #[test]
-fn a_name_that_another_model_has_is_avoided_in_any_case() {
+fn a_taken_name_is_avoided_in_any_case() {
     let path = "gemma-Q4_0.gguf";
     let second = "gemma-4-E4B-it-gemma-Q4_0.gguf";
     let third = "unsloth-gemma-4-E4B-it-gemma-Q4_0.gguf";
@@ -66,7 +66,7 @@ fn a_name_that_another_model_has_is_avoided_in_any_case() {
 }
 
 #[test]
-fn parts_stay_together() {
+fn parts_of_a_split_model_share_a_name() {
     let parts = [
         "x/big-Q8_0-00001-of-00002.gguf",
         "x/big-Q8_0-00002-of-00002.gguf",
@@ -93,7 +93,7 @@ fn parts_stay_together() {
 }
 
 #[test]
-fn long_names_that_differ_at_their_ends_stay_two() {
+fn long_names_stay_distinct() {
     let long = "é".repeat(120);
     let two = ["a", "b"].map(|end| names(&[&format!("{long}{end}.gguf")], &[]).remove(0));
     assert_ne!(two[0], two[1]);
@@ -164,7 +164,7 @@ fn the_next_page_is_found_among_other_links() {
 }
 
 #[test]
-fn the_endpoint_is_the_public_hub_or_an_address_that_can_be_one() {
+fn the_endpoint_is_the_public_hub_or_a_valid_address() {
     assert_eq!(endpoint(None).unwrap().as_str(), "https://huggingface.co/");
     assert_eq!(
         endpoint(Some("  ")).unwrap().as_str(),
@@ -195,7 +195,7 @@ fn the_endpoint_is_the_public_hub_or_an_address_that_can_be_one() {
 }
 
 #[test]
-fn a_mirror_may_lie_below_a_path() {
+fn a_mirror_may_have_a_path() {
     let web = Web::new(tierbar_fetch::WebOptions::default()).unwrap();
     let hub = |address| {
         Hub::new(
@@ -241,7 +241,7 @@ fn the_token_goes_to_the_hubs_origin_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_keychain_that_asks_the_user_holds_up_nothing_else() {
+async fn a_keychain_prompt_does_not_block_other_tasks() {
     let home = tempfile::tempdir().unwrap();
     let (answer, asked) = std::sync::mpsc::channel();
     let asked = std::sync::Mutex::new(asked);
@@ -263,7 +263,7 @@ async fn a_keychain_that_asks_the_user_holds_up_nothing_else() {
 }
 
 #[test]
-fn a_licence_is_read_from_any_shape_of_card() {
+fn a_license_is_read_from_any_form_of_card() {
     let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
     let licence = |card: &str| licence(&raw(card));
     assert_eq!(licence(r#"{"license": "mit"}"#).as_deref(), Some("mit"));

@@ -63,7 +63,7 @@ fn the_models_folder_is_read_one_folder_deep_and_an_added_one_four() {
 }
 
 #[test]
-fn only_whole_regular_files_that_are_named_like_models_are_models() {
+fn only_complete_regular_gguf_files_are_models() {
     let root = folder(&[
         "a.gguf",
         "mmproj-BF16.gguf",
@@ -91,7 +91,7 @@ fn only_whole_regular_files_that_are_named_like_models_are_models() {
 }
 
 #[test]
-fn a_file_that_is_reached_in_several_ways_is_listed_once_under_its_first_place() {
+fn a_file_with_several_paths_is_listed_once() {
     let root = folder(&["own/real.gguf", "added/other.gguf"]);
     let at = |name: &str| root.path().join(name);
     symlink(at("added/other.gguf"), at("own/link.gguf")).unwrap();
@@ -113,7 +113,7 @@ fn a_file_that_is_reached_in_several_ways_is_listed_once_under_its_first_place()
 }
 
 #[test]
-fn different_files_of_one_name_have_ids_of_their_own() {
+fn files_with_the_same_name_have_distinct_ids() {
     let root = folder(&[
         "own/m.gguf",
         "own/a/m.gguf",
@@ -172,7 +172,7 @@ fn the_parts_of_a_split_model_are_one_model() {
 }
 
 #[test]
-fn an_added_folder_that_is_gone_or_unreadable_costs_a_notice_and_nothing_else() {
+fn an_unreadable_added_folder_only_causes_a_notice() {
     let root = folder(&["own/a.gguf", "other/b.gguf"]);
     let mut options = places(&root);
     options.folders.push(root.path().join("other"));
@@ -186,7 +186,7 @@ fn an_added_folder_that_is_gone_or_unreadable_costs_a_notice_and_nothing_else() 
 }
 
 #[test]
-fn a_models_folder_that_is_gone_does_not_hide_the_rest() {
+fn a_missing_models_folder_does_not_hide_other_models() {
     let root = folder(&["added/a.gguf"]);
     let inventory = take(&places(&root));
     assert_eq!(inventory.models.len(), 1);
@@ -194,7 +194,7 @@ fn a_models_folder_that_is_gone_does_not_hide_the_rest() {
 }
 
 #[test]
-fn a_folder_below_that_may_not_be_read_has_no_models() {
+fn an_unreadable_subfolder_has_no_models() {
     let root = folder(&["a.gguf", "locked/b.gguf"]);
     let locked = root.path().join("locked");
     fs::set_permissions(&locked, fs::Permissions::from_mode(0o0)).unwrap();
@@ -207,7 +207,7 @@ fn a_folder_below_that_may_not_be_read_has_no_models() {
 }
 
 #[test]
-fn a_place_with_more_files_than_are_read_is_told() {
+fn a_folder_beyond_the_file_limit_causes_a_notice() {
     let root = tempfile::tempdir().unwrap();
     for number in 0..=MOST {
         fs::write(root.path().join(number.to_string()), "").unwrap();
@@ -218,7 +218,7 @@ fn a_place_with_more_files_than_are_read_is_told() {
 }
 
 #[test]
-fn what_lies_in_another_apps_folder_is_the_apps_however_it_is_reached() {
+fn files_in_an_apps_folder_belong_to_the_app() {
     let root = folder(&["lm/publisher/a.gguf", "own/b.gguf", "disk/c.gguf"]);
     let at = |name: &str| root.path().join(name);
     symlink(at("lm/publisher"), at("own/linked")).unwrap();

@@ -29,7 +29,7 @@ fn names(kept: &AppModels) -> Vec<&str> {
 }
 
 #[test]
-fn ollamas_models_are_its_blobs_under_its_own_names() {
+fn ollama_models_are_blobs_with_ollama_names() {
     let models = tempfile::tempdir().unwrap();
     let root = models.path();
     let blob = write(root, &format!("blobs/sha256-{HASH}"), "GGUF");
@@ -59,7 +59,7 @@ fn ollamas_models_are_its_blobs_under_its_own_names() {
 }
 
 #[test]
-fn a_manifest_that_lies_names_no_file() {
+fn an_invalid_manifest_names_no_file() {
     let models = tempfile::tempdir().unwrap();
     let root = models.path();
     write(root, "secret", "");
@@ -111,7 +111,7 @@ fn a_manifest_that_lies_names_no_file() {
 }
 
 #[test]
-fn the_hugging_face_cache_gives_its_snapshots_the_current_one_first() {
+fn hugging_face_snapshots_come_current_first() {
     let hub = tempfile::tempdir().unwrap();
     let root = hub.path();
     write(root, &format!("models--o--r/blobs/{HASH}"), "GGUF");
@@ -153,14 +153,14 @@ fn the_hugging_face_cache_gives_its_snapshots_the_current_one_first() {
 }
 
 #[test]
-fn apps_that_are_not_there_have_no_models() {
+fn missing_apps_have_no_models() {
     let nowhere = Path::new("/nonexistent");
     assert!(ollama(nowhere, 9).files.is_empty());
     assert!(hugging_face(nowhere, 9, |_| true).files.is_empty());
 }
 
 #[test]
-fn the_environment_says_where_apps_keep_their_models() {
+fn the_environment_sets_the_app_folders() {
     let home = Path::new("/home/u");
     let with = |set: &[(&str, &str)]| {
         AppFolders::by(home, |name| {
@@ -199,7 +199,7 @@ fn the_environment_says_where_apps_keep_their_models() {
 }
 
 #[test]
-fn lm_studio_says_itself_where_its_models_are() {
+fn lm_studio_settings_set_its_folder() {
     let home = tempfile::tempdir().unwrap();
     let moved = home.path().join("moved");
     write(

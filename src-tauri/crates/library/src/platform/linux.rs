@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_hashed_does_not_stay_in_the_cache() {
+    fn hashing_does_not_fill_the_file_cache() {
         // Not below /tmp, which may be memory itself.
         let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
         let path = folder.path().join("large");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_has_a_trash_if_one_is_there_or_can_be_made() {
+    fn a_volume_has_a_trash_if_it_exists_or_can_be_created() {
         let top = tempfile::tempdir().unwrap();
         assert!(has_trash(top.path()));
         let uid = rustix::process::getuid().as_raw();
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_top_of_a_volume_is_where_it_is_mounted() {
+    fn the_top_of_a_volume_is_its_mount_point() {
         assert_eq!(
             top_of_volume(Path::new("/proc/self/status")),
             Path::new("/proc")

@@ -19,7 +19,7 @@ fn origin() -> Origin {
 }
 
 #[test]
-fn a_record_says_where_a_file_came_from_without_secrets() {
+fn a_record_has_the_source_without_secrets() {
     let (folder, path) = file("four");
     fetched(&path, origin()).unwrap();
     let record = read(&path).unwrap();
@@ -48,7 +48,7 @@ fn set_time(path: &Path, seconds: u64) {
 }
 
 #[test]
-fn a_record_of_another_file_of_that_name_is_not_shown() {
+fn a_record_of_a_replaced_file_is_ignored() {
     let (folder, path) = file("four");
     fetched(&path, origin()).unwrap();
     assert!(shown(&path).is_some() && is_fetched(&path));
@@ -74,7 +74,7 @@ fn a_record_of_another_file_of_that_name_is_not_shown() {
 }
 
 #[test]
-fn garbage_is_no_record() {
+fn an_invalid_record_is_ignored() {
     let (_folder, path) = file("four");
     assert_eq!(read(&path), None);
     let place = place(&path).unwrap();
@@ -98,7 +98,7 @@ fn garbage_is_no_record() {
 }
 
 #[test]
-fn a_file_of_the_longest_name_has_a_record_too() {
+fn the_longest_file_name_can_have_a_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(format!("{}.gguf", "x".repeat(250)));
     fs::write(&path, "four").unwrap();
@@ -107,7 +107,7 @@ fn a_file_of_the_longest_name_has_a_record_too() {
 }
 
 #[test]
-fn what_was_fetched_should_stay_what_it_was_and_what_was_not_may_be_replaced() {
+fn only_downloaded_files_keep_their_expected_hash() {
     let (_folder, path) = file("four");
     hashed(&path, "bb").unwrap();
     assert_eq!(expected(&path).as_deref(), Some("bb"));

@@ -66,7 +66,7 @@ fn repositories_quants_and_files() {
 }
 
 #[test]
-fn pages_of_the_hub_are_its_repositories_and_files() {
+fn hub_pages_are_references() {
     for (text, expected) in [
         (
             "https://huggingface.co/a/b",
@@ -108,7 +108,7 @@ fn pages_of_the_hub_are_its_repositories_and_files() {
 }
 
 #[test]
-fn other_servers_files_by_https_and_near_ones_by_http() {
+fn other_servers_need_https_and_local_ones_http() {
     for url in [
         "https://example.org/models/a.gguf",
         "https://example.org:8443/a.GGUF?sig=x",
@@ -150,7 +150,7 @@ fn a_password_in_an_address_is_refused_and_not_repeated() {
 }
 
 #[test]
-fn the_catalogs_names_with_and_without_a_quant() {
+fn catalog_names_may_have_a_quant() {
     let entry = |id: &str, quant: Option<&str>| {
         Ok(Reference::Catalog {
             id: id.to_owned(),
@@ -180,7 +180,7 @@ fn the_catalogs_names_with_and_without_a_quant() {
 }
 
 #[test]
-fn hostile_names_are_refused_with_a_reason_that_can_be_shown() {
+fn hostile_names_get_a_printable_reason() {
     let long = format!("a/{}", "b".repeat(300));
     let long_file = format!("a/b/{}.gguf", "c".repeat(300));
     let longest = "a".repeat(10_000);
@@ -247,7 +247,7 @@ fn hostile_names_are_refused_with_a_reason_that_can_be_shown() {
 }
 
 #[test]
-fn a_path_on_this_computer_is_told_apart() {
+fn a_local_path_gets_its_own_hint() {
     let hint = parse("/Users/me/model.gguf").unwrap_err().hint.unwrap();
     assert!(hint.contains("models import"), "{hint}");
 }

@@ -39,7 +39,7 @@ fn a_model_is_found_by_id_file_name_and_path() {
 }
 
 #[test]
-fn a_split_model_is_found_by_its_prefix_and_by_any_part_and_is_its_first_part() {
+fn a_split_model_resolves_by_prefix_or_part_to_its_first() {
     let folder = folder(&["s/m-00001-of-00002.gguf", "s/m-00002-of-00002.gguf"]);
     let first = folder.path().join("s/m-00001-of-00002.gguf");
     let second = folder.path().join("s/m-00002-of-00002.gguf");
@@ -49,7 +49,7 @@ fn a_split_model_is_found_by_its_prefix_and_by_any_part_and_is_its_first_part() 
 }
 
 #[test]
-fn of_two_models_with_one_id_the_higher_one_is_meant() {
+fn of_two_models_with_one_id_the_first_folder_wins() {
     let folder = folder(&["a/m.gguf", "m.gguf", "z/m.gguf", "a/n.gguf", "z/n.gguf"]);
     let at = |file: &str| Ok(folder.path().join(file));
     assert_eq!(resolve(folder.path(), "m"), at("m.gguf"));
@@ -70,7 +70,7 @@ fn a_tilde_is_the_home_folder() {
 }
 
 #[test]
-fn a_misspelt_name_is_answered_with_the_nearest_ones() {
+fn a_misspelled_name_gets_the_nearest_names() {
     let models = folder(&[
         "SmolLM2-135M-Instruct.Q4_1.gguf",
         "gemma-3-270m-q4_k_m.gguf",
@@ -94,7 +94,7 @@ fn a_misspelt_name_is_answered_with_the_nearest_ones() {
 }
 
 #[test]
-fn names_that_lead_out_of_the_folder_are_not_followed() {
+fn names_that_leave_the_folder_are_refused() {
     let outer = folder(&["secret.gguf", "models/a.gguf"]);
     let models = outer.path().join("models");
     for spec in [
@@ -114,7 +114,7 @@ fn names_that_lead_out_of_the_folder_are_not_followed() {
 }
 
 #[test]
-fn a_path_that_is_no_file_is_told_apart() {
+fn a_path_that_is_not_a_file_has_its_own_error() {
     let folder = folder(&["a.gguf"]);
     let told = |path: &Path| {
         let error = resolve(Path::new("/m"), path.to_str().unwrap()).unwrap_err();

@@ -11,7 +11,7 @@ const SOON: Pace = Pace {
 };
 
 #[tokio::test(start_paused = true)]
-async fn a_burst_of_changes_is_over_when_nothing_changes_for_a_while() {
+async fn a_burst_of_changes_ends_after_a_quiet_period() {
     let bell = Arc::<Bell>::default();
     let pace = Pace::default();
     let start = Instant::now();
@@ -27,7 +27,7 @@ async fn a_burst_of_changes_is_over_when_nothing_changes_for_a_while() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn changes_that_never_end_are_looked_at_all_the_same() {
+async fn endless_changes_still_cause_scans() {
     let bell = Arc::<Bell>::default();
     let pace = Pace::default();
     let start = Instant::now();
@@ -70,7 +70,7 @@ fn none(_: Arc<Bell>) -> notify::Result<Box<dyn Watcher + Send>> {
 }
 
 #[tokio::test]
-async fn where_the_system_watches_no_more_folders_they_are_polled_and_it_is_said() {
+async fn folders_beyond_the_watch_limit_are_polled_and_noted() {
     for (make, why) in [
         (full as attach::Make, "watch limit reached"),
         (none, "too many instances"),

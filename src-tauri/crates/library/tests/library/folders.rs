@@ -123,7 +123,7 @@ fn scratch_copy(root: &tempfile::TempDir, model: &str) -> Library {
 }
 
 #[test]
-fn a_file_is_checked_against_what_was_fetched_and_against_the_last_time() {
+fn a_file_is_compared_with_its_recorded_checksum() {
     let root = tempfile::tempdir().unwrap();
     let library = scratch_copy(&root, SMOLLM2);
     let path = library.models_dir().join("copy.gguf");
@@ -148,7 +148,7 @@ fn a_file_is_checked_against_what_was_fetched_and_against_the_last_time() {
 }
 
 #[test]
-fn a_check_tells_how_far_it_is_and_can_be_stopped() {
+fn a_check_reports_progress_and_can_be_cancelled() {
     let root = tempfile::tempdir().unwrap();
     let library = scratch_copy(&root, SMOLLM2);
     let size = fs::metadata(real(SMOLLM2)).unwrap().len();
@@ -169,7 +169,7 @@ fn a_check_tells_how_far_it_is_and_can_be_stopped() {
 }
 
 #[test]
-fn each_part_of_a_split_model_has_a_hash_of_its_own() {
+fn each_part_of_a_split_model_has_its_hash() {
     let folder = tempfile::tempdir().unwrap();
     let parts = ["m-00001-of-00002.gguf", "m-00002-of-00002.gguf"];
     for part in parts {
@@ -187,7 +187,7 @@ fn each_part_of_a_split_model_has_a_hash_of_its_own() {
 }
 
 #[test]
-fn a_copy_that_is_not_whole_yet_is_told_and_becomes_a_model_once_it_is() {
+fn an_incomplete_copy_is_reported_until_it_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.gguf");
     let bytes = fs::read(real(SMOLLM2)).unwrap();
@@ -205,7 +205,7 @@ fn a_copy_that_is_not_whole_yet_is_told_and_becomes_a_model_once_it_is() {
 }
 
 #[test]
-fn a_projector_belongs_to_the_model_beside_it_whose_width_it_has() {
+fn a_projector_belongs_to_the_model_of_its_width() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let of_kind = |kind, width| {
@@ -265,7 +265,7 @@ fn a_projector_belongs_to_the_model_beside_it_whose_width_it_has() {
 }
 
 #[test]
-fn a_split_model_is_read_as_one_and_again_when_any_part_changes() {
+fn a_split_model_is_read_again_if_any_part_changes() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let first = Gguf::model("llama", 1).part(0, 2, 2);

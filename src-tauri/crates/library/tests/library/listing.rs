@@ -62,7 +62,7 @@ fn a_real_model_is_listed_with_its_account_and_found_by_its_id() {
 }
 
 #[test]
-fn a_file_that_is_no_model_is_listed_with_the_reason_beside_the_others() {
+fn an_invalid_file_is_listed_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder.path().join("b.gguf"), "WORD", 0);
     write(&folder.path().join("a.gguf"), "", 0);
@@ -117,7 +117,7 @@ fn a_removed_model_is_forgotten() {
 }
 
 #[test]
-fn a_folder_that_does_not_exist_is_an_error_and_an_empty_one_is_not() {
+fn only_a_missing_folder_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(Library::new(folder.path().to_owned()).list().unwrap(), []);
     let missing = folder.path().join("missing");

@@ -95,8 +95,8 @@ fn a_model_goes_to_the_trash_with_all_its_parts_and_its_record() {
     ignore = "the Trash of macOS is the user's own"
 )]
 #[test]
-fn a_link_goes_to_the_trash_and_what_it_leads_to_stays() {
-    let test = "a_link_goes_to_the_trash_and_what_it_leads_to_stays";
+fn deleting_a_link_keeps_its_target() {
+    let test = "deleting_a_link_keeps_its_target";
     apart(test, Some("data"), |room| {
         let real = write(room, "elsewhere/real.gguf");
         symlink(&real, room.join("models/link.gguf")).unwrap();
@@ -112,8 +112,8 @@ fn a_link_goes_to_the_trash_and_what_it_leads_to_stays() {
     ignore = "the Trash of macOS is the user's own"
 )]
 #[test]
-fn without_a_trash_a_model_is_deleted_only_if_that_was_said() {
-    let test = "without_a_trash_a_model_is_deleted_only_if_that_was_said";
+fn without_a_trash_deletion_needs_permanently() {
+    let test = "without_a_trash_deletion_needs_permanently";
     // No folder can be made below a file.
     apart(test, Some("file/data"), no_trash);
 }
@@ -142,7 +142,7 @@ fn no_trash(room: &Path) {
 }
 
 #[test]
-fn a_model_that_is_loaded_is_not_deleted() {
+fn a_loaded_model_is_not_deleted() {
     let room = tempfile::tempdir().unwrap();
     let models = room.path().join("models");
     write(&models, "m-00001-of-00002.gguf");
@@ -161,8 +161,8 @@ fn a_model_that_is_loaded_is_not_deleted() {
     ignore = "the Trash of macOS is the user's own"
 )]
 #[test]
-fn what_is_ours_is_deleted_by_any_name_that_leads_to_it() {
-    let test = "what_is_ours_is_deleted_by_any_name_that_leads_to_it";
+fn our_models_are_deleted_by_any_name() {
+    let test = "our_models_are_deleted_by_any_name";
     apart(test, Some("data"), |room| {
         let models = room.join("models");
         let first = write(&models, "a.gguf");
@@ -189,7 +189,7 @@ fn what_is_ours_is_deleted_by_any_name_that_leads_to_it() {
 }
 
 #[test]
-fn what_is_no_model_is_not_deleted() {
+fn other_files_are_not_deleted() {
     let room = tempfile::tempdir().unwrap();
     let models = room.path().join("models");
     let library = Library::new(models.clone());
@@ -202,7 +202,7 @@ fn what_is_no_model_is_not_deleted() {
 }
 
 #[test]
-fn what_others_keep_is_never_deleted_and_it_is_said_how_they_do_it() {
+fn models_of_other_apps_are_never_deleted() {
     let room = tempfile::tempdir().unwrap();
     let at = |name: &str| room.path().join(name);
     fs::create_dir(at("models")).unwrap();

@@ -66,7 +66,7 @@ async fn models_appear_change_and_vanish() {
 }
 
 #[tokio::test]
-async fn folders_that_are_made_removed_and_made_again_are_followed() {
+async fn recreated_folders_are_watched() {
     let folder = tempfile::tempdir().unwrap();
     let sub = folder.path().join("sub");
     let watch = watch(folder.path(), &[], TOLD);
@@ -92,7 +92,7 @@ async fn folders_that_are_made_removed_and_made_again_are_followed() {
 }
 
 #[tokio::test]
-async fn a_volume_that_goes_and_comes_back_takes_its_models_with_it() {
+async fn models_follow_their_volume() {
     let own = tempfile::tempdir().unwrap();
     fs::write(own.path().join("own.gguf"), "").unwrap();
     let mount = tempfile::tempdir().unwrap();
@@ -118,7 +118,7 @@ async fn a_volume_that_goes_and_comes_back_takes_its_models_with_it() {
 }
 
 #[tokio::test]
-async fn what_a_link_leads_to_may_come_change_and_go() {
+async fn link_targets_may_appear_change_and_vanish() {
     let own = tempfile::tempdir().unwrap();
     let disk = tempfile::tempdir().unwrap();
     let (file, folder) = (disk.path().join("real"), disk.path().join("more"));
@@ -139,7 +139,7 @@ async fn what_a_link_leads_to_may_come_change_and_go() {
 }
 
 #[tokio::test]
-async fn a_models_folder_that_is_made_later_is_found() {
+async fn a_models_folder_created_later_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let models = folder.path().join("models");
     let watch = watch(&models, &[], PACE);
@@ -151,7 +151,7 @@ async fn a_models_folder_that_is_made_later_is_found() {
 }
 
 #[tokio::test]
-async fn a_burst_of_files_costs_few_scans() {
+async fn a_burst_of_files_causes_few_scans() {
     let folder = tempfile::tempdir().unwrap();
     let watch = watch(folder.path(), &[], TOLD);
     watch.latest().await;
@@ -167,7 +167,7 @@ async fn a_burst_of_files_costs_few_scans() {
 }
 
 #[tokio::test]
-async fn other_options_are_followed_by_the_same_list() {
+async fn changed_options_update_the_list() {
     let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     fs::write(one.path().join("one.gguf"), "").unwrap();
     fs::write(two.path().join("two.gguf"), "").unwrap();
@@ -181,7 +181,7 @@ async fn other_options_are_followed_by_the_same_list() {
 }
 
 #[tokio::test]
-async fn whoever_has_changed_something_may_ask_for_a_scan() {
+async fn a_scan_can_be_requested() {
     let folder = tempfile::tempdir().unwrap();
     let watch = watch(folder.path(), &[], TOLD);
     watch.latest().await;

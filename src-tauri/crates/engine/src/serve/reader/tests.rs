@@ -260,7 +260,7 @@ fn qwen3_5_answers_are_read_whole_and_cut_anywhere() {
 
 /// On a thread of the usual size, where answers are read.
 #[test]
-fn an_answer_nested_deeply_is_read_and_one_without_end_is_shown_as_it_is() {
+fn endless_nesting_is_shown_as_text() {
     for (template, open, close) in [
         (GEMMA_4, "<|tool_call>call:get_time{zones:", "}<tool_call|>"),
         (

@@ -9,7 +9,7 @@ fn event(kind: EventKind, paths: &[&str]) -> Event {
 }
 
 #[test]
-fn reading_changes_nothing_and_writing_does() {
+fn reads_are_no_changes_and_writes_are() {
     let matters = |kind| super::matters(&event(kind, &["/m/a.gguf"]));
     for kind in [
         EventKind::Create(CreateKind::File),
@@ -31,7 +31,7 @@ fn reading_changes_nothing_and_writing_does() {
 }
 
 #[test]
-fn what_is_hidden_or_unfinished_matters_when_it_gets_its_name() {
+fn hidden_and_partial_files_count_once_renamed() {
     let create = EventKind::Create(CreateKind::File);
     for name in [
         "/m/.tierbar",
@@ -53,7 +53,7 @@ fn what_is_hidden_or_unfinished_matters_when_it_gets_its_name() {
 }
 
 #[test]
-fn a_tree_is_watched_once_by_its_real_name() {
+fn a_tree_is_watched_once_under_its_real_path() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join(name);
     std::fs::create_dir_all(at("a/b")).unwrap();
