@@ -1,5 +1,5 @@
-//! Bytes from other people's servers: a web client with rules for where it goes and what it tells whom, and a
-//! download queue that turns URLs into verified files. It knows nothing of models.
+//! Outbound HTTP: a web client with rules for redirects and tokens, and a download queue that turns URLs into verified
+//! files. It knows nothing of models.
 
 mod loopback;
 mod platform;

@@ -133,15 +133,15 @@ impl Queue {
         )
     }
 
-    /// Adds a download; `true` if it is a new one.
+    /// Adds a download. Returns `true` if it is a new one.
     ///
-    /// The same reference, or the same files, on their way: that one is returned, with the higher of the two
-    /// priorities, and goes on if it was paused. A failed or finished download of the reference makes way for the new
-    /// one, which goes on from what has arrived.
+    /// If the same reference or files are already on the list, that download is returned with the higher of the two
+    /// priorities, and resumes if it was paused. A failed or finished download of the reference is replaced by the new one,
+    /// which resumes from its partial files.
     ///
     /// # Errors
     /// [`Code::BadRequest`] for a job without files, or whose file has the name of another download's, on a volume
-    /// that may not tell `A` from `a`; [`Code::Overloaded`]; [`Code::ShuttingDown`].
+    /// that may be case-insensitive; [`Code::Overloaded`]; [`Code::ShuttingDown`].
     pub async fn add(&self, job: Job) -> Result<(DownloadStatus, bool), Error> {
         self.send(|reply| Command::Add { job, reply }).await
     }
@@ -186,7 +186,7 @@ impl Queue {
         self.send(|reply| Command::Remove { id, reply }).await
     }
 
-    /// The downloads: those under way first, in the order in which they go; then those that wait for somebody; then
+    /// Returns the downloads: active ones in order, then those that wait for the user, then
     /// the last few done, newest first. While bytes arrive it changes at most four times a second.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Arc<Vec<DownloadStatus>>> {

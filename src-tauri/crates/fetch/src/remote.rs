@@ -114,7 +114,7 @@ impl Remote {
             .body(json)
     }
 
-    /// Whether the server is in this machine or network, as far as its address tells.
+    /// Returns whether the server is on this machine or network, judging by its address.
     #[must_use]
     pub fn is_near(server: &str) -> bool {
         Url::parse(server).is_ok_and(|url| is_near(&url))
@@ -161,7 +161,7 @@ async fn send(request: reqwest::RequestBuilder) -> Result<RemoteAnswer, String> 
     Ok(http::Response::from_parts(head, body.boxed_unsync()))
 }
 
-/// In this machine or network, as far as the address tells.
+/// Returns whether the URL is on this machine or network, judging by its address.
 fn is_near(url: &Url) -> bool {
     let near = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => ip.is_loopback() || ip.is_private() || ip.is_link_local(),

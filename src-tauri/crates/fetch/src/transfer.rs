@@ -100,7 +100,7 @@ pub enum Phase {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     pub size: u64,
-    /// Computed over what lies on the disk, in lower-case hex.
+    /// Computed from the bytes on the disk, in lower-case hex.
     pub sha256: String,
     pub etag: Option<String>,
 }

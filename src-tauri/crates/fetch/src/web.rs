@@ -116,7 +116,7 @@ impl Web {
     }
 
     fn with_lookup(options: WebOptions, lookup: Lookup) -> Result<Self, Error> {
-        // The first of the process stays; whoever was first installed a provider all the same.
+        // Fails if the process has a provider already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let client = |reach| {
             let builder = reqwest::Client::builder()
@@ -275,7 +275,7 @@ impl Web {
             Some(Host::Ipv4(ip)) => !reach::is_public(ip.into()),
             Some(Host::Ipv6(ip)) => !reach::is_public(ip.into()),
             Some(Host::Domain(name)) if !self.is_proxied(url) => {
-                // A name without addresses fails by itself, with the reason.
+                // A name without addresses fails later, with the reason.
                 let found = self.lookup.addresses(name.to_owned()).await;
                 found
                     .unwrap_or_default()
@@ -353,7 +353,7 @@ fn failed(url: &Url, error: &reqwest::Error) -> Failure {
     )
 }
 
-/// The last cause: what lies above it repeats the URL or says "error sending request".
+/// Returns the root cause. The errors above it only repeat the URL or "error sending request".
 pub(crate) fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

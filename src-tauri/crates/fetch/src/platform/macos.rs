@@ -8,7 +8,7 @@ use std::{fs::File, io};
 
 /// Returns once a file's bytes and length, or a folder's names, outlive a power cut.
 ///
-/// The standard library asks for `F_FULLFSYNC`, which the volumes of a network and some of external disks do not have:
+/// The standard library asks for `F_FULLFSYNC`, which network volumes and some external disks do not support:
 /// they do what they can.
 pub(crate) fn sync(file: &File) -> io::Result<()> {
     file.sync_all()

@@ -12,7 +12,7 @@ use tierbar_core::{
 };
 use tokio::sync::oneshot;
 
-/// More than this in the list only if something is wrong with whoever adds them.
+/// The longest list of downloads. More would be a mistake of the caller.
 const LONGEST: usize = 256;
 
 pub(super) type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -50,7 +50,7 @@ pub(super) enum Command {
 }
 
 impl Owner {
-    /// Replies are sent after [`Self::settle`]: whoever gets one finds the list to agree with it.
+    /// Replies are sent after [`Self::settle`], so that the list agrees with them.
     pub(super) async fn command(&mut self, command: Command) {
         // A dropped reply becomes a shutdown error for its caller.
         if self.closing && !matches!(command, Command::Shutdown { .. }) {
@@ -113,7 +113,7 @@ impl Owner {
         let _ = reply.send(answer);
     }
 
-    /// One that is being removed is not found any more.
+    /// A download that is being removed is not found.
     fn find(&mut self, id: &str) -> Result<&mut Entry, Error> {
         let mut entries = self.entries.iter_mut();
         entries
@@ -130,7 +130,7 @@ impl Owner {
             matches!(entry.standing, Standing::Wanted | Standing::Paused) && entry.is_of(&job)
         }) {
             entry.job.priority = entry.job.priority.max(job.priority);
-            // Whoever asks for it wants it to go on.
+            // Adding it again resumes it.
             entry.standing = Standing::Wanted;
             return Ok((entry.id.clone(), false));
         }
@@ -149,7 +149,7 @@ impl Owner {
             entry.inherit(&old);
             if let Standing::Failed(_) = old.standing {
                 let kept = std::slice::from_ref(&entry);
-                // It is in nobody's way.
+                // It does not conflict with the new one.
                 if let Err(error) = discard(old, kept).await {
                     tracing::warn!(%error, "cannot delete what an earlier try left");
                 }

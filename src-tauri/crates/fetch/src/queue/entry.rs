@@ -46,7 +46,7 @@ pub(super) struct Part {
 /// What is to become of it.
 #[derive(Debug)]
 pub(super) enum Standing {
-    /// Goes on whenever it is its turn.
+    /// Runs when it is its turn.
     Wanted,
     /// By the user.
     Paused,
@@ -133,7 +133,7 @@ impl Entry {
             .filter(|task| task.completing || !task.cancel.is_cancelled())
     }
 
-    /// `None` if it does not mean to go on.
+    /// Returns `None` if it is not to run.
     pub(super) fn candidate(&self, blocked: bool) -> Option<Candidate> {
         let running = match self.running() {
             Some(task) if task.completing || matches!(task.phase, Phase::Verifying) => {
@@ -211,7 +211,7 @@ impl Entry {
         first.unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Whether both would write one file, on a volume that may not tell `A` from `a`.
+    /// Returns whether both would write the same file on a case-insensitive volume.
     pub(super) fn collides(&self, job: &Job) -> bool {
         let taken = |file: &crate::FileSpec| {
             let name = folded(&file.dest);
@@ -220,7 +220,7 @@ impl Entry {
         job.files.iter().any(taken)
     }
 
-    /// Whether a job asks for what this entry fetches: the same reference, or the same files by another name.
+    /// Returns whether a job is for the same download: the same reference, or the same files under another name.
     pub(super) fn is_of(&self, job: &Job) -> bool {
         let dests =
             |job: &Job| -> Vec<_> { job.files.iter().map(|file| folded(&file.dest)).collect() };
@@ -333,7 +333,7 @@ fn remove_file(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The name as a volume sees it that does not tell upper from lower case.
+/// Returns the name as a case-insensitive volume sees it.
 pub(super) fn folded(path: &Path) -> String {
     path.to_string_lossy().to_lowercase()
 }

@@ -15,7 +15,7 @@ pub(super) struct Meter {
 impl Meter {
     /// Takes note of how many bytes there are in all.
     pub(super) fn note(&mut self, now: Instant, bytes: u64) {
-        // A file that is fetched anew has fewer than before: what was measured is of another file.
+        // A restarted download has fewer bytes than before, so its samples are discarded.
         if self.samples.back().is_some_and(|(_, last)| bytes < *last) {
             self.samples.clear();
         }

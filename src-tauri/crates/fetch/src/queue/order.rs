@@ -2,10 +2,10 @@
 
 use tierbar_core::download::Priority;
 
-/// Downloads that only wait take nobody's place, but there may not be any number of them.
+/// Waiting downloads take no place, but their number is limited.
 const MOST_WAITING: usize = 4;
 
-/// One download that means to go on, in the order of age.
+/// A download that is to run, in order of age.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate {
     pub(super) priority: Priority,
@@ -27,7 +27,7 @@ pub(super) enum Running {
 
 /// The candidates in the order in which they go.
 ///
-/// Of two alike, one that runs keeps its place, so that an older one that comes back interrupts nobody.
+/// Of two with equal priority, a running one keeps its place, so that an older one that returns does not preempt it.
 pub(super) fn order(candidates: &[Candidate]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|&index| {

@@ -116,7 +116,7 @@ impl Owner {
         self.entries.iter().any(|entry| entry.task.is_some())
     }
 
-    /// Runs end, and start again with the next program: what is wanted stays wanted.
+    /// Ends all runs, which start again with the next program.
     pub(super) fn close(&mut self) {
         self.closing = true;
         self.entries.iter().for_each(Entry::cancel);
@@ -266,7 +266,7 @@ impl Owner {
         }
     }
 
-    /// The entries that should run, and all that mean to go on in the order in which they go.
+    /// Returns the entries that should run now, and all entries to run in order.
     fn turns(&self) -> (Vec<usize>, Vec<usize>) {
         let candidates: Vec<_> = (self.entries.iter().enumerate())
             .filter_map(|(at, entry)| {

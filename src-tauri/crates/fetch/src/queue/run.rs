@@ -89,7 +89,7 @@ impl Whole {
         }
     }
 
-    /// Whether it is the file that is meant, as far as anybody has said.
+    /// Returns whether it matches the expected size and sha256, where given.
     pub(super) fn is(&self, spec: &FileSpec) -> bool {
         let hash = spec.sha256.as_ref();
         spec.size.is_none_or(|size| size == self.size)

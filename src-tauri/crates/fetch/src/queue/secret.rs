@@ -34,7 +34,7 @@ const NAMES: [&str; 12] = [
     "jwt",
 ];
 
-/// The URL without what nobody else should read; `None` if there is nothing of that kind in it.
+/// Returns the URL without its secrets, or `None` if it has none.
 pub(super) fn withheld(url: &Url) -> Option<Url> {
     let signed = url.query_pairs().any(|(name, _)| {
         let name = name.to_lowercase();

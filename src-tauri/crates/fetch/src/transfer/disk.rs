@@ -1,6 +1,6 @@
-//! One file's bytes on their way to the disk. Three threads: the writer takes blocks from the connections; the
-//! keeper syncs what was written and only then lets the journal claim it; the hasher follows the part that is
-//! there without a gap, reading what was just written, so that at the end only the tail is left to hash.
+//! Writes the bytes of one file with three threads: the writer takes blocks from the connections; the keeper syncs what was
+//! written before the journal lists it; the hasher reads the part without gaps just after it was written, so that at
+//! the end only the tail is left to hash.
 
 mod hasher;
 
@@ -29,20 +29,20 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Blocks that wait for the writer; one is what a connection read at once, at most 408 KiB.
+/// The number of blocks that may wait for the writer. One holds a single read of a connection, at most 408 KiB.
 const WAITING: usize = 16;
-/// The first journals follow faster upon one another: whoever is killed in its first second has something to resume, too.
+/// The first journals are written sooner, so that a download killed in its first second can resume.
 const FIRST_JOURNAL: Duration = Duration::from_millis(50);
-/// Given back by a full volume so that the journal has room; fetched again later.
+/// Bytes freed on a full volume to make room for the journal; they are downloaded again later.
 const SPARE: u64 = 256 << 10;
 
-/// Where a block belongs, and its bytes.
+/// The offset of a block, and its bytes.
 pub(super) type Block = (u64, Bytes);
 
 #[derive(Debug)]
 struct State {
     written: Ranges,
-    /// How far the file lies on the disk without a gap from its start.
+    /// The end of the part from the start that is synced without gaps.
     synced: u64,
     hashed: u64,
     total: Option<u64>,
@@ -94,8 +94,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    /// `identity`: what the journal tells besides the ranges; without one there is no journal, as for a server
-    /// that cannot resume.
+    /// Starts the threads. Without `identity`, no journal is written, as for a server that cannot resume.
     pub(super) fn start(
         file: &Arc<File>,
         paths: &Paths,
@@ -159,7 +158,7 @@ impl Disk {
         &self.interest.0
     }
 
-    /// Where connections put their blocks.
+    /// Returns the channel for the blocks of the connections.
     pub(super) fn blocks(&self) -> mpsc::Sender<Block> {
         self.blocks.clone()
     }
@@ -173,7 +172,7 @@ impl Disk {
         Some(state.hashed) == state.total
     }
 
-    /// What keeps bytes from getting onto the disk.
+    /// Returns the error that stopped writing.
     pub(super) fn trouble(&self) -> Option<Error> {
         self.shared().state.lock().trouble.clone()
     }
@@ -318,7 +317,7 @@ fn keep(shared: &Shared, part: &Path, every: Duration, keeping: &Keeping<'_>) {
             });
             if let Err(error) = kept {
                 shared.fail(full_or_broken(&error).detail("path", part.display().to_string()));
-                // After a failed sync nobody knows what lies on the disk: the older journal stays true.
+                // After a failed sync, the state of the disk is unknown; the older journal stays valid.
                 break;
             }
             shared.change(|state| state.synced = noted.prefix());

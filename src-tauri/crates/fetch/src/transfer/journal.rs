@@ -65,7 +65,7 @@ impl Paths {
         remove(&self.part)
     }
 
-    /// `None` if there is no journal, or one that cannot be true of the bytes: then the file starts anew.
+    /// Returns `None` if there is no journal, or one that cannot match the file, which then starts over.
     pub(super) fn read_journal(&self, part_length: u64) -> Option<(Identity, Ranges)> {
         let length = fs::metadata(&self.journal).ok()?.len();
         if length > LARGEST {

@@ -43,7 +43,7 @@ impl Piece {
         (next, length)
     }
 
-    /// Takes away what lies behind `keep` bytes from here.
+    /// Cuts off everything after `keep` bytes from here.
     fn cut(&self, keep: u64) -> (u64, u64) {
         let mut rest = self.0.lock();
         let at = (rest.0 + keep).min(rest.1);
@@ -53,7 +53,7 @@ impl Piece {
     }
 }
 
-/// What nobody fetches yet, front to back.
+/// The parts that no connection downloads yet, in order.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     gaps: Vec<(u64, u64)>,
@@ -135,7 +135,7 @@ pub(super) enum Relief {
 const SILENCE: Duration = Duration::from_secs(3);
 /// A new connection takes a few round trips to be any good.
 const WORTH: Duration = Duration::from_secs(1);
-/// A connection that needs longer for the last of the file may have fallen behind by itself: another gets one try.
+/// If a connection takes longer than this for the end of the file, another one tries it, too.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn relief(busy: Busy) -> Option<Relief> {

@@ -127,13 +127,13 @@ impl Fetch<'_> {
                         Some(Trouble::Busy(error, after)) => {
                             let until = Instant::now() + backoff.after_busy(error, after, self.terms);
                             match after {
-                                // Told to all: what is under way ends, and nobody asks for more until then.
+                                // Applies to all connections: running ones end, and none starts until then.
                                 Some(_) => resting.extend(std::iter::repeat_n(until, crew.size)),
                                 None if busy.is_empty() => resting.push(until),
                                 None => crew.shrink(busy.len()),
                             }
                         }
-                        // One that broke off on the way goes on at once.
+                        // A connection that broke while receiving continues at once.
                         Some(Trouble::Passing(_)) if got >= PROGRESS => {}
                         Some(trouble) => {
                             let rest = backoff.next_wait(trouble, self.terms)?;
@@ -306,7 +306,7 @@ impl Segment {
         loop {
             let Some(bytes) = answer.chunk().await.map_err(Trouble::Passing)? else {
                 let (next, end) = self.piece.rest();
-                // A server may give less than asked for: the rest is asked for again.
+                // A server may send less than requested; the rest is requested again.
                 let message = format!("{host} sent {} bytes too few", end - next);
                 return match next < end {
                     true => Err(Trouble::Passing(Error::new(

@@ -64,7 +64,7 @@ struct Place {
     /// Denied since the last bytes: the redirects have been resolved again for it.
     denied: bool,
     /// Asked on a condition, the server sends the whole of a file that by its own word is the same: it does not know
-    /// `If-Range`. What a part tells of its file is compared all the same.
+    /// `If-Range`. The metadata of each part is compared anyway.
     unconditional: bool,
 }
 

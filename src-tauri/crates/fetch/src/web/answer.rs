@@ -11,11 +11,11 @@ use tierbar_core::{Code, Error};
 use tokio::time::Instant;
 use url::Url;
 
-/// The hub tells the content's sha256 beside a redirect, before the storage behind it says anything.
+/// The hub sends the content's sha256 with its redirect; the storage server does not.
 const LINKED_ETAG: HeaderName = HeaderName::from_static("x-linked-etag");
 /// Fewer bytes than this in a stall's time are as good as none: of a server that only dribbles, a file takes days.
 const LEAST: usize = 1 << 10;
-/// How many stalls' time a document may take as a whole, which somebody waits for.
+/// How long a whole document may take, as a multiple of the stall deadline.
 const DOCUMENT_STALLS: u32 = 4;
 const LINKED_SIZE: HeaderName = HeaderName::from_static("x-linked-size");
 
@@ -113,7 +113,7 @@ impl fmt::Debug for Answer {
     }
 }
 
-/// Keeps what a redirecting server tells of the content.
+/// Records the headers about the content that a redirecting server sends.
 pub(super) fn note_links(met: &mut HeaderMap, headers: &HeaderMap) {
     for name in [LINKED_ETAG, LINKED_SIZE] {
         if let Some(value) = headers.get(&name) {
