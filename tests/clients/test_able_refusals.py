@@ -27,7 +27,7 @@ class Refusals(Packages):
                     with self.assertRaises(package.APIStatusError) as raised:
                         call(stream)
                     self.assertEqual(raised.exception.status_code, expected)
-                    self.assertIn("wants another key" if status == 401 else WORDS, raised.exception.message)
+                    self.assertIn("did not accept the key" if status == 401 else WORDS, raised.exception.message)
                     if status in (429, 503):
                         self.assertEqual(raised.exception.response.headers["retry-after"], "7")
 

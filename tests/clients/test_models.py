@@ -33,7 +33,7 @@ class Models(unittest.TestCase):
         for name in (OTHER, f"{OTHER}.gguf"):
             with self.assertRaises(openai.NotFoundError) as refusal:
                 self.client.responses.create(input="Hi", model=name)
-            self.assertIn(f"{OTHER} is here, and no tier has it", refusal.exception.message)
+            self.assertIn(f"{OTHER} is installed, but no tier uses it", refusal.exception.message)
             self.assertIn("config.toml", refusal.exception.body["hint"])
             self.assertIn("fast", refusal.exception.body["available"])
 

@@ -104,7 +104,7 @@ impl Default for Counted {
             prompt_tokens: add(
                 &mut all,
                 "prompt_tokens",
-                "Tokens of prompts, cached ones too",
+                "Prompt tokens, including cached ones",
             ),
             completion_tokens: add(&mut all, "completion_tokens", "Tokens of answers"),
             waiting: add(
@@ -122,7 +122,7 @@ impl Default for Counted {
                 "broken_streams",
                 "Streams that have ended with an error",
             ),
-            happenings: add(&mut all, "happenings", "Entries of the log of why"),
+            happenings: add(&mut all, "happenings", "Entries of the event log"),
             first_token,
             answer,
             registry: all,

@@ -43,6 +43,6 @@ pub trait Services: Send + Sync + fmt::Debug {
     /// `BadRequest` or `ConfigInvalid` naming the key; `Storage` if the file cannot be written.
     fn patch_config(&self, patch: Value) -> BoxFuture<'_, Result<Arc<Config>, Error>>;
 
-    /// Asks the app for its chat window; `false` if no app with windows runs in this host.
+    /// Asks the app for its chat window; `false` if no app with windows is running.
     fn raise(&self) -> bool;
 }

@@ -48,7 +48,7 @@ async fn a_key_is_made_used_listed_and_revoked_from_a_terminal() {
     for (arguments, told) in [
         (
             vec!["key", "add", "laptop"],
-            "there is a key named laptop already",
+            "a key named laptop already exists",
         ),
         (
             vec!["key", "add", "a b"],

@@ -125,7 +125,7 @@ async fn keys_and_what_is_left_of_their_tokens_outlive_the_host() {
     assert_eq!(refused.status(), 429);
     let error: Value = refused.json().await.unwrap();
     let message = error["error"]["message"].as_str().unwrap();
-    assert_eq!(message, "the key nightly has used its 10 tokens a day");
+    assert_eq!(message, "the key nightly has used its 10 tokens per day");
     host.shutdown().await;
 }
 
@@ -183,7 +183,7 @@ async fn over_tls_a_client_that_trusts_the_certificate_is_answered_and_another_r
     let unknown = curl(&["--cacert", certificate, "--data", &body, &url])
         .await
         .unwrap();
-    assert!(unknown.contains("an API key is needed"), "{unknown}");
+    assert!(unknown.contains("an API key is required"), "{unknown}");
     // The command line and the windows of this machine go on without.
     let local = format!("{}/health", serving.host.url());
     assert!(curl(&[&local]).await.unwrap().contains("ok"));

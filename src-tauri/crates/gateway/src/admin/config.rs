@@ -22,12 +22,11 @@ pub(crate) async fn patch(
     let patch: Map<String, Value> = body::object(body).await?;
     // Who else gets in is for whoever holds the token itself, not for a page that a browser has open.
     if session.is_some() && patch.contains_key("server") {
-        return Err(Error::new(
-            Code::Forbidden,
-            "a browser's session may not change [server]",
-        )
-        .hint("change it in config.toml, or send the token itself")
-        .into());
+        return Err(
+            Error::new(Code::Forbidden, "a browser session cannot change [server]")
+                .hint("change it in config.toml, or send the token itself")
+                .into(),
+        );
     }
     let config = admin.services.patch_config(Value::Object(patch)).await?;
     Ok(answer(&admin, &config))

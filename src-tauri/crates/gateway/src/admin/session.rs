@@ -42,5 +42,5 @@ pub(crate) async fn raise(State(admin): State<Arc<Admin>>) -> Result<StatusCode,
     if admin.services.raise() {
         return Ok(StatusCode::NO_CONTENT);
     }
-    Err(Error::new(Code::NotFound, "no app with windows runs in this host").into())
+    Err(Error::new(Code::NotFound, "no app with windows is running").into())
 }

@@ -119,9 +119,9 @@ fn seat(
     if any && tiers.iter().all(other_model) {
         let (name, model) = (&saved.name, &saved.model);
         let message =
-            format!("the saved context \"{name}\" belongs to {model}, which no tier has now");
+            format!("the saved context \"{name}\" belongs to {model}, which no tier uses now");
         return Err(Error::new(Code::ContextMismatch, message)
-            .hint("give a tier this model, or save it again"));
+            .hint("assign the model to a tier, or save the context again"));
     }
     let refuses = |tier: &TierStatus| {
         let settings = config.tiers.get(&tier.id);

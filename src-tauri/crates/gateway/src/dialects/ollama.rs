@@ -84,10 +84,10 @@ async fn version() -> Json<Value> {
 /// What Ollama's store of models does. Ours are files, and tiers name them.
 async fn not_here(uri: Uri) -> Failure {
     let message = format!(
-        "Tierbar has no {}: its models are plain files, and a tier of config.toml gives one a name and its settings",
+        "Tierbar does not support {}: models are plain files, and a tier in config.toml gives one a name and settings",
         uri.path()
     );
     Failure(Error::new(Code::BadRequest, message).hint(
-        "for another name or other settings add a tier; for a model of your own put its .gguf file into the models folder",
+        "to use another name or other settings, add a tier; to add your own model, put its .gguf file in the models folder",
     ))
 }

@@ -132,7 +132,7 @@ impl<D: Dialect> Turning<D> {
                 _ => {
                     // The relay ends each stream with a word of its own.
                     let error =
-                        Error::new(Code::Internal, "the answer ended without its last word");
+                        Error::new(Code::Internal, "the answer ended without its last event");
                     out = self.dialect.failed(&error);
                     self.ended = true;
                 }

@@ -98,7 +98,7 @@ impl Keys {
             return;
         }
         if let Err(error) = self.store.keys_used(uses).await {
-            tracing::warn!("what API keys were used for is not kept: {error}");
+            tracing::warn!("the use of API keys cannot be stored: {error}");
         }
     }
 
@@ -138,15 +138,14 @@ impl Keys {
         match self.store.add_key(kept.clone()).await? {
             AddedKey::Kept => {}
             AddedKey::Exists => {
-                let message = format!("there is a key named {} already", rendered.name);
+                let message = format!("a key named {} already exists", rendered.name);
                 return Err(Error::new(Code::BadRequest, message)
-                    .hint("choose another name, or revoke that one first"));
+                    .hint("choose another name, or revoke that key first"));
             }
             AddedKey::Full => {
-                let message = "there are 1000 keys, which is as many as are kept";
-                return Err(
-                    Error::new(Code::BadRequest, message).hint("revoke some that are not needed")
-                );
+                let message = "there are 1000 keys, which is the maximum";
+                return Err(Error::new(Code::BadRequest, message)
+                    .hint("revoke keys that are no longer needed"));
             }
         }
         let mut known = self.known();
@@ -163,7 +162,7 @@ impl Keys {
             let shown: String = name.chars().take(64).collect();
             return Err(Error::new(
                 Code::NotFound,
-                format!("no key named \"{shown}\" is in use"),
+                format!("there is no active key named \"{shown}\""),
             ));
         }
         if let Some(key) = self.all().iter().find(|key| key.name == name) {
@@ -175,8 +174,8 @@ impl Keys {
     pub(crate) fn find(&self, given: &str) -> Result<Arc<Key>, Error> {
         let found = self.known().get(&secret::hash(given)).cloned();
         let key = found.ok_or_else(|| {
-            Error::new(Code::Unauthorized, "this is no key of this server")
-                .hint("`tierbar key list` shows the keys that there are")
+            Error::new(Code::Unauthorized, "this API key is not valid here")
+                .hint("`tierbar key list` lists the keys")
         })?;
         key.check_in_use()?;
         Ok(key)
@@ -204,7 +203,7 @@ impl Keys {
                 (inside < most).then_some(inside + 1)
             });
         if entered.is_err() {
-            let message = format!("{most} requests are being answered or wait, which is the most");
+            let message = format!("{most} requests are in progress, which is the maximum");
             return Err(try_after(message, SOON));
         }
         if let Some(key) = &key
@@ -263,7 +262,7 @@ fn take(taken: &AtomicUsize, more: usize, most: usize) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!(
-        "requests of {} MiB are being answered or read, which is the most",
+        "request bodies take {} MiB, which is the maximum",
         most >> 20
     );
     Err(try_after(message, SOON))

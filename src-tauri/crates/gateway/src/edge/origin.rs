@@ -59,9 +59,9 @@ pub(crate) async fn same_site(
         if is_foreign_page(&request) {
             let error = Error::new(
                 Code::Forbidden,
-                "a page of another site may not have its browser call this server",
+                "pages of other sites cannot call this server",
             )
-            .hint("open the address itself, or call it from a program");
+            .hint("open the address directly, or call it from a program");
             return Failure(error).into_response();
         }
         return next.run(request).await;
@@ -78,7 +78,7 @@ pub(crate) async fn same_site(
     if !allowed {
         let error = Error::new(
             Code::Forbidden,
-            format!("pages of {named} may not call this server"),
+            format!("pages of {named} cannot call this server"),
         )
         .hint("add the origin to allowed_origins in config.toml if you trust it");
         return Failure(error).into_response();
@@ -116,13 +116,12 @@ pub(crate) async fn require_token(
         return next.run(request).await;
     }
     let message = match given {
-        Some(key) if key.starts_with(keys::PREFIX) => "an API key opens inference alone",
+        Some(key) if key.starts_with(keys::PREFIX) => "an API key gives access to inference only",
         _ if headers.contains_key(header::AUTHORIZATION) => "the token is wrong",
-        _ => "a token is needed",
+        _ => "the token is required",
     };
     // Where the folder is, is no stranger's business.
-    let hint =
-        "send \"Authorization: Bearer TOKEN\"; it is in the file `token` of Tierbar's data folder";
+    let hint = "send \"Authorization: Bearer TOKEN\"; the token is in the file `token` in Tierbar's data folder";
     Failure(Error::new(Code::Unauthorized, message).hint(hint)).into_response()
 }
 

@@ -57,7 +57,7 @@ impl Token {
         if secret.len() < Self::SHORTEST || !secret.bytes().all(|b| b.is_ascii_graphic()) {
             let message = format!("{} does not hold a token", path.display());
             return Err(Error::new(Code::Storage, message)
-                .hint("delete the file; a new token is made at the next start"));
+                .hint("delete the file; a new token is created at the next start"));
         }
         let session = URL_SAFE_NO_PAD.encode(Sha256::digest(format!("tierbar session {secret}")));
         Ok(Self {

@@ -40,7 +40,7 @@ pub(crate) async fn read(body: Body, limit: usize) -> Result<Vec<u8>, Error> {
 pub(crate) async fn again(body: Body) -> Result<Bytes, Error> {
     let read = body.collect().await;
     read.map(Collected::to_bytes)
-        .map_err(|error| Error::new(Code::BadRequest, format!("the body broke off: {error}")))
+        .map_err(|error| Error::new(Code::BadRequest, format!("the body ended early: {error}")))
 }
 
 /// As [`read`], and `grows` may refuse each part of it that is kept.
@@ -60,7 +60,7 @@ pub(crate) async fn collect(
             return Err(too_slow(length, begun));
         }
         let frame = frame.map_err(|error| {
-            Error::new(Code::BadRequest, format!("the body broke off: {error}"))
+            Error::new(Code::BadRequest, format!("the body ended early: {error}"))
         })?;
         let Ok(data) = frame.into_data() else {
             continue;
@@ -85,8 +85,8 @@ pub(crate) async fn collect(
 
 fn too_slow(length: usize, begun: Instant) -> Error {
     let seconds = begun.elapsed().as_secs();
-    let message = format!("only {length} bytes of the body came in {seconds} s");
-    Error::new(Code::RequestTimeout, message).hint("send the request anew")
+    let message = format!("only {length} bytes of the body arrived in {seconds} s");
+    Error::new(Code::RequestTimeout, message).hint("send the request again")
 }
 
 /// Whether a body of JSON can be held in memory: each value takes some thirty times of what the shortest takes in a text.
@@ -112,7 +112,7 @@ pub(crate) fn check_values(json: &[u8]) -> Result<(), Error> {
         return Ok(());
     }
     let message = format!("the body has more than {MOST_VALUES} values");
-    Err(Error::new(Code::PayloadTooLarge, message).hint("send less at once"))
+    Err(Error::new(Code::PayloadTooLarge, message).hint("send smaller requests"))
 }
 
 /// The body as a JSON object. An empty body counts as `{}`.

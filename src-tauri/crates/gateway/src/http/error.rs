@@ -103,6 +103,6 @@ pub(crate) fn no_such_path(path: &str) -> Error {
 }
 
 pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> Failure {
-    let message = format!("{} does not take {method}", uri.path());
+    let message = format!("{} does not accept {method}", uri.path());
     Failure(Error::new(Code::MethodNotAllowed, message))
 }

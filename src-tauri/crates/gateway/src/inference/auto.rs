@@ -103,8 +103,8 @@ pub(crate) async fn explain(
     let fast = classifier::of_fast(&tiers);
     let fast = fast.and_then(|fast| Some((&fast.id, fast.model.as_ref()?)));
     let (id, model) = fast.ok_or_else(|| {
-        Error::new(Code::ModelMissing, "the tier \"fast\" has no model here")
-            .hint("give it one, or leave out classify=always")
+        Error::new(Code::ModelMissing, "the tier \"fast\" has no local model")
+            .hint("assign it a model, or leave out classify=always")
     })?;
     let asked = Traits::of(request);
     let classified = classifier::thoroughly(inference, id, model, &asked.text).await?;

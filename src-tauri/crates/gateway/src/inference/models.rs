@@ -17,9 +17,11 @@ fn unseated(name: &str, installed: &BTreeSet<ModelId>, error: Error) -> Error {
     if !installed.contains(&id) {
         return error;
     }
-    let rendered = Error::new(error.code, format!("{id} is here, and no tier has it"));
-    let rendered = rendered
-        .hint("choose it for a tier in Settings, or set it as a tier's model in config.toml");
+    let rendered = Error::new(
+        error.code,
+        format!("{id} is installed, but no tier uses it"),
+    );
+    let rendered = rendered.hint("assign it to a tier in Settings or in config.toml");
     Error {
         details: error.details,
         ..rendered
@@ -62,7 +64,7 @@ mod tests {
         let refused = |name: &str| unseated(name, &here, route::unknown(name, &tiers));
         for name in ["new", "new.gguf"] {
             let error = refused(name);
-            assert_eq!(error.message, "new is here, and no tier has it");
+            assert_eq!(error.message, "new is installed, but no tier uses it");
             assert_eq!(error.code, Code::ModelUnknown);
             assert_eq!(error.details["available"], json!(["auto", "fast", "small"]));
         }

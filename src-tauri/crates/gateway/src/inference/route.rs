@@ -90,8 +90,9 @@ pub(crate) fn not_counted(who: &str) -> Error {
 }
 
 fn only_ours(who: &str, what: &str) -> Error {
-    let message = format!("{who} is served by another program: {what} by Tierbar's own engine");
-    Error::new(Code::BadRequest, message).hint("name a tier with a model of its own")
+    let message =
+        format!("{who} is served by another program, and {what} by Tierbar's own engine only");
+    Error::new(Code::BadRequest, message).hint("name a tier with a local model")
 }
 
 /// One that is loaded, else one that may load, else one that has failed and may be tried again. What goes elsewhere comes last:

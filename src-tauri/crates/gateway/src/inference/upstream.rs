@@ -37,7 +37,7 @@ pub(crate) struct Broken(String);
 impl Broken {
     /// An end before the answer's own.
     pub(crate) fn early() -> Self {
-        Self("ended its answer too early".to_owned())
+        Self("ended its answer early".to_owned())
     }
 }
 
@@ -90,7 +90,7 @@ impl Upstream {
         let status = upstream.head.status;
         // The client asked for neither another protocol nor another place.
         if status.is_informational() || status.is_redirection() {
-            return Err(Broken(format!("answered {status}, which answers nothing")));
+            return Err(Broken(format!("returned {status}, which is not an answer")));
         }
         Ok(upstream)
     }

@@ -207,14 +207,14 @@ pub(crate) fn error(status: StatusCode, body: &[u8]) -> Error {
         let rendered = rendered
             .iter()
             .find_map(|place| body.pointer(place)?.as_str())
-            .unwrap_or("the model's server refused the request and told no reason");
+            .unwrap_or("the model's server refused the request without an error message");
         Error::new(code(status, body.pointer("/error/code")), rendered)
     })
 }
 
 /// What is said to be OpenAI's and cannot be read as that.
 pub(crate) fn unreadable(error: &serde_json::Error) -> Error {
-    let message = format!("the model's server did not answer as OpenAI's do: {error}");
+    let message = format!("the model's server did not answer in OpenAI's form: {error}");
     Error::new(Code::Unreachable, message)
 }
 

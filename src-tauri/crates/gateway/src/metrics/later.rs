@@ -54,12 +54,12 @@ pub(super) fn chains(all: &mut Registry, chains: &[ChainStatus]) {
     }
     all.register(
         "endpoint_gate",
-        "1 for whether a chain may ask the endpoint now",
+        "1 if a chain may use the endpoint now",
         rendered,
     );
     all.register_with_unit(
         "endpoint_closed",
-        "Until the endpoint may be asked again, where that is known",
+        "Time until the endpoint may be used again, if known",
         Unit::Seconds,
         closed,
     );
@@ -76,5 +76,5 @@ pub(super) fn queue(all: &mut Registry, counts: &[(JobState, u64)], taken: u64) 
             .set(signed(count.map_or(0, |(_, count)| *count)));
     }
     all.register("queue_requests", "Requests of the queue", requests);
-    bytes(all, "queue", "What the queue takes on the disk", taken);
+    bytes(all, "queue", "Disk space of the queue", taken);
 }

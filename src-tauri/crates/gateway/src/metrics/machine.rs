@@ -42,14 +42,14 @@ pub(super) fn gauges(status: &Status) -> Registry {
     bytes(
         &mut all,
         "ram_available",
-        "Memory that can be had without swapping",
+        "Memory available without swapping",
         ram.available_bytes,
     );
     bytes(&mut all, "swap_used", "Swap in use", swap.used_bytes);
     bytes(
         &mut all,
         "budget_total",
-        "What models may take on this machine, all together",
+        "Memory that all models together may use",
         budget.total_bytes,
     );
     bytes(
@@ -74,7 +74,7 @@ pub(super) fn gauges(status: &Status) -> Registry {
     plain(
         &mut all,
         "memory_alarm",
-        "The guard's: 0 none, 1 nobody is admitted, 2 idle tiers end, 3 all do",
+        "The memory guard's: 0 none, 1 no new requests, 2 idle tiers are unloaded, 3 all tiers are",
         status.guard.alarm as i64,
     );
     tiers(&mut all, &status.tiers);
@@ -107,13 +107,13 @@ fn tiers(all: &mut Registry, tiers: &[TierStatus]) {
     all.register("tier_state", "1 for the state that a tier is in", states);
     all.register_with_unit(
         "tier_footprint",
-        "Memory that a tier's process takes",
+        "Memory of a tier's process",
         Unit::Bytes,
         footprint,
     );
     all.register_with_unit(
         "tier_planned",
-        "What a tier's load was planned by",
+        "Planned memory of a tier's load",
         Unit::Bytes,
         planned,
     );

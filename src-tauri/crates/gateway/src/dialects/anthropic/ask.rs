@@ -85,7 +85,7 @@ impl Ask {
         // What it goes on from is stored at Anthropic's servers; the package sends the whole conversation when it is told so.
         let thread = self.rest.get("thread");
         if thread.is_some_and(|thread| !thread.is_null() && *thread != Value::Bool(false)) {
-            let message = "no conversation is stored here that a `thread` could go on from";
+            let message = "`thread` is not supported: conversations are not stored here";
             return Err(Error::new(Code::BadRequest, message)
                 .hint("send the whole conversation")
                 .detail(
@@ -143,9 +143,10 @@ impl Ask {
             }
             content::into_messages(&message.role, message.content, &mut messages)?;
             if last == Some(index) && messages.len() == rendered {
-                let message = "nothing of the user's last message can be told to a model here";
-                return Err(Error::new(Code::BadRequest, message)
-                    .hint("send text, images or results of tools in it"));
+                let message = "the last user message has no content that a model can read here";
+                return Err(
+                    Error::new(Code::BadRequest, message).hint("send text, images or tool results")
+                );
             }
         }
         // Words put into the model's mouth: the answer is what follows them.
@@ -181,7 +182,7 @@ fn response_format(format: &Value) -> Result<Value, Error> {
         }
         _ => Err(Error::new(
             Code::BadRequest,
-            "the output's format is not {\"type\": \"json_schema\", \"schema\": …}",
+            "the output format must be {\"type\": \"json_schema\", \"schema\": …}",
         )),
     }
 }

@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
 
 /// In place of a document that is no plain text.
-const LEFT_OUT: &str =
-    "[A PDF document was left out here: only the text of documents can be read.]";
+const LEFT_OUT: &str = "[A PDF document was omitted: only text documents can be read.]";
 
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
@@ -90,7 +89,7 @@ impl Content {
         for block in blocks {
             match read(block)? {
                 Block::Text { text } => texts.push(text),
-                _ => return Err(bad("there is place for text only here")),
+                _ => return Err(bad("only text is allowed here")),
             }
         }
         Ok(texts.join("\n\n"))
@@ -172,7 +171,7 @@ fn assistant_message(blocks: Vec<Value>) -> Result<Value, Error> {
             }
             _ => {
                 return Err(bad(
-                    "an assistant's message holds text, thinking and tool uses",
+                    "an assistant message can contain text, thinking and tool uses only",
                 ));
             }
         }
@@ -223,7 +222,7 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
             let url = match source {
                 Source::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
                 Source::Url { url } => url,
-                _ => return Err(bad("an image's source is base64 or a URL")),
+                _ => return Err(bad("an image source must be base64 or a URL")),
             };
             Some(json!({"type": "image_url", "image_url": {"url": url}}))
         }
@@ -245,9 +244,7 @@ fn part(block: Block) -> Result<Option<Value>, Error> {
         } => text(format!("{title}\n{source}\n\n{}", content.text()?)),
         Block::Thinking { .. } | Block::Other => None,
         Block::ToolUse { .. } | Block::ToolResult { .. } => {
-            return Err(bad(
-                "a block about a tool is in a message where none can be",
-            ));
+            return Err(bad("a tool block is not allowed in this message"));
         }
     })
 }
@@ -261,7 +258,8 @@ fn plain(mut parts: Vec<Value>) -> Value {
 }
 
 fn read(block: Value) -> Result<Block, Error> {
-    serde_json::from_value(block).map_err(|error| bad(format!("a block cannot be read: {error}")))
+    serde_json::from_value(block)
+        .map_err(|error| bad(format!("a content block is not valid: {error}")))
 }
 
 fn bad(message: impl Into<String>) -> Error {

@@ -22,7 +22,7 @@ impl Choice {
             ("tool", Some(name)) => Ok(json!({"type": "function", "function": {"name": name}})),
             _ => Err(Error::new(
                 Code::BadRequest,
-                "`tool_choice` is none of auto, any, none, and a tool with its name",
+                "`tool_choice` must be auto, any, none or a tool by name",
             )),
         }
     }

@@ -75,7 +75,9 @@ impl Ask {
             None | Some(Value::Null) => Ok(None),
             Some(flag @ Value::Bool(_)) => Ok(Some(("think", flag.clone()))),
             Some(effort @ Value::String(_)) => Ok(Some(("reasoning_effort", effort.clone()))),
-            Some(_) => Err(bad("`think` is true, false or an effort such as \"high\"")),
+            Some(_) => Err(bad(
+                "`think` must be true, false or an effort such as \"high\"",
+            )),
         }
     }
 }

@@ -19,9 +19,9 @@ pub(super) async fn delete(
     // Who means to delete a name must not lose the file that it stands for.
     let is_tier = tiers.iter().any(|tier| tier.id.as_str() == model);
     if is_tier || model == TierId::AUTO {
-        let error = bad(format!("{model} is no model but a name for one"));
+        let error = bad(format!("{model} is a tier, not a model"));
         return Err(error
-            .hint("name the model itself; a tier is removed in config.toml")
+            .hint("name the model itself; remove a tier in config.toml")
             .into());
     }
     let removed = inference.models.remove(model.to_owned(), false).await;

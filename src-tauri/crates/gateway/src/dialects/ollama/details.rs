@@ -87,7 +87,7 @@ pub(super) async fn changed(models: &[Option<&LibraryModel>]) -> Vec<String> {
     let count = models.len();
     let path = |model: &Option<&LibraryModel>| model.map(|model| model.path.clone());
     let paths: Vec<_> = models.iter().map(path).collect();
-    let looked = blocking("looking at the models' files", move || {
+    let looked = blocking("reading the model files", move || {
         let changed = |path: Option<String>| {
             let changed = path.and_then(|path| fs::metadata(path).ok()?.modified().ok());
             let changed = changed.and_then(|changed| Timestamp::try_from(changed).ok());

@@ -92,7 +92,7 @@ fn texts(input: Option<Value>) -> Result<Vec<String>, Error> {
         Some(Value::String(text)) => Some(vec![text]),
         Some(list) => serde_json::from_value(list).ok(),
     };
-    read.ok_or_else(|| bad("`input` is a text or a list of texts"))
+    read.ok_or_else(|| bad("`input` must be a string or a list of strings"))
 }
 
 impl Embed {
@@ -136,7 +136,7 @@ impl Embed {
             return Err(Failure(wire::refusal(&head, &bytes)));
         }
         let foreign = |why: String| {
-            let message = format!("the model's server did not answer as OpenAI's do: {why}");
+            let message = format!("the model's server did not answer in OpenAI's form: {why}");
             Error::new(Code::Unreachable, message)
         };
         let Vectors { mut data, usage } =

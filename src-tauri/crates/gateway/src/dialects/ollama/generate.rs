@@ -74,20 +74,19 @@ impl Generate {
     fn openai(&self, tiers: &[TierStatus]) -> Result<(&'static str, Map<String, Value>), Error> {
         if given(self.suffix.as_ref()).is_some() {
             return Err(bad(format!(
-                "{} does not support insert: text is written on, not between a prompt and a `suffix`",
+                "{} does not support insert: a `suffix` cannot be used",
                 self.ask.model()
             )));
         }
         if given(self.template.as_ref()).is_some() {
-            let error = bad("a model's template is that of its file: `template` cannot replace it");
-            return Err(error
-                .hint("send the whole prompt, as the template would make it, with \"raw\": true"));
+            let error = bad("`template` is not supported: the model file's own template is used");
+            return Err(error.hint("send the complete formatted prompt with \"raw\": true"));
         }
         let prompt = self.prompt.as_deref().unwrap_or_default();
         if self.raw == Some(true) {
             if !self.images().is_empty() {
                 return Err(bad(
-                    "`images` have no place in a raw prompt: send them without \"raw\", or to /api/chat",
+                    "`images` cannot be used with \"raw\": leave \"raw\" out, or use /api/chat",
                 ));
             }
             let mut request = self.ask.openai(tiers)?;

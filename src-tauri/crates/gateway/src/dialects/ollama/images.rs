@@ -34,7 +34,7 @@ pub(super) fn content(text: &str, images: &[String]) -> Result<Value, Error> {
     for (index, image) in images.iter().enumerate() {
         let url = uri(image).ok_or_else(|| {
             bad(format!(
-                "image {} is not base64 of a PNG, JPEG, GIF, WebP or BMP file",
+                "image {} is not a base64-encoded PNG, JPEG, GIF, WebP or BMP file",
                 index + 1
             ))
         })?;

@@ -43,7 +43,7 @@ pub(super) fn put(
     if let Some(stop) = given("stop") {
         let is_text = |stops: &Vec<Value>| stops.iter().all(Value::is_string);
         if !stop.is_string() && !stop.as_array().is_some_and(is_text) {
-            return Err(wrong("stop", "a list of texts"));
+            return Err(wrong("stop", "a list of strings"));
         }
         request.insert("stop".to_owned(), stop.clone());
     }

@@ -161,7 +161,7 @@ impl Download {
 
 fn ending() -> Error {
     Error::new(Code::ShuttingDown, "Tierbar is shutting down")
-        .hint("the download goes on at its next start")
+        .hint("the download continues when Tierbar starts again")
 }
 
 /// `None` while there is nothing to tell.
@@ -189,7 +189,7 @@ fn turn(download: &DownloadStatus) -> Result<Option<Turn>, Error> {
         DownloadState::Done => return Ok(Some(Turn::Done)),
         DownloadState::Paused => {
             let error = Error::new(Code::Paused, "the download was paused");
-            return Err(error.hint("pull the model again to let it go on"));
+            return Err(error.hint("pull the model again to resume it"));
         }
         DownloadState::Failed => {
             return Err(Error::new(

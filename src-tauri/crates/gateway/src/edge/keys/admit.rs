@@ -29,9 +29,9 @@ pub(crate) async fn admit(
     if key.is_some() && (edge.is_owners_path)(path) {
         let error = Error::new(
             Code::Forbidden,
-            "saved contexts are none of an API key's business",
+            "an API key gives no access to saved contexts",
         );
-        let error = error.hint("use the token, or ask from the machine itself");
+        let error = error.hint("use the token, or call from this machine");
         return Failure(error).into_response();
     }
     // What only lists costs nothing; who watches has a place like one who asks.
@@ -68,12 +68,12 @@ fn who(edge: &Edge, headers: &HeaderMap) -> Result<Option<Arc<super::Key>>, Erro
         return Ok(None);
     }
     let message = if secret::shown(headers).next().is_some() {
-        "this is no key of this server"
+        "this API key is not valid here"
     } else {
-        "an API key is needed"
+        "an API key is required"
     };
     Err(Error::new(Code::Unauthorized, message).hint(
-        "make one with `tierbar key add NAME`, and send it as \"Authorization: Bearer KEY\" or \"x-api-key: KEY\"",
+        "create one with `tierbar key add NAME` and send it as \"Authorization: Bearer KEY\" or \"x-api-key: KEY\"",
     ))
 }
 

@@ -77,13 +77,14 @@ impl Key {
         self.check_tokens(now)?;
         let mut state = self.state();
         if let Some(most) = self.limits.at_once.filter(|most| state.inside >= *most) {
-            let message = format!("the key {name} has {most} requests at once, and no more");
+            let message =
+                format!("the key {name} has {most} requests in progress, which is its limit");
             return Err(try_after(message, SOON));
         }
         if let Some(requests) = &mut state.requests {
             if let Err(wait) = requests.check(now) {
                 let most = self.limits.requests_per_minute.unwrap_or_default();
-                let message = format!("the key {name} has used its {most} requests a minute");
+                let message = format!("the key {name} has used its {most} requests per minute");
                 return Err(try_after(message, wait));
             }
             requests.spend(1, now);
@@ -109,7 +110,7 @@ impl Key {
         match self.state().tokens.as_mut().map(|tokens| tokens.check(now)) {
             Some(Err(wait)) => {
                 let most = self.limits.tokens_per_day.unwrap_or_default();
-                let message = format!("the key {} has used its {most} tokens a day", self.name);
+                let message = format!("the key {} has used its {most} tokens per day", self.name);
                 Err(try_after(message, wait))
             }
             _ => Ok(()),
@@ -155,7 +156,7 @@ impl Key {
 
 pub(super) fn revoked(name: &str) -> Error {
     let message = format!("the key {name} has been revoked");
-    Error::new(Code::Unauthorized, message).hint("ask the owner of this server for another one")
+    Error::new(Code::Unauthorized, message).hint("ask the owner of this server for a new key")
 }
 
 /// A refusal that ends by itself.

@@ -15,7 +15,7 @@ pub(super) fn make() -> Result<String, Error> {
     getrandom::fill(&mut random).map_err(|error| {
         Error::new(
             Code::Internal,
-            format!("the system gives no random numbers: {error}"),
+            format!("no random numbers from the system: {error}"),
         )
     })?;
     Ok(format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(random)))

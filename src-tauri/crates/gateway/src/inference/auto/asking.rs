@@ -19,7 +19,7 @@ pub(super) async fn ask(
     text: &str,
 ) -> Result<Opinion, Error> {
     let none = |why: String| {
-        let message = format!("{tier} did not say how hard a request is: {why}");
+        let message = format!("{tier} did not classify the request: {why}");
         Error::new(Code::WorkerCrashed, message)
     };
     let lease = inference.tiers.lease(tier).await?;
@@ -29,5 +29,5 @@ pub(super) async fn ask(
     let answer = upstream.whole(ANSWER_LIMIT).await;
     let answer = answer.map_err(|broken| none(broken.to_string()))?;
     let answer = serde_json::from_slice(&answer).map_err(|error| none(error.to_string()))?;
-    Opinion::of(&answer).ok_or_else(|| none("the answer is another".to_owned()))
+    Opinion::of(&answer).ok_or_else(|| none("an unexpected answer".to_owned()))
 }

@@ -49,7 +49,7 @@ impl Budget {
             return Some(format!("it has no price, and a request may cost {most}"));
         }
         let Some(cost) = self.cost(engine) else {
-            return Some("how long its answer may be cannot be read".to_owned());
+            return Some("its limit on the answer's length cannot be read".to_owned());
         };
         let spent = *self.spent.lock();
         (spent.plus(cost) > most).then(|| {

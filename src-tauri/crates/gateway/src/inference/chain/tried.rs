@@ -114,7 +114,10 @@ impl Tried {
         let (code, begin) = match late {
             Some(time) => (
                 Code::WorkerTimeout,
-                format!("no step of {chain} said a word in {} s", time.as_secs()),
+                format!(
+                    "no step of {chain} gave a first token in {} s",
+                    time.as_secs()
+                ),
             ),
             None => (
                 refusal(&log.steps),

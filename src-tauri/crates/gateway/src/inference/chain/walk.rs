@@ -237,26 +237,26 @@ impl Walk {
 }
 
 fn silent(tier: &TierId, wait: Duration) -> Error {
-    let message = format!("{tier} has not said a word in {} s", wait.as_secs());
+    let message = format!("{tier} gave no first token in {} s", wait.as_secs());
     Error::new(Code::WorkerTimeout, message)
 }
 
 fn words(gate: Gate) -> String {
     let seconds = |ms: u64| ms.div_ceil(1000);
     match gate {
-        Gate::Open => "it may be asked".to_owned(),
-        Gate::Trying => "it failed lately, and one request is trying it".to_owned(),
-        Gate::Cooling { for_ms } => format!("its limit lasts for {} s", seconds(for_ms)),
+        Gate::Open => "it is available".to_owned(),
+        Gate::Trying => "it failed recently, and one request is testing it".to_owned(),
+        Gate::Cooling { for_ms } => format!("it is rate limited for {} s", seconds(for_ms)),
         Gate::Broken { for_ms } => {
             format!(
-                "it failed too often and is left alone for {} s",
+                "it failed too often and is skipped for {} s",
                 seconds(for_ms)
             )
         }
         Gate::Refused { for_ms } => {
             let seconds = seconds(for_ms);
             format!(
-                "its server has refused the key; it is asked again in {seconds} s, or with another key"
+                "its server refused the key; it is tried again in {seconds} s, or with another key"
             )
         }
     }

@@ -72,9 +72,9 @@ fn translate(
         }
         inference::TOKENS => Ok((COUNT, ask::count(chat)?, Expected::Count)),
         _ => {
-            let what = format!("{url} speaks Anthropic's dialect, which has nothing like {path}");
+            let what = format!("{url} uses Anthropic's dialect, which has no equivalent of {path}");
             Err(Error::new(Code::BadRequest, what)
-                .hint("send it a chat, at /v1/chat/completions, or name another tier"))
+                .hint("send a chat to /v1/chat/completions, or name another tier"))
         }
     }
 }

@@ -28,7 +28,7 @@ impl Fault {
             Self::NoAnswer(what) => {
                 let message = format!("the server of {tier} answered with {what}");
                 let error = Error::new(Code::Unreachable, message)
-                    .hint("see that the address is that of its API, then try again");
+                    .hint("check that the address is that of its API, then try again");
                 Failed {
                     error,
                     outcome: Outcome::Failed,
@@ -47,10 +47,10 @@ pub(super) fn fault(path: &str, head: &Parts, body: &[u8]) -> Option<Fault> {
         return Some(Fault::NoAnswer(match kind {
             _ if body.is_empty() => format!("nothing ({})", head.status),
             Some(kind) => format!(
-                "{}, which is no answer",
+                "{}, which is not an answer",
                 kind.chars().take(100).collect::<String>()
             ),
-            None => "what is no answer".to_owned(),
+            None => "something that is not an answer".to_owned(),
         }));
     };
     if answer.error.is_some() {
@@ -97,11 +97,11 @@ mod tests {
             (
                 Some("text/html"),
                 "<html>Login</html>",
-                "with text/html, which is no answer",
+                "with text/html, which is not an answer",
             ),
             (None, "", "with nothing (200 OK)"),
             (Some("text/plain"), "data: {}", "with text/plain, which"),
-            (None, "[1]", "with what is no answer"),
+            (None, "[1]", "with something that is not an answer"),
             (
                 Some("application/json"),
                 "{}",

@@ -240,7 +240,7 @@ async fn key(inference: &Inference, lease: &dyn Lease) -> Result<Option<SecretSt
 fn no_key(lease: &dyn Lease) -> Error {
     let url = url(lease).unwrap_or_default();
     let message = format!(
-        "the endpoint of {}, {url}, wants another key (401 Unauthorized)",
+        "the endpoint of {}, {url}, did not accept the key (401 Unauthorized)",
         lease.tier()
     );
     let name = Name::of_server(url);
@@ -252,35 +252,36 @@ fn forbidden(lease: &dyn Lease, body: &[u8]) -> Error {
     let url = url(lease).unwrap_or_default();
     let rendered = wire::error(StatusCode::FORBIDDEN, body).message;
     let message = format!(
-        "the endpoint of {}, {url}, does not allow it (403 Forbidden): {rendered}",
+        "the endpoint of {}, {url}, refused the request (403 Forbidden): {rendered}",
         lease.tier()
     );
     let name = Name::of_server(url);
-    let hint = format!("if its key is what may not, run: tierbar secret set {name}");
+    let hint = format!("if the key does not allow it, run: tierbar secret set {name}");
     Error::new(Code::Unreachable, message).hint(hint)
 }
 
 /// A proxy's page, or nothing at all: no client of ours could read it.
 fn unexplained(lease: &dyn Lease, status: StatusCode) -> Error {
     let message = format!(
-        "the server of {} answered {status} and not why",
+        "the server of {} returned {status} without an error message",
         lease.tier()
     );
-    Error::new(Code::Unreachable, message).hint("see its own log, then try again")
+    Error::new(Code::Unreachable, message).hint("check its log, then try again")
 }
 
 /// Why the worker's connection broke, in the words of the worker's owner.
 pub(super) async fn reason(lease: &dyn Lease, broken: &Broken) -> Error {
     if let Some(url) = url(lease) {
         let message = format!("the endpoint of {}, {url}, {broken}", lease.tier());
-        return Error::new(Code::Unreachable, message)
-            .hint("see that the server runs and that its address is right, then try again");
+        return Error::new(Code::Unreachable, message).hint(
+            "check that the server is running and that its address is right, then try again",
+        );
     }
     match timeout(REASON_DEADLINE, lease.ended()).await {
         Ok(ended) => ended,
         Err(_) => {
             let message = format!(
-                "the {} tier's worker broke off its answer: {broken}",
+                "the worker of {} ended its answer early: {broken}",
                 lease.tier()
             );
             Error::new(Code::WorkerCrashed, message)

@@ -23,7 +23,7 @@ pub(crate) async fn within(answer: &mut Answer, silence: Duration) -> Result<Who
     let mut gathering = Gathering::default();
     loop {
         let rendered = timeout(silence, gathering.more(answer)).await;
-        let message = || format!("nothing of the answer came for {} s", silence.as_secs());
+        let message = || format!("no part of the answer arrived for {} s", silence.as_secs());
         if !rendered.map_err(|_| Error::new(Code::WorkerTimeout, message()))?? {
             return Ok(gathering.of(answer));
         }

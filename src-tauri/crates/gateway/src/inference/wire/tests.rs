@@ -65,7 +65,7 @@ fn another_servers_refusal_is_told_in_its_words() {
         );
     }
     let page = error(StatusCode::BAD_GATEWAY, b"<html>");
-    assert!(page.message.contains("told no reason"));
+    assert!(page.message.contains("without an error message"));
     let ours = Error::new(Code::ContextExceeded, "too long");
     let body = ours.openai_body().to_string();
     assert_eq!(error(StatusCode::BAD_GATEWAY, body.as_bytes()), ours);

@@ -43,7 +43,7 @@ pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<
     match outcome.answer {
         Some(answer) => Ok(response(answer)),
         None => Err(Failure(error.unwrap_or_else(|| {
-            Error::new(Code::NotFound, "it ended without an answer")
+            Error::new(Code::NotFound, "the request ended without an answer")
         }))),
     }
 }
@@ -87,7 +87,7 @@ pub(crate) async fn cancel(
     asked: Result<Query<Cancel>, QueryRejection>,
 ) -> Result<Response, Failure> {
     let Query(Cancel { keep }) = asked.map_err(|wrong| {
-        Error::new(Code::BadRequest, wrong.body_text()).hint("say keep=ended, or nothing")
+        Error::new(Code::BadRequest, wrong.body_text()).hint("use keep=ended, or leave it out")
     })?;
     let kept = matches!(keep, Some(Keep::Ended));
     let done = jobs.store.cancel_job(&id, kept, now_ms()).await?;
@@ -96,7 +96,7 @@ pub(crate) async fn cancel(
     Ok(match done {
         Cancelled::Now(job) => Json(render::status_json(&job)).into_response(),
         Cancelled::Kept => {
-            let message = "it has ended meanwhile, and is kept";
+            let message = "the request has ended and is kept";
             return Err(Failure(Error::new(Code::Conflict, message)));
         }
         Cancelled::Removed => StatusCode::NO_CONTENT.into_response(),

@@ -51,7 +51,7 @@ impl Runner {
     pub async fn run(self) {
         let closing = self.jobs.inference.closing.clone();
         while let Err(error) = self.jobs.store.recover_jobs(now_ms()).await {
-            tracing::error!("the queue cannot begin: {error}");
+            tracing::error!("the queue cannot start: {error}");
             if closing.run_until_cancelled(sleep(AGAIN)).await.is_none() {
                 return;
             }
@@ -100,7 +100,7 @@ impl Runner {
             let was_full = std::mem::replace(full, turn == Turn::Full);
             if *full && !was_full {
                 tracing::warn!(
-                    "the queue rests: its answers take the {} that they may, and nobody has fetched them",
+                    "the queue is full: its answers take the {} that they may, and have not been fetched",
                     config.bytes
                 );
             }
@@ -343,7 +343,7 @@ async fn record(jobs: &Jobs, claim: &Claim, went: Outcome) {
         let Err(error) = recorded else {
             return;
         };
-        tracing::error!("how a queued request went cannot be written down: {error}");
+        tracing::error!("the outcome of a queued request cannot be stored: {error}");
         if jobs
             .inference
             .closing

@@ -35,7 +35,7 @@ pub(super) fn error(response: &Response) -> Error {
     let own = response.extensions().get::<Error>().cloned();
     own.unwrap_or_else(|| {
         let status = response.status();
-        let message = format!("who was asked answered with status {status}");
+        let message = format!("the server returned status {status}");
         Error::new(Code::Unreachable, message).detail("status", status.as_u16())
     })
 }

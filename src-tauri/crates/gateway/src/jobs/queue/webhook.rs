@@ -36,7 +36,7 @@ pub(super) async fn deliver(jobs: &Jobs) {
             None => return,
             Some(Ok(wait)) => wait,
             Some(Err(error)) => {
-                tracing::error!("webhooks rest: {error}");
+                tracing::error!("webhooks are paused: {error}");
                 Some(AGAIN)
             }
         };
@@ -109,7 +109,7 @@ async fn send(jobs: &Jobs, secret: &SecretString, delivery: &Delivery) -> Result
 /// `t=MS,v1=HEX`: HMAC-SHA256 of `MS.BODY`, so that a body cannot be sent again as new.
 fn signature(secret: &SecretString, at_ms: u64, body: &[u8]) -> Result<HeaderValue, Error> {
     let unusable =
-        |why: String| Error::new(Code::Internal, format!("a webhook is not signed: {why}"));
+        |why: String| Error::new(Code::Internal, format!("cannot sign a webhook: {why}"));
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.expose_secret().as_bytes())
         .map_err(|error| unusable(error.to_string()))?;
     mac.update(format!("{at_ms}.").as_bytes());

@@ -53,7 +53,7 @@ impl Wish {
             };
             let text = value.to_str().map(str::trim);
             text.map(Some)
-                .map_err(|_| wrong(name, "has characters that no header has"))
+                .map_err(|_| wrong(name, "has characters that a header cannot have"))
         };
         let when = match text(QUEUE)? {
             None => None,
@@ -61,7 +61,7 @@ impl Wish {
             Some("only") => Some(When::Only),
             Some("never") => Some(When::Never),
             Some(other) => return Err(wrong(QUEUE, &format!("is \"{}\"", shown(other))).hint(
-                "say \"allow\" to have the request wait if it cannot be answered now, \"only\" to have it wait in any case, or \"never\"",
+                "use \"allow\" to queue the request if it cannot be answered now, \"only\" to queue it in any case, or \"never\"",
             )),
         };
         let priority = match text(PRIORITY)? {
@@ -80,7 +80,7 @@ impl Wish {
                 number
                     .filter(|number| (1..=MOST_ATTEMPTS).contains(number))
                     .ok_or_else(|| {
-                        let what = format!("is no number from 1 to {MOST_ATTEMPTS}");
+                        let what = format!("is not a number from 1 to {MOST_ATTEMPTS}");
                         wrong(ATTEMPTS, &what)
                     })?
             }
@@ -114,7 +114,7 @@ pub(super) fn check_host(url: &str, allowed: &[String]) -> Result<(), Error> {
         shown(host)
     );
     Err(Error::new(Code::Forbidden, message).hint(
-        "ask the owner of this server to add the host to webhook_hosts of [queue] in config.toml, or ask for the answer by its id",
+        "ask the owner of this server to add the host to `webhook_hosts` in [queue] of config.toml, or fetch the answer by its id",
     ))
 }
 
@@ -124,15 +124,15 @@ fn deadline(rendered: &str, now_ms: u64) -> Result<u64, Error> {
         Ok(Span(length)) => now_ms.saturating_add(millis(length)),
         Err(why) => {
             let moment: Timestamp = rendered.parse().map_err(|_| {
-                wrong(DEADLINE, &format!("cannot be kept to: {why}")).hint(
-                    "write it as a time from now, such as \"2h\" or \"7d\", or as \"2026-01-31T06:00:00Z\"; a week ahead is the most",
+                wrong(DEADLINE, &format!("is not valid: {why}")).hint(
+                    "use a duration such as \"2h\" or \"7d\", or a time such as \"2026-01-31T06:00:00Z\", at most a week ahead",
                 )
             })?;
             u64::try_from(moment.as_millisecond()).unwrap_or_default()
         }
     };
     if at <= now_ms {
-        return Err(wrong(DEADLINE, "has passed already"));
+        return Err(wrong(DEADLINE, "is in the past"));
     }
     if at > now_ms.saturating_add(LONGEST_MS) {
         return Err(wrong(DEADLINE, "is more than a week ahead"));
@@ -146,13 +146,13 @@ fn webhook(rendered: &str) -> Result<String, Error> {
         return refused("is longer than 2048 bytes");
     }
     let Ok(url) = Url::parse(rendered) else {
-        return refused("is no URL");
+        return refused("is not a URL");
     };
     if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-        return refused("is neither an http nor an https URL");
+        return refused("must be an http or https URL");
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return refused("holds a name or a password: what it is sent is signed instead");
+        return refused("contains a user name or password: webhooks are signed instead");
     }
     Ok(url.into())
 }

@@ -159,7 +159,7 @@ impl Asking {
             Unanswered::Ours(error) => error,
             Unanswered::Theirs(status, words) => {
                 let message = format!(
-                    "what answers for {} refused the request ({status}): {words}",
+                    "the server of {} refused the request ({status}): {words}",
                     self.model
                 );
                 Error::new(Code::Unreachable, message)
@@ -288,7 +288,7 @@ pub(super) fn text_schema() -> Value {
 
 /// What a small model may say for want of anything better.
 pub(super) fn no_answer(task: Task) -> Error {
-    let message = format!("the model gave no answer that {task} can use, twice");
+    let message = format!("the model gave no answer that {task} can use, in two attempts");
     Error::new(Code::Corrupt, message).hint("name a larger tier in `model`")
 }
 

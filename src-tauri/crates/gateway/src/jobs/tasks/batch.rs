@@ -50,7 +50,7 @@ impl<T> Items<T> {
             (Some(one), None) => Ok(Self::One(one)),
             (None, Some(many)) if many.is_empty() => bad(format!("{many_name} is empty")),
             (None, Some(many)) if many.len() > most => bad(format!(
-                "{many_name} has {} entries; at most {most} are taken at once",
+                "{many_name} has {} entries and can have at most {most}",
                 many.len()
             )),
             (None, Some(many)) => Ok(Self::Many(many)),
@@ -67,7 +67,7 @@ pub(super) fn text(value: &Value) -> Result<&str, Error> {
     let bad = |what: String| Error::new(Code::BadRequest, what);
     let text = value
         .as_str()
-        .ok_or_else(|| bad("a text is a JSON string".to_owned()))?;
+        .ok_or_else(|| bad("a text must be a JSON string".to_owned()))?;
     if text.trim().is_empty() {
         return Err(bad("the text is empty".to_owned()));
     }
@@ -147,6 +147,6 @@ where
 /// Notes what was spent. The answer is worth more than the note.
 pub(super) async fn record(jobs: &Jobs, task: Task, spent: Spent) {
     if let Err(error) = jobs.store.add_spent(task, spent).await {
-        tracing::warn!("what {task} saved is not noted: {error}");
+        tracing::warn!("cannot record what {task} saved: {error}");
     }
 }

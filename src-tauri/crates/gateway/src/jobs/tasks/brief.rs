@@ -151,11 +151,11 @@ impl Lines {
             return Ok((aggregate, bytes));
         }
         let message = format!(
-            "there is no entry to write of: {} lines, none of them a JSON object that tells something",
+            "none of the {} lines is a JSON object with content",
             aggregate.malformed
         );
         Err(Error::new(Code::BadRequest, message).hint(
-            "an entry is such as {\"time\": \"…\", \"level\": \"error\", \"message\": \"…\"}",
+            "an entry looks like {\"time\": \"…\", \"level\": \"error\", \"message\": \"…\"}",
         ))
     }
 }

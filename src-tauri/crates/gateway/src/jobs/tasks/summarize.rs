@@ -65,7 +65,7 @@ pub(super) async fn summarize(
     let items = Items::texts(wanted.text, wanted.texts)?;
     if wanted.stream {
         let Items::One(text) = items else {
-            let message = "stream tells of one text; leave it out with texts";
+            let message = "`stream` works with one text; leave it out with `texts`";
             return Err(Error::new(Code::BadRequest, message).into());
         };
         // Before the stream begins, so that a wrong text has a status of its own.
@@ -155,7 +155,7 @@ impl Summary {
             let notes = self.notes(&text, &mut room, context).await?;
             if notes.len() * 10 > text.len() * 9 {
                 let message = format!(
-                    "the model's notes on {} bytes are {} bytes: it does not make the text shorter",
+                    "the model's notes on {} bytes are {} bytes: it does not shorten the text",
                     text.len(),
                     notes.len()
                 );
@@ -165,7 +165,7 @@ impl Summary {
             }
             text = notes;
         }
-        let message = format!("{MOST_LEVELS} rounds of notes have not made the text short enough");
+        let message = format!("the text is still too long after {MOST_LEVELS} rounds of notes");
         Err(Error::new(Code::Corrupt, message).hint("name a tier with a larger context in `model`"))
     }
 
@@ -247,7 +247,7 @@ impl Summary {
             return Ok(room as usize);
         }
         let message = format!(
-            "a context of {context} tokens holds too little of a text beside a summary of {} words",
+            "a context of {context} tokens has too little room for text beside a summary of {} words",
             self.limit
         );
         Err(Error::new(Code::ContextExceeded, message)

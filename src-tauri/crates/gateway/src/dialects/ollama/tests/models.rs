@@ -64,7 +64,10 @@ async fn chains_and_models_without_a_tier_are_listed_and_what_cannot_answer_says
         let refused = bench.post(path, ask.to_string()).await;
         assert_eq!(refused.status(), 404, "{path}");
         let reply = json(refused).await.to_string();
-        assert!(reply.contains("new is here, and no tier has it"), "{reply}");
+        assert!(
+            reply.contains("new is installed, but no tier uses it"),
+            "{reply}"
+        );
     }
     let shown = bench.post("/api/show", json!({"model": "work"}).to_string());
     assert_eq!(json(shown.await).await["tierbar"]["tier"], "fast");

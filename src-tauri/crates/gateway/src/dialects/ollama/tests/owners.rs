@@ -50,7 +50,7 @@ async fn who_has_no_token_fetches_and_deletes_nothing() {
             error
                 .as_str()
                 .unwrap()
-                .starts_with("a token is needed; send"),
+                .starts_with("the token is required; send"),
             "{error}"
         );
     }

@@ -98,12 +98,15 @@ impl Ask {
                 .shift_remove(field)
                 .is_some_and(|value| !value.is_null())
             {
-                return Err(bad(format!("`{field}`: nothing is stored here")).hint(instead));
+                return Err(bad(format!(
+                    "`{field}` is not supported: responses are not stored here"
+                ))
+                .hint(instead));
             }
         }
         if self.background == Some(true) {
             return Err(
-                bad("`background`: a response is answered at once or not at all")
+                bad("`background` is not supported: a response is answered at once")
                     .hint("leave it out, and read the answer as a stream"),
             );
         }
@@ -195,7 +198,7 @@ fn response_format(mut format: Value) -> Result<Value, Error> {
             Ok(json!({"type": "json_schema", "json_schema": format}))
         }
         _ => Err(bad(
-            "`text.format` is none of {\"type\": \"text\"}, {\"type\": \"json_object\"} and {\"type\": \"json_schema\", \"name\": …, \"schema\": …}",
+            "`text.format` must be {\"type\": \"text\"}, {\"type\": \"json_object\"} or {\"type\": \"json_schema\", \"name\": …, \"schema\": …}",
         )),
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn parts(place: &str, key: &str, content: &Value) -> Result<Vec<Value
             parts.map(|(index, one)| part(&place(index), one)).collect()
         }
         _ => Err(bad(format!(
-            "`{place}.{key}` is neither a text nor a list of parts"
+            "`{place}.{key}` must be a string or a list of parts"
         ))),
     }
 }
@@ -33,7 +33,7 @@ fn part(place: &str, part: &Value) -> Result<Value, Error> {
         "input_image" => {
             let url = part["image_url"].as_str().ok_or_else(|| {
                 bad(format!(
-                    "`{place}` has no `image_url`: no files are stored here"
+                    "`{place}` has no `image_url`: files are not stored here"
                 ))
                 .hint("send the image as a data: URI in `image_url`")
             })?;
@@ -46,7 +46,7 @@ fn part(place: &str, part: &Value) -> Result<Value, Error> {
         "input_audio" => json!({"type": "input_audio", "input_audio": part["input_audio"]}),
         other => {
             return Err(bad(format!(
-                "`{place}` is a part of the type \"{other}\", which cannot be read here"
+                "`{place}` has the type \"{other}\", which is not supported"
             ))
             .hint("send input_text, input_image or input_audio"));
         }

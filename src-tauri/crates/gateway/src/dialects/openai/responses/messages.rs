@@ -30,7 +30,7 @@ impl Messages {
             Value::Null => {}
             Value::String(text) => self.add("system", json!(text)),
             Value::Array(items) => self.items("instructions", items)?,
-            _ => return Err(bad("`instructions` are neither a text nor a list of items")),
+            _ => return Err(bad("`instructions` must be a string or a list of items")),
         }
         Ok(())
     }
@@ -42,14 +42,16 @@ impl Messages {
             Some(Value::String(text)) => self.add("user", json!(text)),
             Some(Value::Array(items)) => self.items("input", &items)?,
             None | Some(Value::Null) => {}
-            Some(_) => return Err(bad("`input` is neither a text nor a list of items")),
+            Some(_) => return Err(bad("`input` must be a string or a list of items")),
         }
         // Of some turns nothing but thoughts is left, and each message has a content.
         for message in &mut self.list {
             message.entry("content").or_insert_with(|| json!(""));
         }
         if self.list.is_empty() {
-            return Err(bad("`input` is empty: send a text or at least one message"));
+            return Err(bad(
+                "`input` is empty: send a string or at least one message",
+            ));
         }
         Ok(())
     }
@@ -68,13 +70,13 @@ impl Messages {
                 "function_call_output" => self.output(&place, item)?,
                 "item_reference" => {
                     return Err(bad(format!(
-                        "`{place}` refers to a stored item: nothing is stored here"
+                        "`{place}` refers to a stored item, and items are not stored here"
                     ))
                     .hint("send the item itself"));
                 }
                 "" => {
                     return Err(bad(format!(
-                        "`{place}` is no item: it has neither `type` nor `role`"
+                        "`{place}` is not an item: it has neither `type` nor `role`"
                     )));
                 }
                 other => self.left_out.push(left_out(list, index, other)),
@@ -91,7 +93,7 @@ impl Messages {
             Some(role @ ("user" | "assistant")) => role,
             _ => {
                 return Err(bad(format!(
-                    "`{place}.role` is none of user, assistant, system and developer"
+                    "`{place}.role` must be user, assistant, system or developer"
                 )));
             }
         };

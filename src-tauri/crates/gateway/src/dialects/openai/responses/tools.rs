@@ -63,7 +63,7 @@ impl Tools {
             }
             other => {
                 return Err(bad(format!(
-                    "`tool_choice` wants \"{other}\", which does not run here"
+                    "`tool_choice` names \"{other}\", which does not run here"
                 ))
                 .hint("use auto, none, required, or one of the functions in `tools`"));
             }
@@ -77,7 +77,7 @@ impl Tools {
             return Ok(name.clone());
         }
         Err(bad(format!(
-            "`tool_choice` names {name}, which is no function among the `tools`"
+            "`tool_choice` names {name}, which is not in `tools`"
         )))
     }
 }

@@ -316,7 +316,7 @@ async fn a_place_is_taken_until_the_answers_end_or_its_client_leaves() {
     bench.released().await;
     let refused = json(chat(&bench, &key).await).await;
     let message = refused["error"]["message"].as_str().unwrap();
-    assert_eq!(message, "the key one has used its 3 tokens a day");
+    assert_eq!(message, "the key one has used its 3 tokens per day");
 }
 
 #[tokio::test]
@@ -333,7 +333,7 @@ async fn one_key_does_not_take_all_places() {
     let refused = json(chat(&bench, &key).await).await;
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(
-        message.starts_with("the key one has 1 requests at once"),
+        message.starts_with("the key one has 1 requests in progress"),
         "{message}"
     );
     drop(answer);

@@ -148,19 +148,18 @@ impl Chat {
         let wrong = if self.messages.is_empty() {
             return Err(Error::new(Code::BadRequest, "`messages` is empty"));
         } else if self.n.is_some_and(|n| n > 1) {
-            "a tier of Anthropic's dialect gives one answer: `n` is 1 there"
+            "a tier with Anthropic's dialect gives one answer: `n` must be 1"
         } else if self
             .grammar
             .as_ref()
             .is_some_and(|grammar| !grammar.is_empty())
         {
-            "a tier of Anthropic's dialect takes no `grammar`"
+            "a tier with Anthropic's dialect does not support `grammar`"
         } else {
             return Ok(());
         };
-        Err(Error::new(Code::BadRequest, wrong).hint(
-            "leave it out, or name a tier with a model of its own; a JSON schema is taken by both",
-        ))
+        Err(Error::new(Code::BadRequest, wrong)
+            .hint("leave it out, or name a local tier; both support a JSON schema"))
     }
 
     fn most(&self) -> Option<u64> {

@@ -94,7 +94,7 @@ fn read<T: DeserializeOwned>(body: &[u8]) -> Result<T, Broken> {
 }
 
 fn unlike(why: &str) -> Broken {
-    format!("did not answer as Anthropic's servers do ({why})").into()
+    format!("did not answer in Anthropic's form ({why})").into()
 }
 
 /// A stream on its way from Anthropic's dialect to OpenAI's.

@@ -84,7 +84,7 @@ impl Conversation {
                 for mut block in blocks {
                     match block["text"].take() {
                         Value::String(text) => self.system.push(text),
-                        _ => return Err(bad("a system's message holds text alone")),
+                        _ => return Err(bad("a system message can contain text only")),
                     }
                 }
             }
@@ -108,7 +108,7 @@ impl Conversation {
             role => {
                 let role: String = role.chars().take(100).collect();
                 return Err(bad(format!(
-                    "a message's role is \"{role}\", which is none of system, developer, user, assistant and tool"
+                    "a message's role is \"{role}\" and must be system, developer, user, assistant or tool"
                 )));
             }
         }
@@ -156,8 +156,8 @@ fn blocks(content: Option<Content>) -> Result<Vec<Value>, Error> {
     let mut blocks = Vec::new();
     for part in parts {
         let part = serde_json::from_value(part).map_err(|error| {
-            bad(format!("a part of a message cannot be read: {error}"))
-                .hint("send text, and images, to a tier of Anthropic's dialect")
+            bad(format!("a message part is not valid: {error}"))
+                .hint("send only text and images to a tier with Anthropic's dialect")
         })?;
         blocks.extend(block(part)?);
     }
@@ -187,7 +187,7 @@ fn source(url: &str) -> Result<Value, Error> {
     if url.starts_with("https://") || url.starts_with("http://") {
         return Ok(json!({"type": "url", "url": url}));
     }
-    Err(bad("an image is neither a data: URI nor an address"))
+    Err(bad("an image must be a data: URI or a URL"))
 }
 
 /// A call as a block, and the function's name.
@@ -303,7 +303,7 @@ mod tests {
             ),
             (
                 json!({"role": "system", "content": [{"type": "image_url", "image_url": "https://a"}]}),
-                "text alone",
+                "text only",
             ),
             (
                 json!({"role": "assistant", "tool_calls": [{"function": {}}]}),

@@ -15,7 +15,7 @@ pub(super) fn openai(rendered: &[u8]) -> Value {
     };
     let message = error.get("message").and_then(Value::as_str);
     let message = message
-        .unwrap_or("the model's server refused the request and told no reason")
+        .unwrap_or("the model's server refused the request without an error message")
         .to_owned();
     let kind = error.get("type").and_then(Value::as_str);
     let kind = kind.unwrap_or("api_error").to_owned();
@@ -73,7 +73,7 @@ mod tests {
             nothing["error"]["message"]
                 .as_str()
                 .unwrap()
-                .contains("told no reason")
+                .contains("without an error message")
         );
     }
 

@@ -35,7 +35,7 @@ impl Form {
             Some(_) => {
                 return Err(Error::new(
                     Code::BadRequest,
-                    "`response_format` is none of text, json_object, and json_schema",
+                    "`response_format` must be text, json_object or json_schema",
                 ));
             }
         };

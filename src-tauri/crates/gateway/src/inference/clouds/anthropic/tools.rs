@@ -74,7 +74,7 @@ impl Tools {
 fn tool(tool: &Value) -> Result<Value, Error> {
     let function = &tool["function"];
     let Some(name) = function["name"].as_str() else {
-        return Err(bad("a tool is no function with a name"));
+        return Err(bad("a tool must be a function with a name"));
     };
     let mut schema = match &function["parameters"] {
         Value::Object(schema) => schema.clone(),
@@ -95,7 +95,7 @@ fn choice(choice: &Value) -> Result<Value, Error> {
         (Some("required"), _) => Ok(json!({"type": "any"})),
         (_, Some(name)) => Ok(json!({"type": "tool", "name": name})),
         _ => Err(bad(
-            "`tool_choice` is none of auto, none, required, and a function with its name",
+            "`tool_choice` must be auto, none, required or a function by name",
         )),
     }
 }

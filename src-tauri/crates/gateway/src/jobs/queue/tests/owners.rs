@@ -103,7 +103,7 @@ async fn what_is_answered_later_is_paid_for_by_the_key_that_left_it() {
     assert!(!waits.state.has_ended());
     assert_eq!(waits.attempts, 0, "nobody was asked");
     assert!(waits.not_before_ms > waits.created_ms + 60_000, "{waits:?}");
-    assert!(waits.reason.unwrap().contains("6 tokens a day"));
+    assert!(waits.reason.unwrap().contains("6 tokens per day"));
 }
 
 #[tokio::test]

@@ -201,7 +201,7 @@ async fn a_model_whose_notes_are_as_long_as_the_text_is_told_as_such() {
         error["error"]["message"]
             .as_str()
             .unwrap()
-            .contains("does not make the text shorter"),
+            .contains("does not shorten the text"),
         "{error}"
     );
 }

@@ -163,7 +163,7 @@ async fn wrong_requests_are_refused_before_a_model_is_asked() {
             "one text",
         ),
         ("/v1/brief", "{}", "lines or entries"),
-        ("/v1/brief", r#"{"lines": "no\n"}"#, "no entry"),
+        ("/v1/brief", r#"{"lines": "no\n"}"#, "none of the 1 lines"),
     ] {
         let response = bench.post(path, body.to_owned()).await;
         assert_eq!(response.status(), 400, "{path} {body}");

@@ -95,7 +95,7 @@ async fn a_stream_that_is_cut_ends_with_an_error_wherever_that_is() {
         assert!(last.contains("\"code\":\"unreachable\""), "{reply}");
         assert!(
             last.contains(&format!(
-                "the endpoint of fast, http://{server}/, ended its answer too early"
+                "the endpoint of fast, http://{server}/, ended its answer early"
             )),
             "{reply}"
         );
@@ -155,7 +155,7 @@ async fn an_answer_of_another_kind_is_told_as_such() {
         assert_eq!(reply.status(), 502, "{answer}");
         let reply = text(reply).await;
         assert!(
-            reply.contains("did not answer as Anthropic's servers do"),
+            reply.contains("did not answer in Anthropic's form"),
             "{reply}"
         );
     }
@@ -176,17 +176,17 @@ async fn what_it_has_no_place_for_is_refused_without_asking() {
         (
             inference::TEXT,
             r#"{"model": "fast", "prompt": "Hi"}"#,
-            "nothing like /v1/completions",
+            "no equivalent of /v1/completions",
         ),
         (
             "/v1/embeddings",
             r#"{"model": "fast", "input": "Hi"}"#,
-            "nothing like /v1/embeddings",
+            "no equivalent of /v1/embeddings",
         ),
         (
             inference::CHAT,
             r#"{"model": "fast", "n": 2, "messages": [{"role": "user"}]}"#,
-            "`n` is 1",
+            "`n` must be 1",
         ),
         (
             inference::CHAT,
