@@ -270,3 +270,93 @@ fn one_step_of_swap_that_is_over_is_no_machine_that_swaps() {
     );
     assert_eq!(*alarms.last().unwrap(), Alarm::None);
 }
+
+/// Readings that a swap of this growth gives, with this much available.
+fn grows(pressure: crate::status::Pressure, available: u64, growth: u64) -> Reading {
+    reading(pressure, available, i64::try_from(growth).unwrap())
+}
+
+fn first_alarm(reading: Reading) -> Alarm {
+    Shown::new().sees(reading)
+}
+
+fn first_reason(reading: Reading) -> Option<String> {
+    Shown::new().judges(reading).why
+}
+
+#[test]
+fn swap_growth_under_pressure_counts_from_256_mib() {
+    let at = |growth| first_alarm(grows(Warning, 8 * GIB, growth));
+    assert_eq!(at(256 * MIB - 1), Alarm::None);
+    assert_eq!(at(256 * MIB), Alarm::Hold);
+}
+
+#[test]
+fn swap_growth_without_pressure_counts_from_one_gibibyte() {
+    let at = |growth| first_alarm(grows(Normal, 8 * GIB, growth));
+    assert_eq!(at(GIB - 1), Alarm::None);
+    assert_eq!(at(GIB), Alarm::Hold);
+    let mild = |growth| first_reason(grows(Normal, 8 * GIB, growth));
+    assert_eq!(mild(256 * MIB - 1), None);
+    assert!(mild(256 * MIB).unwrap().starts_with("memory is tight"));
+}
+
+#[test]
+fn memory_is_tight_below_eight_percent_available() {
+    let at = |share: u64, growth| grows(Normal, TOTAL / 1000 * share, growth);
+    assert!(first_reason(at(79, 0)).is_some());
+    assert_eq!(first_reason(at(81, 0)), None);
+    // Tight memory bears witness to swap growth as pressure does.
+    assert_eq!(first_alarm(at(79, 256 * MIB)), Alarm::Hold);
+    assert_eq!(first_alarm(at(81, 256 * MIB)), Alarm::None);
+}
+
+#[test]
+fn an_alarm_ends_below_half_the_growth_that_raised_it() {
+    let raised = || {
+        let mut shown = Shown::new();
+        assert_eq!(shown.sees(swapping()), Alarm::Hold);
+        shown
+    };
+    let half = grows(Warning, 8 * GIB, 128 * MIB);
+    assert_eq!(raised().seconds_until(Alarm::None, &half), None);
+    let less = grows(Warning, 8 * GIB, 128 * MIB - 1);
+    assert_eq!(raised().seconds_until(Alarm::None, &less), Some(11));
+}
+
+#[test]
+fn a_sleep_adds_no_time_to_swapping_that_lasts() {
+    let mut shown = Shown::new();
+    assert_eq!(shown.sees(swapping()), Alarm::Hold);
+    shown.second += 3600;
+    assert_eq!(shown.sees(swapping()), Alarm::Hold);
+    assert_eq!(shown.seconds_until(Alarm::Unload, &swapping()), Some(4));
+    assert_eq!(shown.seconds_until(Alarm::Critical, &swapping()), Some(25));
+}
+
+#[test]
+fn readings_more_than_fifteen_seconds_apart_have_a_gap() {
+    let after = |seconds: u64| {
+        let mut shown = Shown::new();
+        shown.sees(calm());
+        shown.second += seconds - 1;
+        shown.judges(calm()).reserved
+    };
+    assert!(!after(15));
+    assert!(after(16));
+}
+
+#[test]
+fn an_alarm_within_five_minutes_of_the_last_is_a_relapse() {
+    let calm_needed_after = |pause: usize| {
+        let mut shown = Shown::new();
+        let critical = reading(Critical, 3 * GIB, 0);
+        shown.sees(critical.clone());
+        shown.seconds_until(Alarm::None, &calm()).unwrap();
+        shown.sees_for(pause - 1, &calm());
+        shown.sees(critical);
+        shown.seconds_until(Alarm::None, &calm()).unwrap()
+    };
+    assert_eq!(calm_needed_after(299), 21);
+    assert_eq!(calm_needed_after(300), 11);
+}

@@ -9,7 +9,7 @@ fn alarmed(alarm: Alarm, tiers: &[TierView], queue: &[&str]) -> State {
     }
 }
 
-fn told(name: &str, force: bool, alarm: Alarm) -> Step {
+fn stops(name: &str, force: bool, alarm: Alarm) -> Step {
     Step::Stop {
         tier: id(name),
         force,
@@ -28,12 +28,12 @@ fn idle_tiers_and_loads_leave_first_and_then_all() {
     let tiers = [leased("a", 5), tier("b", Starting, 5)];
     let of = |alarm| plan(&alarmed(alarm, &tiers, &["b"]));
     assert_eq!(of(Alarm::Hold), []);
-    assert_eq!(of(Alarm::Unload), [told("b", false, Alarm::Unload)]);
+    assert_eq!(of(Alarm::Unload), [stops("b", false, Alarm::Unload)]);
     assert_eq!(
         of(Alarm::Critical),
         [
-            told("a", true, Alarm::Critical),
-            told("b", false, Alarm::Critical)
+            stops("a", true, Alarm::Critical),
+            stops("b", false, Alarm::Critical)
         ]
     );
 }
@@ -46,7 +46,7 @@ fn a_pin_does_not_hold_against_an_alarm() {
     };
     assert_eq!(
         plan(&alarmed(Alarm::Unload, &[pinned], &[])),
-        [told("a", false, Alarm::Unload)]
+        [stops("a", false, Alarm::Unload)]
     );
 }
 
@@ -72,4 +72,18 @@ fn who_has_waited_too_long_for_an_alarm_to_pass_is_told_so() {
             why: Refusal::Alarm(Alarm::Hold)
         }]
     );
+}
+
+#[test]
+fn requests_wait_a_minute_for_an_alarm_to_pass() {
+    let at = |seconds| State {
+        now: Duration::from_secs(seconds),
+        ..alarmed(Alarm::Hold, &[tier("a", Ready, 5)], &["a"])
+    };
+    assert_eq!(plan(&at(59)), []);
+    let refused = Step::Refuse {
+        request: 1,
+        why: Refusal::Alarm(Alarm::Hold),
+    };
+    assert_eq!(plan(&at(60)), [refused]);
 }
