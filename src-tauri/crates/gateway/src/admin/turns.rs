@@ -1,7 +1,7 @@
 //! Turns of chats: begun, followed and stopped. See [`crate::jobs::turns`].
 
 use crate::{
-    admin::{Admin, models::asked},
+    admin::{Admin, models::read_query},
     http::{
         body,
         error::Failure,
@@ -56,7 +56,7 @@ pub(crate) async fn events(
     from: Result<Query<From>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
-    let From { after } = asked(from)?;
+    let From { after } = read_query(from)?;
     let turn = admin.jobs.turn(&chat, &turn).await?;
     let last = headers.get("last-event-id");
     let last = last.and_then(|last| last.to_str().ok()?.parse().ok());
