@@ -57,7 +57,7 @@ fn numbers_that_llama_cpp_asserts_on_are_refused() {
         refused(
             "rope scaling",
             &file,
-            "rope.scaling.type is none that is known",
+            "rope.scaling.type is unknown",
         );
     }
     for kind in ["none", "linear", "yarn", "longrope"] {

@@ -202,12 +202,12 @@ fn values_of_the_wrong_kind_are_refused() {
     refused(
         &sound().pair("odd", 13, &[0; 8]),
         Code::ModelInvalid,
-        "odd in its header has a value of no known type (13)",
+        "odd in its header has a value of an unknown type (13)",
     );
     refused(
         &sound().array("odd", 9, 0, &[]),
         Code::ModelInvalid,
-        "an array of no known type (9)",
+        "an array of an unknown type (9)",
     );
 }
 

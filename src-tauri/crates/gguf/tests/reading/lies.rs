@@ -131,12 +131,12 @@ fn names_that_are_no_text_are_refused() {
         assert!(
             error
                 .message
-                .contains("a tensor's name in its header is not text"),
+                .contains("a tensor's name in its header is not valid UTF-8"),
             "{error}"
         );
         let error = sound().number(name, 1).read().unwrap_err();
         assert!(
-            error.message.contains("a key in its header is not text"),
+            error.message.contains("a key in its header is not valid UTF-8"),
             "{error}"
         );
     }
@@ -152,7 +152,7 @@ fn lists_of_lists_are_refused() {
     let inner = [&4u32.to_le_bytes()[..], &1u64.to_le_bytes(), &[0; 4]].concat();
     let error = sound().array("nested", 9, 1, &inner).read().unwrap_err();
     assert!(
-        error.message.contains("array of no known type (9)"),
+        error.message.contains("array of an unknown type (9)"),
         "{error}"
     );
 }

@@ -207,7 +207,7 @@ fn parts_of_different_models_are_refused() {
         .refused(3, "it is part 3 of 4 of a model, not part 3 of 3");
     Split::new()
         .with(2, part(1, 3, 6))
-        .refused(2, "of a model of 6 tensors, the first part of one of 5");
+        .refused(2, "to a model of 6 tensors, the first part to one of 5");
     Split::new()
         .with(2, two(Gguf::empty()))
         .refused(2, "it is a complete model");

@@ -133,7 +133,7 @@ fn a_model_is_no_projector_and_a_projector_no_model() {
     refused(
         &Gguf::model("llama", 1),
         Code::ModelUnsupported,
-        "no media projector, but a llama model",
+        "a llama model, not a media projector",
     );
     let error = clip(&[("vision", 64)]).read().unwrap_err();
     assert_eq!(error.code, Code::ModelUnsupported);

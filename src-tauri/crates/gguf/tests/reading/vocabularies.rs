@@ -142,7 +142,7 @@ fn tokens_that_are_put_around_a_text_must_be_there() {
     // The 12th, unless the file names others.
     adding("gpt2", &many, "add_bos_token").read().unwrap();
     let few = adding("gpt2", &many[..11], "add_bos_token");
-    refused("bos", &few, "puts a token (bos)");
+    refused("bos", &few, "uses a token (bos)");
     few.clone()
         .number("tokenizer.ggml.bos_token_id", 10)
         .read()
@@ -150,28 +150,28 @@ fn tokens_that_are_put_around_a_text_must_be_there() {
     refused(
         "bos",
         &few.number("tokenizer.ggml.bos_token_id", 11),
-        "puts a token (bos)",
+        "uses a token (bos)",
     );
     refused(
         "eos",
         &adding("gpt2", &many[..11], "add_eos_token"),
-        "puts a token (eos)",
+        "uses a token (eos)",
     );
     refused(
         "t5",
         &adding("t5", &many, "add_bos_token"),
-        "puts a token (bos)",
+        "uses a token (bos)",
     );
     with_words("bert", &many).read().unwrap();
     refused(
         "bert",
         &with_words("bert", &many[..102]),
-        "puts a token (seperator)",
+        "uses a token (seperator)",
     );
     refused(
         "bert",
         &with_words("bert", &many[..101]),
-        "puts a token (bos)",
+        "uses a token (bos)",
     );
     let bytes = with_words("bert", &many).array(
         "tokenizer.ggml.token_type",
@@ -187,8 +187,8 @@ fn tokenizers_that_are_none_or_not_known_are_unsupported() {
     for (tokenizer, part) in [
         ("none", "it has no tokenizer"),
         ("no_vocab", "it has no tokenizer"),
-        ("test", "its tokenizer is \"test\""),
-        ("x\u{1b}[", "its tokenizer is \"x\\u{1b}[\""),
+        ("test", "its tokenizer \"test\" is not"),
+        ("x\u{1b}[", "its tokenizer \"x\\u{1b}[\" is not"),
     ] {
         let error: Error = with_words(tokenizer, &["a"]).read().unwrap_err();
         assert_eq!(error.code, Code::ModelUnsupported, "{error}");
