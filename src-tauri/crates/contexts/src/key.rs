@@ -47,7 +47,7 @@ impl Key {
 const SAMPLES: u64 = 64;
 const SAMPLE_BYTES: usize = 64 << 10;
 
-/// Tells models apart without reading gigabytes: SHA-256, in hex, of each file's length and of 64 pieces of 64 KiB spread
+/// Identifies a model without reading gigabytes: SHA-256, in hex, of each file's length and of 64 pieces of 64 KiB spread
 /// over it, its first and last bytes among them. A finetune differs in all its tensors, and so in nearly all the pieces.
 ///
 /// # Errors

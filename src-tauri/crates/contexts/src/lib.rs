@@ -1,9 +1,9 @@
-//! Saved contexts: conversations whose KV state lies on disk, so that they go on without being read again.
+//! Saved contexts: conversations whose KV cache is on disk, so that they continue without another prefill.
 //!
-//! One file each, in one folder. The worker writes the state, in llama.cpp's form of a sequence
-//! (`llama_state_seq_save_file`); [`Draft::seal`] adds what it is a state of and a checksum, and only then gives the file
-//! its name: what has a name is whole. The host lists and deletes, the worker reads. No lock is needed: files appear and
-//! go by renaming and unlinking, and whoever has one open keeps it.
+//! Each is one file in one folder. The worker writes the state in llama.cpp's format (`llama_state_seq_save_file`);
+//! [`Draft::seal`] adds a description and a checksum, and only then gives the file its name, so that named files are
+//! complete. The host lists and deletes them, the worker reads them. No lock is needed: files are renamed and unlinked, and an
+//! open file stays readable.
 
 mod file;
 mod key;
@@ -76,7 +76,7 @@ impl Contexts {
         self.0.join(hash(name)).with_extension(ENDING)
     }
 
-    /// All of them, the newest first. A file that is none, or damaged at its end, is passed over.
+    /// Returns all saved contexts, newest first. Other files, and those damaged at the end, are skipped.
     ///
     /// # Errors
     /// [`Code::Storage`] if the folder cannot be read.

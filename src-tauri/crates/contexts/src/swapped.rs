@@ -1,7 +1,7 @@
-//! Conversations that were in memory when their tier had to go: kept for a while, and for as long as there is room.
+//! Swapped-out conversations, which were in memory when their tier was unloaded. They are kept for a while, within a limit.
 //!
-//! They are saved contexts in a folder of their own, which the host makes and removes: where it is not there, nothing is
-//! kept. Losing one costs reading its prompt again, so nobody waits for a disk, and whatever is in doubt is removed.
+//! They are saved contexts in a separate folder, which the host creates and removes: without it, nothing is kept. Losing one
+//! only costs a prefill, so writes are not synced, and doubtful files are removed.
 
 use crate::{Contexts, Draft, Saved, file, hash, storage};
 use std::{
@@ -12,13 +12,13 @@ use std::{
 };
 use tierbar_core::Error;
 
-/// Whoever comes back later has its prompt read.
+/// Older conversations are removed.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3600);
-/// Each costs every worker a look at its start.
+/// The most conversations: each worker reads the start of every file.
 const MOST: usize = 64;
-/// What a file has besides its state, at most.
+/// The most bytes of a file besides its state.
 const ABOUT: u64 = 1 << 10;
-/// A worker that ends is given seconds: a draft that has not grown for so long is nobody's.
+/// A draft that has not grown for this long is abandoned: a worker has seconds to end.
 const FORGOTTEN_DRAFT: Duration = Duration::from_secs(60);
 
 /// The folder of swapped-out conversations, and its bound.
@@ -63,7 +63,7 @@ impl Swapped {
         Ok(())
     }
 
-    /// Removes the folder with all that is in it. From then on nobody writes there.
+    /// Removes the folder and its contents. Workers write nothing from then on.
     ///
     /// # Errors
     /// [`tierbar_core::Code::Storage`] if something of it stays.
@@ -119,7 +119,7 @@ impl Swapped {
             let age = now.duration_since(entry.used).unwrap_or_default();
             let is_draft = entry.path.file_name().is_some_and(file::is_draft);
             if is_draft {
-                // Whoever writes it is not done, or was ended in the middle of it.
+                // Its worker is still writing it, or was killed.
                 if age > FORGOTTEN_DRAFT {
                     remove(&entry.path);
                 } else {
@@ -169,7 +169,7 @@ fn is_ours(path: &Path, contexts: &Contexts) -> bool {
 }
 
 fn remove(path: &Path) {
-    // Somebody else may have been faster.
+    // Another process may have removed it first.
     let _gone = fs::remove_file(path);
 }
 

@@ -16,12 +16,12 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 
-/// Of one request.
+/// The most media in one request.
 const MOST_MEDIA: usize = 16;
-/// A conversation sends its images anew each turn: so much of what was made of them is kept.
+/// The size of the cache for encoded images, which a conversation sends again each turn.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// What can be seen and heard with a projector.
+/// Reads images and audio with a projector.
 #[derive(Debug)]
 pub(crate) struct Reader {
     projector: Projector,

@@ -38,7 +38,7 @@ pub(crate) struct ChatRequest {
     /// Most tokens that the model may think; below 0 for any number.
     #[serde(default)]
     thinking_budget_tokens: Option<i32>,
-    /// vLLM's: the last message is the assistant's, and the answer goes on with it.
+    /// As in vLLM: the last message is the assistant's, and the answer continues it.
     #[serde(default)]
     continue_final_message: bool,
     #[serde(flatten)]
@@ -137,7 +137,7 @@ enum Stop {
 }
 
 impl ChatRequest {
-    /// The last message's words, if the answer is to go on with them: a template would end them.
+    /// Returns the text of the last message if the answer continues it, since a template would end it.
     pub(crate) fn begun(&self) -> Option<String> {
         let wished = self.continue_final_message && self.messages.len() > 1;
         let last = self.messages.last().filter(|_| wished)?;

@@ -10,7 +10,7 @@ use crate::{
 /// 4,096, and be refused by a context of as many; and each patch attends to each, so that the time grows with the square of them.
 /// 1,024 are an image of 0.8 megapixels.
 const MOST_ROWS: u32 = 1024;
-/// Fewer tell nothing of an image.
+/// Fewer rows do not describe an image.
 const FEWEST_ROWS: u32 = 70;
 
 /// What llama.cpp has graphs for that the estimate below was made after (`clip_get_graph_builder` in `tools/mtmd/clip.cpp`), by
@@ -71,22 +71,22 @@ const BASE: u64 = 16 << 20;
 /// What is encoded at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Input {
-    /// An image, or a tile of it, of the size that the header tells.
+    /// An image, or a tile of it, of the size in the header.
     Image,
     /// A tile of so many patches, at most.
     Tile(u64),
-    /// An image in its own size, up to the pixels that the header tells.
+    /// An image in its own size, up to the number of pixels in the header.
     Bounded,
-    /// An image in its own size, up to what is asked for.
+    /// An image in its own size, up to the requested number of pixels.
     Growing {
-        /// At most by itself.
+        /// The limit without a request.
         rows: u32,
         /// Patches that become one row, in one direction.
         merge: u32,
     },
     /// A piece of sound, of so many positions.
     Sound(u64),
-    /// A whole sound, each of whose frames becomes a row by itself.
+    /// A whole sound; each frame becomes a row.
     Frames,
 }
 
@@ -100,18 +100,18 @@ const fn grows(rows: u32, merge: u32) -> Input {
     Input::Growing { rows, merge }
 }
 
-/// An encoder's shape, as its header tells it.
+/// The shape of an encoder, from its header.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Encoder {
     /// llama.cpp's name of it, such as `qwen3vl_merger`.
     pub kind: String,
     /// The side of an image, in pixels; 0 for sound.
     pub image: u32,
-    /// Pixels of an image, at most, where the header tells.
+    /// The most pixels of an image, if the header gives it.
     pub pixels: u32,
     /// The side of a patch, in pixels.
     pub patch: u32,
-    /// Patches that become one row, in one direction, where the header tells.
+    /// Patches that become one row, in one direction, if the header gives it.
     pub merge: Option<u32>,
     pub width: u32,
     /// Of the feed-forward layers.
@@ -119,7 +119,7 @@ pub struct Encoder {
     /// Those have a gate, which is as wide.
     pub gated: bool,
     pub heads: u32,
-    /// The width of a head, where the header tells another than theirs of the whole.
+    /// The width of a head, if the header gives one that is not the model width divided by the heads.
     pub head: u32,
     /// Of its rows.
     pub projection: u32,
@@ -133,7 +133,7 @@ impl Encoder {
     /// `side`: `vision` or `audio`.
     pub(crate) fn of(header: &Header, keys: &Keys, side: &str) -> Result<Self, Fault> {
         let number = |key: &str| Ok(keys.number(&format!("{side}.{key}"))?.unwrap_or(0));
-        // In this order: llama.cpp builds what the first one tells.
+        // In this order: llama.cpp uses the first one.
         let kind = ["projector_type".into(), format!("{side}.projector_type")];
         let told = |key: &String| keys.own_text(key).filter(|kind| !kind.is_empty());
         let kind = match (kind.iter().find_map(told), side) {
@@ -281,7 +281,7 @@ impl Encoder {
     }
 
     fn input(&self) -> Option<Input> {
-        // The largest that its header tells comes before what is asked.
+        // The limit in its header takes precedence over the requested one.
         if self.kind == "hunyuanvl" && self.pixels > 0 {
             return Some(Input::Bounded);
         }

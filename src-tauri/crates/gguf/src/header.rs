@@ -342,7 +342,7 @@ fn tensor<R: BufRead>(source: &mut Source<R>) -> Result<Tensor, Fault> {
     })
 }
 
-/// Checks that the tensors lie one behind the other, as llama.cpp wants them, and answers where the last one ends.
+/// Checks that the tensors are contiguous, as llama.cpp requires, and returns the end of the last one.
 fn place(tensors: &[Tensor], start: u64, alignment: u64) -> Result<u64, Fault> {
     let too_large = || Fault::Invalid("its tensors are larger than any file".to_owned());
     let mut names = HashSet::new();

@@ -74,7 +74,7 @@ impl<'a> Keys<'a> {
         }
     }
 
-    /// A number with a fraction; an integer is none to llama.cpp.
+    /// Returns a floating-point number. llama.cpp does not accept an integer here.
     pub(crate) fn float(&self, key: &str) -> Option<f64> {
         match self.own(key) {
             Some(Value::Float(number)) => Some(*number),

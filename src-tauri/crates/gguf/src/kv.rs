@@ -86,7 +86,7 @@ struct HeadSize {
 
 impl HeadSize {
     fn read(keys: &Keys, heads: u32) -> Result<Self, Fault> {
-        // Without heads there is no attention, whatever the other keys say.
+        // Without heads, there is no attention.
         if heads == 0 {
             return Ok(Self {
                 full: [0; 2],

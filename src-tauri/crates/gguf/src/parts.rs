@@ -59,7 +59,7 @@ impl Part {
         }
     }
 
-    /// The first part stands for the model; the engine loads the others by itself.
+    /// The first part represents the model; the engine loads the others itself.
     pub(crate) fn first(self) -> Result<Self, Fault> {
         if self.number == 0 {
             return Ok(self);
@@ -165,7 +165,7 @@ fn missing_parts(shown: &str, count: u16, missing: &[&String]) -> Error {
     .detail("missing_parts", missing)
 }
 
-/// Whether the other file is the part that its name says, and of the same model as far as it tells.
+/// Checks that the other file is the part in its name and belongs to the same model.
 fn belongs(other: &Header, first: &Header, expected: Part) -> Result<(), Fault> {
     match Part::of(other)? {
         Some(part) if part == expected => {}

@@ -21,16 +21,16 @@ pub struct ProjectorAccount {
     pub file_bytes: u64,
     /// All tensors.
     pub bytes: u64,
-    /// Width of the embeddings that it makes, which must be the model's; `None` if the header does not tell.
+    /// The width of its embeddings, which must be the model's; `None` if the header does not give it.
     pub projection_dim: Option<u32>,
     /// What it sees with.
     pub vision: Option<Encoder>,
-    /// What it hears with.
+    /// The audio encoder.
     pub audio: Option<Encoder>,
 }
 
 impl ProjectorAccount {
-    /// Whether the model takes the embeddings that this makes, as far as the headers tell: llama.cpp refuses
+    /// Returns whether the model accepts its embeddings, according to the headers: llama.cpp refuses
     /// another width.
     #[must_use]
     pub fn fits(&self, model: &ModelAccount) -> bool {

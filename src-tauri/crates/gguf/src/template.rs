@@ -1,4 +1,4 @@
-//! What a chat template's text tells of a model: whether it can think and be given tools.
+//! Detects from a chat template whether a model supports thinking and tools.
 //!
 //! Nothing is rendered. Templates name what they support: a switch (`enable_thinking`), a place in a message
 //! (`reasoning_content`) or the tags around thoughts, and the variable `tools`.

@@ -1,9 +1,9 @@
-//! The checked-in list of models: which ones, in which quants, from where, and what is known of their architecture.
+//! The built-in list of models, with their quants, repositories and architectures.
 //!
-//! Sizes and hashes in `catalog.json` were read in public sources. Nobody has downloaded the larger files to check, so
-//! what is not known is `null`, and a download goes by the hub's own metadata: a size is only held against it where a
-//! hash is known too. Nor have their headers been read: an account made here stands on published facts of the
-//! architecture and the file's size, and its verdicts are marked as estimated.
+//! Sizes and hashes in `catalog.json` are from public sources. The larger files were not downloaded to verify them, so unknown
+//! values are `null`, and a download uses the hub's own metadata: a size is compared only if the hash is known, too. Their
+//! headers were not read either: accounts are derived from published facts about the architecture and from the file size,
+//! and their verdicts are marked as estimated.
 
 use crate::reference::Known;
 use serde::Deserialize;
@@ -16,11 +16,11 @@ use tierbar_core::{
     model::KvAccount,
 };
 
-/// The version of the file's format that this reads.
+/// The supported version of the file format.
 pub const VERSION: u32 = 1;
 
 /// In a mixture of few bits, the weights besides the experts keep at least as many sixteenths of a byte each (five and a
-/// half bits, as Q5_K has): each token reads them, so quantisers spare them. An estimate, until a header is read.
+/// half bits, as Q5_K has): every token uses them, so quantizers spare them. An estimate, until a header is read.
 const SIXTEENTHS_BESIDES_EXPERTS: u64 = 11;
 
 /// `catalog.json`.
@@ -31,7 +31,7 @@ pub struct Catalog {
     pub models: Vec<Entry>,
 }
 
-/// One model. See [`CatalogModel`] for the fields that both have.
+/// A model. For the shared fields, see [`CatalogModel`].
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Entry {
@@ -44,14 +44,14 @@ pub struct Entry {
     pub default: bool,
     pub kind: ModelKind,
     pub repository: String,
-    /// The commit that sizes and hashes are of, where it is known.
+    /// The commit of the sizes and hashes, if known.
     pub revision: Option<String>,
     pub licence: String,
     pub context_tokens: u32,
     pub kv_cache: KvCache,
-    /// `None` for what the engine does not run by itself.
+    /// `None` for models that the engine does not run.
     pub architecture: Option<Architecture>,
-    /// From the smallest up; of an embedder the one to take is the first.
+    /// Sorted by size; for an embedding model, the first is recommended.
     pub quants: Vec<Quant>,
 }
 
@@ -65,7 +65,7 @@ pub struct Quant {
     pub sha256: Option<String>,
 }
 
-/// What a header would tell, and is the same in every quant. See [`ModelAccount`].
+/// The facts of a header that are the same in every quant. See [`ModelAccount`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Architecture {
@@ -90,7 +90,7 @@ pub struct Architecture {
 }
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
-    // A test reads the same text; the fallback is for a build that nobody has tested.
+    // A test parses the same text, so the fallback is never used in a tested build.
     serde_json::from_str(include_str!("catalog.json")).unwrap_or_else(|error| {
         tracing::error!("the catalog cannot be read: {error}");
         Catalog {
@@ -100,7 +100,7 @@ static CATALOG: LazyLock<Catalog> = LazyLock::new(|| {
     })
 });
 
-/// The checked-in catalog.
+/// Returns the built-in catalog.
 #[must_use]
 pub fn catalog() -> &'static Catalog {
     &CATALOG
@@ -113,7 +113,7 @@ impl Catalog {
         self.models.iter().find(|entry| entry.is_called(name))
     }
 
-    /// What [`crate::reference::Reference::parse`] asks of a catalog.
+    /// Looks up a name for [`crate::reference::Reference::parse`].
     #[must_use]
     pub fn known(&self, name: &str) -> Option<Known> {
         self.find(name).map(|entry| Known {
@@ -122,7 +122,7 @@ impl Catalog {
         })
     }
 
-    /// All models as the API tells them, with verdicts for `machine`. Nothing is marked as installed.
+    /// Returns all models for the API, with verdicts for `machine`. None is marked as installed.
     #[must_use]
     pub fn wire(&self, machine: &Machine) -> Vec<CatalogModel> {
         let models = self.models.iter();
@@ -136,14 +136,14 @@ impl Entry {
         names.into_iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
-    /// The quant of this name, in any case.
+    /// Returns the quant with this name, ignoring case.
     #[must_use]
     pub fn quant(&self, name: &str) -> Option<&Quant> {
         let mut quants = self.quants.iter();
         quants.find(|quant| quant.quant.eq_ignore_ascii_case(name))
     }
 
-    /// What to ask the hub for.
+    /// Returns the reference on the hub.
     #[must_use]
     pub fn reference(&self, quant: &Quant) -> String {
         format!("{}:{}", self.repository, quant.quant)

@@ -1,4 +1,4 @@
-//! The files that one model lies in: one, or the parts of a split model.
+//! The files of a model: one, or the parts of a split model.
 
 use crate::{
     folder::file_name,
@@ -14,18 +14,18 @@ use std::{
 use tierbar_core::{Code, Error, ModelId, fit::Keeper};
 use tierbar_gguf::{Split, split_of};
 
-/// One model's files.
+/// The files of a model.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) id: ModelId,
     /// Other names for the same file.
     pub(crate) also: Vec<String>,
-    /// The file's name, or the one that its app gives the model.
+    /// The file name, or the model's name in its app.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    /// Those that are there, in order.
+    /// The existing parts, in order.
     pub(crate) parts: Vec<PathBuf>,
-    /// What is wrong with the set of parts.
+    /// Why the set of parts is incomplete.
     pub(crate) incomplete: Option<Error>,
     pub(crate) keeper: Keeper,
     pub(crate) version: Version,
@@ -49,7 +49,7 @@ pub(crate) struct File {
     pub(crate) metadata: fs::Metadata,
 }
 
-/// The files of each model, the first part's first.
+/// Groups files by model, in the order of the parts.
 pub(crate) fn together(files: Vec<File>) -> Vec<Vec<File>> {
     let mut groups: Vec<BTreeMap<u16, File>> = Vec::new();
     let mut splits: HashMap<(PathBuf, String, u16), usize> = HashMap::new();
@@ -143,7 +143,7 @@ pub(crate) fn parts_of(path: &Path) -> Result<Vec<PathBuf>, Error> {
     }
 }
 
-/// A model that is not listed: its path was named, and nobody looks there, or it is there under another name.
+/// Returns a model that is not listed, because it is in another folder or listed under another name.
 ///
 /// # Errors
 /// As [`parts_of`]; [`Code::ModelMissing`] if it is gone.

@@ -27,7 +27,7 @@ pub(crate) struct Walked {
 /// Reads the folder and those up to `depth` below it, at most `limit` entries in all, without hidden ones.
 ///
 /// # Errors
-/// If the folder itself cannot be read. One below that cannot be read has no files.
+/// If the folder itself cannot be read. An unreadable subfolder counts as empty.
 pub(crate) fn walk(
     root: &Path,
     depth: usize,
@@ -85,7 +85,7 @@ pub(crate) fn walk(
 
 type Named = (OsString, fs::FileType);
 
-/// All but hidden ones, sorted; and whether some were left out.
+/// Returns all but hidden entries, sorted, and whether some were left out.
 fn names(folder: &Path, left: &mut usize) -> io::Result<(Vec<Named>, bool)> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -111,7 +111,7 @@ pub(crate) fn is_hidden(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".")
 }
 
-/// The last component, with what is not UTF-8 replaced.
+/// Returns the last component, with invalid UTF-8 replaced.
 pub(crate) fn file_name(path: &Path) -> String {
     path.file_name()
         .map(OsStr::to_string_lossy)

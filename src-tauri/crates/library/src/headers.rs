@@ -13,10 +13,10 @@ use std::{
 use tierbar_core::{Error, ModelAccount};
 use tierbar_gguf::ProjectorAccount;
 
-/// Readers at once. Headers lie on a disk: more of them do not make it faster.
+/// The number of parallel readers. The disk limits the speed of more.
 const READERS: usize = 4;
 
-/// Of each file that a model lies in.
+/// The stamp of each file of a model.
 pub(crate) type Version = Vec<Stamp>;
 
 /// The same means that the file has not changed, nor given its name to another: those of one repository may well be
@@ -38,7 +38,7 @@ pub(crate) struct Headers {
 }
 
 impl Headers {
-    /// What the header says, from memory if the file is of that version.
+    /// Returns the contents of the header, cached for that version of the file.
     pub(crate) fn account(&self, path: &Path, version: &Version) -> Account {
         if let Some((known, account)) = self.models.lock().get(path)
             && known == version
@@ -51,7 +51,7 @@ impl Headers {
         account
     }
 
-    /// What a media projector's header says.
+    /// Returns the contents of a media projector's header.
     pub(crate) fn projector(&self, path: &Path, version: &Version) -> Projector {
         if let Some((known, projector)) = self.projectors.lock().get(path)
             && known == version
@@ -64,7 +64,7 @@ impl Headers {
         projector
     }
 
-    /// Those of many files, in their order; the others are forgotten.
+    /// Returns the accounts of many files in order, and drops all others from the cache.
     pub(crate) fn accounts(&self, files: &[(&Path, &Version)]) -> Vec<Account> {
         self.read_ahead(files);
         let accounts = files
@@ -108,12 +108,12 @@ impl Headers {
     }
 }
 
-/// The version of the files, unless one of them is gone.
+/// Returns the version of the files, unless one is missing.
 pub(crate) fn version(files: &[PathBuf]) -> Option<Version> {
     files.iter().map(|path| stamp_at(path)).collect()
 }
 
-/// That of what is at the path, through links; `None` if nothing is.
+/// Returns the stamp of the file at the path, following links, or `None` if there is none.
 pub(crate) fn stamp_at(path: &Path) -> Option<Stamp> {
     fs::metadata(path).ok().map(|file| stamp(&file))
 }

@@ -52,14 +52,14 @@ impl std::fmt::Debug for Hub {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubFiles {
     pub repository: Repository,
-    /// The commit, in full.
+    /// The full commit hash.
     pub commit: String,
     pub licence: Option<String>,
     /// A licence has to be accepted on the repository's page before files can be fetched.
     pub gated: bool,
     /// Whole quants, the smallest first.
     pub quants: Vec<Quant>,
-    /// What reads images for its models; the smallest first.
+    /// The media projectors for its models, sorted by size.
     pub projectors: Vec<HubFile>,
 }
 
@@ -105,7 +105,7 @@ impl Hub {
         &self.tokens
     }
 
-    /// What a repository holds, at a branch, tag or commit, or at its main branch.
+    /// Returns the contents of a repository at a branch, tag or commit, or on its main branch.
     ///
     /// # Errors
     /// [`Code::RepositoryUnknown`], [`Code::AccessDenied`], [`Code::Unreachable`]; [`Code::Corrupt`] for an answer
@@ -181,7 +181,7 @@ impl Hub {
             .collect())
     }
 
-    /// Where a file can be fetched. A commit pins its content.
+    /// Returns the URL of a file. A commit pins its contents.
     #[must_use]
     pub fn file_url(&self, repository: &Repository, commit: &str, path: &str) -> Url {
         let mut parts = vec![repository.owner(), repository.name(), "resolve", commit];
@@ -189,7 +189,7 @@ impl Hub {
         self.url(&parts)
     }
 
-    /// Whether requests to the hub carry a token.
+    /// Returns whether requests to the hub carry a token.
     #[must_use]
     pub fn has_token(&self) -> bool {
         (self.tokens)(&self.endpoint).is_some()
@@ -208,7 +208,7 @@ impl Hub {
         ))
     }
 
-    /// The GGUF files of a commit, sorted by path.
+    /// Returns the GGUF files of a commit, sorted by path.
     async fn tree(&self, repository: &Repository, commit: &str) -> Result<Vec<HubFile>, Error> {
         let path = [
             "api",
@@ -342,7 +342,7 @@ fn invalid_answer(repository: &Repository, what: &str) -> Error {
     )
 }
 
-/// The address of the next page in a `Link` header: `<address>; rel="next"`, possibly among others.
+/// Returns the address of the next page in a `Link` header: `<address>; rel="next"`, possibly among others.
 fn next_page(link: &str) -> Option<&str> {
     let mut rest = link;
     while let Some((_, after)) = rest.split_once('<') {
@@ -367,7 +367,7 @@ fn is_gated(gated: Option<&RawValue>) -> bool {
     gated.is_some_and(|gated| gated.get() != "false")
 }
 
-/// The card's `license`; a list's first.
+/// Returns the `license` of the card, or the first of a list.
 fn licence(card: &RawValue) -> Option<String> {
     #[derive(Deserialize)]
     struct Card {

@@ -27,9 +27,9 @@ const MOST: usize = 20_000;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Inventory {
-    /// The models folder's first, then in the order of [`Keeper`].
+    /// Those of the models folder first, then in the order of [`Keeper`].
     pub(crate) models: Vec<Found>,
-    /// What is named like a media projector.
+    /// The files named like a media projector.
     pub(crate) projectors: Vec<(PathBuf, Version)>,
     /// Every folder that was read.
     pub(crate) folders: Vec<PathBuf>,
@@ -40,7 +40,7 @@ pub(crate) struct Inventory {
 }
 
 impl Inventory {
-    /// The model that an id or a name means: the id first, then files' names, of several the first.
+    /// Returns the model with this ID or file name, the first of several. IDs take precedence.
     pub(crate) fn find(&self, spec: &str) -> Option<&Found> {
         let by_id = self.models.iter().find(|model| model.id.as_str() == spec);
         by_id.or_else(|| self.models.iter().find(|model| model.is_named(spec)))
@@ -179,7 +179,7 @@ impl<'a> Taking<'a> {
     }
 
     fn add_file(&mut self, path: PathBuf, name: String, keeper: Keeper) {
-        // It may be gone since its name was read. A pipe or a device is no model, whatever its name.
+        // It may be gone by now. Pipes and devices are not models.
         let metadata = fs::metadata(&path).ok();
         let Some(metadata) = metadata.filter(fs::Metadata::is_file) else {
             return;
@@ -200,7 +200,7 @@ impl<'a> Taking<'a> {
         });
     }
 
-    /// Who keeps the file: whoever's folder its name really is in. What we fetched is ours in any folder.
+    /// Returns the owner of the file, by the real path of its folder. Downloaded files are ours in any folder.
     fn keeper(&mut self, path: &Path, found_in: Keeper) -> Keeper {
         let Some(folder) = path.parent() else {
             return found_in;

@@ -4,7 +4,7 @@ use tierbar_core::ModelId;
 
 const EXTENSION: &str = ".gguf";
 
-/// The id of the model that a spec (an id, a file name or a path) names, whether or not there is such a file.
+/// Returns the model ID of a spec (an ID, a file name or a path), whether or not the file exists.
 #[must_use]
 pub fn model_id(spec: &str) -> ModelId {
     let spec = spec.trim();
@@ -12,7 +12,7 @@ pub fn model_id(spec: &str) -> ModelId {
     ModelId(without_extension(name).unwrap_or(name).to_owned())
 }
 
-/// The name less `.gguf` in any case; `None` if it has another ending or nothing before it.
+/// Returns the name without `.gguf`, ignoring case, or `None` if it has another extension or nothing before it.
 pub(crate) fn without_extension(name: &str) -> Option<&str> {
     let cut = name.len().checked_sub(EXTENSION.len())?;
     let (stem, extension) = (name.get(..cut)?, name.get(cut..)?);

@@ -16,7 +16,7 @@ use tierbar_gguf::ProjectorAccount;
 pub(crate) struct Projectors(HashMap<PathBuf, Vec<(PathBuf, ProjectorAccount)>>);
 
 impl Projectors {
-    /// Reads the headers; what turns out to be no projector is none.
+    /// Reads the headers and keeps only projectors.
     pub(crate) fn read(files: &[(PathBuf, Version)], headers: &Headers) -> Self {
         let mut projectors = Self::default();
         for (path, version) in files {
@@ -51,12 +51,12 @@ impl Projectors {
     }
 }
 
-/// Whether the name is one that projectors are given.
+/// Returns whether the file is named like a projector.
 pub(crate) fn is_named(path: &Path) -> bool {
     file_name(path).to_ascii_lowercase().contains("mmproj")
 }
 
-/// Whether the file may be a projector under another name: a sound one is no model that the engine could load.
+/// Returns whether the file may be a projector with another name, since it is not a loadable model.
 pub(crate) fn may_be(account: &Result<ModelAccount, Error>) -> bool {
     matches!(account, Err(error) if error.code == Code::ModelUnsupported)
 }

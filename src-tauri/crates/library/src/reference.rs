@@ -11,9 +11,9 @@ use std::fmt;
 use tierbar_core::{Code, Error};
 use url::Url;
 
-/// The hub's public address; `HF_ENDPOINT` may name a mirror.
+/// The public hub. `HF_ENDPOINT` may set a mirror.
 pub const HUB: &str = "https://huggingface.co";
-/// Names under which the hub's pages are known, whatever the endpoint is.
+/// The host names of the hub's pages, independent of the endpoint.
 const HUB_HOSTS: [&str; 4] = ["huggingface.co", "www.huggingface.co", "hf.co", "www.hf.co"];
 
 /// Signed URLs have some hundred bytes of query; longer ones than this are refused by servers.
@@ -38,12 +38,12 @@ pub enum Reference {
     Catalog { id: String, quant: Option<String> },
 }
 
-/// Which of a repository's files.
+/// A choice among the files of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Pick {
-    /// The quant that suits the machine.
+    /// The quant recommended for the machine.
     Suiting,
-    /// As its files' names have it, in any case.
+    /// The quant in the file names, ignoring case.
     Quant(String),
     /// The file at this path; of a split model any part.
     File(String),
@@ -274,7 +274,7 @@ fn revision_of<'a>(revision: &'a str, whole: &str) -> Result<&'a str, Error> {
     Ok(revision)
 }
 
-/// What is wrong with an owner's or a repository's name. The rules of `huggingface_hub`'s `validate_repo_id`.
+/// Returns the problem with an owner's or a repository's name. The rules of `huggingface_hub`'s `validate_repo_id`.
 fn name_problem(name: &str) -> Option<&'static str> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if name.is_empty() {
@@ -292,7 +292,7 @@ fn name_problem(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What is wrong with a file's path in a repository; `None` for one that can stand in a URL once it is encoded.
+/// Returns the problem with a file's path in a repository, or `None` if it can be used in a URL once encoded.
 pub(crate) fn path_problem(path: &str) -> Option<&'static str> {
     if path.starts_with('/') {
         return Some("is absolute");
@@ -329,7 +329,7 @@ fn malformed(text: &str, why: &str) -> Error {
     .hint(FORMS)
 }
 
-/// As it can stand in a message: on one line, of bounded length, without a URL's query.
+/// Returns the text for a message: on one line, shortened, without a URL's query.
 fn quoted(text: &str) -> String {
     let text = text.split('?').next().unwrap_or(text);
     let mut shown: String = text

@@ -9,7 +9,7 @@ use tierbar_core::{Code, Error, ModelAccount};
 use tierbar_fetch::{Answer, ByteRange, Get, TokenFor, Url, Web};
 use tokio::sync::mpsc;
 
-/// The most that is read of any file. A tokenizer of 260,000 tokens with its merges takes 15 MB.
+/// The most bytes to read of a file. A tokenizer of 260,000 tokens with its merges takes 15 MB.
 pub const MAX_BYTES: u64 = 16 << 20;
 /// The hub answers each with a redirect, so these are twice as many requests.
 pub const MAX_TRIES: u32 = 4;
@@ -17,7 +17,7 @@ pub const MAX_TRIES: u32 = 4;
 const CHUNKS: usize = 2;
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// What a server tells of a file, and what the file's header says.
+/// The server's metadata of a file, and the contents of its header.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteModel {
     pub account: ModelAccount,
@@ -69,7 +69,7 @@ struct Source<'a> {
     tries: u32,
     /// Bytes that have been taken from any connection.
     taken: u64,
-    /// Where the next byte for the reader lies in the file.
+    /// The file offset of the reader's next byte.
     position: u64,
     /// Of the file.
     size: u64,
@@ -114,7 +114,7 @@ impl<'a> Source<'a> {
         self.web.get(get).await
     }
 
-    /// Whether another try may help: only the network's troubles, and neither a refusal nor a server's wish for quiet.
+    /// Returns whether another try may help: only for network errors, not for refusals or rate limits.
     fn may_retry(&self, error: &Error) -> bool {
         let status = error
             .details

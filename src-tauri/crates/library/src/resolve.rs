@@ -62,7 +62,7 @@ fn first_part(path: PathBuf) -> PathBuf {
     parts.into_iter().next().unwrap_or(path)
 }
 
-/// The path that the spec spells from `/` or from `~`.
+/// Returns the path of a spec that starts with `/` or `~`.
 fn absolute(spec: &str) -> Option<PathBuf> {
     if let Some(rest) = spec.strip_prefix('~')
         && (rest.is_empty() || rest.starts_with('/'))
@@ -86,7 +86,7 @@ fn of_path(path: PathBuf) -> Result<PathBuf, Error> {
     }
 }
 
-/// The ids most like `spec`, nearest first; if none is like it, the first of all.
+/// Returns the IDs most similar to `spec`, or the first IDs if none is similar.
 fn offered(spec: &str, inventory: &Inventory) -> Vec<String> {
     let wanted = spec.to_lowercase();
     let ids: BTreeSet<&str> = inventory

@@ -1,8 +1,7 @@
-//! The list of models, kept up to date: one task scans again when models appear, vanish or change.
+//! Keeps the list of models up to date: one task scans again when models appear, vanish or change.
 //!
-//! The system tells of changes in the folders that the last scan has read. Places that are not there now (a volume
-//! that is not connected) are looked for every few seconds, as is what links lead to; and where the system watches no
-//! more folders, all are.
+//! The system reports changes in the folders of the last scan. Missing folders, such as those of disconnected volumes, and
+//! link targets are polled every few seconds, as are all folders beyond the system's watch limit.
 
 mod attach;
 
@@ -24,16 +23,16 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout_at},
 };
 
-/// When to scan.
+/// The timing of scans.
 #[derive(Debug, Clone, Copy)]
 pub struct Pace {
     /// After a change, nothing may change for this long: files are written in several steps.
     pub settling: Duration,
     /// A scan waits no longer than this for changes to end.
     pub longest: Duration,
-    /// How often places that come and go are looked for.
+    /// How often missing folders are checked.
     pub look: Duration,
-    /// How often everything is scanned where the system tells of no changes.
+    /// How often everything is scanned if the system reports no changes.
     pub poll: Duration,
 }
 
@@ -87,36 +86,36 @@ impl LibraryWatch {
         }
     }
 
-    /// The library that is followed.
+    /// Returns the watched library.
     #[must_use]
     pub fn library(&self) -> Arc<Library> {
         self.library.borrow().clone()
     }
 
-    /// Follows another library from now on, after its options have changed. See [`Library::with`].
+    /// Watches another library from now on, after a change of its options. See [`Library::with`].
     pub fn follow(&self, library: Arc<Library>) {
         self.library.send_replace(library);
     }
 
-    /// The last scan; `None` until the first is done. Changes when something in it does.
+    /// Returns the last scan as a channel; `None` until the first is done. It changes only with its contents.
     #[must_use]
     pub fn snapshot(&self) -> watch::Receiver<Option<Arc<Scan>>> {
         self.scan.clone()
     }
 
-    /// The last scan, once there is one.
+    /// Returns the last scan, and waits for the first.
     pub async fn latest(&self) -> Arc<Scan> {
         let mut scan = self.scan.clone();
         let first = scan.wait_for(Option::is_some).await;
         first.ok().and_then(|scan| scan.clone()).unwrap_or_default()
     }
 
-    /// Scans soon, for whoever has just changed something.
+    /// Requests a scan soon, after a change.
     pub fn look(&self) {
         self.bell.ring();
     }
 
-    /// How many scans there have been.
+    /// Returns the number of scans.
     #[must_use]
     pub fn scans(&self) -> u64 {
         self.scans.load(Ordering::Relaxed)
@@ -170,7 +169,7 @@ impl Owner {
         }
     }
 
-    /// Until it is time for another scan; `false` if nobody wants one any more.
+    /// Waits until the next scan is due. Returns `false` once the watch is dropped.
     async fn wait(&mut self, scanned: Vec<Place>, links: Vec<Link>, blind: bool) -> bool {
         let links = Arc::new(links);
         let poll = Instant::now() + self.pace.poll;
@@ -218,7 +217,7 @@ fn places(library: &Library) -> Vec<Place> {
     library.places().into_iter().map(place).collect()
 }
 
-/// Whether what a link leads to is not what it was.
+/// Returns whether a link target has changed.
 fn leads_elsewhere((link, was): &Link) -> bool {
     stamp_at(link) != *was
 }

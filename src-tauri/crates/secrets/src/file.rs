@@ -87,7 +87,7 @@ impl FileStore {
             .collect();
         let write = || -> io::Result<()> {
             let folder = self.path.parent().unwrap_or(&self.path);
-            // Created 0600, whatever the umask.
+            // Created with mode 0600, independent of the umask.
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             file.write_all(&serde_json::to_vec_pretty(&exposed)?)?;
             file.as_file().sync_all()?;

@@ -56,7 +56,7 @@ pub(crate) struct Answering {
     pub(crate) shown: Vec<Token>,
     /// Tokens to generate at most; `None` for as many as the context holds.
     pub(crate) max_tokens: Option<usize>,
-    /// Go on after an end-of-generation token.
+    /// Whether to continue after an end-of-generation token.
     pub(crate) ignore_eos: bool,
     /// How many alternatives to report per token; `None` reports no probabilities.
     pub(crate) log_probabilities: Option<usize>,

@@ -1,17 +1,17 @@
-//! Who gets how many tokens of the next evaluation. Pure.
+//! Divides the tokens of the next evaluation among generations, as a pure function.
 
 use std::time::Duration;
 
-/// A step that streams wait for takes no longer, as far as the last steps tell: they go on while a long prompt is read.
-/// Also how soon a cancel is seen where an evaluation cannot be interrupted.
+/// The target duration of a step beside streams, so that they continue during the prefill of a long prompt. Also the delay of a
+/// cancel if an evaluation cannot be interrupted.
 const STEP: Duration = Duration::from_millis(50);
-/// Fewer tokens at once cost nearly as much as so many.
+/// Fewer tokens per evaluation cost nearly as much.
 const LEAST: usize = 32;
 
-/// Divides an evaluation: what comes back is for each in `wants`, at most as many tokens as it wants, and `room` together.
+/// Returns a number of tokens for each generation in `wants`: at most what it wants, and at most `room` together.
 ///
-/// Who wants one token has a stream, and gets it. The others read prompts, and share evenly what is left of `prefill`, so
-/// that a short prompt is through before a long one.
+/// A generation that wants one token is streaming and gets it. The others are in prefill and share the rest of `prefill`
+/// evenly, so that a short prompt finishes before a long one.
 pub(super) fn shares(wants: &[usize], room: usize, prefill: usize) -> Vec<usize> {
     let mut shares = vec![0; wants.len()];
     let mut room = room;

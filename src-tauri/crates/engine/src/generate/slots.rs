@@ -1,4 +1,4 @@
-//! The context's sequences: what each holds, and how much of it a new prompt can use.
+//! The slots: the sequences of the context, their tokens, and how much of them a new prompt can reuse.
 
 mod swapping;
 
@@ -13,24 +13,24 @@ use std::{cmp::Reverse, sync::Arc};
 use tierbar_contexts::Draft;
 use tierbar_core::{Code, Error, budget::CHECKPOINT_BYTES};
 
-/// Less of a shared beginning is not worth another conversation's cache: one part in so many of the prompt.
+/// A shared prefix shorter than one part in this many of the prompt is not worth replacing another conversation.
 const WORTH: usize = 10;
-/// An answer's prompt is not read from a file for fewer tokens than these.
+/// A prompt is restored from a file only for at least this many tokens.
 const LEAST_RESTORED: usize = 32;
 
-/// What a slot is looked for.
+/// What a slot is needed for.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) tokens: &'a [Token],
-    /// Whether what is held may be used.
+    /// Whether cached tokens may be reused.
     pub(super) reuse: bool,
     pub(super) saved: Option<&'a SavedState>,
-    /// The logits of the last token are wanted: it has to be evaluated.
+    /// Whether the logits of the last token are needed, so that it must be evaluated.
     pub(super) answers: bool,
 }
 
 impl Wanted<'_> {
-    /// How many of the tokens can be taken from these.
+    /// Returns how many of the tokens can be reused from these.
     fn shared(&self, held: &[Token]) -> usize {
         if !self.reuse {
             return 0;
@@ -48,13 +48,13 @@ struct Slot {
     /// By position, the latest last.
     checkpoints: Vec<Checkpoint>,
     busy: bool,
-    /// When it was last used, counted in uses.
+    /// The time of its last use, as a counter.
     used: u64,
-    /// Whoever used it last goes on from it, as far as is known.
+    /// Whether its conversation may continue.
     kept: bool,
 }
 
-/// What a model has of its past at a position and forgets later: sliding windows and recurrent states.
+/// The part of the state at a position that later tokens overwrite: sliding windows and recurrent states.
 #[derive(Debug)]
 struct Checkpoint {
     tokens: usize,
@@ -110,7 +110,7 @@ impl Slots {
         self.slots.iter().any(|slot| !slot.busy)
     }
 
-    /// Whether this many more tokens fit beside all that is held.
+    /// Returns whether this many more tokens fit.
     pub(super) fn has_room(&self, tokens: usize) -> bool {
         self.total() + tokens <= self.capacity()
     }
@@ -177,7 +177,7 @@ impl Slots {
         (slot.busy, slot.used) = (false, self.uses);
     }
 
-    /// Forgets what the idle slot holds that was used the longest ago. `false` if there is none.
+    /// Clears the least recently used idle slot. Returns `false` if there is none.
     pub(super) fn evict(&mut self) -> bool {
         let idle = |at: &usize| !self.slots[*at].busy && !self.slots[*at].held.is_empty();
         let oldest = (0..self.slots.len())
@@ -192,7 +192,7 @@ impl Slots {
         self.slots[slot].checkpoints.clear();
     }
 
-    /// How many of the tokens the slot holds and can go on from.
+    /// Returns how many of the tokens the slot holds and can continue from.
     fn usable(&self, at: usize, wanted: &Wanted<'_>) -> usize {
         let slot = &self.slots[at];
         let shared = wanted.shared(&slot.held);
@@ -216,7 +216,7 @@ impl Slots {
         let shared = wanted.shared(&saved.tokens);
         let usable = saved.usable(&wanted.tokens[..shared]);
         let (live, _) = self.live(at, wanted);
-        // Whoever loads a context by name wants its file, however little it adds.
+        // A context loaded by name is always restored, even for few tokens.
         let least = if wanted.answers { LEAST_RESTORED } else { 1 };
         if usable < live + least {
             return false;

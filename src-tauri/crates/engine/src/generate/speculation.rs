@@ -1,7 +1,8 @@
-//! Guessed tokens, checked in one evaluation: worth it where several tokens cost little more than one.
+//! Speculative decoding: drafted tokens are verified in one evaluation, which pays if several tokens cost little more than
+//! one.
 //!
-//! A guess never changes what is said: each token is chosen by the sampler from the model's own logits, and a guess that
-//! differs is taken back. It only decides how many tokens one evaluation gives, so it measures that, and rests where it
+//! A draft never changes the answer: the sampler chooses each token from the model's own logits, and a draft that differs is
+//! removed. A draft only affects how many tokens one evaluation gives, so that is measured, and drafting pauses if it
 //! loses.
 
 use super::{Batching, Running, Share, shares::Pace};
@@ -11,30 +12,30 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Tokens guessed at once, at most.
+/// The most tokens in a draft.
 pub(crate) const MOST: u32 = 8;
-/// What a draft model reads at a step, at most.
+/// The most tokens that a draft model prefills in a step.
 const CATCH_UP: usize = 512;
-/// So many tokens must have stood in this order before, for what followed them to be a guess.
+/// The number of tokens that must occur earlier in the text for what followed them to be drafted.
 const KEY: usize = 3;
-/// Steps that say how long one without a guess takes.
+/// The number of steps that measure the time without a draft.
 const PLAIN: u32 = 4;
-/// Steps with a guess before they are judged.
+/// The number of steps with a draft before they are judged.
 const TRIAL: u32 = 8;
-/// Tokens without a guess after a trial that lost; doubled with each.
+/// Tokens without drafts after a losing trial; doubles with each.
 const REST: u32 = 64;
 const LONGEST_REST: u32 = 4096;
 
-/// Where guesses come from.
+/// The source of drafts.
 #[derive(Debug)]
 pub(crate) enum Drafter {
-    /// What followed the last tokens when they stood in the text before (prompt lookup decoding).
+    /// What followed the last tokens where they occur earlier in the text (prompt lookup decoding).
     Lookup,
     /// A smaller model of the same vocabulary.
     Model(Box<Paced>),
 }
 
-/// A draft model, and how fast it reads: the large one waits for it.
+/// A draft model and its speed, since the large model waits for it.
 #[derive(Debug)]
 pub(crate) struct Paced {
     model: DraftModel,
@@ -48,19 +49,19 @@ impl From<DraftModel> for Drafter {
     }
 }
 
-/// What a step has spent on guessing.
+/// What a step spent on drafting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Nothing that counts.
+    /// Nothing significant.
     None,
-    /// The draft model reads what it has not read yet.
+    /// The draft model prefilled tokens.
     Reading,
-    /// It guessed, if perhaps nothing that it was sure of.
+    /// It drafted, though perhaps no token with enough probability.
     Guessing,
 }
 
 impl Drafter {
-    /// Guesses what follows the tokens; at most so many, or none.
+    /// Drafts at most `most` tokens.
     pub(super) fn draft(&mut self, tokens: &[Token], most: usize) -> (Vec<Token>, Effort) {
         match self {
             Self::Lookup => {
@@ -91,7 +92,7 @@ fn lookup(tokens: &[Token], most: usize) -> Vec<Token> {
         return Vec::new();
     };
     let key = &tokens[start..];
-    // The latest place says most about what comes now.
+    // The latest occurrence is the best predictor.
     let found = tokens[..tokens.len() - 1]
         .windows(KEY)
         .rposition(|window| window == key);
@@ -101,7 +102,7 @@ fn lookup(tokens: &[Token], most: usize) -> Vec<Token> {
     })
 }
 
-/// Whether guessing pays, by the time that a token takes with and without.
+/// Measures whether drafting pays, by the time per token with and without.
 #[derive(Debug)]
 pub(super) struct Gain {
     plain_seconds: Mean,

@@ -114,7 +114,7 @@ impl Task {
         end.saturating_sub(held)
     }
 
-    /// What it wants a slot to hold.
+    /// Returns the requirements on a slot.
     pub(super) fn wanted(&self) -> Wanted<'_> {
         Wanted {
             tokens: &self.tokens,
@@ -124,7 +124,7 @@ impl Task {
         }
     }
 
-    /// Whether it wants more than to have its prompt evaluated: an output of the last token.
+    /// Returns whether it needs an output of the last token, rather than only prefill.
     pub(super) fn answers(&self) -> bool {
         matches!(self.job.goal, Goal::Answer(_) | Goal::Embed)
     }

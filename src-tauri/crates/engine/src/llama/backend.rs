@@ -35,7 +35,7 @@ impl Backend {
     }
 }
 
-/// What llama.cpp said when it failed: it reports a reason only through its log.
+/// Returns the last error in llama.cpp's log, the only place where it reports a reason.
 static FIRST_ERROR: Mutex<String> = Mutex::new(String::new());
 
 /// Takes the first error line since it was last taken, without its function prefix; empty if there was none.

@@ -10,7 +10,7 @@ pub(crate) struct Batch {
     positions: Vec<sys::llama_pos>,
     sequences: Vec<sys::llama_seq_id>,
     outputs: Vec<i8>,
-    // What llama.cpp wants of the above: for each token a count of its sequences and a pointer to them.
+    // For llama.cpp: for each token, the number of its sequences and a pointer to them.
     counts: Vec<i32>,
     pointers: Vec<*mut sys::llama_seq_id>,
 }

@@ -49,7 +49,7 @@ pub(crate) struct Prompt {
     grammar_lazy: bool,
     trigger_patterns: Vec<String>,
     trigger_tokens: Vec<Token>,
-    /// Control tokens whose text the parser wants to see.
+    /// Control tokens whose text the parser needs.
     pub(crate) preserved_tokens: Vec<Token>,
     /// Empty if the template has no thinking that is marked.
     thinking_start: String,

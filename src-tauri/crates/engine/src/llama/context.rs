@@ -90,7 +90,7 @@ impl Interrupt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoded {
     Done,
-    /// It was interrupted. Nothing of the batch is in the cache, or what [`Context::last`] tells.
+    /// It was interrupted. The cache holds nothing of the batch, or the part up to [`Context::last`].
     Aborted,
     /// The cache has no cells left for the batch, of which nothing was evaluated.
     NoRoom,
@@ -347,8 +347,8 @@ impl Context {
         unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), sequence.into()) }
     }
 
-    /// What the cache holds of the sequence and will forget as it goes on: sliding windows and recurrent states. Some
-    /// bytes to a few tens of MiB, by the model.
+    /// Returns the part of the sequence's state that later tokens overwrite: sliding windows and recurrent states. It has some
+    /// bytes to some tens of MiB, depending on the model.
     pub(crate) fn passing_state(&mut self, sequence: Sequence) -> Vec<u8> {
         let flags = PARTIAL_ONLY;
         // SAFETY: the context is live, and the buffer as long as is said.
@@ -516,7 +516,7 @@ unsafe impl Send for Threadpool {}
 unsafe impl Sync for Threadpool {}
 
 impl Threadpool {
-    /// Without a pool ggml starts its threads anew for every graph.
+    /// Without a pool, ggml starts new threads for every graph.
     fn new(threads: u16) -> Result<Arc<Self>, Error> {
         // SAFETY: a plain struct of defaults.
         let raw = unsafe {
@@ -550,7 +550,7 @@ fn cell_type(kv: KvCache) -> sys::ggml_type {
     }
 }
 
-/// ggml asks this between the nodes of a graph.
+/// ggml calls this between the nodes of a graph.
 unsafe extern "C" fn aborted(data: *mut c_void) -> bool {
     // SAFETY: `data` is the interrupt of `Context::new`, which the context keeps alive.
     unsafe { &*data.cast::<Interrupt>() }.is_due()

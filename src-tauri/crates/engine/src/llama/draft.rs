@@ -6,7 +6,7 @@ use tierbar_core::{Code, Error};
 
 /// So few tokens are read together with the guess.
 const AT_ONCE: usize = 16;
-/// A guess goes on while the small model is so sure of the next token.
+/// Drafting continues while the small model's next token has at least this probability.
 const SURE: f32 = 0.6;
 /// Of tokens that one vocabulary may have beyond the other, and of those at its start that may differ: paddings and
 /// control tokens (llama.cpp's `common/speculative.cpp` allows the same).

@@ -158,7 +158,7 @@ impl Encoding {
     }
 }
 
-/// ggml asks before a node whether it is to stop behind it, and there whether to go on.
+/// ggml calls this before a node, to ask whether to stop after it, and after the node, to ask whether to continue.
 pub(super) unsafe extern "C" fn between_nodes(
     node: *mut sys::ggml_tensor,
     before: bool,

@@ -6,7 +6,7 @@ use std::ops::Deref;
 #[derive(Debug)]
 pub(crate) struct Held {
     tokens: Vec<Token>,
-    /// Theirs, kept since each step asks for it.
+    /// Cached, because each step needs it.
     end: End,
 }
 

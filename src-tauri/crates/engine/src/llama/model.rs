@@ -11,7 +11,7 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 
-/// Whatever belongs to no layer, for the CPU.
+/// Tensors outside the layers, for the CPU.
 ///
 /// llama.cpp maps for the GPU one range of the file, from the first of its tensors to the last, and Metal keeps all of it
 /// in memory. Quantised files begin with what belongs to no layer, the output among it: on the GPU it would take the
@@ -97,7 +97,7 @@ unsafe impl Send for Model {}
 unsafe impl Sync for Model {}
 
 impl Model {
-    /// Maps a GGUF file and loads its tensors. `loading` hears the percent that are loaded, each once.
+    /// Maps a GGUF file and loads its tensors. `loading` is called once per percent.
     pub(crate) fn load(path: &Path, weights: Weights, loading: &dyn Fn(u8)) -> Result<Self, Error> {
         let invalid = |reason: String| {
             Error::new(
@@ -296,7 +296,7 @@ impl Model {
 
     /// Every token that ends a generation.
     pub(crate) fn end_tokens(&self) -> &[Token] {
-        // Some hundred thousand calls: not for each request that asks.
+        // This takes some hundred thousand calls, so the result is cached.
         self.ends.get_or_init(|| {
             (0..Token::try_from(self.vocabulary()).unwrap_or(0))
                 .filter(|&token| self.is_end(token))

@@ -1,16 +1,16 @@
-//! Which positions the tokens of a sequence have, and what stands for the rows of media among them.
+//! The positions of tokens in a sequence, and the stand-ins for rows of media among them.
 //!
-//! A row of an image takes a place in the cache as a token does, but not always a position: models with M-RoPE number an
-//! image's rows in two dimensions, give all of them one position in the sequence, and go on some positions later. So each
-//! stand-in tells of its row what a token says by being one, and the tokens alone tell the positions, in a file too.
+//! A row of an image takes a cell in the cache like a token, but not always a position: models with M-RoPE number an image's
+//! rows in two dimensions, give all of them one position in the sequence, and continue some positions later. Each stand-in
+//! encodes how its row counts, so that the tokens alone give all positions, also in a file.
 
 use super::Token;
 
-/// A stand-in is a number of no vocabulary.
+/// Marks a stand-in: a number outside every vocabulary.
 const STANDS: Token = Token::MIN;
-/// It has the position of what is before it.
+/// Set if the row has the position of the token before it.
 const JOINS: Token = 1 << 30;
-/// What comes behind it is one position later.
+/// Set if the next token is one position later.
 const COUNTS: Token = 1 << 29;
 
 /// Where some tokens of a sequence end.
@@ -56,8 +56,8 @@ pub(crate) fn undivided(tokens: &[Token], mut keep: usize) -> usize {
     keep
 }
 
-/// Numbers for rows that have these positions, before something at the position `after`; `identity` gives what tells a row
-/// from any other. `None` for positions that fall, or that leave out more than there are rows.
+/// Returns stand-ins for rows with these positions, before a token at position `after`. `identity` gives the hash of a row.
+/// Returns `None` for descending positions, or for gaps larger than the number of rows.
 pub(crate) fn stand_ins(
     positions: &[i32],
     after: i32,

@@ -9,12 +9,12 @@ use tierbar_core::Error;
 
 /// In bytes; twenty megapixels of JPEG are half of it.
 pub(super) const LARGEST: usize = 16 << 20;
-/// Of a request. A phone's best photograph has 48 million.
+/// The most pixels in a request. Photos of current phones have up to 48 million.
 pub(super) const MOST_PIXELS: u64 = 50_000_000;
-/// A side to the other. The patches of a thinner image are more than its pixels tell: llama.cpp makes its short side as long as
-/// one (`calc_size_preserved_ratio` in `tools/mtmd/mtmd-image.cpp`).
+/// The highest aspect ratio. A narrower image has more patches than its pixels suggest, because llama.cpp extends its short
+/// side to one patch (`calc_size_preserved_ratio` in `tools/mtmd/mtmd-image.cpp`).
 const THINNEST: u32 = 64;
-/// Of decoding.
+/// The most memory for decoding, in bytes.
 const MOST_MEMORY: u64 = 256 << 20;
 const LARGEST_MP3: usize = 4 << 20;
 const WAV_RATES: RangeInclusive<u32> = 4000..=192_000;

@@ -43,7 +43,7 @@ pub(super) struct Answer {
     answers: usize,
     /// Of all choices that have ended.
     completion_tokens: usize,
-    /// The client's stop strings: those of the template are none of its business.
+    /// The client's stop strings. Those of the template are not reported.
     stops: Vec<String>,
     /// Of a streamed chat's choices.
     readers: Vec<Reader>,

@@ -60,7 +60,7 @@ impl Engine {
                 return Ok(prompt);
             }
         }
-        // Words that cannot be gone on with are a turn of their own, which any template knows.
+        // A message that cannot be continued becomes a message of its own, which every template supports.
         self.template.apply(&input)
     }
 

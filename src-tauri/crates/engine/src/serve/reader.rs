@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The whole text is read anew each time: not more often than this, and not for more than a tenth of the time.
+/// The whole text is parsed again each time, so at most this often, and for at most a tenth of the time.
 const READ_EVERY: Duration = Duration::from_millis(50);
 /// So short a text is read at once.
 const SHORT: usize = 512;
@@ -73,7 +73,7 @@ impl Reader {
             .or_else(|_| parser.read(&self.text, true));
         match read {
             Ok(message) => self.deltas_to(message),
-            // Of no form that the template knows: what the model said is shown as it is.
+            // Not in the template's form: the text is shown unchanged.
             Err(_) if self.message == Message::default() => self.deltas_to(Message {
                 content: self.text.clone(),
                 ..Message::default()

@@ -10,10 +10,10 @@ use tokio::{
     task::block_in_place,
 };
 
-/// The hub's address: `configured` (the value of `HF_ENDPOINT`), or the public hub's if that is empty.
+/// Returns the hub's address: `configured` (the value of `HF_ENDPOINT`), or the public hub if it is empty.
 ///
 /// # Errors
-/// [`Code::ConfigInvalid`] for what is no address of a hub.
+/// [`Code::ConfigInvalid`] for an invalid address.
 pub fn endpoint(configured: Option<&str>) -> Result<Url, Error> {
     let text = configured
         .map(str::trim)
@@ -44,8 +44,8 @@ pub fn endpoint(configured: Option<&str>) -> Result<Url, Error> {
     }
 }
 
-/// Gives the hub's token to requests to the hub's own server and to no other. It is looked up at each request, so that
-/// a changed one counts at once.
+/// Returns a token source that gives the hub's token only to the hub's own server. It is looked up for each request, so
+/// that a change takes effect at once.
 #[must_use]
 pub fn tokens(secrets: Secrets, endpoint: &Url) -> TokenFor {
     let origin = endpoint.origin();

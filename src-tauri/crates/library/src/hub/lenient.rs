@@ -1,4 +1,4 @@
-//! What an answer holds besides what is wanted: read past, not kept. Four bytes of JSON may take a hundred as a value.
+//! Skips unneeded fields of an answer while parsing: as a value, four bytes of JSON may take a hundred.
 
 use serde::{
     Deserialize, Deserializer,

@@ -1,4 +1,4 @@
-//! What a fetched file is called in the models folder: always a plain name, whatever the repository calls it.
+//! Chooses the name of a downloaded file in the models folder, which is always a plain name.
 
 use super::{
     HubFile,
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 /// File systems allow 255; what is written beside a file while it is fetched has a longer name.
 const MAX_BYTES: usize = 200;
-/// Names that say nothing of the model.
+/// Generic names that do not identify a model.
 const GENERIC: [&str; 8] = [
     "model",
     "ggml",
@@ -21,7 +21,7 @@ const GENERIC: [&str; 8] = [
     "unsloth",
 ];
 
-/// The names of a model's files, in their order. `taken`: whether another model has a file of that name, in any case.
+/// Returns the names of a model's files in order. `taken` returns whether another model has that name, ignoring case.
 ///
 /// A name that does not say which model it is, or that another model has, begins with the repository's name; if that
 /// is taken too, with the owner's, and at last with part of the content's hash.
@@ -56,7 +56,7 @@ pub(super) fn names(
         .unwrap_or_else(|| of(&prefixes[last]))
 }
 
-/// The name of a file that is fetched from elsewhere than the hub.
+/// Returns the name of a file that is not from the hub.
 pub(super) fn name_of_url(url: &url::Url, taken: &dyn Fn(&str) -> bool) -> String {
     let last = url
         .path_segments()
@@ -67,7 +67,7 @@ pub(super) fn name_of_url(url: &url::Url, taken: &dyn Fn(&str) -> bool) -> Strin
     if !taken(&name) {
         return name;
     }
-    // Without the query, which may be signed anew each time.
+    // Without the query, whose signature may change each time.
     let mut address = url.clone();
     address.set_query(None);
     plain(&decoded, &format!("{}-", short_hash(address.as_str())))
@@ -82,7 +82,7 @@ fn is_generic(path: &str, repository: &str) -> bool {
     GENERIC.contains(&first) || quant_in(first).is_some() || first == "ud"
 }
 
-/// One name for one folder: no separators, nothing hidden, nothing that a shell or Finder stumbles over, of bounded
+/// Returns a safe file name: no separators, not hidden, no characters that confuse a shell or the Finder, of bounded
 /// length. A projector's stays recognisable as one. The numbers of a part stay at the end, where llama.cpp looks.
 fn plain(path: &str, prefix: &str) -> String {
     let full = file_name(path);

@@ -1,4 +1,4 @@
-//! Which files of a repository are one model: its quants, their parts, and the projectors beside them.
+//! Groups the files of a repository into quants, their parts, and projectors.
 
 use super::{HubFile, HubFiles};
 use crate::{
@@ -8,30 +8,29 @@ use crate::{
 use std::collections::BTreeMap;
 use tierbar_core::{Code, Error};
 
-/// As many as are worth reading in a message.
+/// The most names in a message.
 const NAMED: usize = 12;
 
-/// One model that can be fetched: a file, or all parts of a split one.
+/// A quant of a model: one file, or all parts of a split one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quant {
-    /// Such as `UD-Q4_K_XL`, in capitals; the file's name if that names none.
+    /// The name in capitals, such as `UD-Q4_K_XL`, or the file name if that contains none.
     pub name: String,
-    /// What to ask for to get this one: `owner/repo:quant`, or the file where two files are of one quant.
+    /// The reference of this quant: `owner/repo:quant`, or the file if two files have the same quant.
     pub reference: String,
-    /// In the order of the parts; never empty.
+    /// The parts in order; never empty.
     pub files: Vec<HubFile>,
 }
 
 impl Quant {
-    /// Of all parts.
+    /// Returns the size of all parts, in bytes.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.files.iter().map(|file| file.size).sum()
     }
 }
 
-/// The quants and the projectors of a repository's files, each the smallest first. A split model that is not all there
-/// is left out.
+/// Returns the quants and projectors of a repository, each sorted by size. Incomplete split models are left out.
 pub(super) fn group(repository: &Repository, files: Vec<HubFile>) -> (Vec<Quant>, Vec<HubFile>) {
     let (mut projectors, mut quants) = (Vec::new(), Vec::new());
     let mut splits: BTreeMap<(String, u16), Vec<HubFile>> = BTreeMap::new();
@@ -40,7 +39,7 @@ pub(super) fn group(repository: &Repository, files: Vec<HubFile>) -> (Vec<Quant>
         if name.contains("mmproj") {
             projectors.push(file);
         } else if name.contains("imatrix") {
-            // Statistics for making quants.
+            // Statistics for quantization.
         } else if let Some(split) = tierbar_gguf::split_of(&file.path) {
             splits
                 .entry((split.prefix, split.count))
@@ -169,7 +168,7 @@ pub(super) fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The quant that a file's name tells, else its folder's, else the name itself.
+/// Returns the quant in the file name, else in its folder's name, else the file name.
 fn quant_of(path: &str) -> String {
     let stem = stem(path);
     let in_folder = || {
@@ -191,7 +190,7 @@ pub(super) fn stem(path: &str) -> &str {
     }
 }
 
-/// The last quant in a name, in capitals: `gemma-3-270m-q4_k_m` is `Q4_K_M`.
+/// Returns the last quant in a name, in capitals: `gemma-3-270m-q4_k_m` is `Q4_K_M`.
 pub(super) fn quant_in(stem: &str) -> Option<String> {
     let words: Vec<String> = stem
         .split(['-', '.', ' '])

@@ -1,4 +1,4 @@
-//! From a reference to files: which ones, from where, how large, with which hash, and what they are called here.
+//! Resolves a reference to files, with their URLs, sizes, hashes and local names.
 
 use super::{Hub, HubFiles, Quant, local};
 use crate::{
@@ -13,10 +13,10 @@ use tierbar_core::{
 };
 use tierbar_fetch::{FileSpec, Url};
 
-/// Quants that a header is read of first: common, and neither the largest nor the smallest.
+/// The quants whose headers are read first: common ones of medium size.
 const USUAL: [&str; 5] = ["Q4_K_M", "UD-Q4_K_XL", "Q4_0", "Q8_0", "UD-IQ2_M"];
 
-/// What a quant is to suit.
+/// The machine and settings to choose a quant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Suit {
     pub machine: Machine,
@@ -24,33 +24,33 @@ pub struct Suit {
     pub kv_cache: KvCache,
 }
 
-/// What the catalog knows of one of its quants.
+/// The catalog's facts about one of its quants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pinned {
     pub repository: Repository,
-    /// The commit that the other facts are of; the main branch if `None`.
+    /// The commit of the other facts, or `None` for the main branch.
     pub revision: Option<String>,
     pub file: String,
-    /// Of all parts, in bytes.
+    /// The size of all parts, in bytes.
     pub size: Option<u64>,
-    /// Lower-case hex, of a model of one file.
+    /// In lower-case hex, for a model of one file.
     pub sha256: Option<String>,
 }
 
-/// A file to fetch.
+/// A file to download.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedFile {
     pub url: Url,
-    /// In the models folder.
+    /// The file name in the models folder.
     pub name: String,
     pub size: Option<u64>,
     pub sha256: Option<String>,
 }
 
-/// A reference, resolved: what would be fetched.
+/// A resolved reference: what a download would fetch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// What was asked for, with the quant that was chosen.
+    /// The requested reference with the chosen quant.
     pub reference: String,
     /// `None` for a URL whose header could not be read.
     pub quant: Option<String>,
@@ -59,22 +59,22 @@ pub struct Resolved {
     pub revision: Option<String>,
     pub licence: Option<String>,
     pub files: Vec<ResolvedFile>,
-    /// The model's header, scaled to all parts of a split model; the reason where it could not be read.
+    /// The contents of the header, scaled to all parts of a split model, or why it could not be read.
     pub account: Result<ModelAccount, Error>,
-    /// The account is extrapolated from one header.
+    /// Whether the account is extrapolated from one header.
     pub estimated: bool,
     /// The quants of the same repository.
     pub offers: Vec<Offer>,
 }
 
 impl Resolved {
-    /// Of all files; `None` if a server does not tell.
+    /// Returns the size of all files, or `None` if a server does not give it.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.files.iter().map(|file| file.size).sum()
     }
 
-    /// What to fetch, into that folder.
+    /// Returns the downloads into a models folder.
     #[must_use]
     pub fn specs(&self, models_dir: &Path) -> Vec<FileSpec> {
         self.files
@@ -106,7 +106,7 @@ impl Resolver {
         &self.hub
     }
 
-    /// Resolves a repository, a file of one, or a URL; a catalog's model through [`Resolver::pinned`].
+    /// Resolves a repository, one of its files, or a URL. For models of the catalog, use [`Resolver::pinned`].
     ///
     /// `taken`: whether a file of that name in the models folder, in any case, belongs to another model than the
     /// reference and URL that it is asked with.
@@ -225,7 +225,7 @@ impl Resolver {
         })
     }
 
-    /// The quant that suits, and its account. If none does, the smallest: its verdict says that it does not fit.
+    /// Returns the recommended quant and its account. If none fits, this is the smallest, with a verdict that says so.
     async fn suiting(
         &self,
         files: &HubFiles,
@@ -251,7 +251,7 @@ impl Resolver {
         if quant == usual {
             return Ok((quant.clone(), account));
         }
-        // The chosen one's own header, since its sizes were scaled until now; what it cannot tell stays scaled.
+        // Reads the header of the chosen quant, whose sizes were scaled until now.
         let own = match self.account(files, quant).await {
             Err(error) if error.code == Code::ModelUnsupported => {
                 Ok((read.scaled_to(quant.size()), true))
@@ -323,7 +323,7 @@ impl Resolver {
     }
 }
 
-/// Holds the catalog's facts against the hub's.
+/// Compares the catalog's facts with the hub's.
 fn check(pinned: &Pinned, quant: &Quant) -> Result<(), Error> {
     let differs = |what: &str, here: String, there: String| {
         Err(Error::new(
@@ -366,13 +366,13 @@ pub(super) fn offers(files: &HubFiles) -> Vec<Offer> {
         .collect()
 }
 
-/// The reference of the quant to take.
+/// Returns the reference of the recommended quant.
 pub(super) fn suiting(account: &ModelAccount, suit: &Suit, offers: &[Offer]) -> Option<String> {
     recommend(account, suit.context, suit.kv_cache, &suit.machine, offers)
         .map(|best| best.reference)
 }
 
-/// The quant whose header stands for its repository's.
+/// Returns the quant whose header represents its repository.
 pub(super) fn usual(quants: &[Quant]) -> Option<&Quant> {
     let whole = |quant: &&Quant| quant.files.len() == 1;
     USUAL

@@ -1,4 +1,4 @@
-//! A repository's tree, as far as it can be believed.
+//! Reads and validates the file tree of a repository.
 
 use crate::reference::{is_gguf, path_problem};
 use serde::Deserialize;
@@ -32,7 +32,7 @@ struct Lfs {
     size: Option<Number>,
 }
 
-/// The GGUF files of a page. Invalid entries are left out and logged.
+/// Returns the GGUF files of a page. Invalid entries are left out and logged.
 pub(super) fn models(page: Vec<Entry>) -> Vec<HubFile> {
     let is_model = |entry: &Entry| entry.r#type == "file" && is_gguf(&entry.path);
     let mut left_out = Vec::new();
@@ -67,7 +67,7 @@ fn checked(entry: &Entry) -> Result<HubFile, &'static str> {
         return Err(problem);
     }
     let lfs = entry.lfs.as_ref();
-    // Beside `lfs`, `size` may be the pointer's.
+    // With `lfs`, `size` may be that of the pointer file.
     let size = lfs
         .and_then(|lfs| lfs.size.as_ref())
         .or(entry.size.as_ref());
@@ -91,7 +91,7 @@ fn checked(entry: &Entry) -> Result<HubFile, &'static str> {
     })
 }
 
-/// An LFS object's id: 64 hex digits, which some servers prefix with the algorithm.
+/// Returns the sha256 of an LFS object's ID, which some servers prefix with the algorithm.
 fn sha256_of(oid: &str) -> Option<String> {
     let hex = oid.strip_prefix("sha256:").unwrap_or(oid);
     let is_hash = hex.len() == 64 && hex.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -13,7 +13,7 @@ pub(crate) const WATCHES_TREES: bool = false;
 /// The cache is spared by [`spare_cache`], after each read.
 pub(crate) fn uncached(_file: &File) {}
 
-/// Drops what was read of the file from the file cache, but for what somebody has mapped.
+/// Drops the file from the page cache, except for mapped pages.
 pub(crate) fn spare_cache(file: &File, offset: u64, length: u64) {
     let _ = fadvise(file, offset, NonZeroU64::new(length), Advice::DontNeed);
 }
@@ -28,7 +28,7 @@ pub(crate) fn to_trash(path: &Path) -> Result<(), String> {
     trash::delete(path).map_err(|error| error.to_string())
 }
 
-/// Whether the user's own Trash, freedesktop's `$XDG_DATA_HOME/Trash`, is on the file's volume.
+/// Returns whether the user's own Trash, freedesktop's `$XDG_DATA_HOME/Trash`, is on the file's volume.
 fn same_volume(path: &Path) -> bool {
     let set = |name| {
         env::var_os(name)
@@ -49,7 +49,7 @@ fn folder_device(path: &Path) -> Option<u64> {
     path.parent().and_then(device)
 }
 
-/// The highest folder above the file that is on its volume.
+/// Returns the topmost folder of the file's volume.
 fn top_of_volume(path: &Path) -> PathBuf {
     let volume = folder_device(path);
     let folder = path.parent().unwrap_or(path);

@@ -31,7 +31,7 @@ const UNFINISHED: [&str; 6] = [
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     rung: Notify,
-    /// What was removed or renamed: a folder of that name is another one from now on.
+    /// Removed or renamed folders: a folder with that name is a new one.
     gone: Mutex<HashSet<PathBuf>>,
 }
 
@@ -62,7 +62,7 @@ impl Bell {
     }
 }
 
-/// Reading changes nothing, and what is hidden or unfinished is no model yet.
+/// Reads are not changes, and hidden or partial files are not models.
 fn matters(event: &Event) -> bool {
     let written = EventKind::Access(AccessKind::Close(AccessMode::Write));
     if event.kind.is_access() && event.kind != written {
@@ -175,7 +175,7 @@ impl Attached {
     }
 }
 
-/// Whether it is this folder's matter alone, such as that it has just gone.
+/// Returns whether the error is about this folder only, such as that it was just removed.
 fn is_about(error: &notify::Error, folder: &Path) -> bool {
     match &error.kind {
         ErrorKind::PathNotFound | ErrorKind::WatchNotFound => true,
@@ -184,7 +184,7 @@ fn is_about(error: &notify::Error, folder: &Path) -> bool {
     }
 }
 
-/// The folders as they really are, without those that are below another.
+/// Returns the real paths of the folders, without those below another.
 fn trees(folders: &[PathBuf]) -> Vec<PathBuf> {
     let mut real: Vec<_> = folders
         .iter()

@@ -1,7 +1,7 @@
 use crate::Store;
 use std::sync::Arc;
 
-/// None: a secret service is not there on servers and in tests, and asks for a password where it is.
+/// There is none: a secret service is missing on servers and in tests, and prompts for a password elsewhere.
 pub(crate) fn keychain() -> Option<Arc<dyn Store>> {
     None
 }
