@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway eval stress fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-idle bench-readings mutants eval stress fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -70,6 +70,21 @@ bench-gateway: ## Measure our gateway alone, beside LiteLLM's proxy
 	@bundle/setup run
 	@$(build) --bin tierbar --bin tierbar-guard --bin gateway_load
 	@$(with) tests/bench/gateway
+
+bench-idle: ## Measure the memory of the idle app and server (Linux)
+	@bundle/setup test
+	@$(MAKE) --no-print-directory binaries
+	@$(build) --bin idle_memory
+	@$(with) target/release/idle_memory
+
+bench-readings: ## Measure what reading the machine once a second costs
+	@bundle/setup run
+	@$(build)
+	@$(with) target/release/examples/sampling_cost
+
+mutants: ## Change the policy, queue, limits and keys line by line, and list what no test notices (FILE=)
+	@command -v cargo-mutants >/dev/null || { echo "Run \`cargo install --locked cargo-mutants\`, then try again."; exit 1; }
+	@$(with) cargo mutants --output target $(if $(FILE),--file $(FILE))
 
 stress: ## Swap models, kill workers and take memory away, beside llama-server; as root in a control group
 	@bundle/setup run
