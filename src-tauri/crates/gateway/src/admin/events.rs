@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_happens_is_told_behind_the_snapshot_and_whoever_misses_some_of_it_begins_anew() {
+    async fn log_entries_follow_the_snapshot_until_some_are_missed() {
         let (_sender, receiver) = watch::channel(Arc::new(status()));
         let (log, entries) = broadcast::channel(2);
         let mut changes = Changes::new(receiver, entries);

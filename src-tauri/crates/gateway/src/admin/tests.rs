@@ -40,7 +40,7 @@ async fn models_are_named_in_a_path_whatever_their_names_have_in_them() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_meant_is_refused_before_anybody_is_asked() {
+async fn invalid_input_is_refused_before_the_host_is_called() {
     let bench = Bench::new(ADDRESS).await;
     for (method, path, body, part) in [
         ("GET", "models/fit", "", "missing field `model`"),
@@ -101,7 +101,7 @@ async fn history_is_told_for_as_many_minutes_as_were_asked_for() {
 }
 
 #[tokio::test]
-async fn whoever_will_be_asked_is_named_as_in_a_request_and_not_waited_for() {
+async fn expecting_a_tier_names_it_as_a_request_does() {
     let bench = Bench::new(ADDRESS).await;
     let expect = |body| bench.ask("POST", "/tierbar/v1/expect", body);
     for body in ["", "{}", r#"{"model":"auto"}"#, r#"{"model":"small"}"#] {
@@ -204,7 +204,7 @@ async fn a_secret_is_taken_and_told_of_but_never_told() {
 }
 
 #[tokio::test]
-async fn a_measurement_streams_until_its_client_goes_away_and_a_second_one_is_refused() {
+async fn a_measurement_ends_with_its_client_and_runs_alone() {
     let bench = Bench::new(ADDRESS).await;
     for (path, body, reply) in [
         ("bench", r#"{"depths": [0, 7]}"#, "fast [0, 7]"),

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_waits_does_not_wait_for_the_end_that_was_planned() {
+    async fn a_queued_request_does_not_wait_for_a_pauses_planned_end() {
         let bench = bench(Some(7_200_000)).await;
         let ask = Request::post("/v1/chat/completions")
             .header(header::HOST, "localhost")

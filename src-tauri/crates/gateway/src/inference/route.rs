@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_passes_over_tiers_without_a_model_and_prefers_those_that_have_not_failed() {
+    fn auto_skips_tiers_without_a_model_and_avoids_failed_ones() {
         let mut tiers = [
             tier("fast", None, TierState::Stopped),
             tier("primary", Some("medium"), TierState::Failed),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_models_id_means_a_tier_that_names_it_and_a_tiers_name_comes_first() {
+    fn a_model_id_means_its_tier_and_a_tiers_name_comes_first() {
         let tiers = [
             tier("fast", Some("shared"), TierState::Stopped),
             tier("primary", Some("shared"), TierState::Ready),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_tier_stands_in_for_who_named_the_tier_if_it_holds_the_request() {
+    fn a_smaller_tier_stands_in_if_it_holds_the_request() {
         let mut tiers = [
             tier("fast", Some("small"), TierState::Stopped),
             tier("heavy", Some("large"), TierState::Ready),

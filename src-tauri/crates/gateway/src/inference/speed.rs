@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_models_usual_speed_is_the_median_of_its_last_answers_that_are_long_enough_to_tell() {
+    fn the_usual_speed_is_the_median_of_the_last_long_answers() {
         let answered = |meter: &SpeedMeter, tokens, speed| {
             meter.begin(&small()).timings(&Timings {
                 prompt_per_second: None,

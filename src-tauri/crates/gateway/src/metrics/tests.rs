@@ -92,7 +92,7 @@ fn events(events: &'static str) -> Response {
 }
 
 #[tokio::test]
-async fn the_machine_and_its_tiers_are_told_before_anybody_has_asked_for_anything() {
+async fn metrics_have_the_machine_and_its_tiers_from_the_start() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let reply = scrape(&bench).await;
     assert_eq!(reply["tierbar_build_info{version=\"0\"}"], 1.0);
@@ -138,7 +138,7 @@ async fn a_stream_is_counted_with_what_the_engine_says_that_it_used() {
 }
 
 #[tokio::test]
-async fn a_server_without_figures_is_counted_by_its_events_and_one_with_nonsense_by_none() {
+async fn tokens_without_valid_usage_are_counted_by_events() {
     let bench = Bench::new("127.0.0.1:11435").await;
     bench.load(worker(|| {
         events(
@@ -167,7 +167,7 @@ async fn an_answer_that_comes_whole_has_its_usage() {
 }
 
 #[tokio::test]
-async fn refusals_have_their_code_and_no_name_of_a_clients_making_gets_in() {
+async fn refusals_have_their_code_and_no_label_of_a_clients_making() {
     let bench = Bench::new("127.0.0.1:11435").await;
     bench.post(CHAT, r#"{"model":"made-up"}"#).await;
     bench.get("/v1/models/made-up").await;
@@ -198,7 +198,7 @@ async fn a_stream_that_breaks_is_counted_with_its_code() {
 }
 
 #[tokio::test]
-async fn who_waits_is_told_while_waiting() {
+async fn waiting_requests_are_counted_while_they_wait() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let waiting = bench.post(CHAT, ASKS_STREAM);
     tokio::pin!(waiting);
@@ -216,7 +216,7 @@ async fn who_waits_is_told_while_waiting() {
 }
 
 #[tokio::test]
-async fn what_the_log_is_told_is_counted() {
+async fn log_entries_are_counted() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let fast = TierId::new("fast").unwrap();
     let load = LogEvent::of(tierbar_core::journal::Kind::Load, &fast, None, "");
@@ -230,7 +230,7 @@ async fn what_the_log_is_told_is_counted() {
 }
 
 #[tokio::test]
-async fn endpoints_that_chains_leave_alone_and_the_queue_are_told() {
+async fn skipped_endpoints_and_the_queue_are_in_the_metrics() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let limited = || async {
         let after = [(header::RETRY_AFTER, "600")];

@@ -28,7 +28,7 @@ async fn a_message_is_a_chat_and_its_answer_a_message() {
 }
 
 #[tokio::test]
-async fn a_stream_is_told_in_events() {
+async fn a_stream_becomes_events() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let answer = async || {
         let events = "data: {\"choices\":[{\"delta\":{\"content\":\"Yes\"}}]}\n\ndata: [DONE]\n\n";

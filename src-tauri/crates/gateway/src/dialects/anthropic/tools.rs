@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_of_the_clients_are_offered_and_those_of_the_servers_are_not() {
+    fn only_the_clients_own_tools_are_offered() {
         let own = json!({"name": "look", "description": "Looks.", "input_schema": {"type": "object"}, "cache_control": {}});
         let servers = json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 5});
         let function =

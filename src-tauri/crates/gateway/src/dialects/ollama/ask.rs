@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_streams_unless_it_says_otherwise_and_names_auto_if_it_names_nothing() {
+    fn a_request_streams_and_names_auto_by_default() {
         assert_eq!(
             converted(json!({})).unwrap(),
             json!({"model": "auto", "stream": true, "stream_options": {"include_usage": true}})

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_what_it_is_stays_and_a_text_without_images_is_a_text() {
+    fn typed_parts_stay_and_text_without_images_is_a_string() {
         let uri = "data:image/png;base64,AAAA".to_owned();
         assert_eq!(
             content("look", std::slice::from_ref(&uri)).unwrap(),

@@ -69,7 +69,7 @@ fn small() -> LibraryModel {
 }
 
 #[tokio::test]
-async fn what_only_ollamas_store_does_is_refused_with_what_to_do() {
+async fn paths_of_ollamas_own_store_are_refused_with_a_hint() {
     let bench = bench().await;
     for path in [
         "/api/copy",
@@ -97,7 +97,7 @@ async fn beyond_loopback_the_token_is_needed() {
 }
 
 #[tokio::test]
-async fn where_clients_look_for_ollama_it_is_greeted_as_such_and_the_rest_is_the_same() {
+async fn ollamas_port_has_its_greeting_and_the_same_api() {
     let bench = bench().await;
     let router = crate::as_ollama(bench.router.clone());
     let ask = |method: &str, path: &str| {

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completions_words_stand_alone_and_its_figures_are_in_nanoseconds() {
+    fn a_completion_has_its_text_and_figures_in_nanoseconds() {
         let reply = whole(
             Shape::Generate,
             json!({

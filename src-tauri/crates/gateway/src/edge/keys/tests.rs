@@ -70,7 +70,7 @@ async fn one_key_has_a_quarter_of_the_memory_of_bodies() {
 }
 
 #[tokio::test]
-async fn a_body_that_all_have_no_room_for_does_not_count_against_its_key() {
+async fn a_refused_body_does_not_count_against_its_key() {
     let (keys, _folder) = keys().await;
     let one = key(&keys, "one", KeyLimits::default()).await;
     let mut all = keys.weigh(None);

@@ -76,7 +76,7 @@ async fn a_server_on_the_network_answers_to_its_addresses() {
 }
 
 #[tokio::test]
-async fn pages_of_other_sites_are_refused_and_those_allowed_get_the_headers_they_need() {
+async fn only_allowed_origins_get_cors_headers() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let host = ("host", "localhost:11435");
     for foreign in [
@@ -125,7 +125,7 @@ async fn pages_of_other_sites_are_refused_and_those_allowed_get_the_headers_they
 }
 
 #[tokio::test]
-async fn the_apps_window_may_ask_first_without_a_token_and_sees_why_it_was_refused() {
+async fn the_apps_window_may_preflight_and_read_its_refusal() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let app = [("host", "localhost"), ("origin", "tauri://localhost")];
     let asks = [
@@ -279,7 +279,7 @@ async fn what_does_not_exist_is_refused_in_our_own_words() {
 }
 
 #[tokio::test]
-async fn a_foreign_page_can_neither_start_nor_spend_anything_without_asking_first() {
+async fn a_foreign_page_can_start_nothing_without_a_preflight() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let host = ("host", "localhost:11435");
     let (mode, dest) = (("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image"));

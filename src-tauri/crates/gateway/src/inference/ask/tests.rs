@@ -47,7 +47,7 @@ fn worker(answer: impl Fn() -> Response + Clone + Send + Sync + 'static) -> Rout
 }
 
 #[tokio::test]
-async fn a_stream_is_told_in_events() {
+async fn a_stream_becomes_events() {
     let mut bench = bench().await;
     bench.load(worker(|| streams(STREAM)));
     let request = Request::streamed_chat(chat(json!({}))).unwrap();

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_asked_for_longest_goes_first() {
+    fn the_least_recently_used_goes_first() {
         let mut recent = Recent::default();
         for key in 0..MOST {
             recent.put(key, key * 2);

@@ -157,7 +157,7 @@ async fn the_header_names_the_tier_where_the_model_leaves_the_choice() {
 }
 
 #[tokio::test]
-async fn a_model_that_sorts_the_probes_is_asked_what_no_rule_knows_and_once_for_each_text() {
+async fn a_model_that_passes_the_probes_classifies_each_text_once() {
     let mut bench = bench(Ready, Stopped, Stopped).await;
     let (routes, mut questions) = worker(|about| knows_the_probes(about).or(Some("hard")));
     bench.load(routes);
@@ -214,7 +214,7 @@ async fn a_word_that_does_not_come_holds_nobody_up_for_good() {
 }
 
 #[tokio::test]
-async fn nobody_is_asked_while_the_fast_tier_is_not_loaded_or_is_elsewhere() {
+async fn the_classifier_rests_while_fast_is_not_loaded_here() {
     let bench = bench(Stopped, Ready, Stopped).await;
     let (routes, mut questions) = worker(|_| Some("hard"));
     bench.load(routes);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_limit_counts_and_one_that_cannot_be_read_is_too_dear() {
+    fn the_larger_limit_counts_and_an_unreadable_one_is_too_dear() {
         for (request, fits) in [
             (json!({"max_tokens": 5000}), true),
             (json!({"max_tokens": 50_000}), false),

@@ -338,7 +338,7 @@ async fn a_success_that_is_no_answer_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_cloud_that_breaks_off_behind_its_first_words_is_left_alone_too() {
+async fn a_cloud_that_breaks_within_an_answer_counts_as_failed() {
     for streams in [false, true] {
         let night = Night::new(|_| ()).await;
         night.a.does(Does::Cut { spoken: true });
@@ -378,7 +378,7 @@ async fn an_error_behind_the_first_words_counts_as_what_it_says() {
 }
 
 #[tokio::test]
-async fn an_answer_that_ends_well_takes_back_no_limit_that_was_set_meanwhile() {
+async fn a_late_success_does_not_lift_a_newer_limit() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Dawdle);
     let mut body = night.stream().await.into_body().into_data_stream();
@@ -402,7 +402,7 @@ async fn who_keeps_the_connection_open_behind_the_end_has_answered() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_within_an_answer_says_nothing_against_its_cloud() {
+async fn a_client_that_leaves_does_not_count_against_its_cloud() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Dawdle);
     for _ in 0..4 {
@@ -537,7 +537,7 @@ async fn a_key_that_is_refused_is_not_sent_again_until_another_is_given() {
 }
 
 #[tokio::test]
-async fn a_step_that_says_nothing_is_given_up_and_one_that_fails_is_asked_again() {
+async fn a_silent_step_is_given_up_and_a_failing_one_retried() {
     let night = Night::new(|chain| {
         chain.wait = Span::seconds(1);
         chain.retries = 1;
@@ -562,7 +562,7 @@ async fn an_endpoint_that_keeps_failing_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_stream_goes_on_elsewhere_before_its_first_word_and_is_told_as_broken_behind_it() {
+async fn a_stream_falls_back_only_before_its_first_token() {
     let night = Night::new(|chain| chain.mark = true).await;
     night.a.does(Does::Cut { spoken: false });
     night.b.does(Does::Cut { spoken: false });
@@ -627,7 +627,7 @@ async fn when_nobody_answers_each_step_says_why() {
 }
 
 #[tokio::test]
-async fn a_chain_that_ends_in_the_queue_keeps_what_nobody_answers_and_answers_it_later() {
+async fn a_chain_that_ends_in_the_queue_answers_later() {
     let mut night = Night::new(|chain| chain.steps.push(Step::Queue)).await;
     night.a.does(Does::Refuse(500));
     night.b.does(Does::Hang);
@@ -705,7 +705,7 @@ async fn a_request_that_may_cost_too_much_goes_to_who_is_cheap() {
 }
 
 #[tokio::test]
-async fn after_a_silence_the_next_step_is_asked_as_well_if_that_is_wanted() {
+async fn a_hedging_chain_asks_the_next_step_after_a_silence() {
     let night = Night::new(|chain| chain.hedge = Span::seconds(1)).await;
     night.a.does(Does::Hang);
     assert_eq!(content(night.ask().await).await, "b");

@@ -90,7 +90,7 @@ async fn an_event_reaches_the_client_before_the_next_one_exists() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_closes_the_workers_connection_and_frees_the_tier() {
+async fn a_client_that_leaves_closes_the_workers_connection() {
     let mut bench = bench().await;
     let (routes, script, gone) = scripted();
     bench.load(routes);
@@ -108,7 +108,7 @@ async fn a_client_that_goes_away_closes_the_workers_connection_and_frees_the_tie
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_mid_answer_leaves_an_error_event_with_its_owners_reason() {
+async fn a_worker_that_dies_in_an_answer_leaves_an_error_event() {
     let mut bench = bench().await;
     let (routes, script, _gone) = scripted();
     bench.load(routes);
@@ -221,7 +221,7 @@ async fn loading(bench: &Bench) -> BodyDataStream {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_load_that_fails_late_is_told_in_the_stream_and_a_fast_one_by_its_status() {
+async fn a_late_load_failure_is_an_event_and_an_early_one_a_status() {
     let bench = bench().await;
     let mut body = loading(&bench).await;
     bench

@@ -34,7 +34,7 @@ fn bytes_pass_unchanged_and_never_within_a_line() {
 }
 
 #[test]
-fn a_stream_that_breaks_within_a_line_has_not_ended_and_keeps_the_half_line() {
+fn a_stream_that_breaks_within_a_line_holds_the_line_back() {
     let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
     let passed =
         tap.pass("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho".into());
@@ -43,7 +43,7 @@ fn a_stream_that_breaks_within_a_line_has_not_ended_and_keeps_the_half_line() {
 }
 
 #[test]
-fn thoughts_and_calls_and_lists_are_words_and_empty_ones_are_none() {
+fn reasoning_calls_and_lists_are_content_unless_empty() {
     for (delta, spoken) in [
         (r#"{"reasoning":"hm"}"#, true),
         (r#"{"reasoning":"hm","reasoning_content":"hm"}"#, true),
@@ -66,7 +66,7 @@ fn an_error_event_is_an_end() {
 }
 
 #[test]
-fn the_engines_figures_are_taken_from_a_stream_and_from_a_whole_answer() {
+fn the_engines_figures_come_from_streams_and_whole_answers() {
     let figures = r#"{"choices":[{"delta":{}}],"timings":{"prompt_per_second":310.5,"predicted_per_second":41.25}}"#;
     let (streamed, came_whole) = (SpeedMeter::default(), SpeedMeter::default());
     Tap::new(streamed.begin(&small()), counted(), owed())

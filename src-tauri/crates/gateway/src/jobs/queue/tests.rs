@@ -95,7 +95,7 @@ fn echo() -> Router {
 }
 
 #[tokio::test]
-async fn a_queued_request_is_answered_later_and_its_answer_told_in_each_way() {
+async fn a_queued_request_is_answered_later_in_each_way() {
     let mut bench = bench().await;
     let body = r#"{"model":"fast","stream":true,"seed":1}"#;
     let id = bench.queued(&[], body).await;
@@ -228,7 +228,7 @@ async fn who_watches_has_a_place_among_those_who_ask() {
 }
 
 #[tokio::test]
-async fn another_servers_passing_failure_waits_too_and_its_refusal_is_the_answer() {
+async fn another_servers_passing_failure_is_queued_too() {
     let mut bench = bench().await;
     let refused = |status: u16| {
         let status = StatusCode::from_u16(status).unwrap();
@@ -305,7 +305,7 @@ async fn a_key_stands_for_one_request() {
 }
 
 #[tokio::test]
-async fn what_is_called_off_while_it_runs_is_broken_off_and_never_answered() {
+async fn a_job_cancelled_while_it_runs_is_never_answered() {
     let mut bench = bench().await;
     let (asked, mut asking) = mpsc::unbounded_channel();
     let never = move || {
@@ -338,7 +338,7 @@ async fn what_is_called_off_while_it_runs_is_broken_off_and_never_answered() {
 }
 
 #[tokio::test]
-async fn nothing_is_begun_in_a_pause_and_what_ran_at_the_hosts_end_is_given_back() {
+async fn no_job_starts_in_a_pause_and_running_ones_are_returned() {
     let mut bench = bench().await;
     bench.ask("POST", "/tierbar/v1/pause", "{}").await;
     let (asked, mut asking) = mpsc::unbounded_channel();
@@ -436,7 +436,7 @@ async fn a_webhook_is_signed_and_told_again_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn whoever_answers_may_say_that_a_request_waits() {
+async fn a_failed_answer_may_say_that_its_request_waits() {
     let mut bench = bench().await;
     // Stands for one who has tried everything else.
     let refuse = || async {
@@ -455,7 +455,7 @@ async fn whoever_answers_may_say_that_a_request_waits() {
 }
 
 #[tokio::test]
-async fn all_that_wait_are_listed_for_who_has_the_token() {
+async fn queued_requests_are_listed_for_the_owner() {
     let bench = bench().await;
     let id = bench.queued(&[("x-tierbar-priority", "high")], "{}").await;
     let listed = json(bench.get("/tierbar/v1/queue?state=waiting&limit=5").await).await;

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_word_a_request_does_not_wait() {
+    fn without_its_header_a_request_is_not_queued() {
         let wish = read(&[]).unwrap();
         assert_eq!((wish.when, wish.priority), (None, Priority::Normal));
         assert_eq!(wish.deadline_ms, NOW + 24 * HOUR);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_refused_by_its_name() {
+    fn an_invalid_header_is_refused_by_its_name() {
         for (name, value) in [
             (QUEUE, "maybe"),
             (PRIORITY, "urgent"),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_beyond_a_week_is_told_as_too_long_and_not_as_none() {
+    fn a_deadline_beyond_a_week_is_refused_as_too_long() {
         for long in ["200h", "30d"] {
             let error = read(&[(DEADLINE, long)]).unwrap_err();
             assert!(error.contains("longer than a week"), "{error}");

@@ -29,7 +29,7 @@ enum Entry {
     Text(usize),
     /// Up to this byte of the reasoning.
     Reasoning(usize),
-    Other(TurnEvent),
+    Other(Box<TurnEvent>),
 }
 
 impl Log {
@@ -55,7 +55,7 @@ impl Log {
                     if last {
                         kept.ended_at = Some(Instant::now());
                     }
-                    Entry::Other(event)
+                    Entry::Other(Box::new(event))
                 }
             };
             kept.events.push(entry);
@@ -114,7 +114,7 @@ impl Log {
                         events.push((number, TurnEvent::Reasoning { text }));
                     }
                 }
-                Entry::Other(event) => events.push((number, event.clone())),
+                Entry::Other(event) => events.push((number, TurnEvent::clone(event))),
             }
         }
         (events, kept.ended_at.is_some())

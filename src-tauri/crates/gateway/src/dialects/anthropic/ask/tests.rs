@@ -21,7 +21,7 @@ fn an_effort_alone_is_no_wish_for_thoughts() {
 }
 
 #[test]
-fn words_put_into_the_models_mouth_are_gone_on_with_unless_it_thinks() {
+fn a_prefilled_answer_is_continued_unless_the_model_thinks() {
     let goes_on = |content: Value, thinking: &str| {
         let said =
             json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": content}]);
@@ -41,7 +41,7 @@ fn words_put_into_the_models_mouth_are_gone_on_with_unless_it_thinks() {
 }
 
 #[test]
-fn a_system_message_within_the_conversation_is_told_beside_the_users_words() {
+fn a_later_system_message_is_added_to_the_users() {
     let user = |content: &str| json!({"role": "user", "content": content});
     let system = json!({"role": "system", "content": [{"type": "text", "text": "Skills."}]});
     let reply = |system_field: Value, messages: Value| {
@@ -136,7 +136,7 @@ fn a_choice_among_tools_that_are_not_offered_is_none() {
 }
 
 #[test]
-fn a_last_message_of_which_nothing_is_left_is_refused_and_an_earlier_one_is_not() {
+fn only_the_last_message_must_not_become_empty() {
     let said = |content: Value| json!({"role": "user", "content": content});
     let odd = said(json!([{"type": "hologram"}]));
     let refused = chat(json!({"messages": [odd]})).unwrap_err();
@@ -147,7 +147,7 @@ fn a_last_message_of_which_nothing_is_left_is_refused_and_an_earlier_one_is_not(
 }
 
 #[test]
-fn thinking_that_is_disabled_is_off_and_no_format_but_a_schema_is_taken() {
+fn disabled_thinking_is_off_and_only_schemas_are_formats() {
     let asked = |extra: (&str, Value)| {
         let mut ask = json!({"messages": [{"role": "user", "content": "Hi"}]});
         ask[extra.0] = extra.1;

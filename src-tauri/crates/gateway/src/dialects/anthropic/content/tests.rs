@@ -56,7 +56,7 @@ fn text_alone_is_a_text_and_a_documents_text_is_text() {
 }
 
 #[test]
-fn what_has_no_place_is_refused_by_name() {
+fn unsupported_content_is_refused_by_name() {
     for (role, blocks) in [
         (
             "user",

@@ -71,7 +71,7 @@ async fn a_completion_comes_whole_if_it_is_asked_to() {
 }
 
 #[tokio::test]
-async fn what_fails_is_told_in_ollamas_words_before_and_within_a_stream() {
+async fn failures_have_ollamas_form_before_and_within_a_stream() {
     let bench = bench().await;
     let refusal = || Error::new(Code::ContextExceeded, "too long").openai_body();
     let (routes, _) = worker(CHAT, move || {
@@ -111,7 +111,7 @@ async fn what_fails_is_told_in_ollamas_words_before_and_within_a_stream() {
 }
 
 #[tokio::test]
-async fn a_request_without_words_loads_and_one_that_keeps_for_no_time_lets_go() {
+async fn an_empty_request_loads_and_keep_alive_zero_unloads() {
     let mut bench = bench().await;
     bench.load(Router::new());
     for (path, words) in [

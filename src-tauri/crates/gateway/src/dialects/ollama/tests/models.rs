@@ -45,7 +45,7 @@ async fn what_can_be_asked_for_is_listed_with_what_is_known_of_it() {
 }
 
 #[tokio::test]
-async fn chains_and_models_without_a_tier_are_listed_and_what_cannot_answer_says_what_to_do() {
+async fn chains_and_models_without_a_tier_are_listed() {
     let bench = bench().await;
     let mut new = small();
     new.id = tierbar_core::ModelId("new".to_owned());

@@ -34,7 +34,7 @@ fn downloads(bench: &Bench, now: Vec<DownloadStatus>) {
 }
 
 #[tokio::test]
-async fn who_has_no_token_fetches_and_deletes_nothing() {
+async fn without_the_token_nothing_is_pulled_or_deleted() {
     let bench = bench().await;
     for (method, path) in [("POST", "/api/pull"), ("DELETE", "/api/delete")] {
         let request = Request::builder()

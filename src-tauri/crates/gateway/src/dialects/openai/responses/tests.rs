@@ -153,7 +153,7 @@ async fn a_stream_is_events_that_end_with_the_response() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tier_that_loads_says_so_and_a_load_that_fails_ends_the_response() {
+async fn a_loading_tier_says_so_and_a_failed_load_ends_the_response() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let response = ask(&bench, &json!({"input": "Hi", "stream": true})).await;
     let mut body = response.into_body().into_data_stream();

@@ -57,7 +57,7 @@ fn answers(usage: Value) -> Router {
 }
 
 #[tokio::test]
-async fn a_key_opens_inference_in_each_clients_way_and_never_the_admin_api() {
+async fn a_key_opens_inference_and_never_the_admin_api() {
     let bench = Bench::new(EVERYWHERE).await;
     bench.load(answers(json!({})));
     let key = key(&bench, "laptop", json!({})).await;
@@ -97,7 +97,7 @@ async fn a_key_opens_inference_in_each_clients_way_and_never_the_admin_api() {
 }
 
 #[tokio::test]
-async fn on_loopback_anybody_gets_in_but_who_shows_a_key_of_ours_that_opens_nothing() {
+async fn loopback_is_open_but_for_keys_that_are_not_valid() {
     let open = Bench::new(HERE).await;
     open.load(answers(json!({})));
     for dummy in ["ollama", "sk-none", ""] {
@@ -117,7 +117,7 @@ async fn on_loopback_anybody_gets_in_but_who_shows_a_key_of_ours_that_opens_noth
 }
 
 #[tokio::test]
-async fn a_key_is_told_once_listed_without_its_text_and_ends_when_it_is_revoked() {
+async fn a_key_is_shown_once_listed_without_its_text_and_revoked() {
     let bench = Bench::new(HERE).await;
     bench.load(answers(json!({})));
     let key = key(&bench, "job", json!({"at_once": 2})).await;
@@ -189,7 +189,7 @@ async fn requests_a_minute_are_counted_for_each_key() {
 }
 
 #[tokio::test]
-async fn tokens_a_day_are_counted_in_whole_answers_and_in_streams_and_outlive_a_restart() {
+async fn tokens_per_day_are_counted_and_outlive_a_restart() {
     let bench = Bench::new(HERE).await;
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n\
         data: {\"choices\":[],\"timings\":{\"prompt_n\":100,\"cache_n\":300,\"predicted_n\":200}}\n\ndata: [DONE]\n\n";
@@ -233,7 +233,7 @@ async fn tokens_a_day_are_counted_in_whole_answers_and_in_streams_and_outlive_a_
 }
 
 #[tokio::test]
-async fn who_tells_no_figures_and_who_leaves_early_has_to_be_paid_for() {
+async fn answers_without_figures_and_early_leavers_are_charged() {
     let bench = Bench::new(HERE).await;
     let words = "word ".repeat(1000);
     let reply = json!([{"role": "user", "content": words}]);
@@ -340,7 +340,7 @@ async fn one_key_does_not_take_all_places() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_still_on_its_way_takes_no_place_and_all_of_them_only_so_much_memory() {
+async fn bodies_take_no_place_and_a_bounded_amount_of_memory() {
     let bench = Bench::configured(HERE, |config| config.server.requests_at_once = 1).await;
     bench.load(answers(json!({})));
     let (rest, body) = mpsc::unbounded_channel::<Result<String, std::convert::Infallible>>();
@@ -363,7 +363,7 @@ async fn a_request_that_is_still_on_its_way_takes_no_place_and_all_of_them_only_
 }
 
 #[tokio::test]
-async fn one_key_does_not_take_all_the_memory_and_nobody_sends_a_million_values() {
+async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
     let bench = Bench::new(EVERYWHERE).await;
     bench.load(answers(json!({})));
     let shown = key(&bench, "greedy", json!({})).await;

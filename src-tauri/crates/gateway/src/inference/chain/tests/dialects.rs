@@ -55,7 +55,7 @@ fn event(reply: &str, words: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_fallback_is_told_in_a_stream_whose_headers_went_out_before_it() {
+async fn a_late_fallback_is_reported_in_the_stream() {
     let reply = PLACES.iter().map(async |place| {
         // Longer than a stream waits for its answer.
         let night = Night::new(|chain| {

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_named_otherwise_is_renamed_and_what_is_unknown_left_out() {
+    fn fields_are_renamed_and_unknown_ones_left_out() {
         let chat = chat(
             "claude-haiku-4-5",
             json!({

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn the_user_has_the_first_word_and_an_answer_that_was_begun_no_space_at_its_end() {
+    fn a_conversation_starts_with_the_user_and_ends_without_space() {
         let greeted = read(json!([{"role": "assistant", "content": "Hello \n"}])).unwrap();
         assert!(!greeted.is_after_tool());
         let said = [("user", "."), ("assistant", "Hello")]
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_place_is_refused_by_name() {
+    fn unsupported_content_is_refused_by_name() {
         for (message, says) in [
             (json!({"role": "narrator", "content": "x"}), "\"narrator\""),
             (

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_called_and_is_offered_no_more_is_named_and_not_called() {
+    fn a_tool_that_was_called_stays_named_but_not_callable() {
         let asked = converted(Value::Null, Some(json!("auto")), None).unwrap();
         assert_eq!(
             asked,

@@ -77,7 +77,7 @@ fn several_answers_and_their_probabilities_are_kept_apart() {
 }
 
 #[test]
-fn comments_take_nothing_away_wherever_they_stand_and_however_they_come() {
+fn comments_are_skipped_wherever_they_stand() {
     let said = |text: &str| {
         format!(
             "data: {}\n\n",
@@ -122,7 +122,7 @@ fn an_error_within_is_told() {
 }
 
 #[test]
-fn what_is_told_as_nothing_takes_no_place_and_what_is_odd_breaks_nothing() {
+fn empty_and_odd_fields_are_ignored() {
     let delta = |delta: Value| json!({"choices": [{"index": 0, "delta": delta, "logprobs": null, "text": "beside"}]});
     let call = |arguments: Value| json!({"role": null, "content": null, "tool_calls": [{"index": 0, "id": "a", "function": {"name": "look", "arguments": arguments}}]});
     let whole = gathered(&[

@@ -120,7 +120,7 @@ async fn an_endpoint_that_cuts_its_answer_leaves_an_error_event() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_leaves_out_the_last_word_behind_a_reason_has_ended_well() {
+async fn a_stream_without_done_after_a_finish_reason_is_whole() {
     let said =
         "data: {\"choices\":[{\"delta\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}]}\n\n";
     let (mut bench, _asked) = elsewhere(true, None, format!("{HEAD}{said}"), true).await;

@@ -83,7 +83,7 @@ async fn with_an_api_key_webhooks_go_where_the_owner_allows() {
 }
 
 #[tokio::test]
-async fn what_is_answered_later_is_paid_for_by_the_key_that_left_it() {
+async fn a_queued_request_is_charged_to_its_key() {
     let mut bench = Bench::new(EVERYWHERE).await;
     bench.load(dear());
     let (poor, rich) = (

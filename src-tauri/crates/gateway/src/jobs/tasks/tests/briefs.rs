@@ -22,7 +22,7 @@ async fn lines(bench: &Bench, uri: &str, kind: &str, body: impl Into<Body>) -> R
 }
 
 #[tokio::test]
-async fn a_brief_is_written_over_what_was_counted_and_lines_that_cannot_be_read_are_told() {
+async fn a_brief_reports_its_counts_and_its_malformed_lines() {
     let (bench, requests) = scripted(|_, request| says_text(request, "Two disks are full.")).await;
     let answer = json(
         bench

@@ -95,7 +95,7 @@ async fn a_task_that_streams_is_told_of_its_failure() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_ever_answer_does_not_wait_for_the_sake_of_another_text() {
+async fn a_text_that_can_never_be_answered_is_not_queued() {
     let (bench, _) = night("queue").await;
     for (texts, status) in [(["", "x"], 400), (["x", ""], 202)] {
         let ask = json!({"texts": texts, "model": "night"}).to_string();
@@ -151,7 +151,7 @@ async fn a_tasks_answer_says_who_has_answered_and_in_whose_place() {
 }
 
 #[tokio::test]
-async fn that_a_piece_was_read_in_anothers_place_is_told_though_the_last_was_not() {
+async fn a_fallback_for_one_piece_is_reported_for_all() {
     let (bench, _) = scripted(|_, request| says_text(request, "Something was.")).await;
     let asked = Arc::new(Mutex::new(0));
     let answer = move |Json(request): Json<Value>| {

@@ -21,7 +21,7 @@ async fn hinted(bench: &Bench, path: &str, hint: (&str, &str), body: &Value) -> 
 }
 
 #[tokio::test]
-async fn a_text_is_cut_by_the_contexts_of_those_that_may_answer_and_of_no_others() {
+async fn a_text_is_cut_by_the_contexts_of_its_possible_tiers() {
     let (bench, _) = scripted(|_, request| says_text(request, "In short.")).await;
     bench.tiers(|tiers| {
         tiers[0].context_tokens = 2048;

@@ -46,7 +46,7 @@ fn numbers(text: &str) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn a_long_text_is_read_whole_piece_by_piece_and_a_short_one_at_once() {
+async fn a_long_text_is_read_in_pieces_and_a_short_one_at_once() {
     // Four bytes a token, then two: more than what is assumed at first.
     for (bytes_per_token, sentences) in [(4, 2000), (2, 1000), (1, 400)] {
         let (bench, requests) =
@@ -95,7 +95,7 @@ async fn a_long_text_is_read_whole_piece_by_piece_and_a_short_one_at_once() {
 }
 
 #[tokio::test]
-async fn what_the_pieces_are_cut_by_is_learned_from_the_workers_own_count() {
+async fn the_size_of_pieces_is_learned_from_the_workers_count() {
     let (bench, requests) = scripted(|_, request| reader(request, 4096, 4)).await;
     bench
         .post("/v1/summarize", json!({"text": book(3000)}).to_string())
@@ -190,7 +190,7 @@ async fn a_client_that_leaves_ends_the_work() {
 }
 
 #[tokio::test]
-async fn a_model_whose_notes_are_as_long_as_the_text_is_told_as_such() {
+async fn a_model_that_does_not_shorten_a_text_is_reported() {
     let (bench, _) = scripted(|_, request| says_text(request, &data(request))).await;
     let response = bench
         .post("/v1/summarize", json!({"text": book(600)}).to_string())
@@ -207,7 +207,7 @@ async fn a_model_whose_notes_are_as_long_as_the_text_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn a_context_that_holds_nothing_whatever_the_piece_is_told_as_such() {
+async fn a_context_without_room_is_reported() {
     let (bench, requests) = scripted(|_, request| reader(request, 1, 4)).await;
     let response = bench
         .post(
@@ -221,7 +221,7 @@ async fn a_context_that_holds_nothing_whatever_the_piece_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn notes_that_were_cut_are_used_up_to_their_last_sentence_and_counted() {
+async fn cut_notes_are_used_to_their_last_sentence_and_counted() {
     let (bench, _) =
         scripted(|_, request| completion(request, "{\"text\": \"It went well. And th", "length"))
             .await;

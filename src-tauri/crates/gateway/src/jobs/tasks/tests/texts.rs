@@ -7,7 +7,7 @@ use tierbar_core::{Code, Error};
 const CALM: &str = r#"{"type": "fyi", "urgency": 0, "needs_cloud": false}"#;
 
 #[tokio::test]
-async fn a_message_is_sorted_by_a_model_that_is_held_to_a_schema_and_what_it_saved_is_noted() {
+async fn triage_holds_the_model_to_a_schema_and_counts_savings() {
     let (mut bench, requests) = scripted(|_, request| {
         says(
             request,
@@ -78,7 +78,7 @@ async fn a_message_for_the_cloud_saves_nothing() {
 }
 
 #[tokio::test]
-async fn many_texts_are_answered_in_their_order_and_a_bad_one_fails_alone() {
+async fn many_texts_keep_their_order_and_a_bad_one_fails_alone() {
     let (bench, requests) = scripted(|_, request| {
         if data(request) == "bad" {
             return refuses(
@@ -181,7 +181,7 @@ async fn wrong_requests_are_refused_before_a_model_is_asked() {
 }
 
 #[tokio::test]
-async fn an_engine_that_follows_no_schema_is_understood_and_nonsense_is_told_as_such() {
+async fn an_engine_without_schemas_is_understood_but_not_nonsense() {
     let (bench, requests) = scripted(|before, request| match before {
         0 => says(request, format!("Sure!\n```json\n{CALM}\n```")),
         1 => says(request, "It is a greeting, I think."),
@@ -208,7 +208,7 @@ async fn an_engine_that_follows_no_schema_is_understood_and_nonsense_is_told_as_
 }
 
 #[tokio::test]
-async fn an_engine_that_refuses_what_it_does_not_know_is_asked_in_words_alone() {
+async fn an_engine_that_refuses_a_schema_is_asked_without_one() {
     let (bench, requests) = scripted(|_, request| {
         if request.get("response_format").is_some() {
             let body = json!({"error": {"message": "Unrecognized request argument: think", "type": "invalid_request_error", "code": null}});
@@ -287,7 +287,7 @@ async fn what_a_shorter_text_lost_is_named_and_asked_for_once_more() {
 }
 
 #[tokio::test]
-async fn what_stays_lost_or_too_long_is_told_and_the_better_attempt_is_given() {
+async fn the_better_attempt_is_returned_with_what_it_lacks() {
     let (bench, requests) = scripted(|before, request| match before {
         0 => says_text(request, "Dr. Chen moves the Berlin meeting."),
         _ => says_text(request, &"far too many words ".repeat(9)),

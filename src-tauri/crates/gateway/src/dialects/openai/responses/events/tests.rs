@@ -57,7 +57,7 @@ fn names(events: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn thoughts_words_and_calls_are_items_each_told_from_beginning_to_end() {
+fn reasoning_text_and_calls_are_items_with_all_their_events() {
     let events = reply([
         delta(json!({"role": "assistant", "content": null})),
         delta(json!({"reasoning_content": "hm"})),
@@ -206,7 +206,7 @@ fn calls_that_are_all_numbered_zero_are_told_apart_by_their_ids() {
 }
 
 #[test]
-fn probabilities_of_tokens_come_with_their_text_and_those_of_thoughts_do_not() {
+fn log_probabilities_come_with_text_but_not_with_reasoning() {
     let with = |delta: Value, token: &str| json!({"choices": [{"delta": delta, "logprobs": {"content": [{"token": token, "logprob": -0.5, "bytes": [], "top_logprobs": []}]}}]});
     let events = reply([
         with(json!({"reasoning_content": "hm"}), "hm"),

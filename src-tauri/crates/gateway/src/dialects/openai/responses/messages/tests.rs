@@ -91,7 +91,7 @@ fn what_a_tool_shows_follows_when_all_tools_have_told() {
 }
 
 #[test]
-fn thoughts_that_were_summed_up_are_told_so_and_sealed_ones_are_not() {
+fn summarized_thinking_is_marked_and_sealed_thinking_left_out() {
     let summed =
         json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "in short"}]});
     let sealed = json!({"type": "reasoning", "summary": [], "encrypted_content": "…"});

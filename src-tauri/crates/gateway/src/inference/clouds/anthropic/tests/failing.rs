@@ -41,7 +41,7 @@ async fn a_refusal_passes_with_its_status_in_openais_words() {
 }
 
 #[tokio::test]
-async fn whoever_asks_sees_when_to_come_back() {
+async fn a_limit_keeps_its_retry_headers() {
     let (routes, _asked) = scripted(|| refusal(429, "rate_limit_error"));
     let (_bench, server) = bench(routes, "claude-haiku-4-5").await;
     let remote = Remote::new(Duration::from_secs(60)).unwrap();
@@ -169,7 +169,7 @@ async fn an_answer_of_another_kind_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn what_it_has_no_place_for_is_refused_without_asking() {
+async fn unsupported_requests_are_refused_without_asking() {
     let (routes, mut asked) = scripted(message);
     let (mut bench, _) = bench(routes, "claude-haiku-4-5").await;
     for (path, body, says) in [
