@@ -1,4 +1,4 @@
-//! What taking readings costs: `cargo run --release -p tierbar-telemetry --example sampling_cost [seconds]`.
+//! What taking readings costs: `make bench-readings`.
 //!
 //! Takes one reading a second with all figures on, as the host does while somebody looks, and tells the share of one core
 //! that it took; at that pace caches are as cold as they will be. Then as many as it can, for the time of one.
