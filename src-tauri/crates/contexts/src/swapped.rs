@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_written_counts() {
+    fn drafts_count_toward_the_limit() {
         let (_home, swapped) = swapped(40_000);
         let [a, b] = [("a", 1), ("b", 2)].map(|(name, at)| keep(&swapped, name, at, &[]));
         let draft = swapped.draft("d", 10_000, &[]).unwrap().unwrap();
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_of_what_is_superfluous_and_then_of_the_oldest() {
+    fn superseded_states_go_first_then_the_oldest() {
         let (_home, swapped) = swapped(40_000);
         let [a, b, c] =
             [("a", 1), ("b", 2), ("c", 3)].map(|(name, at)| keep(&swapped, name, at, &[]));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_is_read_as_it_was_written_and_counted_in_the_checksum() {
+    fn the_checkpoint_is_part_of_the_checksum() {
         let (_home, swapped) = swapped(40_000);
         let name = keep(&swapped, "a", 1, &[]);
         let path = swapped.contexts().path(&name);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_more_than_a_look_at_the_folder_may_cost() {
+    fn the_number_of_files_is_limited() {
         let (_home, swapped) = swapped(u64::MAX);
         for at in 0..70 {
             keep(&swapped, &at.to_string(), at, &[]);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_folder_nothing_is_written() {
+    fn nothing_is_written_without_the_folder() {
         let (_home, swapped) = swapped(40_000);
         keep(&swapped, "a", 1, &[]);
         swapped.close().unwrap();

@@ -35,7 +35,7 @@ fn folder() -> (tempfile::TempDir, Contexts) {
 }
 
 #[test]
-fn what_is_saved_is_listed_read_and_removed_by_its_name() {
+fn a_saved_context_is_listed_read_and_removed() {
     let (_home, contexts) = folder();
     assert_eq!(contexts.list().unwrap(), []);
     let name = "Übersicht / notes: 2 🦙";
@@ -54,7 +54,7 @@ fn what_is_saved_is_listed_read_and_removed_by_its_name() {
 }
 
 #[test]
-fn an_unknown_name_is_answered_with_those_that_exist() {
+fn an_unknown_name_gets_the_existing_names() {
     let (_home, contexts) = folder();
     save(&contexts, "one");
     let error = contexts.get("two").unwrap_err();
@@ -63,7 +63,7 @@ fn an_unknown_name_is_answered_with_those_that_exist() {
 }
 
 #[test]
-fn saving_again_replaces_and_a_draft_that_is_given_up_leaves_nothing() {
+fn saving_replaces_and_dropped_drafts_vanish() {
     let (_home, contexts) = folder();
     save(&contexts, "one");
     let before = fs::read(contexts.path("one")).unwrap();
@@ -77,7 +77,7 @@ fn saving_again_replaces_and_a_draft_that_is_given_up_leaves_nothing() {
 }
 
 #[test]
-fn damage_anywhere_is_seen() {
+fn any_damage_is_detected() {
     let (_home, contexts) = folder();
     save(&contexts, "one");
     let path = contexts.path("one");
@@ -108,7 +108,7 @@ fn damage_anywhere_is_seen() {
 }
 
 #[test]
-fn drafts_of_a_process_that_was_killed_are_swept() {
+fn drafts_of_a_killed_process_are_removed() {
     let (_home, contexts) = folder();
     save(&contexts, "one");
     std::mem::forget(contexts.draft("two").unwrap());
@@ -118,7 +118,7 @@ fn drafts_of_a_process_that_was_killed_are_swept() {
 }
 
 #[test]
-fn names_that_say_nothing_are_refused() {
+fn empty_and_control_names_are_refused() {
     let (_home, contexts) = folder();
     for name in ["", "  ", "a\nb", &"x".repeat(201)] {
         assert_eq!(contexts.draft(name).unwrap_err().code, Code::BadRequest);
@@ -126,7 +126,7 @@ fn names_that_say_nothing_are_refused() {
 }
 
 #[test]
-fn what_no_volume_has_room_for_is_refused_with_the_figures() {
+fn a_context_beyond_the_free_space_is_refused() {
     let (home, _) = folder();
     let draft = Contexts::new(home.path().to_owned()).draft("one").unwrap();
     draft.check_room(1).unwrap();
@@ -136,7 +136,7 @@ fn what_no_volume_has_room_for_is_refused_with_the_figures() {
 }
 
 #[test]
-fn a_key_says_what_differs() {
+fn a_key_names_the_difference() {
     assert_eq!(key().difference(&key()), None);
     let other = |change: fn(&mut Key)| {
         let mut other = key();
@@ -155,7 +155,7 @@ fn a_key_says_what_differs() {
 }
 
 #[test]
-fn a_fingerprint_tells_files_apart_that_differ_in_length_or_in_a_tensor() {
+fn fingerprints_differ_by_length_and_tensors() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("model");
     let print = |bytes: &[u8]| {

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_known_by_its_name_and_names_the_others() {
+    fn a_part_name_gives_the_names_of_all_parts() {
         let split = split_of("UD-Q4_K_XL/Big-235B-00002-of-00003.gguf").unwrap();
         assert_eq!(split.prefix, "UD-Q4_K_XL/Big-235B");
         assert_eq!((split.number, split.count), (2, 3));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_no_parts() {
+    fn other_names_are_not_parts() {
         for name in [
             "",
             ".gguf",

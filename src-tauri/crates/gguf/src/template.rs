@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_count_as_a_variable_and_not_as_a_word() {
+    fn only_the_tools_variable_counts() {
         for template in [
             "{%- if tools %}x{% endif %}",
             "{{ tools | tojson }}",
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn each_switch_place_and_tag_means_thinking() {
+    fn each_thinking_marker_is_detected() {
         for template in [
             "{% if enable_thinking is defined and enable_thinking %}",
             "{% if thinking_budget is defined %}",

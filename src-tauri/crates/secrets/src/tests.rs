@@ -53,7 +53,7 @@ fn a_secret_is_kept_and_removed() {
 }
 
 #[test]
-fn only_its_owner_may_read_the_file() {
+fn only_the_owner_can_read_the_file() {
     let home = tempfile::tempdir().unwrap();
     secrets(home.path(), &[])
         .set(&Name::HuggingFace, &TOKEN.into())
@@ -76,7 +76,7 @@ fn only_its_owner_may_read_the_file() {
 }
 
 #[test]
-fn a_link_in_the_files_place_is_not_followed() {
+fn a_link_instead_of_the_file_is_not_followed() {
     let home = tempfile::tempdir().unwrap();
     let elsewhere = home.path().join("elsewhere.json");
     fs::write(&elsewhere, format!("{{\"hugging-face\":\"{TOKEN}\"}}")).unwrap();
@@ -88,7 +88,7 @@ fn a_link_in_the_files_place_is_not_followed() {
 }
 
 #[test]
-fn the_environment_comes_first_then_the_store_then_hugging_faces_own_file() {
+fn the_environment_precedes_the_store_and_the_token_file() {
     let home = tempfile::tempdir().unwrap();
     let own = home.path().join("hf");
     fs::create_dir(&own).unwrap();
@@ -111,7 +111,7 @@ fn the_environment_comes_first_then_the_store_then_hugging_faces_own_file() {
 }
 
 #[test]
-fn hugging_faces_own_file_is_where_its_variables_say() {
+fn environment_variables_set_the_token_file() {
     let home = tempfile::tempdir().unwrap();
     let at = |path: &str| {
         let path = home.path().join(path);
@@ -155,7 +155,7 @@ fn hugging_faces_own_file_is_where_its_variables_say() {
 }
 
 #[test]
-fn a_pipe_in_place_of_hugging_faces_file_is_not_waited_for() {
+fn a_pipe_instead_of_the_token_file_does_not_block() {
     let home = tempfile::tempdir().unwrap();
     let pipe = home.path().join("pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -168,7 +168,7 @@ fn a_pipe_in_place_of_hugging_faces_file_is_not_waited_for() {
 }
 
 #[test]
-fn what_no_header_can_carry_is_not_kept_and_not_repeated() {
+fn invalid_tokens_are_neither_saved_nor_quoted() {
     let home = tempfile::tempdir().unwrap();
     let secrets = secrets(home.path(), &[("HF_TOKEN", "hf_env with\nlines")]);
     let long = "x".repeat(MAX_BYTES + 1);
@@ -196,7 +196,7 @@ fn what_no_header_can_carry_is_not_kept_and_not_repeated() {
 }
 
 #[test]
-fn a_damaged_file_is_told_without_its_content() {
+fn a_damaged_file_is_reported_without_its_contents() {
     let home = tempfile::tempdir().unwrap();
     let secrets = secrets(home.path(), &[]);
     for content in [
@@ -217,7 +217,7 @@ fn a_damaged_file_is_told_without_its_content() {
 }
 
 #[test]
-fn nothing_that_is_shown_shows_a_secret() {
+fn no_output_contains_a_secret() {
     let home = tempfile::tempdir().unwrap();
     let (told, ()) = logged(|| {
         let secrets = secrets(home.path(), &[("HF_TOKEN", TOKEN)]);
@@ -229,7 +229,7 @@ fn nothing_that_is_shown_shows_a_secret() {
 }
 
 #[test]
-fn a_key_is_its_servers_alone() {
+fn a_key_is_used_only_for_its_server() {
     let home = tempfile::tempdir().unwrap();
     let secrets = secrets(home.path(), &[("HF_TOKEN", "hub")]);
     let of = |url| exposed(secrets.get(&Name::of_server(url)).unwrap());
@@ -246,7 +246,7 @@ fn a_key_is_its_servers_alone() {
 }
 
 #[test]
-fn a_name_is_the_hubs_or_a_servers_and_no_token() {
+fn secret_names_are_valid_and_not_tokens() {
     let server = Name::of_server("https://API.example.com:8443/openai");
     assert_eq!(server.as_str(), "api.example.com:8443");
     for name in [

@@ -32,7 +32,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_has_left_the_page_cache() {
+    fn dropped_pages_leave_the_page_cache() {
         // Beside the test itself, on a disk: a folder for temporary files is often in memory.
         let test = std::env::current_exe().unwrap();
         let file = tempfile::tempfile_in(test.parent().unwrap()).unwrap();

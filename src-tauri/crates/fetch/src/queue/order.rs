@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_all_here_is_not_interrupted() {
+    fn a_complete_download_is_not_preempted() {
         assert_eq!(wanted(&[(Low, Finishing), (High, No)], 1), [0]);
     }
 
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blocked_one_leaves_its_place_to_the_next() {
+    fn a_blocked_download_leaves_its_place_to_the_next() {
         let blocked = Candidate {
             priority: High,
             running: No,

@@ -282,7 +282,7 @@ impl std::io::Write for Log {
 }
 
 #[tokio::test]
-async fn ten_redirects_are_followed_and_no_more() {
+async fn at_most_ten_redirects_are_followed() {
     let server = Server::start(|path| match path[1..].parse::<u32>() {
         Ok(0) => found("arrived"),
         Ok(left) => moved(&format!("/{}", left - 1)),
@@ -351,7 +351,7 @@ async fn only_http_urls_without_credentials_are_requested() {
 }
 
 #[tokio::test]
-async fn a_silent_server_is_not_waited_for_for_ever() {
+async fn a_silent_server_times_out() {
     let server = Server::start(|path| match path {
         "/mute" => String::new(),
         _ => "HTTP/1.1 200 OK\r\nX-Silent: 1\r\nContent-Length: 10\r\n\r\nhalf".to_owned(),
@@ -469,7 +469,7 @@ async fn json_documents_are_bounded_and_uncompressed() {
 }
 
 #[tokio::test]
-async fn what_a_hub_tells_beside_its_redirect_is_kept() {
+async fn headers_of_a_redirect_are_kept() {
     let hash = "AB".repeat(32);
     let server = Server::start(move |path| match path {
         "/a" => format!(
@@ -490,7 +490,7 @@ async fn what_a_hub_tells_beside_its_redirect_is_kept() {
 }
 
 #[tokio::test]
-async fn a_range_is_asked_for_as_http_writes_it() {
+async fn ranges_are_requested_in_http_form() {
     let server = Server::start(|_| found("")).await;
     let mut get = Get::new(server.url("hub.test", "/"));
     get.range = Some(ByteRange {

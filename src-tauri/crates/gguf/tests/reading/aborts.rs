@@ -24,7 +24,7 @@ fn float(key: &str, number: f32) -> Gguf {
 }
 
 #[test]
-fn numbers_that_llama_cpp_asserts_on_are_refused() {
+fn values_that_llama_cpp_asserts_on_are_refused() {
     let bare = |layers, context, width| {
         Gguf::empty()
             .text("general.architecture", "llama")
@@ -54,11 +54,7 @@ fn numbers_that_llama_cpp_asserts_on_are_refused() {
     }
     for kind in ["", "x", "Linear"] {
         let file = llama().text("llama.rope.scaling.type", kind);
-        refused(
-            "rope scaling",
-            &file,
-            "rope.scaling.type is unknown",
-        );
+        refused("rope scaling", &file, "rope.scaling.type is unknown");
     }
     for kind in ["none", "linear", "yarn", "longrope"] {
         llama()
@@ -69,7 +65,7 @@ fn numbers_that_llama_cpp_asserts_on_are_refused() {
 }
 
 #[test]
-fn turns_by_no_position_are_refused() {
+fn impossible_rope_values_are_refused() {
     let sections = |architecture: &str, sections: &[u32]| {
         let key = format!("{architecture}.rope.dimension_sections");
         Gguf::model(architecture, 1).numbers(&key, sections)
@@ -91,7 +87,7 @@ fn turns_by_no_position_are_refused() {
 }
 
 #[test]
-fn heads_that_do_not_fit_each_other_are_refused() {
+fn inconsistent_heads_are_refused() {
     let heads = |heads: &[u32], kv_heads: &[u32], turned: u32| {
         llama()
             .numbers("llama.attention.head_count", heads)
@@ -132,7 +128,7 @@ fn heads_that_do_not_fit_each_other_are_refused() {
 }
 
 #[test]
-fn experts_that_cannot_be_used_are_refused() {
+fn impossible_expert_counts_are_refused() {
     let experts = |all: u32, used: u32, groups: u32, groups_used: u32| {
         llama()
             .number("llama.expert_count", all)
@@ -176,7 +172,7 @@ fn experts_that_cannot_be_used_are_refused() {
 }
 
 #[test]
-fn numbers_that_an_architecture_divides_by_are_refused() {
+fn zero_divisors_of_an_architecture_are_refused() {
     let with = |architecture: &str, key: &str, number: u32| {
         Gguf::model(architecture, 4).number(&format!("{architecture}.{key}"), number)
     };
@@ -223,7 +219,7 @@ fn numbers_that_an_architecture_divides_by_are_refused() {
 }
 
 #[test]
-fn tensors_of_types_that_cannot_be_computed_with_are_refused() {
+fn tensor_types_without_arithmetic_are_refused() {
     for name in [
         "blk.0.attn_norm.weight",
         "output_norm.weight",

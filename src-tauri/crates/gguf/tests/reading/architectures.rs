@@ -161,7 +161,7 @@ fn qwen_3_5_35b_attends_in_every_fourth_layer_and_keeps_a_state_in_the_others() 
 }
 
 #[test]
-fn layers_that_predict_ahead_keep_nothing() {
+fn prediction_layers_have_no_cache() {
     let plain = qwen35("qwen35moe", 40, 2);
     let ahead = qwen35("qwen35moe", 41, 2).number("nextn_predict_layers", 1);
     assert_eq!(ahead.kv(), plain.kv());
@@ -179,7 +179,7 @@ fn qwen_3_5_9b_needs_no_interval_in_its_header() {
 }
 
 #[test]
-fn a_list_of_recurrent_layers_goes_before_the_interval() {
+fn a_list_of_recurrent_layers_overrides_the_interval() {
     let kv = qwen35("qwen3next", 4, 2)
         .bools("attention.recurrent_layers", [true, false, false, true])
         .kv();
@@ -229,7 +229,7 @@ fn gemma_3_270m_slides_in_all_but_every_sixth_layer() {
 }
 
 #[test]
-fn a_state_costs_the_same_whatever_the_cache_and_the_context() {
+fn a_recurrent_state_has_a_fixed_size() {
     let kv = qwen35("qwen35moe", 40, 2).kv();
     for (cache, row) in [
         (KvCache::F16, 20_480),
@@ -246,7 +246,7 @@ fn a_state_costs_the_same_whatever_the_cache_and_the_context() {
 }
 
 #[test]
-fn heads_are_those_of_the_layer_that_has_most() {
+fn the_largest_head_count_is_used() {
     let heads = |shape: Shape| {
         let account = shape.file.read().unwrap();
         (account.heads, account.kv_heads)
@@ -326,7 +326,7 @@ fn gemma_3n_shares_the_caches_of_its_first_20_layers() {
 }
 
 #[test]
-fn gpt_oss_slides_in_every_other_layer() {
+fn gpt_oss_has_a_window_in_every_other_layer() {
     let kv = Shape::new("gpt-oss", 24)
         .heads(64, 8, 64)
         .number("attention.sliding_window", 128)
@@ -343,7 +343,7 @@ fn gpt_oss_slides_in_every_other_layer() {
 }
 
 #[test]
-fn a_pattern_in_the_header_goes_before_the_architectures() {
+fn a_header_pattern_overrides_the_architecture() {
     let shape = || {
         Shape::new("gemma3", 6)
             .heads(4, 1, 16)
@@ -389,7 +389,7 @@ fn a_pattern_in_the_header_goes_before_the_architectures() {
 }
 
 #[test]
-fn some_architectures_begin_with_the_full_layer() {
+fn some_architectures_start_with_a_full_layer() {
     let kv = Shape::new("cohere2moe", 6)
         .heads(4, 1, 16)
         .number("attention.sliding_window", 64)
@@ -405,7 +405,7 @@ fn some_architectures_begin_with_the_full_layer() {
 }
 
 #[test]
-fn a_window_that_llama_cpp_does_not_use_does_not_count() {
+fn windows_that_llama_cpp_ignores_do_not_count() {
     let kv = Shape::new("phi3", 4)
         .heads(4, 4, 16)
         .number("attention.sliding_window", 2047)
@@ -427,7 +427,7 @@ fn latent_attention_caches_no_values() {
 }
 
 #[test]
-fn sparse_attention_also_caches_what_it_searches_by() {
+fn sparse_attention_also_caches_its_index() {
     let kv = Shape::new("deepseek32", 3)
         .number("attention.head_count", 16)
         .number("attention.head_count_kv", 1)
@@ -439,7 +439,7 @@ fn sparse_attention_also_caches_what_it_searches_by() {
 }
 
 #[test]
-fn what_reads_a_text_whole_caches_nothing() {
+fn encoders_cache_nothing() {
     for architecture in ["nomic-bert", "gemma-embedding", "dream"] {
         let kv = Shape::new(architecture, 4).heads(4, 4, 16).kv();
         assert_eq!(kv, full(0), "{architecture}");
@@ -509,7 +509,7 @@ fn falcon_h1_has_both_in_every_layer() {
 }
 
 #[test]
-fn keys_that_contradict_the_layers_are_told() {
+fn keys_that_contradict_the_layers_are_named() {
     let error = Shape::new("llama", 3)
         .numbers("attention.head_count_kv", &[1, 2])
         .error();

@@ -17,7 +17,7 @@ fn classes(account: &ModelAccount) -> [u64; 4] {
 const EMBEDDING: u64 = 64 * 4 * 4;
 
 #[test]
-fn experts_are_told_from_the_rest_and_the_most_bytes_name_the_quant() {
+fn experts_are_counted_and_the_largest_class_names_the_quant() {
     let account = Gguf::model("qwen3moe", 1)
         .text("general.name", "Two Experts")
         .number("qwen3moe.expert_count", 128)
@@ -37,7 +37,7 @@ fn experts_are_told_from_the_rest_and_the_most_bytes_name_the_quant() {
 }
 
 #[test]
-fn experts_are_those_that_the_engine_keeps_off_the_gpu() {
+fn experts_match_the_tensors_kept_off_the_gpu() {
     let of = |name: &str| {
         let file = Gguf::model("qwen3moe", 1).tensor(name, &[1], F32, 4);
         classes(&file.read().unwrap())
@@ -70,7 +70,7 @@ fn experts_are_those_that_the_engine_keeps_off_the_gpu() {
 }
 
 #[test]
-fn experts_used_may_differ_by_layer() {
+fn the_number_of_used_experts_may_vary_by_layer() {
     let account = Gguf::model("qwen3moe", 3)
         .number("qwen3moe.expert_count", 64)
         .numbers("qwen3moe.expert_used_count", &[0, 8, 6])
@@ -82,7 +82,7 @@ fn experts_used_may_differ_by_layer() {
 }
 
 #[test]
-fn the_output_is_tied_unless_it_is_there_or_the_model_is_an_encoder() {
+fn a_missing_output_is_tied_except_in_encoders() {
     let tied = |file: Gguf| file.read().unwrap().tied_output;
     assert!(tied(Gguf::model("llama", 1)));
     assert!(!tied(Gguf::model("llama", 1).tensor(

@@ -56,7 +56,7 @@ fn versions_2_and_3_are_read_alike() {
 }
 
 #[test]
-fn other_versions_are_refused_with_what_to_do() {
+fn other_versions_are_refused_with_a_hint() {
     let with = |version| {
         let mut file = sound();
         file.version = version;
@@ -73,7 +73,7 @@ fn other_versions_are_refused_with_what_to_do() {
 }
 
 #[test]
-fn a_cut_at_any_byte_says_that_the_download_is_incomplete() {
+fn any_truncation_is_an_incomplete_download() {
     let (header, total) = (sound().header(), sound().file_bytes());
     let mut whole = header.clone();
     whole.resize(usize::try_from(total).unwrap(), 0x11);
@@ -96,7 +96,7 @@ fn a_cut_at_any_byte_says_that_the_download_is_incomplete() {
 }
 
 #[test]
-fn a_file_that_shrinks_while_it_is_read_is_told() {
+fn a_file_that_shrinks_while_read_is_reported() {
     let header = sound().header();
     // Without its last few bytes, which are padding.
     for step in 1..=61 {
@@ -110,7 +110,7 @@ fn a_file_that_shrinks_while_it_is_read_is_told() {
 }
 
 #[test]
-fn what_is_not_gguf_is_told_by_its_beginning() {
+fn other_formats_are_named_by_their_first_bytes() {
     for (bytes, part) in [
         (&b"<!DOCTYPE html>"[..], "begins with \"<!DO\""),
         (
@@ -129,7 +129,7 @@ fn what_is_not_gguf_is_told_by_its_beginning() {
 }
 
 #[test]
-fn foreign_kinds_are_refused() {
+fn other_kinds_of_gguf_are_refused() {
     refused(
         &sound().text("general.type", "adapter"),
         Code::ModelUnsupported,
@@ -144,7 +144,7 @@ fn foreign_kinds_are_refused() {
 }
 
 #[test]
-fn a_tensor_type_that_is_not_known_is_named() {
+fn an_unknown_tensor_type_is_named() {
     let with = |kind| sound().tensor("new.weight", &[256], kind, 0);
     refused(
         &with(4711),
@@ -155,7 +155,7 @@ fn a_tensor_type_that_is_not_known_is_named() {
 }
 
 #[test]
-fn a_header_without_what_every_model_has_is_refused() {
+fn missing_required_keys_are_refused() {
     refused(&Gguf::empty(), Code::ModelInvalid, "names no architecture");
     refused(
         &Gguf::empty().number("general.architecture", 7),
@@ -212,7 +212,7 @@ fn values_of_the_wrong_kind_are_refused() {
 }
 
 #[test]
-fn what_stands_twice_is_refused() {
+fn duplicates_are_refused() {
     refused(
         &sound().text("general.name", "Again"),
         Code::ModelInvalid,
@@ -226,7 +226,7 @@ fn what_stands_twice_is_refused() {
 }
 
 #[test]
-fn other_alignments_are_followed_and_impossible_ones_refused() {
+fn valid_alignments_are_used_and_others_refused() {
     let mut wide = sound().number("general.alignment", 4096);
     wide.alignment = 4096;
     wide.read().unwrap();
@@ -330,7 +330,7 @@ fn lengths_and_counts_beyond_the_file_allocate_nothing() {
 }
 
 #[test]
-fn lists_without_end_are_not_kept() {
+fn endless_lists_are_not_kept() {
     let with = |lists: usize| {
         (0..lists).fold(sound(), |file, list| {
             file.array(&format!("list.{list}"), 0, 512, &[0; 512])
@@ -345,7 +345,7 @@ fn lists_without_end_are_not_kept() {
 }
 
 #[test]
-fn a_place_that_is_no_file_is_missing() {
+fn a_path_that_is_not_a_file_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     for path in [
         folder.path().to_owned(),
@@ -365,7 +365,7 @@ fn a_place_that_is_no_file_is_missing() {
 }
 
 #[test]
-fn a_volume_that_fails_is_not_the_models_fault() {
+fn a_read_error_does_not_blame_the_model() {
     struct Failing;
     impl Read for Failing {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

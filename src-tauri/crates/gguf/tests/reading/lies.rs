@@ -34,7 +34,7 @@ fn with<const N: usize>(
 const LIES: [u64; 8] = [1, 2, u64::MAX, 7, 1 << 31, 1 << 32, 1 << 62, 1 << 63];
 
 #[test]
-fn every_count_and_length_that_lies_is_refused() {
+fn false_counts_and_lengths_are_refused() {
     read(&sound().header()).unwrap();
     for (what, mark, offset) in [
         ("tensors", &b"GGUF\x03\0\0\0"[..], 0),
@@ -62,7 +62,7 @@ fn every_count_and_length_that_lies_is_refused() {
 }
 
 #[test]
-fn every_size_and_place_of_a_tensor_that_lies_is_refused() {
+fn false_tensor_sizes_and_offsets_are_refused() {
     let name = b"blk.0.ffn_up.weight";
     // Behind the name: dimensions (4), two sizes (8 each), type (4), offset (8).
     for (what, offset) in [("columns", 4), ("rows", 12), ("place", 24)] {
@@ -125,7 +125,7 @@ fn alignments_beyond_the_file_are_refused() {
 }
 
 #[test]
-fn names_that_are_no_text_are_refused() {
+fn names_that_are_not_utf8_are_refused() {
     for name in ["a\0", "\u{1b}[31m", "new\nline"] {
         let error = sound().tensor(name, &[1], F32, 4).read().unwrap_err();
         assert!(
@@ -136,7 +136,9 @@ fn names_that_are_no_text_are_refused() {
         );
         let error = sound().number(name, 1).read().unwrap_err();
         assert!(
-            error.message.contains("a key in its header is not valid UTF-8"),
+            error
+                .message
+                .contains("a key in its header is not valid UTF-8"),
             "{error}"
         );
     }

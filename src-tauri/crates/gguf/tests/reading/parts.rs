@@ -71,7 +71,7 @@ impl Split {
 }
 
 #[test]
-fn all_parts_are_one_model() {
+fn the_parts_make_one_model() {
     let split = Split::new();
     let account = split.read().unwrap();
     assert_eq!(account.parts, 3);
@@ -111,7 +111,7 @@ fn the_first_part_may_have_no_tensors() {
 }
 
 #[test]
-fn a_stream_of_the_first_part_tells_how_many_there_are() {
+fn the_first_part_gives_the_number_of_parts() {
     let account = Split::new().parts[0].read().unwrap();
     assert_eq!(account.parts, 3);
     assert_eq!(account.embedding_bytes, 64 * 4 * 4);
@@ -149,7 +149,7 @@ fn missing_parts_are_named() {
 }
 
 #[test]
-fn another_part_than_the_first_is_refused() {
+fn only_the_first_part_is_accepted() {
     let split = Split::new();
     split.write();
     let of_stream = split.parts[1].read().unwrap_err();
@@ -185,7 +185,7 @@ fn a_first_part_must_be_named_as_one() {
 }
 
 #[test]
-fn a_whole_model_may_be_named_like_a_part() {
+fn a_complete_model_may_be_named_like_a_part() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("Big-00001-of-00003.gguf");
     for file in [first(), first().part(0, 0, 1), first().part(0, 1, 1)] {
@@ -239,7 +239,7 @@ fn parts_of_different_models_are_refused() {
 }
 
 #[test]
-fn a_part_that_is_cut_or_foreign_is_named() {
+fn a_truncated_or_foreign_part_is_named() {
     let split = Split::new();
     split.write();
     let length = split.parts[2].file_bytes();
@@ -255,7 +255,7 @@ fn a_part_that_is_cut_or_foreign_is_named() {
 }
 
 #[test]
-fn numbers_of_parts_that_cannot_be_are_refused() {
+fn impossible_part_numbers_are_refused() {
     let refused = |file: Gguf, text: &str| {
         let error = file.read().unwrap_err();
         assert_eq!(error.code, Code::ModelInvalid);

@@ -59,7 +59,7 @@ fn a_projector_fits_the_models_of_its_width() {
 }
 
 #[test]
-fn a_projector_may_hear_too() {
+fn a_projector_may_support_audio() {
     let both = read(&clip(&[("vision", 64), ("audio", 64)]));
     assert!(both.vision.is_some() && both.audio.is_some());
     let unified = clip(&[("vision", 64)]).text("clip.projector_type", "gemma4uv");
@@ -107,13 +107,13 @@ fn an_encoder_whose_memory_cannot_be_planned_is_refused() {
 }
 
 #[test]
-fn the_width_that_an_encoder_is_not_there_for_does_not_count() {
+fn the_width_of_a_missing_encoder_is_ignored() {
     let file = clip(&[("vision", 64)]).number("clip.audio.projection_dim", 9);
     assert_eq!(read(&file).projection_dim, Some(64));
 }
 
 #[test]
-fn a_width_that_is_not_told_fits() {
+fn an_unknown_width_fits() {
     let model = Gguf::model("llama", 1).read().unwrap();
     let unknown = read(&clip(&[("vision", 0)]));
     assert_eq!(unknown.projection_dim, None);
@@ -121,7 +121,7 @@ fn a_width_that_is_not_told_fits() {
 }
 
 #[test]
-fn the_first_llava_files_tell_their_width_by_their_last_layer() {
+fn early_llava_files_give_their_width_in_the_last_layer() {
     let file = clip(&[("vision", 768)])
         .pair("clip.has_llava_projector", 7, &[1])
         .tensor("mm.2.bias", &[4096], F32, 4 * 4096);
@@ -129,7 +129,7 @@ fn the_first_llava_files_tell_their_width_by_their_last_layer() {
 }
 
 #[test]
-fn a_model_is_no_projector_and_a_projector_no_model() {
+fn models_and_projectors_are_distinguished() {
     refused(
         &Gguf::model("llama", 1),
         Code::ModelUnsupported,
@@ -141,7 +141,7 @@ fn a_model_is_no_projector_and_a_projector_no_model() {
 }
 
 #[test]
-fn a_projector_is_read_by_its_path_and_must_be_whole() {
+fn a_projector_file_must_be_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mmproj-BF16.gguf");
     let file = clip(&[("vision", 64)]);
@@ -166,7 +166,7 @@ fn shaped(kind: &str, image: u32, width: u32, heads: u32) -> Encoder {
 }
 
 #[test]
-fn an_image_takes_a_quarter_of_the_context_at_most_and_what_is_evaluated_at_once_a_batch() {
+fn an_image_takes_at_most_a_quarter_of_the_context() {
     for kind in ["qwen2vl_merger", "qwen2.5vl_merger", "qwen3vl_merger"] {
         let encoder = shaped(kind, 560, 1280, 16);
         assert_eq!(encoder.most_rows(2048, 64), Some(512));
@@ -180,7 +180,7 @@ fn an_image_takes_a_quarter_of_the_context_at_most_and_what_is_evaluated_at_once
 }
 
 #[test]
-fn an_encoders_memory_grows_with_what_it_sees_and_with_scores_that_it_keeps() {
+fn encoder_memory_grows_with_the_image() {
     let bytes = |encoder: &Encoder| encoder.compute_bytes(4096, 512);
     let small = shaped("gemma3", 448, 1152, 16);
     let large = shaped("gemma3", 896, 1152, 16);
@@ -235,7 +235,7 @@ fn an_encoders_memory_grows_with_what_it_sees_and_with_scores_that_it_keeps() {
 }
 
 #[test]
-fn a_projectors_load_is_its_weights_and_what_its_encoders_take() {
+fn a_projector_load_has_weights_and_encoder_memory() {
     let account = read(&clip(&[("vision", 64), ("audio", 64)]));
     let of = |encoder: &Option<Encoder>| encoder.as_ref().unwrap().compute_bytes(4096, 512);
     assert_eq!(
@@ -245,7 +245,7 @@ fn a_projectors_load_is_its_weights_and_what_its_encoders_take() {
 }
 
 #[test]
-fn an_encoders_shape_is_read_from_its_header_and_its_tensors() {
+fn an_encoder_shape_comes_from_header_and_tensors() {
     let file = clip(&[("vision", 64), ("audio", 64)])
         .number("clip.audio.num_mel_bins", 128)
         .tensor("a.conv1d.0.weight", &[3, 3, 1, 32], F32, 4 * 9 * 32)

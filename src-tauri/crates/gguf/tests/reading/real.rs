@@ -99,7 +99,7 @@ fn gemma_3_270m_is_accounted_for_with_its_windows() {
 }
 
 #[test]
-fn a_real_file_that_was_cut_says_how_much_is_missing() {
+fn a_truncated_file_gives_the_missing_bytes() {
     let path = model("SmolLM2-135M-Instruct.Q4_1.gguf");
     let whole = path.metadata().unwrap().len();
     let header = whole - tensor_bytes(&tierbar_gguf::read(&path).unwrap());

@@ -29,7 +29,7 @@ fn model() -> Gguf {
 }
 
 #[test]
-fn a_header_is_read_front_to_back_and_not_a_byte_beyond() {
+fn a_header_is_read_without_seeking_or_excess() {
     let file = model();
     let padded = file.header();
     // The last tensor's offset, of which the writer writes small ones, is where the header ends.
@@ -117,7 +117,7 @@ fn endless(text_bytes: u64) -> (Error, u64) {
 }
 
 #[test]
-fn a_header_without_end_is_given_up() {
+fn an_endless_header_is_refused() {
     for text_bytes in [1 << 16, 1 << 22, 1 << 27, 1 << 30] {
         let (error, read) = endless(text_bytes);
         assert_eq!(error.code, Code::ModelInvalid);
@@ -130,7 +130,7 @@ fn a_header_without_end_is_given_up() {
 }
 
 #[test]
-fn an_error_that_the_source_puts_into_its_own_comes_out_as_it_was() {
+fn errors_of_the_source_are_returned_unchanged() {
     struct Refusing(Error);
     impl Read for Refusing {
         fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
@@ -145,7 +145,7 @@ fn an_error_that_the_source_puts_into_its_own_comes_out_as_it_was() {
 }
 
 #[test]
-fn a_vocabulary_is_stepped_over_alike_however_it_is_cut_into_buffers() {
+fn skipping_a_vocabulary_is_independent_of_buffering() {
     let words: Vec<String> = (0..200).map(|length| "w".repeat(length)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let file =

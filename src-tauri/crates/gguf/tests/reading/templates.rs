@@ -32,7 +32,7 @@ fn thinking_and_tools_are_read_from_the_template() {
 }
 
 #[test]
-fn an_empty_template_is_none() {
+fn an_empty_template_counts_as_none() {
     assert_eq!(told(""), (false, false, false));
     assert!(!with(&[]).chat_template);
     let number = Gguf::model("llama", 1).number("tokenizer.chat_template", 7);
@@ -40,7 +40,7 @@ fn an_empty_template_is_none() {
 }
 
 #[test]
-fn templates_for_a_purpose_count() {
+fn named_templates_count() {
     let account = with(&[
         ("tokenizer.chat_template", "{{ messages }}"),
         ("tokenizer.chat_template.tool_use", "{{ tools }}"),
@@ -54,7 +54,7 @@ fn templates_for_a_purpose_count() {
 }
 
 #[test]
-fn a_template_may_be_a_mebibyte_long() {
+fn a_template_may_have_1_mib() {
     let marker = "{{ enable_thinking }}";
     let padded = |length: usize| format!("{}{marker}", "x".repeat(length - marker.len()));
     assert_eq!(told(&padded(1 << 20)), (true, true, false));
@@ -66,7 +66,7 @@ fn a_template_may_be_a_mebibyte_long() {
 }
 
 #[test]
-fn a_template_that_no_stack_holds_is_refused() {
+fn an_oversized_template_is_refused() {
     let read = |template: &str| {
         Gguf::model("llama", 1)
             .text("tokenizer.chat_template", template)

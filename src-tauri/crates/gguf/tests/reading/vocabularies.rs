@@ -34,7 +34,7 @@ fn embeddings_for_another_vocabulary_are_refused() {
 }
 
 #[test]
-fn a_vocabulary_with_a_token_twice_is_refused() {
+fn duplicate_tokens_are_refused() {
     refused("twice", &with_words("gpt2", &["a", "b", "a"]), "two tokens");
     // llama.cpp gives names to those without.
     with_words("gpt2", &["", "", "a"]).read().unwrap();
@@ -89,7 +89,7 @@ fn lists_that_disagree_with_the_vocabulary_are_refused() {
 }
 
 #[test]
-fn a_tokenizer_that_does_not_know_every_byte_is_refused() {
+fn a_tokenizer_must_have_every_byte() {
     let named: Vec<String> = (0..=255)
         .map(|byte: u8| format!("<0x{byte:02X}>"))
         .collect();
@@ -119,7 +119,7 @@ fn a_tokenizer_that_does_not_know_every_byte_is_refused() {
 }
 
 #[test]
-fn a_byte_token_that_names_no_byte_is_refused() {
+fn invalid_byte_tokens_are_refused() {
     let types = |of_second: u8| {
         with_words("gpt2", &["<0x41>", "B"]).array(
             "tokenizer.ggml.token_type",
@@ -133,7 +133,7 @@ fn a_byte_token_that_names_no_byte_is_refused() {
 }
 
 #[test]
-fn tokens_that_are_put_around_a_text_must_be_there() {
+fn tokens_added_to_a_text_must_exist() {
     let many: Vec<String> = (0..120).map(|number| format!("w{number}")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let adding = |tokenizer: &str, words: &[&str], switch: &str| {
@@ -183,7 +183,7 @@ fn tokens_that_are_put_around_a_text_must_be_there() {
 }
 
 #[test]
-fn tokenizers_that_are_none_or_not_known_are_unsupported() {
+fn missing_and_unknown_tokenizers_are_unsupported() {
     for (tokenizer, part) in [
         ("none", "it has no tokenizer"),
         ("no_vocab", "it has no tokenizer"),

@@ -60,7 +60,7 @@ async fn the_rate_covers_recent_seconds_and_gives_the_eta() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_file_that_starts_anew_shows_no_negative_rate() {
+async fn a_restarted_file_shows_no_negative_rate() {
     let (stage, call) = running(1_000_000).await;
     flow(&call, 500_000, 10_000, 2).await;
     call.report(0, Phase::Receiving);

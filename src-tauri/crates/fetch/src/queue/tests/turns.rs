@@ -81,7 +81,7 @@ async fn only_the_lowest_of_those_that_run_makes_way() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_all_here_is_not_interrupted() {
+async fn a_complete_download_is_not_preempted() {
     let mut stage = Stage::new(1);
     stage.add("low", Low).await;
     let low = stage.call().await;
