@@ -366,8 +366,8 @@ mod tests {
         assert!(text(TierState::Starting, None, Some("m")).checked);
         for (reason, text_shown) in [
             (
-                "ended to make room for heavy",
-                "Primary — ended to make room for heavy",
+                "unloaded to make room for heavy",
+                "Primary — unloaded to make room for heavy",
             ),
             (
                 "waits until the memory of heavy is back",

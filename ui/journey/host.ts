@@ -95,7 +95,7 @@ export class Host {
     const log = await open(this.logFile, 'a');
     const listen = this.url === '' ? '127.0.0.1:0' : new URL(this.url).host;
     const child = spawn(program, ['serve', '--json', '--listen', listen], {
-      // The memory of a 16 GB Mac, so that exactly one model is loaded at a time.
+      // The memory of a 16 GB Mac, so that exactly one model can be loaded at a time.
       env: { ...process.env, TIERBAR_HOME: this.home, TIERBAR_SIMULATE_RAM: '16GiB', ...this.#env },
       stdio: ['ignore', 'pipe', log.fd],
     });

@@ -55,7 +55,7 @@ async fn a_file_saved_by_hand_takes_effect_and_a_broken_one_is_told_and_does_not
     data.configure(&format!("{FAST}colour = \"red\"\n"));
     let told = notice(&host, "colour").await;
     assert!(
-        told.contains("config.toml line 4: there is no key tiers.fast.colour"),
+        told.contains("config.toml line 4: the key tiers.fast.colour is unknown"),
         "{told}"
     );
     assert_eq!(host.status().await.tiers.len(), 1);

@@ -72,7 +72,7 @@ async fn a_machine_that_runs_out_of_memory_gets_it_back_and_the_client_is_told()
     // Who asks meanwhile waits, and is answered when it has passed.
     let asked = host.chat("fast", json!({"max_tokens": 1}));
     let waits = host.tier_when("fast", |tier| {
-        tier.reason.as_deref() == Some("waits until memory is no longer short")
+        tier.reason.as_deref() == Some("waiting until memory is no longer short")
     });
     let (answer, _) = tokio::join!(asked, waits);
     assert_eq!(answer.status(), 200);

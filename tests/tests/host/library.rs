@@ -185,7 +185,7 @@ async fn an_imported_folder_is_used_in_place_and_stays_configured() {
     );
 
     for (wrong, part) in [
-        ("relative", "whole path"),
+        ("relative", "full path"),
         ("/nonexistent/folder", "cannot be used"),
     ] {
         let (status, body) = host

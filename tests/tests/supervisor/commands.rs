@@ -135,7 +135,7 @@ async fn a_command_that_ends_at_once_is_told_with_its_last_words() {
     let error = bench.lease("fast").await.unwrap_err();
     assert_eq!(error.code, Code::TierFailed);
     assert!(
-        error.message.starts_with("fast could not start: its command bad_worker exited with code 1 before it answered; it said last: "),
+        error.message.starts_with("fast could not start: its command bad_worker exited with code 1 before it answered; its last output was: "),
         "{error}"
     );
     bench.close().await;
@@ -154,7 +154,7 @@ async fn a_command_that_is_not_there_is_told_with_what_to_do() {
             .contains("/nowhere/server cannot be run: No such file"),
         "{error}"
     );
-    assert!(error.hint.unwrap().contains("whole path"));
+    assert!(error.hint.unwrap().contains("full path"));
     bench.close().await;
 }
 
@@ -188,7 +188,8 @@ async fn a_command_that_crashes_or_hangs_in_use_is_told_to_its_lease() {
     assert_eq!(get(&*lease, "/crash").await.unwrap_or_default(), "");
     let error = soon(lease.ended()).await;
     assert_eq!(error.code, Code::WorkerCrashed);
-    let killed = "the command bad_worker of fast was killed by signal 6 (SIGABRT); it said last: ";
+    let killed =
+        "the command bad_worker of fast was killed by signal 6 (SIGABRT); its last output was: ";
     assert!(error.message.starts_with(killed), "{error}");
     drop(lease);
     bench.close().await;

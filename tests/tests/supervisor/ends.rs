@@ -126,7 +126,7 @@ async fn a_tier_that_waits_for_its_answers_to_end_says_so() {
         let status = bench.in_state("fast", TierState::Stopping).await;
         assert_eq!(
             status.reason.as_deref(),
-            Some("stops when its answers have ended")
+            Some("stops when its answers finish")
         );
         assert!(status.pid.is_some());
         drop(lease);

@@ -33,7 +33,7 @@ async fn a_worker_that_dies_at_start_is_told_with_its_last_words() {
     assert_eq!(
         error.message,
         "fast could not start: its worker exited with code 3 while loading; \
-         it said last: error: the tensors are not what they seem"
+         its last output was: error: the tensors are not what they seem"
     );
 }
 
@@ -216,10 +216,10 @@ async fn a_tier_that_never_starts_is_given_up_until_somebody_changes_something()
     assert!(
         error
             .message
-            .ends_with("after 10 failures in a row it was given up"),
+            .ends_with("after 10 failures in a row Tierbar stopped trying"),
         "{error}"
     );
-    assert!(error.hint.unwrap().contains("stop it"));
+    assert!(error.hint.unwrap().contains("stop the tier"));
     assert_eq!(bench.workers().len(), 10);
     bench.stop("fast", false).await.unwrap();
     bench.source.script("fast", "good", 1);

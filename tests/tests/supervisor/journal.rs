@@ -86,13 +86,14 @@ async fn a_swap_is_told_from_the_load_to_what_came_back() {
         (Kind::Ready, format!("{tier} is ready after …: {what}"))
     };
     let loads = |tier: &str, planned: &str| {
-        let what = format!("{planned} planned, of a budget of 12.0 GiB");
+        let what = format!("{planned} planned of a 12.0 GiB budget");
         (
             Kind::Load,
-            format!("{tier} loads good for a request: {what}"),
+            format!("{tier} is loading good for a request: {what}"),
         )
     };
-    let gone = "fast was ended to make room for heavy; good was gone after … and gave its share of the 1.0 GiB planned back";
+    let gone =
+        "fast was unloaded to make room for heavy; good ended after … and freed up to 1.0 GiB";
     assert_eq!(
         told.take(),
         [
@@ -106,7 +107,8 @@ async fn a_swap_is_told_from_the_load_to_what_came_back() {
     // What was measured is told where it is known.
     bench.handle.set_footprints(vec![(id("heavy"), 3 * GIB)]);
     bench.close().await;
-    let gone = "heavy was ended because Tierbar ends; good was gone after … and gave 3.0 GiB back";
+    let gone =
+        "heavy was unloaded because Tierbar is quitting; good ended after … and freed 3.0 GiB";
     assert_eq!(told.take(), [(Kind::Unload, gone.to_owned())]);
 }
 
@@ -118,7 +120,7 @@ async fn a_crash_is_told_with_its_signal_and_what_it_broke_off() {
     assert_eq!(told.kinds(), [Kind::Load, Kind::Ready]);
     let _ = get(&*lease, "/crash").await;
     soon(lease.ended()).await;
-    let what = "the worker of fast was killed by signal 6 (SIGABRT) (… after it was ready, 2.0 GiB in use, an answer broken off)";
+    let what = "the worker of fast was killed by signal 6 (SIGABRT) (… after it was ready, 2.0 GiB in use, an answer interrupted)";
     assert_eq!(told.take(), [(Kind::Crash, what.to_owned())]);
     bench.close().await;
     assert_eq!(told.take(), []);
@@ -128,7 +130,7 @@ async fn a_crash_is_told_with_its_signal_and_what_it_broke_off() {
 async fn a_load_that_fails_is_told_with_its_cause_and_with_whom_it_refused() {
     let (bench, told) = bench(&[("fast", "dies-at-start", GIB), ("heavy", "fails", GIB)]);
     bench.lease("fast").await.unwrap_err();
-    let what = "fast could not start: its worker exited with code 3 while loading; it said last: error: the tensors are not what they seem";
+    let what = "fast could not start: its worker exited with code 3 while loading; its last output was: error: the tensors are not what they seem";
     let told_crash = told.take();
     assert_eq!(told_crash[0].0, Kind::Load);
     assert_eq!(
@@ -177,10 +179,10 @@ async fn a_pinned_tier_is_told_as_the_reason_of_its_load_and_of_what_it_refuses(
     bench.handle.set_tiers(vec![pinned, seat("heavy", "good")]);
     bench.in_state("fast", TierState::Ready).await;
     let error = bench.lease("heavy").await.unwrap_err();
-    let why = "heavy does not fit into memory beside fast, which is pinned: it needs 8.0 GiB, and 5.0 GiB of the budget of 12.0 GiB are taken";
+    let why = "heavy does not fit in memory beside fast, which is pinned: it needs 8.0 GiB, and 5.0 GiB of the 12.0 GiB budget is in use";
     assert_eq!(error.message, why);
     let heard = told.take();
-    let loads = "fast loads good because it is pinned: 5.0 GiB planned, of a budget of 12.0 GiB";
+    let loads = "fast is loading good because it is pinned: 5.0 GiB planned of a 12.0 GiB budget";
     assert_eq!(heard[0], (Kind::Load, loads.to_owned()));
     let refused = format!("a request for heavy was refused: {why}");
     assert_eq!(heard[2], (Kind::Refusal, refused));
@@ -218,7 +220,7 @@ async fn a_step_down_is_told_once_in_an_alarm() {
     }
     // Answered behind them.
     assert!(bench.lease("gone").await.is_err());
-    let sentence = "fast answers for heavy for 5 min, since memory ran short with that loaded: memory is about to run out";
+    let sentence = "fast answers for heavy for 5 min, because memory ran short while heavy was loaded: memory is about to run out";
     let stepped = (Kind::StepDown, sentence.to_owned());
     let heard = told.0.lock().unwrap().clone();
     let heard: Vec<_> = heard

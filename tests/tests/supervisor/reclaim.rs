@@ -76,7 +76,7 @@ async fn nothing_is_loaded_before_the_memory_of_the_last_tier_is_back() {
     }
     let leaving = bench.now("fast");
     assert_eq!((leaving.state, leaving.pid), (TierState::Stopping, None));
-    let why = "ended to make room for heavy; 3.0 GiB of its memory is not back yet";
+    let why = "unloaded to make room for heavy; 3.0 GiB of its memory is not free yet";
     assert_eq!(leaving.reason.as_deref(), Some(why));
     assert_eq!((bench.alive(), bench.workers().len()), (0, 1));
     assert_eq!(bench.handle.budget().planned_bytes, 1);
@@ -106,7 +106,7 @@ async fn memory_that_does_not_come_back_is_told_and_what_needs_it_is_refused_unt
     assert_eq!(error.details["missing_bytes"], 3 * GIB);
     let left = bench.now("fast");
     assert_eq!(left.state, TierState::Stopped);
-    let why = "ended to make room for heavy; 3.0 GiB of its memory did not come back within 10 s";
+    let why = "unloaded to make room for heavy; 3.0 GiB of its memory was not freed within 10 s";
     assert_eq!(left.reason.as_deref(), Some(why));
     assert_eq!(
         bench.lease("heavy").await.unwrap_err().code,
@@ -142,7 +142,7 @@ async fn what_fits_into_what_is_available_waits_for_processes_alone() {
     }
     *told.0.lock().unwrap() = roomy;
     drop(soon(waiting).await.unwrap());
-    let why = Some("ended to make room for heavy".to_owned());
+    let why = Some("unloaded to make room for heavy".to_owned());
     assert_eq!(bench.now("fast").reason, why);
     bench.close().await;
 }
@@ -198,7 +198,7 @@ async fn a_tier_that_is_asked_for_again_waits_for_its_own_memory() {
     let mut waiting = bench.handle.lease(&fast);
     let leaving = bench.when("fast", |status| {
         let reason = status.reason.as_deref().unwrap_or_default();
-        reason.ends_with("is not back yet")
+        reason.ends_with("is not free yet")
     });
     tokio::select! {
         biased;

@@ -161,7 +161,7 @@ async fn a_pinned_tier_comes_by_itself_and_gives_way_to_nobody() {
     bench.in_state("fast", TierState::Ready).await;
     let error = bench.lease("heavy").await.unwrap_err();
     assert_eq!(error.code, Code::OverBudget);
-    let said = "heavy does not fit into memory beside fast, which is pinned: at most 1 may be loaded at once on this machine";
+    let said = "heavy does not fit in memory beside fast, which is pinned: at most 1 may be loaded at once on this machine";
     assert_eq!(error.message, said);
     // Whoever stops it has his way, until somebody asks for it.
     bench.stop("fast", false).await.unwrap();
@@ -233,7 +233,7 @@ async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used(
         format!("fast was ended although it was in use: {SHORT}")
     );
     let status = bench.in_state("fast", TierState::Stopped).await;
-    let waits = "waits until memory is no longer short";
+    let waits = "waiting until memory is no longer short";
     assert_eq!(
         status.reason.as_deref(),
         Some(waits),

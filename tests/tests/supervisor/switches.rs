@@ -98,7 +98,7 @@ async fn tiers_that_fit_together_are_alive_together() {
     let status = bench.in_state("primary", TierState::Stopped).await;
     assert_eq!(
         status.reason.as_deref(),
-        Some("ended to make room for heavy")
+        Some("unloaded to make room for heavy")
     );
     assert!(get(&*fast, "/").await.unwrap().ends_with("ok"));
     drop((fast, heavy));
@@ -301,7 +301,7 @@ async fn a_lowered_budget_ends_what_it_no_longer_holds() {
     let status = bench.in_state("fast", TierState::Stopped).await;
     assert_eq!(
         status.reason.as_deref(),
-        Some("ended because the memory budget was lowered")
+        Some("unloaded because the memory budget was lowered")
     );
     assert_eq!(bench.alive(), 0);
     assert_eq!(

@@ -455,7 +455,7 @@ quiet_hours: QuietHours,
  */
 battery_below: number, 
 /**
- * The same while another program fills the screen.
+ * The same while another app is full screen.
  */
 defer_to_full_screen: boolean, 
 /**

@@ -143,7 +143,7 @@ pub struct PolicyConfig {
     pub quiet_hours: QuietHours,
     /// On a battery that holds less than so many percent nothing is loaded that no request waits for; 0: it may be.
     pub battery_below: u8,
-    /// The same while another program fills the screen.
+    /// The same while another app is full screen.
     pub defer_to_full_screen: bool,
     /// While memory was short lately, a request for a tier that was loaded then goes to the next smaller one.
     pub step_down: bool,

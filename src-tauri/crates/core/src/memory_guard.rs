@@ -217,12 +217,12 @@ fn words(reading: &Reading, sign: Sign) -> String {
         ));
     }
     if let Some(growth) = growth(reading).filter(|&growth| growth >= MIB) {
-        figures.push(format!("swap has grown by {} in a minute", gib(growth)));
+        figures.push(format!("swap grew by {} in a minute", gib(growth)));
     }
     let what = match sign {
-        Sign::Calm => "memory was short until a moment ago",
+        Sign::Calm => "memory was short a moment ago",
         Sign::Tight => "memory is tight",
-        Sign::Swapping => "memory is short, and the machine swaps",
+        Sign::Swapping => "memory is short and swap is growing",
         Sign::Critical => "memory is about to run out",
     };
     if figures.is_empty() {

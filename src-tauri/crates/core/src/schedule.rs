@@ -39,7 +39,7 @@ pub struct ScheduleStatus {
     /// When the last run of a turn began, and what came of it.
     pub tried_at: Option<i64>,
     pub outcome: Option<String>,
-    /// It has failed, and is tried again at `next_at` or has been given up until its next turn.
+    /// It has failed, and is tried again at `next_at` or will not be tried again before its next run.
     pub failing: bool,
     /// At this moment.
     pub running: bool,

@@ -29,7 +29,7 @@ pub fn stance(policy: &PolicyConfig, reading: &Reading, now: Circumstances) -> (
         return (Stance::Paused, "Tierbar is paused".to_owned());
     }
     if reading.thermal == Some(Thermal::Critical) {
-        return (Stance::Quiet, "the machine has to cool down".to_owned());
+        return (Stance::Quiet, "the machine is too hot".to_owned());
     }
     if quiet {
         return (
@@ -42,9 +42,9 @@ pub fn stance(policy: &PolicyConfig, reading: &Reading, now: Circumstances) -> (
     } else if reading.thermal == Some(Thermal::Serious) {
         "the machine is hot".to_owned()
     } else if policy.defer_to_full_screen && reading.full_screen == Some(true) {
-        "another program fills the screen".to_owned()
+        "another app is full screen".to_owned()
     } else if now.reserved {
-        "memory is tight, or unknown".to_owned()
+        "memory is tight or unknown".to_owned()
     } else {
         return (Stance::Open, String::new());
     };

@@ -16,7 +16,7 @@ pub(crate) fn parse(listen: &str) -> Result<SocketAddr, String> {
         None => listen.to_owned(),
     };
     numeric.parse().map_err(|_| {
-        format!("\"{listen}\" is not an address to listen on; use one such as 127.0.0.1:11435 or 0.0.0.0:11435")
+        format!("\"{listen}\" is not an address: use one such as 127.0.0.1:11435 or 0.0.0.0:11435")
     })
 }
 
@@ -30,8 +30,8 @@ pub(crate) fn check_network(address: SocketAddr, network: bool) -> Result<(), St
     }
     let port = address.port();
     Err(format!(
-        "at {address} anyone in this network can reach Tierbar, and use it with a key or the token. If that is meant, set \
-         `network = true` in [server]; if not, listen on 127.0.0.1:{port}"
+        "at {address}, any machine on this network can reach Tierbar with a key or the token. To allow it, set `network = true` \
+         under [server]; otherwise listen on 127.0.0.1:{port}"
     ))
 }
 
@@ -40,18 +40,18 @@ pub(crate) fn notice(address: SocketAddr, fingerprint: Option<&str>) -> Option<S
     match fingerprint {
         Some(fingerprint) => {
             let who = if address.ip().is_loopback() {
-                "Programs of this machine may"
+                "Programs on this machine"
             } else {
                 "Other machines"
             };
             Some(format!(
-                "{who} reach Tierbar by https at {address}; its certificate's SHA-256 fingerprint is {fingerprint}"
+                "{who} can reach Tierbar at https://{address}; the SHA-256 fingerprint of its certificate is {fingerprint}"
             ))
         }
         None if address.ip().is_loopback() => None,
         None => Some(format!(
-            "Other machines reach Tierbar at {address}, and prompts, answers and keys travel unencrypted: set `tls = true` in \
-             [server] of config.toml unless you trust all of this network"
+            "Other machines can reach Tierbar at {address}, and prompts, answers and keys are sent unencrypted: set `tls = true` \
+             under [server] in config.toml unless you trust this network"
         )),
     }
 }
@@ -94,7 +94,7 @@ pub(crate) async fn taken(address: SocketAddr) -> Error {
         ),
     };
     Error { message: format!("port {port} on {} is taken by {by}", address.ip()), ..error }.hint(
-        "end that program, or choose another port with --listen or as `listen` in config.toml; port 0 takes a free one",
+        "quit that program, or choose another port with --listen or as `listen` in config.toml; port 0 picks a free one",
     )
 }
 

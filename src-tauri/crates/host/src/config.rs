@@ -100,7 +100,7 @@ impl ConfigFile {
             }
             Err(error) => {
                 state.notices = vec![format!(
-                    "{error}. The configuration before it stays in force."
+                    "{error}. The previous configuration stays in force."
                 )]
             }
         }
@@ -166,7 +166,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
             Code::Storage,
             format!("{} cannot be written: {error}", path.display()),
         )
-        .hint("free some space, or make the file writable")
+        .hint("free up space, or make the file writable")
     })
 }
 

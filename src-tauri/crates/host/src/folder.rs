@@ -157,7 +157,7 @@ fn private(path: &Path) -> io::Result<()> {
 fn unusable(path: &Path, error: &io::Error) -> Error {
     let message = format!("the data folder {} cannot be used: {error}", path.display());
     Error::new(Code::Storage, message)
-        .hint("free some space, or set TIERBAR_HOME to a folder that you may write to")
+        .hint("free up space, or set TIERBAR_HOME to a folder that you can write to")
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ impl PastReadings {
             Ok(()) => self.failing.store(false, Ordering::Relaxed),
             Err(error) => {
                 if !self.failing.swap(true, Ordering::Relaxed) {
-                    tracing::warn!("the history of readings is not kept: {error}");
+                    tracing::warn!("the history of readings cannot be saved: {error}");
                 }
             }
         }

@@ -134,7 +134,7 @@ impl Writer {
             }
             let lost = self.lost.swap(0, Ordering::Relaxed);
             if lost > 0 {
-                let sentence = format!("{lost} more things happened than could be written down");
+                let sentence = format!("{lost} more events happened than the log could record");
                 entries.push(self.entry(now(), LogEvent::new(Kind::Note, sentence)));
             }
             self.keep(entries).await;
@@ -158,7 +158,7 @@ impl Writer {
             Ok(()) => self.failing = false,
             Err(error) => {
                 if !self.failing {
-                    tracing::warn!("the log of what happens is not kept: {error}");
+                    tracing::warn!("the event log cannot be saved: {error}");
                 }
                 self.failing = true;
             }
@@ -266,7 +266,7 @@ mod tests {
         let kept = store.entries(None, None, 2000).await.unwrap();
         assert_eq!(kept.len(), WAITING + 1);
         let mut notes = kept.iter().filter(|entry| entry.what.kind == Kind::Note);
-        let said = "3 more things happened than could be written down";
+        let said = "3 more events happened than the log could record";
         assert_eq!(notes.next().unwrap().what.sentence, said);
         assert!(notes.next().is_none());
     }

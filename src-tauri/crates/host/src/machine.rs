@@ -78,7 +78,7 @@ impl ThisMachine {
                 spawn_blocking(move || measure(before, folder, telling.as_deref(), &file));
             match measuring.await {
                 Ok(now) => *known = now,
-                Err(ended) => tracing::error!("the bandwidths were not measured: {ended}"),
+                Err(ended) => tracing::error!("the bandwidths could not be measured: {ended}"),
             }
         }
         self.with(&known, max_loaded, &sample.folder)

@@ -62,7 +62,7 @@ impl Measuring {
         if let Some(measured) = &*running {
             return Err(
                 Error::new(Code::Measuring, format!("{measured} is being measured"))
-                    .hint("wait until that has ended, or call it off"),
+                    .hint("wait until it ends, or cancel it"),
             );
         }
         *running = Some(tier.clone());
@@ -92,13 +92,13 @@ impl Measuring {
             let mut working = tokio::spawn(work);
             let outcome = tokio::select! {
                 ended = &mut working => ended.unwrap_or_else(|panic| {
-                    Err(Error::new(Code::Internal, format!("the measurement broke off: {panic}")))
+                    Err(Error::new(Code::Internal, format!("the measurement failed: {panic}")))
                 }),
                 () = called_off.cancelled() => {
                     working.abort();
                     // It has let go of the tier once it is gone.
                     let _ = working.await;
-                    Err(Error::new(Code::Cancelled, "the measurement was called off"))
+                    Err(Error::new(Code::Cancelled, "the measurement was cancelled"))
                 }
             };
             rig.config.end_trial(&tier).await;
@@ -218,7 +218,7 @@ fn spared(rig: &Rig, limit: Pressure) -> Result<(), Error> {
     if rig.board.now().ram.pressure < limit {
         return Ok(());
     }
-    let message = "this machine is short of memory, so the measurement was broken off";
+    let message = "the measurement stopped because memory is short";
     Err(Error::new(Code::Overloaded, message).hint("close other programs and try again"))
 }
 
@@ -230,7 +230,7 @@ fn wanted(rig: &Rig, tier: &TierId) -> Result<(), Error> {
     let tiers = rig.config.supervisor.snapshot();
     let stopping = |status: &TierStatus| status.id == *tier && status.state == TierState::Stopping;
     if tiers.iter().any(stopping) {
-        let message = format!("{tier} was stopped while it was measured");
+        let message = format!("{tier} was stopped during the measurement");
         return Err(Error::new(Code::TierStopped, message));
     }
     Ok(())

@@ -21,7 +21,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
         }
     };
     serde_json::from_slice(&text).unwrap_or_else(|error| {
-        tracing::warn!("{} is begun anew: {error}", path.display());
+        tracing::warn!("{} is invalid and starts empty: {error}", path.display());
         T::default()
     })
 }

@@ -223,7 +223,7 @@ impl ModelSource for Models {
 fn no_longer(tier: &TierId) -> Error {
     Error::new(
         Code::TierUnknown,
-        format!("there is no tier \"{tier}\" any more"),
+        format!("the tier \"{tier}\" no longer exists"),
     )
 }
 
@@ -242,7 +242,7 @@ fn load(
             format!("the {tier} tier has no model yet"),
         )
         .hint(format!(
-            "choose one in Settings, or set `model` under [tiers.{tier}] in config.toml"
+            "choose a model in Settings, or set `model` under [tiers.{tier}] in config.toml"
         )));
     }
     let path = library.resolve(&config.model)?;
@@ -308,7 +308,7 @@ fn draft_model(
     let found = library.resolve(name).and_then(account);
     found.map(Some).map_err(|error| {
         Error {
-            message: format!("the draft model: {}", error.message),
+            message: format!("its draft model: {}", error.message),
             ..error
         }
         .hint("choose another `draft_model` for the tier, or none")
@@ -327,7 +327,7 @@ fn with(
     };
     let Some(with) = plan.with(what, bytes, &machine.budget()) else {
         tracing::warn!(
-            "{} is left out: with it the model would exceed the budget",
+            "{} is not loaded: with it, the model would exceed the budget",
             path.display()
         );
         return (plan, None);

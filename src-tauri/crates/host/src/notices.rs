@@ -40,17 +40,14 @@ impl Notices {
     pub(crate) fn collect(&self, config: &Config) -> Vec<String> {
         let mut notices = self.file.notices();
         if config.listen != self.started_with.listen {
-            notices.push(format!(
-                "Tierbar listens on {} from its next start on",
-                config.listen
-            ));
+            notices.push(format!("Restart Tierbar to listen on {}", config.listen));
         }
         let tls = |config: &Config| {
             let server = &config.server;
             (server.tls, server.certificate.clone(), server.key.clone())
         };
         if tls(config) != tls(&self.started_with) {
-            notices.push("Changes of TLS take effect at Tierbar's next start".to_owned());
+            notices.push("Restart Tierbar to apply the changes to TLS".to_owned());
         }
         notices.extend(self.reached.clone());
         notices.extend(self.unwatched.clone());
@@ -68,7 +65,7 @@ impl Notices {
     }
 }
 
-/// What is said of a load during which a host has died, while a tier has its model.
+/// Returns the notice of a load during which a host died, while a tier has its model.
 fn never_ended_notice(load: &BegunLoad, config: &Config) -> Option<String> {
     let BegunLoad { tier, model, at } = load;
     let has_it = |tier: &TierConfig| model_id(tier.model.trim()) == *model;
@@ -78,10 +75,10 @@ fn never_ended_notice(load: &BegunLoad, config: &Config) -> Option<String> {
         let at = at.to_zoned(jiff::tz::TimeZone::system());
         Some(at.strftime("on %-d %B %Y at %H:%M").to_string())
     });
-    let when = when.unwrap_or_else(|| "before".to_owned());
+    let when = when.map_or_else(String::new, |when| format!(" {when}"));
     Some(format!(
-        "Tierbar or this computer stopped {when}, while {model} was being loaded for {tier}: it is no longer loaded by itself, \
-         until a load of it succeeds. Start {tier} to try it; if that ends the same way, choose a smaller model or a smaller context"
+        "Tierbar or this computer stopped{when} while {model} was loading for {tier}. Until a load of it succeeds, it loads only on \
+         request. Start {tier} to try it; if it stops again, choose a smaller model or a smaller context"
     ))
 }
 
@@ -104,10 +101,7 @@ mod tests {
                 && text.contains(" September 2026 at "),
             "{text}"
         );
-        assert!(
-            text.contains("while big was being loaded for heavy"),
-            "{text}"
-        );
+        assert!(text.contains("while big was loading for heavy"), "{text}");
         assert_eq!(notice("[tiers.heavy]\nmodel = \"small.gguf\"\n"), None);
     }
 }

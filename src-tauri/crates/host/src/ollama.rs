@@ -86,7 +86,7 @@ async fn take(address: SocketAddr) -> Result<Option<TcpListener>, Error> {
 
 fn notice(error: &Error) -> String {
     format!(
-        "Tierbar does not act as Ollama: {}. End that program and start Tierbar again, or set `act_as_ollama = false` in \
+        "Tierbar does not act as Ollama: {}. Quit that program and restart Tierbar, or set `act_as_ollama = false` in \
          [server] of config.toml",
         error.message
     )

@@ -166,12 +166,12 @@ fn taken(folder: &Folder) -> Error {
         HostKind::Cli => ("a tierbar command", "wait for its end"),
     };
     let message = format!(
-        "{what} already runs with the data folder {home}: pid {}, {}",
+        "{what} is already using the data folder {home}: pid {}, {}",
         owner.pid, owner.url
     );
     Error::new(Code::AlreadyRunning, message)
         .hint(format!(
-            "use that one, or {end}, or give this one another folder with --home or TIERBAR_HOME"
+            "use that one, {end}, or choose another data folder with --home or TIERBAR_HOME"
         ))
         .detail("pid", owner.pid)
         .detail("url", owner.url)
@@ -191,7 +191,7 @@ mod tests {
         let owner = Ownership::take(&folder).await.unwrap();
         assert!(
             running(Some(home.path())).is_none(),
-            "it has not said where it answers"
+            "its address is not known yet"
         );
         let error = Ownership::take(&folder).await.unwrap_err();
         assert_eq!(error.code, Code::AlreadyRunning);

@@ -136,9 +136,10 @@ impl Schedules {
         self.inbox
             .try_send(RunNow { name, done })
             .map_err(|refused| match refused {
-                TrySendError::Full(_) => {
-                    Error::new(Code::Overloaded, "other schedules wait to be run already")
-                }
+                TrySendError::Full(_) => Error::new(
+                    Code::Overloaded,
+                    "too many schedules are already waiting to run",
+                ),
                 TrySendError::Closed(_) => ending(),
             })?;
         outcome.await.unwrap_or_else(|_| Err(ending()))
@@ -169,7 +170,7 @@ pub(crate) struct Inbox {
 fn ending() -> Error {
     Error::new(
         Code::ShuttingDown,
-        "the host ends before the schedule has run",
+        "Tierbar is quitting before the schedule ran",
     )
 }
 
@@ -186,10 +187,9 @@ fn no_schedule(name: &str) -> Error {
 pub(crate) fn refuse_new(before: &Config, after: &Config) -> Result<(), Error> {
     for (name, schedule) in &after.schedules {
         if before.schedules.get(name) != Some(schedule) {
-            let what = format!("the schedule {name} is not taken from the API");
-            return Err(Error::new(Code::BadRequest, what).hint(format!(
-                "write it into config.toml, under [schedules.{name}]"
-            )));
+            let what = format!("the API cannot set the schedule {name}");
+            return Err(Error::new(Code::BadRequest, what)
+                .hint(format!("write it in config.toml, under [schedules.{name}]")));
         }
     }
     Ok(())

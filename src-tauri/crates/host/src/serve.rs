@@ -112,7 +112,7 @@ async fn next(listener: &TcpListener) -> TcpStream {
             // The client's, and over.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
-                tracing::warn!("no connection can be accepted: {error}");
+                tracing::warn!("cannot accept connections: {error}");
                 sleep(OUT_OF_FILES).await;
             }
         }
@@ -236,9 +236,9 @@ fn wants_tls() -> Router {
     Router::new().fallback(async || {
         let error = Error::new(
             Code::BadRequest,
-            "this server speaks TLS with other machines",
+            "this server requires TLS from other machines",
         )
-        .hint("call it by https:// in place of http://");
+        .hint("use https:// instead of http://");
         (StatusCode::BAD_REQUEST, Json(error.openai_body()))
     })
 }

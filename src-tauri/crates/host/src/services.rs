@@ -62,7 +62,7 @@ impl Services for Admin {
             let Value::Object(patch) = patch else {
                 return Err(Error::new(
                     Code::BadRequest,
-                    "a partial configuration is a JSON object",
+                    "a partial configuration must be a JSON object",
                 ));
             };
             self.config.change_config(|_| patch).await

@@ -82,7 +82,7 @@ impl Memory {
             || reading.swap_used_bytes.is_none();
         *notice = reading.doubts.first().filter(|_| unknown).map(|doubt| {
             format!(
-                "this machine's memory cannot be read, the figures shown are older: {}",
+                "Tierbar cannot read this machine's memory, so the figures shown are older: {}",
                 doubt.why
             )
         });

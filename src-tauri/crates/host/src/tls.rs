@@ -57,7 +57,7 @@ impl Tls {
         let wrong = |path: &Path, what: &str, why: &dyn std::fmt::Display| {
             let message = format!("{} is no {what} in PEM: {why}", path.display());
             Error::new(Code::ConfigInvalid, message).hint(
-                "see `certificate` and `key` of [server] in config.toml; both empty have one made",
+                "see `certificate` and `key` under [server] in config.toml; leave both empty to use a generated certificate",
             )
         };
         let chain: Vec<_> = CertificateDer::pem_file_iter(&certificate)
@@ -103,7 +103,7 @@ fn own(
     let impossible = |error: &dyn std::fmt::Display| {
         Error::new(
             Code::Internal,
-            format!("a certificate could not be made: {error}"),
+            format!("a certificate could not be generated: {error}"),
         )
     };
     let until = today
@@ -124,7 +124,7 @@ fn own(
         .self_signed(&secret)
         .map_err(|error| impossible(&error))?;
     let text = format!(
-        "Tierbar's own certificate. Delete this file to have another one made at the next start.\n{NOT_AFTER}{until}\n{}",
+        "Tierbar's generated certificate. Delete this file to generate another one at the next start.\n{NOT_AFTER}{until}\n{}",
         made.pem()
     );
     // The key first: a certificate that is there has one.
@@ -134,7 +134,7 @@ fn own(
                 Code::Storage,
                 format!("{} cannot be written: {error}", path.display()),
             )
-            .hint("free some space, or make the data folder writable")
+            .hint("free up space, or make the data folder writable")
         })?;
     }
     Ok((certificate, key))

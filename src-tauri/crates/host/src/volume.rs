@@ -28,7 +28,7 @@ impl Volume {
                     folder.display()
                 ),
             )
-            .hint("make the folder, or connect its volume")
+            .hint("create the folder, or connect its volume")
         })?;
         Ok(Self {
             size: volume.f_blocks.saturating_mul(volume.f_frsize),
@@ -47,14 +47,14 @@ impl Volume {
             return Err(Error::new(
                 Code::Storage,
                 format!(
-                    "the download needs {} on the volume of {}, with {} to be left, and {} are free",
+                    "the download needs {} on the volume of {} and {} must stay free, but {} is free",
                     gib(bytes),
                     folder.display(),
                     gib(margin),
                     gib(self.free)
                 ),
             )
-            .hint("make room, choose a smaller quant, or set `models_dir` to a folder on another volume")
+            .hint("free up space, choose a smaller quant, or set `models_dir` to a folder on another volume")
             .detail("needed_bytes", wanted)
             .detail("free_bytes", self.free));
         }
@@ -62,7 +62,7 @@ impl Volume {
         let percent = used * 100 / u128::from(self.size.max(1));
         Ok((percent > u128::from(FULL_PERCENT)).then(|| {
             format!(
-                "the volume will be {percent} % full: above {FULL_PERCENT} % it becomes slow when memory is paged to it"
+                "the volume will be {percent} % full; above {FULL_PERCENT} % it slows down when memory is swapped to it"
             )
         }))
     }
@@ -87,7 +87,7 @@ mod tests {
         assert!(room.take(folder, 39 * GIB).unwrap().is_some());
         let error = room.take(folder, 39 * GIB + 1).unwrap_err();
         assert_eq!(error.code, Code::Storage);
-        assert!(error.message.contains("40.0 GiB are free"), "{error}");
+        assert!(error.message.contains("40.0 GiB is free"), "{error}");
         let small = Volume {
             size: 10 * GIB,
             free: GIB,

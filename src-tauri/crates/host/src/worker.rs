@@ -40,10 +40,7 @@ fn found(name: &str, named: Option<PathBuf>, variable: &str) -> Result<PathBuf, 
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    let message = format!(
-        "the program {name} was not found; looked for {}",
-        looked.join(" and ")
-    );
+    let message = format!("cannot find the program {name} at {}", looked.join(" and "));
     Err(Error::new(Code::Internal, message).hint(format!(
         "build it with `make build`, or set {variable} to its path"
     )))

@@ -313,7 +313,7 @@ impl Supervisor {
         {
             tier.rests = false;
             if matches!(want, Want::Loaded(_)) {
-                let kept = Error::new(Code::Cancelled, format!("{id} was asked for again"));
+                let kept = Error::new(Code::Cancelled, format!("{id} was requested again"));
                 for stopper in tier.keep() {
                     let _ = stopper.send(Err(kept.clone()));
                 }
@@ -349,9 +349,9 @@ impl Supervisor {
         if waiting >= LONGEST_QUEUE {
             return Err(Error::new(
                 Code::Overloaded,
-                format!("{waiting} requests are waiting for a tier already"),
+                format!("{waiting} requests are already waiting for a tier"),
             )
-            .hint("send fewer at once, or wait for the first to be answered"));
+            .hint("send fewer requests at once, or wait for answers"));
         }
         Ok(())
     }
@@ -396,7 +396,7 @@ impl Supervisor {
             return;
         };
         let stopped = Error::new(Code::TierStopped, format!("{id} was stopped"))
-            .hint("ask again and it is loaded again");
+            .hint("send another request to load it again");
         tier.forgive();
         tier.rests = true;
         if force {

@@ -41,9 +41,7 @@ impl Predecessors {
             let mut logged = false;
             while self.are_alive() && Instant::now() < late {
                 if !logged {
-                    tracing::warn!(
-                        "a command that was started by a Tierbar before this one is still ending"
-                    );
+                    tracing::warn!("a command that an earlier Tierbar started is still ending");
                     logged = true;
                 }
                 sleep(LOOK).await;

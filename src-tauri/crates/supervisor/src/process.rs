@@ -317,7 +317,7 @@ impl Launch {
         process.kill().await;
         let seconds = (self.health_period * health::MISSES).as_secs_f32();
         let what = format!(
-            "the worker of {} did not answer for {seconds} s and was ended",
+            "the worker of {} did not answer for {seconds} s and was stopped",
             self.tier
         );
         let error = Error::new(Code::WorkerTimeout, what)
@@ -352,7 +352,7 @@ impl Launch {
                     "the worker of {} could not be waited for: {error}",
                     self.tier
                 );
-                Error::new(Code::WorkerCrashed, what).hint("please report this")
+                Error::new(Code::WorkerCrashed, what).hint("report this as a bug")
             }
         };
         Failure {

@@ -150,7 +150,7 @@ impl Judge {
             (None, _) => doubt(
                 doubts,
                 Figure::RamAvailable,
-                "the system does not tell how much memory is available",
+                "the system does not report available memory",
             ),
             (Some(_), None) => doubt(
                 doubts,
@@ -206,7 +206,7 @@ impl Judge {
             doubt(
                 &mut reading.doubts,
                 Figure::Pressure,
-                "the system does not tell its memory pressure, nor what is available",
+                "the system reports neither memory pressure nor available memory",
             );
         }
     }
@@ -234,7 +234,7 @@ impl Judge {
             None => doubt(
                 &mut reading.doubts,
                 Figure::SwapUsed,
-                "the system does not tell how much swap is used",
+                "the system does not report used swap",
             ),
         }
     }
@@ -243,7 +243,7 @@ impl Judge {
 impl Total {
     fn judge(&mut self, told: Option<u64>) -> Result<u64, String> {
         let total = match told {
-            None => return Err("the system does not tell how much memory it has".to_owned()),
+            None => return Err("the system does not report its memory size".to_owned()),
             Some(0) => return Err("the system tells of no memory at all".to_owned()),
             Some(total) if total > MOST_BYTES => {
                 return Err(format!("the system tells of {} of memory", mib(total)));

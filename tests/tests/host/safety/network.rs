@@ -20,7 +20,10 @@ async fn an_address_beyond_this_machine_is_refused_until_it_is_meant() {
         panic!("it listens");
     };
     assert_eq!(error.code, Code::ConfigInvalid);
-    assert!(error.message.contains("anyone in this network"), "{error}");
+    assert!(
+        error.message.contains("any machine on this network"),
+        "{error}"
+    );
     assert!(error.message.contains("network = true"), "{error}");
 
     let serving = Serving::start("0.0.0.0:0", "[server]\nnetwork = true\n")

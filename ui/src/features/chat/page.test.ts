@@ -344,7 +344,7 @@ describe('the status', () => {
 
     change([
       { ...fast, reason: 'waits until the memory of primary is back' },
-      { ...primary, state: 'stopping', reason: 'ended to make room for fast' },
+      { ...primary, state: 'stopping', reason: 'unloaded to make room for fast' },
     ]);
     await until(() => state('primary') === 'stopping');
     expect(state('fast')).toBe('gone');

@@ -398,10 +398,10 @@ describe('tier settings', () => {
     const draft = await screen.findByTestId<HTMLSelectElement>('settings-tier-fast-draft_model');
     expect(draft.selectedOptions[0]?.text).toBe('lost.gguf (not found)');
     expect(screen.getByText(/The draft model is used instead/)).toBeTruthy();
-    refuse = 'tiers.fast.draft_model: this cannot be the name of a file';
+    refuse = 'tiers.fast.draft_model: this is not a valid file name';
     await fireEvent.change(draft, { target: { value: 'smol' } });
     await until(() =>
-      screen.getByTestId('settings-tier-fast-draft_model-error').textContent?.includes('cannot be the name'),
+      screen.getByTestId('settings-tier-fast-draft_model-error').textContent?.includes('not a valid file name'),
     );
     expect(draft.getAttribute('aria-invalid')).toBe('true');
   });

@@ -105,28 +105,28 @@ impl CommandEngine {
         let whole = |text: &String| !text.contains('\0');
         if self.name().is_empty() || !self.command.iter().all(whole) {
             return Err(
-                "the command is a list: the program, then its arguments one by one, such as [\"llama-server\", \"-m\", …]"
+                "the command must be a list of the program and its arguments, such as [\"llama-server\", \"-m\", …]"
                     .to_owned(),
             );
         }
         let (socket, port) = (self.asks_for(Self::SOCKET), self.asks_for(Self::PORT));
         if socket && (port || self.port.is_some()) {
-            return Err("the command is given a socket and a port: it answers on one".to_owned());
+            return Err("the command has both a socket and a port: use one".to_owned());
         }
         if !socket && !port && self.port.is_none() {
             return Err(
-                "nobody would know where the command answers: give it {socket} or {port} among its arguments, or name its `port`"
+                "the command has no address: pass {socket} or {port} as an argument, or set `port`"
                     .to_owned(),
             );
         }
         if self.port == Some(0) {
-            return Err("a port is a number from 1 to 65535".to_owned());
+            return Err("a port must be between 1 and 65535".to_owned());
         }
         let path =
             self.health.starts_with('/') && self.health.bytes().all(|byte| byte.is_ascii_graphic());
         if !path {
             return Err(format!(
-                "\"{}\" is no path: health is such as \"/health\"",
+                "\"{}\" is not a path such as \"/health\"",
                 self.health
             ));
         }
@@ -138,7 +138,7 @@ impl CommandEngine {
             ));
         }
         if self.memory.0 == 0 {
-            return Err("no program runs in a memory of 0".to_owned());
+            return Err("memory must be more than 0".to_owned());
         }
         let named = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
         match self
@@ -146,7 +146,7 @@ impl CommandEngine {
             .iter()
             .find(|(name, value)| !named(name) || !whole(value))
         {
-            Some((name, _)) => Err(format!("env: \"{name}\" cannot be a variable")),
+            Some((name, _)) => Err(format!("env: \"{name}\" is not a valid variable name")),
             None => Ok(()),
         }
     }
@@ -169,31 +169,31 @@ impl EndpointEngine {
     fn check(&self) -> Result<(), String> {
         if self.server().contains('@') {
             return Err(format!(
-                "a key does not belong into the configuration: `tierbar secret set {}` keeps it",
+                "keys do not belong in the configuration: store this one with `tierbar secret set {}`",
                 self.server().rsplit('@').next().unwrap_or_default()
             ));
         }
         let wrong = |why: &str| {
             format!(
-                "\"{}\" {why}: an endpoint is such as \"http://127.0.0.1:11434\", without /v1",
+                "\"{}\" {why}: use a URL such as \"http://127.0.0.1:11434\", without /v1",
                 self.endpoint
             )
         };
         let (scheme, rest) = self
             .endpoint
             .split_once("://")
-            .ok_or_else(|| wrong("is no URL"))?;
+            .ok_or_else(|| wrong("is not a URL"))?;
         if !matches!(scheme, "http" | "https") {
-            return Err(wrong("begins with neither http:// nor https://"));
+            return Err(wrong("does not start with http:// or https://"));
         }
         if self.server().is_empty() || !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(wrong("is no URL"));
+            return Err(wrong("is not a URL"));
         }
         if rest.contains(['?', '#']) {
-            return Err(wrong("has more than a path behind the server"));
+            return Err(wrong("has more than a path after the server"));
         }
         if rest.trim_end_matches('/').ends_with("/v1") {
-            return Err(wrong("ends in /v1, which is added to it"));
+            return Err(wrong("ends in /v1, which Tierbar adds"));
         }
         Ok(())
     }
@@ -218,7 +218,7 @@ impl std::str::FromStr for StopSignal {
         [Self::Term, Self::Int, Self::Quit, Self::Hup]
             .into_iter()
             .find(|signal| signal.as_str() == name)
-            .ok_or_else(|| format!("\"{name}\" is none of SIGTERM, SIGINT, SIGQUIT and SIGHUP"))
+            .ok_or_else(|| format!("\"{name}\" is not SIGTERM, SIGINT, SIGQUIT or SIGHUP"))
     }
 }
 
@@ -291,12 +291,15 @@ impl Table {
             self.env.is_some(),
         ];
         match (self.command, self.endpoint) {
-            (Some(_), Some(_)) => Err("an engine is a command or an endpoint, not both".to_owned()),
-            (None, None) => Err("an engine has a `command` or an `endpoint`".to_owned()),
+            (Some(_), Some(_)) => {
+                Err("an engine is either a command or an endpoint, not both".to_owned())
+            }
+            (None, None) => Err("an engine needs a `command` or an `endpoint`".to_owned()),
             (None, Some(endpoint)) => {
                 if of_command.contains(&true) {
                     return Err(
-                        "an endpoint has no key of a command: nothing is started for it".to_owned(),
+                        "an endpoint cannot have a command's keys: nothing is started for it"
+                            .to_owned(),
                     );
                 }
                 let endpoint = EndpointEngine {
@@ -310,15 +313,16 @@ impl Table {
             }
             (Some(command), None) => {
                 if self.input_price.or(self.output_price).is_some() {
-                    return Err("only an endpoint has a price".to_owned());
+                    return Err("only an endpoint can have a price".to_owned());
                 }
                 if self.dialect.is_some() {
                     return Err(
-                        "only an endpoint has a dialect: a command speaks OpenAI's".to_owned()
+                        "only an endpoint can have a dialect: a command must speak OpenAI's"
+                            .to_owned(),
                     );
                 }
                 let memory = self.memory.ok_or(
-                    "say how much memory the command takes at most, such as memory = \"6GiB\": it cannot be read from a file",
+                    "set the most memory that the command uses, such as memory = \"6GiB\"",
                 )?;
                 let command = CommandEngine {
                     command,
@@ -385,7 +389,7 @@ mod tests {
             (json!({}), "a `command` or an `endpoint`"),
             (json!({"command": ["s", "{port}"]}), "memory = \"6GiB\""),
             (command(json!({"endpoint": "http://a"})), "not both"),
-            (command(json!({"command": []})), "is a list"),
+            (command(json!({"command": []})), "must be a list"),
             (command(json!({"command": ["s"]})), "{socket} or {port}"),
             (
                 command(json!({"command": ["{port}"]})),
@@ -393,31 +397,34 @@ mod tests {
             ),
             (
                 command(json!({"command": ["s", "{port}", "{socket}"]})),
-                "on one",
+                "use one",
             ),
             (
                 command(json!({"command": ["s", "{socket}"], "port": 1})),
-                "on one",
+                "use one",
             ),
-            (command(json!({"port": 0})), "1 to 65535"),
-            (command(json!({"health": "health"})), "no path"),
-            (command(json!({"memory": "0GiB"})), "memory of 0"),
+            (command(json!({"port": 0})), "1 and 65535"),
+            (command(json!({"health": "health"})), "not a path"),
+            (command(json!({"memory": "0GiB"})), "more than 0"),
             (command(json!({"memory": "6"})), "6GiB"),
             (command(json!({"stop_signal": "SIGKILL"})), "SIGKILL"),
             (command(json!({"env": {"A=B": ""}})), "A=B"),
             (
                 json!({"endpoint": "http://a", "memory": "1GiB"}),
-                "no key of a command",
+                "a command's keys",
             ),
             (
                 json!({"endpoint": "http://a", "dialect": "latin"}),
                 "`openai` or `anthropic`",
             ),
             (command(json!({"dialect": "openai"})), "only an endpoint"),
-            (json!({"endpoint": "127.0.0.1:80"}), "is no URL"),
-            (json!({"endpoint": "ftp://a"}), "neither http://"),
-            (json!({"endpoint": "http:///x"}), "is no URL"),
-            (json!({"endpoint": "http://a b"}), "is no URL"),
+            (json!({"endpoint": "127.0.0.1:80"}), "is not a URL"),
+            (
+                json!({"endpoint": "ftp://a"}),
+                "does not start with http://",
+            ),
+            (json!({"endpoint": "http:///x"}), "is not a URL"),
+            (json!({"endpoint": "http://a b"}), "is not a URL"),
             (json!({"endpoint": "http://a/?x=1"}), "more than a path"),
             (json!({"endpoint": "http://a/v1/"}), "ends in /v1"),
             (

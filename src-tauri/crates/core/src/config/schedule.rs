@@ -79,7 +79,7 @@ impl TryFrom<String> for TimeOfDay {
     fn try_from(text: String) -> Result<Self, String> {
         minute(&text)
             .map(Self)
-            .ok_or_else(|| format!("\"{text}\" is no time of day: write it as \"02:00\""))
+            .ok_or_else(|| format!("\"{text}\" is not a time of day: write it as \"02:00\""))
     }
 }
 
@@ -115,23 +115,23 @@ impl ScheduleConfig {
             whole_path(&self.to).map_err(|why| ("to", why))?;
             if self.to.ends_with('/') {
                 let what = format!(
-                    "\"{}\" is a folder; name a file in it, such as {{date}}.md",
+                    "\"{}\" is a folder: name a file in it, such as {{date}}.md",
                     self.to
                 );
                 return Err(("to", what));
             }
             let folder = self.to.rsplit_once('/').map_or("", |(folder, _)| folder);
             if folder == self.source.trim_end_matches('/') {
-                let what = "lies in the folder that is read: each run would read the one before"
-                    .to_owned();
+                let what =
+                    "is in the source folder: each run would read the previous one".to_owned();
                 return Err(("to", what));
             }
             if folder.contains(Self::DATE) {
-                let what = "{date} stands in the file's own name alone".to_owned();
+                let what = "{date} is allowed only in the file's name".to_owned();
                 return Err(("to", what));
             }
             if self.to == self.source {
-                return Err(("to", "is the file that is read".to_owned()));
+                return Err(("to", "is the source file".to_owned()));
             }
         }
         if let Some(words) = self.words
@@ -140,11 +140,11 @@ impl ScheduleConfig {
             let (least, most) = (Self::WORDS.start(), Self::WORDS.end());
             return Err((
                 "words",
-                format!("{words}; it must lie between {least} and {most}"),
+                format!("{words} is not between {least} and {most}"),
             ));
         }
         if self.model.len() > 256 {
-            return Err(("model", "this cannot be the name of a model".to_owned()));
+            return Err(("model", "this is not a valid model name".to_owned()));
         }
         Ok(())
     }
@@ -160,15 +160,17 @@ pub fn is_url(place: &str) -> bool {
 fn whole_path(path: &str) -> Result<(), String> {
     const LONGEST: usize = 1024;
     if path.is_empty() || path.len() > LONGEST || path.chars().any(char::is_control) {
-        return Err("this cannot be the name of a file".to_owned());
+        return Err("this is not a valid file name".to_owned());
     }
     if !path.starts_with('/') && !path.starts_with("~/") {
         return Err(format!(
-            "\"{path}\" is neither a whole path nor a URL; begin it with /, ~/ or https://"
+            "\"{path}\" is neither a full path nor a URL: start it with /, ~/ or https://"
         ));
     }
     if path.split('/').any(|part| part == "..") {
-        return Err(format!("\"{path}\" leads elsewhere by \"..\"; write where"));
+        return Err(format!(
+            "\"{path}\" contains \"..\": write the path without it"
+        ));
     }
     Ok(())
 }

@@ -39,7 +39,7 @@ impl ServerConfig {
             return Ok(());
         }
         Err(format!(
-            "\"{name}\" is no name of a machine; write it as mac-mini.local, without a port"
+            "\"{name}\" is not a host name: write it as mac-mini.local, without a port"
         ))
     }
 }

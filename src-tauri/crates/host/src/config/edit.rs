@@ -13,9 +13,9 @@ pub(crate) fn merge(text: &str, patch: &Map<String, Value>) -> Result<String, Er
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
         Error::new(
             Code::ConfigInvalid,
-            format!("config.toml is broken already: {}", error.message()),
+            format!("config.toml is already invalid: {}", error.message()),
         )
-        .hint("repair the file first")
+        .hint("correct the file first")
     })?;
     // The comments at the end would otherwise come to stand below what is added there, as if they spoke of it.
     let comments = document.trailing().as_str().unwrap_or_default().to_owned();

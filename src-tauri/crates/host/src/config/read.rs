@@ -40,7 +40,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Error> {
                 format!(" line {}", source.line(span.start))
             });
             format!(
-                "config.toml{line}: there is no key {}; it has no effect",
+                "config.toml{line}: the key {} is unknown and has no effect",
                 keys.join(".")
             )
         })
@@ -70,8 +70,9 @@ fn check(config: &Config) -> Result<(), Problem> {
             whole_path(path).map_err(at(&["server", key]))?;
         }
         if path.is_empty() && !(server.certificate.is_empty() && server.key.is_empty()) {
-            let what =
-                format!("{other} is given without it: give both, or neither to have one made");
+            let what = format!(
+                "{other} is set and the other is not: set `certificate` and `key`, or neither to use a generated certificate"
+            );
             return Err(at(&["server", key])(what));
         }
     }
@@ -84,7 +85,7 @@ fn check(config: &Config) -> Result<(), Problem> {
             ServerConfig::REQUESTS_AT_ONCE.start(),
             ServerConfig::REQUESTS_AT_ONCE.end(),
         );
-        let what = format!("{at_once} requests; it must lie between {least} and {most}");
+        let what = format!("{at_once} is not between {least} and {most}");
         return Err(at(&["server", "requests_at_once"])(what));
     }
     path(&config.models_dir).map_err(at(&["models_dir"]))?;
@@ -98,7 +99,7 @@ fn check(config: &Config) -> Result<(), Problem> {
             DownloadsConfig::AT_ONCE.end(),
         );
         return Err(at(&["downloads", "at_once"])(format!(
-            "{at_once} models; it must lie between {least} and {most}"
+            "{at_once} is not between {least} and {most}"
         )));
     }
     for allowed in &config.allowed_origins {
@@ -106,19 +107,17 @@ fn check(config: &Config) -> Result<(), Problem> {
     }
     let home = &config.policy.home;
     if !home.is_empty() && !config.tiers.keys().any(|id| id.as_str() == home) {
-        let what = format!("\"{home}\" is no tier of this configuration");
+        let what = format!("\"{home}\" is not a tier in this configuration");
         return Err(at(&["policy", "home"])(what));
     }
     let (patience, most) = (config.policy.patience, PolicyConfig::MOST_PATIENCE);
     if patience > most {
-        let what = format!(
-            "\"{patience}\"; at most \"{most}\", or requests for another tier wait for ever"
-        );
+        let what = format!("\"{patience}\" is more than \"{most}\"");
         return Err(at(&["policy", "patience"])(what));
     }
     let (battery, most) = (config.policy.battery_below, PolicyConfig::MOST_BATTERY);
     if battery > most {
-        let what = format!("{battery}; a battery holds at most {most} percent");
+        let what = format!("{battery} is more than {most} percent");
         return Err(at(&["policy", "battery_below"])(what));
     }
     for (name, chain) in &config.chains {
@@ -144,7 +143,7 @@ fn check(config: &Config) -> Result<(), Problem> {
         path(model).map_err(at("model"))?;
         if let (Engine::Endpoint(_), true) = (engine, *pinned) {
             return Err(at("pinned")(
-                "an endpoint is always there; there is nothing to keep loaded".to_owned(),
+                "an endpoint cannot be pinned: nothing is loaded for it".to_owned(),
             ));
         }
         if let Engine::Endpoint(endpoint) = engine
@@ -152,14 +151,14 @@ fn check(config: &Config) -> Result<(), Problem> {
             && model.trim().is_empty()
         {
             return Err(at("model")(
-                "empty; Anthropic's dialect has no request without a model, such as \"claude-sonnet-4-6\"".to_owned(),
+                "empty: Anthropic's API needs a model, such as \"claude-sonnet-4-6\"".to_owned(),
             ));
         }
         path(draft_model).map_err(at("draft_model"))?;
         if !TierConfig::CONTEXT.contains(context) {
             let (least, most) = (TierConfig::CONTEXT.start(), TierConfig::CONTEXT.end());
             return Err(at("context")(format!(
-                "{context} tokens; it must lie between {least} and {most}"
+                "{context} tokens is not between {least} and {most}"
             )));
         }
         if *threads > MOST_THREADS {
@@ -170,7 +169,7 @@ fn check(config: &Config) -> Result<(), Problem> {
         if !TierConfig::BATCH.contains(batch) {
             let (least, most) = (TierConfig::BATCH.start(), TierConfig::BATCH.end());
             return Err(at("batch")(format!(
-                "{batch} tokens; it must lie between {least} and {most}"
+                "{batch} tokens is not between {least} and {most}"
             )));
         }
     }
@@ -200,9 +199,7 @@ fn chain(
 ) -> Result<(), (&'static str, String)> {
     let steps = |wrong: String| Err(("steps", wrong));
     if config.tiers.contains_key(name) {
-        return steps(format!(
-            "\"{name}\" is a tier already: requests could not tell them apart"
-        ));
+        return steps(format!("\"{name}\" is already the name of a tier"));
     }
     let count = chain.tiers().count();
     if count == 0 || chain.steps.len() > ChainConfig::MOST_STEPS {
@@ -212,13 +209,11 @@ fn chain(
         ));
     }
     if let Some(unknown) = chain.tiers().find(|tier| !config.tiers.contains_key(tier)) {
-        return steps(format!("\"{unknown}\" is no tier of this configuration"));
+        return steps(format!("\"{unknown}\" is not a tier in this configuration"));
     }
     let queued = chain.steps.iter().position(|step| *step == Step::Queue);
     if queued.is_some_and(|at| at + 1 < chain.steps.len()) {
-        return steps(
-            "\"queue\" is the last step: what waits there is done by the others later".to_owned(),
-        );
+        return steps("\"queue\" must be the last step".to_owned());
     }
     if chain.retries > ChainConfig::MOST_RETRIES {
         let most = ChainConfig::MOST_RETRIES;
@@ -243,17 +238,18 @@ fn queue(queue: &QueueConfig) -> Result<(), (&'static str, String)> {
     } = queue;
     if !QueueConfig::AT_ONCE.contains(at_once) {
         let (least, most) = (QueueConfig::AT_ONCE.start(), QueueConfig::AT_ONCE.end());
-        let wrong = format!("{at_once} requests; it must lie between {least} and {most}");
+        let wrong = format!("{at_once} is not between {least} and {most}");
         return Err(("at_once", wrong));
     }
     let least = QueueConfig::LEAST_KEPT;
     if *keep < least {
-        let wrong = format!("\"{keep}\"; at least \"{least}\", or nobody gets an answer");
+        let wrong = format!("\"{keep}\" is less than \"{least}\"");
         return Err(("keep", wrong));
     }
     let least = QueueConfig::LEAST_BYTES;
     if *bytes < least {
-        let wrong = format!("\"{bytes}\"; at least \"{least}\", which the largest request needs");
+        let wrong =
+            format!("\"{bytes}\" is less than \"{least}\", which the largest request needs");
         return Err(("bytes", wrong));
     }
     for host in webhook_hosts {
@@ -264,7 +260,7 @@ fn queue(queue: &QueueConfig) -> Result<(), (&'static str, String)> {
 
 fn path(text: &str) -> Result<(), String> {
     if text.len() > LONGEST_TEXT || text.chars().any(char::is_control) {
-        return Err("this cannot be the name of a file".to_owned());
+        return Err("this is not a valid file name".to_owned());
     }
     Ok(())
 }
@@ -276,7 +272,7 @@ fn whole_path(text: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "\"{text}\" is not a whole path; begin it with / or ~/"
+        "\"{text}\" is not a full path; start it with / or ~/"
     ))
 }
 
@@ -294,7 +290,7 @@ fn origin(origin: &str) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "\"{origin}\" is not an origin; one is such as \"http://localhost:3000\", without a path"
+        "\"{origin}\" is not an origin: use scheme, host and port without a path, such as \"http://localhost:3000\""
     ))
 }
 

@@ -13,99 +13,98 @@ pub(crate) fn first(models: &Path) -> String {
         ""
     };
     format!(
-        r#"# Tierbar's configuration. Saving it applies it; `listen` and, in [server], what is said of TLS take effect at the next start.
+        r#"# Tierbar's configuration. Changes apply when you save this file; `listen` and the TLS keys of [server] apply at the next start.
 
-# Where the API answers. An address that other machines reach, such as 0.0.0.0:11435, needs `network` in [server].
+# The address of the API. An address that other machines can reach, such as 0.0.0.0:11435, needs `network` in [server].
 listen = "127.0.0.1:11435"
 
-# Folder of models. Empty: models/ beside this file.
+# The folder of models. Empty: models/ beside this file.
 models_dir = ""
 
-# Web pages of other origins that may call the API, such as "http://localhost:3000".
+# Origins of web pages that may call the API, such as "http://localhost:3000".
 allowed_origins = []
 
 [server]
-# Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless Ollama itself runs there.
+# true: also answer on 127.0.0.1:11434, where clients look for Ollama, unless Ollama runs there.
 act_as_ollama = false
-# true: other machines may reach the API. Each of their requests then needs a key (`tierbar key add NAME`) or the token.
+# true: other machines may reach the API, with a key (`tierbar key add NAME`) or the token in each request.
 network = false
-# Other machines speak TLS to it. Programs of this machine need not.
+# true: other machines must use TLS. Programs on this machine need not.
 tls = false
-# PEM files of your own certificate and its key; both empty: one is made and kept beside this file.
+# PEM files of your certificate and its key. Both empty: Tierbar generates a certificate and keeps it beside this file.
 certificate = ""
 key = ""
-# Names that clients call this machine by, such as "mac-mini.local".
+# Names that clients use for this machine, such as "mac-mini.local".
 names = []
 # true: inference needs a key on this machine too.
 require_keys = false
-# Most requests for inference that wait or are answered at the same time; more are refused.
+# The most inference requests in progress, waiting ones included. Tierbar refuses more.
 requests_at_once = 256
 
 [log]
-# true: prompts are written into logs/, for finding faults. Otherwise none of their text is.
+# true: write prompts to logs/, for debugging. false: write no text of prompts.
 prompts = false
 
 [library]
-# Further folders of models, such as "/Volumes/Models". They are used in place and never changed.
+# More folders of models, such as "/Volumes/Models". Tierbar uses models in place and never changes them.
 folders = []
-# Also use the models of LM Studio, of Ollama and of the Hugging Face cache.
+# true: also use the models of LM Studio, of Ollama and of the Hugging Face cache.
 other_apps = true
 
 [downloads]
-# Most bytes per second; 0: no limit.
+# The most bytes per second. 0: no limit.
 rate_limit = 0
-# Models fetched at the same time, 1 to 4.
+# Models downloaded at the same time, 1 to 4.
 at_once = 1
 
 [policy]
-# How many models may be in memory at once: "auto" (one up to 16 GB of RAM, else what fits) or a number.
+# Models in memory at the same time: "auto" (one up to 16 GB of RAM, otherwise as many as fit) or a number.
 max_loaded = "auto"
-# So long requests for the loaded tier may pass an older one for another, so that models are not swapped at every turn.
+# How long requests for the loaded model may go first, to avoid constant swapping.
 patience = "10s"
-# The tier that is loaded again when another has been unloaded for want of use. Empty: none.
+# The tier to load again after another tier was unloaded because it was idle. Empty: none.
 home = ""
-# Hours, such as "22:00-07:30", in which nothing is loaded that no request waits for, and nothing stays that nobody uses.
+# During these hours, such as "22:00-07:30", models load only on request and unload after one idle minute. Empty: none.
 quiet_hours = ""
-# On a battery below so many percent, nothing is loaded that no request waits for. 0: it may be.
+# On battery below this percentage, models load only on request. 0: ignore the battery.
 battery_below = 20
-# The same while another program fills the screen.
+# true: models load only on request while another app is full screen.
 defer_to_full_screen = true
-# After memory was short: requests for a tier that was loaded then go to the next smaller one for a while.
+# true: after memory ran short, requests for the tier that was loaded go to the next smaller tier for a while.
 step_down = true
-# Conversations are kept on the disk, in conversations/ beside this file, when their tier is unloaded, and go on later without
-# being read again: for a week, and so many MiB of them. false: nothing is kept, and what is there is removed.
+# true: save conversations to conversations/ beside this file when their tier unloads, for a week and up to this many MiB, so
+# that they go on without another prefill. false: save none, and delete those saved.
 keep_conversations = true
 conversations_mib = 2048
 
-# A chain is asked for by its name, as a model is, and asks its steps one after another, such as
+# A chain is a list of tiers to try in order. Requests name it as they name a model. See docs/chains.md. An example:
 #   [chains.nightly]
 #   steps = ["sonnet", "heavy", "primary", "queue"]
-# docs/chains.md has all of it.
 [queue]
-# Requests that may wait (docs/queue.md): so many are answered at the same time, 1 to 8.
+# Queued requests answered at the same time, 1 to 8. See docs/queue.md.
 at_once = 1
-# How long their answers are kept, at most "168h".
+# How long answers are kept, at most "168h".
 keep = "168h"
-# Most that they and their answers may take on the disk.
+# The most disk space for queued requests and their answers.
 bytes = "256MiB"
-# Hosts that clients with an API key may name for webhooks, such as ["hooks.example.com"]. Those of this machine may name any.
+# Hosts that clients with an API key may name for webhooks, such as ["hooks.example.com"]. Clients on this machine may name any.
 webhook_hosts = []
 
-# A tier has:
+# The keys of a tier:
 #   model     a model's id, a file name in the models folder, or a path; empty: none yet
 #   context   tokens of prompt and answer together
-#   kv_cache  f16, q8_0 or q4_0: smaller ones hold more context in the same memory
-#   threads   CPU threads; 0 chooses
-#   batch     tokens that are evaluated at once, 512 if not given; `tierbar tune` finds what is fastest
-#   gpu_layers  most layers that the GPU may hold; as many as fit if not given
-#   lookup    true: guess tokens by what followed the same words before; it rests where that does not pay
-#   draft_model  a smaller model of the same family that guesses tokens, named as `model` is
-#   idle_unload  unload it after so long without a request: "10m" if not given; "never"
-#   engine    what answers: "embedded" if not given; or a server of your own, such as
+#   kv_cache  f16, q8_0 or q4_0; a smaller type fits more context in the same memory
+#   threads   CPU threads; 0: chosen by Tierbar
+#   batch     tokens evaluated in one batch; default 512; `tierbar tune` finds the fastest
+#   gpu_layers  the most layers on the GPU; default: as many as fit
+#   lookup    true: predict tokens from earlier text; uses no memory and turns off when it doesn't help
+#   draft_model  a smaller model of the same family that predicts tokens, named like `model`
+#   idle_unload  how long the tier stays loaded without a request; default "10m"; "never": until another tier needs its memory
+#   engine    "embedded" (default), or a server of your own, such as
 #             {{ command = ["llama-server", "-m", "/models/x.gguf", "--host", "{{socket}}"], memory = "6GiB" }} or
 #             {{ endpoint = "http://127.0.0.1:11434" }}, and for Anthropic's API
-#             {{ endpoint = "https://api.anthropic.com", dialect = "anthropic" }}; docs/engines.md has all of it
-#   pinned    true: loaded when Tierbar starts, and kept; no other tier takes its memory
+#             {{ endpoint = "https://api.anthropic.com", dialect = "anthropic" }}; see docs/engines.md
+#   pinned    true: load the tier at Tierbar's start and keep it loaded
 
 # Triage, classification, routing.
 [tiers.fast]
@@ -128,8 +127,8 @@ context = 12288
 kv_cache = "f16"
 threads = 0
 
-# A schedule has a task run at a time of day, "brief" (of JSON lines) or "summarize", over a file, what has changed in a folder, or
-# a URL; into a file, or to a webhook. docs/tasks.md has all of it. Without the marks in front:
+# A schedule runs a task at a time of day: "brief" (of JSON lines) or "summarize", over a file, the changed files of a folder, or a
+# URL; the result goes to a file or a webhook. See docs/tasks.md. An example, to use without the leading #:
 # [schedules.nightly]
 # at = "02:00"
 # days = ["mon", "tue", "wed", "thu", "fri"]

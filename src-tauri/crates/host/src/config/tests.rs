@@ -58,23 +58,23 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "\nlisten = \"0.0.0.0:11435\"\n",
-            "config.toml line 2: listen: at 0.0.0.0:11435 anyone in this network can reach Tierbar",
+            "config.toml line 2: listen: at 0.0.0.0:11435, any machine on this network can reach Tierbar",
         ),
         (
             "[server]\ntls = true\ncertificate = \"/c.pem\"\n",
-            "config.toml line 1: server: certificate is given without it",
+            "config.toml line 1: server: certificate is set and the other is not",
         ),
         (
             "[server]\nkey = \"key.pem\"\ncertificate = \"/c.pem\"\n",
-            "config.toml line 2: server.key: \"key.pem\" is not a whole path",
+            "config.toml line 2: server.key: \"key.pem\" is not a full path",
         ),
         (
             "[server]\nnames = [\"http://mac\"]\n",
-            "config.toml line 2: server.names: \"http://mac\" is no name of a machine",
+            "config.toml line 2: server.names: \"http://mac\" is not a host name",
         ),
         (
             "[server]\nrequests_at_once = 0\n",
-            "config.toml line 2: server.requests_at_once: 0 requests; it must lie between 1 and 4096",
+            "config.toml line 2: server.requests_at_once: 0 is not between 1 and 4096",
         ),
         (
             "\n\nlisten = \"nowhere\"\n",
@@ -82,11 +82,11 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "[tiers.heavy]\nmodel = \" \"\nengine = { endpoint = \"https://a.b\", dialect = \"anthropic\" }\n",
-            "config.toml line 2: tiers.heavy.model: empty; Anthropic's dialect has no request without a model",
+            "config.toml line 2: tiers.heavy.model: empty: Anthropic's API needs a model",
         ),
         (
             "[tiers.fast]\nmodel = \"m\"\ncontext = 12\n",
-            "config.toml line 3: tiers.fast.context: 12 tokens; it must lie",
+            "config.toml line 3: tiers.fast.context: 12 tokens is not between",
         ),
         (
             "[tiers.fast]\ncontext = \"many\"\n",
@@ -110,11 +110,11 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "[policy]\nhome = \"heavy\"\n[tiers.fast]\n",
-            "config.toml line 2: policy.home: \"heavy\" is no tier of this configuration",
+            "config.toml line 2: policy.home: \"heavy\" is not a tier in this configuration",
         ),
         (
             "[policy]\npatience = \"11m\"\n",
-            "config.toml line 2: policy.patience: \"11m\"; at most \"10m\"",
+            "config.toml line 2: policy.patience: \"11m\" is more than \"10m\"",
         ),
         (
             "[tiers.fast]\nidle_unload = \"soon\"\n",
@@ -126,15 +126,15 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "[library]\nother_apps = true\nfolders = [\"/a\", \"b\"]\n",
-            "config.toml line 3: library.folders: \"b\" is not a whole path; begin it with / or ~/",
+            "config.toml line 3: library.folders: \"b\" is not a full path; start it with / or ~/",
         ),
         (
             "[downloads]\nat_once = 5\n",
-            "config.toml line 2: downloads.at_once: 5 models; it must lie between 1 and 4",
+            "config.toml line 2: downloads.at_once: 5 is not between 1 and 4",
         ),
         (
             "[downloads]\nat_once = 0\n",
-            "config.toml line 2: downloads.at_once: 0 models",
+            "config.toml line 2: downloads.at_once: 0 is not between",
         ),
         (
             "[downloads]\nrate_limit = -1\n",
@@ -142,7 +142,7 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "[tiers.a]\n[chains.a]\nsteps = [\"a\"]\n",
-            "config.toml line 3: chains.a.steps: \"a\" is a tier already",
+            "config.toml line 3: chains.a.steps: \"a\" is already the name of a tier",
         ),
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"queue\"]\n",
@@ -150,11 +150,11 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"a\", \"b\"]\n",
-            "config.toml line 3: chains.c.steps: \"b\" is no tier of this configuration",
+            "config.toml line 3: chains.c.steps: \"b\" is not a tier in this configuration",
         ),
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"queue\", \"a\"]\n",
-            "config.toml line 3: chains.c.steps: \"queue\" is the last step",
+            "config.toml line 3: chains.c.steps: \"queue\" must be the last step",
         ),
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\nretries = 6\n",
@@ -170,23 +170,23 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "[queue]\nat_once = 9\n",
-            "config.toml line 2: queue.at_once: 9 requests; it must lie between 1 and 8",
+            "config.toml line 2: queue.at_once: 9 is not between 1 and 8",
         ),
         (
             "[queue]\nkeep = \"59s\"\n",
-            "config.toml line 2: queue.keep: \"59s\"; at least \"1m\"",
+            "config.toml line 2: queue.keep: \"59s\" is less than \"1m\"",
         ),
         (
             "[queue]\nat_once = 2\nbytes = \"1MiB\"\n",
-            "config.toml line 3: queue.bytes: \"1MiB\"; at least \"128MiB\"",
+            "config.toml line 3: queue.bytes: \"1MiB\" is less than \"128MiB\"",
         ),
         (
             "[queue]\nwebhook_hosts = [\"https://a.example\"]\n",
-            "config.toml line 2: queue.webhook_hosts: \"https://a.example\" is no name of a machine",
+            "config.toml line 2: queue.webhook_hosts: \"https://a.example\" is not a host name",
         ),
         (
             "[schedules.night]\nat = \"2am\"\n",
-            "config.toml line 2: schedules.night.at: \"2am\" is no time of day",
+            "config.toml line 2: schedules.night.at: \"2am\" is not a time of day",
         ),
         (
             "[schedules.night]\nat = \"02:00\"\ntask = \"paint\"\n",
@@ -198,7 +198,7 @@ fn wrong_values_are_refused_with_line_and_key() {
         ),
         (
             "[schedules.night]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"b.md\"\n",
-            "config.toml line 5: schedules.night.to: \"b.md\" is neither a whole path nor a URL",
+            "config.toml line 5: schedules.night.to: \"b.md\" is neither a full path nor a URL",
         ),
         (
             "[schedules.Night]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"/b.md\"\n",
@@ -225,9 +225,9 @@ fn unknown_keys_are_noticed_with_their_line_and_change_nothing() {
     assert_eq!(
         file.notices(),
         [
-            "config.toml line 1: there is no key colour; it has no effect",
-            "config.toml line 6: there is no key more; it has no effect",
-            "config.toml line 5: there is no key tiers.fast.temperature; it has no effect",
+            "config.toml line 1: the key colour is unknown and has no effect",
+            "config.toml line 6: the key more is unknown and has no effect",
+            "config.toml line 5: the key tiers.fast.temperature is unknown and has no effect",
         ]
     );
     assert_eq!(tier(&file.config(), "fast").model, "m");
@@ -332,7 +332,7 @@ fn a_file_that_breaks_later_keeps_the_configuration_before_it_and_is_not_overwri
         "{notices:?}"
     );
     assert!(
-        notices[0].ends_with("The configuration before it stays in force."),
+        notices[0].ends_with("The previous configuration stays in force."),
         "{notices:?}"
     );
 

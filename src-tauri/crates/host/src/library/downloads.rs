@@ -46,7 +46,7 @@ impl Downloads {
             Code::ModelUnknown,
             format!("\"{}\" is not in the catalog", shown(&pull.reference)),
         )
-        .hint("name a model by owner/repo:quant, by the URL of a .gguf file, or as `tierbar models search` finds it");
+        .hint("name a model as owner/repo:quant, as the URL of a .gguf file, or as listed by `tierbar models search`");
         let reference = offers::parse(&pull.reference, unknown)?;
         let (library, entries) = self.local.entries().await?;
         let machine = self.local.machine_for(&entries, Measure::First).await;
@@ -98,7 +98,7 @@ impl Downloads {
         {
             return Err(Error::new(
                 Code::BadRequest,
-                "a download can be set to paused or queued; the other states come by themselves",
+                "a download can be set to paused or queued; Tierbar sets the other states",
             ));
         }
         let mut changed = None;
@@ -110,12 +110,7 @@ impl Downloads {
             Some(_) => changed = Some(self.queue.resume(&id).await?),
             None => {}
         }
-        changed.ok_or_else(|| {
-            Error::new(
-                Code::BadRequest,
-                "say what is to change: the state or the priority",
-            )
-        })
+        changed.ok_or_else(|| Error::new(Code::BadRequest, "give a new state or a new priority"))
     }
 
     /// A download of the reference that has not come to its end.
@@ -145,11 +140,11 @@ impl Downloads {
 
 fn over_budget(verdict: &Verdict) -> Error {
     let hint = match &verdict.instead {
-        Some(instead) => format!("take {} instead", instead.reference),
-        None => "take a smaller model or a smaller quant of this one".to_owned(),
+        Some(instead) => format!("choose {} instead", instead.reference),
+        None => "choose a smaller model or a smaller quant of this one".to_owned(),
     };
     Error::new(Code::OverBudget, verdict.summary.clone())
-        .hint(format!("{hint}; to fetch it all the same, say --anyway"))
+        .hint(format!("{hint}; to download it anyway, use --anyway"))
         .detail("needed_bytes", verdict.total_bytes)
         .detail("budget_bytes", verdict.budget_bytes)
 }
@@ -202,9 +197,9 @@ fn settle(library: &Library, origins: Vec<(PathBuf, Origin)>) -> Result<(), Erro
             }
             return Err(Error::new(
                 Code::Corrupt,
-                format!("what was fetched is no model, and was deleted: {error}"),
+                format!("the downloaded file is not a model and was deleted: {error}"),
             )
-            .hint("the file is broken where it was published: take another one"));
+            .hint("the published file is damaged: choose another one"));
         }
         // A valid file that this engine does not run, such as a projector.
         Err(error) => tracing::info!("{} was fetched: {error}", first.display()),

@@ -110,7 +110,7 @@ impl LocalModels {
         let options = library.options();
         if !known(&options.models_dir) && !options.folders.iter().any(|folder| known(folder)) {
             let Some(folder) = folder.to_str() else {
-                let message = format!("{} is not a name in UTF-8", folder.display());
+                let message = format!("the name {} is not valid UTF-8", folder.display());
                 return Err(Error::new(Code::BadRequest, message));
             };
             // Another one may be added at the same time.
@@ -238,7 +238,7 @@ fn naming_tiers(error: Error, library: &Library, model: &str, held: &[(TierId, P
     Error::new(
         Code::ModelInUse,
         format!(
-            "{} is loaded by {named}: it cannot be deleted now",
+            "{} is loaded by {named} and cannot be deleted now",
             model_id(model)
         ),
     )
@@ -248,7 +248,7 @@ fn naming_tiers(error: Error, library: &Library, model: &str, held: &[(TierId, P
 fn folder_of(path: &str) -> Result<PathBuf, Error> {
     let wrong = |why: &str| {
         Error::new(Code::BadRequest, format!("{path} {why}"))
-            .hint("name a folder, or a file in it, by its whole path")
+            .hint("give the full path of a folder or of a model in it")
     };
     let full = match path.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => crate::folder::set("HOME")
@@ -257,7 +257,7 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
         _ => PathBuf::from(path),
     };
     if !full.is_absolute() {
-        return Err(wrong("is not a whole path"));
+        return Err(wrong("is not a full path"));
     }
     let found = full
         .canonicalize()
@@ -326,7 +326,7 @@ mod tests {
             folder_of("models")
                 .unwrap_err()
                 .message
-                .contains("whole path")
+                .contains("full path")
         );
     }
 }

@@ -42,7 +42,7 @@ impl Offers {
             let (least, most) = (range.start(), range.end());
             return Err(Error::new(
                 Code::BadRequest,
-                format!("a context of {tokens} tokens; it must lie between {least} and {most}"),
+                format!("a context of {tokens} tokens is not between {least} and {most}"),
             ));
         }
         let kv_cache: Option<KvCache> = kv_cache
@@ -150,7 +150,10 @@ impl Offers {
         match reference {
             Reference::Catalog { id, quant } => {
                 let entry = catalog().find(id).ok_or_else(|| {
-                    Error::new(Code::ModelUnknown, format!("the catalog has no {id}"))
+                    Error::new(
+                        Code::ModelUnknown,
+                        format!("the catalog does not list {id}"),
+                    )
                 })?;
                 match chosen(entry, quant.as_deref(), &suit.machine) {
                     Some(quant) => {

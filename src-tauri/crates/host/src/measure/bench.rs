@@ -217,7 +217,7 @@ impl<'a> Meter<'a> {
         if tokens.is_empty() {
             return Err(Error::new(
                 Code::ModelUnsupported,
-                "the model has no tokens for a plain text",
+                "the model has no tokens for plain text",
             ));
         }
         Ok(Self {

@@ -101,7 +101,10 @@ async fn candidate(
     let median = |rates: Vec<f64>| Figure::of(rates).map_or(0.0, |figure| figure.median);
     Ok(Measured {
         request_ms: Figure::of(request_ms.collect()).ok_or_else(|| {
-            Error::new(Code::Internal, "the worker told times that are no numbers")
+            Error::new(
+                Code::Internal,
+                "the worker reported times that are not numbers",
+            )
         })?,
         prefill: median(runs.prefill.iter().map(prefill_rate).collect()),
         decode: median(runs.decode.iter().map(decode_rate).collect()),
@@ -127,7 +130,7 @@ fn unchanged(rig: &Rig, tier: &TierId, before: Settings) -> Result<(), Error> {
     }
     Err(Error::new(
         Code::ConfigInvalid,
-        format!("the settings of {tier} were changed while it was being tuned"),
+        format!("the settings of {tier} changed while it was being tuned"),
     )
     .hint("tune it again"))
 }

@@ -151,7 +151,7 @@ impl Worker {
             Ok((false, body)) => serde_json::from_value(body).map_err(|error| {
                 Error::new(
                     Code::Internal,
-                    format!("the worker is of another version: {error}"),
+                    format!("the worker has another version: {error}"),
                 )
             }),
             Ok((true, body)) => Err(Error::from_openai_body(&body)
@@ -166,7 +166,7 @@ impl Worker {
             Ok(ended) => ended,
             Err(_) => Error::new(
                 Code::WorkerCrashed,
-                format!("the worker broke off its answer: {broken}"),
+                format!("the worker's answer broke off: {broken}"),
             ),
         }
     }

@@ -59,9 +59,9 @@ pub(crate) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(),
 }
 
 pub(crate) fn not_measured(tier: &TierId) -> Error {
-    let what = format!("only Tierbar's own engine is measured, and {tier} has another");
+    let what = format!("Tierbar measures only its own engine, and {tier} uses another");
     Error::new(Code::BadRequest, what)
-        .hint("set `engine = \"embedded\"` for the tier, or measure another one")
+        .hint("set `engine = \"embedded\"` for the tier, or measure another tier")
 }
 
 /// Commands come from the file alone: whoever has the API's token, which works beyond this machine too, must not have any
@@ -73,9 +73,9 @@ pub(crate) fn refuse_new_commands(before: &Config, after: &Config) -> Result<(),
     for (id, tier) in &after.tiers {
         let was = before.tiers.get(id).map(|tier| &tier.engine);
         if matches!(tier.engine, Engine::Command(_)) && was != Some(&tier.engine) {
-            let what = format!("the command of {id} is not taken from the API");
+            let what = format!("the API cannot set the command of {id}");
             return Err(Error::new(Code::BadRequest, what)
-                .hint(format!("write it into config.toml, under [tiers.{id}]")));
+                .hint(format!("write it in config.toml, under [tiers.{id}]")));
         }
     }
     Ok(())

@@ -59,9 +59,9 @@ pub(super) fn too_many(pins: &Pins, budget: &Budget) -> Option<Error> {
             .join(", ")
     };
     let most = match budget.max_loaded {
-        1 => "one model is loaded at a time".to_owned(),
-        usize::MAX => "as many are loaded as fit".to_owned(),
-        count => format!("{count} are loaded at a time"),
+        1 => "one model can be loaded at a time".to_owned(),
+        usize::MAX => "as many models can be loaded as fit".to_owned(),
+        count => format!("{count} models can be loaded at a time"),
     };
     let what = format!(
         "{first} cannot be pinned beside {}: together the pinned tiers need {}, the budget for models is {}, and {most}",
@@ -105,7 +105,7 @@ mod tests {
                 .message
                 .starts_with("heavy cannot be pinned beside fast: together")
                 && error.message.ends_with(
-                    "the budget for models is 12.0 GiB, and one model is loaded at a time"
+                    "the budget for models is 12.0 GiB, and one model can be loaded at a time"
                 ),
             "{error}"
         );
@@ -125,7 +125,7 @@ mod tests {
         };
         let said = too_many(&pins, &budget).unwrap().message;
         let sum = "heavy cannot be pinned beside fast, primary: together the pinned tiers need 14.0 GiB, the budget for models is \
-                   12.0 GiB, and 3 are loaded at a time";
+                   12.0 GiB, and 3 models can be loaded at a time";
         assert_eq!(said, sum);
     }
 

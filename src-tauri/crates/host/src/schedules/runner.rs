@@ -89,7 +89,7 @@ impl Runner {
                 }
                 Ok(None) => {}
                 Err(error) => {
-                    tracing::warn!("the schedule {name} cannot be kept track of: {error}")
+                    tracing::warn!("the runs of the schedule {name} cannot be recorded: {error}")
                 }
             }
         }
@@ -141,7 +141,7 @@ impl Runner {
                 let run = run.failed(error.message.clone());
                 let what = if run.finished {
                     self.inbox.undelivered.lock().remove(name);
-                    "has been given up until its next turn"
+                    "will not be tried again before its next run"
                 } else {
                     "is tried again"
                 };
@@ -307,7 +307,7 @@ impl Runner {
             return Ok(answer);
         }
         Err(Error::from_openai_body(&answer)
-            .unwrap_or_else(|| Error::new(Code::Internal, format!("the task answered {status}"))))
+            .unwrap_or_else(|| Error::new(Code::Internal, format!("the task returned {status}"))))
     }
 
     fn tell(&self, sentence: String) {

@@ -40,7 +40,10 @@ pub(super) async fn read(
 ) -> Result<Option<Material>, Error> {
     if is_url(source) {
         let url = Url::parse(source).map_err(|error| {
-            Error::new(Code::BadRequest, format!("the source is no URL: {error}"))
+            Error::new(
+                Code::BadRequest,
+                format!("the source is not a URL: {error}"),
+            )
         })?;
         let bytes = web.get(Get::new(url)).await?.bytes(MOST_BYTES).await?;
         return Ok(Some(whole(&bytes, "1 document")));
@@ -54,7 +57,7 @@ pub(super) async fn read(
             return changed(&path, since, own.as_ref());
         }
         if own.is_some_and(|own| own.is(&path)) {
-            let message = format!("{} is the file that is written", path.display());
+            let message = format!("{} is the file that the schedule writes", path.display());
             return Err(Error::new(Code::BadRequest, message));
         }
         Ok(Some(whole(&tail(&path, &metadata, MOST_BYTES)?, "1 file")))
@@ -122,7 +125,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
     }
     if parts.is_empty() {
         let message = format!(
-            "{skipped} files of {} have changed, and none can be read as a text of at most {}",
+            "{skipped} files changed in {}, but none is a text of at most {}",
             folder.display(),
             size(MOST_BYTES)
         );
@@ -139,7 +142,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
     }
     let mut words = format!("{count} files, {}", size(text.len()));
     if skipped > 0 {
-        words += &format!("; {skipped} more were too many, too large or no text");
+        words += &format!("; skipped {skipped} that were too many, too large or not text");
     }
     Ok(Some(Material { text, words }))
 }
@@ -167,7 +170,7 @@ fn tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error>
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
     let message = format!("{} cannot be read: {error}", path.display());
-    Error::new(Code::Storage, message).hint("see that it is there, and that Tierbar may read it")
+    Error::new(Code::Storage, message).hint("check that it exists and that Tierbar may read it")
 }
 
 fn size(bytes: usize) -> String {
@@ -214,7 +217,7 @@ mod tests {
         assert_eq!(material.text, "a\nb\n");
         assert_eq!(
             material.words,
-            "2 files, 4 bytes; 1 more were too many, too large or no text"
+            "2 files, 4 bytes; skipped 1 that were too many, too large or not text"
         );
         assert_eq!(changed(folder.path(), 4000, None).unwrap(), None);
         fs::remove_file(path("a.log")).unwrap();
@@ -233,7 +236,7 @@ mod tests {
         assert!(material.text.starts_with("b\nxxx"));
         assert_eq!(
             material.words,
-            "2 files, 16 MiB; 1 more were too many, too large or no text"
+            "2 files, 16 MiB; skipped 1 that were too many, too large or not text"
         );
     }
 

@@ -83,7 +83,10 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
         .create(&folder)
         .map_err(unwritable)?;
     if fs::metadata(path).is_ok_and(|there| !there.is_file()) {
-        let message = format!("{} is no file that could be written anew", path.display());
+        let message = format!(
+            "{} is not a file that Tierbar may overwrite",
+            path.display()
+        );
         return Err(Error::new(Code::Storage, message));
     }
     let replace = || {
@@ -131,7 +134,7 @@ async fn post(
     if answer.status().is_success() {
         return Ok(format!("posted to {server}"));
     }
-    let message = format!("the webhook at {server} answered {}", answer.status());
+    let message = format!("the webhook at {server} returned {}", answer.status());
     Err(Error::new(Code::Unreachable, message))
 }
 
@@ -152,7 +155,7 @@ mod tests {
         let left: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
         assert_eq!(left.len(), 1, "no draft is left");
         let error = write(path.parent().unwrap(), "x").unwrap_err();
-        assert!(error.message.contains("no file"), "{error}");
+        assert!(error.message.contains("may overwrite"), "{error}");
         let error = write(&path.join("x.md"), "x").unwrap_err();
         assert_eq!(error.code, Code::Storage);
     }

@@ -86,7 +86,7 @@ impl Supervisor {
             return;
         };
         let for_what = match requests {
-            0 if expected => "for somebody who is about to ask".to_owned(),
+            0 if expected => "for an expected request".to_owned(),
             0 if pinned => "because it is pinned".to_owned(),
             0 => "because it is the home tier".to_owned(),
             _ => format!("for {}", words::requests(requests)),

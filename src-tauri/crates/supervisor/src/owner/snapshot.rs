@@ -38,7 +38,7 @@ impl Supervisor {
             return None;
         }
         if self.alarm != Alarm::None {
-            return Some("waits until memory is no longer short".to_owned());
+            return Some("waiting until memory is no longer short".to_owned());
         }
         let others = self
             .tiers

@@ -167,7 +167,7 @@ impl Worker {
         let (bytes, planned) = (self.footprint_bytes?, self.load.plan.total_bytes());
         (bytes > planned).then(|| {
             format!(
-                "takes {}, and its configuration says {}: raise `memory`, so that what is loaded beside it fits",
+                "uses {}, more than the {} in its configuration: raise `memory`",
                 gib(bytes),
                 gib(planned)
             )
@@ -243,13 +243,13 @@ impl Tier {
             Error::new(Code::TierFailed, what)
         };
         let Rest::For(left) = rest else {
-            return Err(error("it was given up").hint(
-                "choose another model or other settings for the tier, or stop it to try again as it is",
+            return Err(error("Tierbar stopped trying").hint(
+                "choose another model or other settings for the tier, or stop the tier to try again",
             ));
         };
         let seconds = left.as_secs_f64().ceil();
         Err(error(&format!("the next attempt is in {seconds} s"))
-            .hint("stop the tier to try again at once")
+            .hint("stop the tier to try again now")
             .detail("retry_after_seconds", seconds))
     }
 
@@ -317,7 +317,7 @@ impl Tier {
         if bytes > most && self.wish.is_none() && worker.phase == Phase::Ready {
             let (held, planned) = (gib(bytes), gib(planned));
             let what = format!(
-                "{} was ended because it held {held}, and {planned} were planned",
+                "{} was unloaded because it used {held} and {planned} was planned",
                 self.spec.id
             );
             tracing::warn!(tier = %self.spec.id, %held, %planned, "a worker holds far more than was planned");
@@ -487,7 +487,7 @@ impl Tier {
                 .filter(|worker| worker.phase == Phase::Starting)
                 .and_then(|worker| worker.loaded_percent),
             reason: failure
-                .or_else(|| drains.then(|| "stops when its answers have ended".to_owned()))
+                .or_else(|| drains.then(|| "stops when its answers finish".to_owned()))
                 .or_else(|| waiting.clone())
                 .or_else(|| worker.and_then(Worker::exceeds))
                 .or_else(|| match worker.and_then(|worker| worker.missing) {

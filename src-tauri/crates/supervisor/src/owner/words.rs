@@ -11,7 +11,7 @@ use tierbar_core::{
     worker::Memory,
 };
 
-pub(super) const CHANGED: &str = "ended because its configuration has changed";
+pub(super) const CHANGED: &str = "unloaded because its configuration changed";
 
 /// What the guard has said of the machine, with its figures.
 #[derive(Debug, Default)]
@@ -22,12 +22,12 @@ pub(super) struct Causes {
 
 /// Why a tier is not loaded by itself.
 pub(super) const NEVER_ENDED: &str =
-    "loaded only when asked for, because Tierbar or the computer stopped during its last load";
+    "loads only on request, because Tierbar or the computer stopped during its last load";
 
 pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &Causes) -> String {
     let minutes = length.as_secs() / 60;
     format!(
-        "{to} answers for {tier} for {minutes} min, since memory ran short with that loaded: {}",
+        "{to} answers for {tier} for {minutes} min, because memory ran short while {tier} was loaded: {}",
         causes.alarm
     )
 }
@@ -36,18 +36,18 @@ pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &
 pub(super) fn ended(why: &Why, used: bool, causes: &Causes) -> String {
     match why {
         Why::Wished => "stopped".to_owned(),
-        Why::RoomFor(next) => format!("ended to make room for {next}"),
-        Why::Budget => "ended because the memory budget was lowered".to_owned(),
+        Why::RoomFor(next) => format!("unloaded to make room for {next}"),
+        Why::Budget => "unloaded because the memory budget was lowered".to_owned(),
         Why::Idle(idle) => {
             let seconds = idle.as_secs();
             match seconds / 60 {
-                0 => format!("ended after {seconds} s without a request"),
-                minutes => format!("ended after {minutes} min without a request"),
+                0 => format!("unloaded after {seconds} s without a request"),
+                minutes => format!("unloaded after {minutes} min without a request"),
             }
         }
-        Why::Alarm(_) if used => format!("ended although it was in use: {}", causes.alarm),
-        Why::Alarm(_) => format!("ended: {}", causes.alarm),
-        Why::Stance(_) => format!("ended: {}", causes.stance),
+        Why::Alarm(_) if used => format!("unloaded while in use:  {}", causes.alarm),
+        Why::Alarm(_) => format!("unloaded: {}", causes.alarm),
+        Why::Stance(_) => format!("unloaded: {}", causes.stance),
     }
 }
 
@@ -62,8 +62,8 @@ pub(super) struct Room {
 /// What others wait for when a tier's process has ended.
 pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
     match missing.and_then(figure) {
-        Some(bytes) => format!("waits until {bytes} of {tier} are back"),
-        None => format!("waits until the memory of {tier} is back"),
+        Some(bytes) => format!("waiting for {bytes} of {tier}'s memory to be freed"),
+        None => format!("waiting for {tier}'s memory to be freed"),
     }
 }
 
@@ -71,14 +71,14 @@ pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
 pub(super) fn not_yet_back(why: Option<&str>, missing: &Missing) -> String {
     let part = figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let why = why.unwrap_or("ended");
-    format!("{why}; {part}its memory is not back yet")
+    format!("{why}; {part}its memory is not free yet")
 }
 
 /// The same, when it has been waited for.
 pub(super) fn not_back(why: Option<&str>, missing: &Missing) -> String {
     let part = figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let (why, seconds) = (why.unwrap_or("ended"), PATIENCE.as_secs());
-    format!("{why}; {part}its memory did not come back within {seconds} s")
+    format!("{why}; {part}its memory was not freed within {seconds} s")
 }
 
 /// Less says no more than that there is some.
@@ -98,25 +98,25 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes
             let figures = if room.needed.saturating_add(room.others) > room.budget.total_bytes {
                 let [needed, others, total] =
                     [room.needed, room.others, room.budget.total_bytes].map(gib);
-                format!("it needs {needed}, and {others} of the budget of {total} are taken")
+                format!("it needs {needed}, and {others} of the {total} budget is in use")
             } else {
                 let most = room.budget.max_loaded;
-                format!("at most {most} may be loaded at once on this machine")
+                format!("at most {most} models may be loaded at once")
             };
             let what = format!(
-                "{tier} does not fit into memory beside {names}, which {are} pinned: {figures}"
+                "{tier} does not fit in memory beside {names}, which {are} pinned: {figures}"
             );
-            Error::new(Code::OverBudget, what).hint(format!("unpin {names}, or use what is loaded"))
+            Error::new(Code::OverBudget, what).hint(format!("unpin {names}, or use a loaded tier"))
         }
         Refusal::Missing(policy::Missing { of, memory }, needed) => {
             let part = figure(memory).unwrap_or_else(|| "some".to_owned());
             let what = format!(
-                "{tier} needs {}, and {} can be had: {part} of the memory of {of}, which has ended, did not come back",
+                "{tier} needs {} and {} is available: {part} of {of}'s memory was not freed when it was unloaded",
                 gib(*needed),
                 gib(memory.available_bytes),
             );
             Error::new(Code::Overloaded, what)
-                .hint("try again in a minute; if it stays so, close other programs or restart the computer")
+                .hint("try again in a minute; if it fails again, close other programs or restart the computer")
                 .detail("needed_bytes", *needed)
                 .detail("available_bytes", memory.available_bytes)
                 .detail("missing_bytes", memory.bytes)
@@ -124,11 +124,11 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes
         Refusal::Alarm(_) => {
             let seconds = ALARM_PATIENCE.as_secs();
             let what = format!(
-                "the machine has been short of memory for {seconds} s, and {tier} took no requests ({})",
+                "memory has been short for {seconds} s, so {tier} takes no requests ({})",
                 causes.alarm
             );
             Error::new(Code::Overloaded, what)
-                .hint("close a program that uses much memory, and try again")
+                .hint("close programs that use a lot of memory, then try again")
         }
         Refusal::Paused => paused(causes),
     }
@@ -160,7 +160,7 @@ pub(super) fn more_refused(count: usize, tier: &TierId, within: Duration) -> Str
 pub(super) fn loads(tier: &TierId, load: &LoadSpec, for_what: &str, budget: u64) -> String {
     let (model, planned) = (&load.model, gib(load.plan.total_bytes()));
     let budget = gib(budget);
-    format!("{tier} loads {model} {for_what}: {planned} planned, of a budget of {budget}")
+    format!("{tier} is loading {model} {for_what}: {planned} planned of a {budget} budget")
 }
 
 /// `memory`: what the engine has allocated.
@@ -187,7 +187,7 @@ pub(super) fn ready(
 pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
     let worker = &gone.worker;
     let why = match gone.end.code {
-        Code::ShuttingDown => format!("{tier} was ended because Tierbar ends"),
+        Code::ShuttingDown => format!("{tier} was unloaded because Tierbar is quitting"),
         _ => gone.end.message.clone(),
     };
     let after = match worker.ending_since {
@@ -196,13 +196,10 @@ pub(super) fn unloaded(tier: &TierId, gone: &Gone) -> String {
     };
     let back = match worker.footprint_bytes {
         Some(held) => gib(held),
-        None => format!(
-            "its share of the {} planned",
-            gib(worker.load.plan.total_bytes())
-        ),
+        None => format!("up to {}", gib(worker.load.plan.total_bytes())),
     };
     let model = &worker.load.model;
-    format!("{why}; {model} was gone{after} and gave {back} back")
+    format!("{why}; {model} ended{after} and freed {back}")
 }
 
 /// A worker has ended by itself.
@@ -219,8 +216,8 @@ pub(super) fn fallen(tier: &TierId, gone: &Gone) -> String {
     }
     match worker.leases {
         0 => {}
-        1 => figures.push("an answer broken off".to_owned()),
-        leases => figures.push(format!("{leases} answers broken off")),
+        1 => figures.push("an answer interrupted".to_owned()),
+        leases => figures.push(format!("{leases} answers interrupted")),
     }
     let cause = error.details.get("cause").and_then(|cause| cause.as_str());
     if let Some(cause) = cause.filter(|cause| *cause != "unknown") {

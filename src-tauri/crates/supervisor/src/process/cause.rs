@@ -120,23 +120,21 @@ impl Cause {
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::OutOfMemory => {
-                "the system may have ended it for want of memory: choose a smaller model or a smaller context"
+                "the system may have stopped it because memory ran out: choose a smaller model or a smaller context"
             }
             Self::DeviceFault => {
-                "the GPU or its driver failed: try again, and with `gpu_layers = 0` for this tier if it happens again"
+                "the GPU or its driver failed: try again, and set `gpu_layers = 0` for this tier if it fails again"
             }
             Self::Unsupported => {
                 "this engine cannot run the model: update Tierbar, or choose another model"
             }
             Self::BadFile => {
-                "the model's file cannot be read or is damaged: check its disk, and download it again"
+                "the model's file is damaged or cannot be read: check its disk, or download the model again"
             }
             Self::WrongProcessor => {
-                "this processor lacks an instruction that the worker was built for: build it on this machine"
+                "this processor lacks an instruction that the worker uses: build Tierbar on this machine"
             }
-            Self::Unknown => {
-                "the worker's log has its last words; the next request starts it again"
-            }
+            Self::Unknown => "see the worker's log; the next request starts it again",
         }
     }
 }

@@ -173,10 +173,10 @@ impl Launch {
     }
 
     fn port_taken(&self, port: u16) -> Failure {
-        let what = format!("another program listens on port {port} already");
+        let what = format!("another program already uses port {port}");
         Failure {
             error: Error::new(Code::PortTaken, self.failed(&what).message).hint(
-                "end that program, or leave `port` out and give the command {port} among its arguments",
+                "quit that program, or remove `port` and give the command {port} among its arguments",
             ),
             crashed: false,
         }
@@ -194,7 +194,7 @@ impl Launch {
 
     fn silent(&self, name: &str) -> Failure {
         let what = format!(
-            "the command {name} of {} no longer answers and was ended",
+            "the command {name} of {} stopped answering and was ended",
             self.tier
         );
         let hint = format!("its log is {}", self.log.display());
@@ -215,15 +215,15 @@ fn crashed(error: Error) -> Failure {
 /// What it did instead, once the time is over.
 async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
     let late = Instant::now() + engine.load_deadline.0;
-    let mut said = "was never asked".to_owned();
+    let mut said = "was not checked".to_owned();
     loop {
         said = match timeout_at(late, timeout(ANSWER, health::status_at(at, &engine.health))).await
         {
             Ok(Ok(Ok(200..=299))) => return Ok(()),
-            Ok(Ok(Ok(status))) => format!("answered with {status}"),
+            Ok(Ok(Ok(status))) => format!("returned {status}"),
             Ok(Ok(Err(error))) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
-            Ok(Ok(Err(error))) => format!("was not answered ({error})"),
-            Ok(Err(_)) => "was not answered".to_owned(),
+            Ok(Ok(Err(error))) => format!("did not answer ({error})"),
+            Ok(Err(_)) => "did not answer".to_owned(),
             Err(_) => return Err(said),
         };
         if timeout_at(late, sleep(ASKING)).await.is_err() {
@@ -381,8 +381,9 @@ impl Guarded {
     fn explain(&self, error: Error, status: ExitStatus) -> Failure {
         let error = cause::explain(&self.words, error, status);
         crashed(match status.code() {
-            Some(126 | 127) => error
-                .hint("name the program by its whole path: an app does not have your shell's PATH"),
+            Some(126 | 127) => {
+                error.hint("give the program's full path: an app does not have your shell's PATH")
+            }
             _ => error,
         })
     }

@@ -67,7 +67,7 @@ pub(crate) async fn shake(
     match UnixStream::connect(socket).await {
         Ok(_) => Ok(ready),
         Err(error) => Err(Unready::Invalid(format!(
-            "says that it is ready, but its socket does not answer ({error})"
+            "reported ready, but its socket does not answer ({error})"
         ))),
     }
 }
@@ -95,12 +95,12 @@ fn parse(line: &[u8], pid: u32) -> Result<Message, Unready> {
         Ok(Handshake::Loading(percent)) => Ok(Message::Loading(percent)),
         Ok(Handshake::Ready(ready)) if ready.protocol != PROTOCOL => {
             Err(Unready::Invalid(format!(
-                "speaks protocol {}, and this host speaks {PROTOCOL}",
+                "speaks protocol {}, but this host speaks {PROTOCOL}",
                 ready.protocol
             )))
         }
         Ok(Handshake::Ready(ready)) if ready.pid != pid => Err(Unready::Invalid(format!(
-            "says that it is process {}, and it is {pid}",
+            "reported process {}, but is process {pid}",
             ready.pid
         ))),
         Ok(Handshake::Ready(ready)) => Ok(Message::Ready(ready)),
@@ -112,7 +112,7 @@ fn parse(line: &[u8], pid: u32) -> Result<Message, Unready> {
                 .take(80)
                 .collect();
             Err(Unready::Invalid(format!(
-                "wrote something else than a handshake: \"{start}\""
+                "wrote something other than a handshake: \"{start}\""
             )))
         }
     }
@@ -170,7 +170,7 @@ mod tests {
         assert!(lie(&ready(PROTOCOL, 8)).contains("process 8"));
         assert!(lie(b"llama_model_load: \xff hello\n").contains("hello"));
         assert!(lie(b"{\"ready\":{}}\n").contains("ready"));
-        assert!(lie(b"\n").contains("something else"));
+        assert!(lie(b"\n").contains("something other"));
     }
 
     #[test]

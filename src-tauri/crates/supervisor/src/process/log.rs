@@ -56,7 +56,7 @@ impl LastWords {
     /// The sentence, with the line that says most about a failure.
     pub(crate) fn quoted_by(&self, sentence: String) -> String {
         match self.most_telling_line() {
-            Some(line) => format!("{sentence}; it said last: {line}"),
+            Some(line) => format!("{sentence}; its last output was: {line}"),
             None => sentence,
         }
     }

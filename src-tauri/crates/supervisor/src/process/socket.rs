@@ -42,7 +42,7 @@ pub(super) async fn status(
     let status = status.and_then(|digits| str::from_utf8(digits).ok()?.parse().ok());
     status.ok_or_else(|| {
         let start = String::from_utf8_lossy(&start);
-        let what = format!("answered with something else than HTTP: {:?}", &*start);
+        let what = format!("answered with something other than HTTP: {:?}", &*start);
         io::Error::new(io::ErrorKind::InvalidData, what)
     })
 }
