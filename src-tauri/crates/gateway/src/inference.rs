@@ -1,5 +1,7 @@
-//! From a request in OpenAI's dialect to its answer: which tier answers, the lease, the call of its worker, and the stream that is
-//! relayed while it is counted.
+//! From a request in OpenAI's form to its answer. [`Inference::ask`] is the way for everything inside the host.
+//!
+//! `request` and `content` are read once; `route`, `auto` and `chain` choose who answers; `relay` holds the lease, calls the worker
+//! through `upstream`, and passes its stream on, which `tap` counts as it passes; `ask` turns the same stream into events.
 
 pub(crate) mod ask;
 pub(crate) mod auto;

@@ -1,7 +1,7 @@
-//! A request, relayed: find who is to answer, hold a lease on it for as long as the answer streams, pass the bytes on.
+//! The SSE relay: finds the tier that answers, holds a lease on it while the answer streams, and passes the bytes on.
 //!
-//! Nothing here is a task of its own. When the client goes away the server drops the handler or the body, and with
-//! it the place in the queue, or the worker's connection and the lease. Prompts and answers are never logged.
+//! Nothing here is a task of its own. When a client disconnects, the server drops the handler or the body, and with it the wait for the
+//! tier, or the worker's connection and the lease. Prompts and answers are not logged, unless `[log] prompts` asks for prompts.
 
 mod answered;
 pub(crate) mod attempt;
@@ -43,11 +43,11 @@ use streaming::{Beginning, Relay, as_stream, events};
 use tierbar_core::{Error, ModelId, TierId, lease::KeepAlive};
 use tokio::time::timeout;
 
-/// What fails for a plain reason, such as a missing file, does so within this time and gets a status of its own. After it, a
-/// stream begins before its answer does.
+/// Plain failures, such as a missing file, come within this time and get a status of their own. After it, a stream begins before its
+/// answer.
 const FAST_FAILURE: Duration = Duration::from_secs(2);
 
-/// What a server is asked, as often as one is.
+/// What each attempt sends.
 #[derive(Clone)]
 pub(crate) struct Ask {
     pub(crate) path: &'static str,
@@ -155,7 +155,7 @@ pub(crate) async fn begin(
     Ok(job.begin())
 }
 
-/// How many tokens a chat would be read as, by the tier that it names. Nothing of a stream is asked for: the answer is a number.
+/// The number of a chat's prompt tokens, as the tier that it names counts them. Fields about streaming are left out.
 ///
 /// # Errors
 /// `BadRequest` for a tier of another engine than ours; those of [`relay`].

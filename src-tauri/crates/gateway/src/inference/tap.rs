@@ -1,4 +1,4 @@
-//! Listens to a stream that passes: cuts it at line ends, counts tokens, and notes how it ends.
+//! Reads a stream as it passes: cuts it at line ends, counts tokens, and notes how it ends.
 
 use super::{owed::Attempt, wire};
 use crate::{
@@ -17,7 +17,7 @@ use tierbar_core::{Code, Error};
 /// No event of a worker comes near it. A line beyond passes on unread.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// The part of a stream's event, or of a whole answer, that is listened to.
+/// The fields of an event, or of a whole answer, that are counted.
 #[derive(Debug, Deserialize)]
 struct Payload {
     #[serde(default)]
@@ -214,7 +214,7 @@ impl Tap {
         self.counted.broke(code);
     }
 
-    /// Whether there was something that a reader would see.
+    /// Whether there was any content.
     pub(crate) fn has_spoken(&self) -> bool {
         self.spoken
     }

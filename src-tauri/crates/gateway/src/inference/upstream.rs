@@ -1,5 +1,5 @@
-//! One request to a worker, or to a server in its place, over a connection of its own. Whoever drops it closes the
-//! connection at that moment, which is how the worker learns that nobody waits for the answer any more.
+//! The call of a worker, or of an endpoint in its place, over a connection of its own. Dropping it closes the connection, which tells
+//! the worker to stop.
 
 use super::{clouds::anthropic, content::Content};
 use crate::inference;
@@ -30,7 +30,7 @@ use tokio::{
 
 type Driver = Pin<Box<dyn Future<Output = hyper::Result<()>> + Send>>;
 
-/// The connection broke or the answer is not HTTP. The worker's owner knows why.
+/// The connection broke, or the answer is not HTTP. The tier's lease knows why its worker ended.
 #[derive(Debug)]
 pub(crate) struct Broken(String);
 
@@ -70,7 +70,7 @@ impl From<hyper::Error> for Broken {
 pub(crate) struct Upstream {
     pub(crate) head: Parts,
     body: UnsyncBoxBody<Bytes, Broken>,
-    /// Moves the bytes; `None` once the connection has ended, or is somebody else's to drive.
+    /// Moves the bytes; `None` once the connection has ended, or if another task drives it.
     driver: Option<Driver>,
 }
 
@@ -145,7 +145,7 @@ impl Upstream {
         }
     }
 
-    /// An answer whose bytes somebody else moves.
+    /// An answer whose connection another task drives.
     pub(crate) fn new(head: Parts, body: UnsyncBoxBody<Bytes, Broken>) -> Self {
         Self {
             head,
@@ -154,7 +154,7 @@ impl Upstream {
         }
     }
 
-    /// What the server would not understand is refused in its place.
+    /// A refusal in the server's place, of a request that it would not understand.
     pub(crate) fn refusing(error: &Error) -> Self {
         let body = Body::from(error.openai_body().to_string());
         let (mut head, body) = Response::new(body).into_parts();

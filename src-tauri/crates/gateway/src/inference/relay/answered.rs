@@ -1,5 +1,4 @@
-//! Whether what another program's server calls a success is an answer: proxies answer with pages, and some servers tell in a success that
-//! they have failed.
+//! Whether another program's success is an answer: proxies return pages, and some servers report a failure with status 200.
 
 use super::attempt::Failed;
 use crate::inference::{CHAT, TEXT, wire};

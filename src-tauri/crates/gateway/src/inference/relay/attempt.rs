@@ -1,4 +1,4 @@
-//! One tier is asked: a lease on it, the request over the lease's connection, and how the answer begins.
+//! One attempt at one tier: its lease, the call of its worker, and how the answer begins.
 
 use super::{Ask, answered, streaming::Answer, who_answers};
 use crate::{
@@ -27,9 +27,9 @@ use tierbar_core::{
 use tierbar_secrets::Name;
 use tokio::time::timeout;
 
-/// How long a worker's owner may take to say why the worker has ended. The process is dead or about to be killed.
+/// The timeout for a lease's reason once its worker has ended. The process is dead or about to be killed.
 const REASON_DEADLINE: Duration = Duration::from_secs(3);
-/// The longest answer that a context can hold is a fraction of it.
+/// Bytes. The longest answer that a context can hold is a fraction of it.
 pub(super) const ANSWER_LIMIT: usize = 64 << 20;
 
 /// How a server answers.
@@ -52,7 +52,7 @@ impl IntoResponse for Whole {
     }
 }
 
-/// Why asking came to nothing.
+/// Why there is no answer.
 pub(crate) struct Failed {
     pub(crate) error: Error,
     pub(crate) outcome: Outcome,
@@ -165,7 +165,7 @@ pub(crate) async fn send(
     }))
 }
 
-/// Asks, and waits for the first word.
+/// Asks, and waits for the first token.
 ///
 /// # Errors
 /// If none comes: a refusal is an error here, too.
@@ -269,7 +269,7 @@ fn unexplained(lease: &dyn Lease, status: StatusCode) -> Error {
     Error::new(Code::Unreachable, message).hint("check its log, then try again")
 }
 
-/// Why the worker's connection broke, in the words of the worker's owner.
+/// Why the worker's connection broke, as its lease says.
 pub(super) async fn reason(lease: &dyn Lease, broken: &Broken) -> Error {
     if let Some(url) = url(lease) {
         let message = format!("the endpoint of {}, {url}, {broken}", lease.tier());

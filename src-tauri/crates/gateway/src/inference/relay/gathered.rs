@@ -1,5 +1,5 @@
-//! An answer that is to come whole, from the events of one that streams: only a stream tells when somebody has begun to answer, and a
-//! whole answer may take as long as it likes from there on.
+//! A whole answer from the events of one that streams. Only a stream shows that a server has begun to answer; from there on, a whole
+//! answer may take any time.
 
 use super::{
     attempt::{ANSWER_LIMIT, Whole},

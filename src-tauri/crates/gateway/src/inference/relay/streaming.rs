@@ -1,4 +1,4 @@
-//! An answer as it streams to the client, from before its first word to its end.
+//! The stream of an answer to its client, from before its first token to its end.
 
 use super::{
     answered::{self, Fault},
@@ -35,10 +35,10 @@ use tierbar_core::{
 };
 use tokio::time::timeout;
 
-/// How often a stream says that its answer is still to come; clients and proxies give up on silence after some ten seconds.
+/// How often a silent stream sends a comment; clients and proxies give up on silence after about ten seconds.
 pub(crate) const WAITING_PERIOD: Duration = Duration::from_secs(5);
 
-/// So many bytes without a word that is known are passed on: they count as spoken.
+/// The most bytes that are held back while no known field has content; beyond, they pass on.
 const MOST_HELD: usize = 1 << 20;
 
 /// An answer that streams. The fields are dropped in order: first the connection closes, then the lease ends.
@@ -102,7 +102,7 @@ impl Answer {
         self.held = bytes;
     }
 
-    /// Holds back what arrives until there is something that a reader would see, or the end.
+    /// Holds back what arrives until there is content, or the end.
     ///
     /// # Errors
     /// If it ends with an error before.
@@ -182,7 +182,7 @@ impl Answer {
     }
 }
 
-/// An answer that has not begun. Whoever drops it leaves the queue or closes the connection.
+/// An answer that has not begun. Dropping it leaves the wait for its tier or closes the connection.
 pub(crate) struct Beginning {
     pub(crate) sent: BoxFuture<'static, Result<Sent, Error>>,
     /// Its tier is loaded: what it waits for now is its first word.

@@ -1,4 +1,4 @@
-//! An answer that came whole although a stream was asked for, as the events of one: there are servers that know no streams.
+//! A whole answer as the events of a stream, for servers that do not stream.
 
 use axum::body::Bytes;
 use serde_json::{Map, Value};
