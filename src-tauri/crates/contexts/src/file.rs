@@ -207,9 +207,9 @@ fn end(file: &mut File) -> io::Result<End> {
     }
     let about = at - u64::from(json);
     file.seek(SeekFrom::Start(about))?;
-    let mut told = vec![0; json as usize];
-    file.read_exact(&mut told)?;
-    let mut saved: Saved = serde_json::from_slice(&told).map_err(|_| invalid())?;
+    let mut description = vec![0; json as usize];
+    file.read_exact(&mut description)?;
+    let mut saved: Saved = serde_json::from_slice(&description).map_err(|_| invalid())?;
     saved.bytes = bytes;
     Ok(End {
         saved,

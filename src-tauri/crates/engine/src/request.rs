@@ -146,7 +146,7 @@ impl ChatRequest {
             return None;
         }
         match &last["content"] {
-            Value::String(said) => Some(said.clone()),
+            Value::String(text) => Some(text.clone()),
             Value::Array(parts) => {
                 let texts = parts.iter().filter_map(|part| part["text"].as_str());
                 Some(texts.collect())
@@ -292,8 +292,8 @@ fn messages<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> 
                     *part = json!({"type": "text", "text": part["refusal"]});
                 }
             }
-            (Some(Value::String(said)), Some(Value::String(words))) if said.is_empty() => {
-                *said = words;
+            (Some(Value::String(text)), Some(Value::String(words))) if text.is_empty() => {
+                *text = words;
             }
             (None | Some(Value::Null), Some(words @ Value::String(_))) => {
                 message.insert("content".to_owned(), words);
@@ -647,7 +647,7 @@ mod tests {
         let content: Vec<_> = request
             .messages
             .iter()
-            .map(|said| &said["content"])
+            .map(|message| &message["content"])
             .collect();
         let text = part("text");
         assert_eq!(
@@ -737,8 +737,8 @@ mod tests {
             (json!({"n_probs": 2}), Some(2)),
             (json!({"n_probs": 0}), None),
         ] {
-            let asked = options(value.clone()).log_probabilities().unwrap();
-            assert_eq!(asked, expected, "{value}");
+            let requested = options(value.clone()).log_probabilities().unwrap();
+            assert_eq!(requested, expected, "{value}");
         }
     }
 

@@ -135,8 +135,8 @@ impl Encoder {
         let number = |key: &str| Ok(keys.number(&format!("{side}.{key}"))?.unwrap_or(0));
         // In this order: llama.cpp uses the first one.
         let kind = ["projector_type".into(), format!("{side}.projector_type")];
-        let told = |key: &String| keys.own_text(key).filter(|kind| !kind.is_empty());
-        let kind = match (kind.iter().find_map(told), side) {
+        let named = |key: &String| keys.own_text(key).filter(|kind| !kind.is_empty());
+        let kind = match (kind.iter().find_map(named), side) {
             // One name for two encoders.
             (Some("qwen2.5o"), "audio") => "qwen2a",
             (Some("qwen2.5o"), _) => "qwen2.5vl_merger",

@@ -16,7 +16,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    pub(crate) fn told_of(self, name: &str) -> Error {
+    pub(crate) fn into_error(self, name: &str) -> Error {
         match self {
             Self::Truncated { missing, of } => Error::new(
                 Code::ModelInvalid,

@@ -49,8 +49,8 @@ use tierbar_core::{Error, ModelAccount};
 /// [`Code::Storage`]: tierbar_core::Code::Storage
 pub fn read(path: &Path) -> Result<ModelAccount, Error> {
     let (mut header, first_bytes) = open::header(path)?;
-    let told = |fault: Fault| fault.told_of(&path.display().to_string());
-    let part = first_part(&header).map_err(told)?;
+    let describe = |fault: Fault| fault.into_error(&path.display().to_string());
+    let part = first_part(&header).map_err(describe)?;
     let (bytes, count) = match part {
         None => (first_bytes, 1),
         Some(part) => (
@@ -58,7 +58,7 @@ pub fn read(path: &Path) -> Result<ModelAccount, Error> {
             part.count,
         ),
     };
-    account::of(&header, bytes, count).map_err(told)
+    account::of(&header, bytes, count).map_err(describe)
 }
 
 /// Reads a header from its first byte on, where `total_bytes` is the length of the whole file. `name` is what
@@ -80,7 +80,7 @@ pub fn read_from(
             let parts = first_part(&header)?.map_or(1, |part| part.count);
             account::of(&header, total_bytes, parts)
         })
-        .map_err(|fault| fault.told_of(name))
+        .map_err(|fault| fault.into_error(name))
 }
 
 fn first_part(header: &Header) -> Result<Option<Part>, Fault> {
@@ -93,7 +93,7 @@ fn first_part(header: &Header) -> Result<Option<Part>, Fault> {
 /// As [`read`]; [`Code::ModelUnsupported`](tierbar_core::Code::ModelUnsupported) if it is a model.
 pub fn projector(path: &Path) -> Result<ProjectorAccount, Error> {
     let (header, bytes) = open::header(path)?;
-    projector::of(&header, bytes).map_err(|fault| fault.told_of(&path.display().to_string()))
+    projector::of(&header, bytes).map_err(|fault| fault.into_error(&path.display().to_string()))
 }
 
 /// As [`read_from`], for a media projector.
@@ -107,5 +107,5 @@ pub fn projector_from(
 ) -> Result<ProjectorAccount, Error> {
     header::read(&mut Source::new(source, total_bytes))
         .and_then(|header| projector::of(&header, total_bytes))
-        .map_err(|fault| fault.told_of(name))
+        .map_err(|fault| fault.into_error(name))
 }

@@ -32,5 +32,5 @@ pub(crate) fn header(path: &Path) -> Result<(Header, u64), Error> {
     let file = BufReader::with_capacity(BUFFER_BYTES, File::open(path).map_err(missing)?);
     header::read(&mut Source::new(file, bytes))
         .map(|header| (header, bytes))
-        .map_err(|fault| fault.told_of(&shown.to_string()))
+        .map_err(|fault| fault.into_error(&shown.to_string()))
 }

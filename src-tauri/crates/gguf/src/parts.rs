@@ -103,7 +103,7 @@ pub(crate) fn join(
             format!("it is {part}, but its name is not {}", part.ending(0)),
             "restore the original names of the parts; the engine needs them".to_owned(),
         );
-        return Err(fault.told_of(&shown));
+        return Err(fault.into_error(&shown));
     };
     let others: Vec<_> = split.parts().skip(1).collect();
     let missing: Vec<_> = others
@@ -131,7 +131,7 @@ pub(crate) fn join(
                     None => Ok(()),
                 }
             })
-            .map_err(|fault| fault.told_of(&other_path.display().to_string()))?;
+            .map_err(|fault| fault.into_error(&other_path.display().to_string()))?;
         header.tensors.extend(other.tensors);
         bytes = bytes.saturating_add(other_bytes);
     }
@@ -141,7 +141,7 @@ pub(crate) fn join(
             header.tensors.len(),
             part.tensors
         );
-        return different(why).map_err(|fault: Fault| fault.told_of(&shown));
+        return different(why).map_err(|fault: Fault| fault.into_error(&shown));
     }
     Ok(bytes)
 }
@@ -179,8 +179,8 @@ fn belongs(other: &Header, first: &Header, expected: Part) -> Result<(), Fault> 
         None => return different(format!("it is a complete model, not {expected}")),
     }
     for key in ["general.architecture", "general.name"] {
-        let told = other.pairs.get(key);
-        if told.is_some() && told != first.pairs.get(key) {
+        let value = other.pairs.get(key);
+        if value.is_some() && value != first.pairs.get(key) {
             return different(format!("it has another {key} than the first part"));
         }
     }

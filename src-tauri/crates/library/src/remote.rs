@@ -93,7 +93,7 @@ impl<'a> Source<'a> {
     /// Connects, again if need be, and learns the file's size.
     async fn open(&mut self) -> Result<Answer, Error> {
         loop {
-            match self.ask().await {
+            match self.request().await {
                 Ok(answer) => return self.accept(answer),
                 Err(error) if self.may_retry(&error) => {}
                 Err(error) => return Err(error),
@@ -101,7 +101,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    async fn ask(&mut self) -> Result<Answer, Error> {
+    async fn request(&mut self) -> Result<Answer, Error> {
         self.tries += 1;
         let mut get = Get::new(self.url.clone());
         get.token = (self.tokens)(self.url);

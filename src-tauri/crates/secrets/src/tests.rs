@@ -68,11 +68,11 @@ fn only_the_owner_can_read_the_file() {
     assert_eq!(mode(), 0o600);
     // Another program, or a restored backup, opened it to everybody.
     fs::set_permissions(file(home.path()), fs::Permissions::from_mode(0o644)).unwrap();
-    let (told, found) = logged(|| get(&secrets(home.path(), &[])));
+    let (log, found) = logged(|| get(&secrets(home.path(), &[])));
     assert_eq!(found.as_deref(), Some(TOKEN));
     assert_eq!(mode(), 0o600);
-    assert!(told.contains("was readable by other users"), "{told}");
-    assert!(!told.contains(TOKEN), "{told}");
+    assert!(log.contains("was readable by other users"), "{log}");
+    assert!(!log.contains(TOKEN), "{log}");
 }
 
 #[test]
@@ -187,11 +187,11 @@ fn invalid_tokens_are_neither_saved_nor_quoted() {
             assert!(!error.to_string().contains(value), "{error}");
         }
     }
-    let (told, found) = logged(|| get(&secrets));
+    let (log, found) = logged(|| get(&secrets));
     assert_eq!(found, None);
     assert!(
-        told.contains("HF_TOKEN is not used") && !told.contains("hf_env"),
-        "{told}"
+        log.contains("HF_TOKEN is not used") && !log.contains("hf_env"),
+        "{log}"
     );
 }
 
@@ -219,13 +219,13 @@ fn a_damaged_file_is_reported_without_its_contents() {
 #[test]
 fn no_output_contains_a_secret() {
     let home = tempfile::tempdir().unwrap();
-    let (told, ()) = logged(|| {
+    let (log, ()) = logged(|| {
         let secrets = secrets(home.path(), &[("HF_TOKEN", TOKEN)]);
         secrets.set(&Name::HuggingFace, &TOKEN.into()).unwrap();
         let secret = secrets.get(&Name::HuggingFace).unwrap();
         assert!(!format!("{secrets:?} {secret:?}").contains(TOKEN));
     });
-    assert!(!told.contains(TOKEN), "{told}");
+    assert!(!log.contains(TOKEN), "{log}");
 }
 
 #[test]

@@ -197,23 +197,23 @@ async fn several_answers_come_in_order() {
 #[tokio::test]
 async fn an_answer_can_continue_an_assistant_message() {
     let worker = Worker::smollm().await;
-    let asked = json!({"role": "user", "content": "What is the capital of France?"});
+    let question = json!({"role": "user", "content": "What is the capital of France?"});
     let begun = json!({"role": "assistant", "content": "The capital of France is"});
-    let mut request = json!({"messages": [asked, begun], "max_tokens": 3, "temperature": 0});
-    let said = async |request: &Value| {
+    let mut request = json!({"messages": [question, begun], "max_tokens": 3, "temperature": 0});
+    let answer_text = async |request: &Value| {
         let (_, answer) = worker.post("/v1/chat/completions", request).await;
         answer["choices"][0]["message"]["content"]
             .as_str()
             .unwrap()
             .to_owned()
     };
-    let turn = said(&request).await;
+    let turn = answer_text(&request).await;
     assert!(!turn.starts_with(" Paris"), "{turn}");
     request["continue_final_message"] = json!(true);
-    assert!(said(&request).await.starts_with(" Paris"));
+    assert!(answer_text(&request).await.starts_with(" Paris"));
     request["messages"][1]["content"] =
         json!([{"type": "text", "text": "The capital of France is"}]);
-    assert!(said(&request).await.starts_with(" Paris"));
+    assert!(answer_text(&request).await.starts_with(" Paris"));
 }
 
 #[tokio::test]
@@ -225,11 +225,11 @@ async fn log_probabilities_have_tokens_and_alternatives() {
     let tokens = answer["choices"][0]["logprobs"]["content"]
         .as_array()
         .unwrap();
-    let told: String = tokens
+    let reported: String = tokens
         .iter()
         .map(|token| token["token"].as_str().unwrap())
         .collect();
-    assert_eq!(answer["choices"][0]["message"]["content"], told);
+    assert_eq!(answer["choices"][0]["message"]["content"], reported);
     for token in tokens {
         let top = token["top_logprobs"].as_array().unwrap();
         assert_eq!(top.len(), 4);
@@ -261,10 +261,10 @@ async fn log_probabilities_have_tokens_and_alternatives() {
     let request =
         json!({"prompt": "Two and two is", "max_tokens": 3, "temperature": 0, "logprobs": 2});
     let (_, answer) = worker.post("/v1/completions", &request).await;
-    let told = &answer["choices"][0]["logprobs"];
-    assert_eq!(told["tokens"].as_array().unwrap().len(), 3);
-    assert_eq!(told["token_logprobs"].as_array().unwrap().len(), 3);
-    assert_eq!(told["top_logprobs"][0].as_object().unwrap().len(), 2);
+    let reported = &answer["choices"][0]["logprobs"];
+    assert_eq!(reported["tokens"].as_array().unwrap().len(), 3);
+    assert_eq!(reported["token_logprobs"].as_array().unwrap().len(), 3);
+    assert_eq!(reported["top_logprobs"][0].as_object().unwrap().len(), 2);
 }
 
 #[tokio::test]

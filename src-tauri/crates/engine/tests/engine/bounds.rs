@@ -30,7 +30,7 @@ async fn refused(worker: &Worker, path: &str, request: &Value, part: &str) {
 
 #[tokio::test]
 async fn an_endless_template_is_refused_at_load() {
-    let said = "{% for m in messages %}{{ m.content }}{% endfor %}";
+    let contents = "{% for m in messages %}{{ m.content }}{% endfor %}";
     let (open, close) = ("(".repeat(100_000), ")".repeat(100_000));
     for (template, part) in [
         (
@@ -49,7 +49,7 @@ async fn an_endless_template_is_refused_at_load() {
         (&format!("{{{{ {open}1{close} }}}}"), "nested too deeply"),
         ("{{ 5 is divisibleby 0 }}", "divisibleby"),
     ] {
-        let (worker, _folder) = with_template(&format!("{said}{template}")).await;
+        let (worker, _folder) = with_template(&format!("{contents}{template}")).await;
         let error = worker.failure();
         assert_eq!(error.code, Code::ModelInvalid);
         assert!(error.message.contains(part), "{part}: {}", error.message);
@@ -276,6 +276,6 @@ async fn an_unbounded_template_ends_the_worker_with_a_reason() {
     let ended = tokio::time::timeout(HANG, worker.wait_with_output()).await;
     let ended = ended.unwrap().unwrap();
     assert_eq!(ended.status.code(), Some(70));
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(said.contains("does not terminate"), "{said}");
+    let contents = String::from_utf8_lossy(&ended.stderr);
+    assert!(contents.contains("does not terminate"), "{contents}");
 }

@@ -245,9 +245,9 @@ async fn thinking_is_separate_and_off_by_default() {
     assert_eq!(status, 200, "{answer}");
     let message = &answer["choices"][0]["message"];
     let thought = message["reasoning_content"].as_str().unwrap();
-    let said = message["content"].as_str().unwrap();
-    assert!(!thought.is_empty() && !said.is_empty(), "{message}");
-    for text in [thought, said] {
+    let spoken = message["content"].as_str().unwrap();
+    assert!(!thought.is_empty() && !spoken.is_empty(), "{message}");
+    for text in [thought, spoken] {
         assert!(!text.contains("think>"), "{text}");
     }
     let (_, counted) = worker.post("/tokenize", &json!({"content": thought})).await;

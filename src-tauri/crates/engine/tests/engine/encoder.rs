@@ -33,10 +33,10 @@ async fn seeing(write: impl FnOnce(&Path)) -> Seeing {
 fn about(file: &[u8]) -> Value {
     let url = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(file));
     let part = json!({"type": "image_url", "image_url": {"url": url}});
-    asked(&part, "What do you see?")
+    media_request(&part, "What do you see?")
 }
 
-fn asked(medium: &Value, question: &str) -> Value {
+fn media_request(medium: &Value, question: &str) -> Value {
     let parts = json!([medium, {"type": "text", "text": question}]);
     json!({"messages": [{"role": "user", "content": parts}], "max_tokens": 4, "temperature": 0})
 }
@@ -117,7 +117,7 @@ async fn encoding_stays_within_the_planned_memory() {
     let hearing = seeing(|path| sound::write_gemma(640, path)).await;
     let sound = BASE64_STANDARD.encode(sound::rising_for(1, 30));
     let part = json!({"type": "input_audio", "input_audio": {"data": sound, "format": "wav"}});
-    let (took, planned) = takes(&hearing, &asked(&part, "What do you hear?")).await;
+    let (took, planned) = takes(&hearing, &media_request(&part, "What do you hear?")).await;
     assert!(took > 64 << 20, "{took}");
     assert!(took <= planned, "{took} of {planned}");
 }
@@ -177,13 +177,13 @@ async fn a_disconnect_cancels_a_paused_image() {
 async fn tokens_and_an_image_are_computed_in_turn() {
     let seeing = seeing(slow).await;
     let story = json!({"prompt": "Once", "max_tokens": 2000, "ignore_eos": true, "stream": true});
-    let told = seeing
+    let stream = seeing
         .worker
         .send("/v1/completions", story.to_string())
         .await;
-    let told = crate::support::first_chunk(told).await;
+    let stream = crate::support::first_chunk(stream).await;
     seeing.answer(&about(&stripes(1))).await;
     let encodings = seeing.encodings().await;
     assert!(encodings["gave_way"].as_u64().unwrap() > 0, "{encodings}");
-    drop(told);
+    drop(stream);
 }

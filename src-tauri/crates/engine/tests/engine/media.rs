@@ -46,12 +46,12 @@ fn text(text: &str) -> Value {
     json!({"type": "text", "text": text})
 }
 
-fn asked(parts: &[Value]) -> Value {
+fn chat_request(parts: &[Value]) -> Value {
     json!({"messages": [{"role": "user", "content": parts}], "max_tokens": 12, "temperature": 0})
 }
 
 fn about(file: &[u8]) -> Value {
-    asked(&[
+    chat_request(&[
         picture(&address(file)),
         text("What do you see in this picture?"),
     ])
@@ -129,9 +129,9 @@ async fn images_are_told_apart_and_found_again(name: &str, kind: Kind) {
     assert!(distance(&seen_one, &seen_again) < SAME);
     assert!(distance(&seen_one, &seen_other) > 2.0 * SAME);
     // Without the image, and with two of them.
-    let unseen = asked(&[text("What do you see in this picture?")]);
+    let unseen = chat_request(&[text("What do you see in this picture?")]);
     assert!(distance(&seen_one, &seeing.first(&unseen).await) > 2.0 * SAME);
-    let both = asked(&[
+    let both = chat_request(&[
         picture(&address(&one)),
         text("and"),
         picture(&address(&other)),
@@ -210,7 +210,7 @@ async fn invalid_images_are_refused() {
     let whole = stripes(1);
     let sound = json!({"type": "input_audio", "input_audio": {
         "data": BASE64_STANDARD.encode([b"RIFF\x24\0\0\0WAVE".as_slice(), &[0; 64]].concat()), "format": "wav"}});
-    for (part, told) in [
+    for (part, expected) in [
         (
             picture(&address(&whole[..whole.len() / 2])),
             "cannot be read",
@@ -229,17 +229,20 @@ async fn invalid_images_are_refused() {
             "video_url",
         ),
     ] {
-        let (status, answer) = seeing.worker.post(CHAT, &asked(&[part, text("?")])).await;
+        let (status, answer) = seeing
+            .worker
+            .post(CHAT, &chat_request(&[part, text("?")]))
+            .await;
         assert_eq!(status, 400, "{answer}");
         assert_eq!(answer["error"]["code"], "bad_request");
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
     // Of any other shape.
     for (width, height) in [(1, 1), (1, 63), (3000, 47), (17, 1000)] {
         seeing.answer(&about(&plain(width, height))).await;
     }
-    let large = asked(&[picture(&address(&plain(8000, 8000))), text("?")]);
+    let large = chat_request(&[picture(&address(&plain(8000, 8000))), text("?")]);
     let (status, answer) = seeing.worker.post(CHAT, &large).await;
     assert_eq!(status, 400, "{answer}");
     let message = answer["error"]["message"].as_str().unwrap();
@@ -249,7 +252,7 @@ async fn invalid_images_are_refused() {
         .map(|_| picture(&address(&whole)))
         .chain([text(&"word ".repeat(1100))])
         .collect();
-    let (status, answer) = seeing.worker.post(CHAT, &asked(&many)).await;
+    let (status, answer) = seeing.worker.post(CHAT, &chat_request(&many)).await;
     assert_eq!(status, 400, "{answer}");
     assert_eq!(answer["error"]["code"], "context_exceeded");
     seeing.answer(&about(&whole)).await;
@@ -307,7 +310,7 @@ async fn a_prompt_text_with_an_image_is_refused() {
     assert_eq!(status, 400, "{refused}");
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("cannot hold"), "{message}");
-    let alone = asked(&[text("Hello")]);
+    let alone = chat_request(&[text("Hello")]);
     let (status, rendered) = seeing.worker.post("/apply-template", &alone).await;
     assert_eq!(status, 200, "{rendered}");
 }
@@ -318,7 +321,7 @@ async fn without_a_projector_only_text_is_answered() {
     let path = folder.path().join("mmproj.gguf");
     let image = about(&stripes(1));
     let wrong = ["--projector", path.to_str().unwrap()];
-    for (kind, arguments, refused, told) in [
+    for (kind, arguments, refused, expected) in [
         (None, &[][..], 400, "accepts only text"),
         (Some(WHOLE), &wrong[..], 503, "could not be loaded"),
         (None, &wrong[..], 503, "mmproj.gguf"),
@@ -332,8 +335,8 @@ async fn without_a_projector_only_text_is_answered() {
         let (status, answer) = worker.post(CHAT, &image).await;
         assert_eq!(status, refused, "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.contains(told), "{message}");
-        let (status, answer) = worker.post(CHAT, &asked(&[text("Hello")])).await;
+        assert!(message.contains(expected), "{message}");
+        let (status, answer) = worker.post(CHAT, &chat_request(&[text("Hello")])).await;
         assert_eq!(status, 200, "{answer}");
     }
 }

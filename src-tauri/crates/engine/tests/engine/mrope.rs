@@ -129,11 +129,11 @@ fn talk(messages: &[Value]) -> Value {
     json!({"messages": messages, "max_tokens": 24, "temperature": 0, "ignore_eos": true, "logprobs": true, "top_logprobs": 2})
 }
 
-fn asked(parts: Vec<Value>) -> Value {
+fn chat_request(parts: Vec<Value>) -> Value {
     talk(&[message("user", parts)])
 }
 
-fn said(answer: &Value) -> &str {
+fn answer_text(answer: &Value) -> &str {
     answer["choices"][0]["message"]["content"].as_str().unwrap()
 }
 
@@ -250,7 +250,7 @@ async fn a_conversation_continues_after_its_images() {
             vec![text("Or "), picture(&file("wide.png"))],
             vec![picture(&file("large.png")), text("again")],
         ] {
-            messages.push(message("assistant", said(&before)));
+            messages.push(message("assistant", answer_text(&before)));
             messages.push(message("user", next));
             let answer = seeing.checked(&talk(&messages)).await;
             assert!(cached(&answer) >= prompted(&before) - 1, "{answer}");
@@ -265,7 +265,7 @@ async fn a_different_image_or_question_shares_the_prefix() {
     for family in FAMILIES {
         let seeing = seeing(family, &[]).await;
         let about = |image: &str, question: &str| {
-            asked(vec![text("See "), picture(&file(image)), text(question)])
+            chat_request(vec![text("See "), picture(&file(image)), text(question)])
         };
         let first = seeing.checked(&about("large.png", "What is it?")).await;
         let start = seeing
@@ -274,11 +274,11 @@ async fn a_different_image_or_question_shares_the_prefix() {
         let rows = prompted(&first) - seeing.tokens(BEHIND).await - start;
         assert_eq!(rows, 20 * 15);
         let other_image = seeing.checked(&about("wide.png", "What is it?")).await;
-        assert_ne!(said(&other_image), said(&first));
+        assert_ne!(answer_text(&other_image), answer_text(&first));
         let again = seeing.checked(&about("large.png", "What is it?")).await;
         compared.add(&tokens(&again, 0), &tokens(&first, 0));
         let other_question = seeing.checked(&about("large.png", "Where was it?")).await;
-        assert_ne!(said(&other_question), said(&first));
+        assert_ne!(answer_text(&other_question), answer_text(&first));
         if family == Family::Attention {
             assert_eq!(cached(&other_image), start);
             let shared = seeing.tokens("<|vision_end|>Wh").await;
@@ -295,7 +295,7 @@ async fn a_large_image_is_scaled_to_the_context() {
     let seeing = seeing(Family::Attention, &["--context", "1024"]).await;
     // At its own size it would have 2,000 rows.
     let photograph = picture(&striped(4, 1400, 1120));
-    let look = asked(vec![photograph, text("What is it?")]);
+    let look = chat_request(vec![photograph, text("What is it?")]);
     let rows = prompted(&seeing.checked(&look).await);
     assert!((200..=330).contains(&rows), "{rows}");
 }
@@ -306,7 +306,7 @@ async fn concurrent_images_are_answered_as_single_ones() {
     for family in FAMILIES {
         let seeing = seeing(family, &["--slots", "4"]).await;
         let mut requests: Vec<_> = ["large.png", "wide.png", "stripes-1.png"]
-            .map(|name| asked(vec![picture(&file(name)), text("What is it?")]))
+            .map(|name| chat_request(vec![picture(&file(name)), text("What is it?")]))
             .into();
         requests.push(talk(&[message("user", "What is it?")]));
         let mut alone = Vec::new();
@@ -336,7 +336,7 @@ async fn images_without_room_wait_and_complete() {
         let requests: Vec<_> = (1..4)
             .map(|of| {
                 let image = picture(&striped(of, 336, 336));
-                let mut request = asked(vec![image, text("What is it?")]);
+                let mut request = chat_request(vec![image, text("What is it?")]);
                 request["max_tokens"] = json!(100);
                 request
             })
@@ -365,7 +365,7 @@ async fn a_cancelled_image_is_read_from_the_start() {
             // 1,200 rows, of which only the first are evaluated when the client goes.
             let image = picture(&striped(of, 1120, 840));
             let parts = vec![text("See "), image, text("What is it?")];
-            let request = asked(parts);
+            let request = chat_request(parts);
             let running =
                 async { while seeing.worker.get("/props").await["generations"]["running"] == 0 {} };
             tokio::select! {
@@ -392,7 +392,7 @@ async fn a_paused_image_is_read_to_the_end() {
     let seeing = seeing(Family::Hybrid, &["--batch", "64", "--slots", "1"]).await;
     // 320 rows, of several evaluations.
     let image = picture(&striped(7, 560, 448));
-    let request = asked(vec![text("See "), image, text("What is it?")]);
+    let request = chat_request(vec![text("See "), image, text("What is it?")]);
     let fresh = seeing.fresh(&request).await;
     for _ in 0..20 {
         let mut again = request.clone();
@@ -452,7 +452,7 @@ async fn a_saved_context_with_images_survives_a_restart() {
         let (status, loaded) = third.worker.post("/v1/context/load", &load).await;
         assert_eq!(status, 200, "{loaded}");
         assert_eq!(loaded["timings"]["cache_n"], held["tokens"]);
-        messages.push(message("assistant", said(&again)));
+        messages.push(message("assistant", answer_text(&again)));
         messages.push(message("user", "And then?"));
         let next = third.checked(&talk(&messages)).await;
         // At least the other state: what was said is not always cut into the same tokens again.

@@ -33,13 +33,13 @@ async fn hearing() -> Hearing {
     }
 }
 
-fn heard(file: &[u8]) -> Value {
+fn audio_request(file: &[u8]) -> Value {
     json!({"type": "input_audio", "input_audio": {"data": BASE64_STANDARD.encode(file), "format": "wav"}})
 }
 
 fn about(file: &[u8]) -> Value {
     let question = json!({"type": "text", "text": "What do you hear?"});
-    json!({"messages": [{"role": "user", "content": [heard(file), question]}], "max_tokens": 12, "temperature": 0})
+    json!({"messages": [{"role": "user", "content": [audio_request(file), question]}], "max_tokens": 12, "temperature": 0})
 }
 
 fn cached(answer: &Value) -> u64 {
@@ -130,7 +130,7 @@ async fn sounds_match_llama_server() {
         for message in request["messages"].as_array_mut().unwrap() {
             for part in message["content"].as_array_mut().unwrap() {
                 if let Some(of) = part["rising"].as_u64() {
-                    *part = heard(&rising(u8::try_from(of).unwrap()));
+                    *part = audio_request(&rising(u8::try_from(of).unwrap()));
                 }
             }
         }
@@ -150,7 +150,7 @@ async fn invalid_sounds_are_refused() {
     let whole = rising(1);
     let mut fast = whole.clone();
     fast[24..28].copy_from_slice(&u32::MAX.to_le_bytes());
-    for (file, told) in [
+    for (file, expected) in [
         (&whole[..20], "truncated or damaged"),
         (&b"not a sound at all"[..], "unknown format"),
         (&fast[..], "samples per second"),
@@ -158,7 +158,7 @@ async fn invalid_sounds_are_refused() {
         let (status, answer) = hearing.worker.post(CHAT, &about(file)).await;
         assert_eq!(status, 400, "{answer}");
         let message = answer["error"]["message"].as_str().unwrap();
-        assert!(message.contains(told), "{message}");
+        assert!(message.contains(expected), "{message}");
     }
     hearing.answer(&about(&whole)).await;
 }

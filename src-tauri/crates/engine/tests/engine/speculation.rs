@@ -29,7 +29,7 @@ fn prompts(name: &str) -> Vec<(String, Value)> {
     recorded
         .into_iter()
         .take(12)
-        .map(|(prompt, said)| (prompt, said["tokens"].clone()))
+        .map(|(prompt, recorded)| (prompt, recorded["tokens"].clone()))
         .collect()
 }
 

@@ -47,7 +47,7 @@ fn number(answer: &Value, field: &str) -> u64 {
     answer["timings"][field].as_u64().unwrap()
 }
 
-fn said(answer: &Value) -> Value {
+fn answer_of(answer: &Value) -> Value {
     answer["choices"][0]["message"].clone()
 }
 
@@ -62,10 +62,10 @@ async fn goes_on_by_itself(name: &str) {
     let other = Worker::start(&model(name), &["--context", "2048"]).await;
     let (_, answer) = first.post(CHAT, &chat(&messages)).await;
     let (_, same) = other.post(CHAT, &chat(&messages)).await;
-    assert_eq!(said(&answer), said(&same));
+    assert_eq!(answer_of(&answer), answer_of(&same));
     leave(first).await;
 
-    messages.push(said(&answer));
+    messages.push(answer_of(&answer));
     messages.push(json!({"role": "user", "content": "And the smallest?"}));
     let second = worker(name, &folder, "1024", &[]).await;
     let (_, swapped) = second.post(CHAT, &chat(&messages)).await;
@@ -78,7 +78,7 @@ async fn goes_on_by_itself(name: &str) {
         "{swapped} {stayed}"
     );
     assert!(number(&swapped, "prompt_n") < 40, "{swapped}");
-    assert_eq!(said(&swapped), said(&stayed));
+    assert_eq!(answer_of(&swapped), answer_of(&stayed));
 }
 
 #[tokio::test]

@@ -36,9 +36,9 @@ async fn answers_are_those_of_each_alone(name: &str) {
             .map(|request| worker.post("/v1/completions", request)),
     )
     .await;
-    for ((status, answer), (prompt, said)) in together.iter().zip(completions.iter().cycle()) {
+    for ((status, answer), (prompt, recorded)) in together.iter().zip(completions.iter().cycle()) {
         assert_eq!(*status, 200, "{answer}");
-        assert_eq!(text(answer), said["text"], "{name}: {prompt}");
+        assert_eq!(text(answer), recorded["text"], "{name}: {prompt}");
     }
 }
 

@@ -59,8 +59,8 @@ fn arguments(mut given: impl Iterator<Item = String>) -> Option<Arguments> {
 async fn main() -> ExitCode {
     let Some(arguments) = arguments(std::env::args().skip(1)) else {
         eprint!("{HELP}");
-        let asked = std::env::args().any(|argument| argument == "--help");
-        return ExitCode::from(if asked { 0 } else { 2 });
+        let wants_help = std::env::args().any(|argument| argument == "--help");
+        return ExitCode::from(if wants_help { 0 } else { 2 });
     };
     let tokens: TokenFor = Arc::new(|_| None);
     let fetched = match Web::new(WebOptions::default()) {

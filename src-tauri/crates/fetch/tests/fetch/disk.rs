@@ -76,11 +76,11 @@ async fn a_full_disk_keeps_the_partial_file() {
         })
         .await;
         let wanted = Wanted::new(&server);
-        let (fetched, said) = fetch_limited(&wanted, 8 * MIB / 512).await;
+        let (fetched, output) = fetch_limited(&wanted, 8 * MIB / 512).await;
         assert!(!fetched);
         assert!(
-            said.contains("\"storage\"") && said.contains("the disk is full"),
-            "{said}"
+            output.contains("\"storage\"") && output.contains("the disk is full"),
+            "{output}"
         );
         let kept: u64 = wanted
             .claimed()

@@ -30,10 +30,10 @@ async fn a_refusal_is_final_and_says_what_to_do() {
         (404, Code::RepositoryUnknown),
         (410, Code::RepositoryUnknown),
     ] {
-        let (error, asked) = refused(move |_| Reply::status(status)).await;
+        let (error, requests) = refused(move |_| Reply::status(status)).await;
         assert_eq!(error.code, code, "{error}");
         assert!(error.hint.is_some() && error.message.contains(&status.to_string()));
-        assert_eq!(asked, 1, "{status} was asked for again");
+        assert_eq!(requests, 1, "{status} was asked for again");
     }
 }
 
@@ -70,12 +70,14 @@ async fn wrong_answers_fail_after_a_few_and_are_never_written() {
     ];
     for (name, twist) in cases {
         let content = content.clone();
-        let (error, asked) = refused(move |request| twist(content.answer(request), request)).await;
+        let (error, requests) =
+            refused(move |request| twist(content.answer(request), request)).await;
         assert_eq!(error.code, Code::Corrupt, "{name}: {error}");
-        assert_eq!(asked, 5, "{name}");
+        assert_eq!(requests, 5, "{name}");
     }
-    let (error, asked) = refused(|_| Reply::status(416).with("content-range", "bytes */99")).await;
-    assert_eq!((error.code, asked), (Code::Corrupt, 5), "{error}");
+    let (error, requests) =
+        refused(|_| Reply::status(416).with("content-range", "bytes */99")).await;
+    assert_eq!((error.code, requests), (Code::Corrupt, 5), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -113,7 +115,7 @@ async fn bytes_beyond_the_requested_range_are_not_written() {
     assert_eq!(wanted.fetch().await.unwrap().sha256, content.sha256());
     assert!(wanted.arrived() == content.bytes);
 
-    let (error, asked) = {
+    let (error, requests) = {
         let content = content.clone();
         let server = Server::start(move |_| {
             let mut reply = content.whole().framed(Framing::Chunked);
@@ -125,7 +127,7 @@ async fn bytes_beyond_the_requested_range_are_not_written() {
         wanted.spec.size = Some(3 * MIB as u64);
         (wanted.fetch().await.unwrap_err(), server.log().len())
     };
-    assert_eq!((error.code, asked), (Code::Corrupt, 5), "{error}");
+    assert_eq!((error.code, requests), (Code::Corrupt, 5), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -344,8 +346,8 @@ async fn the_environment_proxy_is_used_except_for_no_proxy() {
     };
     fetch("http://hub.invalid/file", "one").await;
     assert_eq!(proxy.log()[0].target, "http://hub.invalid/file");
-    let asked = proxy.log().len();
+    let requests = proxy.log().len();
     fetch(wanted.spec.url.as_str(), "two").await;
     assert_eq!(direct.log()[0].target, "/model.gguf");
-    assert_eq!(proxy.log().len(), asked);
+    assert_eq!(proxy.log().len(), requests);
 }

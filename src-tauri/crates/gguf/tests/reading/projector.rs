@@ -85,7 +85,7 @@ fn an_encoder_whose_memory_cannot_be_planned_is_refused() {
             .pair(&format!("clip.has_{side}_encoder"), 7, &[1])
             .text("clip.projector_type", kind)
     };
-    let told = [
+    let named_encoders = [
         ("vision", "deepseekocr"),
         ("audio", "lfm2a"),
         ("vision", "gemma4a"),
@@ -93,7 +93,7 @@ fn an_encoder_whose_memory_cannot_be_planned_is_refused() {
         ("vision", "of next year"),
         ("vision", ""),
     ];
-    for (side, name) in told {
+    for (side, name) in named_encoders {
         refused(&kind(side, name), Code::ModelUnsupported, name);
     }
     let unbounded = kind("vision", "dots_ocr");

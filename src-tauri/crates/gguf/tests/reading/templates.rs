@@ -13,7 +13,7 @@ fn with(templates: &[(&str, &str)]) -> ModelAccount {
         .unwrap()
 }
 
-fn told(template: &str) -> (bool, bool, bool) {
+fn detect(template: &str) -> (bool, bool, bool) {
     let account = with(&[("tokenizer.chat_template", template)]);
     (account.chat_template, account.thinking, account.tools)
 }
@@ -22,18 +22,18 @@ fn told(template: &str) -> (bool, bool, bool) {
 fn thinking_and_tools_are_read_from_the_template() {
     let plain =
         "{% for m in messages %}{{ '<|im_start|>' + m['role'] + m['content'] }}{% endfor %}";
-    assert_eq!(told(plain), (true, false, false));
+    assert_eq!(detect(plain), (true, false, false));
     let gemma_4 = "{%- if (enable_thinking is defined and enable_thinking) or tools -%}{{ '<|turn>system' }}{% endif %}";
-    assert_eq!(told(gemma_4), (true, true, true));
+    assert_eq!(detect(gemma_4), (true, true, true));
     let qwen_3 = "{% if add_generation_prompt %}{{ '<think>\\n\\n</think>' }}{% endif %}";
-    assert_eq!(told(qwen_3), (true, true, false));
+    assert_eq!(detect(qwen_3), (true, true, false));
     let llama_3 = "{% if not tools is defined %}{% set tools = none %}{% endif %}";
-    assert_eq!(told(llama_3), (true, false, true));
+    assert_eq!(detect(llama_3), (true, false, true));
 }
 
 #[test]
 fn an_empty_template_counts_as_none() {
-    assert_eq!(told(""), (false, false, false));
+    assert_eq!(detect(""), (false, false, false));
     assert!(!with(&[]).chat_template);
     let number = Gguf::model("llama", 1).number("tokenizer.chat_template", 7);
     assert!(!number.read().unwrap().chat_template);
@@ -57,7 +57,7 @@ fn named_templates_count() {
 fn a_template_may_have_1_mib() {
     let marker = "{{ enable_thinking }}";
     let padded = |length: usize| format!("{}{marker}", "x".repeat(length - marker.len()));
-    assert_eq!(told(&padded(1 << 20)), (true, true, false));
+    assert_eq!(detect(&padded(1 << 20)), (true, true, false));
     let error = Gguf::model("llama", 1)
         .text("tokenizer.chat_template", &padded((1 << 20) + 1))
         .read()

@@ -227,7 +227,7 @@ fn the_token_goes_to_the_hubs_origin_alone() {
         }),
     );
     let tokens = tokens(secrets, &endpoint(Some("https://hub.example/hf")).unwrap());
-    for (url, told) in [
+    for (url, gets_token) in [
         ("https://hub.example/hf/a/b", true),
         ("https://hub.example/other", true),
         ("https://hub.example:8443/hf", false),
@@ -236,20 +236,24 @@ fn the_token_goes_to_the_hubs_origin_alone() {
         ("https://hub.example.evil.example/", false),
         ("https://huggingface.co/", false),
     ] {
-        assert_eq!(tokens(&Url::parse(url).unwrap()).is_some(), told, "{url}");
+        assert_eq!(
+            tokens(&Url::parse(url).unwrap()).is_some(),
+            gets_token,
+            "{url}"
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_keychain_prompt_does_not_block_other_tasks() {
     let home = tempfile::tempdir().unwrap();
-    let (answer, asked) = std::sync::mpsc::channel();
-    let asked = std::sync::Mutex::new(asked);
+    let (answer, prompt_answer) = std::sync::mpsc::channel();
+    let prompt_answer = std::sync::Mutex::new(prompt_answer);
     let secrets = tierbar_secrets::Secrets::with(
         home.path(),
         std::sync::Arc::new(move |name: &str| {
             let hang = std::time::Duration::from_secs(60);
-            (name == "HF_TOKEN").then(|| asked.lock().unwrap().recv_timeout(hang).unwrap())
+            (name == "HF_TOKEN").then(|| prompt_answer.lock().unwrap().recv_timeout(hang).unwrap())
         }),
     );
     let url = endpoint(None).unwrap();

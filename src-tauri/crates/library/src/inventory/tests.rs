@@ -162,13 +162,13 @@ fn the_parts_of_a_split_model_are_one_model() {
     assert_eq!(whole.parts.len(), 3);
     assert_eq!(whole.size_bytes(), 3 * 21);
     assert_eq!(whole.incomplete, None);
-    let told = |model: &Found| model.incomplete.clone().unwrap().message;
+    let reason_of = |model: &Found| model.incomplete.clone().unwrap().message;
     assert_eq!(
-        told(broken),
+        reason_of(broken),
         "3 of the 4 parts of n are missing: n-00001-of-00004.gguf and 2 more"
     );
     assert_eq!(other.id.as_str(), "m@sub");
-    assert!(told(other).starts_with("2 of the 3 parts of m are missing"));
+    assert!(reason_of(other).starts_with("2 of the 3 parts of m are missing"));
 }
 
 #[test]

@@ -116,12 +116,12 @@ fn names_that_leave_the_folder_are_refused() {
 #[test]
 fn a_path_that_is_not_a_file_has_its_own_error() {
     let folder = folder(&["a.gguf"]);
-    let told = |path: &Path| {
+    let message_of = |path: &Path| {
         let error = resolve(Path::new("/m"), path.to_str().unwrap()).unwrap_err();
         error.message
     };
-    assert!(told(folder.path()).ends_with("is a folder, not a model"));
-    assert!(told(&folder.path().join("b.gguf")).contains("cannot be found"));
-    assert!(told(Path::new("/dev/null")).ends_with("is not a file"));
-    assert!(told(Path::new("  ")).contains("no model is chosen"));
+    assert!(message_of(folder.path()).ends_with("is a folder, not a model"));
+    assert!(message_of(&folder.path().join("b.gguf")).contains("cannot be found"));
+    assert!(message_of(Path::new("/dev/null")).ends_with("is not a file"));
+    assert!(message_of(Path::new("  ")).contains("no model is chosen"));
 }

@@ -153,11 +153,11 @@ fn a_check_reports_progress_and_can_be_cancelled() {
     let library = scratch_copy(&root, SMOLLM2);
     let size = fs::metadata(real(SMOLLM2)).unwrap().len();
     let cancel = CancellationToken::new();
-    let mut told = Vec::new();
-    let mut progress = |done, total| told.push((done, total));
+    let mut reported = Vec::new();
+    let mut progress = |done, total| reported.push((done, total));
     library.verify("copy", &mut progress, &cancel).unwrap();
-    assert!(told.len() > 2 && told.is_sorted());
-    assert_eq!(told.last(), Some(&(size, size)));
+    assert!(reported.len() > 2 && reported.is_sorted());
+    assert_eq!(reported.last(), Some(&(size, size)));
     let mut calls = 0;
     let mut stop = |_, _| {
         calls += 1;
@@ -196,8 +196,8 @@ fn an_incomplete_copy_is_reported_until_it_is_complete() {
     for length in [whole / 2, whole - 1] {
         fs::write(&path, &bytes[..length]).unwrap();
         let error = library.list().unwrap()[0].account.clone().unwrap_err();
-        let told = format!("m is incomplete ({length} of {whole} bytes)");
-        assert!(error.message.starts_with(&told), "{error}");
+        let reported = format!("m is incomplete ({length} of {whole} bytes)");
+        assert!(error.message.starts_with(&reported), "{error}");
         assert_eq!(error.code, Code::ModelInvalid);
     }
     fs::write(&path, &bytes).unwrap();

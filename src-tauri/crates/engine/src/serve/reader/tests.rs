@@ -10,17 +10,17 @@ const QWEN_3_5: &str = "Qwen3.5-4B.jinja";
 
 /// What an answer says, its arguments read as JSON. As with llama-server, the line's end before an end tag is thought, too.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct Received {
     reasoning: String,
     content: String,
     calls: Vec<(String, Value)>,
 }
 
-fn said(reasoning: &str, content: &str, calls: &[(&str, Value)]) -> Said {
+fn received(reasoning: &str, content: &str, calls: &[(&str, Value)]) -> Received {
     let calls = calls
         .iter()
         .map(|(name, arguments)| ((*name).to_owned(), arguments.clone()));
-    Said {
+    Received {
         reasoning: reasoning.to_owned(),
         content: content.to_owned(),
         calls: calls.collect(),
@@ -93,13 +93,13 @@ impl Client {
         }
     }
 
-    fn said(self) -> Said {
+    fn received(self) -> Received {
         let read = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| json!(text));
         let calls = self
             .calls
             .into_iter()
             .map(|(name, text)| (name, read(&text)));
-        Said {
+        Received {
             calls: calls.collect(),
             reasoning: self.reasoning,
             content: self.content,
@@ -107,14 +107,14 @@ impl Client {
     }
 }
 
-fn check(template: &str, thinks: bool, answer: &str, expected: &Said) {
+fn check(template: &str, thinks: bool, answer: &str, expected: &Received) {
     let parser = parser(template, thinks);
     assert!(parser.is_some(), "{template}");
     let mut whole = Reader::new(parser.clone());
     let mut client = Client::default();
     answer.clone_into(&mut whole.text);
     client.take(&whole.finish(false));
-    assert_eq!(&client.said(), expected, "{template}, whole: {answer}");
+    assert_eq!(&client.received(), expected, "{template}, whole: {answer}");
     // Cut at each place once, and at every place at once.
     let cuts: Vec<usize> = answer.char_indices().map(|(at, _)| at).collect();
     let pieces = |cuts: &[usize]| {
@@ -126,7 +126,7 @@ fn check(template: &str, thinks: bool, answer: &str, expected: &Said) {
             from = cut;
         }
         client.take(&reader.finish(false));
-        client.said()
+        client.received()
     };
     for cut in &cuts {
         assert_eq!(
@@ -149,25 +149,25 @@ fn gemma_4_answers_are_read_whole_and_cut_anywhere() {
         GEMMA_4,
         false,
         "Hello, wörld! 🦙",
-        &said("", "Hello, wörld! 🦙", &[]),
+        &received("", "Hello, wörld! 🦙", &[]),
     );
     check(
         GEMMA_4,
         true,
         "<|channel>thought\nI have\nto look.<channel|>Good day.",
-        &said("I have\nto look.", "Good day.", &[]),
+        &received("I have\nto look.", "Good day.", &[]),
     );
     check(
         GEMMA_4,
         true,
         "<|channel>thought\nI look.<channel|><|tool_call>call:get_weather{city:<|\"|>Paris<|\"|>}<tool_call|>",
-        &said("I look.", "", &[("get_weather", paris())]),
+        &received("I look.", "", &[("get_weather", paris())]),
     );
     check(
         GEMMA_4,
         false,
         "<|tool_call>call:get_weather{city:<|\"|>a \"b\" {c}<|\"|>,days:3}<tool_call|><|tool_call>call:get_time{}<tool_call|>",
-        &said(
+        &received(
             "",
             "",
             &[
@@ -184,19 +184,19 @@ fn qwen3_answers_are_read_whole_and_cut_anywhere() {
         QWEN_3,
         false,
         "Hello, wörld! 🦙",
-        &said("", "Hello, wörld! 🦙", &[]),
+        &received("", "Hello, wörld! 🦙", &[]),
     );
     check(
         QWEN_3,
         true,
         "<think>\nI have\nto look.\n</think>\n\nGood day.",
-        &said("I have\nto look.\n", "Good day.", &[]),
+        &received("I have\nto look.\n", "Good day.", &[]),
     );
     check(
         QWEN_3,
         true,
         "<think>\nI look.\n</think>\n\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Köln \\\"x\\\"\", \"days\": 3}}\n</tool_call>",
-        &said(
+        &received(
             "I look.\n",
             "",
             &[("get_weather", json!({"city": "Köln \"x\"", "days": 3}))],
@@ -206,7 +206,7 @@ fn qwen3_answers_are_read_whole_and_cut_anywhere() {
         QWEN_3,
         false,
         "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>\n<tool_call>\n{\"name\": \"get_time\", \"arguments\": {}}\n</tool_call>",
-        &said(
+        &received(
             "",
             "",
             &[
@@ -223,21 +223,21 @@ fn qwen3_5_answers_are_read_whole_and_cut_anywhere() {
         QWEN_3_5,
         false,
         "Hello, wörld! 🦙",
-        &said("", "Hello, wörld! 🦙", &[]),
+        &received("", "Hello, wörld! 🦙", &[]),
     );
     // Its prompt ends within the thinking.
     check(
         QWEN_3_5,
         true,
         "I have\nto look.\n</think>\n\nGood day.",
-        &said("I have\nto look.\n", "Good day.", &[]),
+        &received("I have\nto look.\n", "Good day.", &[]),
     );
     let weather = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis <b>\n</parameter>\n<parameter=days>\n3\n</parameter>\n</function>\n</tool_call>";
     check(
         QWEN_3_5,
         true,
         &format!("I look.\n</think>\n\n{weather}"),
-        &said(
+        &received(
             "I look.\n",
             "",
             &[("get_weather", json!({"city": "Paris <b>", "days": 3}))],
@@ -247,7 +247,7 @@ fn qwen3_5_answers_are_read_whole_and_cut_anywhere() {
         QWEN_3_5,
         false,
         &format!("{weather}\n<tool_call>\n<function=get_time>\n</function>\n</tool_call>"),
-        &said(
+        &received(
             "",
             "",
             &[
@@ -275,14 +275,14 @@ fn endless_nesting_is_shown_as_text() {
         ),
     ] {
         let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
-        let said_of = |answer: &str| {
+        let received_of = |answer: &str| {
             let mut reader = Reader::new(parser(template, false));
             let mut client = Client::default();
             client.take(&reader.push(answer));
             client.take(&reader.finish(false));
-            client.said()
+            client.received()
         };
-        let deep = said_of(&format!("{open}{}{close}", nested(1000)));
+        let deep = received_of(&format!("{open}{}{close}", nested(1000)));
         assert_eq!(
             (deep.content.as_str(), deep.calls.len()),
             ("", 1),
@@ -296,7 +296,11 @@ fn endless_nesting_is_shown_as_text() {
             format!("{open}{}", "[".repeat(200_000)),
             format!("{open}{}{close}", nested(200_000)),
         ] {
-            assert_eq!(said_of(&endless), said("", &endless, &[]), "{template}");
+            assert_eq!(
+                received_of(&endless),
+                received("", &endless, &[]),
+                "{template}"
+            );
         }
     }
 }

@@ -85,8 +85,8 @@ pub(crate) fn completions(model: &str, lead: f64) -> Vec<(String, Value)> {
     let recorded = recorded(model);
     let completions = recorded["completions"].as_object().unwrap().iter();
     completions
-        .filter(|(_, said)| said["margin"].as_f64().unwrap() >= lead)
-        .map(|(prompt, said)| (prompt.clone(), said.clone()))
+        .filter(|(_, recorded)| recorded["margin"].as_f64().unwrap() >= lead)
+        .map(|(prompt, recorded)| (prompt.clone(), recorded.clone()))
         .collect()
 }
 

@@ -9,9 +9,9 @@ async fn adding_a_reference_again_raises_its_priority() {
     let mut stage = Stage::new(1);
     let id = stage.add("a", Normal).await;
     let call = stage.call().await;
-    for (asked, priority) in [(Low, Normal), (High, High)] {
+    for (requested, priority) in [(Low, Normal), (High, High)] {
         let job = Job {
-            priority: asked,
+            priority: requested,
             ..stage.job("a", &["a"])
         };
         let (status, new) = stage.queue.add(job).await.unwrap();

@@ -31,7 +31,7 @@ async fn the_list_survives_a_restart() {
     assert_eq!(running.name(), "running");
     stage.until("running", Downloading).await;
     let after = stage.list();
-    let told = |list: &[DownloadStatus]| -> Vec<_> {
+    let summaries = |list: &[DownloadStatus]| -> Vec<_> {
         let mut list = list.to_vec();
         list.iter_mut().for_each(|it| {
             it.bytes_per_second = 0;
@@ -44,7 +44,7 @@ async fn the_list_survives_a_restart() {
         });
         list
     };
-    assert_eq!(told(&after), told(&before));
+    assert_eq!(summaries(&after), summaries(&before));
     assert_eq!(stage.status("running").received_bytes, 500);
     assert_eq!(stage.status("paused").received_bytes, 300);
     assert_eq!(

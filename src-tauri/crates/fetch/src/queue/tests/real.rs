@@ -73,10 +73,10 @@ impl Server {
 }
 
 async fn part(State(served): State<Served>, headers: HeaderMap) -> Response {
-    let asked = headers
+    let requested_range = headers
         .get(header::RANGE)
         .and_then(|range| range.to_str().ok());
-    let range = asked.and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
+    let range = requested_range.and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
     let (first, last) = range.map_or((0, SIZE - 1), |(first, last)| {
         let last = last
             .parse()
@@ -99,7 +99,7 @@ async fn part(State(served): State<Served>, headers: HeaderMap) -> Response {
         let block = bytes::Bytes::copy_from_slice(&served.content[at..end]);
         Some((Ok::<_, std::io::Error>(block), (served, end)))
     });
-    let status = match asked {
+    let status = match requested_range {
         Some(_) => StatusCode::PARTIAL_CONTENT,
         None => StatusCode::OK,
     };
@@ -155,9 +155,9 @@ async fn until(queue: &Queue, is: impl Fn(&DownloadStatus) -> bool) -> DownloadS
     let mut seen = queue.watch();
     let waited = seen.wait_for(|list| list.first().is_some_and(&is));
     let waited = tokio::time::timeout(Duration::from_secs(120), waited).await;
-    let told = queue.watch().borrow().to_vec();
-    assert!(matches!(waited, Ok(Ok(_))), "{told:?}");
-    told[0].clone()
+    let list = queue.watch().borrow().to_vec();
+    assert!(matches!(waited, Ok(Ok(_))), "{list:?}");
+    list[0].clone()
 }
 
 /// Enough that a run has something to keep.
@@ -254,13 +254,13 @@ async fn the_rate_limit_holds_and_changes_live() {
     let server = Server::start(u64::MAX).await;
     // It would take months.
     let queue = start(&folder, 1);
-    let asked = job(&folder, &server, Some(server.sha256()));
-    queue.add(asked).await.unwrap();
+    let download = job(&folder, &server, Some(server.sha256()));
+    queue.add(download).await.unwrap();
     until(&queue, |status| status.total_bytes.is_some()).await;
     // As long as another one takes that has no limit.
     let free = start(&other, 0);
-    let asked = job(&other, &server, Some(server.sha256()));
-    free.add(asked).await.unwrap();
+    let download = job(&other, &server, Some(server.sha256()));
+    free.add(download).await.unwrap();
     until(&free, is(DownloadState::Done)).await;
     let limited = until(&queue, |_| true).await;
     assert_eq!(limited.state, DownloadState::Downloading);

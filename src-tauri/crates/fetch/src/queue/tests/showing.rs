@@ -109,8 +109,8 @@ async fn a_change_of_state_is_told_at_once() {
     stage.until("a", Waiting).await;
     call.report(20, waiting("the server fails"));
     let mut seen = stage.queue.watch();
-    let told = seen.wait_for(|list| list[0].reason.as_deref() == Some("the server fails"));
-    assert!(tokio::time::timeout(LONG, told).await.unwrap().is_ok());
+    let shown = seen.wait_for(|list| list[0].reason.as_deref() == Some("the server fails"));
+    assert!(tokio::time::timeout(LONG, shown).await.unwrap().is_ok());
     assert_eq!(Instant::now(), now);
 }
 
