@@ -87,19 +87,48 @@ test('a stopped answer is kept so far, and frees its tier', async ({ chat, host 
   await expect(chat.getByLabel('Answer 2 of 2')).toBeVisible();
 });
 
-test('a page that is left during an answer keeps it so far', async ({ chat, host }) => {
+test('an answer goes on while its page is reloaded, and another window follows it', async ({
+  chat,
+  host,
+  context,
+}) => {
   await answers(chat, ENDLESS);
   await ask(chat, 'Tell me about the sea.');
-  await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
-  const id = await chat.getByTestId('chat-item').getAttribute('data-chat-id');
-  await chat.reload();
-  await expect.poll(async () => (await host.tier('fast')).state).toBe('ready');
-  const kept = async () => (await chat.request.get(`${host.url}/tierbar/v1/chats/${id}`)).json();
-  await expect.poll(async () => (await kept()).messages.length).toBe(2);
+  const words = chat.getByTestId('message-assistant').locator('.markdown');
+  await expect(words).toHaveText(/\w+ \w+/);
+  const before = (await words.innerText()).length;
 
+  await chat.reload();
   await chat.getByRole('button', { name: 'Tell me about the sea.', exact: true }).click();
-  await expect(chat.getByTestId('message-assistant').locator('.markdown')).toHaveText(/\w+ \w+/);
-  await expect(chat.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
+  await expect.poll(async () => (await words.innerText()).length).toBeGreaterThan(before);
+  expect((await host.tier('fast')).state).toBe('busy');
+
+  const other = await context.newPage();
+  await other.goto(host.url);
+  await other.getByRole('button', { name: 'Tell me about the sea.', exact: true }).click();
+  const there = other.getByTestId('message-assistant').locator('.markdown');
+  await expect.poll(async () => (await there.innerText()).length).toBeGreaterThan(before);
+
+  // A stop in one window is the end in both.
+  await other.getByTestId('stop').click();
+  for (const page of [chat, other])
+    await expect(page.getByTestId('answer-ending')).toHaveText('Stopped. The answer so far is kept.');
+  expect(await there.innerText()).toBe(await words.innerText());
+  await expect.poll(async () => (await host.tier('fast')).state).toBe('ready');
+  await other.close();
+});
+
+test('a closed window loses nothing', async ({ chat, host, context }) => {
+  await ask(chat, 'Count to three.');
+  await expect(chat.getByTestId('stop')).toBeVisible();
+  const id = await chat.getByTestId('chat-item').getAttribute('data-chat-id');
+  const stored = async () => (await context.request.get(`${host.url}/tierbar/v1/chats/${id}`)).json();
+  await chat.close();
+  await expect.poll(async () => (await stored()).turn).toBeNull();
+  const { messages } = await stored();
+  expect(messages).toHaveLength(2);
+  expect(messages[1].parts[0].text).toMatch(/\w+/);
+  expect(['stop', 'length']).toContain(messages[1].finish);
 });
 
 test('a chat works with the keyboard alone', async ({ page, host }) => {

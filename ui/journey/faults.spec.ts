@@ -1,11 +1,6 @@
 import { answers, ask, CONFIG, ENDLESS, expect, SHORT, test } from './test';
 
-test('a broken model shows an error with a hint, and works once repaired', async ({
-  chat,
-  host,
-  complaints,
-}) => {
-  complaints.expect(/status of \d+.*\/v1\/chat\/completions/);
+test('a broken model shows an error with a hint, and works once repaired', async ({ chat, host }) => {
   await host.addPartOfModel('broken.gguf', 1 << 20);
   await host.configure(`${CONFIG}
 [tiers.heavy]

@@ -110,13 +110,13 @@ export const SHORT = { temperature: 0, max_tokens: 200 };
 /** An answer that fills the context, so that it is still streaming when the test acts on it. */
 export const ENDLESS = { temperature: 0, ignore_eos: true };
 
-/** Adds these options to the page's requests on their way to the host from now on. */
+/** Adds these options to the page's turns on their way to the host from now on. */
 export async function answers(page: Page, options: typeof SHORT | typeof ENDLESS): Promise<void> {
-  const url = '**/v1/chat/completions';
+  const url = '**/tierbar/v1/chats/*/turns';
   await page.unroute(url);
   await page.route(url, async (route) => {
     const body = route.request().postDataJSON() as Record<string, unknown>;
-    await route.continue({ postData: { ...body, ...options } });
+    await route.continue({ postData: { ...body, options } });
   });
 }
 

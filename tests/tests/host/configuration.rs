@@ -158,7 +158,8 @@ async fn chats_are_kept_over_a_restart() {
     assert_eq!(listed["chats"], json!([chat]));
     let path = format!("/tierbar/v1/chats/{}", chat["id"].as_str().unwrap());
     let (_, whole) = host.ask(Method::GET, &path, None).await;
-    assert_eq!(whole["messages"][0]["content"], "What is the sea?");
+    let text = json!([{"type": "text", "text": "What is the sea?"}]);
+    assert_eq!(whole["messages"][0]["parts"], text);
     assert_eq!(host.send(Method::DELETE, &path, None).await.status(), 204);
     let (status, gone): (u16, Value) = host.ask(Method::GET, &path, None).await;
     assert_eq!((status, &gone["error"]["code"]), (404, &json!("not_found")));

@@ -76,13 +76,6 @@ export class Api {
     });
   }
 
-  /** Sends a last message from a page that is closing, without waiting for an answer. */
-  farewell(path: string, body: unknown): void {
-    if (this.#connection === null) return;
-    const { url, init } = this.#request(this.#connection, 'POST', path, body);
-    void fetch(url, { ...init, keepalive: true }).catch(() => {});
-  }
-
   /** Trades the token for the browser's session cookie. */
   async signIn(token: string): Promise<void> {
     if (this.#connection === null) await this.connect();

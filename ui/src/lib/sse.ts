@@ -1,5 +1,5 @@
 /** One event of a server-sent stream, or one of its comment lines. */
-export type SseItem = { event: string; data: string } | { comment: string };
+export type SseItem = { event: string; data: string; id?: string } | { comment: string };
 
 /**
  * Reads server-sent events off a response's body. EventSource cannot be used: it sends no headers and no body.
@@ -12,6 +12,7 @@ export async function* readSse(body: ReadableStream<Uint8Array>): AsyncGenerator
   let rest = '';
   let event = '';
   let data: string[] = [];
+  let id: string | undefined;
   try {
     for (;;) {
       const { value, done } = await reader.read();
@@ -24,9 +25,13 @@ export async function* readSse(body: ReadableStream<Uint8Array>): AsyncGenerator
         const line = rest.slice(0, end);
         rest = rest.slice(end + (rest.startsWith('\r\n', end) ? 2 : 1));
         if (line === '') {
-          if (data.length > 0) yield { event: event || 'message', data: data.join('\n') };
+          if (data.length > 0) {
+            const item = { event: event || 'message', data: data.join('\n') };
+            yield id === undefined ? item : { ...item, id };
+          }
           event = '';
           data = [];
+          id = undefined;
           continue;
         }
         const colon = line.indexOf(':');
@@ -35,6 +40,7 @@ export async function* readSse(body: ReadableStream<Uint8Array>): AsyncGenerator
         if (field === '') yield { comment: value };
         else if (field === 'event') event = value;
         else if (field === 'data') data.push(value);
+        else if (field === 'id') id = value;
       }
       if (done) return;
     }

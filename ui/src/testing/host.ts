@@ -1,6 +1,16 @@
 import { vi } from 'vitest';
-import type { Message } from '../features/chat/turns';
-import type { ChainStatus, Chat, ChatSummary, Entry, JobStatus, Status } from '../platform/api';
+import type {
+  ChainStatus,
+  Chat,
+  ChatMessage,
+  ChatSummary,
+  Entry,
+  Finish,
+  JobStatus,
+  Status,
+  TurnBegun,
+  TurnEvent,
+} from '../platform/api';
 
 /** A request as it left the page. */
 export interface Sent {
@@ -48,17 +58,6 @@ export class Stream {
   event(name: string, value: unknown): void {
     this.write(`event: ${name}\ndata: ${JSON.stringify(value)}\n\n`);
   }
-  words(content: string): void {
-    this.data({ choices: [{ delta: { content } }] });
-  }
-  finish(reason: string, tokensPerSecond: number): void {
-    this.data({
-      choices: [{ delta: {}, finish_reason: reason }],
-      timings: { predicted_per_second: tokensPerSecond },
-    });
-    this.write('data: [DONE]\n\n');
-    this.end();
-  }
   end(): void {
     this.closed = true;
     this.#controller.close();
@@ -70,16 +69,115 @@ export class Stream {
   }
 }
 
+/** A turn, as the host runs it: a test says what the model says. */
+export class RunningTurn {
+  readonly id: string;
+  /** The request that began it. */
+  readonly request: Sent;
+  ended = false;
+  text = '';
+  #chat: Chat;
+  #question: ChatMessage;
+  #answerId: number;
+  #events: TurnEvent[] = [];
+  #followers: Stream[] = [];
+
+  constructor(id: string, request: Sent, chat: Chat, question: ChatMessage, answerId: number) {
+    this.id = id;
+    this.request = request;
+    this.#chat = chat;
+    this.#question = question;
+    this.#answerId = answerId;
+    const why = 'it is a greeting; fast is loaded';
+    this.event({ type: 'started', tier: 'fast', model: 'smol', why, instead_of: null });
+    chat.messages.push({ ...this.#answer('stop', null), finish: null });
+    chat.leaf = answerId;
+  }
+
+  /** The pages that follow it now. */
+  get followers(): Stream[] {
+    return this.#followers.filter((follower) => !follower.closed);
+  }
+
+  follow(request: Sent): Response {
+    const stream = new Stream(request);
+    const after = Number(new URL(request.path, 'http://host').searchParams.get('after'));
+    this.#events.forEach((event, index) => {
+      if (index >= after) stream.write(written(event, index + 1));
+    });
+    if (this.ended) stream.end();
+    else this.#followers.push(stream);
+    return stream.response;
+  }
+
+  event(event: TurnEvent): void {
+    this.#events.push(event);
+    for (const follower of this.followers) follower.write(written(event, this.#events.length));
+  }
+  words(text: string): void {
+    this.text += text;
+    this.event({ type: 'text', text });
+  }
+  loading(): void {
+    this.event({ type: 'progress', stage: 'load' });
+  }
+  finish(finish: Finish, tokensPerSecond: number | null = null): void {
+    const message = this.#answer(finish, tokensPerSecond);
+    this.#store(message.parts.length > 0 || finish !== 'stopped' ? message : null);
+    this.#end({ type: 'finished', message });
+  }
+  fail(code: string, message: string, hint: string | null = null): void {
+    const answer = this.text === '' ? null : this.#answer('error', null);
+    this.#store(answer);
+    this.#end({ type: 'failed', code, message, hint, answer });
+  }
+
+  #answer(finish: Finish, tokensPerSecond: number | null): ChatMessage {
+    const started = this.#events.findLast((event) => event.type === 'started');
+    const { tier, model, why, instead_of } = started as Extract<TurnEvent, { type: 'started' }>;
+    return {
+      id: this.#answerId,
+      parent: this.#question.id,
+      role: 'assistant',
+      parts: this.text === '' ? [] : [{ type: 'text', text: this.text }],
+      tier,
+      model,
+      why,
+      instead_of,
+      finish,
+      decode_tokens_per_second: tokensPerSecond,
+      time_to_first_token_ms: 7,
+    };
+  }
+  /** Puts the whole answer in the place of the unfinished one, or removes that. */
+  #store(message: ChatMessage | null): void {
+    const chat = this.#chat;
+    chat.messages = chat.messages.filter(({ id }) => id !== this.#answerId);
+    if (message) chat.messages.push(message);
+    else if (chat.leaf === this.#answerId) chat.leaf = this.#question.id;
+  }
+  #end(event: TurnEvent): void {
+    this.ended = true;
+    this.#chat.turn = null;
+    this.event(event);
+    for (const follower of this.followers) follower.end();
+  }
+}
+
+function written(event: TurnEvent, number: number): string {
+  return `id: ${number}\ndata: ${JSON.stringify(event)}\n\n`;
+}
+
 /** A stand-in for the host: stores chats as the host does, and leaves streams to the test. */
 export class Network {
   requests: Sent[] = [];
-  chats: StoredChat[] = [];
+  chats: Chat[] = [];
   /** The event log, newest first. */
   log: Entry[] = [];
   chains: ChainStatus[] = [];
   /** Queued requests, newest first. */
   jobs: JobStatus[] = [];
-  completions: Stream[] = [];
+  turns: RunningTurn[] = [];
   eventStreams: Stream[] = [];
   /** Answers a request instead of the defaults below; `null` lets it through. */
   override: (request: Sent) => Response | null = () => null;
@@ -93,8 +191,10 @@ export class Network {
     return this.requests.filter((request) => request.method === method && request.path === path);
   }
 
-  messages(id: string): Body[] {
-    return this.chats.find((chat) => chat.id === id)?.messages ?? [];
+  /** The messages of a chat that are whole. */
+  messages(id: string): ChatMessage[] {
+    const messages = this.chats.find((chat) => chat.id === id)?.messages ?? [];
+    return messages.filter(({ role, finish }) => role !== 'assistant' || finish !== null);
   }
 
   async #fetch(url: string, init: RequestInit): Promise<Response> {
@@ -109,15 +209,6 @@ export class Network {
     this.requests.push(request);
     const other = this.override(request);
     if (other) return other;
-    if (url.endsWith('/v1/chat/completions')) {
-      const stream = new Stream(request, {
-        'x-tierbar-tier': 'fast',
-        'x-tierbar-model': 'smol',
-        'x-tierbar-why': 'it is a greeting; fast is loaded',
-      });
-      this.completions.push(stream);
-      return stream.response;
-    }
     if (url.endsWith('/tierbar/v1/events')) {
       const stream = new Stream(request);
       this.eventStreams.push(stream);
@@ -162,19 +253,22 @@ export class Network {
     return new Response(null, { status: 204 });
   }
 
-  #chats({ method, path, body }: Sent): Response {
-    const [, id, messages] = path.match(/^\/tierbar\/v1\/chats(?:\/([^/]+)(\/messages)?)?$/) ?? [];
+  #chats(request: Sent): Response {
+    const { method, path, body } = request;
+    const [, id, turns, turn, events] =
+      path.match(/^\/tierbar\/v1\/chats(?:\/([^/]+)(\/turns(?:\/([^/?]+)(\/events)?)?)?)?(?:\?.*)?$/) ?? [];
     if (id === undefined) {
       if (method === 'GET') return Response.json({ chats: this.chats.map(summary).reverse() });
       this.#ids += 1;
       const at = `2026-01-01T00:00:${String(this.#ids).padStart(2, '0')}Z`;
-      const chat: StoredChat = {
+      const chat: Chat = {
         id: `c${this.#ids}`,
         title: '',
         model: body.model,
         created_at: at,
         updated_at: at,
         turn: null,
+        leaf: null,
         messages: [],
       };
       this.chats.push(chat);
@@ -182,38 +276,64 @@ export class Network {
     }
     const chat = this.chats.find((chat) => chat.id === id);
     if (!chat) return refusal(404, 'not_found', 'There is no such chat.');
-    if (messages) {
-      chat.messages.push(body);
-      if (chat.title === '') chat.title = body.content;
-      return Response.json(summary(chat), { status: 201 });
+    if (turn !== undefined) {
+      const running = this.turns.find(({ id }) => id === turn);
+      if (!running) return refusal(404, 'not_found', 'This turn is not running.');
+      if (events) return running.follow(request);
+      if (!running.ended) running.finish('stopped');
+      return new Response(null, { status: 204 });
     }
+    if (turns) return this.#begin(chat, request);
     if (method === 'DELETE') {
+      const running = this.turns.find(({ id }) => id === chat.turn);
+      running?.finish('stopped');
       this.chats = this.chats.filter((other) => other !== chat);
       return new Response(null, { status: 204 });
     }
     if (method === 'PATCH') Object.assign(chat, body);
-    if (method === 'PATCH') return Response.json(summary(chat));
-    const read: Chat = {
-      ...summary(chat),
-      leaf: chat.messages.length || null,
-      messages: chat.messages.map(({ content, ...message }, index) => ({
-        ...message,
-        id: index + 1,
-        parent: index || null,
-        parts: content === '' ? [] : [{ type: 'text', text: content }],
-        why: null,
-        instead_of: null,
-      })),
-    };
-    return Response.json(read);
+    return Response.json(method === 'PATCH' ? summary(chat) : chat);
+  }
+
+  #begin(chat: Chat, request: Sent): Response {
+    const { text, model, parent } = request.body;
+    if (chat.turn !== null) return refusal(409, 'conflict', 'This chat is answering another question.');
+    this.#ids += 2;
+    if (model) chat.model = model;
+    let question: ChatMessage | undefined;
+    if (text !== undefined) {
+      question = message(this.#ids - 1, parent ?? chat.leaf, text);
+      chat.messages.push(question);
+      if (chat.title === '') chat.title = text;
+    } else {
+      const from = chat.messages.find(({ id }) => id === (parent ?? chat.leaf));
+      question = from?.role === 'assistant' ? chat.messages.find(({ id }) => id === from.parent) : from;
+    }
+    if (!question) return refusal(400, 'bad_request', 'There is no question to answer.');
+    const turn = new RunningTurn(`t${this.#ids}`, request, chat, question, this.#ids);
+    this.turns.push(turn);
+    chat.turn = turn.id;
+    const begun: TurnBegun = { id: turn.id, chat: summary(chat), question, answer: this.#ids };
+    return Response.json(begun, { status: 201 });
   }
 }
 
-/** A message as the page saves it. */
-type Body = Omit<Message, 'key' | 'saved' | 'loadMs' | 'why' | 'insteadOf'>;
-type StoredChat = ChatSummary & { messages: Body[] };
+function message(id: number, parent: number | null, text: string): ChatMessage {
+  return {
+    id,
+    parent,
+    role: 'user',
+    parts: [{ type: 'text', text }],
+    tier: null,
+    model: null,
+    why: null,
+    instead_of: null,
+    finish: null,
+    decode_tokens_per_second: null,
+    time_to_first_token_ms: null,
+  };
+}
 
-function summary({ messages: _, ...summary }: StoredChat): ChatSummary {
+function summary({ messages: _messages, leaf: _leaf, ...summary }: Chat): ChatSummary {
   return summary;
 }
 

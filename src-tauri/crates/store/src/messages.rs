@@ -139,6 +139,12 @@ pub(crate) fn discard(connection: &Connection, id: u64) -> rusqlite::Result<()> 
             "UPDATE chats SET leaf = (SELECT parent FROM messages WHERE id = ?1) WHERE leaf = ?1",
         )?
         .execute([id])?;
+    // What a program has added behind it stays in the branch.
+    connection
+        .prepare_cached(
+            "UPDATE messages SET parent = (SELECT parent FROM messages WHERE id = ?1) WHERE parent = ?1",
+        )?
+        .execute([id])?;
     connection
         .prepare_cached("DELETE FROM messages WHERE id = ?1")?
         .execute([id])?;

@@ -80,7 +80,7 @@ fn open(
     fields: &chats::ChatFields,
     turn: &NewTurn,
 ) -> rusqlite::Result<Result<OpenedTurn, Error>> {
-    if chats::update(change, chat, fields)?.is_none() {
+    if chats::find(change, chat)?.is_none() {
         return Ok(Err(no_chat(chat)));
     }
     let mut all = messages::of_chat(change, chat)?;
@@ -92,6 +92,7 @@ fn open(
         Some(parent) => Some(parent),
         None => chats::leaf(change, chat)?,
     };
+    // What is refused changes nothing: the first write is behind the last refusal.
     let question = match &turn.text {
         Some(text) => {
             let message = NewMessage {
@@ -120,6 +121,7 @@ fn open(
         let error = Error::new(Code::BadRequest, "there is no question to answer");
         return Ok(Err(error.hint("send the question as \"text\"")));
     };
+    chats::update(change, chat, fields)?;
     let draft = NewMessage {
         role: Role::Assistant,
         content: String::new(),

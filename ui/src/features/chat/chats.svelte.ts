@@ -27,8 +27,12 @@ export class Chats {
       this.list = chats;
       this.problem = null;
       const { current } = this;
-      if (current.id !== null && current.problem && current.messages.length === 0)
-        await current.open(current.id);
+      const { id } = current;
+      if (id === null) return;
+      const summary = chats.find((chat) => chat.id === id);
+      if (current.problem?.code === 'unreachable' || (current.problem && current.messages.length === 0))
+        await current.open(id);
+      else if (summary) await current.sync(summary);
     } catch (cause) {
       this.problem = asApiError(cause);
     }
@@ -50,8 +54,8 @@ export class Chats {
   }
 
   isBusy(id: string): boolean {
-    if (this.#blank.id === id) return this.#blank.busy;
-    return this.#open.get(id)?.busy ?? false;
+    const here = this.#blank.id === id ? this.#blank.busy : this.#open.get(id)?.busy;
+    return here || this.list.some((chat) => chat.id === id && chat.turn !== null);
   }
 
   async rename(id: string, title: string): Promise<void> {
@@ -63,15 +67,15 @@ export class Chats {
   async remove(id: string): Promise<void> {
     await this.#try(async () => {
       this.#file();
-      this.#open.get(id)?.stop();
       await this.#around.api.delete(path(id));
+      this.#open.get(id)?.leave();
       this.list = this.list.filter((chat) => chat.id !== id);
       this.#open.delete(id);
       if (this.current.id === id) this.startNew();
     });
   }
 
-  /** The page goes away. */
+  /** The page goes away. Turns run on in the host. */
   leave(): void {
     this.#blank.leave();
     for (const conversation of this.#open.values()) conversation.leave();

@@ -11,11 +11,11 @@ beforeEach(() => {
 });
 
 async function talk(text: string, answer: string): Promise<void> {
-  const before = network.completions.length;
+  const before = network.turns.length;
   const done = chats.current.send(text);
-  await until(() => network.completions.length > before);
-  network.completions.at(-1)?.words(answer);
-  network.completions.at(-1)?.finish('stop', 1);
+  await until(() => network.turns.length > before);
+  network.turns.at(-1)?.words(answer);
+  network.turns.at(-1)?.finish('stop', 1);
   await done;
 }
 
@@ -55,18 +55,17 @@ describe('the chat history', () => {
     const later = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
     await later.open('c1');
     expect(later.current.messages.map((message) => message.content)).toEqual(['First', '1']);
-    expect(later.current.messages.every((message) => message.saved)).toBe(true);
   });
 
   it('lets an answer stream on while another chat is shown', async () => {
     const first = chats.current;
     const done = first.send('First');
-    await until(() => network.completions.length === 1);
+    await until(() => network.turns.length === 1);
     chats.startNew();
     expect(chats.current).not.toBe(first);
     expect(chats.isBusy('c1')).toBe(true);
-    network.completions[0]?.words('1');
-    network.completions[0]?.finish('stop', 1);
+    network.turns[0]?.words('1');
+    network.turns[0]?.finish('stop', 1);
     await done;
     expect(chats.isBusy('c1')).toBe(false);
     await chats.open('c1');
@@ -97,10 +96,10 @@ describe('the chat history', () => {
 
   it('deletes a chat, ends its answer, and shows a new one in its place', async () => {
     const done = chats.current.send('First');
-    await until(() => network.completions.length === 1);
+    await until(() => network.turns.length === 1);
     await chats.remove('c1');
     await done;
-    expect(network.completions[0]?.closed).toBe(true);
+    expect(network.turns[0]?.ended).toBe(true);
     expect(chats.list).toEqual([]);
     expect(chats.current.id).toBeNull();
     expect(chats.current.messages).toEqual([]);
@@ -125,5 +124,31 @@ describe('the chat history', () => {
     await later.refresh();
     expect(later.current.messages).toHaveLength(2);
     expect(later.current.problem).toBeNull();
+  });
+
+  it('joins the turn that another window has begun', async () => {
+    await talk('First', '1');
+    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    await other.open('c1');
+    const done = chats.current.send('Second');
+    await until(() => network.turns.length === 2);
+    await other.refresh();
+    expect(other.isBusy('c1')).toBe(true);
+    network.turns[1]?.words('2');
+    await until(() => other.current.live?.text === '2');
+    network.turns[1]?.finish('stop');
+    await done;
+    await until(() => !other.current.busy);
+    expect(other.current.messages.map((message) => message.content)).toEqual(['First', '1', 'Second', '2']);
+  });
+
+  it('shows what another window has added', async () => {
+    await talk('First', '1');
+    const other = new Chats({ api: new Api(async () => ({ url: '' })), loadWithin: () => null });
+    await other.open('c1');
+    await talk('Second', '2');
+    if (network.chats[0]) network.chats[0].updated_at = '2026-01-02T00:00:00Z';
+    await other.refresh();
+    expect(other.current.messages).toHaveLength(4);
   });
 });

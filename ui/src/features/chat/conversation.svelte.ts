@@ -1,21 +1,21 @@
 import { type Api, ApiError, asApiError } from '../../lib/http';
-import type { Chat, ChatSummary, Finish } from '../../platform/api';
+import type { Chat, ChatMessage, ChatSummary, TurnBegun, TurnEvent } from '../../platform/api';
 import { AUTO } from '../tiers/tiers';
-import { streamCompletion } from './completion';
-import { type Message, promptOf, textOf, turnsOf } from './turns';
+import { followTurn } from './follow';
+import { lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
 /** The answer that is being written. */
 export interface LiveAnswer {
   text: string;
   tier: string | null;
   model: string | null;
-  /** Why the router chose the tier, or what the steps of a chain said before it. */
+  /** Why the router chose the tier, or why the steps of a chain before it did not answer. */
   why: string | null;
-  /** The chain's first step, if that could not answer. */
+  /** The chain's first step, if another one answers. */
   insteadOf: string | null;
-  /** The tier was said to be loading. */
+  /** The tier is loading. */
   loading: boolean;
-  /** Measured here, from the words as they come, until the worker says its own figure. */
+  /** Measured here, from the words as they come. */
   tokensPerSecond: number | null;
   firstTokenMs: number | null;
 }
@@ -29,27 +29,33 @@ export interface Surroundings {
   loadWithin(tier: string | null, since: number, until: number): number | null;
 }
 
-let lastKey = 0;
-
-/** Owns one chat on this page: its messages, its draft, the answer that streams into it. */
+/** A view of one chat: its messages and the turn that the host runs. Any number of pages may show the same chat. */
 export class Conversation {
   /** `null` until the first message is sent. */
   id = $state<string | null>(null);
   model = $state(AUTO);
   draft = $state('');
+  /** All branches, oldest first; a question on its way to the host is the last. */
   messages = $state.raw<Message[]>([]);
+  /** The last message of the branch that is shown. */
+  leaf = $state<number | null>(null);
   live = $state.raw<LiveAnswer | null>(null);
-  /** From sending until the answer is kept. */
+  /** From sending until the answer is whole. */
   busy = $state(false);
   problem = $state.raw<ApiError | null>(null);
-  /** The history is being fetched. */
+  /** The messages are being fetched. */
   opening = $state(false);
-  /** Which answer of a turn is shown, by the turn's key; absent: the newest. */
-  chosen = $state<Record<number, number | undefined>>({});
-  turns = $derived(turnsOf(this.messages));
+  turns = $derived(turnsOf(this.messages, this.leaf));
 
   #around: Surroundings;
-  #stop = new AbortController();
+  /** The turn that is being followed. */
+  #turn: string | null = null;
+  /** Ends the following, not the turn. */
+  #leave = new AbortController();
+  /** The user wants the answer to end, also one that has not begun. */
+  #stopped = false;
+  /** The chat as the host last described it. */
+  #summary: ChatSummary | null = null;
 
   constructor(around: Surroundings) {
     this.#around = around;
@@ -60,9 +66,7 @@ export class Conversation {
     this.opening = true;
     this.problem = null;
     try {
-      const chat = await this.#around.api.get<Chat>(`/tierbar/v1/chats/${encodeURIComponent(id)}`);
-      this.model = chat.model;
-      this.messages = chat.messages.map((message) => held({ ...message, content: textOf(message) }, true));
+      await this.#read();
     } catch (cause) {
       this.problem = asApiError(cause);
     } finally {
@@ -70,12 +74,34 @@ export class Conversation {
     }
   }
 
+  /** Takes over what another page has changed, and joins the turn that it has begun. */
+  async sync(summary: ChatSummary): Promise<void> {
+    if (this.busy || this.opening || this.problem !== null) return;
+    if (summary.turn === null && summary.updated_at === this.#summary?.updated_at) return;
+    try {
+      await this.#read();
+    } catch {
+      // The next look may succeed.
+    }
+  }
+
   async choose(model: string): Promise<void> {
     this.model = model;
     if (this.id === null) return;
     try {
-      const path = `/tierbar/v1/chats/${encodeURIComponent(this.id)}`;
-      this.#around.onSummary(await this.#around.api.patch<ChatSummary>(path, { model }));
+      this.#note(await this.#around.api.patch<ChatSummary>(this.#path(), { model }));
+    } catch (cause) {
+      this.problem = asApiError(cause);
+    }
+  }
+
+  /** Shows another answer to a question, with what follows from it. */
+  async show(answer: Message): Promise<void> {
+    if (answer.id === null || this.busy) return;
+    const leaf = lastBelow(this.messages, answer.id);
+    this.leaf = leaf;
+    try {
+      this.#note(await this.#around.api.patch<ChatSummary>(this.#path(), { leaf }));
     } catch (cause) {
       this.problem = asApiError(cause);
     }
@@ -84,7 +110,7 @@ export class Conversation {
   async send(text: string): Promise<void> {
     if (this.busy || this.opening || text.trim() === '') return;
     this.draft = '';
-    this.messages = [...this.messages, held({ ...EMPTY, role: 'user', content: text }, false)];
+    this.messages = [...this.messages.filter(({ id }) => id !== null), unsent(text, this.leaf)];
     await this.answer();
   }
 
@@ -92,8 +118,34 @@ export class Conversation {
   async answer(): Promise<void> {
     if (this.busy) return;
     const sent = performance.now();
-    const stop = new AbortController();
-    this.#stop = stop;
+    this.#begin();
+    try {
+      const begun = await this.#ask();
+      if (begun === null) return;
+      if (this.#stopped) await this.#cancel();
+      await this.#follow(begun.id, sent);
+    } catch (cause) {
+      this.#fail(asApiError(cause));
+    } finally {
+      this.#end();
+    }
+  }
+
+  /** Stops the turn; what has been written is kept. */
+  stop(): void {
+    if (!this.busy) return;
+    this.#stopped = true;
+    if (this.#turn !== null) void this.#cancel();
+  }
+
+  /** Follows the turn no longer. It runs on in the host. */
+  leave(): void {
+    this.#leave.abort();
+  }
+
+  #begin(): void {
+    this.#leave = new AbortController();
+    this.#stopped = false;
     this.busy = true;
     this.problem = null;
     this.live = {
@@ -106,156 +158,170 @@ export class Conversation {
       tokensPerSecond: null,
       firstTokenMs: null,
     };
+  }
+
+  #end(): void {
+    if (this.#summary?.turn != null && this.#turn !== null && this.id !== null && !this.#leave.signal.aborted)
+      this.#note({ ...this.#summary, turn: null });
+    this.#turn = null;
+    this.live = null;
+    this.busy = false;
+  }
+
+  #fail(error: ApiError): void {
+    if (this.#leave.signal.aborted) return;
+    this.problem = error;
+    if (error.status !== 404 || this.id === null) return;
+    // Deleted elsewhere: the next try begins a new chat with the question.
+    this.id = null;
+    this.leaf = null;
+    const question = this.messages.findLast(({ role }) => role === 'user');
+    this.messages = question ? [unsent(question.content, null)] : [];
+  }
+
+  /** Reads the chat, and joins its turn if one runs. */
+  async #read(): Promise<void> {
+    const chat = await this.#around.api.get<Chat>(this.#path());
+    this.model = chat.model;
+    const { leaf, messages, ...summary } = chat;
+    this.#summary = summary;
+    const { turn } = summary;
+    // The message that a running turn writes is shown as it comes.
+    const written =
+      turn === null ? undefined : messages.find(({ id, finish }) => id === leaf && finish === null);
+    this.leaf = written ? written.parent : leaf;
+    this.messages = messages.filter((message) => message !== written).map(shownMessage);
+    if (turn !== null) void this.#join(turn);
+  }
+
+  async #join(turn: string): Promise<void> {
+    if (this.busy) return;
+    this.#begin();
     try {
-      await this.#save();
-      if (!stop.signal.aborted) await this.#stream(sent, stop.signal);
+      await this.#follow(turn, null);
+    } catch (cause) {
+      this.#fail(asApiError(cause));
+    } finally {
+      this.#end();
+    }
+  }
+
+  /** Begins a turn; `null` if it was stopped before. */
+  async #ask(): Promise<TurnBegun | null> {
+    const { api } = this.#around;
+    if (this.id === null) {
+      const chat = await api.post<ChatSummary>('/tierbar/v1/chats', { model: this.model });
+      this.id = chat.id;
+      this.#note(chat);
+    }
+    if (this.#stopped) return null;
+    const question = this.messages.find(({ id }) => id === null);
+    const body = question
+      ? { text: question.content, model: this.model, ...(this.leaf === null ? {} : { parent: this.leaf }) }
+      : { model: this.model, parent: this.leaf };
+    const begun = await api.post<TurnBegun>(`${this.#path()}/turns`, body);
+    this.#turn = begun.id;
+    this.#note(begun.chat);
+    if (question)
+      this.messages = [...this.messages.filter(({ id }) => id !== null), shownMessage(begun.question)];
+    this.leaf = begun.question.id;
+    return begun;
+  }
+
+  async #cancel(): Promise<void> {
+    try {
+      await this.#around.api.delete(`${this.#path()}/turns/${this.#turn}`);
     } catch (cause) {
       this.problem = asApiError(cause);
-    } finally {
-      this.live = null;
-      this.busy = false;
     }
   }
 
-  stop(): void {
-    this.#stop.abort();
-  }
-
-  /** The page goes away, and the connection with it: what has been written so far is kept. */
-  leave(): void {
-    const live = this.live;
-    if (live === null || this.id === null) return;
-    this.live = null;
-    if (live.text !== '') {
-      const message = finished(live, 'stopped');
-      this.messages = [...this.messages, { ...held(message, true) }];
-      this.#around.api.farewell(`/tierbar/v1/chats/${encodeURIComponent(this.id)}/messages`, message);
-    }
-    this.stop();
-  }
-
-  async #stream(sent: number, signal: AbortSignal): Promise<void> {
+  /** Shows the turn's events as they come. `sent`: when this page asked, if it did. */
+  async #follow(turn: string, sent: number | null): Promise<void> {
+    this.#turn = turn;
     const words = new Words();
     let live = this.live as LiveAnswer;
-    let finish: Finish | null = null;
-    let ended = sent;
+    let first: number | null = null;
     // One paint per frame, however fast the words come.
     let frame = 0;
     const show = () => {
       frame = 0;
       if (this.live !== null) this.live = { ...live };
     };
-    const showSoon = () => {
-      if (frame === 0) frame = requestAnimationFrame(show);
-    };
     try {
-      const messages = promptOf(this.messages, this.chosen);
-      for await (const event of streamCompletion(this.#around.api, { model: this.model, messages, signal })) {
-        if (event.type === 'from') {
-          const { tier, model, why, insteadOf } = event;
-          live = { ...live, tier, model, why, insteadOf };
-        } else if (event.type === 'loading') live = { ...live, loading: true };
-        else if (event.type === 'timings') live = { ...live, tokensPerSecond: event.decodeTokensPerSecond };
-        else if (event.type === 'finish') finish = event.finish;
-        else {
-          const now = performance.now();
-          if (live.firstTokenMs === null) {
-            ended = now;
-            live = { ...live, firstTokenMs: now - sent };
-          }
-          live = {
-            ...live,
-            text: live.text + event.text,
-            loading: false,
-            tokensPerSecond: words.add(now) ?? live.tokensPerSecond,
-          };
+      for await (const event of followTurn(
+        this.#around.api,
+        `${this.#path()}/turns/${turn}`,
+        this.#leave.signal,
+      )) {
+        const now = performance.now();
+        if (event.type === 'text' && first === null) first = now;
+        if (event.type === 'finished' || event.type === 'failed') {
+          this.#conclude(event, sent, first ?? now);
+          return;
         }
-        showSoon();
+        live = advance(live, event, words, sent, now);
+        if (frame === 0) frame = requestAnimationFrame(show);
       }
-      finish ??= 'stop';
     } catch (cause) {
-      finish = signal.aborted ? 'stopped' : 'error';
-      if (!signal.aborted) this.problem = asApiError(cause);
+      // Its events are gone, its answer is stored.
+      if (asApiError(cause).status === 404) await this.#read();
+      else throw cause;
     } finally {
       cancelAnimationFrame(frame);
     }
-    // `leave` has kept the answer already, or there is none to keep.
-    const nothingCame = live.text === '' && (finish === 'stopped' || finish === 'error');
-    if (this.live === null || nothingCame) return;
-    const loadMs = this.#around.loadWithin(live.tier, sent, ended);
-    const { why, insteadOf } = live;
-    this.messages = [...this.messages, { ...held(finished(live, finish), false), loadMs, why, insteadOf }];
-    const turn = this.turns.at(-1);
-    if (turn) this.chosen[turn.key] = undefined;
-    this.live = null;
-    try {
-      await this.#save();
-    } catch (cause) {
-      // What went wrong with the answer itself comes first.
-      this.problem ??= asApiError(cause);
+  }
+
+  #conclude(event: Ending, sent: number | null, first: number): void {
+    const answer = event.type === 'finished' ? event.message : event.answer;
+    if (event.type === 'failed') this.problem = new ApiError(event.code, event.message, event.hint);
+    // Stopped before its first word, an answer is not stored.
+    if (answer === null || (answer.parts.length === 0 && answer.finish === 'stopped')) return;
+    const { tier } = answer;
+    const loadMs = sent === null ? null : this.#around.loadWithin(tier, sent, first);
+    this.messages = [...this.messages, { ...shownMessage(answer), parent: this.leaf, loadMs }];
+    this.leaf = answer.id;
+  }
+
+  #note(summary: ChatSummary): void {
+    this.#summary = summary;
+    this.#around.onSummary(summary);
+  }
+
+  #path(): string {
+    return `/tierbar/v1/chats/${encodeURIComponent(this.id ?? '')}`;
+  }
+}
+
+type Ending = Extract<TurnEvent, { message: ChatMessage } | { answer: ChatMessage | null }>;
+type Running = Exclude<TurnEvent, Ending>;
+
+/** The answer after one more event. */
+function advance(
+  live: LiveAnswer,
+  event: Running,
+  words: Words,
+  sent: number | null,
+  now: number,
+): LiveAnswer {
+  switch (event.type) {
+    case 'progress':
+      return { ...live, loading: event.stage === 'load' };
+    case 'started': {
+      const { tier, model, why, instead_of: insteadOf } = event;
+      return { ...live, tier, model, why, insteadOf };
+    }
+    case 'reasoning':
+      return { ...live, loading: false };
+    case 'text': {
+      const firstTokenMs = live.firstTokenMs ?? (sent === null ? null : now - sent);
+      const tokensPerSecond = words.add(now) ?? live.tokensPerSecond;
+      return { ...live, text: live.text + event.text, loading: false, tokensPerSecond, firstTokenMs };
     }
   }
-
-  /** Saves what is not saved yet, in order, and makes the chat if there is none. */
-  async #save(): Promise<void> {
-    const { api, onSummary } = this.#around;
-    try {
-      if (this.id === null) {
-        const summary = await api.post<ChatSummary>('/tierbar/v1/chats', { model: this.model });
-        this.id = summary.id;
-        onSummary(summary);
-      }
-      for (const message of this.messages.filter((message) => !message.saved)) {
-        const { key, saved: _saved, loadMs: _loadMs, why: _why, insteadOf: _insteadOf, ...body } = message;
-        const path = `/tierbar/v1/chats/${encodeURIComponent(this.id)}/messages`;
-        onSummary(await api.post<ChatSummary>(path, body satisfies Body));
-        this.#mark((other) => (other.key === key ? { ...other, saved: true } : other));
-      }
-    } catch (cause) {
-      if (cause instanceof ApiError && cause.status === 404) {
-        // Deleted elsewhere: the next try keeps it all in a new chat.
-        this.id = null;
-        this.#mark((message) => ({ ...message, saved: false }));
-      }
-      throw cause;
-    }
-  }
-
-  #mark(change: (message: Message) => Message): void {
-    this.messages = this.messages.map(change);
-  }
 }
 
-const EMPTY = {
-  tier: null,
-  model: null,
-  finish: null,
-  decode_tokens_per_second: null,
-  time_to_first_token_ms: null,
-};
-
-type Body = Omit<Message, 'key' | 'saved' | 'loadMs' | 'why' | 'insteadOf'>;
-
-function held(message: Body, saved: boolean): Message {
-  lastKey += 1;
-  const { role, content, tier, model, finish, decode_tokens_per_second, time_to_first_token_ms } = message;
-  const body = { role, content, tier, model, finish, decode_tokens_per_second, time_to_first_token_ms };
-  return { ...body, key: lastKey, saved, loadMs: null, why: null, insteadOf: null };
-}
-
-function finished(live: LiveAnswer, finish: Finish): Body {
-  return {
-    role: 'assistant',
-    content: live.text,
-    tier: live.tier,
-    model: live.model,
-    finish,
-    decode_tokens_per_second: live.tokensPerSecond,
-    time_to_first_token_ms: live.firstTokenMs,
-  };
-}
-
-/** Speed of the words as they come; a chunk of the stream is a token. */
+/** Speed of the words as they come; an event of text is a token. */
 class Words {
   #count = 0;
   #first = 0;

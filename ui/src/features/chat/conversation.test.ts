@@ -1,7 +1,8 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Api } from '../../lib/http';
-import { Network, refusal, type Stream, until } from '../../testing/host';
+import { Network, type RunningTurn, refusal, type Stream, until } from '../../testing/host';
 import { Conversation } from './conversation.svelte';
+import type { Message } from './turns';
 
 let network: Network;
 let chat: Conversation;
@@ -18,28 +19,30 @@ beforeEach(() => {
 });
 
 /** Sends a message and waits until the host has been asked for the answer. */
-async function ask(text: string): Promise<{ stream: Stream; done: Promise<void> }> {
-  const before = network.completions.length;
+async function ask(text: string): Promise<{ stream: RunningTurn; done: Promise<void> }> {
+  const before = network.turns.length;
   const done = chat.send(text);
-  await until(() => network.completions.length > before);
-  return { stream: network.completions.at(-1) as Stream, done };
+  await until(() => network.turns.length > before);
+  return { stream: network.turns.at(-1) as RunningTurn, done };
 }
 
 const shown = () => chat.messages.map(({ role, content, finish }) => [role, content, finish]);
-const kept = (id = 'c1') => network.messages(id).map(({ role, content, finish }) => [role, content, finish]);
+const stored = (id = 'c1') =>
+  network
+    .messages(id)
+    .map(({ role, parts, finish }) => [
+      role,
+      parts.map((part) => (part.type === 'text' ? part.text : '')).join(''),
+      finish,
+    ]);
 
 describe('sending a message', () => {
-  it('saves it first, then streams the answer, then saves that with its figures', async () => {
+  it('begins a turn of the host and shows its answer as it comes', async () => {
     chat.model = 'fast';
     const { stream, done } = await ask('Hello?');
-    expect(kept()).toEqual([['user', 'Hello?', null]]);
+    expect(stored()).toEqual([['user', 'Hello?', null]]);
     expect(stream.request.headers.get('authorization')).toBe('Bearer t0');
-    expect(stream.request.body).toEqual({
-      model: 'fast',
-      messages: [{ role: 'user', content: 'Hello?' }],
-      stream: true,
-      stream_options: { include_usage: true },
-    });
+    expect(stream.request.body).toEqual({ model: 'fast', text: 'Hello?' });
     stream.words('Hi ');
     stream.words('there');
     await until(() => chat.live?.text === 'Hi there');
@@ -48,30 +51,27 @@ describe('sending a message', () => {
     await done;
     expect(chat.busy).toBe(false);
     expect(chat.live).toBeNull();
-    expect(network.messages('c1')[1]).toEqual({
+    expect(chat.messages[1]).toMatchObject({
       role: 'assistant',
       content: 'Hi there',
       tier: 'fast',
       model: 'smol',
+      why: 'it is a greeting; fast is loaded',
       finish: 'stop',
       decode_tokens_per_second: 41.5,
-      time_to_first_token_ms: expect.any(Number),
+      time_to_first_token_ms: 7,
     });
-    expect(chat.messages[1]?.why).toBe('it is a greeting; fast is loaded');
     expect(chat.problem).toBeNull();
   });
 
-  it('carries the conversation so far', async () => {
+  it('goes on from the answer that is shown', async () => {
     const first = await ask('One?');
     first.stream.words('1');
     first.stream.finish('stop', 1);
     await first.done;
+    const parent = chat.messages[1]?.id;
     const second = await ask('Two?');
-    expect(second.stream.request.body.messages).toEqual([
-      { role: 'user', content: 'One?' },
-      { role: 'assistant', content: '1' },
-      { role: 'user', content: 'Two?' },
-    ]);
+    expect(second.stream.request.body).toEqual({ model: 'auto', text: 'Two?', parent });
     second.stream.finish('stop', 1);
     await second.done;
     expect(network.sent('POST', '/tierbar/v1/chats')).toHaveLength(1);
@@ -91,7 +91,7 @@ describe('sending a message', () => {
 
   it('says that the tier is loading, and afterwards how much of the wait that was', async () => {
     const { stream, done } = await ask('Hello?');
-    stream.write(': loading\n\n');
+    stream.loading();
     await until(() => chat.live?.loading);
     loadMs = 1400;
     stream.words('Hi');
@@ -120,7 +120,7 @@ describe('sending a message', () => {
     cut.stream.words('Once upon');
     cut.stream.finish('length', 1);
     await cut.done;
-    expect(kept().filter(([role]) => role === 'assistant')).toEqual([
+    expect(shown().filter(([role]) => role === 'assistant')).toEqual([
       ['assistant', '', 'stop'],
       ['assistant', 'Once upon', 'length'],
     ]);
@@ -128,18 +128,19 @@ describe('sending a message', () => {
 });
 
 describe('stopping', () => {
-  it('closes the connection at once and keeps what had been written', async () => {
+  it('ends the turn in the host and keeps what had been written', async () => {
     const { stream, done } = await ask('Tell me all');
     stream.words('Once');
     await until(() => chat.live?.text === 'Once');
     chat.stop();
     await done;
-    expect(stream.closed).toBe(true);
+    expect(stream.ended).toBe(true);
     expect(chat.problem).toBeNull();
-    expect(kept()).toEqual([
+    expect(shown()).toEqual([
       ['user', 'Tell me all', null],
       ['assistant', 'Once', 'stopped'],
     ]);
+    expect(shown()).toEqual(stored());
   });
 
   it('before the first word leaves the question unanswered', async () => {
@@ -148,45 +149,49 @@ describe('stopping', () => {
     await done;
     expect(chat.busy).toBe(false);
     expect(chat.problem).toBeNull();
-    expect(kept()).toEqual([['user', 'Tell me all', null]]);
+    expect(shown()).toEqual([['user', 'Tell me all', null]]);
   });
 
-  it('while the question is being saved asks no model', async () => {
-    let stopped = false;
+  it('while the chat is being made begins no turn', async () => {
     network.override = ({ path }) => {
-      if (path.endsWith('/messages') && !stopped) {
-        stopped = true;
-        chat.stop();
-      }
+      if (path.endsWith('/chats')) chat.stop();
       return null;
     };
     await chat.send('Never mind');
-    expect(network.completions).toHaveLength(0);
+    expect(network.turns).toHaveLength(0);
+    expect(chat.busy).toBe(false);
+  });
+
+  it('while the turn is being begun ends it', async () => {
+    network.override = ({ path }) => {
+      if (path.endsWith('/turns')) chat.stop();
+      return null;
+    };
+    await chat.send('Never mind');
+    expect(network.turns[0]?.ended).toBe(true);
     expect(chat.busy).toBe(false);
   });
 });
 
 describe('an error', () => {
-  it('in place of an answer is shown, and a retry does not save the question twice', async () => {
-    network.override = ({ path }) =>
-      path === '/v1/chat/completions'
-        ? refusal(503, 'over_budget', 'It does not fit.', 'Choose a smaller one.')
-        : null;
-    await chat.send('Hello?');
+  it('in place of an answer is shown, and a retry does not send the question twice', async () => {
+    const { stream, done } = await ask('Hello?');
+    stream.fail('over_budget', 'It does not fit.', 'Choose a smaller one.');
+    await done;
     expect(chat.problem).toMatchObject({
       code: 'over_budget',
       message: 'It does not fit.',
       hint: 'Choose a smaller one.',
     });
     expect(chat.busy).toBe(false);
-    network.override = () => null;
-    const done = chat.answer();
-    await until(() => network.completions.length === 1);
+    const retried = chat.answer();
+    await until(() => network.turns.length === 2);
     expect(chat.problem).toBeNull();
-    network.completions[0]?.words('Hi');
-    network.completions[0]?.finish('stop', 1);
-    await done;
-    expect(kept()).toEqual([
+    expect(network.turns[1]?.request.body).toEqual({ model: 'auto', parent: chat.messages[0]?.id });
+    network.turns[1]?.words('Hi');
+    network.turns[1]?.finish('stop', 1);
+    await retried;
+    expect(stored()).toEqual([
       ['user', 'Hello?', null],
       ['assistant', 'Hi', 'stop'],
     ]);
@@ -195,66 +200,45 @@ describe('an error', () => {
   it('in the middle of an answer keeps the part that had come', async () => {
     const { stream, done } = await ask('Hello?');
     stream.words('Once');
-    stream.data({
-      error: {
-        message: 'The worker ended (signal 9).',
-        code: 'worker_crashed',
-        type: 'server_error',
-        param: null,
-      },
-    });
-    stream.end();
+    stream.fail('worker_crashed', 'The worker ended (signal 9).');
     await done;
     expect(chat.problem).toMatchObject({ code: 'worker_crashed', message: 'The worker ended (signal 9).' });
-    expect(kept().at(-1)).toEqual(['assistant', 'Once', 'error']);
+    expect(shown().at(-1)).toEqual(['assistant', 'Once', 'error']);
   });
 
   it.each([
-    ['breaks', (stream: Stream) => stream.breakOff()],
-    ['ends without its closing mark', (stream: Stream) => stream.end()],
-    ['brings something that is not JSON', (stream: Stream) => stream.write('data: {"choices"\n\n')],
-  ])('is told when the connection %s', async (_name, happen) => {
+    ['breaks', (follower: Stream) => follower.breakOff()],
+    ['ends early', (follower: Stream) => follower.end()],
+    ['brings something that is not JSON', (follower: Stream) => follower.write('data: {"type"\n\n')],
+  ])('of the connection that %s is healed from where it broke', async (_name, happen) => {
     const { stream, done } = await ask('Hello?');
     stream.words('Once');
     await until(() => chat.live?.text === 'Once');
-    happen(stream);
+    happen(stream.followers[0] as Stream);
+    stream.words(' upon');
+    await until(() => chat.live?.text === 'Once upon');
+    stream.finish('stop', 1);
     await done;
-    expect(chat.problem).not.toBeNull();
-    expect(kept().at(-1)).toEqual(['assistant', 'Once', 'error']);
+    expect(chat.problem).toBeNull();
+    expect(shown().at(-1)).toEqual(['assistant', 'Once upon', 'stop']);
   });
 
-  it('in saving the question asks no model, and a retry saves it', async () => {
+  it('in sending the question keeps it, and a retry sends it', async () => {
     network.override = ({ path }) =>
-      path.endsWith('/messages') ? refusal(507, 'storage', 'The disk is full.') : null;
+      path.endsWith('/turns') ? refusal(507, 'storage', 'The disk is full.') : null;
     await chat.send('Hello?');
     expect(chat.problem?.code).toBe('storage');
-    expect(network.completions).toHaveLength(0);
+    expect(network.turns).toHaveLength(0);
     expect(shown()).toEqual([['user', 'Hello?', null]]);
     network.override = () => null;
     const done = chat.answer();
-    await until(() => network.completions.length === 1);
-    expect(kept()).toEqual([['user', 'Hello?', null]]);
-    network.completions[0]?.finish('stop', 1);
+    await until(() => network.turns.length === 1);
+    expect(stored()).toEqual([['user', 'Hello?', null]]);
+    network.turns[0]?.finish('stop', 1);
     await done;
   });
 
-  it('in saving the answer leaves it on the page, and it is saved with the next message', async () => {
-    const { stream, done } = await ask('One?');
-    network.override = ({ path }) =>
-      path.endsWith('/messages') ? refusal(507, 'storage', 'The disk is full.') : null;
-    stream.words('1');
-    stream.finish('stop', 1);
-    await done;
-    expect(chat.problem?.code).toBe('storage');
-    expect(shown().at(-1)).toEqual(['assistant', '1', 'stop']);
-    network.override = () => null;
-    const next = await ask('Two?');
-    expect(kept().map(([, content]) => content)).toEqual(['One?', '1', 'Two?']);
-    next.stream.finish('stop', 1);
-    await next.done;
-  });
-
-  it('of a chat that was deleted elsewhere is healed by a retry, which keeps everything in a new one', async () => {
+  it('of a chat that was deleted elsewhere is healed by a retry, which asks in a new one', async () => {
     const first = await ask('One?');
     first.stream.words('1');
     first.stream.finish('stop', 1);
@@ -263,55 +247,54 @@ describe('an error', () => {
     await chat.send('Two?');
     expect(chat.problem?.code).toBe('not_found');
     const done = chat.answer();
-    await until(() => network.completions.length === 2);
-    network.completions[1]?.words('2');
-    network.completions[1]?.finish('stop', 1);
+    await until(() => network.turns.length === 2);
+    network.turns[1]?.words('2');
+    network.turns[1]?.finish('stop', 1);
     await done;
-    expect(kept('c2').map(([, content]) => content)).toEqual(['One?', '1', 'Two?', '2']);
+    expect(network.chats).toHaveLength(1);
+    expect(stored(network.chats[0]?.id).map(([, content]) => content)).toEqual(['Two?', '2']);
   });
 });
 
 describe('answering again', () => {
-  it('asks without the old answer, keeps it, and shows the new one', async () => {
+  it('adds an answer beside the old one, and either can be shown', async () => {
     const { stream, done } = await ask('One?');
     stream.words('1');
     stream.finish('stop', 1);
     await done;
-    const turn = () => chat.turns[0] as (typeof chat.turns)[0];
-    chat.chosen[turn().key] = 0;
     const again = chat.answer();
-    await until(() => network.completions.length === 2);
-    expect(network.completions[1]?.request.body.messages).toEqual([{ role: 'user', content: 'One?' }]);
-    network.completions[1]?.words('uno');
-    network.completions[1]?.finish('stop', 1);
+    await until(() => network.turns.length === 2);
+    network.turns[1]?.words('uno');
+    network.turns[1]?.finish('stop', 1);
     await again;
+    const turn = () => chat.turns[0] as (typeof chat.turns)[0];
     expect(turn().answers.map((answer) => answer.content)).toEqual(['1', 'uno']);
-    expect(chat.chosen[turn().key]).toBeUndefined();
+    expect(turn().shown?.content).toBe('uno');
+    await chat.show(turn().answers[0] as Message);
+    expect(turn().shown?.content).toBe('1');
+    expect(network.chats[0]?.leaf).toBe(turn().shown?.id);
   });
 });
 
-describe('leaving the page', () => {
-  it('keeps the part that was written, by a request that outlives the page, once', async () => {
+describe('a page that leaves', () => {
+  it('follows no longer, and the turn runs on; the next page joins it', async () => {
     const { stream, done } = await ask('Tell me all');
     stream.words('Once upon');
     await until(() => chat.live?.text === 'Once upon');
     chat.leave();
     await done;
-    await until(() => network.messages('c1').length === 2);
-    const saves = network.sent('POST', '/tierbar/v1/chats/c1/messages');
-    expect(saves.map((save) => save.keepalive)).toEqual([false, true]);
-    expect(kept()).toEqual([
-      ['user', 'Tell me all', null],
-      ['assistant', 'Once upon', 'stopped'],
-    ]);
-    expect(stream.closed).toBe(true);
-  });
-
-  it('with nothing written sends nothing', async () => {
-    const { done } = await ask('Tell me all');
-    chat.leave();
-    await done;
-    chat.leave();
-    expect(network.sent('POST', '/tierbar/v1/chats/c1/messages')).toHaveLength(1);
+    expect(stream.followers).toHaveLength(0);
+    expect(stream.ended).toBe(false);
+    stream.words(' a time');
+    const next = new Conversation({
+      api: new Api(async () => ({ url: '' })),
+      onSummary: () => {},
+      loadWithin: () => null,
+    });
+    await next.open('c1');
+    await until(() => next.live?.text === 'Once upon a time');
+    stream.finish('stop', 1);
+    await until(() => !next.busy);
+    expect(next.messages.map(({ content }) => content)).toEqual(['Tell me all', 'Once upon a time']);
   });
 });

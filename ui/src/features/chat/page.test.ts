@@ -4,7 +4,7 @@ import { type App, startApp } from '../../lib/app';
 import type { Platform } from '../../platform';
 import type { ChainStatus, TierStatus } from '../../platform/api';
 import { browser } from '../../testing/browser';
-import { Network, refusal, STATUS, type Stream, until } from '../../testing/host';
+import { Network, type RunningTurn, refusal, STATUS, until } from '../../testing/host';
 import { Chats } from './chats.svelte';
 import Root from './Root.svelte';
 
@@ -51,12 +51,12 @@ async function type(text: string) {
   await fireEvent.input(composer(), { target: { value: text } });
 }
 
-async function ask(text: string): Promise<Stream> {
-  const before = network.completions.length;
+async function ask(text: string): Promise<RunningTurn> {
+  const before = network.turns.length;
   await type(text);
   await fireEvent.keyDown(composer(), { key: 'Enter' });
-  await until(() => network.completions.length > before);
-  return network.completions.at(-1) as Stream;
+  await until(() => network.turns.length > before);
+  return network.turns.at(-1) as RunningTurn;
 }
 
 describe('the chat page', () => {
@@ -65,7 +65,7 @@ describe('the chat page', () => {
     expect(screen.getByTestId('empty-state').textContent).toContain('primary is loaded.');
     await fireEvent.click(screen.getByText(/five names/));
     expect(composer().value).toContain('five names');
-    expect(network.completions).toHaveLength(0);
+    expect(network.turns).toHaveLength(0);
   });
 
   it('shows an answer with its figures', async () => {
@@ -87,19 +87,12 @@ describe('the chat page', () => {
     await open();
     await chats.current.choose('nightly');
     const stream = await ask('Hello?');
-    stream.data({
+    stream.event({
+      type: 'started',
+      tier: 'primary',
       model: 'gemma',
-      choices: [{ delta: { role: 'assistant', content: '' } }],
-      tierbar: {
-        chain: 'nightly',
-        tier: 'primary',
-        model: 'gemma',
-        fallback_from: 'sonnet',
-        tried: [
-          { tier: 'sonnet', code: null, why: 'its limit lasts for 24 s' },
-          { tier: 'heavy', code: 'over_budget', why: 'it does not fit' },
-        ],
-      },
+      why: 'sonnet: overloaded; heavy: over_budget',
+      instead_of: 'sonnet',
     });
     stream.words('Hi');
     stream.finish('stop', 41.23);
@@ -107,7 +100,7 @@ describe('the chat page', () => {
     const facts = screen.getByTestId('answer-stats');
     expect(facts.textContent).toMatch(/^primary, instead of sonnet\s*gemma\s*41\.2 tok\/s/);
     expect(screen.getByText('primary, instead of sonnet').title).toBe(
-      'sonnet: its limit lasts for 24 s; heavy: it does not fit',
+      'sonnet: overloaded; heavy: over_budget',
     );
     expect(network.messages('c1')[1]).toMatchObject({ tier: 'primary', model: 'gemma' });
   });
@@ -115,10 +108,7 @@ describe('the chat page', () => {
   it('shows no replacement when the first step of a chain answered', async () => {
     await open();
     const stream = await ask('Hello?');
-    stream.data({
-      choices: [],
-      tierbar: { chain: 'nightly', tier: 'sonnet', model: 'claude', fallback_from: null, tried: [] },
-    });
+    stream.event({ type: 'started', tier: 'sonnet', model: 'claude', why: null, instead_of: null });
     stream.words('Hi');
     stream.finish('stop', 41.23);
     await until(() => screen.queryByTestId('send'));
@@ -136,8 +126,8 @@ describe('the chat page', () => {
     await fireEvent.keyDown(composer(), { key: 'Enter' });
     expect(chats.current.messages).toHaveLength(1);
     expect(composer().value).toBe('');
-    await until(() => network.completions.length === 1);
-    network.completions[0]?.finish('stop', 1);
+    await until(() => network.turns.length === 1);
+    network.turns[0]?.finish('stop', 1);
   });
 
   it.each([
@@ -151,13 +141,13 @@ describe('the chat page', () => {
     await stop();
     expect(document.activeElement).toBe(composer());
     expect((await screen.findByTestId('answer-ending')).textContent).toContain('Stopped');
-    expect(stream.closed).toBe(true);
+    expect(stream.ended).toBe(true);
   });
 
   it('shows the API’s error, and retries', async () => {
     await open();
     network.override = ({ path }) =>
-      path === '/v1/chat/completions'
+      path.endsWith('/turns')
         ? refusal(400, 'context_exceeded', '5,000 tokens do not fit 4,096.', 'Shorten it.')
         : null;
     await type('Hello?');
@@ -167,10 +157,10 @@ describe('the chat page', () => {
     expect(banner.textContent).toContain('Shorten it.');
     network.override = () => null;
     await fireEvent.click(within(banner).getByTestId('retry'));
-    await until(() => network.completions.length === 1);
+    await until(() => network.turns.length === 1);
     expect(screen.queryByTestId('error-banner')).toBeNull();
-    network.completions[0]?.words('Hi');
-    network.completions[0]?.finish('stop', 1);
+    network.turns[0]?.words('Hi');
+    network.turns[0]?.finish('stop', 1);
     await screen.findByTestId('answer-stats');
   });
 
@@ -180,9 +170,9 @@ describe('the chat page', () => {
     first.words('Hi');
     first.finish('stop', 1);
     await fireEvent.click(await screen.findByTestId('regenerate'));
-    await until(() => network.completions.length === 2);
-    network.completions[1]?.words('Good day');
-    network.completions[1]?.finish('stop', 1);
+    await until(() => network.turns.length === 2);
+    network.turns[1]?.words('Good day');
+    network.turns[1]?.finish('stop', 1);
     await screen.findByLabelText('Answer 2 of 2');
     await fireEvent.click(screen.getByLabelText('Previous answer'));
     expect(screen.getByTestId('message-assistant').textContent).toContain('Hi');
@@ -378,7 +368,7 @@ describe('the status', () => {
     await type('Hello');
     await until(() => network.sent('POST', '/tierbar/v1/expect').length === 1);
     expect(network.sent('POST', '/tierbar/v1/expect')[0]?.body).toEqual({ model: 'fast' });
-    expect(network.completions).toHaveLength(0);
+    expect(network.turns).toHaveLength(0);
   });
 
   it('shows when the connection is lost, and when it is back', async () => {

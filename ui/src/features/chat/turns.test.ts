@@ -1,69 +1,90 @@
 import { describe, expect, it } from 'vitest';
 import type { Role } from '../../platform/api';
-import { type Message, promptOf, shownAnswer, turnsOf } from './turns';
+import { branchOf, lastBelow, type Message, shownMessage, turnsOf, unsent } from './turns';
 
-let key = 0;
-function message(role: Role, content: string): Message {
-  key += 1;
-  return {
-    key,
-    role,
-    content,
-    saved: true,
-    loadMs: null,
-    why: null,
-    insteadOf: null,
-    tier: null,
-    model: null,
-    finish: null,
-    decode_tokens_per_second: null,
-    time_to_first_token_ms: null,
-  };
+function message(id: number, parent: number | null, role: Role, content: string): Message {
+  return { ...unsent(content, parent), id, role };
 }
-const words = (prompt: { content: string }[]) => prompt.map(({ content }) => content);
 
 describe('turns', () => {
   const messages = [
-    message('system', 'be brief'),
-    message('user', 'one?'),
-    message('assistant', 'one'),
-    message('assistant', 'uno'),
-    message('user', 'two?'),
+    message(1, null, 'system', 'be brief'),
+    message(2, 1, 'user', 'one?'),
+    message(3, 2, 'assistant', 'one'),
+    message(4, 2, 'assistant', 'uno'),
+    message(5, 4, 'user', 'two?'),
+    message(6, 3, 'user', 'three?'),
   ];
-  const turns = turnsOf(messages);
+  const shown = (leaf: number | null) =>
+    turnsOf(messages, leaf).map((turn) => [turn.question?.content, turn.shown?.content]);
 
-  it('gather the answers to one question as alternatives', () => {
-    expect(
-      turns.map((turn) => [turn.question?.content, ...turn.answers.map((answer) => answer.content)]),
-    ).toEqual([['one?', 'one', 'uno'], ['two?']]);
+  it('are those of the shown branch, each with all answers to its question', () => {
+    expect(shown(5)).toEqual([
+      ['one?', 'uno'],
+      ['two?', undefined],
+    ]);
+    expect(shown(6)).toEqual([
+      ['one?', 'one'],
+      ['three?', undefined],
+    ]);
+    expect(turnsOf(messages, 5)[0]?.answers.map(({ content }) => content)).toEqual(['one', 'uno']);
+    expect(shown(null)).toEqual([]);
   });
 
-  it('show the newest answer unless another was chosen', () => {
-    const turn = turns[0] as (typeof turns)[0];
-    expect(shownAnswer(turn, undefined)?.content).toBe('uno');
-    expect(shownAnswer(turn, 0)?.content).toBe('one');
-    expect(shownAnswer(turn, 7)?.content).toBe('uno');
+  it('show the newest answer of a question that is the leaf', () => {
+    expect(shown(2)).toEqual([['one?', 'uno']]);
+  });
+
+  it('end with the question that is on its way', () => {
+    const sending = turnsOf([...messages, unsent('now?', 4)], 4);
+    expect(sending.at(-1)).toMatchObject({ question: { content: 'now?' }, answers: [], shown: null });
+    expect(turnsOf([unsent('first?', null)], null)).toHaveLength(1);
   });
 
   it('keep an answer without a question', () => {
-    expect(turnsOf([message('assistant', 'hello')])).toMatchObject([
+    expect(turnsOf([message(1, null, 'assistant', 'hello')], 1)).toMatchObject([
       { question: null, answers: [{ content: 'hello' }] },
     ]);
   });
+});
 
-  it('become a prompt with one answer each: the one that is shown', () => {
-    expect(words(promptOf(messages, {}))).toEqual(['be brief', 'one?', 'uno', 'two?']);
-    expect(words(promptOf(messages, { [turns[0]?.key as number]: 0 }))).toEqual([
-      'be brief',
-      'one?',
-      'one',
-      'two?',
-    ]);
+describe('a branch', () => {
+  it('is followed to its newest message', () => {
+    const messages = [
+      message(1, null, 'user', 'a'),
+      message(2, 1, 'assistant', 'b'),
+      message(3, 2, 'user', 'c'),
+      message(4, 2, 'user', 'd'),
+    ];
+    expect(lastBelow(messages, 1)).toBe(4);
+    expect(lastBelow(messages, 3)).toBe(3);
   });
 
-  it('leave out the answer that is asked for once more, and empty ones', () => {
-    expect(words(promptOf(messages.slice(0, 4), {}))).toEqual(['be brief', 'one?']);
-    const empty = [message('user', 'a'), message('assistant', ''), message('user', 'b')];
-    expect(words(promptOf(empty, {}))).toEqual(['a', 'b']);
+  it('ends where parents go round in a circle', () => {
+    const messages = [message(1, 2, 'user', 'a'), message(2, 1, 'assistant', 'b')];
+    expect(branchOf(messages, 2)).toHaveLength(2);
+  });
+});
+
+describe('a stored message', () => {
+  it('has its text and its reasoning apart', () => {
+    const stored = shownMessage({
+      id: 7,
+      parent: null,
+      role: 'assistant',
+      tier: 'primary',
+      model: null,
+      why: null,
+      instead_of: 'cloud',
+      finish: 'stop',
+      decode_tokens_per_second: null,
+      time_to_first_token_ms: null,
+      parts: [
+        { type: 'reasoning', text: 'Hm.' },
+        { type: 'text', text: 'Pa' },
+        { type: 'text', text: 'ris' },
+      ],
+    });
+    expect(stored).toMatchObject({ id: 7, content: 'Paris', reasoning: 'Hm.', insteadOf: 'cloud' });
   });
 });

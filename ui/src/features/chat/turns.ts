@@ -1,71 +1,100 @@
 import type { ChatMessage, Finish, Role } from '../../platform/api';
 
-/** A message as the page holds it. */
+/** A message as the page shows it. */
 export interface Message {
+  /** The host's; `null` while the question has not reached it. */
+  id: number | null;
+  parent: number | null;
   role: Role;
   content: string;
+  reasoning: string;
   tier: string | null;
   model: string | null;
+  /** Why the router chose the tier, or why the steps of a chain before it did not answer. */
+  why: string | null;
+  /** The chain's first step, if another one answered. */
+  insteadOf: string | null;
   finish: Finish | null;
   decode_tokens_per_second: number | null;
   time_to_first_token_ms: number | null;
-  /** Stable within the page. */
-  key: number;
-  saved: boolean;
-  /** Part of the time to the first token in which the tier was seen to load; known only while the page lives. */
+  /** The part of the time to the first token in which the tier was loading; known only to the page that saw it. */
   loadMs: number | null;
-  /** Why the router chose the tier, or what the steps of a chain said before it; known only while the page lives. */
-  why: string | null;
-  /** The chain's first step, if that could not answer; known only while the page lives. */
-  insteadOf: string | null;
 }
 
-/** The text of a stored message. */
-export function textOf({ parts }: ChatMessage): string {
-  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
-}
-
-/** A question and its answers. Asked again, a question gets another answer beside the first. */
+/** A question and its answers. */
 export interface Turn {
   key: number;
   question: Message | null;
   answers: Message[];
+  /** The answer of the shown branch. */
+  shown: Message | null;
 }
 
-/** Messages in their order, as turns: consecutive answers are alternatives of each other. */
-export function turnsOf(messages: Message[]): Turn[] {
+/** A stored message as the page shows it. */
+export function shownMessage(stored: ChatMessage): Message {
+  const { parts, instead_of: insteadOf, ...message } = stored;
+  const text = (type: 'text' | 'reasoning') =>
+    parts.map((part) => (part.type === type ? part.text : '')).join('');
+  return { ...message, insteadOf, content: text('text'), reasoning: text('reasoning'), loadMs: null };
+}
+
+/** A question on its way to the host. */
+export function unsent(content: string, parent: number | null): Message {
+  return {
+    id: null,
+    parent,
+    role: 'user',
+    content,
+    reasoning: '',
+    tier: null,
+    model: null,
+    why: null,
+    insteadOf: null,
+    finish: null,
+    decode_tokens_per_second: null,
+    time_to_first_token_ms: null,
+    loadMs: null,
+  };
+}
+
+/** The messages from the chat's first to the leaf. */
+export function branchOf(messages: Message[], leaf: number | null): Message[] {
+  const byId = new Map(messages.map((message) => [message.id, message]));
+  const branch: Message[] = [];
+  let message = leaf === null ? undefined : byId.get(leaf);
+  while (message) {
+    branch.unshift(message);
+    const { id, parent } = message;
+    // A parent is older than its children, so that even a damaged tree ends.
+    message = parent !== null && id !== null && parent < id ? byId.get(parent) : undefined;
+  }
+  return branch;
+}
+
+/** The newest message that follows from this one. */
+export function lastBelow(messages: Message[], id: number): number {
+  const children = messages.filter(({ parent, id: child }) => parent === id && child !== null);
+  const newest = children.at(-1)?.id;
+  return newest == null || newest <= id ? id : lastBelow(messages, newest);
+}
+
+/** The shown branch as turns, each with all answers to its question. */
+export function turnsOf(messages: Message[], leaf: number | null): Turn[] {
   const turns: Turn[] = [];
-  for (const message of messages) {
-    if (message.role === 'system') continue;
-    const last = turns.at(-1);
-    if (message.role === 'assistant' && last) last.answers.push(message);
-    else if (message.role === 'assistant')
-      turns.push({ key: message.key, question: null, answers: [message] });
-    else turns.push({ key: message.key, question: message, answers: [] });
+  const branch = branchOf(messages, leaf);
+  const sending = messages.at(-1);
+  if (sending && sending.id === null) branch.push(sending);
+  for (const message of branch) {
+    const key = message.id ?? Number.MAX_SAFE_INTEGER;
+    if (message.role === 'user') {
+      const isAnswer = ({ role, parent }: Message) => role === 'assistant' && parent === message.id;
+      const answers = message.id === null ? [] : messages.filter(isAnswer);
+      turns.push({ key, question: message, answers, shown: answers.at(-1) ?? null });
+    } else if (message.role === 'assistant') {
+      const turn = turns.at(-1);
+      if (turn?.answers.includes(message)) turn.shown = message;
+      else turns.push({ key, question: null, answers: [message], shown: message });
+    }
   }
   return turns;
-}
-
-/** The answer of a turn that is shown, and that the model is told: the chosen one, else the newest. */
-export function shownAnswer(turn: Turn, chosen: number | undefined): Message | undefined {
-  return (chosen === undefined ? undefined : turn.answers[chosen]) ?? turn.answers.at(-1);
-}
-
-/** What to send so that the last question is answered (again): all before it, then it. */
-export function promptOf(
-  messages: Message[],
-  chosen: Record<number, number | undefined>,
-): { role: Role; content: string }[] {
-  const prompt: { role: Role; content: string }[] = messages
-    .filter((message) => message.role === 'system')
-    .map(({ role, content }) => ({ role, content }));
-  const turns = turnsOf(messages);
-  for (const [index, turn] of turns.entries()) {
-    if (turn.question) prompt.push({ role: 'user', content: turn.question.content });
-    const answer = shownAnswer(turn, chosen[turn.key]);
-    const asked = index === turns.length - 1;
-    if (answer?.content && !(asked && turn.question))
-      prompt.push({ role: 'assistant', content: answer.content });
-  }
-  return prompt;
 }

@@ -56,6 +56,8 @@ pub(crate) async fn delete(
 ) -> Result<StatusCode, Failure> {
     admin.jobs.stop_turns_of(&id).await;
     admin.store.delete_chat(&id).await?;
+    // One that began in between writes to nobody.
+    admin.jobs.stop_turns_of(&id).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -19,7 +19,10 @@ use axum::{
 use futures_util::{Stream, StreamExt, stream};
 use serde::Deserialize;
 use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
-use tierbar_core::chat::{TurnBegun, TurnEvent};
+use tierbar_core::{
+    Code, Error,
+    chat::{TurnBegun, TurnEvent},
+};
 
 /// Often enough for proxies, and for a dead connection to be noticed.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -30,7 +33,12 @@ pub(crate) async fn begin(
     body: Body,
 ) -> Result<(StatusCode, Json<TurnBegun>), Failure> {
     let question: Question = body::object(body).await?;
-    let begun = admin.jobs.begin_turn(&chat, question).await?;
+    // A task of its own: a client that leaves in between would else leave a turn that is stored and does not run.
+    let jobs = Arc::clone(&admin.jobs);
+    let begun = tokio::spawn(async move { jobs.begin_turn(&chat, question).await }).await;
+    let begun = begun.map_err(|ended| {
+        Error::new(Code::Internal, format!("the turn did not begin: {ended}"))
+    })??;
     Ok((StatusCode::CREATED, Json(begun)))
 }
 

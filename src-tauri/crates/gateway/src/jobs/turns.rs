@@ -32,6 +32,17 @@ const KEPT: Duration = Duration::from_secs(300);
 /// The most turns that are kept after their end.
 const MOST_KEPT: usize = 64;
 
+/// What a question's options cannot say. A chat has no tools yet, and one answer at a time.
+const TURNS_OWN: [&str; 7] = [
+    "model",
+    "messages",
+    "stream",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "n",
+];
+
 /// The turns that run, and those that have just ended.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
@@ -56,8 +67,8 @@ pub(crate) struct Question {
     text: Option<String>,
     parent: Option<u64>,
     model: Option<String>,
-    /// Whether the model may think first; absent: as its tier is configured.
-    think: Option<bool>,
+    /// Further fields of the request in OpenAI's form, such as `temperature` and `think`.
+    options: Map<String, Value>,
 }
 
 impl Turn {
@@ -91,7 +102,11 @@ impl Jobs {
             let error = Error::new(Code::Conflict, message).detail("turn", running.id.as_str());
             return Err(error.hint("follow that turn, or stop it first"));
         }
-        let think = question.think;
+        let options = question.options;
+        if let Some(field) = TURNS_OWN.iter().find(|field| options.contains_key(**field)) {
+            let message = format!("options.{field} cannot be set: the turn sets it");
+            return Err(Error::new(Code::BadRequest, message));
+        }
         let new = NewTurn {
             id: Uuid::new_v4().to_string(),
             text: question.text,
@@ -109,7 +124,7 @@ impl Jobs {
         });
         turns.push_back(Arc::clone(&turn));
         drop(turns);
-        let request = request(&opened.chat.model, &opened.conversation, think);
+        let request = request(&opened.chat.model, &opened.conversation, options);
         tokio::spawn(run::run(
             Arc::clone(&self.inference),
             self.store.clone(),
@@ -198,7 +213,7 @@ fn retire(turns: &mut VecDeque<Arc<Turn>>) {
 fn request(
     model: &str,
     conversation: &[ChatMessage],
-    think: Option<bool>,
+    options: Map<String, Value>,
 ) -> Result<Request, Error> {
     let messages = conversation.iter().filter_map(|message| {
         let text = message.text();
@@ -210,12 +225,9 @@ fn request(
         };
         Some(json!({"role": role, "content": text}))
     });
-    let mut chat = Map::new();
+    let mut chat = options;
     chat.insert("model".to_owned(), model.into());
     chat.insert("messages".to_owned(), messages.collect::<Value>());
-    if let Some(think) = think {
-        chat.insert("think".to_owned(), think.into());
-    }
     Request::streamed_chat(chat)
 }
 

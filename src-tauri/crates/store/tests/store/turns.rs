@@ -137,7 +137,32 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
     }
     let error = store.open_turn("none", asks("a", "?")).await.unwrap_err();
     assert_eq!(error.code, Code::NotFound);
-    assert_eq!(store.chat(&id).await.unwrap().messages, []);
+    let chat = store.chat(&id).await.unwrap();
+    assert_eq!(chat.messages, []);
+
+    let turn = NewTurn {
+        model: Some("heavy".into()),
+        parent: Some(u64::MAX),
+        ..asks("a", "?")
+    };
+    refused(turn).await;
+    let kept = store.chat(&id).await.unwrap();
+    assert_eq!(kept, chat, "what is refused changes nothing");
+}
+
+#[tokio::test]
+async fn what_was_added_behind_a_discarded_answer_stays_in_the_branch() {
+    let store = Fixture::new().store();
+    let id = chat(&store).await;
+    let opened = store.open_turn(&id, asks("a", "?")).await.unwrap();
+    let message = NewMessage {
+        role: Role::User,
+        content: "added".into(),
+        answer: AnswerFacts::default(),
+    };
+    store.add_message(&id, message).await.unwrap();
+    store.discard_answer(opened.answer).await.unwrap();
+    assert_eq!(shown(&store.chat(&id).await.unwrap()), ["?", "added"]);
 }
 
 #[tokio::test]

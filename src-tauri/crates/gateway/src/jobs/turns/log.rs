@@ -4,7 +4,7 @@
 //! length takes a few bytes per token beside its text.
 
 use parking_lot::Mutex;
-use std::time::Instant;
+use std::{ops::Range, time::Instant};
 use tierbar_core::chat::TurnEvent;
 use tokio::sync::watch;
 
@@ -25,10 +25,11 @@ struct Kept {
 
 #[derive(Debug)]
 enum Entry {
-    /// Up to this byte of the text.
-    Text(usize),
-    /// Up to this byte of the reasoning.
-    Reasoning(usize),
+    /// These bytes of the text.
+    Text(Range<usize>),
+    /// These bytes of the reasoning.
+    Reasoning(Range<usize>),
+    /// In a box, since nearly all entries are text.
     Other(Box<TurnEvent>),
 }
 
@@ -41,13 +42,9 @@ impl Log {
                 return;
             }
             let entry = match event {
-                TurnEvent::Text { text } => {
-                    kept.text.push_str(&text);
-                    Entry::Text(kept.text.len())
-                }
+                TurnEvent::Text { text } => Entry::Text(append(&mut kept.text, &text)),
                 TurnEvent::Reasoning { text } => {
-                    kept.reasoning.push_str(&text);
-                    Entry::Reasoning(kept.reasoning.len())
+                    Entry::Reasoning(append(&mut kept.reasoning, &text))
                 }
                 event => {
                     let last =
@@ -79,22 +76,11 @@ impl Log {
     pub(super) fn after(&self, number: u64) -> (Vec<(u64, TurnEvent)>, bool) {
         let kept = self.kept.lock();
         let start = usize::try_from(number).unwrap_or(usize::MAX);
-        let start = start.min(kept.events.len());
-        let (mut text_from, mut reasoning_from) = (0, 0);
-        for entry in &kept.events[..start] {
-            match entry {
-                Entry::Text(to) => text_from = *to,
-                Entry::Reasoning(to) => reasoning_from = *to,
-                Entry::Other(_) => {}
-            }
-        }
         let mut events: Vec<(u64, TurnEvent)> = Vec::new();
-        for (at, entry) in kept.events.iter().enumerate().skip(start) {
-            let number = at as u64 + 1;
+        for (number, entry) in (1..).zip(&kept.events).skip(start) {
             match entry {
-                Entry::Text(to) => {
-                    let more = &kept.text[text_from..*to];
-                    text_from = *to;
+                Entry::Text(bytes) => {
+                    let more = &kept.text[bytes.clone()];
                     if let Some((last, TurnEvent::Text { text })) = events.last_mut() {
                         *last = number;
                         text.push_str(more);
@@ -103,9 +89,8 @@ impl Log {
                         events.push((number, TurnEvent::Text { text }));
                     }
                 }
-                Entry::Reasoning(to) => {
-                    let more = &kept.reasoning[reasoning_from..*to];
-                    reasoning_from = *to;
+                Entry::Reasoning(bytes) => {
+                    let more = &kept.reasoning[bytes.clone()];
                     if let Some((last, TurnEvent::Reasoning { text })) = events.last_mut() {
                         *last = number;
                         text.push_str(more);
@@ -132,6 +117,13 @@ impl Log {
         let mut length = self.length.subscribe();
         let _ended = length.wait_for(|(_, ended)| *ended).await;
     }
+}
+
+/// Where the text now has these words.
+fn append(text: &mut String, words: &str) -> Range<usize> {
+    let start = text.len();
+    text.push_str(words);
+    start..text.len()
 }
 
 #[cfg(test)]

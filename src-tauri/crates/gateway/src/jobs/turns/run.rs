@@ -12,8 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 use tierbar_core::{
-    Error,
-    chat::{AnswerFacts, ChatMessage, Finish, Part, TurnEvent, TurnStage, text_parts},
+    Code, Error,
+    chat::{AnswerFacts, ChatMessage, Finish, Part, Role, TurnEvent, TurnStage, text_parts},
 };
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -26,7 +26,21 @@ enum Ending {
     Failed(Error),
 }
 
+/// Runs the turn to its last event, whatever happens.
 pub(super) async fn run(
+    inference: Arc<Inference>,
+    store: Store,
+    turn: Arc<Turn>,
+    request: Result<Request, Error>,
+) {
+    let running = tokio::spawn(write(inference, store, Arc::clone(&turn), request));
+    if let Err(ended) = running.await {
+        let error = Error::new(Code::Internal, format!("the turn broke off: {ended}"));
+        turn.log.push(failed(&error, None));
+    }
+}
+
+async fn write(
     inference: Arc<Inference>,
     store: Store,
     turn: Arc<Turn>,
@@ -79,7 +93,7 @@ impl Writing {
         let mut answer = match asked {
             None => return Ending::Answered(Finish::Stopped),
             Some(Err(failed)) => {
-                self.note_source(failed.source);
+                self.facts_of(failed.source);
                 return Ending::Failed(failed.error);
             }
             Some(Ok(answer)) => answer,
@@ -130,7 +144,10 @@ impl Writing {
                 }));
             }
             Event::Failed(failed) => {
-                self.note_source(failed.source);
+                // Who had begun to answer is known; who was asked in vain is not who answers.
+                if self.first.is_none() {
+                    self.facts_of(failed.source);
+                }
                 return Some(Ending::Failed(failed.error));
             }
             // A chain's report is in the source; the chat offers no tools and asks for no probabilities.
@@ -140,17 +157,7 @@ impl Writing {
     }
 
     fn note_source(&mut self, source: Source) {
-        let tried = source.tried.iter().map(|(tier, code)| {
-            let word = code.map_or("skipped", tierbar_core::Code::as_str);
-            format!("{tier}: {word}")
-        });
-        let tried: Vec<_> = tried.collect();
-        let why = source.why.or((!tried.is_empty()).then(|| tried.join("; ")));
-        let instead_of = source.fallback_from.or(source.stepped_down_from);
-        self.facts.tier = source.tier.map(|tier| tier.to_string());
-        self.facts.model = source.model.map(|model| model.to_string());
-        self.facts.why = why;
-        self.facts.instead_of = instead_of.map(|tier| tier.to_string());
+        self.facts_of(source);
         let AnswerFacts {
             tier,
             model,
@@ -164,6 +171,20 @@ impl Writing {
             why,
             instead_of,
         });
+    }
+
+    fn facts_of(&mut self, source: Source) {
+        let tried = source.tried.iter().map(|(tier, code)| {
+            let word = code.map_or("skipped", Code::as_str);
+            format!("{tier}: {word}")
+        });
+        let tried: Vec<_> = tried.collect();
+        let why = source.why.or((!tried.is_empty()).then(|| tried.join("; ")));
+        let instead_of = source.fallback_from.or(source.stepped_down_from);
+        self.facts.tier = source.tier.map(|tier| tier.to_string());
+        self.facts.model = source.model.map(|model| model.to_string());
+        self.facts.why = why;
+        self.facts.instead_of = instead_of.map(|tier| tier.to_string());
     }
 
     fn note_stage(&mut self, stage: Stage) {
@@ -259,7 +280,7 @@ impl Writing {
         ChatMessage {
             id: self.turn.answer,
             parent: None,
-            role: tierbar_core::chat::Role::Assistant,
+            role: Role::Assistant,
             parts: self.parts(),
             answer: self.facts.clone(),
         }

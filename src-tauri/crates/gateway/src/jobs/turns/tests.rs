@@ -165,7 +165,8 @@ fn texts(chat: &Value) -> Vec<&str> {
 #[tokio::test]
 async fn an_answer_is_followed_live_and_stored_with_its_figures() {
     let mut stage = Stage::new().await;
-    let turn = stage.begin(json!({"text": "Capital of France?"})).await;
+    let question = json!({"text": "Capital of France?", "options": {"temperature": 0}});
+    let turn = stage.begin(question).await;
     let mut follower = stage.follow(&turn, 0).await;
     stage.say("Par");
     follower.text("Par").await;
@@ -192,6 +193,7 @@ async fn an_answer_is_followed_live_and_stored_with_its_figures() {
     let sent = stage.requests.recv().await.unwrap();
     let question = json!([{"role": "user", "content": "Capital of France?"}]);
     assert_eq!(sent["messages"], question);
+    assert_eq!(sent["temperature"], 0);
     stage.bench.released().await;
 }
 
@@ -354,6 +356,8 @@ async fn unknown_chats_turns_and_questions_are_refused() {
         (r#"{"text": 7}"#, 400),
         (r#"{"text": "?", "parent": 99}"#, 404),
         (r#"{"text": "?", "parent": -1}"#, 400),
+        (r#"{"text": "?", "options": {"stream": false}}"#, 400),
+        (r#"{"text": "?", "options": {"messages": []}}"#, 400),
         ("[]", 400),
     ] {
         let answer = stage.bench.ask("POST", &path, body).await;
