@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-idle bench-readings mutants eval stress fuzz malformed setup binaries ui clean
+.PHONY: help run test check build lint mac-check screenshots bench-downloads bench-engine bench-gateway bench-idle bench-readings bench-cancel mutants eval stress fuzz malformed setup binaries ui clean
 
 # Sets Node, compiler caches and the like.
 with := bundle/env
@@ -81,6 +81,10 @@ bench-readings: ## Measure what reading the machine once a second costs
 	@bundle/setup run
 	@$(build)
 	@$(with) target/release/examples/sampling_cost
+
+bench-cancel: ## Measure how long Gemma 3's image encoder computes after its client has left
+	@bundle/setup test
+	@$(with) env TIERBAR_CANCELS=20 cargo quick-test --test engine -- --nocapture --test-threads 1 encoder::a_canceled
 
 mutants: ## Change the policy, queue, limits and keys line by line, and list what no test notices (FILE=)
 	@command -v cargo-mutants >/dev/null || { echo "Run \`cargo install --locked cargo-mutants\`, then try again."; exit 1; }

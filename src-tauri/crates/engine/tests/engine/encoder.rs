@@ -2,7 +2,7 @@
 
 use crate::support::{
     GEMMA, HANG, Worker, model,
-    projector::{GEMMA_3, GEMMA_4, QWEN_2, SLOW, plain, stripes, write},
+    projector::{GEMMA_3, GEMMA_3_BLOCKS, GEMMA_4, QWEN_2, SLOW, plain, striped, stripes, write},
     sound,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -21,10 +21,15 @@ fn slow(path: &Path) {
 }
 
 async fn seeing(write: impl FnOnce(&Path)) -> Seeing {
+    seeing_with(write, &[]).await
+}
+
+async fn seeing_with(write: impl FnOnce(&Path), extra: &[&str]) -> Seeing {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mmproj.gguf");
     write(&path);
-    let arguments = ["--context", "4096", "--projector", path.to_str().unwrap()];
+    let path = path.to_str().unwrap();
+    let arguments = [&["--context", "4096", "--projector", path], extra].concat();
     let worker = Worker::start(&model(GEMMA), &arguments).await;
     worker.ready();
     Seeing { worker, folder }
@@ -186,4 +191,53 @@ async fn tokens_and_an_image_are_computed_in_turn() {
     let encodings = seeing.encodings().await;
     assert!(encodings["gave_way"].as_u64().unwrap() > 0, "{encodings}");
     drop(stream);
+}
+
+/// Seconds of CPU that the process has used, of all its threads.
+fn cpu_seconds(pid: u32) -> f64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    // Behind the name in brackets, which may hold spaces: user and system time are the 12th and 13th, in hundredths.
+    let fields = stat.rsplit_once(") ").unwrap().1.split_whitespace();
+    let ticks = fields.skip(11).take(2);
+    ticks
+        .map(|ticks| ticks.parse::<f64>().unwrap())
+        .sum::<f64>()
+        / 100.0
+}
+
+/// With `TIERBAR_CANCELS=20` (`make bench-cancel`), prints how long the encoder computes after its client has left.
+#[tokio::test]
+async fn a_canceled_image_is_computed_no_further() {
+    let cancels = std::env::var("TIERBAR_CANCELS").map_or(1_u8, |text| text.parse().unwrap());
+    for threads in ["1", "2"] {
+        let arguments = ["--threads", threads];
+        let seeing = seeing_with(|path| write(GEMMA_3_BLOCKS, path), &arguments).await;
+        let pid = seeing.worker.ready().pid;
+        let mut seconds = Vec::new();
+        for cancel in 0..cancels {
+            // Another image each time: what was made of one before is kept.
+            let request = about(&striped(cancel, 896, 896));
+            let mut before = 0.0;
+            tokio::select! {
+                answer = seeing.answer(&request) => panic!("{answer}"),
+                () = async {
+                    while seeing.encodings().await["running"] == 0 {}
+                    let moment = 40 * u64::from(cancel % 20);
+                    tokio::time::sleep(std::time::Duration::from_millis(moment)).await;
+                    before = cpu_seconds(pid);
+                } => {}
+            }
+            let ended = async { while seeing.encodings().await["running"] != 0 {} };
+            tokio::time::timeout(HANG, ended).await.unwrap();
+            seconds.push(cpu_seconds(pid) - before);
+        }
+        let encodings = seeing.encodings().await;
+        assert_eq!(encodings["cancelled"], cancels, "{encodings}");
+        seconds.sort_by(f64::total_cmp);
+        println!(
+            "{threads} threads, {cancels} cancels: {:.2} s of CPU at the median, {:.2} s at most",
+            seconds[seconds.len() / 2],
+            seconds[seconds.len() - 1]
+        );
+    }
 }

@@ -72,6 +72,11 @@ pub(crate) const GEMMA_3: Kind = Kind {
     scale: 4,
     ..WHOLE
 };
+/// And so many of them that it can be canceled on the way.
+pub(crate) const GEMMA_3_BLOCKS: Kind = Kind {
+    blocks: 4,
+    ..GEMMA_3
+};
 /// One block as the smaller Gemma 4 have them.
 pub(crate) const GEMMA_4: Kind = Kind {
     name: "gemma4v",
