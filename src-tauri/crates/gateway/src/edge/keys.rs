@@ -33,7 +33,7 @@ const SAVING: Duration = Duration::from_secs(60);
 const BODIES: usize = 512 << 20;
 /// Of the bodies with one key.
 const OF_ONE_KEY: usize = 128 << 20;
-/// When a place may be free again, where nobody can know.
+/// The `Retry-After` where the time is not known.
 const SOON: Duration = Duration::from_secs(2);
 
 /// The owner of all keys, and of the count of requests that are inside.
@@ -108,7 +108,7 @@ impl Keys {
         rendered
     }
 
-    /// A new key, and its text, which nobody is told again.
+    /// A new key and its text, which is not shown again.
     pub(crate) async fn add(
         &self,
         name: String,

@@ -1,4 +1,4 @@
-//! Request bodies: bounded, and refused with a reason when they are not the JSON that is asked for.
+//! Request bodies: bounded, and refused with a reason if they are not the expected JSON.
 
 use axum::body::{Body, Bytes};
 use http_body_util::{BodyExt, Collected};

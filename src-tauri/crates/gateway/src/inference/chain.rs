@@ -1,6 +1,6 @@
-//! A chain: its steps are asked one after another until one answers, and those that fail are left alone for a while.
+//! A chain: its steps are tried in order until one answers, and an endpoint that fails is skipped for a while.
 //!
-//! Another step is asked only before the first word of an answer has passed: what breaks behind it is told as broken.
+//! Another step is tried only before the first token of an answer has passed; an answer that breaks after it ends with an error.
 
 mod budget;
 pub(crate) mod limits;
@@ -28,11 +28,11 @@ use walk::Walk;
 
 pub(crate) static CHAIN: HeaderName = HeaderName::from_static("x-tierbar-chain");
 
-/// Found in the extensions of a failed response: its request may wait, as if it had said so.
+/// Marks a failed response whose request may be queued, as if its client had allowed it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MayWait;
 
-/// What is known of the endpoints since the host began. Owned by the inference.
+/// The state of the endpoints since the host started.
 #[derive(Debug, Clone)]
 pub struct Chains {
     began: Instant,
@@ -53,7 +53,7 @@ impl Chains {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether the endpoint may be asked now; whoever may has to tell what came of it.
+    /// Whether the endpoint may be tried now. The outcome is noted through what this returns.
     fn enter(&self, tier: &TierId, credential: &str) -> Result<Trial, Gate> {
         let gate = self.endpoints.lock().enter(tier, credential, self.now());
         match gate {

@@ -22,7 +22,7 @@ struct Bill {
 
 #[derive(Debug, Default)]
 struct SoFar {
-    /// Somebody has worked on it.
+    /// A server has worked on it.
     begun: bool,
     reported: Option<u64>,
     pieces: u64,

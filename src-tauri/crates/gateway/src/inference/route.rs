@@ -84,7 +84,7 @@ pub(crate) fn check_engine(id: &TierId, tiers: &[TierStatus], path: &str) -> Res
     }
 }
 
-/// The refusal of who cannot count tokens.
+/// The refusal of a server that cannot count tokens.
 pub(crate) fn not_counted(who: &str) -> Error {
     only_ours(who, "tokens are counted")
 }

@@ -1,4 +1,5 @@
-//! Requests that may wait: kept in the store before their client is told so, done later, and told by asking, by events or by a webhook.
+//! The queue: requests that are answered later. Each is stored before its client gets `202`; its answer is fetched, followed by events or
+//! sent to a webhook.
 //!
 //! What is kept is the HTTP request as it came, which the runner sends through the routes of inference again: so the queue knows
 //! nothing of dialects. What became of one is recorded by the store, once.
@@ -35,7 +36,7 @@ const OF_ONE_KEY: u64 = MOST_LIVE / 4;
 /// So many changes may a watcher be late; then it looks anew.
 const CHANGES: usize = 256;
 
-/// What those share who keep, do and tell. Clones are the same.
+/// What storing, running and reporting jobs share. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct Queue(Arc<Shared>);
 
@@ -49,7 +50,7 @@ struct Shared {
     changed: broadcast::Sender<Arc<str>>,
     /// What runs, to be broken off.
     running: Mutex<HashMap<String, CancellationToken>>,
-    /// Who makes the webhooks' secret.
+    /// Held while the webhooks' secret is made.
     secret: tokio::sync::Mutex<()>,
 }
 
@@ -66,7 +67,7 @@ impl Default for Shared {
 }
 
 impl Queue {
-    /// Tells whoever watches, and the runner, that something about it is new.
+    /// Notifies watchers and the runner of a change.
     fn changed(&self, id: &str) {
         // Nobody may be watching.
         let _ = self.0.changed.send(id.into());
@@ -111,12 +112,12 @@ impl Drop for Running {
     }
 }
 
-/// Whether whoever asks there stays until a request has ended.
+/// Whether the path is that of an event stream, whose client stays until its request has ended.
 pub(crate) fn is_watched(path: &str) -> bool {
     path.starts_with("/v1/queue/") && path.ends_with("/events")
 }
 
-/// For whoever has an id: it cannot be guessed.
+/// Open to every client that has an id, which cannot be guessed.
 pub(crate) fn routes() -> Router<Arc<Jobs>> {
     Router::new()
         .route("/v1/queue/{id}", get(one).delete(cancel))

@@ -1,4 +1,4 @@
-//! Who may ask for inference, and how much at once.
+//! Who may use inference, and how much at once.
 
 use super::secret;
 use crate::{

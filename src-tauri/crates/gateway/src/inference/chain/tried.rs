@@ -10,27 +10,27 @@ use tierbar_core::{
     queue::{Setback, setback},
 };
 
-/// Shared by those who try and those who tell of it.
+/// The steps of one request. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tried(Arc<Mutex<Log>>);
 
 #[derive(Debug, Default)]
 struct Log {
     steps: Vec<Step>,
-    /// The first step, and who answers in its place.
+    /// The first step, and the one that answers in its place.
     fallback: Option<(TierId, TierId)>,
 }
 
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Step {
     tier: TierId,
-    /// `None`: it was not asked.
+    /// `None`: it was passed over.
     code: Option<Code>,
     why: String,
     /// Seconds in which it will not answer either.
     #[serde(skip)]
     wait: Option<u64>,
-    /// Asked again later, it may answer.
+    /// It may answer later.
     #[serde(skip)]
     may_pass: bool,
     #[serde(skip)]
@@ -98,7 +98,7 @@ impl Tried {
         steps.map(|step| (step.tier.clone(), step.code)).collect()
     }
 
-    /// Why nobody answered. A chain of one says what its step said.
+    /// Why no step answered. A chain of one step has that step's error.
     pub(super) fn error(&self, chain: &TierId, late: Option<Duration>) -> Error {
         let log = self.0.lock();
         if let ([only], None) = (&*log.steps, late)

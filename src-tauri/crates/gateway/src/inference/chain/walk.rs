@@ -27,7 +27,7 @@ use tierbar_core::{
 };
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-/// Before an endpoint is asked again; twice as long each time.
+/// The pause before an endpoint is tried again; it doubles each time.
 const BACK_OFF: Duration = Duration::from_millis(500);
 /// What a limit may ask for and still be waited for.
 const SHORT_LIMIT_MS: u64 = 2000;
@@ -36,10 +36,10 @@ pub(super) struct Walk {
     inference: Arc<Inference>,
     asked: ChainRequest,
     ask: Ask,
-    /// The answer is to come whole, though each step is asked for a stream if it can be: only so it is known who has begun to answer.
+    /// The answer is to come whole. Each step that can stream does all the same, which shows when it begins to answer.
     gathers: bool,
     budget: Budget,
-    /// The step that nobody has taken yet.
+    /// The next step to try.
     next: AtomicUsize,
     tried: Tried,
 }
@@ -103,7 +103,7 @@ impl Walk {
         }
     }
 
-    /// An answer that nobody has seen any of broke off: it may have to be paid for all the same.
+    /// An answer broke off before its client saw any of it; it may still have to be paid for.
     fn broke(&self, step: usize, error: Error) {
         let Some(tier) = self.tier(step) else {
             return;

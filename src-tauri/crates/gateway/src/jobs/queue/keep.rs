@@ -1,4 +1,4 @@
-//! Around the routes of inference: what cannot be answered now, and may wait, is kept and its client told so, in this order.
+//! The middleware around the routes of inference: a request that cannot be answered now and may wait is stored, then its client gets `202`.
 
 use super::{
     now_ms, render, room, setback,
@@ -113,14 +113,14 @@ fn is_json(headers: &HeaderMap) -> bool {
     !(kind.contains("ndjson") || kind.contains("jsonl") || kind.starts_with("text/"))
 }
 
-/// Whether a client that has not asked for the queue hears of it. Readers of a stream, and Ollama's clients, take its word for an answer
-/// without a word: they are told of the failure.
+/// Whether a client that has not named the queue understands its `202`. Readers of a stream and Ollama's clients would take it for an empty
+/// answer; they get the failure.
 fn understands(path: &str, body: &[u8]) -> bool {
     let request = serde_json::from_slice(body).unwrap_or_default();
     !path.starts_with("/api/") && !streams(path, &request)
 }
 
-/// Ollama's stream unless they are told otherwise.
+/// Whether the request streams. Ollama's do by default.
 fn streams(path: &str, request: &Map<String, Value>) -> bool {
     match request.get("stream") {
         Some(stream) => *stream == Value::Bool(true),
@@ -159,7 +159,7 @@ impl Later {
         }
     }
 
-    /// `failed`: it was asked for in vain, and for how long its server wants to be left alone.
+    /// `failed`: why it was not answered, and after which time its server may be asked again.
     async fn store(
         &self,
         jobs: &Jobs,
@@ -201,7 +201,7 @@ pub(super) fn accepted(job: &JobStatus) -> Response {
         .into_response()
 }
 
-/// A queued request has nobody to stream to.
+/// A queued request does not stream.
 fn unstreamed<'a>(path: &str, body: &'a [u8]) -> Cow<'a, [u8]> {
     let Ok(mut request) = serde_json::from_slice::<Map<String, Value>>(body) else {
         return body.into();

@@ -81,7 +81,7 @@ impl Runner {
         while running.join_next().await.is_some() {}
     }
 
-    /// Begins what may begin now, and says what to wait for.
+    /// Starts the jobs that may start now, and returns what to wait for.
     async fn begin(&self, running: &mut JoinSet<()>, full: &mut bool) -> Result<Wait, Error> {
         let store = &self.jobs.store;
         let config = self.jobs.inference.services.config().queue.clone();
@@ -329,7 +329,7 @@ fn judge(claim: &Claim, went: Outcome, now: u64) -> Record {
     }
 }
 
-/// Tries until it is written down: an answer has cost somebody something. What is not by the host's end runs again.
+/// Tries until it is stored, since an answer has its cost. What is not stored when the host ends runs again.
 async fn record(jobs: &Jobs, claim: &Claim, went: Outcome) {
     let record = judge(claim, went, now_ms());
     loop {

@@ -1,4 +1,4 @@
-//! Whether a failed response may pass, and what it says of itself.
+//! Whether a failed response is worth another attempt, and its reason.
 
 use crate::inference::chain::MayWait;
 use axum::{http::header, response::Response};
@@ -25,7 +25,7 @@ pub(super) fn of(response: &Response) -> Option<Setback> {
     })
 }
 
-/// Whether whoever has answered says that the request may wait.
+/// Whether the response is marked as one whose request may be queued.
 pub(super) fn may_wait(response: &Response) -> bool {
     response.extensions().get::<MayWait>().is_some()
 }
@@ -40,7 +40,7 @@ pub(super) fn error(response: &Response) -> Error {
     })
 }
 
-/// How long its server wants to be left alone, where it says so in seconds.
+/// The server's `Retry-After`, if it is in seconds.
 pub(super) fn retry_after(response: &Response) -> Option<Duration> {
     let value = response.headers().get(header::RETRY_AFTER)?;
     let seconds = value.to_str().ok()?.trim().parse().ok()?;

@@ -1,4 +1,4 @@
-//! Tells the ends of requests to who wants to hear of them: signed, and again until it is taken.
+//! Webhooks: a signed notice of each ended request, sent again until its receiver accepts it.
 
 use super::{now_ms, render};
 use crate::{blocking::blocking, jobs::Jobs};
@@ -16,14 +16,14 @@ use tierbar_secrets::Name;
 use tierbar_store::Delivery;
 use tokio::time::{sleep, timeout};
 
-/// Told at the same time.
+/// Deliveries at once.
 const AT_ONCE: u32 = 8;
 /// How long a server may take to say that it has heard.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// See the runner's.
 const LOOK: Duration = Duration::from_secs(60);
 const AGAIN: Duration = Duration::from_secs(60);
-/// A longer answer is fetched by who wants it.
+/// Bytes. The receiver fetches a longer answer.
 const LONGEST_RESULT: usize = 1 << 20;
 const SIGNATURE: &str = "x-tierbar-signature";
 

@@ -28,13 +28,13 @@ pub(super) enum When {
     Allow,
     /// Without being tried now.
     Only,
-    /// Answered now or not at all, whoever else says that it may wait.
+    /// It is answered now or not at all, also by a chain that ends in the queue.
     Never,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wish {
-    /// `None`: unless somebody else says so, it is answered now or not at all.
+    /// `None`: it is answered now or not at all, unless its chain ends in the queue.
     pub(super) when: Option<When>,
     pub(super) priority: Priority,
     pub(super) deadline_ms: u64,
