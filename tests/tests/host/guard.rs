@@ -58,7 +58,7 @@ async fn a_machine_that_runs_out_of_memory_gets_it_back_and_the_client_is_told()
     let last: Value = serde_json::from_str(events.rest().await.last().unwrap()).unwrap();
     assert_eq!(last["error"]["code"], "tier_stopped");
     let told = last["error"]["message"].as_str().unwrap().to_owned();
-    let beginning = "fast was ended although it was in use: memory is about to run out: ";
+    let beginning = "fast was unloaded while in use: memory is about to run out: ";
     assert!(told.starts_with(beginning), "{told}");
     let stopped = host
         .tier_when("fast", |tier| tier.state == TierState::Stopped)
@@ -91,7 +91,7 @@ async fn an_idle_tier_leaves_at_an_alarm_and_a_pinned_one_does_not_come_back_unt
         .await;
     let why = left.reason.unwrap();
     assert!(
-        why.starts_with("ended: memory is about to run out"),
+        why.starts_with("unloaded: memory is about to run out"),
         "{why}"
     );
     assert_ne!(host.status().await.guard.alarm, Alarm::None);

@@ -46,10 +46,10 @@ async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
         (&"load".into(), &"fast".into())
     );
     let sentence = load["sentence"].as_str().unwrap();
-    let begins = "fast loads SmolLM2-135M-Instruct.Q4_1 for a request: ";
+    let begins = "fast is loading SmolLM2-135M-Instruct.Q4_1 for a request: ";
     assert!(sentence.starts_with(begins), "{sentence}");
     assert!(
-        sentence.contains(" MiB planned, of a budget of "),
+        sentence.contains(" MiB planned of a "),
         "{sentence}"
     );
     let ready = happened(&mut events).await;
@@ -94,7 +94,7 @@ async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
     assert_eq!(kinds(&entries), ["load", "ready", "unload"]);
     let sentence = entries[2]["sentence"].as_str().unwrap();
     assert!(
-        sentence.starts_with("fast was ended because Tierbar ends; "),
+        sentence.starts_with("fast was unloaded because Tierbar is quitting; "),
         "{sentence}"
     );
     let host = data.serve().await;

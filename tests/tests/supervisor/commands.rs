@@ -165,7 +165,7 @@ async fn a_command_that_never_answers_or_answers_garbage_is_ended() {
     assert!(
         error
             .message
-            .contains("not ready after 1 s: / was not answered"),
+            .contains("not ready after 1 s: / did not answer"),
         "{error}"
     );
     assert!(error.hint.unwrap().contains("load_deadline"));
@@ -276,7 +276,7 @@ async fn a_command_that_takes_more_than_was_said_is_told_so() {
         .await;
     let reason = status.reason.unwrap();
     assert!(
-        reason.starts_with("takes 3.0 GiB, and its configuration says"),
+        reason.starts_with("uses 3.0 GiB, more than the"),
         "{reason}"
     );
     // Where our own worker would be ended as one that leaks.

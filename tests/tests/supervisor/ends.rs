@@ -358,7 +358,7 @@ async fn a_worker_that_takes_far_more_than_was_planned_is_ended_when_its_answers
     assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
     drop(lease);
     let status = bench.in_state("fast", TierState::Stopped).await;
-    let why = "fast was ended because it held 3.0 GiB, and 1 MiB were planned";
+    let why = "fast was unloaded because it used 3.0 GiB and 1 MiB was planned";
     assert_eq!(status.reason.as_deref(), Some(why));
     drop(bench.lease("fast").await.unwrap());
     bench.close().await;

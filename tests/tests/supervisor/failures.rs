@@ -61,10 +61,10 @@ async fn a_worker_that_lies_is_killed_and_its_lie_told() {
     for (script, lie) in [
         (
             "lies-not-json",
-            "something else than a handshake: \"llama_model_loader",
+            "something other than a handshake: \"llama_model_loader",
         ),
         ("lies-wrong-protocol", "protocol 999"),
-        ("lies-wrong-pid", "says that it is process 1,"),
+        ("lies-wrong-pid", "reported process 1,"),
         ("lies-no-socket", "its socket does not answer"),
         ("lies-without-end", "more than 64 KiB"),
     ] {

@@ -61,7 +61,7 @@ async fn waits(bench: &Bench, what: &str) {
     bench.when("heavy", is).await;
 }
 
-const WAITS: &str = "waits until 3.0 GiB of fast are back";
+const WAITS: &str = "waiting for 3.0 GiB of fast's memory to be freed";
 
 #[tokio::test]
 async fn nothing_is_loaded_before_the_memory_of_the_last_tier_is_back() {
@@ -101,7 +101,7 @@ async fn memory_that_does_not_come_back_is_told_and_what_needs_it_is_refused_unt
     skip(PATIENCE).await;
     let error = soon(waiting).await.unwrap_err();
     assert_eq!(error.code, Code::Overloaded);
-    let said = "heavy needs 0 MiB, and 0 MiB can be had: 3.0 GiB of the memory of fast, which has ended, did not come back";
+    let said = "heavy needs 0 MiB and 0 MiB is available: 3.0 GiB of fast's memory was not freed when it was unloaded";
     assert_eq!(error.message, said);
     assert_eq!(error.details["missing_bytes"], 3 * GIB);
     let left = bench.now("fast");
@@ -138,7 +138,7 @@ async fn what_fits_into_what_is_available_waits_for_processes_alone() {
     tokio::select! {
         biased;
         _ = &mut waiting => panic!("a process of the tier before it lives"),
-        () = waits(&bench, "waits until 1.0 GiB of fast are back") => {}
+        () = waits(&bench, "waiting for 1.0 GiB of fast's memory to be freed") => {}
     }
     *told.0.lock().unwrap() = roomy;
     drop(soon(waiting).await.unwrap());
@@ -160,7 +160,7 @@ async fn a_process_that_cannot_be_ended_is_not_waited_for_for_ever() {
     tokio::select! {
         biased;
         _ = &mut waiting => panic!("a process of the tier before it lives"),
-        () = waits(&bench, "waits until 1.0 GiB of fast are back") => {}
+        () = waits(&bench, "waiting for 1.0 GiB of fast's memory to be freed") => {}
     }
     skip(PATIENCE).await;
     drop(soon(waiting).await.unwrap());
@@ -215,8 +215,17 @@ async fn a_tier_that_is_asked_for_again_waits_for_its_own_memory() {
 
 #[tokio::test]
 async fn shutdown_does_not_wait_for_memory() {
-    let (bench, _told) = told(MISSING);
-    drop(bench.lease("fast").await.unwrap());
+    let (bench, told) = told(MISSING);
+    let sign = {
+        let lease = bench.lease("fast").await.unwrap();
+        let pid = bench.in_state("fast", TierState::Busy).await.pid.unwrap();
+        drop(lease);
+        bench.sign_of(pid)
+    };
+    soon(bench.handle.shutdown()).await;
+    assert!(!sign.alive().unwrap(), "the worker has ended");
+    let missing = told.0.lock().unwrap().machine_bytes;
+    assert_eq!(missing, MISSING.machine_bytes, "its memory is not back");
     bench.close().await;
 }
 

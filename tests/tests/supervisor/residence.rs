@@ -161,7 +161,7 @@ async fn a_pinned_tier_comes_by_itself_and_gives_way_to_nobody() {
     bench.in_state("fast", TierState::Ready).await;
     let error = bench.lease("heavy").await.unwrap_err();
     assert_eq!(error.code, Code::OverBudget);
-    let said = "heavy does not fit in memory beside fast, which is pinned: at most 1 may be loaded at once on this machine";
+    let said = "heavy does not fit in memory beside fast, which is pinned: at most 1 model may be loaded at once";
     assert_eq!(error.message, said);
     // Whoever stops it has his way, until somebody asks for it.
     bench.stop("fast", false).await.unwrap();
@@ -230,7 +230,7 @@ async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used(
     assert_eq!(end.code, Code::TierStopped);
     assert_eq!(
         end.message,
-        format!("fast was ended although it was in use: {SHORT}")
+        format!("fast was unloaded while in use: {SHORT}")
     );
     let status = bench.in_state("fast", TierState::Stopped).await;
     let waits = "waiting until memory is no longer short";
@@ -275,7 +275,7 @@ async fn a_pause_refuses_whoever_asks_and_lets_running_answers_end() {
     assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
     drop(lease);
     let status = bench.in_state("fast", TierState::Stopped).await;
-    assert_eq!(status.reason, Some(format!("ended: {PAUSED}")));
+    assert_eq!(status.reason, Some(format!("unloaded: {PAUSED}")));
     bench.handle.set_stance(Stance::Open, String::new());
     drop(bench.lease("heavy").await.unwrap());
     bench.close().await;

@@ -36,7 +36,7 @@ async fn a_model_during_whose_load_the_host_died_is_loaded_only_when_asked_for()
     let status = bench.now("fast");
     assert_eq!(status.state, TierState::Stopped);
     let reason = status.reason.unwrap();
-    assert!(reason.starts_with("loaded only when asked for"), "{reason}");
+    assert!(reason.starts_with("loads only on request"), "{reason}");
     let never_ended = bench.handle.never_ended();
     let model = never_ended.borrow()[0].model.to_string();
     assert_eq!((model.as_str(), bench.workers().len()), ("hangs-once", 1));

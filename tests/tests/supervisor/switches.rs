@@ -57,7 +57,7 @@ async fn a_tier_that_leaves_shows_its_plan_until_it_is_gone_and_only_then_has_th
         _ = &mut next => panic!("it did not wait"),
         status = bench.when("heavy", |status| status.reason.is_some()) => {
             let reason = status.reason.unwrap();
-            assert_eq!(reason, "waits until the memory of fast is back");
+            assert_eq!(reason, "waiting for fast's memory to be freed");
         }
     }
     let leaving = bench.now("fast");
@@ -116,7 +116,7 @@ async fn a_waiter_that_leaves_never_causes_a_load() {
             biased;
             _ = waiting => panic!("a leased tier was ended"),
             status = bench.when("heavy", |status| status.reason.is_some()) => {
-                assert_eq!(status.reason.as_deref(), Some("waits until fast has answered"));
+                assert_eq!(status.reason.as_deref(), Some("waiting until fast has answered"));
             }
         }
     }

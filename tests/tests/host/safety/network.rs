@@ -194,7 +194,7 @@ async fn over_tls_a_client_that_trusts_the_certificate_is_answered_and_another_r
     if let Some(ip) = outside() {
         let plain = ["--interface", &ip.to_string(), &local];
         let told = curl(&plain).await.unwrap();
-        assert!(told.contains("speaks TLS"), "{told}");
+        assert!(told.contains("requires TLS"), "{told}");
     }
     serving.host.shutdown().await;
 }

@@ -46,8 +46,8 @@ impl Supervisor {
             .filter_map(|tier| Some((tier, tier.worker.as_ref()?)));
         let for_what = |(tier, worker): (&Tier, &Worker)| match (worker.phase, worker.leases) {
             (Phase::Stopping, _) => Some(words::waits_for(&tier.spec.id, worker.missing.as_ref())),
-            (Phase::Starting, _) => Some(format!("waits until {} has started", tier.spec.id)),
-            (_, 1..) => Some(format!("waits until {} has answered", tier.spec.id)),
+            (Phase::Starting, _) => Some(format!("waiting until {} has started", tier.spec.id)),
+            (_, 1..) => Some(format!("waiting until {} has answered", tier.spec.id)),
             _ => None,
         };
         others.filter_map(for_what).next()

@@ -45,7 +45,7 @@ pub(super) fn ended(why: &Why, used: bool, causes: &Causes) -> String {
                 minutes => format!("unloaded after {minutes} min without a request"),
             }
         }
-        Why::Alarm(_) if used => format!("unloaded while in use:  {}", causes.alarm),
+        Why::Alarm(_) if used => format!("unloaded while in use: {}", causes.alarm),
         Why::Alarm(_) => format!("unloaded: {}", causes.alarm),
         Why::Stance(_) => format!("unloaded: {}", causes.stance),
     }
@@ -101,7 +101,8 @@ pub(super) fn refused(tier: &TierId, why: &Refusal, room: &Room, causes: &Causes
                 format!("it needs {needed}, and {others} of the {total} budget is in use")
             } else {
                 let most = room.budget.max_loaded;
-                format!("at most {most} models may be loaded at once")
+                let models = if most == 1 { "model" } else { "models" };
+                format!("at most {most} {models} may be loaded at once")
             };
             let what = format!(
                 "{tier} does not fit in memory beside {names}, which {are} pinned: {figures}"
