@@ -48,10 +48,7 @@ async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
     let sentence = load["sentence"].as_str().unwrap();
     let begins = "fast is loading SmolLM2-135M-Instruct.Q4_1 for a request: ";
     assert!(sentence.starts_with(begins), "{sentence}");
-    assert!(
-        sentence.contains(" MiB planned of a "),
-        "{sentence}"
-    );
+    assert!(sentence.contains(" MiB planned of a "), "{sentence}");
     let ready = happened(&mut events).await;
     assert_eq!(ready["kind"], "ready");
     // Whoever was told of it finds it, the newest first.

@@ -174,7 +174,7 @@ async fn a_command_that_never_answers_or_answers_garbage_is_ended() {
     assert!(
         error
             .message
-            .contains("something else than HTTP: \"220 mail.exa\""),
+            .contains("something other than HTTP: \"220 mail.exa\""),
         "{error}"
     );
     let error = refusal("foreign-loading", json!({"load_deadline": "0s"})).await;

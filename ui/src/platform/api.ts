@@ -439,41 +439,41 @@ export type PolicyConfig = {
  */
 max_loaded: MaxLoaded, 
 /**
- * So long requests for a loaded tier may pass an older one for another tier.
+ * How long requests for the loaded model may go first, to avoid constant swapping.
  */
 patience: Span, 
 /**
- * The tier that is loaded again when another has been unloaded for want of use; empty: none.
+ * The tier to load again after another was unloaded because it was idle; empty for none.
  */
 home: string, 
 /**
- * In these hours nothing is loaded that no request waits for, and nothing stays loaded that nobody uses.
+ * During these hours, models load only on request and unload after one idle minute.
  */
 quiet_hours: QuietHours, 
 /**
- * On a battery that holds less than so many percent nothing is loaded that no request waits for; 0: it may be.
+ * On battery below this percentage, models load only on request; 0 ignores the battery.
  */
 battery_below: number, 
 /**
- * The same while another app is full screen.
+ * Load models only on request while another app is full screen.
  */
 defer_to_full_screen: boolean, 
 /**
- * While memory was short lately, a request for a tier that was loaded then goes to the next smaller one.
+ * After memory ran short, requests for the tier that was loaded go to the next smaller tier for a while.
  */
 step_down: boolean, 
 /**
- * Conversations are kept on the disk when their tier is unloaded, and go on without being read again.
+ * Save conversations to disk when their tier unloads, so that they go on without another prefill.
  */
 keep_conversations: boolean, 
 /**
- * Most of them together, in MiB; the oldest go first.
+ * The most disk space for them, in MiB; the oldest are deleted first.
  */
 conversations_mib: number, };
 
 export type LibraryConfig = { 
 /**
- * Further folders, as absolute paths or from `~`.
+ * More folders, as absolute paths or from `~`.
  */
 folders: Array<string>, 
 /**
@@ -483,17 +483,17 @@ other_apps: boolean, };
 
 export type DownloadsConfig = { 
 /**
- * Most bytes per second for all downloads together; 0: no limit.
+ * The most bytes per second for all downloads together; 0 sets no limit.
  */
 rate_limit: number, 
 /**
- * Models fetched at the same time.
+ * Models downloaded at the same time.
  */
 at_once: number, };
 
 export type QueueConfig = { 
 /**
- * Queued requests that are answered at the same time.
+ * Queued requests answered at the same time.
  */
 at_once: number, 
 /**
@@ -501,11 +501,11 @@ at_once: number,
  */
 keep: Span, 
 /**
- * Most that requests and their answers may take on the disk.
+ * The most disk space for requests and their answers.
  */
 bytes: Size, 
 /**
- * Hosts that whoever comes with an API key may have told of the end by a webhook.
+ * Hosts that clients with an API key may name for webhooks.
  */
 webhook_hosts: Array<string>, };
 
@@ -569,12 +569,12 @@ export type Engine = "embedded" | CommandEngine | EndpointEngine;
 
 export type TierConfig = { 
 /**
- * A model's id, a file name in the models folder, or a path. Empty: the tier waits for a model. With an engine of
- * somebody else's, the name that it knows its model by.
+ * A model's id, a file name in the models folder, or a path; empty for none yet. For a command or an endpoint, the name that
+ * it uses for its model.
  */
 model: string, 
 /**
- * What answers. The keys from `kv_cache` to `draft_model` are for `"embedded"` alone.
+ * What answers. The keys from `kv_cache` to `draft_model` apply to `"embedded"` alone.
  */
 engine: Engine, 
 /**
@@ -582,32 +582,32 @@ engine: Engine,
  */
 context: number, kv_cache: KvCache, 
 /**
- * CPU threads; 0 chooses, and never takes all cores.
+ * CPU threads; 0 lets Tierbar choose, which never takes all cores.
  */
 threads: number, 
 /**
- * Tokens that are evaluated at once. More read a prompt faster up to a point; they take larger compute buffers, and
- * on a GPU a request that is called off runs on until so many are done.
+ * Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
+ * cancelled request runs on to the end of its batch.
  */
 batch: number, 
 /**
- * How many of the last layers the GPU holds at most; none given: as many as fit.
+ * The most layers on the GPU, counted from the last; without it, as many as fit.
  */
 gpu_layers?: number | null, 
 /**
- * Guess tokens by what followed the same words before. It rests by itself where it does not pay.
+ * Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
  */
 lookup: boolean, 
 /**
- * A smaller model of the same vocabulary that guesses tokens, named as `model` is; empty: none.
+ * A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
  */
 draft_model: string, 
 /**
- * How long it stays loaded with nobody using it.
+ * How long the tier stays loaded without a request.
  */
 idle_unload: IdleUnload, 
 /**
- * It is loaded when Tierbar starts, and stays so: no other tier takes its memory.
+ * Load the tier at Tierbar's start and keep it loaded: no other tier takes its memory.
  */
 pinned: boolean, };
 
@@ -717,7 +717,7 @@ words?: number | null, };
 
 export type Config = { 
 /**
- * Address of the API. One beyond loopback needs `server.network`, and inference a key there.
+ * The address of the API. One that other machines can reach needs `server.network`, and inference there needs a key.
  */
 listen: string, server: ServerConfig, log: LogConfig, 
 /**
@@ -729,7 +729,7 @@ models_dir: string, library: LibraryConfig, downloads: DownloadsConfig,
  */
 allowed_origins: Array<string>, policy: PolicyConfig, queue: QueueConfig, tiers: { [key in TierId]: TierConfig }, 
 /**
- * Who is asked one after another, by the name that a request asks for.
+ * Lists of tiers to try in order, by the name that requests use.
  */
 chains: { [key in TierId]: ChainConfig }, schedules?: { [key in string]: ScheduleConfig }, };
 

@@ -1,16 +1,14 @@
 //! How much memory models may take on a machine, and what one load would take of it.
 //!
-//! There is one sum, [`LoadPlan`]: the supervisor loads by it, and [`crate::fit::verdict`] tells it. A media projector
-//! and a draft model are added at the load, where there is room for them: without them the model answers too.
+//! There is one sum, [`LoadPlan`]: the supervisor loads by it, and a verdict reports it. A media projector and a draft
+//! model are added at the load, where there is room for them: without them the model answers too.
 
+mod line;
 mod sum;
 
-use crate::{
-    Code, Error,
-    config::{KvCache, MaxLoaded},
-    fit::{Line, LineKind},
-    model::ModelAccount,
-};
+pub use crate::run::{MICRO_BATCH, SLOTS};
+use crate::{Code, Error, config::MaxLoaded, model::ModelAccount, run::KvCache};
+pub use line::{Line, LineKind};
 use serde::{Deserialize, Serialize};
 pub(crate) use sum::needs;
 
@@ -22,12 +20,6 @@ pub const MIB: u64 = 1 << 20;
 pub fn draft_bytes(draft: &ModelAccount, context: u32, kv: KvCache, batch: u32) -> u64 {
     needs(draft, context, kv, batch).engine_bytes()
 }
-
-/// Tokens that the engine evaluates in one graph unless a tier has another `batch`; llama.cpp's `n_ubatch` default.
-pub const MICRO_BATCH: u32 = 512;
-
-/// Requests that a worker answers at the same time, sharing one context.
-pub const SLOTS: u16 = 2;
 
 /// Most that the engine keeps of the passing states of a model that forgets: the way back to earlier turns.
 pub const CHECKPOINT_BYTES: u64 = 64 * MIB;

@@ -10,7 +10,8 @@ mod server;
 mod size;
 mod time;
 
-use crate::{ModelId, budget::MICRO_BATCH, tier::TierId};
+pub use crate::run::KvCache;
+use crate::{ModelId, run::MICRO_BATCH, tier::TierId};
 pub use chain::{ChainConfig, Step};
 pub use dialect::Dialect;
 pub use dollars::Dollars;
@@ -28,7 +29,7 @@ pub use time::{IdleUnload, Span};
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Config {
-    /// Address of the API. One beyond loopback needs `server.network`, and inference a key there.
+    /// The address of the API. One that other machines can reach needs `server.network`, and inference there needs a key.
     pub listen: String,
     pub server: ServerConfig,
     pub log: LogConfig,
@@ -41,7 +42,7 @@ pub struct Config {
     pub policy: PolicyConfig,
     pub queue: QueueConfig,
     pub tiers: BTreeMap<TierId, TierConfig>,
-    /// Who is asked one after another, by the name that a request asks for.
+    /// Lists of tiers to try in order, by the name that requests use.
     pub chains: BTreeMap<TierId, ChainConfig>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[cfg_attr(test, ts(as = "Option<BTreeMap<String, ScheduleConfig>>", optional))]
@@ -85,12 +86,12 @@ impl Default for Config {
     }
 }
 
-/// Where models are looked for besides `models_dir`. What lies there is used in place and never changed.
+/// Where models are found besides `models_dir`. Tierbar uses them in place and never changes them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LibraryConfig {
-    /// Further folders, as absolute paths or from `~`.
+    /// More folders, as absolute paths or from `~`.
     pub folders: Vec<String>,
     /// The models of LM Studio, of Ollama and of the Hugging Face cache.
     pub other_apps: bool,
@@ -109,10 +110,10 @@ impl Default for LibraryConfig {
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct DownloadsConfig {
-    /// Most bytes per second for all downloads together; 0: no limit.
+    /// The most bytes per second for all downloads together; 0 sets no limit.
     #[cfg_attr(test, ts(type = "number"))]
     pub rate_limit: u64,
-    /// Models fetched at the same time.
+    /// Models downloaded at the same time.
     pub at_once: u8,
 }
 
@@ -135,26 +136,26 @@ impl Default for DownloadsConfig {
 pub struct PolicyConfig {
     /// How many generative models may be loaded at once.
     pub max_loaded: MaxLoaded,
-    /// So long requests for a loaded tier may pass an older one for another tier.
+    /// How long requests for the loaded model may go first, to avoid constant swapping.
     pub patience: Span,
-    /// The tier that is loaded again when another has been unloaded for want of use; empty: none.
+    /// The tier to load again after another was unloaded because it was idle; empty for none.
     pub home: String,
-    /// In these hours nothing is loaded that no request waits for, and nothing stays loaded that nobody uses.
+    /// During these hours, models load only on request and unload after one idle minute.
     pub quiet_hours: QuietHours,
-    /// On a battery that holds less than so many percent nothing is loaded that no request waits for; 0: it may be.
+    /// On battery below this percentage, models load only on request; 0 ignores the battery.
     pub battery_below: u8,
-    /// The same while another app is full screen.
+    /// Load models only on request while another app is full screen.
     pub defer_to_full_screen: bool,
-    /// While memory was short lately, a request for a tier that was loaded then goes to the next smaller one.
+    /// After memory ran short, requests for the tier that was loaded go to the next smaller tier for a while.
     pub step_down: bool,
-    /// Conversations are kept on the disk when their tier is unloaded, and go on without being read again.
+    /// Save conversations to disk when their tier unloads, so that they go on without another prefill.
     pub keep_conversations: bool,
-    /// Most of them together, in MiB; the oldest go first.
+    /// The most disk space for them, in MiB; the oldest are deleted first.
     pub conversations_mib: u32,
 }
 
 impl PolicyConfig {
-    /// What may be kept of conversations, in MiB; `None`: nothing of any.
+    /// Returns the disk space for conversations in MiB; `None` if none are kept.
     #[must_use]
     pub fn conversations(&self) -> Option<u32> {
         Some(self.conversations_mib).filter(|_| self.keep_conversations)
@@ -180,24 +181,24 @@ impl Default for PolicyConfig {
     }
 }
 
-/// Requests that may wait.
+/// The queue of requests to answer later.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct QueueConfig {
-    /// Queued requests that are answered at the same time.
+    /// Queued requests answered at the same time.
     pub at_once: u8,
     /// How long an answer is kept.
     pub keep: Span,
-    /// Most that requests and their answers may take on the disk.
+    /// The most disk space for requests and their answers.
     pub bytes: Size,
-    /// Hosts that whoever comes with an API key may have told of the end by a webhook.
+    /// Hosts that clients with an API key may name for webhooks.
     pub webhook_hosts: Vec<String>,
 }
 
 impl QueueConfig {
     pub const AT_ONCE: std::ops::RangeInclusive<u8> = 1..=8;
-    /// A client has to have the time to come for its answer.
+    /// A client needs time to fetch its answer.
     pub const LEAST_KEPT: Span = Span::seconds(60);
     /// One request of the largest size, and its answer.
     pub const LEAST_BYTES: Size = Size(128 << 20);
@@ -255,30 +256,30 @@ impl From<MaxLoaded> for serde_json::Value {
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TierConfig {
-    /// A model's id, a file name in the models folder, or a path. Empty: the tier waits for a model. With an engine of
-    /// somebody else's, the name that it knows its model by.
+    /// A model's id, a file name in the models folder, or a path; empty for none yet. For a command or an endpoint, the name that
+    /// it uses for its model.
     pub model: String,
-    /// What answers. The keys from `kv_cache` to `draft_model` are for `"embedded"` alone.
+    /// What answers. The keys from `kv_cache` to `draft_model` apply to `"embedded"` alone.
     pub engine: Engine,
     /// Context in tokens.
     pub context: u32,
     pub kv_cache: KvCache,
-    /// CPU threads; 0 chooses, and never takes all cores.
+    /// CPU threads; 0 lets Tierbar choose, which never takes all cores.
     pub threads: u16,
-    /// Tokens that are evaluated at once. More read a prompt faster up to a point; they take larger compute buffers, and
-    /// on a GPU a request that is called off runs on until so many are done.
+    /// Tokens evaluated in one batch. A larger batch speeds up prefill to a point and needs larger compute buffers. On a GPU, a
+    /// cancelled request runs on to the end of its batch.
     pub batch: u32,
-    /// How many of the last layers the GPU holds at most; none given: as many as fit.
+    /// The most layers on the GPU, counted from the last; without it, as many as fit.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub gpu_layers: Option<u32>,
-    /// Guess tokens by what followed the same words before. It rests by itself where it does not pay.
+    /// Predict tokens from earlier text. Uses no memory and turns off when it doesn't help.
     pub lookup: bool,
-    /// A smaller model of the same vocabulary that guesses tokens, named as `model` is; empty: none.
+    /// A smaller model of the same vocabulary that predicts tokens, named like `model`; empty for none.
     pub draft_model: String,
-    /// How long it stays loaded with nobody using it.
+    /// How long the tier stays loaded without a request.
     pub idle_unload: IdleUnload,
-    /// It is loaded when Tierbar starts, and stays so: no other tier takes its memory.
+    /// Load the tier at Tierbar's start and keep it loaded: no other tier takes its memory.
     pub pinned: bool,
 }
 
@@ -317,49 +318,6 @@ impl Default for TierConfig {
             idle_unload: IdleUnload::After(Span::seconds(600)),
             pinned: false,
         }
-    }
-}
-
-/// The KV cache's cell type. Block sizes: ggml's `block_q8_0` (34 bytes per 32) and `block_q4_0` (18 per 32).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[cfg_attr(test, derive(ts_rs::TS))]
-pub enum KvCache {
-    #[default]
-    F16,
-    #[serde(rename = "q8_0")]
-    Q8_0,
-    #[serde(rename = "q4_0")]
-    Q4_0,
-}
-
-impl KvCache {
-    #[must_use]
-    pub fn bytes(self, elements: u64) -> u64 {
-        match self {
-            Self::F16 => elements.saturating_mul(2),
-            Self::Q8_0 => elements.div_ceil(32).saturating_mul(34),
-            Self::Q4_0 => elements.div_ceil(32).saturating_mul(18),
-        }
-    }
-
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::F16 => "f16",
-            Self::Q8_0 => "q8_0",
-            Self::Q4_0 => "q4_0",
-        }
-    }
-}
-
-impl std::str::FromStr for KvCache {
-    type Err = String;
-    fn from_str(name: &str) -> Result<Self, String> {
-        [Self::F16, Self::Q8_0, Self::Q4_0]
-            .into_iter()
-            .find(|kv| kv.as_str() == name)
-            .ok_or_else(|| format!("\"{name}\" is not a KV cache type: use f16, q8_0 or q4_0"))
     }
 }
 

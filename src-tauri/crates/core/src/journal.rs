@@ -1,7 +1,7 @@
-//! The log of why: what happened to the tiers, each in one sentence with its figures.
+//! The event log: what happened to tiers and memory, and why, each in one sentence with its figures.
 //!
-//! Whoever decides something tells a [`Journal`]; the one that the host has numbers it, keeps it for 30 days and
-//! passes it on to those who watch.
+//! Every decision is recorded in a [`Journal`]. The host's numbers each event, keeps it for 30 days and passes it on to
+//! those who watch.
 
 use crate::{ModelId, TierId};
 use serde::{Deserialize, Serialize};
@@ -18,23 +18,23 @@ pub enum Kind {
     Ready,
     /// A worker was ended, and is gone.
     Unload,
-    /// Requests did not get their tier.
+    /// Requests for a tier were refused.
     Refusal,
-    /// A tier could not be loaded, and that was told.
+    /// A tier could not be loaded, for a reason that its worker reported.
     Failure,
-    /// A worker fell over.
+    /// A worker crashed.
     Crash,
     /// Memory is short, or shorter than before.
     Alarm,
-    /// It is not any more.
+    /// Memory is no longer short.
     Calm,
-    /// A job goes on with a smaller tier.
+    /// A smaller tier answers in place of a larger one.
     StepDown,
-    /// Nothing is loaded by itself, or nothing at all, for some time.
+    /// Models load only on request, or not at all, for some time.
     Pause,
-    /// That is over.
+    /// Models load as configured again.
     Resume,
-    /// Anything else; also what a newer version has a kind for.
+    /// Anything else, including kinds of newer versions.
     Note,
 }
 
@@ -71,7 +71,7 @@ pub struct LogEvent {
     pub sentence: String,
 }
 
-/// A happening as it is kept.
+/// An event as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Entry {
@@ -113,9 +113,9 @@ impl LogEvent {
     }
 }
 
-/// Where happenings go.
+/// Where events are recorded.
 pub trait Journal: Send + Sync + fmt::Debug {
-    /// Takes note of what happens at this moment. Never blocks; what cannot be kept is lost.
+    /// Records an event of this moment. Never blocks; an event that cannot be kept is lost.
     fn record(&self, event: LogEvent);
 }
 

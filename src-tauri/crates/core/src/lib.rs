@@ -13,7 +13,6 @@ pub mod code;
 pub mod config;
 pub mod download;
 pub mod fit;
-
 pub mod history;
 pub mod journal;
 pub mod keys;
@@ -26,6 +25,7 @@ pub mod queue;
 pub mod reading;
 pub mod reclaim;
 pub mod routing;
+pub mod run;
 pub mod schedule;
 pub mod stance;
 pub mod status;

@@ -1,4 +1,4 @@
-//! The guard: how short memory is, judged from readings as they come.
+//! The memory guard: how short memory is, judged from readings as they come.
 //!
 //! It rises at once and falls late. A reading is judged by three figures: the kernel's pressure, what is available, and the
 //! *growth* of swap, never its level, which stays for hours after what caused it has gone. What lasts rises further, until
@@ -54,7 +54,7 @@ enum Sign {
     Critical,
 }
 
-/// What the guard wants done, and why.
+/// What the memory guard wants done, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Judgement {
     pub alarm: Alarm,

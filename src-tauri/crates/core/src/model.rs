@@ -1,9 +1,6 @@
 //! What a model file is and what it costs, as read from its header.
 
-use crate::{
-    budget::{MICRO_BATCH, SLOTS},
-    config::KvCache,
-};
+use crate::run::{KvCache, MICRO_BATCH, SLOTS};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 

@@ -1,11 +1,7 @@
 //! The one sum of a load, line by line.
 
-use super::{Budget, CHECKPOINT_BYTES, LoadPlan, MIB, Placement, SLOTS};
-use crate::{
-    config::KvCache,
-    fit::{Line, LineKind},
-    model::ModelAccount,
-};
+use super::{Budget, CHECKPOINT_BYTES, Line, LineKind, LoadPlan, MIB, Placement, SLOTS};
+use crate::{model::ModelAccount, run::KvCache};
 
 /// The app with its tray and no window, proportional set size on Linux as the README has it. A window's pages are drawn
 /// by the system's own web engine, and are there only while it is open.

@@ -1,0 +1,54 @@
+//! How the engine runs a model: its batch, its slots, and the cells of its KV cache.
+//!
+//! The lowest module of five: model, config, budget and fit stand on it in this order.
+
+use serde::{Deserialize, Serialize};
+
+/// Tokens that the engine evaluates in one graph unless a tier has another `batch`; llama.cpp's `n_ubatch` default.
+pub const MICRO_BATCH: u32 = 512;
+
+/// Requests that a worker answers at the same time, sharing one context.
+pub const SLOTS: u16 = 2;
+
+/// The KV cache's cell type. Block sizes: ggml's `block_q8_0` (34 bytes per 32) and `block_q4_0` (18 per 32).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[cfg_attr(test, derive(ts_rs::TS))]
+pub enum KvCache {
+    #[default]
+    F16,
+    #[serde(rename = "q8_0")]
+    Q8_0,
+    #[serde(rename = "q4_0")]
+    Q4_0,
+}
+
+impl KvCache {
+    #[must_use]
+    pub fn bytes(self, elements: u64) -> u64 {
+        match self {
+            Self::F16 => elements.saturating_mul(2),
+            Self::Q8_0 => elements.div_ceil(32).saturating_mul(34),
+            Self::Q4_0 => elements.div_ceil(32).saturating_mul(18),
+        }
+    }
+
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::F16 => "f16",
+            Self::Q8_0 => "q8_0",
+            Self::Q4_0 => "q4_0",
+        }
+    }
+}
+
+impl std::str::FromStr for KvCache {
+    type Err = String;
+    fn from_str(name: &str) -> Result<Self, String> {
+        [Self::F16, Self::Q8_0, Self::Q4_0]
+            .into_iter()
+            .find(|kv| kv.as_str() == name)
+            .ok_or_else(|| format!("\"{name}\" is not a KV cache type: use f16, q8_0 or q4_0"))
+    }
+}
