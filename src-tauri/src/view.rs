@@ -370,8 +370,8 @@ mod tests {
                 "Primary — unloaded to make room for heavy",
             ),
             (
-                "waits until the memory of heavy is back",
-                "Primary — waits until the memory of heavy is back",
+                "waiting for heavy's memory to be freed",
+                "Primary — waiting for heavy's memory to be freed",
             ),
             ("primary was stopped", "Primary — was stopped"),
         ] {

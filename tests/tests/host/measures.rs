@@ -356,7 +356,7 @@ async fn who_changes_or_stops_the_tier_meanwhile_has_the_last_word() {
     let error = refusal(events).await;
     assert_eq!(
         error["message"],
-        "the settings of fast were changed while it was being tuned"
+        "the settings of fast changed while it was being tuned"
     );
     let config = fs::read_to_string(data.path().join("config.toml")).unwrap();
     assert_eq!(config, format!("{FAST}batch = 256\n"));
