@@ -102,7 +102,7 @@ impl Folder {
         self.0.join("downloads.json")
     }
 
-    /// What the last measurement of a kind told of a tier.
+    /// The file of a tier's last report of one kind of measurement.
     pub(crate) fn measured(&self, kind: &str, tier: &TierId) -> PathBuf {
         self.0.join("measured").join(format!("{kind}-{tier}.json"))
     }

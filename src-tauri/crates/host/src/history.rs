@@ -13,7 +13,7 @@ use tierbar_core::{
 use tierbar_store::Store;
 use tierbar_telemetry::{RECENT_MINUTES, Recent};
 
-/// A longer history is told in longer steps.
+/// A longer history has longer steps.
 const MOST_POINTS: u64 = 720;
 
 #[derive(Debug)]

@@ -89,7 +89,7 @@ impl Ledger {
         self.watchers.subscribe()
     }
 
-    /// Returns once everything that was told before is in the store.
+    /// Returns once every event recorded so far is in the store.
     pub(crate) async fn flush(&self) {
         let (done, flushed) = oneshot::channel();
         if self.inbox.send(Note::Flush(done)).await.is_ok() {

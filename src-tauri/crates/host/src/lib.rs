@@ -51,7 +51,7 @@ use tierbar_core::{
 };
 use tokio::sync::watch;
 
-/// What runs a host; told to a second one that wants the same data folder.
+/// What runs a host; a second host that wants the same data folder reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HostKind {
@@ -63,7 +63,7 @@ pub enum HostKind {
     Cli,
 }
 
-/// How to start a host. Every `None` takes the configured or usual value.
+/// How to start a host. Each `None` stands for the configured or default value.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
     /// The data folder.
@@ -146,7 +146,7 @@ impl Host {
         self.config.in_force.subscribe()
     }
 
-    /// Refuses requests until it is told otherwise; what is being answered is answered to its end.
+    /// Refuses new requests while paused. Answers in progress finish.
     pub fn set_paused(&self, paused: bool) {
         if paused {
             self.admin.memory_guard.pause(None);
@@ -156,7 +156,7 @@ impl Host {
         self.board.now();
     }
 
-    /// Called when somebody asks the app to show its chat window (`POST /tierbar/v1/raise`).
+    /// Sets what `POST /tierbar/v1/raise` calls to show the app's chat window.
     pub fn on_raise(&self, raise: impl Fn() + Send + Sync + 'static) {
         *self.admin.raise.lock() = Some(Arc::new(raise));
     }

@@ -1,4 +1,4 @@
-//! Measurements of tiers: who may measure now, how one is called off, and what the last of each tier told.
+//! Measurements of tiers: one at a time, cancelled when its client leaves, and the last report of each tier.
 //!
 //! A measurement is a task of its own. Whoever asked for it holds its events; when they are dropped it is called off. Also
 //! then, and if it fails or panics, the tier gets the settings back that its configuration says.
@@ -186,7 +186,7 @@ impl Measures for Measuring {
     }
 }
 
-/// Tells whoever asked how far it is.
+/// Sends a measurement's progress to its client.
 #[derive(Debug, Clone)]
 struct ProgressSender(UnboundedSender<MeasureEvent>);
 
@@ -222,7 +222,7 @@ fn spared(rig: &Rig, limit: Pressure) -> Result<(), Error> {
     Err(Error::new(Code::Overloaded, message).hint("close other programs and try again"))
 }
 
-/// For whoever holds a lease on the tier: then its state tells what somebody wants of it.
+/// Checks that nobody has stopped the tier, for a caller that holds a lease on it.
 ///
 /// # Errors
 /// `TierStopped` if it is to end.

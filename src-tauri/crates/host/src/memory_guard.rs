@@ -97,7 +97,7 @@ impl GuardRunner {
         self.apply(&mut self.state.lock());
     }
 
-    /// Somebody has to look often: it may be about to act.
+    /// Whether readings should come often, because it may be about to act.
     pub(crate) fn is_alarmed(&self) -> bool {
         self.state.lock().judgement.why.is_some()
     }

@@ -17,7 +17,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Where Ollama listens unless it is told otherwise.
+/// Ollama's default address.
 pub(crate) const ADDRESS: SocketAddr =
     SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 11434);
 /// A program of this machine accepts at once.

@@ -243,7 +243,7 @@ fn wants_tls() -> Router {
     })
 }
 
-/// Systems start programs with few files (macOS: 256), and allow more to whoever asks.
+/// Raises the limit of open files: systems start programs with few (macOS: 256) and allow more on request.
 fn allow_files(wanted: usize) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);

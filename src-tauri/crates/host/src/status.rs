@@ -141,7 +141,7 @@ impl StatusBoard {
         receiver
     }
 
-    /// Another list of models would be told from now on. Those who watch are told with the next notices.
+    /// Marks the list of models as changed. Watchers see it with the next notices.
     pub(crate) fn models_changed(&self) {
         self.parts.models.fetch_add(1, Ordering::Relaxed);
     }

@@ -17,7 +17,7 @@ use tokio::{
     time::Instant,
 };
 
-/// Whoever has not asked by then is not expected any more.
+/// A request that has not arrived by then is no longer expected.
 const EXPECTED_FOR: Duration = Duration::from_secs(30);
 
 /// The tiers, to everyone who is not their owner. When the last clone is dropped, all workers are ended.
@@ -62,19 +62,19 @@ impl Handle {
         }
     }
 
-    /// The tiers' states as they change.
+    /// Returns the tiers' states as they change.
     #[must_use]
     pub fn watch(&self) -> watch::Receiver<Vec<TierStatus>> {
         self.shared.tiers.clone()
     }
 
-    /// The budget, and the sum of the plans of the tiers that hold memory now.
+    /// Returns the budget, and the sum of the plans of the tiers that hold memory now.
     #[must_use]
     pub fn budget(&self) -> BudgetStatus {
         *self.shared.budget.borrow()
     }
 
-    /// Loads during which a host or the machine has died. Their models are not loaded by themselves.
+    /// Returns the loads during which a host or the machine died. Their models load only on request.
     #[must_use]
     pub fn never_ended(&self) -> watch::Receiver<Vec<BegunLoad>> {
         self.shared.never_ended.clone()
@@ -91,17 +91,17 @@ impl Handle {
         self.send(Event::Budget(budget));
     }
 
-    /// Replaces what holds for all tiers.
+    /// Replaces the rules for all tiers.
     pub fn set_rules(&self, rules: Rules) {
         self.send(Event::Rules(rules));
     }
 
-    /// Memory is as short as this from now on; `why` in a few words with their figures, for those whom it concerns.
+    /// Sets how short memory is, and `why` in a few words with their figures.
     pub fn set_alarm(&self, alarm: Alarm, why: String) {
         self.send(Event::Alarm(alarm, why));
     }
 
-    /// What models may have of the machine from now on, and why, such as "Tierbar is paused".
+    /// Sets what models may take of the machine, and why, such as "Tierbar is paused".
     pub fn set_stance(&self, stance: Stance, why: String) {
         self.send(Event::Stance(stance, why));
     }
@@ -145,7 +145,7 @@ impl Handle {
     }
 }
 
-/// Tells the owner when whoever asked has gone away, so that a queue is left at once.
+/// Notifies the owner when the caller has gone away, so that its request leaves the queue at once.
 struct Pending<'a, T> {
     /// `None` once it has come.
     answer: Option<oneshot::Receiver<T>>,

@@ -31,13 +31,13 @@ use tierbar_core::{
     policy::Stance,
 };
 
-/// Says what a tier would load, read from its model's file at the moment of asking.
+/// Provides what a tier would load, read from its model's file at each call.
 pub trait ModelSource: Send + Sync + fmt::Debug {
     /// Called when a request for a tier that is not loaded arrives, before anything is ended for it.
     ///
     /// # Errors
-    /// Why the tier cannot be loaded (no model chosen, file missing or invalid, over budget). It is given to
-    /// the waiting requests as it is and becomes the tier's reason; the next request asks again.
+    /// Why the tier cannot be loaded (no model chosen, file missing or invalid, over budget). The waiting requests
+    /// get it as it is, and it becomes the tier's reason; the next request tries again.
     fn prepare(&self, tier: &TierId) -> BoxFuture<'_, Result<LoadSpec, Error>>;
 }
 
@@ -75,7 +75,7 @@ impl From<&TierConfig> for LoadSettings {
 pub struct LoadSpec {
     pub model: ModelId,
     pub path: PathBuf,
-    /// What the model sees and hears with.
+    /// The file of the model's media projector, for images and audio.
     pub projector: Option<PathBuf>,
     /// The tier's settings, narrowed to what the model and the machine allow.
     pub settings: LoadSettings,
@@ -90,9 +90,9 @@ pub struct LoadSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignCommand {
     pub engine: CommandEngine,
-    /// The name that it knows its model by.
+    /// The name that the server uses for its model.
     pub remote_model: Option<String>,
-    /// `tierbar-guard`, which ends it when this process is gone.
+    /// The process guard, `tierbar-guard`, which ends the server when this process is gone.
     pub process_guard: PathBuf,
 }
 
@@ -104,29 +104,29 @@ pub struct TierSpec {
     pub engine: Engine,
     /// `None` while the tier has no model.
     pub model: Option<ModelId>,
-    /// The name that a server that is not ours knows its model by.
+    /// The name that a command or an endpoint uses for its model.
     pub remote_model: Option<String>,
     /// The file that the model's name means now; `None` while it means none. A worker whose file has gone runs on:
     /// only another file makes it stale.
     pub path: Option<PathBuf>,
     pub settings: LoadSettings,
     pub draft_model: Option<ModelId>,
-    /// How long it stays loaded with nobody using it; `None`: for good.
+    /// How long it stays loaded without a request; `None` for always.
     pub keep: Option<Duration>,
-    /// It stays loaded, and comes back by itself.
+    /// Whether it stays loaded, and is loaded again by itself.
     pub pinned: bool,
 }
 
-/// What holds for all tiers.
+/// The rules for all tiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// So long requests for a loaded tier may pass an older one for another.
+    /// How long requests for a loaded tier may pass an older one for another tier.
     pub patience: Duration,
-    /// The tier that comes back when another has idled out.
+    /// The tier to load again when another was unloaded because it was idle.
     pub home: Option<TierId>,
     /// Whether a tier that was loaded when memory ran short steps down.
     pub step_down: bool,
-    /// Most MiB of swapped-out conversations; `None`: none are kept.
+    /// The most MiB of saved conversations; `None` keeps none.
     pub conversations_mib: Option<u32>,
 }
 
@@ -140,7 +140,7 @@ pub struct Options {
     /// In reading order.
     pub tiers: Vec<TierSpec>,
     pub source: Arc<dyn ModelSource>,
-    /// Hears what happens, and why.
+    /// Records what happens, and why.
     pub journal: Arc<dyn Journal>,
     /// The worker's program.
     pub worker: PathBuf,
@@ -159,11 +159,11 @@ pub struct Options {
     pub load_silence: Duration,
     /// How long a worker may take to end after SIGTERM before it is killed.
     pub stop_deadline: Duration,
-    /// How long a tier that somebody has stopped may go on answering before it is ended all the same.
+    /// How long a stopped tier may finish its answers before its worker is ended.
     pub drain_deadline: Duration,
-    /// How often a loaded worker is asked whether it lives.
+    /// How often a loaded worker's health is checked.
     pub health_period: Duration,
-    /// Tells whether the memory of a worker that has ended is back.
+    /// Reports whether the memory of an ended worker was freed.
     pub memory: Arc<dyn MemoryProbe>,
 }
 
@@ -176,10 +176,10 @@ impl Options {
     pub const HEALTH_PERIOD: Duration = Duration::from_secs(5);
     /// A worker ends within two seconds, in which it keeps its conversations, unless it hangs.
     pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
-    /// Longer than nearly all answers take; who does not want to wait stops by force.
+    /// Longer than nearly all answers take; a forced stop does not wait.
     pub const DRAIN_DEADLINE: Duration = Duration::from_secs(300);
 
-    /// Options with the default deadlines, no tiers, and nobody who hears of them.
+    /// Returns options with the default deadlines, no tiers and no journal.
     #[must_use]
     pub fn new(
         budget: Budget,

@@ -39,7 +39,7 @@ const LONGEST_QUEUE: usize = 256;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
 
-/// What the owner is told.
+/// An event that the owner handles.
 #[derive(Debug)]
 pub(crate) enum Event {
     Want {

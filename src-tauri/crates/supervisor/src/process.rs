@@ -77,7 +77,7 @@ pub(crate) enum Report {
     /// Percent of the weights that are loaded.
     Loading(u8),
     Ready(Ready),
-    /// The process is gone. Without a failure it ended because it was told to.
+    /// The process has ended. Without a failure, it ended on request.
     Ended(Option<Failure>),
     /// What of its memory is not back, so long after its end.
     Missing(Missing, Duration),
@@ -92,7 +92,7 @@ pub(crate) struct Failure {
     pub(crate) crashed: bool,
 }
 
-/// Asks a process to end, from whoever holds a clone.
+/// Requests a process's end. Clones request it of the same process.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop {
     requested: CancellationToken,

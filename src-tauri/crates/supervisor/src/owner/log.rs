@@ -1,4 +1,4 @@
-//! What the journal hears of the tiers.
+//! The event log's entries about tiers.
 
 use super::{Supervisor, Want, Worker, tier::Gone, words};
 use std::{collections::HashMap, mem, time::Duration};
@@ -9,8 +9,8 @@ use tierbar_core::{
 };
 use tokio::time::Instant;
 
-/// Refusals of one tier for one cause are told this often, with how many they were: a client that asks again and again
-/// would push everything else out of the log.
+/// Refusals of one tier for one cause are logged this often, with their number: a client that retries without end would
+/// push everything else out of the log.
 const REFUSALS_EVERY: Duration = Duration::from_secs(60);
 
 /// A tier's refusals of late, by cause.
@@ -25,7 +25,7 @@ struct Refused {
 }
 
 impl Refusals {
-    /// How many to tell of, now that `count` more are refused; `None`: they are told later.
+    /// Returns how many to log, now that `count` more are refused; `None` if they are logged later.
     fn due(&mut self, code: Code, count: usize, now: Instant) -> Option<usize> {
         let Some(refused) = self.0.get_mut(&code) else {
             let (logged_at, unlogged) = (now, 0);
@@ -46,7 +46,7 @@ impl Refusals {
         Some(mem::take(&mut refused.unlogged))
     }
 
-    /// How many have not been told of, and since when.
+    /// Returns how many are not logged yet, and since when.
     fn take_unlogged(&mut self) -> Vec<(usize, Instant)> {
         let refused = self.0.drain().map(|(_, refused)| refused);
         let unlogged = refused.filter(|refused| refused.unlogged > 0);
@@ -57,7 +57,7 @@ impl Refusals {
 }
 
 impl Supervisor {
-    /// Behind what has not been told yet of the tier's refusals.
+    /// Records an event, after the tier's refusals that are not logged yet.
     pub(super) fn log(&mut self, event: LogEvent) {
         let tier = event.tier.as_ref().and_then(|id| self.tier(id));
         if let Some(tier) = tier {

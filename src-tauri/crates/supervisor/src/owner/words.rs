@@ -1,4 +1,4 @@
-//! What the policy decided, in the words that users read.
+//! The sentences for the policy's decisions that users read.
 
 use super::tier::Gone;
 use crate::LoadSpec;
@@ -13,7 +13,7 @@ use tierbar_core::{
 
 pub(super) const CHANGED: &str = "unloaded because its configuration changed";
 
-/// What the guard has said of the machine, with its figures.
+/// The memory guard's reasons, with their figures.
 #[derive(Debug, Default)]
 pub(super) struct Causes {
     pub(super) alarm: String,
