@@ -1,4 +1,4 @@
-//! What the machine's user wishes and does, and which [`Stance`] follows.
+//! Which [`Stance`] follows from the user's settings and the machine's state.
 
 use crate::{
     config::PolicyConfig,
@@ -13,7 +13,7 @@ pub struct Circumstances {
     pub paused: bool,
     /// Local time, in minutes since midnight.
     pub minute_of_day: u16,
-    /// The guard has a reason of its own to load nothing ahead of need.
+    /// The memory guard wants nothing loaded ahead of need.
     pub reserved: bool,
 }
 

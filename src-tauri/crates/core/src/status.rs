@@ -106,7 +106,7 @@ impl From<&Engine> for EngineKind {
     }
 }
 
-/// What the guard makes of the machine, and of its user's wishes.
+/// The memory guard's view of the machine, and of its user's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct GuardStatus {
