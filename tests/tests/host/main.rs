@@ -23,6 +23,7 @@ mod queue;
 mod safety;
 mod secrets;
 mod tasks;
+mod turns;
 
 use futures_util::StreamExt;
 use reqwest::Response;

@@ -1,0 +1,215 @@
+//! Turns of chats on the real worker, and data folders of earlier versions.
+
+use super::{Events, FAST};
+use reqwest::Method;
+use serde_json::{Value, json};
+use std::{fs, path::Path};
+use tierbar_core::TierState;
+use tierbar_tests::{
+    serving::{Data, Serving},
+    wait::until,
+};
+
+/// A chat of one host.
+struct Chat<'a> {
+    host: &'a Serving,
+    path: String,
+}
+
+impl<'a> Chat<'a> {
+    async fn new(host: &'a Serving) -> Self {
+        let body = json!({"model": "fast"});
+        let (status, chat) = host
+            .ask(Method::POST, "/tierbar/v1/chats", Some(body))
+            .await;
+        assert_eq!(status, 201);
+        Self::of(host, chat["id"].as_str().unwrap())
+    }
+
+    fn of(host: &'a Serving, id: &str) -> Self {
+        let path = format!("/tierbar/v1/chats/{id}");
+        Self { host, path }
+    }
+
+    /// Begins a turn; its path.
+    async fn begin(&self, text: &str, options: Value) -> String {
+        let turns = format!("{}/turns", self.path);
+        let body = json!({"text": text, "options": options});
+        let (status, begun) = self.host.ask(Method::POST, &turns, Some(body)).await;
+        assert_eq!(status, 201, "{begun}");
+        format!("{turns}/{}", begun["id"].as_str().unwrap())
+    }
+
+    async fn read(&self) -> Value {
+        self.host.ask(Method::GET, &self.path, None).await.1
+    }
+
+    /// The chat once no turn runs.
+    async fn whole(&self) -> Value {
+        until("the turn's end", async || {
+            Some(self.read().await).filter(|chat| chat["turn"].is_null())
+        })
+        .await
+    }
+
+    async fn follow(&self, turn: &str, after: u64) -> Events {
+        let path = format!("{turn}/events?after={after}");
+        Events::of(self.host.send(Method::GET, &path, None).await)
+    }
+}
+
+/// Reads to the end: the text, and the last event.
+async fn to_end(events: &mut Events) -> (String, Value) {
+    let (mut text, mut last) = (String::new(), Value::Null);
+    while let Some(event) = events.next().await {
+        last = serde_json::from_str(&event).unwrap();
+        if last["type"] == "text" {
+            text += last["text"].as_str().unwrap();
+        }
+    }
+    (text, last)
+}
+
+/// Reads until words of the answer have come.
+async fn some_words(events: &mut Events) -> String {
+    let mut text = String::new();
+    while text.split_whitespace().count() < 3 {
+        let event: Value = serde_json::from_str(&events.next().await.unwrap()).unwrap();
+        if event["type"] == "text" {
+            text += event["text"].as_str().unwrap();
+        }
+    }
+    text
+}
+
+fn text_of(message: &Value) -> &str {
+    message["parts"][0]["text"].as_str().unwrap()
+}
+
+fn short() -> Value {
+    json!({"temperature": 0, "max_tokens": 24})
+}
+
+/// It fills the context, so that it still runs when a test acts on it.
+fn endless() -> Value {
+    json!({"temperature": 0, "ignore_eos": true})
+}
+
+#[tokio::test]
+async fn an_answer_that_nobody_follows_is_stored() {
+    let data = Data::new(FAST);
+    let host = data.serve().await;
+    let chat = Chat::new(&host).await;
+    let turn = chat.begin("What is the capital of France?", short()).await;
+    let whole = chat.whole().await;
+    let answer = &whole["messages"][1];
+    assert!(!text_of(answer).is_empty());
+    assert_eq!(answer["tier"], "fast");
+    assert!(answer["decode_tokens_per_second"].as_f64().unwrap() > 0.0);
+    // Two followers afterwards read the same, one of them from the middle.
+    let (text, last) = to_end(&mut chat.follow(&turn, 0).await).await;
+    assert_eq!((text.as_str(), &last["message"]), (text_of(answer), answer));
+    let (rest, same) = to_end(&mut chat.follow(&turn, 4).await).await;
+    assert!(text.ends_with(&rest), "{rest}");
+    assert_eq!(same, last);
+}
+
+#[tokio::test]
+async fn a_follower_that_leaves_stops_nothing_and_a_stop_does() {
+    let data = Data::new(FAST);
+    let host = data.serve().await;
+    let chat = Chat::new(&host).await;
+    let turn = chat.begin("Tell me about the sea.", endless()).await;
+    let mut first = chat.follow(&turn, 0).await;
+    let mut second = chat.follow(&turn, 0).await;
+    some_words(&mut first).await;
+    drop(first);
+    some_words(&mut second).await;
+    assert_eq!(host.tier("fast").await.state, TierState::Busy);
+    assert_eq!(host.send(Method::DELETE, &turn, None).await.status(), 204);
+    let (_, last) = to_end(&mut second).await;
+    assert_eq!(last["message"]["finish"], "stopped");
+    assert_eq!(chat.read().await["messages"][1], last["message"]);
+    until("the lease's end", async || {
+        let state = host.tier("fast").await.state;
+        (state == TierState::Ready).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_killed_host_keeps_what_had_arrived_and_the_chat_goes_on() {
+    let data = Data::new(FAST);
+    let host = data.serve().await;
+    let chat = Chat::new(&host).await;
+    let id = chat.read().await["id"].as_str().unwrap().to_owned();
+    let turn = chat.begin("Tell me about the sea.", endless()).await;
+    let words = some_words(&mut chat.follow(&turn, 0).await).await;
+    // It is stored about once a second.
+    until("what is stored", async || {
+        let stored = chat.read().await;
+        let text = stored["messages"][1]["parts"][0]["text"].as_str()?;
+        text.starts_with(&words).then_some(())
+    })
+    .await;
+    host.kill().await;
+
+    let host = data.serve().await;
+    let chat = Chat::of(&host, &id);
+    let kept = chat.read().await;
+    assert!(text_of(&kept["messages"][1]).starts_with(&words));
+    assert_eq!(kept["messages"][1]["finish"], "error");
+    assert_eq!(kept["turn"], Value::Null);
+    chat.begin("Go on.", short()).await;
+    let whole = chat.whole().await;
+    assert_eq!(whole["messages"].as_array().unwrap().len(), 4);
+}
+
+/// See `tests/fixtures/data-2026-11/README.md`.
+#[tokio::test]
+async fn a_data_folder_of_november_2026_opens_unchanged() {
+    let data = Data::empty("");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/data-2026-11");
+    for name in ["config.toml", "downloads.json", "tierbar.db"] {
+        fs::copy(fixture.join(name), data.path().join(name)).unwrap();
+    }
+    let config = fs::read(data.path().join("config.toml")).unwrap();
+    let host = data.serve().await;
+    let get = async |path: &str| host.ask(Method::GET, path, None).await.1;
+
+    let chats = get("/tierbar/v1/chats").await;
+    let chats = chats["chats"].as_array().unwrap();
+    assert_eq!(chats.len(), 3);
+    let titled = chats.iter().find(|chat| chat["model"] == "heavy").unwrap();
+    let chat = get(&format!(
+        "/tierbar/v1/chats/{}",
+        titled["id"].as_str().unwrap()
+    ))
+    .await;
+    let texts: Vec<_> = chat["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(text_of)
+        .collect();
+    assert_eq!(texts, ["Answer in one word.", "Name a colour.", "Bl"]);
+
+    let config_read = get("/tierbar/v1/config").await;
+    let tiers = &config_read["config"]["tiers"];
+    assert_eq!(tiers["primary"]["kv_cache"], "q8_0");
+    assert_eq!(tiers["primary"]["idle_unload"], "30m");
+    assert_eq!(config_read["config"]["policy"]["home"], "primary");
+    assert_eq!(fs::read(data.path().join("config.toml")).unwrap(), config);
+
+    let keys = get("/tierbar/v1/keys").await;
+    assert_eq!(keys["keys"][0]["name"], "laptop");
+    let queue = get("/tierbar/v1/queue").await;
+    assert_eq!(queue["jobs"].as_array().unwrap().len(), 1);
+    let log = get("/tierbar/v1/log").await;
+    assert!(log["entries"].as_array().unwrap().len() >= 3);
+    let notices = host.status().await.notices;
+    assert!(
+        notices.iter().all(|notice| !notice.contains("unknown")),
+        "{notices:?}"
+    );
+}
