@@ -1,7 +1,7 @@
 import { Cloud } from './cloud';
 import { ask, CONFIG, expect, test } from './test';
 
-test('a chain skips a rate-limited cloud, and the window shows it', async ({ chat, host, complaints }) => {
+test('a chain skips a rate-limited cloud, and the window shows it', async ({ chat, host }) => {
   const cloud = new Cloud();
   await cloud.start();
   try {
@@ -60,7 +60,6 @@ steps = ["cloud", "fast", "queue"]
     expect((await ended.json()).state).toBe('cancelled');
 
     // A streaming client would not come back for an answer: the chat shows the failure, and nothing is queued.
-    complaints.expect(/status of 502.*\/v1\/chat\/completions/);
     await ask(chat, 'And now?');
     await expect(chat.getByTestId('error-banner')).toContainText(/no step of nightly could answer/i);
     const queue = await chat.request.get(`${host.url}/tierbar/v1/queue`);
