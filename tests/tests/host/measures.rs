@@ -222,7 +222,7 @@ async fn what_is_faster_goes_into_the_configuration_with_the_table_that_decided(
     let report: TuneReport = serde_json::from_value(report).unwrap();
     assert_eq!((report.before.batch, report.after.batch), (512, 64));
     assert!(report.written && report.gain > 0.02, "{}", report.summary);
-    assert!(report.summary.starts_with("batch 64 in place of 512: "));
+    assert!(report.summary.starts_with("batch 64 instead of 512: "));
 
     let outcomes: Vec<_> = rows
         .iter()

@@ -117,7 +117,7 @@ mod tests {
         .unwrap();
         assert_eq!(
             text(&report),
-            "fast: m, 2048 tokens of context, usual threads, batch 512, f16 (3 in use)\n\
+            "fast: m, 2048 tokens of context, automatic threads, batch 512, f16 (3 in use)\n\
              2026-11-21T20:00:00Z, Tierbar 0.1.0\n\n\
              context  prefill 512, tok/s  decode 64, tok/s  first token\n      0            420 ±5 %         41.2 ±1 %      1219 ms\n\n\
              A context of 4096 tokens was not measured: needs a context of 4672 tokens, and the tier has 2048.\n\

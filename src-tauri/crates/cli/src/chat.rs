@@ -14,10 +14,10 @@ use tierbar_core::{Code, Error, TierId};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The tier to ask [default: auto, the smallest that can answer]
+    /// Tier that answers [default: auto, the smallest that can]
     #[arg(long, value_name = "NAME")]
     tier: Option<String>,
-    /// Ask once, print the answer and end; "-" reads the question from stdin
+    /// Ask one question, print the answer and exit; "-" reads the question from stdin
     #[arg(long, value_name = "PROMPT")]
     once: Option<String>,
 }

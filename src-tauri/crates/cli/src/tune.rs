@@ -125,7 +125,7 @@ mod tests {
             text(&report),
             "fast: m, 2048 tokens of context\n2026-11-21T20:00:00Z, Tierbar 0.1.0\n\n\
              request  prefill  decode   memory  settings\n\
-             4000 ms    400.0    41.0  100 MiB  usual threads, batch 512, f16  as configured\n      –        –       –        –  2 threads, batch 512, f16      ✗ it crashed\n\n\
+             4000 ms    400.0    41.0  100 MiB  automatic threads, batch 512, f16  as configured\n      –        –       –        –  2 threads, batch 512, f16          ✗ it crashed\n\n\
              Each request has 512 tokens of context, 1024 of prompt and 64 of answer. Medians of 3 runs; prefill and decode in tok/s.\n\
              Nothing is faster.\n"
         );

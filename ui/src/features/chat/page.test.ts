@@ -340,7 +340,7 @@ describe('the status', () => {
     expect(state('fast')).toBe('gone');
     expect(bar()).toContain('primary 1 GB used of 2 GB planned (Unloading…)');
     expect(row('fast')).toContain('Waits until the memory of primary is back.');
-    expect(row('primary')).toContain('Ended to make room for fast.');
+    expect(row('primary')).toContain('Unloaded to make room for fast.');
 
     const plan = primary.plan;
     change([

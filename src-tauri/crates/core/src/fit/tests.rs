@@ -120,7 +120,7 @@ fn rows_on_the_disk_are_told_but_not_warned_of() {
         (verdict.placement, verdict.warning),
         (Placement::Mmap, None)
     );
-    assert!(verdict.summary.contains("read from the disk as needed"));
+    assert!(verdict.summary.contains("read from disk as needed"));
     assert_eq!(verdict.speed.unwrap().paged_bytes, 0);
 }
 

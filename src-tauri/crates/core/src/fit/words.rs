@@ -17,16 +17,16 @@ pub(super) fn summary(plan: &LoadPlan, budget: &Budget, largest: Option<u32>) ->
             _ => format!("Runs fully in memory: {needed} of {allowed}."),
         },
         Placement::Mmap | Placement::Advise | Placement::Cache | Placement::Stream => format!(
-            "Runs with {} of its weights read from the disk as needed: it needs {needed}, and {allowed} are for models.",
+            "Runs with {} of its weights read from disk as needed: it needs {needed}, and the budget is {allowed}.",
             gib(paged_bytes(plan))
         ),
         Placement::Refused => {
             let context = plan.context_tokens;
             let mut text = format!(
-                "Does not run here: with a context of {context} tokens it needs {needed}, and {allowed} are for models."
+                "Does not fit this machine: with a context of {context} tokens it needs {needed}, and the budget is {allowed}."
             );
             if let Some(tokens) = largest {
-                text.push_str(&format!(" It would run with {tokens} tokens."));
+                text.push_str(&format!(" It fits with a context of {tokens} tokens."));
             }
             text
         }
@@ -47,26 +47,26 @@ pub(super) fn warning(
     let mut sentences = Vec::new();
     if asked > plan.context_tokens {
         sentences.push(format!(
-            "It was trained for a context of {} tokens, which is what it gets.",
+            "It was trained for a context of {} tokens, so the tier uses that.",
             plan.context_tokens
         ));
     }
     let experts = plan.bytes(LineKind::PagedExperts);
     if experts > 0 {
         sentences.push(format!(
-            "{} of its {} of experts wait on the disk, so answers are slow and depend on how fast it is.",
+            "{} of its {} of experts are read from disk, so answers are slow and depend on the speed of the disk.",
             gib(experts),
             gib(model.expert_bytes)
         ));
     } else if plan.bytes(LineKind::PagedWeights) > model.row_read_bytes() {
         sentences.push(format!(
-            "It needs {} more than is kept for models: close other programs, and expect slow answers while they need memory.",
+            "It needs {} more than the budget: close other apps, and expect slow answers while they need memory.",
             gib(needed_bytes(plan).saturating_sub(budget.total_bytes))
         ));
     }
     if let Some((gpu, layers)) = gpu.and_then(|gpu| Some((gpu, gpu.fewer_layers()?))) {
         sentences.push(format!(
-            "{layers} of its {} layers fit the GPU's {}; the CPU computes the others, which is slower.",
+            "{layers} of its {} layers fit the GPU's {}. The CPU computes the rest, which is slower.",
             gpu.layers_all,
             gib(gpu.limit_bytes)
         ));

@@ -254,9 +254,9 @@ fn the_outcome_is_told_with_what_has_changed() {
     };
     assert_eq!(
         TuneReport::sentence(BEFORE, after, 0.125, true),
-        "threads 4 in place of by itself, GPU layers 0 in place of as fit: 12 % less time. It is in the configuration now."
+        "threads 4 instead of automatic, GPU layers 0 instead of automatic: 12 % less time. Saved in config.toml."
     );
-    assert!(TuneReport::sentence(BEFORE, BEFORE, 0.0, false).starts_with("Nothing is faster"));
+    assert!(TuneReport::sentence(BEFORE, BEFORE, 0.0, false).starts_with("The tier's settings are already"));
 }
 
 proptest! {

@@ -1,10 +1,10 @@
-//! What became of a candidate, and of the whole search, in plain words.
+//! The result of each candidate and of the whole search, in plain sentences.
 
 use super::{Settings, TuneRow};
 use crate::{bench::BenchMemory, budget::gib};
 
 pub(super) const AS_CONFIGURED: &str = "as configured";
-pub(super) const BEFORE_AGAIN: &str = "as configured, measured once more";
+pub(super) const BEFORE_AGAIN: &str = "as configured, measured again";
 
 fn percent(part: f64) -> String {
     format!("{:.0} %", (part.abs() * 100.0).max(0.0))
@@ -20,7 +20,7 @@ pub(super) fn not_faster(gain: f64, noise: f64) -> String {
     }
     let sign = if gain < 0.0 { "more" } else { "less" };
     format!(
-        "{} {sign} time, which may be chance: {} is",
+        "{} {sign} time, which may be chance: measurements vary by {}",
         percent(gain),
         percent(noise)
     )
@@ -43,20 +43,20 @@ pub(super) fn difference(
     } else {
         format!("{} more memory", gib(after - before))
     };
-    format!("{time}; {memory}. Not chosen by itself: it changes answers")
+    format!("{time}; {memory}. Not chosen automatically, because it changes answers")
 }
 
-/// The outcome of it all, with what has changed.
+/// The result of the search, with the settings that changed.
 #[must_use]
 pub(super) fn summary(before: Settings, after: Settings, gain: f64, written: bool) -> String {
     let changes = changes(before, after);
     if changes.is_empty() {
-        return "Nothing is faster than what the tier has by more than chance.".to_owned();
+        return "The tier's settings are already the fastest.".to_owned();
     }
     let kept = if written {
-        "It is in the configuration now"
+        "Saved in config.toml"
     } else {
-        "The configuration is as it was"
+        "The configuration is unchanged"
     };
     format!("{}: {}. {kept}.", changes.join(", "), faster(gain))
 }
@@ -65,13 +65,13 @@ fn changes(before: Settings, after: Settings) -> Vec<String> {
     let mut changes = Vec::new();
     let mut note = |name: &str, old: String, new: String| {
         if old != new {
-            changes.push(format!("{name} {new} in place of {old}"));
+            changes.push(format!("{name} {new} instead of {old}"));
         }
     };
     let layers =
-        |layers: Option<u32>| layers.map_or_else(|| "as fit".to_owned(), |n| n.to_string());
+        |layers: Option<u32>| layers.map_or_else(|| "automatic".to_owned(), |n| n.to_string());
     let threads = |threads: u16| match threads {
-        0 => "by itself".to_owned(),
+        0 => "automatic".to_owned(),
         threads => threads.to_string(),
     };
     note("threads", threads(before.threads), threads(after.threads));
@@ -102,7 +102,7 @@ impl TuneRow {
     #[must_use]
     pub fn named(settings: Settings) -> String {
         let threads = match settings.threads {
-            0 => "usual threads".to_owned(),
+            0 => "automatic threads".to_owned(),
             1 => "1 thread".to_owned(),
             threads => format!("{threads} threads"),
         };

@@ -44,7 +44,7 @@ fn qwen_9b_q4_k_m_with_4096_tokens_runs_on_8_gb_with_a_warning() {
     assert_eq!(verdict.placement, Placement::Mmap);
     assert_eq!(verdict.total_bytes, 5 * GIB);
     let warning = verdict.warning.unwrap();
-    assert!(warning.contains("close other programs"), "{warning}");
+    assert!(warning.contains("close other apps"), "{warning}");
     // The same on 16 GB needs no warning.
     let roomy = super::super::verdict(&model, 4096, KvCache::F16, &Machine::mac(16 * GIB), &[]);
     assert_eq!(
@@ -70,7 +70,7 @@ fn qwen_35b_q4_k_m_reads_experts_from_the_disk_on_16_gb_and_iq2_m_is_told_instea
         line(&verdict, LineKind::PagedExperts) + line(&verdict, LineKind::ResidentExperts),
         model.expert_bytes
     );
-    assert!(verdict.warning.unwrap().contains("wait on the disk"));
+    assert!(verdict.warning.unwrap().contains("are read from disk"));
     let instead = verdict.instead.unwrap();
     assert_eq!(instead.quant, "UD-IQ2_M");
     assert_eq!(instead.placement, Placement::Resident);
@@ -91,13 +91,13 @@ fn a_dense_model_that_is_too_large_is_refused_with_the_context_that_would_do() {
     assert!(
         verdict
             .summary
-            .starts_with("Does not run here: with a context of 262144 tokens it needs "),
+            .starts_with("Does not fit this machine: with a context of 262144 tokens it needs "),
         "{}",
         verdict.summary
     );
     assert!(
         verdict
             .summary
-            .ends_with(&format!("It would run with {largest} tokens."))
+            .ends_with(&format!("It fits with a context of {largest} tokens."))
     );
 }
