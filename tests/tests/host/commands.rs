@@ -1,9 +1,12 @@
 //! The command line, with and without a host that runs.
 
 use crate::FAST;
+use reqwest::Method;
 use serde_json::Value;
+use std::process::Stdio;
 use tierbar_core::{TierState, status::Status};
-use tierbar_tests::serving::Data;
+use tierbar_tests::{serving::Data, wait::within};
+use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
 async fn chat_once_answers_without_a_host_and_leaves_nothing_running() {
@@ -50,6 +53,42 @@ async fn with_a_host_the_commands_are_its_clients() {
     let (code, _, _) = data.run(&["tier", "stop", "fast"]).await;
     assert_eq!(code, Some(0));
     assert_eq!(host.tier("fast").await.state, TierState::Stopped);
+}
+
+/// What the command printed, given these lines on stdin.
+async fn typed(data: &Data, arguments: &[&str], lines: &str) -> String {
+    let mut command = data.tierbar(arguments);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(lines.as_bytes()).await.unwrap();
+    drop(stdin);
+    let output = within("the command", child.wait_with_output()).await;
+    let output = output.unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[tokio::test]
+async fn a_conversation_in_the_terminal_is_a_chat_that_can_be_continued() {
+    let data = Data::new(&FAST.replace("2048", "256"));
+    let host = data.serve().await;
+    let chat = ["chat", "--tier", "fast"];
+    let answer = typed(&data, &chat, "What is the capital of France?\n").await;
+    assert!(!answer.trim().is_empty());
+
+    let listed = typed(&data, &["chat", "--list"], "").await;
+    let (id, rest) = listed.trim().split_once(' ').unwrap();
+    assert!(rest.ends_with("What is the capital of France?"), "{listed}");
+
+    let shown = typed(&data, &["chat", "--resume", id], "Say hello.\n").await;
+    let begins = format!("> What is the capital of France?\n{}", answer.trim());
+    assert!(shown.starts_with(&begins), "{shown}");
+    let path = format!("/tierbar/v1/chats/{id}");
+    let (_, stored) = host.ask(Method::GET, &path, None).await;
+    let messages = stored["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 4);
+    assert_eq!(messages[3]["parent"], messages[2]["id"]);
 }
 
 #[tokio::test]

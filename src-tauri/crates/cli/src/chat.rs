@@ -1,8 +1,11 @@
-//! `tierbar chat`: one question, or a conversation, in the terminal.
+//! `tierbar chat`: a conversation in the terminal, which the chat window shows too, or one question.
 
-use crate::{client::Client, output};
+use crate::{
+    client::{self, Client, admin},
+    output,
+};
 use futures_util::StreamExt;
-use reqwest::Method;
+use reqwest::{Method, Response};
 use rustyline::{DefaultEditor, error::ReadlineError};
 use serde_json::{Value, json};
 use sse_stream::SseByteStream;
@@ -10,29 +13,36 @@ use std::{
     io::{IsTerminal, Read},
     path::PathBuf,
 };
-use tierbar_core::{Code, Error, TierId};
+use tierbar_core::{
+    Code, Error, TierId,
+    chat::{Chat, ChatMessage, ChatSummary, Role, TurnBegun, TurnEvent, branch},
+};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Tier that answers [default: auto, the smallest that can]
     #[arg(long, value_name = "NAME")]
     tier: Option<String>,
-    /// Ask one question, print the answer and exit; "-" reads the question from stdin
-    #[arg(long, value_name = "PROMPT")]
+    /// Ask one question without saving it, print the answer and exit; "-" reads the question from stdin
+    #[arg(long, value_name = "PROMPT", conflicts_with_all = ["resume", "list"])]
     once: Option<String>,
+    /// Continue the chat with this ID
+    #[arg(long, value_name = "ID", conflicts_with = "list")]
+    resume: Option<String>,
+    /// List saved chats with their IDs
+    #[arg(long)]
+    list: bool,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
     let prompt = args.once.map(question).transpose()?;
     let client = Client::running_or_own(home).await?;
-    let mut conversation = Conversation {
-        client: &client,
-        model: args.tier.unwrap_or_else(|| TierId::AUTO.to_owned()),
-        messages: Vec::new(),
-    };
-    let outcome = match prompt {
-        Some(prompt) => conversation.ask(prompt).await.map(|_| ()),
-        None => conversation.hold().await,
+    let outcome = if args.list {
+        list(&client).await
+    } else if let Some(prompt) = prompt {
+        ask_once(&client, args.tier, prompt).await
+    } else {
+        converse(&client, args.tier, args.resume).await
     };
     client.close().await;
     outcome
@@ -54,22 +64,105 @@ fn question(once: String) -> Result<String, Error> {
     Ok(text)
 }
 
-struct Conversation<'a> {
-    client: &'a Client,
-    model: String,
-    messages: Vec<Value>,
+async fn list(client: &Client) -> Result<(), Error> {
+    let mut listed = client.get(&admin(&["chats"], &[])).await?;
+    let chats: Vec<ChatSummary> = client::read(listed["chats"].take())?;
+    if chats.is_empty() {
+        output::line("There are no saved chats. Start one with: tierbar chat");
+    }
+    for chat in chats {
+        let title = match chat.title.as_str() {
+            "" => "New Chat",
+            title => title,
+        };
+        let (day, _) = chat.updated_at.split_once('T').unwrap_or_default();
+        output::line(&format!("{}  {day}  {title}", chat.id));
+    }
+    Ok(())
 }
 
-/// How an answer ended, for the conversation.
-#[derive(Debug, PartialEq, Eq)]
-enum Answered {
-    Whole,
-    /// Ctrl-C; what had come stays in the conversation.
-    Interrupted,
+/// Prints the answer to one question, which is not saved.
+async fn ask_once(client: &Client, tier: Option<String>, prompt: String) -> Result<(), Error> {
+    let model = tier.unwrap_or_else(|| TierId::AUTO.to_owned());
+    let messages = json!([{"role": "user", "content": prompt}]);
+    let body = json!({"model": model, "messages": messages, "stream": true});
+    let mut shown = Shown::default();
+    let answered = tokio::select! {
+        streamed = stream(client, &body, &mut shown) => streamed,
+        // Dropping the stream closes the connection, which ends the generation.
+        interrupted = tokio::signal::ctrl_c() => interrupted.map_err(no_signals),
+    };
+    shown.end_line();
+    answered
+}
+
+async fn stream(client: &Client, body: &Value, shown: &mut Shown) -> Result<(), Error> {
+    let path = "/v1/chat/completions";
+    let response = client.send(Method::POST, path, Some(body)).await?;
+    let tier = header(&response, "x-tierbar-tier");
+    let mut events = SseByteStream::new(response.bytes_stream());
+    while let Some(event) = events.next().await {
+        let event = event.map_err(|error| broken_off(&error.to_string()))?;
+        let Some(data) = event.data else { continue };
+        if data == "[DONE]" {
+            return Ok(());
+        }
+        let chunk: Value = serde_json::from_str(&data)
+            .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
+        if let Some(error) = Error::from_openai_body(&chunk) {
+            return Err(error);
+        }
+        if let Some(piece) = chunk["choices"][0]["delta"]["content"].as_str() {
+            shown.add(piece);
+        }
+        if let Some(rate) = chunk["timings"]["predicted_per_second"].as_f64() {
+            show_speed(&tier, rate);
+        }
+    }
+    Err(broken_off("the connection ended"))
+}
+
+/// Reads questions until the end of input. Each is a turn of a chat, which the host runs and stores.
+async fn converse(
+    client: &Client,
+    tier: Option<String>,
+    resume: Option<String>,
+) -> Result<(), Error> {
+    let mut conversation = Conversation {
+        client,
+        tier,
+        chat: None,
+    };
+    if let Some(id) = resume {
+        let chat: Chat = client::read(client.get(&admin(&["chats", &id], &[])).await?)?;
+        for message in chat
+            .leaf
+            .map(|leaf| branch(&chat.messages, leaf))
+            .unwrap_or_default()
+        {
+            show(message);
+        }
+        conversation.chat = Some(id);
+    }
+    let outcome = conversation.hold().await;
+    if let Some(id) = conversation.chat
+        && std::io::stdin().is_terminal()
+    {
+        output::error_line(&format!(
+            "Continue this chat with: tierbar chat --resume {id}"
+        ));
+    }
+    outcome
+}
+
+struct Conversation<'a> {
+    client: &'a Client,
+    tier: Option<String>,
+    /// The id of the chat; `None` until the first question.
+    chat: Option<String>,
 }
 
 impl Conversation<'_> {
-    /// Reads questions until the end of input.
     async fn hold(&mut self) -> Result<(), Error> {
         let mut editor = DefaultEditor::new().map_err(|error| {
             Error::new(
@@ -78,7 +171,7 @@ impl Conversation<'_> {
             )
         })?;
         if std::io::stdin().is_terminal() {
-            output::error_line("Ask away. Ctrl-C stops an answer, Ctrl-D ends.");
+            output::error_line("Type a question. Ctrl-C stops an answer, Ctrl-D exits.");
         }
         loop {
             let read = tokio::task::spawn_blocking(move || {
@@ -96,9 +189,8 @@ impl Conversation<'_> {
                 Ok(line) if line.trim().is_empty() => {}
                 Ok(line) => {
                     let _full = editor.add_history_entry(&line);
-                    if let Err(error) = self.ask(line).await {
+                    if let Err(error) = self.ask(&line).await {
                         output::error(&error);
-                        self.messages.pop();
                     }
                 }
                 Err(ReadlineError::Eof | ReadlineError::Interrupted) => return Ok(()),
@@ -112,67 +204,120 @@ impl Conversation<'_> {
         }
     }
 
-    /// Asks one question and prints the answer as it comes.
-    async fn ask(&mut self, prompt: String) -> Result<Answered, Error> {
-        self.messages
-            .push(json!({"role": "user", "content": prompt}));
-        let mut text = String::new();
-        let answered = tokio::select! {
-            streamed = self.stream(&mut text) => streamed.map(|()| Answered::Whole),
-            // Dropping the stream closes the connection, which ends the generation.
-            interrupted = tokio::signal::ctrl_c() => interrupted
-                .map(|()| Answered::Interrupted)
-                .map_err(|error| Error::new(Code::Internal, format!("no signal handler: {error}"))),
+    /// Asks one question and prints the answer as it comes. Ctrl-C stops the turn; what has come is stored.
+    async fn ask(&mut self, text: &str) -> Result<(), Error> {
+        let chat = self.chat().await?;
+        let question = json!({"text": text, "model": self.tier});
+        let turns = admin(&["chats", &chat, "turns"], &[]);
+        let turn: TurnBegun = client::read(self.client.post(&turns, &question).await?)?;
+        let mut shown = Shown::default();
+        let mut following = Box::pin(self.follow(&chat, &turn.id, &mut shown));
+        let ended = tokio::select! {
+            ended = &mut following => ended,
+            interrupted = tokio::signal::ctrl_c() => {
+                interrupted.map_err(no_signals)?;
+                let path = admin(&["chats", &chat, "turns", &turn.id], &[]);
+                self.client.delete(&path).await?;
+                following.as_mut().await
+            }
         };
-        if !text.is_empty() && !text.ends_with('\n') {
-            output::line("");
-        }
-        if answered.is_ok() {
-            self.messages
-                .push(json!({"role": "assistant", "content": text}));
-        }
-        answered
+        drop(following);
+        shown.end_line();
+        ended
     }
 
-    async fn stream(&self, text: &mut String) -> Result<(), Error> {
-        let body = json!({"model": self.model, "messages": self.messages, "stream": true});
-        let response = self
-            .client
-            .send(Method::POST, "/v1/chat/completions", Some(&body))
-            .await?;
-        let tier = header(&response, "x-tierbar-tier");
+    /// The chat's id; the chat is made with its first question.
+    async fn chat(&mut self) -> Result<String, Error> {
+        if let Some(chat) = &self.chat {
+            return Ok(chat.clone());
+        }
+        let body = json!({"model": self.tier});
+        let made = self.client.post(&admin(&["chats"], &[]), &body).await?;
+        let chat: ChatSummary = client::read(made)?;
+        Ok(self.chat.insert(chat.id).clone())
+    }
+
+    async fn follow(&self, chat: &str, turn: &str, shown: &mut Shown) -> Result<(), Error> {
+        let path = admin(&["chats", chat, "turns", turn, "events"], &[]);
+        let response = self.client.send(Method::GET, &path, None).await?;
         let mut events = SseByteStream::new(response.bytes_stream());
         while let Some(event) = events.next().await {
             let event = event.map_err(|error| broken_off(&error.to_string()))?;
             let Some(data) = event.data else { continue };
-            if data == "[DONE]" {
-                return Ok(());
-            }
-            let chunk: Value = serde_json::from_str(&data)
+            let event = serde_json::from_str(&data)
                 .map_err(|error| broken_off(&format!("an event that is not JSON, {error}")))?;
-            if let Some(error) = Error::from_openai_body(&chunk) {
-                return Err(error);
-            }
-            if let Some(piece) = chunk["choices"][0]["delta"]["content"].as_str() {
-                output::write(piece);
-                text.push_str(piece);
-            }
-            if let Some(rate) = chunk["timings"]["predicted_per_second"].as_f64()
-                && std::io::stderr().is_terminal()
-            {
-                output::error_line(&format!("\n[{tier} · {rate:.1} tok/s]"));
+            match event {
+                TurnEvent::Text { text } => shown.add(&text),
+                TurnEvent::Finished { message } => {
+                    let tier = message.answer.tier.unwrap_or_default();
+                    if let Some(rate) = message.answer.decode_tokens_per_second {
+                        show_speed(&tier, rate);
+                    }
+                    return Ok(());
+                }
+                TurnEvent::Failed {
+                    code,
+                    message,
+                    hint,
+                    ..
+                } => {
+                    let body = json!({"error": {"code": code, "message": message, "hint": hint}});
+                    let error = Error::from_openai_body(&body);
+                    return Err(error.unwrap_or_else(|| broken_off(&message)));
+                }
+                TurnEvent::Progress { .. }
+                | TurnEvent::Started { .. }
+                | TurnEvent::Reasoning { .. } => {}
             }
         }
         Err(broken_off("the connection ended"))
     }
 }
 
-fn header(response: &reqwest::Response, name: &str) -> String {
+/// What has been printed of an answer.
+#[derive(Default)]
+struct Shown {
+    ends_within_a_line: bool,
+}
+
+impl Shown {
+    fn add(&mut self, text: &str) {
+        output::write(text);
+        self.ends_within_a_line = !text.ends_with('\n');
+    }
+
+    fn end_line(&self) {
+        if self.ends_within_a_line {
+            output::line("");
+        }
+    }
+}
+
+fn show(message: &ChatMessage) {
+    let text = message.text();
+    match message.role {
+        Role::User => output::line(&format!("> {text}")),
+        Role::Assistant => output::line(&text),
+        Role::System => {}
+    }
+}
+
+fn show_speed(tier: &str, rate: f64) {
+    if std::io::stderr().is_terminal() {
+        output::error_line(&format!("\n[{tier} · {rate:.1} tok/s]"));
+    }
+}
+
+fn header(response: &Response, name: &str) -> String {
     let value = response.headers().get(name);
     value
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default()
         .to_owned()
+}
+
+fn no_signals(error: std::io::Error) -> Error {
+    Error::new(Code::Internal, format!("Ctrl-C cannot be handled: {error}"))
 }
 
 fn broken_off(reason: &str) -> Error {

@@ -256,7 +256,10 @@ fn the_outcome_is_told_with_what_has_changed() {
         TuneReport::sentence(BEFORE, after, 0.125, true),
         "threads 4 instead of automatic, GPU layers 0 instead of automatic: 12 % less time. Saved in config.toml."
     );
-    assert!(TuneReport::sentence(BEFORE, BEFORE, 0.0, false).starts_with("The tier's settings are already"));
+    assert!(
+        TuneReport::sentence(BEFORE, BEFORE, 0.0, false)
+            .starts_with("The tier's settings are already")
+    );
 }
 
 proptest! {
