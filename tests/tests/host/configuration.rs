@@ -82,7 +82,7 @@ async fn a_patch_keeps_comments_and_the_next_request_is_answered_by_the_changed_
     assert_eq!(body["path"], path.to_str().unwrap());
     let expected = text.replace("2048", "512").replace(":1\"", ":2\"");
     assert_eq!(fs::read_to_string(path).unwrap(), expected);
-    notice(&host, "127.0.0.1:2 from its next start").await;
+    notice(&host, "Restart Tierbar to listen on 127.0.0.1:2").await;
 
     let prompt = "word ".repeat(600);
     let (status, body) = host

@@ -57,7 +57,7 @@ async fn a_key_is_made_used_listed_and_revoked_from_a_terminal() {
         (vec!["key", "add", "b", "--at-once", "0"], "0 is not in 1.."),
         (
             vec!["key", "revoke", "nobody"],
-            "no key named \"nobody\" is in use",
+            "there is no active key named \"nobody\"",
         ),
     ] {
         let (code, _, stderr) = data.run(&arguments).await;
