@@ -218,7 +218,7 @@ class Ollama(unittest.TestCase):
         self.assertEqual(self.owner.pull(MODEL).status, "success")
         self.assertEqual([part.status for part in self.owner.pull("fast", stream=True)], ["success"])
         self.refused(404, lambda: self.owner.pull("no-such-model-anywhere"))
-        self.assertIn("no model but a name", self.refused(400, lambda: self.owner.delete("fast")))
+        self.assertIn("is a tier, not a model", self.refused(400, lambda: self.owner.delete("fast")))
         self.refused(404, lambda: self.owner.delete("no-such-model-anywhere"))
         self.chat(options={"num_predict": 1})
         self.assertIn("loaded by fast", self.refused(409, lambda: self.owner.delete(MODEL)))
