@@ -401,7 +401,9 @@ describe('tier settings', () => {
     refuse = 'tiers.fast.draft_model: this is not a valid file name';
     await fireEvent.change(draft, { target: { value: 'smol' } });
     await until(() =>
-      screen.getByTestId('settings-tier-fast-draft_model-error').textContent?.includes('not a valid file name'),
+      screen
+        .getByTestId('settings-tier-fast-draft_model-error')
+        .textContent?.includes('not a valid file name'),
     );
     expect(draft.getAttribute('aria-invalid')).toBe('true');
   });
