@@ -2,7 +2,7 @@
 
 use crate::FAST;
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::process::Stdio;
 use tierbar_core::{TierState, status::Status};
 use tierbar_tests::{serving::Data, wait::within};
@@ -78,13 +78,27 @@ async fn a_conversation_in_the_terminal_is_a_chat_that_can_be_continued() {
     assert!(!answer.trim().is_empty());
 
     let listed = typed(&data, &["chat", "--list"], "").await;
-    let (id, rest) = listed.trim().split_once(' ').unwrap();
+    let (_, rest) = listed.trim().split_once(' ').unwrap();
     assert!(rest.ends_with("What is the capital of France?"), "{listed}");
 
-    let shown = typed(&data, &["chat", "--resume", id], "Say hello.\n").await;
-    let begins = format!("> What is the capital of France?\n{}", answer.trim());
-    assert!(shown.starts_with(&begins), "{shown}");
-    let path = format!("/tierbar/v1/chats/{id}");
+    // A chat of known length: a sampled answer may fill the context and leave no room for another question.
+    let short = json!({"model": "fast"});
+    let (_, short) = host
+        .ask(Method::POST, "/tierbar/v1/chats", Some(short))
+        .await;
+    let short = short["id"].as_str().unwrap();
+    let path = format!("/tierbar/v1/chats/{short}");
+    for (role, content) in [("user", "What is two and two?"), ("assistant", "Four.")] {
+        let message = json!({"role": role, "content": content});
+        let messages = format!("{path}/messages");
+        let (status, _) = host.ask(Method::POST, &messages, Some(message)).await;
+        assert_eq!(status, 201);
+    }
+    let shown = typed(&data, &["chat", "--resume", short], "Say hello.\n").await;
+    assert!(
+        shown.starts_with("> What is two and two?\nFour.\n"),
+        "{shown}"
+    );
     let (_, stored) = host.ask(Method::GET, &path, None).await;
     let messages = stored["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 4);
