@@ -11,6 +11,7 @@ pub(crate) mod chain;
 pub(crate) mod clouds;
 pub(crate) mod content;
 pub(crate) mod hints;
+pub(crate) mod lines;
 pub(crate) mod models;
 pub(crate) mod owed;
 mod prompts;

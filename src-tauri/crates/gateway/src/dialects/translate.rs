@@ -2,7 +2,10 @@
 
 use crate::{
     http::{body, error::Failure},
-    inference::wire::{self, Chunk, Completion},
+    inference::{
+        lines::Lines,
+        wire::{self, Chunk, Completion},
+    },
 };
 use axum::{
     Json,
@@ -83,16 +86,12 @@ async fn refused(answer: Response) -> Result<Response, Failure> {
     Ok(rendered)
 }
 
-fn has_choices(data: &[u8]) -> bool {
-    serde_json::from_slice::<Value>(data).is_ok_and(|event| event.get("choices").is_some())
-}
-
 fn turned<D: Dialect>(dialect: D, body: Body) -> Body {
     let turning = Turning {
         dialect,
         arriving: body.into_data_stream(),
         arrived: 0,
-        partial: Vec::new(),
+        lines: Lines::default(),
         ended: false,
     };
     Body::from_stream(stream::unfold(turning, |mut turning| async {
@@ -107,8 +106,7 @@ struct Turning<D> {
     arriving: BodyDataStream,
     /// In bytes.
     arrived: usize,
-    /// A line whose end has not arrived.
-    partial: Vec<u8>,
+    lines: Lines,
     ended: bool,
 }
 
@@ -145,14 +143,7 @@ impl<D: Dialect> Turning<D> {
     }
 
     fn take(&mut self, bytes: &[u8], out: &mut String) {
-        let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else {
-            self.partial.extend_from_slice(bytes);
-            return;
-        };
-        let (ending, rest) = bytes.split_at(end + 1);
-        self.partial.extend_from_slice(ending);
-        let whole = std::mem::replace(&mut self.partial, rest.to_vec());
-        for line in whole.split(|&byte| byte == b'\n') {
+        for line in self.lines.complete(bytes).split(|&byte| byte == b'\n') {
             if self.ended {
                 return;
             }
@@ -176,7 +167,7 @@ impl<D: Dialect> Turning<D> {
             Ok(chunk) => chunk,
             Err(error) => {
                 // What is no event of OpenAI's says nothing that could be told; one that cannot be read is a part that is missing.
-                if has_choices(data) {
+                if wire::has_choices(data) {
                     self.ended = true;
                     out.push_str(&self.dialect.failed(&wire::unreadable(&error)));
                 }

@@ -4,6 +4,7 @@ use super::{
     Inference,
     caller::Caller,
     calls::Calls,
+    lines::Lines,
     prompts,
     relay::{
         self, Begun, First, Way,
@@ -224,7 +225,7 @@ struct Reading {
     state: State,
     way: Way,
     /// A line whose end has not come.
-    partial: Vec<u8>,
+    lines: Lines,
     ready: VecDeque<Event>,
     calls: Calls,
     usage: Option<Usage>,
@@ -236,7 +237,7 @@ impl Reading {
         Self {
             state: State::Over,
             way,
-            partial: Vec::new(),
+            lines: Lines::default(),
             ready: VecDeque::new(),
             calls: Calls::default(),
             usage: None,
@@ -286,7 +287,7 @@ impl Reading {
         }));
         match sent {
             Sent::Streaming(answer) => self.state = State::Streaming(answer),
-            Sent::Whole(whole) if has_choices(&whole.body) => {
+            Sent::Whole(whole) if wire::has_choices(&whole.body) => {
                 self.state = State::Over;
                 self.read(&unstreamed::as_events(&whole.body));
             }
@@ -379,14 +380,7 @@ impl Reading {
     }
 
     fn read(&mut self, bytes: &[u8]) {
-        let Some(end) = bytes.iter().rposition(|&byte| byte == b'\n') else {
-            self.partial.extend_from_slice(bytes);
-            return;
-        };
-        let (ending, rest) = bytes.split_at(end + 1);
-        self.partial.extend_from_slice(ending);
-        let whole = std::mem::replace(&mut self.partial, rest.to_vec());
-        for line in whole.split(|&byte| byte == b'\n') {
+        for line in self.lines.complete(bytes).split(|&byte| byte == b'\n') {
             if self.has_ended() {
                 return;
             }
@@ -408,7 +402,7 @@ impl Reading {
             Ok(chunk) if chunk.error.is_none() => return self.chunk(chunk),
             Ok(_) => self.failed(wire::error(StatusCode::OK, data), None),
             // What is not an event of OpenAI's has nothing to say; one that cannot be read is a part that is missing.
-            Err(error) if has_choices(data) => self.failed(wire::unreadable(&error), None),
+            Err(error) if wire::has_choices(data) => self.failed(wire::unreadable(&error), None),
             Err(_) => return,
         };
         if let State::Streaming(answer) = &mut self.state {
@@ -458,10 +452,6 @@ impl Reading {
         self.ready.extend(logprobs.map(Event::LogProbs));
         self.reason = choice.finish_reason.or(self.reason.take());
     }
-}
-
-fn has_choices(data: &[u8]) -> bool {
-    serde_json::from_slice::<Value>(data).is_ok_and(|event| event.get("choices").is_some())
 }
 
 #[cfg(test)]

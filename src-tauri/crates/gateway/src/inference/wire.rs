@@ -229,6 +229,11 @@ pub(crate) fn refusal(head: &Parts, body: &[u8]) -> Error {
     }
 }
 
+/// Whether an event that cannot be read is a part of an answer.
+pub(crate) fn has_choices(data: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(data).is_ok_and(|event| event.get("choices").is_some())
+}
+
 fn code(status: StatusCode, rendered: Option<&Value>) -> Code {
     match rendered.and_then(Value::as_str) {
         Some("context_length_exceeded") => return Code::ContextExceeded,

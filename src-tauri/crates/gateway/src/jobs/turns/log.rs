@@ -78,28 +78,25 @@ impl Log {
         let start = usize::try_from(number).unwrap_or(usize::MAX);
         let mut events: Vec<(u64, TurnEvent)> = Vec::new();
         for (number, entry) in (1..).zip(&kept.events).skip(start) {
-            match entry {
-                Entry::Text(bytes) => {
-                    let more = &kept.text[bytes.clone()];
-                    if let Some((last, TurnEvent::Text { text })) = events.last_mut() {
-                        *last = number;
-                        text.push_str(more);
-                    } else {
-                        let text = more.to_owned();
-                        events.push((number, TurnEvent::Text { text }));
-                    }
+            let event = match entry {
+                Entry::Text(bytes) => TurnEvent::Text {
+                    text: kept.text[bytes.clone()].to_owned(),
+                },
+                Entry::Reasoning(bytes) => TurnEvent::Reasoning {
+                    text: kept.reasoning[bytes.clone()].to_owned(),
+                },
+                Entry::Other(event) => TurnEvent::clone(event),
+            };
+            match (events.last_mut(), &event) {
+                (Some((last, TurnEvent::Text { text: before })), TurnEvent::Text { text })
+                | (
+                    Some((last, TurnEvent::Reasoning { text: before })),
+                    TurnEvent::Reasoning { text },
+                ) => {
+                    *last = number;
+                    before.push_str(text);
                 }
-                Entry::Reasoning(bytes) => {
-                    let more = &kept.reasoning[bytes.clone()];
-                    if let Some((last, TurnEvent::Reasoning { text })) = events.last_mut() {
-                        *last = number;
-                        text.push_str(more);
-                    } else {
-                        let text = more.to_owned();
-                        events.push((number, TurnEvent::Reasoning { text }));
-                    }
-                }
-                Entry::Other(event) => events.push((number, TurnEvent::clone(event))),
+                _ => events.push((number, event)),
             }
         }
         (events, kept.ended_at.is_some())

@@ -214,22 +214,16 @@ impl Writing {
     }
 
     fn parts(&self) -> Vec<Part> {
-        let (text, reasoning) = self.turn.log.content();
-        let mut parts = Vec::new();
-        if !reasoning.is_empty() {
-            parts.push(Part::Reasoning { text: reasoning });
-        }
-        parts.extend(text_parts(text));
-        parts
+        parts_of(self.turn.log.content())
     }
 
     async fn store_so_far(&mut self) -> Result<(), Error> {
-        let (text, reasoning) = self.turn.log.content();
-        let length = (text.len(), reasoning.len());
+        let content = self.turn.log.content();
+        let length = (content.0.len(), content.1.len());
         if length == self.stored {
             return Ok(());
         }
-        let parts = self.parts();
+        let parts = parts_of(content);
         let stored = self
             .store
             .write_answer(self.turn.answer, parts, self.facts.clone());
@@ -285,6 +279,16 @@ impl Writing {
             answer: self.facts.clone(),
         }
     }
+}
+
+/// The parts of a message with this text and this reasoning.
+fn parts_of((text, reasoning): (String, String)) -> Vec<Part> {
+    let mut parts = Vec::new();
+    if !reasoning.is_empty() {
+        parts.push(Part::Reasoning { text: reasoning });
+    }
+    parts.extend(text_parts(text));
+    parts
 }
 
 fn failed(error: &Error, answer: Option<ChatMessage>) -> TurnEvent {
