@@ -9,7 +9,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::json;
 use std::{
     cell::OnceCell,
+    future::{Future, poll_fn},
     path::PathBuf,
+    pin::pin,
+    task::Poll,
     time::{Duration, Instant},
 };
 use tierbar_core::{
@@ -20,6 +23,9 @@ use tierbar_core::{
 
 /// How often a line is printed where there is no terminal.
 const PERIOD: Duration = Duration::from_secs(5);
+
+/// How long Ctrl-C waits for the host to name a download that it may have started. Without the name, it cannot be paused.
+const NAMED_WITHIN: Duration = Duration::from_secs(2);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -46,9 +52,21 @@ pub(super) async fn run(
     let mut announced = false;
     let outcome = loop {
         let (id, display) = (OnceCell::new(), ProgressDisplay::new());
-        let outcome = tokio::select! {
-            outcome = download(client, args, &mut announced, &id, &display) => outcome,
-            _ = interrupted.recv() => pause(client, id.get()).await,
+        let outcome = {
+            let mut downloading = pin!(download(client, args, &mut announced, &id, &display));
+            tokio::select! {
+                outcome = &mut downloading => outcome,
+                _ = interrupted.recv() => {
+                    let named = poll_fn(|context| match downloading.as_mut().poll(context) {
+                        Poll::Pending if id.get().is_some() => Poll::Ready(None),
+                        outcome => outcome.map(Some),
+                    });
+                    match tokio::time::timeout(NAMED_WITHIN, named).await {
+                        Ok(Some(outcome)) => outcome,
+                        Ok(None) | Err(_) => pause(client, id.get()).await,
+                    }
+                }
+            }
         };
         display.clear();
         match outcome {
