@@ -106,7 +106,7 @@ fn only_the_store_sees_sqlite() {
 
 /// Whoever else has an HTTP client has one without TLS, for our own loopback.
 #[test]
-fn only_fetch_speaks_to_other_peoples_servers_and_only_the_host_answers_over_tls() {
+fn only_fetch_sends_requests_and_only_the_host_serves_tls() {
     assert_eq!(users_of("rustls"), ["tierbar-fetch", "tierbar-host"]);
     assert_eq!(users_of("tokio-rustls"), ["tierbar-host"]);
     // Its own tests ask as a client.
@@ -160,14 +160,14 @@ fn the_core_is_pure() {
 }
 
 #[test]
-fn gateway_and_supervisor_know_each_other_only_through_the_core() {
+fn gateway_and_supervisor_meet_only_in_core() {
     let depends = dependencies(true);
     assert!(!depends["tierbar-gateway"].contains(&"tierbar-supervisor".to_owned()));
     assert!(!depends["tierbar-supervisor"].contains(&"tierbar-gateway".to_owned()));
 }
 
 #[test]
-fn what_differs_between_systems_lives_in_platform_modules() {
+fn system_specific_code_is_in_platform_modules() {
     let files = sources("src-tauri", &[".rs"]);
     for word in ["target_os", "target_family", "cfg(unix)", "cfg(windows)"] {
         for (path, line) in lines_with(&files, word) {
@@ -311,7 +311,7 @@ fn every_path_in_the_documents_exists() {
 }
 
 #[test]
-fn every_link_in_the_documents_leads_somewhere() {
+fn every_link_in_the_documents_resolves() {
     for (document, text) in documents() {
         let folder = root().join(&document);
         let folder = folder.parent().unwrap();
@@ -442,7 +442,7 @@ fn imports_of_the_crate(code: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_crate_of_ours_is_built_quickly_for_its_tests() {
+fn every_crate_of_ours_has_the_quick_test_profile() {
     let profile = fs::read_to_string(root().join("tests/profile.toml")).unwrap();
     let listed: BTreeSet<_> = profile
         .lines()
@@ -468,7 +468,7 @@ fn a_crate_has_one_harness_of_integration_tests() {
 
 /// The libraries' `doctest = false` saves a build of each: an example in a comment would never be run.
 #[test]
-fn no_doc_comment_has_an_example_that_nothing_runs() {
+fn no_doc_comment_has_an_untested_example() {
     for (path, text) in sources("src-tauri/crates", &[".rs"]) {
         let fences = text.lines().filter_map(|line| {
             let line = line.trim_start();

@@ -20,7 +20,7 @@ fn shortened() -> Vec<u8> {
 }
 
 #[test]
-fn a_shortened_header_is_still_a_models() {
+fn a_shortened_header_is_still_a_model() {
     let bytes = shortened();
     assert!(bytes.len() < 32 << 10, "{}", bytes.len());
     let account = tierbar_gguf::read_from(&bytes[..], 1 << 30, "m").unwrap();

@@ -8,7 +8,7 @@ use tierbar_tests::{
 };
 
 #[tokio::test]
-async fn the_models_are_opened_from_the_chat_whatever_the_settings_showed_before() {
+async fn the_chats_models_link_opens_the_models_settings() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;
     let shows_models = "[data-testid=\"settings-nav-models\"][aria-current=\"page\"]";
@@ -23,7 +23,7 @@ async fn the_models_are_opened_from_the_chat_whatever_the_settings_showed_before
 }
 
 #[tokio::test]
-async fn a_token_that_is_given_in_the_window_is_kept() {
+async fn a_token_entered_in_the_window_is_saved() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;
     app.icon.click("Settings").await;

@@ -125,7 +125,7 @@ async fn a_tier_is_started_and_stopped_from_the_menu() {
 }
 
 #[tokio::test]
-async fn the_menu_pauses_everything_and_goes_on() {
+async fn the_menu_pauses_and_resumes_everything() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
     app.icon.click("Pause").await;
@@ -146,7 +146,7 @@ async fn the_menu_pauses_everything_and_goes_on() {
 }
 
 #[tokio::test]
-async fn a_tier_that_is_finishing_an_answer_is_ended_by_another_click() {
+async fn a_second_click_ends_a_draining_tier() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
     let question = json!({
@@ -171,7 +171,7 @@ async fn a_tier_that_is_finishing_an_answer_is_ended_by_another_click() {
 }
 
 #[tokio::test]
-async fn a_tier_that_fails_says_so_in_the_menu_and_is_not_checked() {
+async fn a_failed_tier_is_shown_unchecked_in_the_menu() {
     let desk = Desk::new().await;
     desk.configure("listen = \"127.0.0.1:0\"\n[tiers.fast]\nmodel = \"broken.gguf\"\n");
     std::fs::write(desk.data().join("models/broken.gguf"), "not a model").unwrap();
@@ -202,7 +202,7 @@ async fn a_tier_added_to_the_configuration_appears_in_the_menu() {
 }
 
 #[tokio::test]
-async fn a_running_download_is_shown_in_the_menu_until_it_has_ended() {
+async fn the_menu_shows_a_download_until_it_ends() {
     let hub = HubStandIn::start(hub::Options {
         rate: 4_000_000,
         ..hub::Options::default()
@@ -245,7 +245,7 @@ async fn a_running_download_is_shown_in_the_menu_until_it_has_ended() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_word_by_word_in_the_chat_window() {
+async fn an_answer_streams_into_the_chat_window() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;
     // The page itself notes how the answer grows: the driver looks too seldom.
@@ -285,7 +285,7 @@ async fn a_question_is_answered_word_by_word_in_the_chat_window() {
 }
 
 #[tokio::test]
-async fn an_answer_is_stopped_in_the_middle() {
+async fn a_streaming_answer_can_be_stopped() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;
     // Until it is stopped, however short the model would be.
@@ -307,7 +307,7 @@ async fn an_answer_is_stopped_in_the_middle() {
 }
 
 #[tokio::test]
-async fn closing_the_window_ends_its_web_process_and_not_the_app() {
+async fn closing_the_window_ends_only_its_web_process() {
     let desk = Desk::new().await;
     let mut app = desk.start_app().await;
     app.icon.click("Open Chat").await;
@@ -335,7 +335,7 @@ async fn closing_the_window_ends_its_web_process_and_not_the_app() {
 }
 
 #[tokio::test]
-async fn opening_a_window_again_brings_up_the_one_that_is_there() {
+async fn opening_a_window_again_shows_the_open_one() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
     for _ in 0..2 {
@@ -352,7 +352,7 @@ async fn opening_a_window_again_brings_up_the_one_that_is_there() {
 }
 
 #[tokio::test]
-async fn a_second_launch_shows_the_chat_window_of_the_first_and_ends() {
+async fn a_second_launch_opens_the_firsts_chat_and_ends() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
     let at_login = desk.launch_app(&["--login"]).await;
@@ -380,7 +380,7 @@ async fn a_second_launch_shows_the_chat_window_of_the_first_and_ends() {
 }
 
 #[tokio::test]
-async fn the_login_item_comes_and_goes_with_its_menu_item() {
+async fn the_menu_item_adds_and_removes_the_login_item() {
     let desk = Desk::new().await;
     let app = desk.start_app().await;
     let file = desk.home().join(".config/autostart/Tierbar.desktop");
@@ -427,7 +427,7 @@ async fn a_login_item_follows_an_app_that_was_moved() {
 }
 
 #[tokio::test]
-async fn a_login_item_that_cannot_be_written_stays_off_in_the_menu() {
+async fn a_login_item_that_cannot_be_written_stays_unchecked() {
     let desk = Desk::new().await;
     // A file where the folder would be: this fails for root too.
     std::fs::write(desk.home().join(".config"), "").unwrap();
@@ -442,7 +442,7 @@ async fn a_login_item_that_cannot_be_written_stays_off_in_the_menu() {
 }
 
 #[tokio::test]
-async fn the_settings_window_turns_the_login_item_on_and_the_menu_follows() {
+async fn the_settings_set_the_login_item_and_the_menu_follows() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;
     app.icon.click("Settings").await;
@@ -501,7 +501,7 @@ async fn a_signal_ends_the_app_as_quit_does() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_told_in_the_tray_and_can_be_tried_again() {
+async fn a_taken_port_is_shown_in_the_tray_and_can_be_retried() {
     let desk = Desk::new().await;
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
@@ -541,7 +541,7 @@ async fn a_taken_port_is_told_in_the_tray_and_can_be_tried_again() {
 }
 
 #[tokio::test]
-async fn beside_a_running_server_the_app_says_who_owns_the_folder() {
+async fn the_app_names_the_server_that_owns_the_folder() {
     let desk = Desk::new().await;
     let mut server = desk
         .command(program("tierbar"))
@@ -573,7 +573,7 @@ async fn beside_a_running_server_the_app_says_who_owns_the_folder() {
 }
 
 #[tokio::test]
-async fn without_a_display_the_app_points_to_the_server() {
+async fn without_a_display_the_app_names_the_server_program() {
     let desk = Desk::new().await;
     let mut command = desk.command(program("tierbar-app"));
     let output = within("the app", command.env_remove("DISPLAY").output())

@@ -7,7 +7,7 @@ use tierbar_core::{TierState, status::Status};
 use tierbar_tests::serving::Data;
 
 #[tokio::test]
-async fn a_stream_and_a_whole_answer_say_the_same_and_who_said_it() {
+async fn streamed_and_whole_answers_agree_and_name_the_model() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let whole = host.chat("fast", json!({"max_tokens": 12})).await;
@@ -54,7 +54,7 @@ async fn a_stream_and_a_whole_answer_say_the_same_and_who_said_it() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_ends_the_generation_and_frees_the_tier() {
+async fn a_disconnect_ends_the_generation_and_frees_the_tier() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let endless = json!({"stream": true, "ignore_eos": true, "max_tokens": 1900});
@@ -80,7 +80,7 @@ async fn a_client_that_goes_away_ends_the_generation_and_frees_the_tier() {
 }
 
 #[tokio::test]
-async fn the_event_stream_begins_with_a_snapshot_and_tells_what_a_tier_does() {
+async fn the_event_stream_starts_with_a_snapshot_then_changes() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let mut events = Events::of(host.send(Method::GET, "/tierbar/v1/events", None).await);

@@ -11,7 +11,7 @@ use tierbar_tests::{
 };
 
 #[tokio::test]
-async fn a_model_that_is_missing_cut_short_or_no_model_is_told_and_the_host_goes_on() {
+async fn invalid_model_files_are_reported_and_the_host_goes_on() {
     let config = "[tiers.cut]\nmodel = \"cut\"\n[tiers.gone]\nmodel = \"gone\"\n[tiers.text]\nmodel = \"text.gguf\"\n";
     let data = Data::new(&format!("{FAST}{config}"));
     let starter = fs::read(model(STARTER)).unwrap();
@@ -64,7 +64,7 @@ async fn a_model_that_is_missing_cut_short_or_no_model_is_told_and_the_host_goes
 }
 
 #[tokio::test]
-async fn unknown_tiers_and_models_are_answered_with_those_that_exist() {
+async fn unknown_tiers_and_models_are_refused_with_known_names() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let (status, body) = host
@@ -91,7 +91,7 @@ async fn unknown_tiers_and_models_are_answered_with_those_that_exist() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_not_json_is_refused_with_the_place_and_loads_nothing() {
+async fn invalid_json_is_refused_with_its_place_and_loads_nothing() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     for path in ["/v1/chat/completions", "/v1/completions"] {
@@ -115,7 +115,7 @@ async fn a_body_that_is_not_json_is_refused_with_the_place_and_loads_nothing() {
 }
 
 #[tokio::test]
-async fn a_prompt_of_a_megabyte_is_refused_with_the_numbers() {
+async fn a_prompt_of_a_megabyte_is_refused_with_the_figures() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let prompt = "word ".repeat(200_000);
@@ -140,7 +140,7 @@ async fn a_prompt_of_a_megabyte_is_refused_with_the_numbers() {
 }
 
 #[tokio::test]
-async fn a_body_of_forty_megabytes_is_refused_by_its_size() {
+async fn a_body_of_forty_megabytes_is_refused_for_its_size() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let response = host
@@ -152,7 +152,7 @@ async fn a_body_of_forty_megabytes_is_refused_by_its_size() {
 }
 
 #[tokio::test]
-async fn a_worker_killed_mid_answer_is_told_to_the_client_and_the_next_request_starts_it_again() {
+async fn a_worker_killed_mid_answer_ends_the_stream_and_restarts() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let endless = json!({"stream": true, "ignore_eos": true, "max_tokens": 1900});
@@ -180,7 +180,7 @@ async fn a_worker_killed_mid_answer_is_told_to_the_client_and_the_next_request_s
 }
 
 #[tokio::test]
-async fn a_worker_killed_before_a_whole_answer_is_a_502() {
+async fn a_worker_killed_before_its_answer_is_a_502() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     host.ask(Method::POST, "/tierbar/v1/tiers/fast/start", None)
@@ -199,7 +199,7 @@ async fn a_worker_killed_before_a_whole_answer_is_a_502() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_told_with_the_program_that_has_it() {
+async fn a_taken_port_is_reported_with_its_program() {
     let (data, other) = (Data::new(FAST), Data::new(FAST));
     let host = data.serve().await;
     let address = host.url.strip_prefix("http://").unwrap();
@@ -215,7 +215,7 @@ async fn a_taken_port_is_told_with_the_program_that_has_it() {
 }
 
 #[tokio::test]
-async fn a_second_host_on_the_same_folder_is_refused_and_the_first_goes_on() {
+async fn a_second_host_on_the_same_folder_is_refused() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let (code, stdout, stderr) = data.run(&["serve", "--listen", "127.0.0.1:0"]).await;
@@ -233,7 +233,7 @@ async fn a_second_host_on_the_same_folder_is_refused_and_the_first_goes_on() {
 }
 
 #[tokio::test]
-async fn strangers_are_refused() {
+async fn wrong_tokens_origins_and_hosts_are_refused() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let get = |path: &str| host.http.get(format!("{}{path}", host.url));

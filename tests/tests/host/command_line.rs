@@ -49,7 +49,7 @@ async fn ended(child: Child) -> (Option<i32>, String) {
 }
 
 #[tokio::test]
-async fn a_pull_goes_on_by_itself_when_the_host_that_fetched_for_it_is_killed() {
+async fn a_pull_continues_by_itself_if_its_host_is_killed() {
     let (hub, data) = hub(8_000_000).await;
     let host = data.serve().await;
     let pull = begin(data.tierbar(&["models", "pull", Q4_1]));
@@ -71,7 +71,7 @@ async fn a_pull_goes_on_by_itself_when_the_host_that_fetched_for_it_is_killed() 
 }
 
 #[tokio::test]
-async fn a_pull_that_has_not_begun_ends_at_once_when_interrupted() {
+async fn an_interrupted_pull_that_has_not_begun_ends_at_once() {
     // Longer than this test may take: no answer comes.
     let hub = HubStandIn::start(Options {
         latency: Duration::from_secs(3600),
@@ -91,7 +91,7 @@ async fn a_pull_that_has_not_begun_ends_at_once_when_interrupted() {
 }
 
 #[tokio::test]
-async fn commands_that_need_a_host_at_the_same_time_share_one_or_wait_for_theirs() {
+async fn concurrent_commands_share_a_host_or_wait_for_their_own() {
     let data = Data::new("");
     let commands = (0..6).map(|_| data.run(&["models", "list"]));
     for (code, told, stderr) in futures_util::future::join_all(commands).await {
@@ -101,7 +101,7 @@ async fn commands_that_need_a_host_at_the_same_time_share_one_or_wait_for_theirs
 }
 
 #[tokio::test]
-async fn without_a_host_a_paused_download_is_listed_and_cancelled() {
+async fn a_paused_download_is_managed_without_a_host() {
     let (hub, data) = hub(8_000_000).await;
     let pull = begin(data.tierbar(&["models", "pull", Q4_1]));
     until("a part of it", async || {
@@ -131,7 +131,7 @@ async fn without_a_host_a_paused_download_is_listed_and_cancelled() {
 }
 
 #[tokio::test]
-async fn a_path_means_what_it_means_in_the_shell_whatever_folder_the_host_runs_in() {
+async fn a_path_is_relative_to_the_shells_folder() {
     let data = Data::empty("");
     let folder = data.path().join("home");
     fs::copy(binaries::model(SMOLLM2), folder.join("mine.gguf")).unwrap();
@@ -151,7 +151,7 @@ async fn a_path_means_what_it_means_in_the_shell_whatever_folder_the_host_runs_i
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_one_model_that_was_named_is_said_once() {
+async fn a_problem_with_the_named_model_is_printed_once() {
     let data = Data::new("");
     let (code, _, stderr) = data.run(&["models", "verify", "gone"]).await;
     assert_eq!(code, Some(1));
@@ -160,7 +160,7 @@ async fn what_is_wrong_with_the_one_model_that_was_named_is_said_once() {
 }
 
 #[tokio::test]
-async fn folders_that_are_imported_at_the_same_time_are_all_kept() {
+async fn concurrent_imports_are_all_kept() {
     let data = Data::empty("");
     let host = data.serve().await;
     let names: Vec<_> = (0..6)
@@ -183,7 +183,7 @@ async fn folders_that_are_imported_at_the_same_time_are_all_kept() {
 }
 
 #[tokio::test]
-async fn a_change_that_cannot_be_made_whole_is_not_made_in_part() {
+async fn a_change_is_applied_as_a_whole_or_not_at_all() {
     let (_hub, data) = hub(4_000_000).await;
     let host = data.serve().await;
     let body = json!({"reference": Q4_1});
@@ -200,7 +200,7 @@ async fn a_change_that_cannot_be_made_whole_is_not_made_in_part() {
 }
 
 #[tokio::test]
-async fn whoever_watches_is_told_when_models_appear_and_vanish() {
+async fn watchers_get_an_event_when_models_appear_or_vanish() {
     let data = Data::empty("");
     let host = data.serve().await;
     let file = data.models().join(SMOLLM2);

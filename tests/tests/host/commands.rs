@@ -9,7 +9,7 @@ use tierbar_tests::{serving::Data, wait::within};
 use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
-async fn chat_once_answers_without_a_host_and_leaves_nothing_running() {
+async fn chat_once_works_without_a_host_and_leaves_no_process() {
     // A context that ends the answer of a small model that does not find an end.
     let data = Data::new(&FAST.replace("2048", "256"));
     let (code, answer, stderr) = data
@@ -70,7 +70,7 @@ async fn typed(data: &Data, arguments: &[&str], lines: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_conversation_in_the_terminal_is_a_chat_that_can_be_continued() {
+async fn a_terminal_conversation_is_a_chat_that_can_continue() {
     let data = Data::new(&FAST.replace("2048", "256"));
     let host = data.serve().await;
     let chat = ["chat", "--tier", "fast"];
@@ -106,7 +106,7 @@ async fn a_conversation_in_the_terminal_is_a_chat_that_can_be_continued() {
 }
 
 #[tokio::test]
-async fn what_went_wrong_goes_to_stderr_with_what_to_do_and_an_exit_code() {
+async fn errors_go_to_stderr_with_a_hint_and_an_exit_code() {
     let data = Data::new("[tiers.fast]\n");
     let _host = data.serve().await;
     for (arguments, code, part) in [

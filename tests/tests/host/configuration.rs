@@ -18,7 +18,7 @@ async fn notice(host: &Serving, part: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_file_saved_by_hand_takes_effect_and_a_broken_one_is_told_and_does_not() {
+async fn a_saved_file_takes_effect_and_an_invalid_one_is_reported() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     assert_eq!(
@@ -62,7 +62,7 @@ async fn a_file_saved_by_hand_takes_effect_and_a_broken_one_is_told_and_does_not
 }
 
 #[tokio::test]
-async fn a_patch_keeps_comments_and_the_next_request_is_answered_by_the_changed_tier() {
+async fn a_patch_keeps_comments_and_applies_to_the_next_request() {
     let text = format!("# mine\nlisten = \"127.0.0.1:1\"\n{FAST}# the end\n");
     let data = Data::new(&text);
     let host = data.serve().await;
@@ -122,7 +122,7 @@ async fn a_patch_keeps_comments_and_the_next_request_is_answered_by_the_changed_
 }
 
 #[tokio::test]
-async fn a_start_with_a_wrong_file_is_refused_with_the_line() {
+async fn an_invalid_file_stops_the_start_and_names_the_line() {
     let data = Data::new("# one\n[tiers.fast]\nkv_cache = \"f15\"\n");
     let (code, stdout, stderr) = data.run(&["serve", "--listen", "127.0.0.1:0"]).await;
     assert_eq!((code, &*stdout), (Some(1), ""));
@@ -133,7 +133,7 @@ async fn a_start_with_a_wrong_file_is_refused_with_the_line() {
 }
 
 #[tokio::test]
-async fn chats_are_kept_over_a_restart() {
+async fn chats_survive_a_restart() {
     let data = Data::new(FAST);
     let mut host = data.serve().await;
     let (status, chat) = host

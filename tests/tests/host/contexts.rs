@@ -27,7 +27,7 @@ async fn cached(host: &Serving, tier: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_saved_context_outlives_a_swap_of_tiers_and_the_host() {
+async fn a_saved_context_survives_a_swap_and_a_restart() {
     let second = FAST.replace("[tiers.fast]", "[tiers.primary]");
     // What is kept unasked would be found before it.
     let policy = "[policy]\nmax_loaded = 1\nkeep_conversations = false\n";
@@ -69,7 +69,7 @@ async fn a_saved_context_outlives_a_swap_of_tiers_and_the_host() {
 }
 
 #[tokio::test]
-async fn a_context_is_loaded_by_the_tier_whose_kv_type_it_has() {
+async fn a_context_loads_into_the_tier_of_its_kv_type() {
     let second = FAST.replace("[tiers.fast]", "[tiers.primary]") + "kv_cache = \"q8_0\"\n";
     let data = Data::new(&format!("[policy]\nmax_loaded = 2\n{FAST}{second}"));
     let host = data.serve().await;

@@ -58,7 +58,7 @@ async fn second_turn(host: &Serving, between: impl AsyncFnOnce(&Serving)) -> (u6
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_after_another_tier_had_the_memory_and_after_a_restart() {
+async fn a_conversations_cache_survives_a_swap_and_a_restart() {
     let stayed = {
         let data = Data::new(&two());
         let host = data.serve().await;
@@ -92,7 +92,7 @@ async fn a_conversation_goes_on_after_another_tier_had_the_memory_and_after_a_re
 }
 
 #[tokio::test]
-async fn nothing_is_kept_where_that_is_switched_off_also_by_a_tier_that_was_loaded_before() {
+async fn turning_off_conversation_caches_applies_to_loaded_tiers() {
     let data = Data::new(&two());
     let folder = data.path().join("conversations");
     let host = data.serve().await;
@@ -120,7 +120,7 @@ async fn nothing_is_kept_where_that_is_switched_off_also_by_a_tier_that_was_load
 }
 
 #[tokio::test]
-async fn a_host_that_is_asked_to_end_keeps_what_is_in_memory() {
+async fn an_ending_host_keeps_the_conversations_in_memory() {
     let data = Data::new(&two());
     let mut host = data.serve().await;
     say(&host, "fast", &messages(100)).await;

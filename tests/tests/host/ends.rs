@@ -17,7 +17,7 @@ async fn answering(host: &Serving) -> (Events, u32) {
 }
 
 #[tokio::test]
-async fn a_host_asked_to_end_tells_its_clients_ends_its_workers_and_gives_the_folder_back() {
+async fn an_ending_host_ends_streams_workers_and_its_lock() {
     let data = Data::new(FAST);
     let mut host = data.serve().await;
     let (events, worker) = answering(&host).await;
@@ -32,7 +32,7 @@ async fn a_host_asked_to_end_tells_its_clients_ends_its_workers_and_gives_the_fo
 }
 
 #[tokio::test]
-async fn a_second_signal_ends_the_host_at_once_and_its_worker_with_it() {
+async fn a_second_signal_ends_host_and_worker_at_once() {
     let data = Data::new(FAST);
     let mut host = data.serve().await;
     let (_events, worker) = answering(&host).await;
@@ -54,7 +54,7 @@ async fn a_second_signal_ends_the_host_at_once_and_its_worker_with_it() {
 }
 
 #[tokio::test]
-async fn a_killed_host_takes_its_worker_along_and_the_next_one_starts_as_if_nothing_were() {
+async fn a_killed_host_leaves_no_worker_and_can_be_restarted() {
     let data = Data::new(FAST);
     let mut host = data.serve().await;
     let (_events, worker) = answering(&host).await;

@@ -132,7 +132,7 @@ fn with_words(words: &str) -> Vec<u32> {
 }
 
 #[tokio::test]
-async fn a_command_answers_streams_is_cancelled_and_leaves_for_another_tier() {
+async fn a_command_answers_streams_cancels_and_is_evicted() {
     for server in servers() {
         println!("as a command: {}", server.name);
         let policy = "[policy]\nmax_loaded = 1\n";
@@ -172,7 +172,7 @@ async fn a_command_answers_streams_is_cancelled_and_leaves_for_another_tier() {
 }
 
 #[tokio::test]
-async fn the_api_names_no_command_and_an_endpoint_that_is_down_is_told() {
+async fn the_api_hides_commands_and_reports_a_down_endpoint() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let engine = json!({"command": ["sh", "-c", "touch ran", "{port}"], "memory": "1GiB"});
@@ -215,7 +215,7 @@ async fn once(answer: String) -> (String, tokio::task::JoinHandle<String>) {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_asked_for_its_own_model_with_its_own_key() {
+async fn an_endpoint_gets_its_own_model_and_key() {
     let answer = json!({"choices": [{"message": {"content": "Paris"}}]}).to_string();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
     let length = answer.len();
@@ -293,7 +293,7 @@ async fn a_killed_host_leaves_no_worker() {
 }
 
 #[tokio::test]
-async fn a_killed_host_leaves_no_command_nor_what_it_has_started() {
+async fn a_killed_host_leaves_no_command_or_its_children() {
     for server in servers() {
         println!("as a command: {}", server.name);
         no_orphans(&config(&server), "heavy", Some(&server.marker)).await;

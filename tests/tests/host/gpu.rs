@@ -26,7 +26,7 @@ async fn loaded_beside(working_set: &str) -> (Value, String) {
 }
 
 #[tokio::test]
-async fn a_working_set_too_small_for_the_model_gets_the_layers_that_the_verdict_tells() {
+async fn a_small_working_set_gets_the_verdicts_gpu_layers() {
     let (share, arguments) = loaded_beside("640MiB").await;
     let layers = share["layers"].as_u64().unwrap();
     assert!((1..30).contains(&layers), "{share}");
@@ -39,7 +39,7 @@ async fn a_working_set_too_small_for_the_model_gets_the_layers_that_the_verdict_
 }
 
 #[tokio::test]
-async fn a_model_that_the_gpu_holds_whole_and_a_machine_without_one_need_no_argument() {
+async fn gpu_layers_are_passed_only_for_a_partial_offload() {
     let (share, arguments) = loaded_beside("11.8GiB").await;
     assert_eq!(share["layers"], share["layers_all"]);
     assert!(

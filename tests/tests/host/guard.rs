@@ -41,7 +41,7 @@ async fn alarm(host: &Serving, wanted: Alarm) -> String {
 }
 
 #[tokio::test]
-async fn a_machine_that_runs_out_of_memory_gets_it_back_and_the_client_is_told() {
+async fn critical_pressure_unloads_and_the_client_gets_an_error() {
     let data = machine(LARGE, &[(0, CALM), (20, SHORT), (32, CALM)]);
     let host = data.serve().await;
     let endless = json!({"stream": true, "ignore_eos": true, "max_tokens": 8000});
@@ -80,7 +80,7 @@ async fn a_machine_that_runs_out_of_memory_gets_it_back_and_the_client_is_told()
 }
 
 #[tokio::test]
-async fn an_idle_tier_leaves_at_an_alarm_and_a_pinned_one_does_not_come_back_until_it_has_passed() {
+async fn an_alarm_unloads_idle_tiers_and_delays_pinned_ones() {
     let pinned = format!("{FAST}pinned = true\n");
     let data = machine(&pinned, &[(0, CALM), (15, SHORT), (27, CALM)]);
     let host = data.serve().await;
@@ -101,7 +101,7 @@ async fn an_idle_tier_leaves_at_an_alarm_and_a_pinned_one_does_not_come_back_unt
 }
 
 #[tokio::test]
-async fn a_low_battery_puts_off_what_nobody_asked_for() {
+async fn a_low_battery_defers_preloading() {
     let battery = format!("{CALM}, \"power\": {{\"on_battery\": true, \"level_percent\": 12}}");
     let data = machine(&format!("{FAST}pinned = true\n"), &[(0, &battery)]);
     let host = data.serve().await;
@@ -114,7 +114,7 @@ async fn a_low_battery_puts_off_what_nobody_asked_for() {
 }
 
 #[tokio::test]
-async fn a_pause_unloads_and_refuses_until_it_is_over() {
+async fn a_pause_unloads_and_refuses_until_it_ends() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     assert_eq!(
@@ -176,7 +176,7 @@ async fn a_pause_unloads_and_refuses_until_it_is_over() {
 }
 
 #[tokio::test]
-async fn a_request_says_how_long_its_tier_stays_as_ollamas_do() {
+async fn keep_alive_sets_how_long_a_tier_stays() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let answer = host
@@ -198,7 +198,7 @@ async fn a_request_says_how_long_its_tier_stays_as_ollamas_do() {
 }
 
 #[tokio::test]
-async fn after_an_alarm_a_smaller_tier_answers_and_says_for_whom() {
+async fn after_an_alarm_a_smaller_tier_answers_and_names_both() {
     let tiers = "[policy]\nhome = \"\"\n[tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 2048\n\
                  [tiers.heavy]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 4096\n";
     let data = machine(tiers, &[(0, CALM), (15, SHORT), (25, CALM)]);

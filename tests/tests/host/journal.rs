@@ -33,7 +33,7 @@ async fn happened(events: &mut Events) -> Value {
 }
 
 #[tokio::test]
-async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
+async fn the_event_log_is_in_every_view_and_survives_the_host() {
     let data = Data::new(FAST);
     let mut host = data.serve().await;
     let mut events = Events::of(host.send(Method::GET, "/tierbar/v1/events", None).await);
@@ -99,7 +99,7 @@ async fn what_happens_to_a_tier_is_told_everywhere_and_outlives_the_host() {
 }
 
 #[tokio::test]
-async fn the_command_line_follows_what_happens() {
+async fn the_command_line_follows_the_event_log() {
     let data = Data::empty("[tiers.fast]\nmodel = \"gone.gguf\"\n");
     let (_, _, stderr) = data.run(&["log", "--follow"]).await;
     assert!(stderr.contains("tierbar serve"), "{stderr}");

@@ -77,7 +77,7 @@ async fn a_model_is_listed_with_its_tiers_and_the_verdict_for_their_context() {
 }
 
 #[tokio::test]
-async fn a_deleted_model_lies_in_the_trash_and_one_in_use_is_not_deleted() {
+async fn a_deleted_model_is_trashed_unless_in_use() {
     let data = Data::empty(FAST);
     let path = copied(&data.models());
     let host = data.serve().await;
@@ -122,7 +122,7 @@ async fn a_deleted_model_lies_in_the_trash_and_one_in_use_is_not_deleted() {
 }
 
 #[tokio::test]
-async fn what_another_app_keeps_is_used_and_never_deleted() {
+async fn models_of_other_apps_are_used_and_never_deleted() {
     let data = Data::empty("[tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1\"\ncontext = 512\n");
     let path = copied(
         &data
@@ -159,7 +159,7 @@ async fn what_another_app_keeps_is_used_and_never_deleted() {
 }
 
 #[tokio::test]
-async fn an_imported_folder_is_used_in_place_and_stays_configured() {
+async fn an_imported_folder_is_used_in_place_and_saved() {
     let data = Data::empty("# mine\n");
     let elsewhere = tempfile::tempdir().unwrap();
     let path = copied(&elsewhere.path().join("more"));
@@ -208,7 +208,7 @@ async fn an_imported_folder_is_used_in_place_and_stays_configured() {
 }
 
 #[tokio::test]
-async fn a_flipped_byte_is_found() {
+async fn verification_finds_a_flipped_byte() {
     let data = Data::empty("");
     let path = copied(&data.models());
     let (code, told, stderr) = data.run(&["models", "verify"]).await;
@@ -235,8 +235,7 @@ async fn a_flipped_byte_is_found() {
 }
 
 #[tokio::test]
-async fn files_that_appear_and_vanish_are_followed_and_a_name_that_means_another_file_is_loaded_anew()
- {
+async fn the_library_follows_files_and_reloads_a_replaced_model() {
     let data = Data::empty(&format!("[tiers.fast]\nmodel = \"{ID}\"\ncontext = 512\n"));
     let host = data.serve().await;
     assert!(listed(&host).await.is_empty());
@@ -282,7 +281,7 @@ async fn files_that_appear_and_vanish_are_followed_and_a_name_that_means_another
 }
 
 #[tokio::test]
-async fn a_folder_that_is_not_there_is_told_and_its_models_are_found_when_it_comes() {
+async fn a_missing_folder_is_reported_and_used_once_it_appears() {
     let elsewhere = tempfile::tempdir().unwrap();
     let folder = elsewhere.path().join("volume");
     let data = Data::new(&format!(

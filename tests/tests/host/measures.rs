@@ -99,7 +99,7 @@ fn biased(config: &str) -> Data {
 }
 
 #[tokio::test]
-async fn a_bench_tells_each_depth_that_fits_and_is_kept() {
+async fn a_bench_measures_each_depth_that_fits_and_is_kept() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     assert!(last(&host, BENCH).await.is_null());
@@ -142,7 +142,7 @@ async fn a_bench_tells_each_depth_that_fits_and_is_kept() {
 }
 
 #[tokio::test]
-async fn one_measurement_runs_at_a_time_and_ends_with_its_client() {
+async fn measurements_run_one_at_a_time_and_end_with_the_client() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let long = quick(json!({"depths": [0], "answer_tokens": 1500, "runs": 50}));
@@ -178,7 +178,7 @@ async fn one_measurement_runs_at_a_time_and_ends_with_its_client() {
 }
 
 #[tokio::test]
-async fn runs_that_others_disturb_are_made_again_and_told() {
+async fn disturbed_runs_are_repeated_and_reported() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let ask = quick(json!({"depths": [0], "answer_tokens": 250}));
@@ -205,7 +205,7 @@ fn is_quiet(rows: &[Value]) -> bool {
 
 /// `tests/harnesses` runs these tests alone, so that a machine which is not quiet is the exception.
 #[tokio::test]
-async fn what_is_faster_goes_into_the_configuration_with_the_table_that_decided() {
+async fn a_tune_writes_faster_settings_with_its_table() {
     let text = format!("# mine\n{FAST}threads = 1 # one\n# the end\n");
     let mut tries = 0;
     let (data, host, report, rows) = loop {
@@ -277,7 +277,7 @@ async fn what_is_faster_goes_into_the_configuration_with_the_table_that_decided(
 }
 
 #[tokio::test]
-async fn a_tune_that_only_looks_or_finds_nothing_changes_nothing() {
+async fn a_dry_run_or_a_tune_without_gain_changes_nothing() {
     let data = biased(FAST);
     let host = data.serve().await;
     let mut ask = batches(&[64]);
@@ -297,7 +297,7 @@ async fn a_tune_that_only_looks_or_finds_nothing_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_tune_that_is_called_off_or_killed_leaves_the_tier_as_it_was() {
+async fn a_canceled_or_killed_tune_restores_the_tier() {
     let data = biased(FAST);
     let host = data.serve().await;
     let tried = async |host: &Serving, events: &mut Events| {
@@ -337,7 +337,7 @@ async fn a_tune_that_is_called_off_or_killed_leaves_the_tier_as_it_was() {
 }
 
 #[tokio::test]
-async fn who_changes_or_stops_the_tier_meanwhile_has_the_last_word() {
+async fn a_tune_yields_to_changes_and_stops_of_its_tier() {
     let data = biased(FAST);
     let host = data.serve().await;
     let refusal = async |mut events: Events| loop {
@@ -375,7 +375,7 @@ async fn who_changes_or_stops_the_tier_meanwhile_has_the_last_word() {
 }
 
 #[tokio::test]
-async fn the_commands_measure_without_a_host_and_with_one_and_can_be_called_off() {
+async fn bench_and_tune_work_with_and_without_a_host() {
     let data = Data::new(FAST);
     let small = ["--prompt", "16", "--answer", "2"];
     let command =

@@ -311,7 +311,7 @@ impl Night {
 }
 
 #[tokio::test]
-async fn a_chain_goes_through_an_outage_to_its_end_and_back() {
+async fn a_chain_survives_an_outage_and_recovers() {
     let night = Night::new().await;
     let told = night.is_answered_by("a").await;
     assert_eq!(told["fallback_from"], Value::Null);

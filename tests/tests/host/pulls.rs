@@ -65,7 +65,7 @@ async fn when(host: &Serving, what: &str, is: impl Fn(&DownloadStatus) -> bool) 
 }
 
 #[tokio::test]
-async fn a_pull_without_a_host_says_the_verdict_first_and_ends_when_the_file_is_verified() {
+async fn a_pull_without_a_host_prints_the_verdict_and_verifies() {
     let hub = hub().await;
     let data = of(&hub);
     let (code, stdout, stderr) = data.run(&["models", "pull", Q4_1]).await;
@@ -103,7 +103,7 @@ fn hub_hash() -> String {
 }
 
 #[tokio::test]
-async fn with_a_host_the_pull_is_the_hosts_and_its_events_tell_how_it_goes() {
+async fn with_a_host_a_pull_runs_there_and_reports_by_events() {
     let hub = hub().await;
     hub.set_rate(30_000_000);
     let data = of(&hub);
@@ -147,7 +147,7 @@ async fn with_a_host_the_pull_is_the_hosts_and_its_events_tell_how_it_goes() {
 }
 
 #[tokio::test]
-async fn a_pull_in_ollamas_words_tells_how_far_it_is_and_ends_when_the_file_is_verified() {
+async fn an_ollama_pull_reports_progress_until_verified() {
     let hub = hub().await;
     hub.set_rate(30_000_000);
     let data = of(&hub);
@@ -175,7 +175,7 @@ async fn a_pull_in_ollamas_words_tells_how_far_it_is_and_ends_when_the_file_is_v
 }
 
 #[tokio::test]
-async fn a_killed_hosts_download_goes_on_at_the_next_start_without_being_asked() {
+async fn a_killed_hosts_download_resumes_at_the_next_start() {
     let hub = hub().await;
     hub.set_rate(20_000_000);
     let data = of(&hub);
@@ -225,7 +225,7 @@ async fn a_killed_hosts_download_goes_on_at_the_next_start_without_being_asked()
 }
 
 #[tokio::test]
-async fn an_interrupted_pull_is_paused_and_the_same_command_goes_on_with_it() {
+async fn an_interrupted_pull_is_paused_and_can_be_resumed() {
     let hub = hub().await;
     hub.set_rate(20_000_000);
     let data = of(&hub);
@@ -309,7 +309,7 @@ async fn downloads_are_paused_resumed_and_cancelled() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_not_what_was_announced_never_get_the_files_name() {
+async fn bytes_that_fail_verification_never_get_the_files_name() {
     let folder = tempfile::tempdir().unwrap();
     let wrong = folder.path().join("wrong.gguf");
     let mut bytes = fs::read(binaries::model(SMOLLM2)).unwrap();
@@ -334,7 +334,7 @@ async fn bytes_that_are_not_what_was_announced_never_get_the_files_name() {
 }
 
 #[tokio::test]
-async fn what_is_whole_but_no_model_is_refused_or_deleted() {
+async fn a_complete_file_that_is_no_model_is_refused_or_deleted() {
     let page = "<html>".repeat(1 << 16);
     let repository = HubRepository::new(
         "tierbar-tests/page-GGUF",
@@ -356,7 +356,7 @@ async fn what_is_whole_but_no_model_is_refused_or_deleted() {
 }
 
 #[tokio::test]
-async fn what_cannot_run_here_is_refused_with_the_figures_unless_it_is_wanted_anyway() {
+async fn a_model_that_cannot_run_here_needs_force() {
     let hub = hub().await;
     let data = of(&hub).with("TIERBAR_SIMULATE_RAM", "3GiB");
     let (code, _, stderr) = data.run(&["models", "pull", Q4_1]).await;
@@ -377,7 +377,7 @@ async fn what_cannot_run_here_is_refused_with_the_figures_unless_it_is_wanted_an
 }
 
 #[tokio::test]
-async fn what_the_volume_has_no_room_for_is_refused_before_the_first_byte() {
+async fn a_model_beyond_the_free_space_is_refused_early() {
     let folder = tempfile::tempdir().unwrap();
     // A header, and 4 TiB of holes behind it.
     let huge = folder.path().join(SMOLLM2);
@@ -405,7 +405,7 @@ async fn what_the_volume_has_no_room_for_is_refused_before_the_first_byte() {
 }
 
 #[tokio::test]
-async fn references_that_mean_nothing_are_answered_with_what_would() {
+async fn invalid_references_are_refused_with_valid_examples() {
     let hub = hub().await;
     let data = of(&hub);
     let host = data.serve().await;
@@ -429,7 +429,7 @@ async fn references_that_mean_nothing_are_answered_with_what_would() {
 }
 
 #[tokio::test]
-async fn two_hosts_may_fetch_the_same_model_into_one_folder() {
+async fn two_hosts_may_download_a_model_into_one_folder() {
     let hub = hub().await;
     hub.set_rate(60_000_000);
     let (one, other) = (of(&hub), of(&hub));
@@ -452,7 +452,7 @@ async fn two_hosts_may_fetch_the_same_model_into_one_folder() {
 }
 
 #[tokio::test]
-async fn a_verdict_on_a_remote_model_costs_its_header_and_no_more() {
+async fn a_remote_verdict_downloads_only_the_header() {
     let hub = hub().await;
     let data = of(&hub);
     let host = data.serve().await;

@@ -135,7 +135,7 @@ fn senders(
 }
 
 #[tokio::test]
-async fn each_request_is_answered_once_whenever_the_host_is_killed() {
+async fn each_job_is_answered_once_whenever_the_host_is_killed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let outside = serve(listener).await;
@@ -218,7 +218,7 @@ async fn each_request_is_answered_once_whenever_the_host_is_killed() {
 }
 
 #[tokio::test]
-async fn what_nobody_can_answer_waits_until_somebody_can() {
+async fn a_job_waits_until_a_tier_can_answer_it() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

@@ -31,8 +31,7 @@ fn holding(folder: &Path, text: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_gated_model_is_given_to_those_with_a_token_which_no_other_server_and_no_other_file_sees()
-{
+async fn a_gated_models_token_reaches_only_the_hub() {
     let hub = HubStandIn::start(Options::default()).await;
     let data = Data::empty("")
         .with("HF_ENDPOINT", &hub.url())
@@ -95,7 +94,7 @@ async fn a_gated_model_is_given_to_those_with_a_token_which_no_other_server_and_
 }
 
 #[tokio::test]
-async fn a_token_of_the_environment_counts_first() {
+async fn a_token_in_the_environment_has_precedence() {
     let hub = HubStandIn::start(Options::default()).await;
     let data = Data::empty("")
         .with("HF_ENDPOINT", &hub.url())

@@ -9,7 +9,7 @@ use tierbar_tests::serving::Data;
 const KINDS: [&str; 5] = ["question", "request", "idea", "greeting", "fyi"];
 
 #[tokio::test]
-async fn a_small_model_answers_in_the_form_that_is_asked_for() {
+async fn a_small_model_follows_the_requested_schema() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let texts = [
@@ -46,7 +46,7 @@ async fn a_small_model_answers_in_the_form_that_is_asked_for() {
 }
 
 #[tokio::test]
-async fn a_text_of_several_contexts_is_summarized() {
+async fn a_text_longer_than_the_context_is_summarized() {
     let data = Data::new(FAST);
     let host = data.serve().await;
     let paragraph = |n: usize| {
@@ -73,7 +73,7 @@ async fn a_text_of_several_contexts_is_summarized() {
 }
 
 #[tokio::test]
-async fn a_schedule_is_run_by_hand_and_its_brief_is_a_file_of_its_own() {
+async fn a_schedule_run_by_hand_writes_its_own_file() {
     let data = Data::new(FAST);
     let (lines, briefs) = (data.path().join("day.jsonl"), data.path().join("briefs"));
     std::fs::write(

@@ -28,7 +28,7 @@ async fn refusal(script: &str, keys: Value) -> Error {
 }
 
 #[tokio::test]
-async fn a_command_answers_on_a_socket_and_ends_with_what_it_has_started() {
+async fn a_command_serves_on_a_socket_and_ends_with_its_children() {
     let bench = foreign("foreign", SOCKET, json!({}));
     let lease = bench.lease("fast").await.unwrap();
     let Endpoint::Foreign(foreign) = lease.endpoint() else {
@@ -49,7 +49,7 @@ async fn a_command_answers_on_a_socket_and_ends_with_what_it_has_started() {
 }
 
 #[tokio::test]
-async fn a_command_answers_on_a_free_port_or_on_its_own() {
+async fn a_command_serves_on_a_free_port_or_on_its_own() {
     let bench = foreign("foreign", PORT, json!({}));
     let lease = bench.lease("fast").await.unwrap();
     assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
@@ -74,7 +74,7 @@ fn free_port() -> u16 {
 }
 
 #[tokio::test]
-async fn a_port_that_somebody_has_is_not_taken_for_the_commands() {
+async fn a_port_in_use_is_not_mistaken_for_the_commands() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
     let bench = foreign("foreign", &["--port", "1"], json!({"port": port}));
@@ -86,7 +86,7 @@ async fn a_port_that_somebody_has_is_not_taken_for_the_commands() {
 }
 
 #[tokio::test]
-async fn a_command_that_loads_is_waited_for() {
+async fn a_loading_command_is_waited_for() {
     let bench = foreign("foreign-loading", SOCKET, json!({}));
     let lease = bench.lease("fast").await.unwrap();
     assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
@@ -95,7 +95,7 @@ async fn a_command_that_loads_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_command_gets_the_variables_that_it_is_given_and_none_that_it_need_not() {
+async fn a_command_gets_its_variables_and_no_unneeded_ones() {
     let bench = foreign(
         "foreign",
         SOCKET,
@@ -111,7 +111,7 @@ async fn a_command_gets_the_variables_that_it_is_given_and_none_that_it_need_not
 }
 
 #[tokio::test]
-async fn a_command_that_ignores_the_signal_is_killed_with_its_children() {
+async fn a_command_that_ignores_sigterm_is_killed_with_its_children() {
     let bench = foreign(
         "foreign-ignores-sigterm",
         SOCKET,
@@ -125,7 +125,7 @@ async fn a_command_that_ignores_the_signal_is_killed_with_its_children() {
 }
 
 #[tokio::test]
-async fn a_command_that_ends_at_once_is_told_with_its_last_words() {
+async fn an_early_exit_of_a_command_quotes_its_last_output() {
     // It plays what it is asked to by the name of its model.
     let bench = foreign(
         "foreign",
@@ -142,7 +142,7 @@ async fn a_command_that_ends_at_once_is_told_with_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_command_that_is_not_there_is_told_with_what_to_do() {
+async fn a_missing_command_is_reported_with_a_hint() {
     let bench = Bench::with_source(&[("fast", "foreign", 1)], |options, source, _| {
         let nowhere = Path::new("/nowhere/server");
         options.tiers[0].engine = source.foreign(nowhere, SOCKET, json!({}));
@@ -159,7 +159,7 @@ async fn a_command_that_is_not_there_is_told_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_command_that_never_answers_or_answers_garbage_is_ended() {
+async fn a_command_that_hangs_or_answers_garbage_is_ended() {
     let error = refusal("foreign-hangs", json!({"load_deadline": "1s"})).await;
     assert_eq!(error.code, Code::WorkerTimeout);
     assert!(
@@ -182,7 +182,7 @@ async fn a_command_that_never_answers_or_answers_garbage_is_ended() {
 }
 
 #[tokio::test]
-async fn a_command_that_crashes_or_hangs_in_use_is_told_to_its_lease() {
+async fn a_command_that_crashes_or_hangs_in_use_ends_its_lease() {
     let bench = foreign("foreign", SOCKET, json!({}));
     let lease = bench.lease("fast").await.unwrap();
     assert_eq!(get(&*lease, "/crash").await.unwrap_or_default(), "");
@@ -261,7 +261,7 @@ async fn nothing_is_loaded_while_a_command_of_a_killed_host_is_ending() {
 }
 
 #[tokio::test]
-async fn a_command_that_takes_more_than_was_said_is_told_so() {
+async fn a_command_beyond_its_declared_memory_is_reported() {
     let bench = foreign("foreign", SOCKET, json!({}));
     drop(bench.lease("fast").await.unwrap());
     let weigh = |bytes| bench.handle.set_footprints(vec![(id("fast"), bytes)]);
@@ -287,7 +287,7 @@ async fn a_command_that_takes_more_than_was_said_is_told_so() {
 }
 
 #[tokio::test]
-async fn an_endpoint_is_there_at_once_and_takes_nothing_from_anybody() {
+async fn an_endpoint_is_ready_at_once_and_takes_no_memory() {
     let bench = Bench::with(&[("fast", "good", 10), ("heavy", "", 0)], |options| {
         options.tiers[1].engine = endpoint("http://127.0.0.1:9");
         options.tiers[1].remote_model = Some("large".to_owned());
@@ -314,7 +314,7 @@ async fn an_endpoint_is_there_at_once_and_takes_nothing_from_anybody() {
 }
 
 #[tokio::test]
-async fn what_runs_at_an_endpoint_is_ended_by_force_and_by_the_hosts_end() {
+async fn endpoint_leases_end_by_force_and_at_shutdown() {
     let bench = Bench::with(&[("fast", "", 0)], |options| {
         options.tiers[0].engine = endpoint("http://127.0.0.1:9");
     });
@@ -328,7 +328,7 @@ async fn what_runs_at_an_endpoint_is_ended_by_force_and_by_the_hosts_end() {
 }
 
 #[tokio::test]
-async fn a_tier_that_becomes_an_endpoint_lets_its_worker_go_and_who_waited_is_served() {
+async fn a_tier_that_becomes_an_endpoint_serves_its_waiters() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let worker = bench.lease("fast").await.unwrap();
     let pid = bench.in_state("fast", TierState::Busy).await.pid.unwrap();

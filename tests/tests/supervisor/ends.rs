@@ -23,7 +23,7 @@ async fn a_worker_that_ignores_sigterm_is_killed_with_its_children() {
 }
 
 #[tokio::test]
-async fn a_flood_on_both_pipes_blocks_nobody_and_fills_no_disk() {
+async fn endless_output_neither_blocks_nor_fills_the_disk() {
     let bench = Bench::new(&[("fast", "floods", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     assert!(get(&*lease, "/flood").await.unwrap().ends_with("flooded"));
@@ -50,7 +50,7 @@ async fn a_flood_on_both_pipes_blocks_nobody_and_fills_no_disk() {
 }
 
 #[tokio::test]
-async fn a_crash_in_use_reaches_the_lease_and_the_next_request_starts_it_again() {
+async fn a_crash_ends_the_lease_and_the_next_request_restarts() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     let first = bench.in_state("fast", TierState::Busy).await.pid.unwrap();
@@ -81,7 +81,7 @@ async fn a_crash_in_use_reaches_the_lease_and_the_next_request_starts_it_again()
 }
 
 #[tokio::test]
-async fn a_killed_worker_is_told_by_its_signal_and_what_to_do() {
+async fn a_killed_worker_is_reported_with_its_signal_and_a_hint() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     signal(
@@ -99,7 +99,7 @@ async fn a_killed_worker_is_told_by_its_signal_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn a_worker_that_hangs_after_it_was_ready_is_ended() {
+async fn a_ready_worker_that_hangs_is_ended() {
     let bench = Bench::with(&[("fast", "good", 1)], |options| {
         options.health_period = Duration::from_millis(50);
     });
@@ -117,7 +117,7 @@ async fn a_worker_that_hangs_after_it_was_ready_is_ended() {
 }
 
 #[tokio::test]
-async fn a_tier_that_waits_for_its_answers_to_end_says_so() {
+async fn a_draining_tier_is_shown_as_stopping() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     let id = id("fast");
@@ -138,7 +138,7 @@ async fn a_tier_that_waits_for_its_answers_to_end_says_so() {
 }
 
 #[tokio::test]
-async fn an_exit_without_being_asked_is_a_crash_too() {
+async fn an_unrequested_exit_is_a_crash() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     let _ = get(&*lease, "/exit").await;
@@ -195,7 +195,7 @@ async fn a_stop_waits_for_leases_and_a_forced_one_does_not() {
 }
 
 #[tokio::test]
-async fn shutdown_refuses_whoever_waits_and_whoever_comes() {
+async fn shutdown_refuses_waiting_and_new_requests() {
     let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     let heavy = id("heavy");
@@ -248,7 +248,7 @@ async fn no_worker_outlives_a_host_that_is_killed() {
 }
 
 #[tokio::test]
-async fn a_tier_that_drains_for_too_long_is_ended_all_the_same() {
+async fn a_tier_that_drains_too_long_is_ended() {
     let bench = Bench::with(&[("fast", "good", 1)], |options| {
         options.drain_deadline = Duration::from_millis(50);
     });
@@ -264,7 +264,7 @@ async fn a_tier_that_drains_for_too_long_is_ended_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_tier_that_drains_and_is_started_again_stays() {
+async fn a_draining_tier_that_is_started_again_stays() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     let fast = id("fast");
@@ -284,7 +284,7 @@ async fn a_tier_that_drains_and_is_started_again_stays() {
 }
 
 #[tokio::test]
-async fn a_worker_that_stands_still_can_be_stopped() {
+async fn a_suspended_worker_can_be_stopped() {
     let bench = Bench::with(&[("fast", "good", 1)], |options| {
         options.stop_deadline = Duration::from_millis(200);
     });
@@ -297,7 +297,7 @@ async fn a_worker_that_stands_still_can_be_stopped() {
 }
 
 #[tokio::test]
-async fn an_end_that_takes_its_time_is_hastened_by_an_alarm_and_by_force() {
+async fn a_slow_stop_is_hastened_by_an_alarm_and_by_force() {
     for alarm in [true, false] {
         // Only a kill ends it before the test's patience does.
         let bench = Bench::with(&[("fast", "ignores-sigterm", 1)], |options| {
@@ -321,7 +321,7 @@ async fn an_end_that_takes_its_time_is_hastened_by_an_alarm_and_by_force() {
 }
 
 #[tokio::test]
-async fn a_worker_whose_socket_vanishes_or_that_answers_with_garbage_is_ended() {
+async fn a_worker_without_a_socket_or_a_valid_answer_is_ended() {
     for script in ["good", "babbles"] {
         let bench = Bench::with(&[("fast", script, 1)], |options| {
             options.health_period = Duration::from_millis(50);
@@ -340,7 +340,7 @@ async fn a_worker_whose_socket_vanishes_or_that_answers_with_garbage_is_ended() 
 }
 
 #[tokio::test]
-async fn a_worker_that_takes_far_more_than_was_planned_is_ended_when_its_answers_have() {
+async fn a_worker_far_beyond_its_plan_is_ended_once_idle() {
     let bench = Bench::new(&[("fast", "good", 1 << 20)]);
     bench.handle.set_budget(tierbar_core::budget::Budget {
         total_bytes: 1 << 30,

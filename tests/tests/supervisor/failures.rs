@@ -27,7 +27,7 @@ async fn refusal(script: &str) -> Error {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_at_start_is_told_with_its_last_words() {
+async fn a_crash_at_start_quotes_the_workers_last_output() {
     let error = refusal("dies-at-start").await;
     assert_eq!(error.code, Code::TierFailed);
     assert_eq!(
@@ -38,7 +38,7 @@ async fn a_worker_that_dies_at_start_is_told_with_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_worker_that_aborts_at_start_is_told_by_its_signal() {
+async fn an_abort_at_start_is_reported_with_its_signal() {
     let error = refusal("aborts-at-start").await;
     assert!(
         error
@@ -49,7 +49,7 @@ async fn a_worker_that_aborts_at_start_is_told_by_its_signal() {
 }
 
 #[tokio::test]
-async fn a_worker_that_hangs_is_killed() {
+async fn a_worker_that_hangs_at_start_is_killed() {
     let error = refusal("hangs").await;
     assert_eq!(error.code, Code::WorkerTimeout);
     assert!(error.message.contains("silent for 0.2 s"), "{error}");
@@ -57,7 +57,7 @@ async fn a_worker_that_hangs_is_killed() {
 }
 
 #[tokio::test]
-async fn a_worker_that_lies_is_killed_and_its_lie_told() {
+async fn an_invalid_handshake_is_reported_and_its_worker_killed() {
     for (script, lie) in [
         (
             "lies-not-json",
@@ -75,7 +75,7 @@ async fn a_worker_that_lies_is_killed_and_its_lie_told() {
 }
 
 #[tokio::test]
-async fn a_worker_that_says_why_it_cannot_load_is_quoted_with_its_code() {
+async fn a_workers_load_error_is_passed_on_with_its_code() {
     let error = refusal("fails").await;
     assert_eq!(
         (error.code, error.message.as_str()),
@@ -84,7 +84,7 @@ async fn a_worker_that_says_why_it_cannot_load_is_quoted_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_missing_worker_program_is_told_with_its_path() {
+async fn a_missing_worker_program_is_reported_with_its_path() {
     let bench = Bench::with(&[("fast", "good", 1)], |options| {
         options.worker = "/nowhere/tierbar-worker".into()
     });
@@ -100,7 +100,7 @@ async fn a_missing_worker_program_is_told_with_its_path() {
 }
 
 #[tokio::test]
-async fn an_unknown_tier_is_refused_with_the_names_of_the_others() {
+async fn an_unknown_tier_is_refused_with_the_known_names() {
     let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
     for error in [
         bench.lease("slow").await.unwrap_err(),
@@ -114,7 +114,7 @@ async fn an_unknown_tier_is_refused_with_the_names_of_the_others() {
 }
 
 #[tokio::test]
-async fn a_tier_that_cannot_be_loaded_ends_nobody_and_is_asked_for_again() {
+async fn a_tier_without_a_model_evicts_none_and_may_load_later() {
     let bench = Bench::new(&[("fast", "good", 1), ("primary", "good", 1)]);
     drop(bench.lease("fast").await.unwrap());
     bench
@@ -176,7 +176,7 @@ async fn skip(time: Duration) {
 }
 
 #[tokio::test]
-async fn a_tier_that_keeps_crashing_is_left_alone_for_a_while() {
+async fn a_tier_that_keeps_crashing_backs_off() {
     let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
     assert_eq!(exhaust(&bench).await, 8);
     let error = bench.lease("fast").await.unwrap_err();
@@ -204,7 +204,7 @@ async fn a_tier_that_keeps_crashing_is_left_alone_for_a_while() {
 }
 
 #[tokio::test]
-async fn a_tier_that_never_starts_is_given_up_until_somebody_changes_something() {
+async fn a_tier_that_never_starts_is_given_up_until_a_change() {
     let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
     exhaust(&bench).await;
     for _ in 0..2 {
@@ -228,7 +228,7 @@ async fn a_tier_that_never_starts_is_given_up_until_somebody_changes_something()
 }
 
 #[tokio::test]
-async fn stopping_a_failed_tier_lets_it_try_again_at_once() {
+async fn stopping_a_failed_tier_resets_its_back_off() {
     let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
     exhaust(&bench).await;
     bench.stop("fast", false).await.unwrap();
@@ -241,7 +241,7 @@ async fn stopping_a_failed_tier_lets_it_try_again_at_once() {
 }
 
 #[tokio::test]
-async fn a_changed_tier_is_not_held_to_the_crashes_of_the_one_before() {
+async fn a_changed_tier_starts_without_its_earlier_crashes() {
     let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
     exhaust(&bench).await;
     bench.source.script("fast", "good", 1);

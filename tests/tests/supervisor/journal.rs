@@ -63,7 +63,7 @@ fn bench(tiers: &[(&str, &str, u64)]) -> (Bench, Arc<Told>) {
 }
 
 #[tokio::test]
-async fn a_swap_is_told_from_the_load_to_what_came_back() {
+async fn a_swap_is_logged_from_load_to_reclaimed_memory() {
     let (bench, told) = bench(&[("fast", "good", GIB), ("heavy", "good", 8 * GIB)]);
     drop(bench.lease("fast").await.unwrap());
     drop(bench.lease("heavy").await.unwrap());
@@ -113,7 +113,7 @@ async fn a_swap_is_told_from_the_load_to_what_came_back() {
 }
 
 #[tokio::test]
-async fn a_crash_is_told_with_its_signal_and_what_it_broke_off() {
+async fn a_crash_is_logged_with_its_signal_and_broken_leases() {
     let (bench, told) = bench(&[("fast", "good", GIB)]);
     let lease = bench.lease("fast").await.unwrap();
     bench.handle.set_footprints(vec![(id("fast"), 2 * GIB)]);
@@ -127,7 +127,7 @@ async fn a_crash_is_told_with_its_signal_and_what_it_broke_off() {
 }
 
 #[tokio::test]
-async fn a_load_that_fails_is_told_with_its_cause_and_with_whom_it_refused() {
+async fn a_failed_load_is_logged_with_its_cause_and_refusals() {
     let (bench, told) = bench(&[("fast", "dies-at-start", GIB), ("heavy", "fails", GIB)]);
     bench.lease("fast").await.unwrap_err();
     let what = "fast could not start: its worker exited with code 3 while loading; its last output was: error: the tensors are not what they seem";
@@ -156,7 +156,7 @@ async fn a_load_that_fails_is_told_with_its_cause_and_with_whom_it_refused() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_with_what_was_needed_against_what_there_is() {
+async fn refusals_are_logged_with_needed_and_available_memory() {
     let (bench, told) = bench(&[("fast", "good", 5 * GIB), ("heavy", "good", 13 * GIB)]);
     bench.lease("heavy").await.unwrap_err();
     let what = "a request for heavy was refused: good needs 13.0 GiB, and the budget for models is 12.0 GiB";
@@ -166,7 +166,7 @@ async fn refusals_are_told_with_what_was_needed_against_what_there_is() {
 }
 
 #[tokio::test]
-async fn a_pinned_tier_is_told_as_the_reason_of_its_load_and_of_what_it_refuses() {
+async fn a_pin_is_logged_as_the_reason_of_loads_and_refusals() {
     let (bench, told) = bench(&[("fast", "good", 5 * GIB), ("heavy", "good", 8 * GIB)]);
     bench.handle.set_budget(Budget {
         total_bytes: 12 * GIB,
@@ -190,7 +190,7 @@ async fn a_pinned_tier_is_told_as_the_reason_of_its_load_and_of_what_it_refuses(
 }
 
 #[tokio::test]
-async fn whoever_asks_again_and_again_fills_no_log_and_is_counted() {
+async fn repeated_refusals_are_counted_in_one_entry() {
     let (bench, told) = bench(&[("fast", "good", GIB)]);
     bench.source.forget("fast");
     for _ in 0..4 {
@@ -210,7 +210,7 @@ async fn whoever_asks_again_and_again_fills_no_log_and_is_counted() {
 }
 
 #[tokio::test]
-async fn a_step_down_is_told_once_in_an_alarm() {
+async fn a_step_down_is_logged_once_per_alarm() {
     let (bench, told) = bench(&[("fast", "good", GIB), ("heavy", "good", GIB)]);
     let lease = bench.lease("heavy").await.unwrap();
     told.take();

@@ -86,7 +86,7 @@ async fn start_loads_a_tier_and_holds_no_lease_on_it() {
 
 /// On several threads, where the owner and whoever it answers run at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_is_answered_sees_what_was_done() {
+async fn the_state_is_current_when_a_call_returns() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     for _ in 0..20 {
         let lease = bench.lease("fast").await.unwrap();
@@ -105,7 +105,7 @@ async fn whoever_is_answered_sees_what_was_done() {
 }
 
 #[tokio::test]
-async fn more_requests_than_a_queue_holds_are_refused_and_the_others_served() {
+async fn requests_beyond_the_queue_limit_are_refused() {
     let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     let heavy = id("heavy");

@@ -64,7 +64,7 @@ async fn waits(bench: &Bench, what: &str) {
 const WAITS: &str = "waiting for 3.0 GiB of fast's memory to be freed";
 
 #[tokio::test]
-async fn nothing_is_loaded_before_the_memory_of_the_last_tier_is_back() {
+async fn a_load_waits_until_the_last_tiers_memory_is_back() {
     let (bench, told) = told(MISSING);
     drop(bench.lease("fast").await.unwrap());
     let heavy = id("heavy");
@@ -88,7 +88,7 @@ async fn nothing_is_loaded_before_the_memory_of_the_last_tier_is_back() {
 }
 
 #[tokio::test]
-async fn memory_that_does_not_come_back_is_told_and_what_needs_it_is_refused_until_it_does() {
+async fn memory_not_reclaimed_is_reported_and_refuses_loads() {
     let (bench, told) = told(MISSING);
     drop(bench.lease("fast").await.unwrap());
     let heavy = id("heavy");
@@ -123,7 +123,7 @@ async fn memory_that_does_not_come_back_is_told_and_what_needs_it_is_refused_unt
 }
 
 #[tokio::test]
-async fn what_fits_into_what_is_available_waits_for_processes_alone() {
+async fn a_load_that_fits_waits_only_for_processes_to_end() {
     let roomy = After {
         available_bytes: Some(1),
         ..MISSING
@@ -148,7 +148,7 @@ async fn what_fits_into_what_is_available_waits_for_processes_alone() {
 }
 
 #[tokio::test]
-async fn a_process_that_cannot_be_ended_is_not_waited_for_for_ever() {
+async fn the_wait_for_a_process_that_cannot_end_is_bounded() {
     let (bench, _told) = told(After {
         group_bytes: Some(GIB),
         available_bytes: Some(1),
@@ -168,7 +168,7 @@ async fn a_process_that_cannot_be_ended_is_not_waited_for_for_ever() {
 }
 
 #[tokio::test]
-async fn a_crash_is_told_at_once_and_the_next_load_waits_all_the_same() {
+async fn a_crash_is_reported_before_its_memory_is_back() {
     let (bench, told) = told(After {
         group_bytes: Some(3 * GIB),
         ..MISSING
@@ -190,7 +190,7 @@ async fn a_crash_is_told_at_once_and_the_next_load_waits_all_the_same() {
 }
 
 #[tokio::test]
-async fn a_tier_that_is_asked_for_again_waits_for_its_own_memory() {
+async fn a_reloaded_tier_waits_for_its_own_memory() {
     let (bench, told) = told(MISSING);
     drop(bench.lease("fast").await.unwrap());
     let fast = id("fast");
@@ -230,7 +230,7 @@ async fn shutdown_does_not_wait_for_memory() {
 }
 
 #[tokio::test]
-async fn what_a_worker_leaves_behind_is_killed_before_anything_else_is_loaded() {
+async fn children_of_an_ended_worker_are_killed_before_a_load() {
     let bench = Bench::new(&[("fast", "leaves-a-child", 1)]);
     drop(bench.lease("fast").await.unwrap());
     assert_eq!(bench.alive(), 2, "the worker and its child");

@@ -48,7 +48,7 @@ async fn dealt_with(bench: &Bench) {
 }
 
 #[tokio::test]
-async fn a_younger_request_for_the_loaded_tier_passes_an_older_one_while_that_is_patient() {
+async fn newer_requests_for_the_loaded_tier_go_first_for_a_while() {
     let bench = two();
     let first = bench.lease("fast").await.unwrap();
     let heavy = id("heavy");
@@ -65,7 +65,7 @@ async fn a_younger_request_for_the_loaded_tier_passes_an_older_one_while_that_is
 }
 
 #[tokio::test]
-async fn a_load_that_only_younger_requests_wait_for_ends_when_the_patience_of_the_older_one_does() {
+async fn a_load_for_newer_requests_yields_to_the_oldest_in_time() {
     let bench = Bench::with(&[("fast", "hangs", 1), ("heavy", "good", 1)], |options| {
         options.rules = rules(SHORT, None);
     });
@@ -102,7 +102,7 @@ async fn a_load_that_only_younger_requests_wait_for_ends_when_the_patience_of_th
 }
 
 #[tokio::test]
-async fn a_tier_that_nobody_uses_is_ended_and_the_home_tier_comes_back() {
+async fn an_idle_tier_is_unloaded_and_the_home_tier_returns() {
     let bench = two();
     drop(bench.lease("heavy").await.unwrap());
     bench.handle.set_rules(rules(LONG, Some("fast")));
@@ -118,7 +118,7 @@ async fn a_tier_that_nobody_uses_is_ended_and_the_home_tier_comes_back() {
 }
 
 #[tokio::test]
-async fn how_long_a_tier_stays_is_no_reason_to_load_it_anew() {
+async fn a_changed_idle_time_does_not_reload_the_tier() {
     let bench = two();
     drop(bench.lease("fast").await.unwrap());
     bench
@@ -130,7 +130,7 @@ async fn how_long_a_tier_stays_is_no_reason_to_load_it_anew() {
 }
 
 #[tokio::test]
-async fn a_tier_tells_when_it_will_go_while_nobody_uses_it() {
+async fn an_idle_tier_shows_when_it_will_be_unloaded() {
     let bench = two();
     bench
         .handle
@@ -154,7 +154,7 @@ async fn a_tier_tells_when_it_will_go_while_nobody_uses_it() {
 }
 
 #[tokio::test]
-async fn a_pinned_tier_comes_by_itself_and_gives_way_to_nobody() {
+async fn a_pinned_tier_loads_by_itself_and_is_never_evicted() {
     let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
         options.tiers[0].pinned = true;
     });
@@ -173,7 +173,7 @@ async fn a_pinned_tier_comes_by_itself_and_gives_way_to_nobody() {
 }
 
 #[tokio::test]
-async fn a_pinned_tier_that_cannot_be_loaded_is_not_tried_again_by_itself() {
+async fn a_pinned_tier_that_fails_is_not_retried_by_itself() {
     let bench = Bench::new(&[("fast", "fails", 1)]);
     let spec = TierSpec {
         pinned: true,
@@ -191,7 +191,7 @@ async fn a_pinned_tier_that_cannot_be_loaded_is_not_tried_again_by_itself() {
 }
 
 #[tokio::test]
-async fn an_expected_tier_is_loaded_into_what_lies_idle_and_nowhere_else() {
+async fn an_expected_tier_replaces_only_idle_ones() {
     let bench = two();
     let busy = bench.lease("fast").await.unwrap();
     bench.handle.expect(&id("heavy"));
@@ -204,7 +204,7 @@ async fn an_expected_tier_is_loaded_into_what_lies_idle_and_nowhere_else() {
 }
 
 #[tokio::test]
-async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used() {
+async fn an_alarm_refuses_then_evicts_idle_then_busy_tiers() {
     const SHORT: &str = "memory is about to run out: 0.3 GiB of 16.0 GiB are available";
     let bench = two();
     let lease = bench.lease("fast").await.unwrap();
@@ -249,7 +249,7 @@ async fn an_alarm_admits_nobody_then_ends_what_is_idle_and_at_last_what_is_used(
 }
 
 #[tokio::test]
-async fn a_machine_that_is_left_to_its_user_has_nothing_loaded_that_nobody_asked_for() {
+async fn background_stances_load_only_on_request() {
     let bench = two();
     let stance = |stance| bench.handle.set_stance(stance, "on battery".to_owned());
     stance(Stance::Defers);
@@ -262,7 +262,7 @@ async fn a_machine_that_is_left_to_its_user_has_nothing_loaded_that_nobody_asked
 }
 
 #[tokio::test]
-async fn a_pause_refuses_whoever_asks_and_lets_running_answers_end() {
+async fn a_pause_refuses_requests_and_drains_answers() {
     const PAUSED: &str = "Tierbar is paused";
     let bench = two();
     let lease = bench.lease("fast").await.unwrap();
@@ -282,7 +282,7 @@ async fn a_pause_refuses_whoever_asks_and_lets_running_answers_end() {
 }
 
 #[tokio::test]
-async fn after_an_alarm_the_next_smaller_tier_stands_in_for_what_was_loaded() {
+async fn a_smaller_tier_stands_in_after_an_alarm() {
     let bench = two();
     drop(bench.lease("heavy").await.unwrap());
     assert_eq!(bench.now("heavy").steps_down_to, None);
@@ -309,7 +309,7 @@ async fn after_an_alarm_the_next_smaller_tier_stands_in_for_what_was_loaded() {
 }
 
 #[tokio::test]
-async fn a_request_says_how_long_its_tier_stays_until_the_next_one_comes() {
+async fn a_request_sets_its_tiers_idle_time_until_the_next() {
     let bench = two();
     let keep = |value: serde_json::Value| serde_json::from_value(value).unwrap();
     bench

@@ -10,7 +10,7 @@ fn host(dir: TempDir) -> Bench {
 }
 
 #[tokio::test]
-async fn a_model_during_whose_load_the_host_died_is_loaded_only_when_asked_for() {
+async fn a_model_whose_load_killed_the_host_loads_only_on_request() {
     let dir = tempfile::tempdir().unwrap();
     let loads = dir.path().join("loads.json");
     let mut killed = Command::new(env!("CARGO_BIN_EXE_scripted_host"))

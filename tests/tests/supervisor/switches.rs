@@ -5,7 +5,7 @@ use tierbar_core::{Code, budget::Budget};
 use tokio::task::JoinSet;
 
 #[tokio::test]
-async fn a_switch_never_has_two_workers_alive() {
+async fn a_switch_never_runs_two_workers() {
     let bench = Bench::new(&[
         ("fast", "good", 1),
         ("primary", "good", 1),
@@ -44,7 +44,7 @@ async fn a_switch_never_has_two_workers_alive() {
 }
 
 #[tokio::test]
-async fn a_tier_that_leaves_shows_its_plan_until_it_is_gone_and_only_then_has_the_next_one_one() {
+async fn one_tier_at_a_time_shows_a_plan_during_a_switch() {
     let bench = Bench::new(&[("fast", "ignores-sigterm", 5), ("heavy", "good", 7)]);
     let planned = |tier: &str| bench.now(tier).plan.map(|plan| plan.total_bytes());
     assert_eq!(planned("fast"), None);
@@ -76,7 +76,7 @@ async fn a_tier_that_leaves_shows_its_plan_until_it_is_gone_and_only_then_has_th
 }
 
 #[tokio::test]
-async fn tiers_that_fit_together_are_alive_together() {
+async fn tiers_that_fit_together_stay_loaded() {
     let bench = Bench::with(
         &[
             ("fast", "good", 4),
@@ -106,7 +106,7 @@ async fn tiers_that_fit_together_are_alive_together() {
 }
 
 #[tokio::test]
-async fn a_waiter_that_leaves_never_causes_a_load() {
+async fn a_canceled_wait_causes_no_load() {
     let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     {
@@ -132,8 +132,7 @@ async fn a_waiter_that_leaves_never_causes_a_load() {
 }
 
 #[tokio::test]
-async fn a_younger_request_for_the_loaded_tier_waits_behind_an_older_one_whose_patience_has_ended()
-{
+async fn newer_requests_wait_once_the_oldest_has_waited_its_time() {
     let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
         options.rules.patience = Duration::ZERO
     });
@@ -167,7 +166,7 @@ async fn a_younger_request_for_the_loaded_tier_waits_behind_an_older_one_whose_p
 }
 
 #[tokio::test]
-async fn the_tier_that_has_to_drain_does_not_change_with_every_lease_that_ends() {
+async fn the_draining_tier_stays_the_same_as_leases_end() {
     let bench = Bench::with(
         &[("a", "good", 1), ("b", "good", 1), ("c", "good", 1)],
         |options| {
@@ -203,7 +202,7 @@ async fn the_tier_that_has_to_drain_does_not_change_with_every_lease_that_ends()
 }
 
 #[tokio::test]
-async fn a_changed_tier_serves_its_leases_and_restarts_at_the_next_request() {
+async fn a_changed_tier_finishes_its_leases_then_restarts() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let lease = bench.lease("fast").await.unwrap();
     let before = bench.in_state("fast", TierState::Busy).await.pid;
@@ -244,7 +243,7 @@ async fn a_changed_tier_serves_its_leases_and_restarts_at_the_next_request() {
 }
 
 #[tokio::test]
-async fn a_name_that_means_another_file_restarts_the_tier_and_a_file_that_has_gone_does_not() {
+async fn another_file_restarts_the_tier_and_a_missing_one_does_not() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     drop(bench.lease("fast").await.unwrap());
     let loaded = bench.dir.path().join("models/good.gguf");
@@ -270,7 +269,7 @@ async fn a_name_that_means_another_file_restarts_the_tier_and_a_file_that_has_go
 }
 
 #[tokio::test]
-async fn a_removed_tier_is_drained_and_forgotten() {
+async fn a_removed_tier_drains_and_disappears() {
     let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
     let lease = bench.lease("heavy").await.unwrap();
     bench.handle.set_tiers(vec![seat("fast", "good")]);
@@ -291,7 +290,7 @@ async fn a_removed_tier_is_drained_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_lowered_budget_ends_what_it_no_longer_holds() {
+async fn a_lowered_budget_unloads_what_no_longer_fits() {
     let bench = Bench::new(&[("fast", "good", 8)]);
     drop(bench.lease("fast").await.unwrap());
     bench.handle.set_budget(Budget {

@@ -155,7 +155,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_job_is_listed_in_one_line() {
+    fn a_job_is_listed_on_one_line() {
         let job = |fields: Value| {
             let mut job = json!({
                 "id": "1f", "state": "done", "priority": "normal", "path": "/v1/chat/completions",

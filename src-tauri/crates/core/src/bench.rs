@@ -268,7 +268,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_of_runs_and_how_far_they_lie_apart() {
+    fn runs_have_a_median_and_a_spread() {
         let odd = Figure::of(vec![3.0, 1.0, 2.0]).unwrap();
         assert_eq!((odd.median, odd.low, odd.high), (2.0, 1.0, 3.0));
         assert!((odd.spread() - 1.0).abs() < 1e-9);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_measured_is_refused_with_its_name() {
+    fn an_impossible_measurement_is_refused_with_its_field() {
         let usual = BenchAsk::default();
         assert_eq!(usual.check(), Ok(()));
         for (ask, part) in [
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_depth_needs_room_for_what_is_read_and_written_behind_it() {
+    fn a_depth_needs_room_for_prompt_and_answer() {
         let ask = BenchAsk::default();
         assert_eq!(ask.beyond(512, 512 + 512 + 64), None);
         let why = ask.beyond(512, 512 + 512 + 63).unwrap();
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_go_onto_a_tier_and_come_back() {
+    fn settings_survive_a_round_trip_through_a_tier() {
         let settings = Settings {
             threads: 3,
             batch: 256,

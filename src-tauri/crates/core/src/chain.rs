@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_that_keeps_failing_is_left_alone_for_longer_each_time_and_tried_by_one() {
+    fn a_failing_endpoint_backs_off_and_is_tried_by_one() {
         let (mut endpoints, a) = (Endpoints::default(), tier("a"));
         for now in 0..3 {
             failing(&mut endpoints, &a, now);
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_fail_together_break_it_once() {
+    fn concurrent_failures_open_the_circuit_once() {
         let (mut endpoints, a) = (Endpoints::default(), tier("a"));
         for _ in 0..10 {
             assert_eq!(endpoints.enter(&a, KEY, 0), Gate::Open);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_that_has_begun_opens_it_and_breaks_it_anew_if_it_breaks_off() {
+    fn a_broken_stream_opens_the_circuit_again() {
         let (mut endpoints, a) = (Endpoints::default(), tier("a"));
         for now in 0..3 {
             failing(&mut endpoints, &a, now);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_well_takes_back_neither_a_limit_nor_a_refusal() {
+    fn a_success_lifts_neither_a_limit_nor_a_refusal() {
         let (mut endpoints, a, b) = (Endpoints::default(), tier("a"), tier("b"));
         let for_ms = 60_000;
         let limited = Outcome::Limited {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_that_nobody_ended_is_not_the_last() {
+    fn an_unfinished_trial_is_followed_by_another() {
         let (mut endpoints, a) = (Endpoints::default(), tier("a"));
         for now in 0..3 {
             failing(&mut endpoints, &a, now);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_kept_for_as_long_as_it_says() {
+    fn a_rate_limit_lasts_as_long_as_it_states() {
         let (mut endpoints, a) = (Endpoints::default(), tier("a"));
         let limited = |for_ms| Outcome::Limited { for_ms };
         endpoints.note(&a, KEY, limited(Some(5000)), 100);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_credential_that_is_refused_is_refused_for_all_that_share_it() {
+    fn a_refused_credential_blocks_all_that_share_it() {
         let (mut endpoints, a, b) = (Endpoints::default(), tier("a"), tier("b"));
         endpoints.note(&a, KEY, Outcome::Refused, 100);
         let refused = Gate::Refused { for_ms: REFUSED_MS };
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_does_not_fit_says_nothing_against_its_endpoint() {
+    fn a_request_that_does_not_fit_is_no_failure() {
         let (mut endpoints, a) = (Endpoints::default(), tier("a"));
         for now in 0..2 {
             failing(&mut endpoints, &a, now);

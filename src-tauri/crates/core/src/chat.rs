@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_of_parents_ends() {
+    fn a_cycle_of_parents_ends() {
         let messages = [message(1, Some(2)), message(2, Some(1))];
         assert_eq!(branch(&messages, 2).len(), 2);
     }

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiers_come_in_reading_order() {
+    fn tiers_are_in_reading_order() {
         let mut config = Config::default();
         for name in ["heavy", "coder", "fast", "primary"] {
             config

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_has_the_mean_and_the_worst_of_its_seconds() {
+    fn a_minute_has_the_mean_and_the_worst_second() {
         let mut seconds: Vec<_> = [(900, Some(10.0)), (500, None), (100, Some(40.0))]
             .iter()
             .zip(120..)
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_has_its_own_point_and_one_without_readings_none() {
+    fn only_steps_with_readings_have_a_point() {
         let points = [3661, 59, 0, 60].map(|at| point(at, 1, 1.0, 1.0));
         let ats: Vec<_> = roll_up(&points, 60)
             .iter()
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rolling_up_in_two_steps_is_rolling_up_at_once(
+        fn rolling_up_twice_equals_rolling_up_once(
             points in proptest::collection::vec((0_u64..10_000, 1_u32..100, 0_u32..1000), 0..100)
         ) {
             let points: Vec<_> = points

@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_such_as_stand_in_a_path_and_a_log() {
+    fn key_names_are_safe_in_paths_and_logs() {
         for good in ["a", "nightly-job", "Open.WebUI_2", &"x".repeat(64)] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_of_nothing_is_no_limit_that_was_meant() {
+    fn a_limit_of_zero_is_refused() {
         let limits = KeyLimits {
             at_once: Some(0),
             ..KeyLimits::default()

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_to_stay_is_read_as_ollama_reads_it() {
+    fn keep_alive_is_parsed_as_in_ollama() {
         for (value, milliseconds) in [
             (json!(300), 300_000),
             (json!(0), 0),

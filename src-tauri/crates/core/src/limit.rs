@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_there_at_once_and_the_next_comes_after_its_share_of_the_period() {
+    fn a_burst_is_granted_then_refills_evenly() {
         let mut bucket = Bucket::new(3, MINUTE, 0, 1_000);
         for _ in 0..3 {
             assert_eq!(take(&mut bucket, 1_000), Ok(()));
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_spent_beyond_it_has_to_come_back_first() {
+    fn a_deficit_refills_before_the_next_grant() {
         let day = Duration::from_secs(86_400);
         let mut bucket = Bucket::new(86_400, day, 0, 0);
         bucket.spend(86_500, 0);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_gives_nothing_twice() {
+    fn a_clock_set_back_grants_nothing_twice() {
         let mut bucket = Bucket::new(1, MINUTE, 0, 600_000);
         assert_eq!(take(&mut bucket, 600_000), Ok(()));
         assert!(take(&mut bucket, 0).is_err());
@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_more_than_it_holds_and_what_has_filled_since(
+        fn a_limit_refills_up_to_its_capacity(
             holds in 1u64..1000,
             steps in prop::collection::vec(0u64..100_000, 1..200),
         ) {

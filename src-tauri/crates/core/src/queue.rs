@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn pauses_double_up_to_five_minutes_and_differ_among_requests() {
+    fn pauses_double_up_to_five_minutes_and_have_jitter() {
         for attempts in 1..400 {
             let plain = (1_u64 << (attempts - 1).min(16)).min(300);
             let got = pause("request", attempts).as_secs_f64();
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_pass_ends_at_once_and_what_may_is_tried_until_it_was_tried_enough() {
+    fn only_transient_failures_are_retried_up_to_a_limit() {
         let failed = Next::Ends(JobState::Failed);
         assert_eq!(next(attempt(1), Setback::Final, 0), failed);
         let Next::Again(at) = next(attempt(1), Setback::Passing, 10_000) else {
@@ -274,14 +274,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_in_vain_waits_as_long_as_its_server_wants() {
+    fn a_retry_waits_for_the_servers_retry_after() {
         assert_eq!(first(None, 5), 1005);
         assert_eq!(first(Some(Duration::from_secs(60)), 5), 60_005);
         assert_eq!(first(Some(Duration::MAX), 5), 3_600_005);
     }
 
     #[test]
-    fn an_attempt_that_would_come_too_late_is_none() {
+    fn no_attempt_is_made_after_the_deadline() {
         let expired = Next::Ends(JobState::Expired);
         assert_eq!(next(attempt(1), Setback::Passing, 999_900), expired);
         let asked = Attempt {
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_costs_no_attempt_and_a_budget_is_no_matter_of_time() {
+    fn a_pause_uses_no_attempt_and_a_budget_error_is_final() {
         assert_eq!(setback(Code::Paused), Setback::NotTried);
         assert_eq!(setback(Code::ShuttingDown), Setback::NotTried);
         for code in [Code::Overloaded, Code::TierFailed, Code::Unreachable] {
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn an_expired_request_tells_what_was_in_its_way() {
+    fn an_expired_request_has_its_last_error() {
         assert_eq!(expired(None).code, Code::WorkerTimeout);
         let last = Error::new(Code::Unreachable, "nobody listens").hint("start it");
         let told = expired(Some(&last));

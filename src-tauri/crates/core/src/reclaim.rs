@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_back_when_the_processes_are_gone_and_the_machines_figure_has_fallen() {
+    fn memory_is_back_once_processes_and_use_are_gone() {
         assert_eq!(bytes(&BEFORE, &after(0, 4 * GIB)), None);
         // A process that lives, whatever the machine's figure says.
         assert_eq!(bytes(&BEFORE, &after(2 * GIB, 4 * GIB)), Some(2 * GIB));
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn other_programs_may_take_a_little_meanwhile() {
+    fn other_programs_may_take_a_little_memory() {
         assert_eq!(bytes(&BEFORE, &after(0, 5 * GIB)), None);
         assert_eq!(
             bytes(&BEFORE, &after(0, 5 * GIB + 1)),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_counts_as_there_and_an_unknown_machine_shows_nothing() {
+    fn an_unknown_process_counts_as_alive() {
         let unlisted = After {
             group_bytes: None,
             ..after(0, 0)
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_ever_nor_for_what_he_does_not_need() {
+    fn the_wait_is_bounded_and_only_for_needed_memory() {
         let missing = missing(&BEFORE, &after(0, 9 * GIB)).unwrap();
         let soon = Duration::from_secs(9);
         assert!(!missing.is_given_up(soon, None));

@@ -89,12 +89,12 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_of_which_nothing_is_known_is_open() {
+    fn a_machine_without_readings_has_no_restrictions() {
         assert_eq!(at(NOON, &Reading::default()), (Stance::Open, String::new()));
     }
 
     #[test]
-    fn a_low_battery_defers_unless_it_is_fed() {
+    fn a_low_battery_defers_unless_charging() {
         let defers = (Stance::Defers, "the battery is at 19 %".to_owned());
         assert_eq!(at(NOON, &power(true, Some(19))), defers);
         for open in [
@@ -107,20 +107,20 @@ mod tests {
     }
 
     #[test]
-    fn heat_defers_and_then_quiets() {
+    fn heat_defers_then_makes_it_quiet() {
         assert_eq!(at(NOON, &hot(Thermal::Fair)).0, Stance::Open);
         assert_eq!(at(NOON, &hot(Thermal::Serious)).0, Stance::Defers);
         assert_eq!(at(NOON, &hot(Thermal::Critical)).0, Stance::Quiet);
     }
 
     #[test]
-    fn quiet_hours_are_told_with_their_end() {
+    fn quiet_hours_show_their_end() {
         let quiet = (Stance::Quiet, "quiet hours, 22:00-07:30".to_owned());
         assert_eq!(at(NIGHT, &power(true, Some(5))), quiet);
     }
 
     #[test]
-    fn a_full_screen_defers_unless_that_is_not_wished() {
+    fn a_full_screen_defers_unless_turned_off() {
         let reading = Reading {
             full_screen: Some(true),
             ..Reading::default()
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_that_reserves_memory_defers_and_a_pause_is_above_all() {
+    fn a_memory_reserve_defers_and_a_pause_outranks_all() {
         let reserved = Circumstances {
             reserved: true,
             ..Circumstances::default()

@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dash_is_no_word() {
+    fn a_dash_is_not_a_word() {
         assert_eq!(words("three small – words -"), 3);
         assert_eq!(words(" \n"), 0);
     }

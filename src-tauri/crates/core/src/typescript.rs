@@ -7,7 +7,7 @@ use crate::{
 use ts_rs::{Config, TS};
 
 #[test]
-fn the_typescript_types_are_those_of_the_wire() {
+fn the_typescript_types_match_the_wire() {
     let cfg = Config::default();
     let types = [
         tier::TierId::decl(&cfg),

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_read_as_people_write_them() {
+    fn addresses_are_parsed_in_their_usual_forms() {
         for (text, url_of_it) in [
             ("127.0.0.1:11435", "http://127.0.0.1:11435"),
             (" localhost:80 ", "http://127.0.0.1:80"),
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_others_reach_has_to_be_meant_and_is_told() {
+    fn a_public_address_needs_consent_and_has_a_notice() {
         for (address, beyond) in [
             ("127.0.0.1:1", false),
             ("127.1.2.3:1", false),
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_taken_port_is_told_with_the_program_that_has_it() {
+    async fn a_taken_port_is_reported_with_its_program() {
         let first = bind(parse("127.0.0.1:0").unwrap()).await.unwrap();
         let error = bind(first.local_addr().unwrap()).await.unwrap_err();
         assert_eq!(error.code, Code::PortTaken);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_of_another_machine_is_told_as_such() {
+    async fn an_address_of_another_machine_is_reported_as_such() {
         let error = bind(parse("192.0.2.1:1").unwrap()).await.unwrap_err();
         assert_eq!(error.code, Code::ConfigInvalid);
     }

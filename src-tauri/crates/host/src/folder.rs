@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_data_folder_is_closed_to_others() {
+    fn a_new_data_folder_is_private() {
         let outer = tempfile::tempdir().unwrap();
         let folder = Folder::open(Some(outer.path().join("a/b"))).unwrap();
         for path in [
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_the_folders_place_is_named() {
+    fn a_file_in_place_of_the_folder_is_named() {
         let outer = tempfile::tempdir().unwrap();
         let file = outer.path().join("file");
         fs::write(&file, "").unwrap();
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_models_folder_may_be_elsewhere() {
+    fn the_models_folder_can_be_set() {
         let outer = tempfile::tempdir().unwrap();
         let folder = Folder::open(Some(outer.path().to_owned())).unwrap();
         assert_eq!(folder.models_dir(" "), outer.path().join("models"));

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn seconds_are_told_of_the_last_minutes_and_steps_of_more() {
+    async fn history_has_seconds_for_minutes_and_steps_beyond() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
         let past = PastReadings::new(store.clone());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_minute_that_is_not_over_is_kept_at_the_end_and_told_once() {
+    async fn an_unfinished_minute_is_stored_at_shutdown_once() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&folder.path().join("tierbar.db")).unwrap();
         let past = PastReadings::new(store.clone());

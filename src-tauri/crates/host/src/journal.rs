@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_happens_is_numbered_from_where_the_last_host_ended() {
+    async fn events_continue_the_last_hosts_numbers() {
         let folder = tempfile::tempdir().unwrap();
         for expected in [1, 3] {
             let ledger = Ledger::open(store(folder.path()), Metrics::default())
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sentence_is_cut_where_it_quotes_too_much() {
+    async fn a_long_quote_is_cut() {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Ledger::open(store(folder.path()), Metrics::default())
             .await
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_kept_is_told_all_the_same() {
+    async fn an_event_that_cannot_be_stored_is_still_sent() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         let ledger = Ledger::open(store.clone(), Metrics::default())
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_happens_faster_than_it_can_be_written_is_counted() {
+    async fn events_beyond_the_write_rate_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let store = store(folder.path());
         let ledger = Ledger::open(store.clone(), Metrics::default())

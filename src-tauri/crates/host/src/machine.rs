@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_is_known_is_not_measured_again_and_nothing_is_while_a_model_computes() {
+    async fn measurements_are_reused_and_wait_for_idle_models() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("bandwidth.json");
         let folder = home.path().join("models");
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_that_was_measured_beside_other_work_is_measured_again_in_the_next_run() {
+    async fn a_disturbed_measurement_is_repeated_in_the_next_run() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("bandwidth.json");
         for (kept, grows) in [(1, true), (u64::MAX, false)] {

@@ -66,7 +66,7 @@ mod tests {
     use tierbar_gateway::SpeedHistory;
 
     #[test]
-    fn what_was_written_is_read_and_a_damaged_file_counts_as_none() {
+    fn measurements_read_back_and_a_damaged_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("speeds.json");
         assert_eq!(read::<SpeedHistory>(&path), SpeedHistory::new());

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_tier_that_cannot_be_loaded_says_why() {
+    async fn a_tier_that_cannot_be_loaded_has_a_reason() {
         let (home, models) = models(
             "[tiers.fast]\nmodel = \"gone.gguf\"\n[tiers.primary]\nmodel = \"cut.gguf\"\n[tiers.heavy]\nmodel = \"text\"\n[tiers.spare]\n",
         );
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_configuration_reaches_tiers_budget_and_folder_together() {
+    fn a_new_configuration_applies_as_a_whole() {
         let (home, models) = models("[tiers.heavy]\nmodel = \"sub/a.gguf\"\n[tiers.fast]\n");
         let tiers = models.tiers();
         assert_eq!(tiers[0].id.as_str(), "fast");

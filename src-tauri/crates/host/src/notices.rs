@@ -88,7 +88,7 @@ mod tests {
     use tierbar_core::{ModelId, TierId};
 
     #[test]
-    fn a_load_that_never_ended_has_a_notice_while_a_tier_has_its_model() {
+    fn an_unfinished_load_has_a_notice_while_a_tier_uses_it() {
         let load = BegunLoad {
             tier: TierId::new("heavy").unwrap(),
             model: ModelId("big".to_owned()),

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_address_is_served_while_the_configuration_says_so() {
+    async fn the_address_is_served_while_configured() {
         let mut acting = acting(free().await, false);
         assert_eq!(acting.told.recv().await, Some(None));
         assert_eq!(greeting(acting.address).await, None);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_there_already_stays_and_is_named() {
+    async fn a_program_on_the_port_is_kept_and_named() {
         let theirs = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let mut acting = acting(theirs.local_addr().unwrap(), true);
         let told = acting.told.recv().await.unwrap().unwrap();

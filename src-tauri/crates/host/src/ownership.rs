@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_folder_has_one_owner_and_is_free_again_after_it() {
+    async fn a_folder_has_one_owner_until_that_ends() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(Some(home.path().to_owned())).unwrap();
         fs::write(folder.token(), "a-token\n").unwrap();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_killed_host_has_left_is_not_believed() {
+    async fn files_of_a_killed_host_are_ignored() {
         let home = tempfile::tempdir().unwrap();
         let folder = Folder::open(Some(home.path().to_owned())).unwrap();
         fs::write(folder.run().join(LOCK), "").unwrap();

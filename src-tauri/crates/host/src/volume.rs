@@ -75,7 +75,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn what_leaves_no_margin_is_refused_and_what_fills_the_volume_is_warned_of() {
+    fn a_full_volume_is_refused_and_a_tight_one_warned_of() {
         let folder = Path::new("/m");
         let room = Volume {
             size: 100 * GIB,
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_told() {
+    fn a_missing_folder_is_reported() {
         let error = Volume::of(Path::new("/nonexistent/models")).unwrap_err();
         assert!(error.message.contains("/nonexistent/models"), "{error}");
         let room = Volume::of(&std::env::temp_dir()).unwrap();

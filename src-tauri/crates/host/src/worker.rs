@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_in_a_bundle_finds_the_worker_beside_the_app() {
+    fn a_bundled_program_finds_the_worker_beside_the_app() {
         let looked = beside(
             WORKER,
             Some(Path::new(
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_is_not_there_is_told_with_the_place() {
+    fn a_missing_worker_is_reported_with_its_path() {
         let error = find(Some("/nowhere/worker".into())).unwrap_err();
         assert!(error.message.contains("/nowhere/worker"), "{error}");
     }

@@ -83,7 +83,7 @@ fn gone(mut alive: File) {
 }
 
 #[test]
-fn a_program_s_end_is_passed_on_with_what_it_said() {
+fn exit_status_and_output_are_passed_on() {
     let mut guarded = Guarded::new(
         "SIGTERM",
         "60000",
@@ -100,7 +100,7 @@ fn a_program_s_end_is_passed_on_with_what_it_said() {
 }
 
 #[test]
-fn a_lock_is_held_until_all_is_gone() {
+fn a_lock_is_held_until_the_last_process_ends() {
     let script =
         "trap '' TERM; env >environment; mv environment told; while :; do sleep 0.01; done";
     let mut guarded = Guarded::new("SIGTERM", "200", script);
@@ -126,7 +126,7 @@ fn a_signal_is_passed_on() {
 }
 
 #[test]
-fn a_program_that_is_not_there_is_told_as_by_a_shell() {
+fn a_missing_program_is_reported_as_by_a_shell() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tierbar-guard"))
         .args(["SIGTERM", "1", "/nowhere/server"])
         .stdin(Stdio::piped())
@@ -146,7 +146,7 @@ fn a_program_that_is_not_there_is_told_as_by_a_shell() {
 }
 
 #[test]
-fn when_the_host_is_gone_the_program_is_asked_with_its_signal() {
+fn when_the_host_is_gone_the_program_gets_its_signal() {
     let script = "trap 'echo asked > told; exit 3' INT; touch ready; while :; do sleep 0.01; done";
     let mut guarded = Guarded::new("SIGINT", "60000", script);
     let alive = guarded.alive();
@@ -159,7 +159,7 @@ fn when_the_host_is_gone_the_program_is_asked_with_its_signal() {
 }
 
 #[test]
-fn what_ignores_the_signal_is_killed_with_its_children() {
+fn a_program_that_ignores_the_signal_is_killed_with_children() {
     let script = "trap '' TERM; sh -c 'trap \"\" TERM; echo $$ > a; mv a ready; while :; do sleep 1; done' & wait";
     let mut guarded = Guarded::new("SIGTERM", "100", script);
     let alive = guarded.alive();
@@ -191,7 +191,7 @@ fn adopts() -> bool {
 }
 
 #[test]
-fn what_leaves_the_group_is_found_where_it_is_adopted() {
+fn a_process_that_leaves_the_group_is_found_by_adoption() {
     if !adopts() {
         return skip("processes that leave their group are adopted on Linux alone");
     }
@@ -204,7 +204,7 @@ fn what_leaves_the_group_is_found_where_it_is_adopted() {
 }
 
 #[test]
-fn a_killed_guard_takes_the_program_along_where_that_can_be_had() {
+fn a_killed_guard_ends_its_program_where_supported() {
     if !adopts() {
         return skip("processes that leave their group are adopted on Linux alone");
     }

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_volume_is_told_and_the_change_is_undone() {
+    fn a_full_volume_is_an_error_and_rolls_back() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
         let fields = crate::ChatFields::default();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_fails_leaves_nothing_behind() {
+    fn a_failed_change_is_rolled_back() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
         let failed = database.write(|change| {

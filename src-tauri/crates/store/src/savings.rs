@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_one_day_and_task_are_summed_and_a_year_is_kept() {
+    fn savings_are_summed_by_day_and_task_for_a_year() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
         let add = |day, task, tokens| {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_task_of_a_newer_version_is_passed_over() {
+    fn a_task_of_a_newer_version_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
         database

@@ -53,7 +53,7 @@ mod tests {
     use crate::database::Database;
 
     #[test]
-    fn how_far_a_schedule_has_come_reads_back_and_old_ones_are_forgotten() {
+    fn schedule_progress_reads_back_and_old_rows_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let database = Database::open(&folder.path().join("tierbar.db")).unwrap();
         let first = Run {

@@ -50,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_line_with_words_counts_and_its_spaces_are_single() {
+    fn the_title_is_the_first_line_with_words() {
         assert_eq!(
             title("\n \t\n  Fix   this\tplease \nfn main() {}\n").unwrap(),
             "Fix this please"
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_ends_at_a_word() {
+    fn a_long_title_ends_at_a_word() {
         let words = "Please summarise the following report about rivers in twelve languages for me";
         assert_eq!(
             title(words).unwrap(),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn characters_are_counted_not_bytes_and_none_is_split() {
+    fn a_titles_length_counts_characters() {
         let cut = title(&"日本語".repeat(50)).unwrap();
         assert_eq!(cut, "日本語".repeat(20));
         let cut = title(&"żółć ".repeat(40)).unwrap();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_blank_message_or_another_role_has_no_title() {
+    fn only_a_users_message_with_text_gives_a_title() {
         assert_eq!(title(""), None);
         assert_eq!(title(" \n\t "), None);
         assert_eq!(
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_first_word_that_fills_the_title_nothing_follows() {
+    fn a_first_word_that_fills_the_title_ends_it() {
         assert_eq!(
             title(&format!("{} b", "a".repeat(80))).unwrap(),
             "a".repeat(60)

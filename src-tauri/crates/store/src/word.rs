@@ -36,7 +36,7 @@ mod tests {
     use tierbar_core::chat::{Finish, Role};
 
     #[test]
-    fn the_kept_words_are_those_of_the_wire() {
+    fn stored_words_are_those_of_the_wire() {
         let database = Connection::open_in_memory().unwrap();
         let kept = |word: &dyn ToSql| {
             database.query_row("SELECT ?1", [word], |row| row.get::<_, String>(0))
@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_of_no_meaning_is_an_error() {
+    fn an_unknown_stored_word_is_an_error() {
         let database = Connection::open_in_memory().unwrap();
         let read = database.query_row("SELECT 'wizard'", [], |row| row.get::<_, Word<Role>>(0));
         assert!(read.is_err());

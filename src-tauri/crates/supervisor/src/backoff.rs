@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_crashes_are_free_and_then_the_pause_doubles_up_to_its_limit() {
+    fn after_two_crashes_the_pause_doubles_up_to_its_limit() {
         let seconds = |crashes| delay(crashes).map(|delay| delay.as_secs());
         let delays: Vec<_> = (0..10).map(seconds).collect();
         assert_eq!(delays[..3], [None; 3]);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_pause_ends_when_its_time_has_passed_but_for_the_last() {
+    async fn every_pause_but_the_last_ends_with_its_time() {
         let mut backoff = Backoff::default();
         for _ in 0..FREE {
             assert_eq!(backoff.rest(Instant::now()), Rest::None);

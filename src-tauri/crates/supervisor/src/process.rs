@@ -537,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_is_told_what_the_plan_has_decided_and_nothing_else() {
+    fn a_workers_arguments_are_those_of_the_plan() {
         let plain = arguments(|_| {});
         assert_eq!(
             plain.join(" "),

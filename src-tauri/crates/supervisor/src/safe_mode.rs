@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_load_that_never_ended_is_known_until_one_of_the_same_model_succeeds() {
+    async fn an_unfinished_load_is_kept_until_one_succeeds() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("loads.json");
         let open = || Loads::open(Some(file.clone()));
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_damaged_file_and_one_that_cannot_be_written_stop_nobody() {
+    async fn a_damaged_or_read_only_file_does_no_harm() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("loads.json");
         fs::write(&file, "[{").unwrap();

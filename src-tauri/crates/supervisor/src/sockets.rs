@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_private_even_if_it_was_not() {
+    fn the_folder_is_made_private() {
         let home = tempfile::tempdir().unwrap();
         let run = home.path().join("run");
         fs::create_dir(&run).unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_too_long_for_an_address_is_replaced_by_a_private_short_one() {
+    fn a_path_too_long_for_a_socket_is_replaced() {
         let home = tempfile::tempdir().unwrap();
         let run = home.path().join("long".repeat(30)).join("run");
         let mut sockets = Sockets::open(&run).unwrap();
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_of_a_killed_host_are_removed_and_nothing_else() {
+    fn only_sockets_of_a_killed_host_are_removed() {
         let home = tempfile::tempdir().unwrap();
         for name in ["fast-7.sock", "app.sock", "lock", "fast-x.sock"] {
             fs::write(home.path().join(name), "").unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_cannot_be_made_is_an_error_that_names_it() {
+    fn a_folder_that_cannot_be_created_is_named() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("file");
         fs::write(&file, "").unwrap();

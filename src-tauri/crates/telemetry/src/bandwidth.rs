@@ -157,7 +157,7 @@ mod tests {
     use std::{collections::BTreeSet, io::Write};
 
     #[test]
-    fn every_round_reads_every_threads_buffer() {
+    fn each_round_reads_the_buffer_of_each_thread() {
         let times = read_memory(3, 3 << 20);
         assert!((3..=ROUNDS).contains(&times.len()), "{times:?}");
         assert!(times.iter().all(|time| !time.is_zero()));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn the_disk_is_measured_by_real_bytes() {
+    fn the_disk_is_measured_with_uncached_reads() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         let mut expected = 0;
         for block in 1..=4_u8 {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_file_and_a_missing_one_are_told() {
+    fn a_small_or_missing_file_is_an_error() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"small").unwrap();
         let error = disk(file.path()).unwrap_err();

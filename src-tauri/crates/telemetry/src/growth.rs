@@ -58,12 +58,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reading_has_no_growth_however_high_the_level_is() {
+    fn the_first_reading_has_no_growth() {
         assert_eq!(seconds(&[(0, 8_000 * MIB)]), [0]);
     }
 
     #[test]
-    fn the_first_seconds_are_not_blown_up_to_a_minute() {
+    fn the_first_seconds_are_not_extrapolated_to_a_minute() {
         assert_eq!(seconds(&[(0, 0), (1, 10)]), [0, 10]);
     }
 

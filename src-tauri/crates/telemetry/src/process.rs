@@ -89,7 +89,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn this_process_has_its_memory_and_a_group_that_is_gone_has_none() {
+    fn this_process_holds_memory_and_an_ended_group_none() {
         let this = Process::of(std::process::id()).unwrap();
         assert_eq!(this.pid(), std::process::id());
         assert!(!this.memory_is_back());

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_minute_is_told_when_the_next_begins_and_what_is_open_when_asked() {
+    fn a_minute_is_returned_once_over_or_on_request() {
         let mut recent = Recent::default();
         assert_eq!(recent.now(), None);
         for second in 0..60 {
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_leave_after_ten_minutes_by_a_clock_that_nobody_sets() {
+    fn seconds_expire_after_ten_minutes_of_monotonic_time() {
         let mut recent = Recent::default();
         recent.record(1000, &reading(0, 1.0));
         // The time of day is set a year ahead.
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_of_one_second_are_one_point() {
+    fn readings_of_the_same_second_are_one_point() {
         let mut recent = Recent::default();
         recent.record(5, &reading(0, 10.0));
         recent.record(5, &reading(300, 30.0));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_is_bounded_however_the_time_of_day_is_set() {
+    fn the_history_is_bounded_even_if_the_clock_is_set() {
         let mut recent = Recent::default();
         // Two seconds of the same minute, again and again, within ten minutes.
         for count in 0..100_000 {

@@ -190,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn the_simulation_reaches_a_whole_reading() {
+    fn a_simulation_affects_the_whole_reading() {
         let reading = Sampler::with(Some(16 * GIB), None).sample();
         assert_eq!(reading.ram_total_bytes, Some(16 * GIB));
     }
 
     #[test]
-    fn a_script_takes_the_machines_place() {
+    fn a_script_replaces_the_machines_figures() {
         let line = r#"{"ram_total_bytes": 1000000000000000, "ram_available_bytes": 7, "pressure": "normal"}"#;
         let script = Script::of_text(line).unwrap();
         let mut sampler = Sampler::with(None, Some(script));
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn a_sampler_and_its_announcements_may_go_to_the_task_that_owns_them() {
+    fn a_sampler_and_its_announcements_are_send() {
         fn goes<T: Send + 'static>() {}
         goes::<Sampler>();
         goes::<PressureChanges>();
     }
 
     #[test]
-    fn what_was_announced_is_in_the_next_reading() {
+    fn an_announced_level_is_in_the_next_reading() {
         let line = r#"{"ram_total_bytes": 1000000, "ram_available_bytes": 200000}"#;
         let mut sampler = Sampler::with(None, Some(Script::of_text(line).unwrap()));
         assert_eq!(sampler.sample().pressure, Some(Pressure::Normal));

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_holds_from_its_time_on_and_the_last_one_for_good() {
+    fn a_line_holds_until_the_next_and_the_last_for_good() {
         let text = format!(
             "{}\n\n{}\n",
             idle(),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn rates_are_told_as_counters_and_read_as_rates_again() {
+    fn scripted_rates_survive_as_counters() {
         let text = format!(
             "{}\n{}\n",
             idle(),
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn null_is_missing_and_absurd_figures_meet_the_same_judgement() {
+    fn null_is_unknown_and_absurd_figures_are_judged() {
         let text = format!(
             "{}\n{}\n{}\n",
             idle(),
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn frozen_counters_make_everything_unknown_until_they_move_again() {
+    fn frozen_counters_make_every_figure_unknown() {
         let text = format!(
             "{}\n{}\n{}\n",
             idle(),
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn sleep_counts_in_the_time_of_a_reading() {
+    fn the_time_of_a_reading_includes_sleep() {
         let text = format!(
             "{}\n{}\n",
             idle(),
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_script_is_told_by_its_line() {
+    fn an_invalid_script_is_reported_with_its_line() {
         for (text, told) in [
             ("", "no lines"),
             ("{}\nnonsense", "line 2: "),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_named_in_its_error_and_an_empty_variable_is_none() {
+    fn a_script_error_names_the_file_and_empty_means_none() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("readings");
         let error = Script::of_file(&path).unwrap_err();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_as_people_write_them() {
+    fn sizes_are_parsed_in_their_usual_forms() {
         for (text, bytes) in [
             ("16GiB", 16 << 30),
             ("16gib", 16 << 30),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_size_is_refused() {
+    fn an_invalid_size_is_refused() {
         for text in [
             "",
             " ",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_is_told_with_the_variables_name() {
+    fn an_invalid_value_is_reported_with_its_variable() {
         let ram = |value: &str| of_variable(SIMULATE_RAM, Some(value.into()), &RAM);
         let error = ram("lots").unwrap_err();
         assert_eq!(error.code, Code::ConfigInvalid);
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_simulated_machine_has_the_working_set_of_its_class_unless_one_is_given() {
+    fn a_simulated_machine_has_the_working_set_of_its_class() {
         let real = || Some(7);
         assert_eq!(chosen(None, None, real), Some(7));
         assert_eq!(chosen(None, Some(16 << 30), real), Some(12_713_120_000));

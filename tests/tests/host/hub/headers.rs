@@ -49,7 +49,7 @@ fn from_storage(stand: &Stand) -> Vec<Seen> {
 }
 
 #[tokio::test]
-async fn a_header_from_afar_says_what_the_file_says() {
+async fn a_remote_header_equals_the_files() {
     let stand = Stand::new().await;
     for model in [SMOLLM2, GEMMA] {
         let local = tierbar_gguf::read(&binaries::model(model)).unwrap();
@@ -62,7 +62,7 @@ async fn a_header_from_afar_says_what_the_file_says() {
 }
 
 #[tokio::test]
-async fn of_a_20_gb_file_little_is_fetched() {
+async fn little_of_a_20_gb_file_is_downloaded() {
     const SIZE: u64 = 20_000_000_000;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("big-Q4_K_M.gguf");
@@ -107,7 +107,7 @@ async fn of_a_20_gb_file_little_is_fetched() {
 }
 
 #[tokio::test]
-async fn a_broken_connection_goes_on_where_it_broke() {
+async fn a_broken_connection_resumes_where_it_broke() {
     let stand = Stand::new().await;
     stand.hub.fail(
         Server::Storage,
@@ -154,7 +154,7 @@ async fn a_broken_connection_goes_on_where_it_broke() {
 }
 
 #[tokio::test]
-async fn a_connection_that_always_breaks_is_given_up() {
+async fn a_connection_that_keeps_breaking_is_given_up() {
     let stand = Stand::new().await;
     stand.hub.fail(Server::Storage, [Fault::CutAfter(1000); 20]);
     let error = header(&stand, &of(SMOLLM2)).await.unwrap_err();
@@ -163,7 +163,7 @@ async fn a_connection_that_always_breaks_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_server_that_knows_no_ranges_will_do() {
+async fn a_server_without_ranges_is_supported() {
     let stand = Stand::new().await;
     stand.hub.fail(Server::Storage, [Fault::IgnoreRange]);
     let read = header(&stand, &of(SMOLLM2)).await.unwrap();
@@ -182,7 +182,7 @@ async fn a_server_that_knows_no_ranges_will_do() {
 }
 
 #[tokio::test]
-async fn a_busy_server_is_left_alone_and_a_failing_one_asked_again() {
+async fn a_busy_server_is_not_retried_and_a_failing_one_is() {
     let stand = Stand::new().await;
     let status = |status| Fault::Status {
         status,
@@ -197,7 +197,7 @@ async fn a_busy_server_is_left_alone_and_a_failing_one_asked_again() {
 }
 
 #[tokio::test]
-async fn a_web_page_is_told_as_one() {
+async fn a_web_page_is_reported_as_such() {
     let stand = Stand::new().await;
     stand.hub.fail(Server::Storage, [Fault::WebPage]);
     let error = header(&stand, &of(SMOLLM2)).await.unwrap_err();
@@ -211,7 +211,7 @@ async fn a_web_page_is_told_as_one() {
 }
 
 #[tokio::test]
-async fn what_is_no_model_is_refused_at_once() {
+async fn a_file_that_is_no_model_is_refused_at_once() {
     let text = HubFile::new(
         "text-Q4_0.gguf",
         &b"just text, for a while. ".repeat(1 << 16),
@@ -232,7 +232,7 @@ async fn what_is_no_model_is_refused_at_once() {
 }
 
 #[tokio::test]
-async fn a_header_that_never_ends_is_not_followed() {
+async fn an_endless_remote_header_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("endless-Q4_0.gguf");
     let mut file = fs::File::create(&path).unwrap();
@@ -386,7 +386,7 @@ async fn a_server_that_lies_about_ranges_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_that_changes_while_it_is_read_is_not_put_together() {
+async fn a_file_that_changes_while_read_is_refused() {
     let error = told_by(|before, range| {
         let etag = if before == 0 { "\"one\"" } else { "\"two\"" };
         let start = range

@@ -42,7 +42,7 @@ async fn quants(entries: Vec<Value>) -> Vec<(String, u64)> {
 }
 
 #[tokio::test]
-async fn entries_that_make_no_sense_are_left_out_and_the_rest_is_used() {
+async fn invalid_entries_are_skipped() {
     let long = format!("{}.gguf", "x".repeat(300));
     let entries = vec![
         large("good-Q4_0.gguf", HASH, 5000),
@@ -89,7 +89,7 @@ async fn entries_that_make_no_sense_are_left_out_and_the_rest_is_used() {
 }
 
 #[tokio::test]
-async fn a_list_without_end_is_refused() {
+async fn an_endless_list_is_refused() {
     let files = (0..30)
         .map(|n| HubFile::new(&format!("m{n}-Q4_0.gguf"), b"x"))
         .collect();
@@ -128,13 +128,13 @@ fn peak() -> u64 {
 /// In a process of its own: other tests take memory too.
 #[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
 #[test]
-fn what_is_not_wanted_of_an_answer_takes_no_memory() {
+fn unused_fields_of_an_answer_take_no_memory() {
     const CHILD: &str = "TIERBAR_LIES_TEST";
     if std::env::var_os(CHILD).is_some() {
         let runtime = tokio::runtime::Runtime::new().unwrap();
         return runtime.block_on(swamped());
     }
-    let name = "hub::lies::what_is_not_wanted_of_an_answer_takes_no_memory";
+    let name = "hub::lies::unused_fields_of_an_answer_take_no_memory";
     let output = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture"])
         .env(CHILD, "1")
@@ -174,7 +174,7 @@ async fn swamped() {
 }
 
 #[tokio::test]
-async fn a_commit_that_is_none_is_refused() {
+async fn an_invalid_commit_is_refused() {
     for sha in [
         json!("main"),
         json!("../../x"),
@@ -198,7 +198,7 @@ async fn a_commit_that_is_none_is_refused() {
 }
 
 #[tokio::test]
-async fn an_answer_without_end_is_refused() {
+async fn an_endless_answer_is_refused() {
     let routes = Router::new().fallback(get(|| async {
         let spaces =
             futures_util::stream::repeat_with(|| Ok::<_, std::io::Error>(" ".repeat(1 << 16)));
@@ -217,7 +217,7 @@ async fn an_answer_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn a_changed_repository_is_another_commit() {
+async fn a_changed_repository_has_another_commit() {
     let stand = Stand::new().await;
     let before = stand
         .client()

@@ -9,7 +9,7 @@ async fn refused(stand: &Stand, reference: &str) -> Error {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_unknown_with_and_without_a_token() {
+async fn a_missing_repository_is_unknown_with_or_without_a_token() {
     for token in [None, Some(TOKEN)] {
         let stand = Stand::with(Options::default(), token).await;
         let error = refused(&stand, "nobody/nothing").await;
@@ -31,7 +31,7 @@ async fn what_does_not_exist_is_unknown_with_and_without_a_token() {
 }
 
 #[tokio::test]
-async fn a_gated_repository_says_how_to_get_in() {
+async fn a_gated_repository_has_a_hint_for_access() {
     let stand = Stand::new().await;
     let error = refused(&stand, GATED).await;
     assert_eq!(error.code, Code::AccessDenied);
@@ -62,7 +62,7 @@ async fn a_gated_repository_says_how_to_get_in() {
 }
 
 #[tokio::test]
-async fn a_token_that_the_hub_does_not_know_is_told_and_not_repeated() {
+async fn an_invalid_token_is_reported_and_not_quoted() {
     let stand = Stand::with(Options::default(), Some("hf_expired")).await;
     let error = refused(&stand, PUBLIC).await;
     assert_eq!(error.code, Code::AccessDenied);
@@ -76,7 +76,7 @@ async fn a_token_that_the_hub_does_not_know_is_told_and_not_repeated() {
 }
 
 #[tokio::test]
-async fn a_hub_that_wants_patience_says_for_how_long() {
+async fn a_rate_limited_answer_names_its_wait() {
     let stand = Stand::new().await;
     let patience = Fault::Status {
         status: 429,
@@ -94,7 +94,7 @@ async fn a_hub_that_wants_patience_says_for_how_long() {
 }
 
 #[tokio::test]
-async fn no_hub_a_broken_one_and_a_sign_in_page_are_told_apart() {
+async fn hub_failures_are_distinguished() {
     let stand = Stand::new().await;
     let broken = Fault::Status {
         status: 503,

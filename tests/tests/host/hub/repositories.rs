@@ -7,7 +7,7 @@ use tierbar_tests::hub::{
 };
 
 #[tokio::test]
-async fn a_repositorys_models_come_with_size_hash_and_commit_however_many_pages_they_fill() {
+async fn a_listing_spans_pages_with_size_hash_and_commit() {
     let stand = Stand::with(
         Options {
             page: 1,
@@ -57,7 +57,7 @@ async fn a_repositorys_models_come_with_size_hash_and_commit_however_many_pages_
 }
 
 #[tokio::test]
-async fn parts_are_one_model_and_what_is_no_model_is_none() {
+async fn parts_are_one_model_and_other_files_are_skipped() {
     let parts = |prefix: &str, present: &[u16], count: u16| -> Vec<File> {
         let name = |number: &u16| format!("{prefix}-{number:05}-of-{count:05}.gguf");
         present
@@ -153,7 +153,7 @@ async fn parts_are_one_model_and_what_is_no_model_is_none() {
 }
 
 #[tokio::test]
-async fn a_quant_that_two_files_have_must_be_named_by_file() {
+async fn a_quant_of_two_files_must_be_named_by_file() {
     let files = ["one-Q4_0.gguf", "two-Q4_0.gguf"].map(|path| File::new(path, path.as_bytes()));
     let stand = Stand::with(
         Options {
@@ -177,7 +177,7 @@ async fn a_quant_that_two_files_have_must_be_named_by_file() {
 }
 
 #[tokio::test]
-async fn a_search_finds_repositories_the_most_fetched_first() {
+async fn a_search_lists_the_most_downloaded_first() {
     let stand = Stand::new().await;
     let names = |found: Vec<tierbar_core::catalog::HubModel>| -> Vec<String> {
         found.into_iter().map(|model| model.repository).collect()
@@ -204,7 +204,7 @@ async fn a_search_finds_repositories_the_most_fetched_first() {
 }
 
 #[tokio::test]
-async fn the_token_is_told_to_the_hub_and_to_no_other_server() {
+async fn the_token_is_sent_only_to_the_hub() {
     let stand = Stand::with(Options::default(), Some(TOKEN)).await;
     let resolved = stand.resolve(GATED).await.unwrap();
     assert!(resolved.account.is_ok());

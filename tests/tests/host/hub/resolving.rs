@@ -15,7 +15,7 @@ use tierbar_tests::{
 const GEMMA_HASH: &str = "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818";
 
 #[tokio::test]
-async fn a_quant_becomes_a_file_pinned_to_its_commit() {
+async fn a_quant_resolves_to_a_file_at_a_commit() {
     let stand = Stand::new().await;
     let commit = HubRepository::tests_models().commit();
     let resolved = stand.resolve(&format!("{PUBLIC}:q4_k_m")).await.unwrap();
@@ -54,7 +54,7 @@ fn three_quants() -> HubRepository {
 }
 
 #[tokio::test]
-async fn a_repository_alone_means_the_quant_that_suits_the_machine() {
+async fn a_repository_resolves_to_the_quant_that_fits() {
     let stand = Stand::with(
         Options {
             repositories: vec![three_quants()],
@@ -152,7 +152,7 @@ async fn offers_have_verdicts_from_one_header() {
 }
 
 #[tokio::test]
-async fn what_the_catalog_knows_is_held_against_what_the_hub_says() {
+async fn catalog_facts_are_checked_against_the_hub() {
     let stand = Stand::new().await;
     let commit = HubRepository::tests_models().commit();
     let known = Pinned {
@@ -206,7 +206,7 @@ async fn what_the_catalog_knows_is_held_against_what_the_hub_says() {
 }
 
 #[tokio::test]
-async fn a_url_becomes_a_file_with_what_its_server_tells() {
+async fn a_url_resolves_to_a_file_with_its_servers_facts() {
     let stand = Stand::new().await;
     let commit = HubRepository::tests_models().commit();
     let address = format!("{}/{PUBLIC}/resolve/{commit}/{SMOLLM2}", stand.hub.url());
@@ -231,7 +231,7 @@ async fn a_url_becomes_a_file_with_what_its_server_tells() {
 }
 
 #[tokio::test]
-async fn a_name_that_another_model_has_is_given_the_repositorys() {
+async fn a_taken_name_gets_the_repositorys_prefix() {
     let stand = Stand::new().await;
     let reference = Reference::parse(&format!("{PUBLIC}:Q4_K_M"), |_| None).unwrap();
     let taken = |name: &str, from: &tierbar_fetch::Url| {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tierbar_tests::serving::Data;
 
 #[tokio::test]
-async fn a_key_is_made_used_listed_and_revoked_from_a_terminal() {
+async fn an_api_key_is_managed_from_the_command_line() {
     let endpoint = model().await;
     let worker = std::env::current_exe().unwrap();
     let data = Data::empty(&format!(

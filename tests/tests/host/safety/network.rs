@@ -15,7 +15,7 @@ fn outside() -> Option<IpAddr> {
 }
 
 #[tokio::test]
-async fn an_address_beyond_this_machine_is_refused_until_it_is_meant() {
+async fn a_public_address_needs_explicit_consent() {
     let Err(error) = Serving::start("0.0.0.0:0", "").await else {
         panic!("it listens");
     };
@@ -38,7 +38,7 @@ async fn an_address_beyond_this_machine_is_refused_until_it_is_meant() {
 }
 
 #[tokio::test]
-async fn beyond_this_machine_a_key_opens_inference_and_the_token_all() {
+async fn remotely_a_key_allows_inference_and_the_token_all() {
     let serving = Serving::start("0.0.0.0:0", "[server]\nnetwork = true\n")
         .await
         .unwrap();
@@ -100,7 +100,7 @@ async fn beyond_this_machine_a_key_opens_inference_and_the_token_all() {
 }
 
 #[tokio::test]
-async fn keys_and_what_is_left_of_their_tokens_outlive_the_host() {
+async fn keys_and_their_remaining_tokens_survive_a_restart() {
     let serving = Serving::start("127.0.0.1:0", "").await.unwrap();
     let key = serving
         .key(json!({"name": "nightly", "tokens_per_day": 10}))
@@ -156,7 +156,7 @@ async fn curl(arguments: &[&str]) -> Result<String, String> {
 }
 
 #[tokio::test]
-async fn over_tls_a_client_that_trusts_the_certificate_is_answered_and_another_refuses() {
+async fn tls_works_only_for_clients_that_trust_the_certificate() {
     let config = "[server]\nnetwork = true\ntls = true\n";
     let serving = Serving::start("0.0.0.0:0", config).await.unwrap();
     let key = serving.key(json!({"name": "laptop"})).await;

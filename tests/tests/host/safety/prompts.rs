@@ -72,7 +72,7 @@ async fn ask_all(serving: &Serving) {
 
 /// One test, since all of a process has one log.
 #[tokio::test]
-async fn prompts_and_answers_are_logged_at_no_level_unless_the_user_asks_for_prompts() {
+async fn prompts_are_logged_only_where_configured() {
     let log = Log::default();
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)

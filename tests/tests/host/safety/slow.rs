@@ -11,7 +11,7 @@ use tokio::{
 const SLOW: usize = 700;
 
 #[tokio::test]
-async fn seven_hundred_half_requests_keep_no_other_client_out() {
+async fn seven_hundred_partial_requests_block_no_client() {
     let serving = Serving::start("127.0.0.1:0", "").await.unwrap();
     let address = ("127.0.0.1", serving.port());
     let begun = [

@@ -2,7 +2,7 @@ use super::*;
 use crate::{Code, fit::tests::accounts};
 
 #[test]
-fn the_budget_leaves_four_gibibytes_and_three_on_small_machines() {
+fn the_budget_reserves_4_gib_and_3_on_small_machines() {
     let total = |gib| Budget::of_machine(gib * GIB, MaxLoaded::Auto).total_bytes / GIB;
     assert_eq!([4, 8, 16, 64].map(total), [1, 5, 12, 60]);
     // Nobody with more than 8 GiB has less for models than with 8.
@@ -25,7 +25,7 @@ fn only_small_machines_overcommit() {
 
 /// Bytes that the worker's handshake reports for its compute buffers, on Linux's CPU, and what the plan counts.
 #[test]
-fn the_estimate_of_the_compute_buffers_is_an_upper_one() {
+fn compute_buffers_are_estimated_from_above() {
     let (smol, gemma) = (accounts::smollm2_135m(), accounts::gemma3_270m());
     for (model, context, measured) in [
         (&smol, 512, 15_910_944),
@@ -47,7 +47,7 @@ fn the_estimate_of_the_compute_buffers_is_an_upper_one() {
 }
 
 #[test]
-fn what_a_model_runs_without_is_added_where_there_is_room_for_it() {
+fn optional_memory_is_added_where_it_fits() {
     let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
     let plan = plan_load(
         &accounts::smollm2_135m(),
@@ -70,7 +70,7 @@ fn what_a_model_runs_without_is_added_where_there_is_room_for_it() {
 }
 
 #[test]
-fn every_class_of_bytes_is_in_the_sum() {
+fn every_line_of_a_plan_is_in_its_sum() {
     let model = ModelAccount {
         dense_bytes: 1,
         embedding_bytes: 20,
@@ -106,7 +106,7 @@ fn every_plan_keeps_room_for_the_embedder_and_the_app() {
 }
 
 #[test]
-fn embeddings_of_which_a_token_reads_a_row_may_stay_on_the_disk_of_any_machine() {
+fn row_embeddings_may_stay_on_disk_on_any_machine() {
     let placed = |tied_output, over: u64| {
         let model = ModelAccount {
             embedding_bytes: GIB,
@@ -131,7 +131,7 @@ fn embeddings_of_which_a_token_reads_a_row_may_stay_on_the_disk_of_any_machine()
 }
 
 #[test]
-fn some_of_the_experts_must_fit() {
+fn at_least_some_experts_must_fit() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let rows = model.row_read_bytes();
     let placed = |over: u64| {
@@ -152,7 +152,7 @@ fn some_of_the_experts_must_fit() {
 }
 
 #[test]
-fn a_refused_load_says_what_it_needs_and_the_context_that_would_fit() {
+fn a_refusal_has_the_need_and_a_context_that_fits() {
     let model = accounts::smollm2_135m();
     let budget = |total_bytes| Budget {
         total_bytes,
@@ -179,7 +179,7 @@ fn a_refused_load_says_what_it_needs_and_the_context_that_would_fit() {
 }
 
 #[test]
-fn a_context_beyond_the_training_is_planned_as_the_engine_caps_it() {
+fn a_context_beyond_training_is_planned_as_capped() {
     let model = accounts::smollm2_135m();
     let budget = Budget::of_machine(16 * GIB, MaxLoaded::Auto);
     let plan = plan_load(&model, 100_000, KvCache::F16, MICRO_BATCH, &budget).unwrap();
@@ -191,13 +191,13 @@ fn a_context_beyond_the_training_is_planned_as_the_engine_caps_it() {
 }
 
 #[test]
-fn sizes_are_written_as_people_read_them() {
+fn sizes_are_printed_in_readable_units() {
     assert_eq!(gib(12 * GIB + GIB / 4), "12.2 GiB");
     assert_eq!(gib(512 * (1 << 20)), "512 MiB");
 }
 
 #[test]
-fn a_placement_has_one_word_everywhere_and_one_rank() {
+fn a_placement_has_one_name_and_one_rank() {
     use Placement::{Advise, Cache, Mmap, Refused, Resident, Stream};
     let by_speed = [Resident, Cache, Advise, Mmap, Stream, Refused];
     for (rank, placement) in by_speed.into_iter().enumerate() {

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_cost_what_the_price_says_and_never_less() {
+    fn costs_follow_the_price_and_round_up() {
         let price = Dollars::try_from(3.0).unwrap();
         assert_eq!(price.of_tokens(1_000_000), price);
         assert_eq!(price.of_tokens(1000).to_string(), "$0.0030");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_below_nothing_or_beyond_reason_are_refused() {
+    fn negative_and_absurd_sums_are_refused() {
         for wrong in [-0.01, 1e7, f64::NAN, f64::INFINITY] {
             assert!(Dollars::try_from(wrong).is_err(), "{wrong}");
         }

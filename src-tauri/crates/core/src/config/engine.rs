@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_is_read_and_written_as_it_was() {
+    fn each_kind_of_engine_survives_a_round_trip() {
         for value in [
             json!("embedded"),
             json!({"endpoint": "https://api.example.com:8443/openai"}),
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_what_to_do() {
+    fn invalid_engines_are_refused_with_a_hint() {
         let command = |more: Value| {
             let mut table = json!({"command": ["s", "{port}"], "memory": "1GiB"});
             for (key, value) in more.as_object().unwrap() {

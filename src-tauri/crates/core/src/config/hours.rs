@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn hours_may_go_past_midnight() {
+    fn hours_may_span_midnight() {
         let night = hours("22:00-07:30");
         let within = |minutes: &[u16]| {
             minutes
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn hours_are_written_as_they_are_read_and_what_are_none_is_refused() {
+    fn hours_survive_a_round_trip_and_invalid_ones_are_refused() {
         for text in ["", "00:00-23:59", "22:05-07:30"] {
             assert_eq!(hours(text).to_string(), text);
         }

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn places_that_mean_something_else_elsewhere_are_refused_with_their_key() {
+    fn relative_paths_are_refused_with_their_key() {
         let wrong = |source, to| schedule(source, to).check().map_err(|(key, _)| key);
         for (source, to) in [
             ("/var/log/app", "~/briefs/{date}.md"),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_of_day_is_written_as_it_is_read() {
+    fn a_time_of_day_survives_a_round_trip() {
         for text in ["00:00", "02:05", "23:59"] {
             let time = TimeOfDay::try_from(text.to_owned()).unwrap();
             assert_eq!(time.to_string(), text);

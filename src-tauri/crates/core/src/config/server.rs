@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_machines() {
+    fn server_names_are_host_names() {
         for good in ["mac-mini", "mac-mini.local", "a.b.c1"] {
             assert_eq!(ServerConfig::check_name(good), Ok(()), "{good}");
         }

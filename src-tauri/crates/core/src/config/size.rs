@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_and_written_as_people_write_them() {
+    fn sizes_are_parsed_and_printed_in_their_usual_forms() {
         for (text, bytes, written) in [
             ("6GiB", 6 * GIB, "6GiB"),
             ("512 MiB", 512 * MIB, "512MiB"),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_size_is_refused_with_how_to_write_one() {
+    fn an_invalid_size_is_refused_with_an_example() {
         for text in ["", "6", "6GB", "GiB", "-1GiB", "6.5GiB", "6gib"] {
             let error = Size::try_from(text.to_owned()).unwrap_err();
             assert!(error.contains("write it as"), "{text}: {error}");

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_and_written_as_people_write_them() {
+    fn durations_are_parsed_and_printed_in_usual_forms() {
         for (text, seconds) in [
             ("0s", 0),
             ("90s", 90),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_refused_with_how_to_write_one() {
+    fn an_invalid_duration_is_refused_with_an_example() {
         for text in [
             "",
             "s",
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_may_stay_for_good() {
+    fn an_idle_time_may_be_infinite() {
         let keep = |text: &str| IdleUnload::try_from(text.to_owned()).unwrap().keep();
         assert_eq!(keep("never"), None);
         assert_eq!(keep("0s"), Some(Duration::ZERO));

@@ -36,7 +36,7 @@ fn a_machine_without_a_shared_gpu_has_no_gpu_share() {
 }
 
 #[test]
-fn the_whole_model_is_on_the_gpu_or_layers_alone() {
+fn the_gpu_holds_the_whole_model_or_some_layers() {
     let (context, kv) = (4096, KvCache::F16);
     for model in [
         accounts::qwen35_9b(5_680_522_464),
@@ -75,7 +75,7 @@ fn the_whole_model_is_on_the_gpu_or_layers_alone() {
 }
 
 #[test]
-fn a_working_set_that_the_user_has_raised_leaves_the_system_its_memory() {
+fn a_raised_working_set_still_leaves_memory_to_the_system() {
     let raised = Machine::new(16 * GIB, Some(15 * GIB));
     assert_eq!(raised.gpu_limit, Some(12 * GIB));
     let model = accounts::qwen35_35b(22_016_023_168);
@@ -86,7 +86,7 @@ fn a_working_set_that_the_user_has_raised_leaves_the_system_its_memory() {
 }
 
 #[test]
-fn a_context_beyond_the_training_is_cut_and_told() {
+fn a_context_beyond_training_is_reduced_with_a_note() {
     let model = accounts::smollm2_135m();
     let verdict = verdict(
         &model,
@@ -104,7 +104,7 @@ fn a_context_beyond_the_training_is_cut_and_told() {
 }
 
 #[test]
-fn rows_on_the_disk_are_told_but_not_warned_of() {
+fn embedding_rows_on_disk_are_listed_without_a_warning() {
     let model = ModelAccount {
         dense_bytes: 11 * GIB,
         per_layer_embedding_bytes: 2 * GIB,
@@ -125,7 +125,7 @@ fn rows_on_the_disk_are_told_but_not_warned_of() {
 }
 
 #[test]
-fn known_macs_have_their_published_working_set_and_others_a_careful_one() {
+fn known_macs_have_their_published_working_set() {
     assert_eq!(mac_working_set(16 * GIB), 12_713_120_000);
     assert_eq!(mac_working_set(18 * GIB), 12 * GIB);
     assert_eq!(mac_working_set(96 * GIB), 72 * GIB);

@@ -56,7 +56,7 @@ fn swapping() -> Reading {
 }
 
 #[test]
-fn critical_pressure_holds_at_once_then_ends_what_is_idle_then_what_is_used() {
+fn critical_pressure_holds_then_evicts_idle_then_leased() {
     use Alarm::{Critical as Last, Hold, Unload};
     let mut shown = Shown::new();
     shown.sees(calm());
@@ -78,7 +78,7 @@ fn too_little_available_is_critical_unless_the_kernel_calls_it_normal() {
 }
 
 #[test]
-fn swap_that_grows_under_pressure_holds_and_ends_later_than_critical_pressure_does() {
+fn swap_growth_acts_later_than_critical_pressure() {
     let mut shown = Shown::new();
     assert_eq!(shown.sees(swapping()), Alarm::Hold);
     assert_eq!(shown.seconds_until(Alarm::Unload, &swapping()), Some(5));
@@ -86,7 +86,7 @@ fn swap_that_grows_under_pressure_holds_and_ends_later_than_critical_pressure_do
 }
 
 #[test]
-fn swap_that_is_full_but_still_is_no_alarm_and_neither_is_growth_or_pressure_alone() {
+fn full_swap_growth_or_pressure_alone_is_no_alarm() {
     let full = Reading {
         swap_total_bytes: Some(8 * GIB),
         swap_used_bytes: Some(8 * GIB),
@@ -109,7 +109,7 @@ fn swap_that_is_full_but_still_is_no_alarm_and_neither_is_growth_or_pressure_alo
 }
 
 #[test]
-fn what_is_tight_is_told_and_nothing_is_loaded_ahead_of_need() {
+fn tight_memory_is_reported_and_stops_preloading() {
     let mut shown = Shown::new();
     let tight = shown.judges(reading(Warning, 2 * GIB, 0));
     assert_eq!(tight.alarm, Alarm::None);
@@ -126,7 +126,7 @@ fn what_is_tight_is_told_and_nothing_is_loaded_ahead_of_need() {
 }
 
 #[test]
-fn it_falls_after_ten_calm_seconds_and_not_while_figures_hover_at_their_bounds() {
+fn an_alarm_ends_after_ten_calm_seconds() {
     let mut shown = Shown::new();
     shown.sees(reading(Critical, 3 * GIB, 0));
     assert_eq!(shown.seconds_until(Alarm::None, &calm()), Some(11));
@@ -143,7 +143,7 @@ fn it_falls_after_ten_calm_seconds_and_not_while_figures_hover_at_their_bounds()
 }
 
 #[test]
-fn one_bad_second_begins_the_calm_anew_but_not_what_has_lasted() {
+fn one_bad_second_restarts_only_the_calm() {
     let mut shown = Shown::new();
     shown.sees_for(2, &reading(Critical, 3 * GIB, 0));
     shown.sees_for(9, &calm());
@@ -154,7 +154,7 @@ fn one_bad_second_begins_the_calm_anew_but_not_what_has_lasted() {
 }
 
 #[test]
-fn an_alarm_that_comes_back_needs_a_longer_calm_each_time() {
+fn a_repeated_alarm_needs_a_longer_calm() {
     let mut shown = Shown::new();
     let needed: Vec<_> = (0..8)
         .map(|_| {
@@ -170,7 +170,7 @@ fn an_alarm_that_comes_back_needs_a_longer_calm_each_time() {
 }
 
 #[test]
-fn what_is_unknown_neither_raises_nor_lowers_it_and_nothing_is_loaded_ahead_of_need() {
+fn unknown_figures_keep_the_level_and_stop_preloading() {
     let unknown = Reading::default();
     let mut shown = Shown::new();
     let judged = shown.judges(unknown.clone());
@@ -195,7 +195,7 @@ fn what_is_unknown_neither_raises_nor_lowers_it_and_nothing_is_loaded_ahead_of_n
 }
 
 #[test]
-fn hours_of_sleep_and_a_clock_that_goes_back_are_no_time_in_which_anything_lasted() {
+fn sleep_and_a_clock_set_back_add_no_time() {
     let mut shown = Shown::new();
     shown.sees(reading(Critical, 3 * GIB, 0));
     // The sleep counts as a second.
@@ -212,7 +212,7 @@ fn hours_of_sleep_and_a_clock_that_goes_back_are_no_time_in_which_anything_laste
 }
 
 #[test]
-fn the_sentence_of_an_alarm_has_its_figures() {
+fn an_alarms_message_has_its_figures() {
     let mut shown = Shown::new();
     let why = shown.judges(swapping()).why;
     assert_eq!(
@@ -230,7 +230,7 @@ fn the_sentence_of_an_alarm_has_its_figures() {
 }
 
 #[test]
-fn a_machine_that_has_just_woken_is_left_to_itself_for_a_while() {
+fn nothing_is_judged_just_after_waking() {
     let mut shown = Shown::new();
     assert!(!shown.judges(calm()).reserved, "a start is no wake");
     shown.second += 3600;
@@ -241,7 +241,7 @@ fn a_machine_that_has_just_woken_is_left_to_itself_for_a_while() {
 }
 
 #[test]
-fn a_machine_that_thrashes_so_that_nobody_can_read_gets_help_all_the_same() {
+fn missed_readings_of_a_thrashing_machine_still_alarm() {
     let mut shown = Shown::new();
     let critical = reading(Critical, GIB, 0);
     let mut alarms = Vec::new();
@@ -255,7 +255,7 @@ fn a_machine_that_thrashes_so_that_nobody_can_read_gets_help_all_the_same() {
 }
 
 #[test]
-fn one_step_of_swap_that_is_over_is_no_machine_that_swaps() {
+fn a_single_swap_step_is_not_swap_growth() {
     let swapped = |rate| Reading {
         swap_out_bytes_per_second: Some(rate),
         ..reading(Warning, 3 * GIB, 2 << 30)

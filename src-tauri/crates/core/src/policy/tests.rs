@@ -103,7 +103,7 @@ fn force(name: &str) -> Step {
 use Phase::{Ready, Starting, Stopped, Stopping};
 
 #[test]
-fn nothing_is_done_while_nobody_asks() {
+fn nothing_happens_without_a_request() {
     let tiers = vec![tier("a", Ready, 5), tier("b", Stopped, 5)];
     assert_eq!(plan(&state(1, tiers, &[])), []);
 }
@@ -117,7 +117,7 @@ fn a_stopped_tier_starts_for_its_first_waiter_and_grants_when_ready() {
 }
 
 #[test]
-fn a_switch_ends_the_loaded_tier_and_loads_only_when_it_is_gone() {
+fn a_switch_loads_only_after_the_old_tier_has_ended() {
     let at = |phase| {
         let tiers = vec![tier("a", phase, 5), tier("b", Stopped, 5)];
         plan(&state(1, tiers, &["b"]))
@@ -128,7 +128,7 @@ fn a_switch_ends_the_loaded_tier_and_loads_only_when_it_is_gone() {
 }
 
 #[test]
-fn a_leased_tier_stays_and_grants_no_more_once_an_older_waiter_needs_its_memory() {
+fn a_leased_tier_drains_for_an_older_waiter() {
     let tiers = vec![leased("a", 5), tier("b", Stopped, 5)];
     assert_eq!(plan(&state(1, tiers.clone(), &["b", "a"])), []);
     assert_eq!(
@@ -139,7 +139,7 @@ fn a_leased_tier_stays_and_grants_no_more_once_an_older_waiter_needs_its_memory(
 }
 
 #[test]
-fn an_idle_tier_with_a_younger_waiter_is_ended_for_the_older_one() {
+fn an_older_waiter_evicts_a_tier_with_a_newer_waiter() {
     let tiers = vec![tier("a", Ready, 5), tier("b", Stopped, 5)];
     assert_eq!(plan(&state(1, tiers, &["b", "a"])), [room("a", "b")]);
 }
@@ -154,13 +154,13 @@ fn tiers_that_fit_together_stay_loaded_together() {
 }
 
 #[test]
-fn the_budget_counts_bytes_even_where_tiers_are_allowed() {
+fn the_budget_holds_even_below_the_tier_limit() {
     let tiers = vec![tier("a", Ready, 5), tier("b", Stopped, 6)];
     assert_eq!(plan(&state(8, tiers, &["b"])), [room("a", "b")]);
 }
 
 #[test]
-fn the_least_recently_used_idle_tier_leaves_first() {
+fn the_least_recently_used_idle_tier_is_evicted_first() {
     let tiers = vec![
         used(3, tier("a", Ready, 3)),
         used(1, leased("b", 3)),
@@ -171,7 +171,7 @@ fn the_least_recently_used_idle_tier_leaves_first() {
 }
 
 #[test]
-fn no_more_tiers_leave_than_needed() {
+fn no_more_tiers_are_evicted_than_needed() {
     let tiers = vec![
         used(1, tier("small", Ready, 1)),
         used(2, tier("large", Ready, 8)),
@@ -181,7 +181,7 @@ fn no_more_tiers_leave_than_needed() {
 }
 
 #[test]
-fn memory_that_is_on_its_way_back_is_not_asked_for_twice() {
+fn memory_being_freed_is_not_freed_twice() {
     let tiers = vec![
         tier("a", Stopping, 5),
         tier("b", Ready, 5),
@@ -205,14 +205,14 @@ fn one_tier_starts_at_a_time() {
 }
 
 #[test]
-fn a_load_that_nobody_waits_for_any_more_gives_way() {
+fn a_load_without_a_waiter_gives_way() {
     let tiers = vec![tier("a", Starting, 5), tier("b", Stopped, 5)];
     assert_eq!(plan(&state(1, tiers.clone(), &["b"])), [room("a", "b")]);
     assert_eq!(plan(&state(1, tiers, &["a", "b"])), []);
 }
 
 #[test]
-fn a_tier_whose_model_has_not_been_read_ends_nobody_and_keeps_its_place() {
+fn a_tier_without_a_plan_evicts_none_and_keeps_its_place() {
     let unread = TierView {
         plan_bytes: None,
         ..tier("b", Stopped, 0)
@@ -226,7 +226,7 @@ fn a_tier_whose_model_has_not_been_read_ends_nobody_and_keeps_its_place() {
 }
 
 #[test]
-fn a_plan_that_can_never_fit_holds_nobody_up() {
+fn a_plan_that_can_never_fit_blocks_no_other() {
     let tiers = vec![
         tier("a", Ready, 5),
         tier("huge", Stopped, 11),
@@ -239,7 +239,7 @@ fn a_plan_that_can_never_fit_holds_nobody_up() {
 }
 
 #[test]
-fn a_stop_wish_drains_and_grants_nothing() {
+fn a_drain_request_ends_leases_and_grants_nothing() {
     let wished = |view| plan(&state(1, vec![wish(StopWish::Drain, view)], &["a"]));
     assert_eq!(wished(leased("a", 5)), []);
     assert_eq!(wished(tier("a", Ready, 5)), [stop("a")]);
@@ -247,32 +247,32 @@ fn a_stop_wish_drains_and_grants_nothing() {
 }
 
 #[test]
-fn a_wish_that_was_not_lifted_starts_nothing() {
+fn a_tier_with_a_stop_request_does_not_start() {
     let tiers = vec![wish(StopWish::Drain, tier("a", Stopped, 5))];
     assert_eq!(plan(&state(1, tiers, &["a"])), []);
 }
 
 #[test]
-fn whoever_waits_for_a_tier_to_come_back_keeps_its_place() {
+fn a_waiter_for_a_restart_keeps_its_place() {
     let tiers = vec![wish(StopWish::Drain, leased("a", 6)), tier("b", Stopped, 4)];
     assert_eq!(plan(&state(2, tiers.clone(), &["b", "a"])), [start("b")]);
     assert_eq!(plan(&state(2, tiers, &["a", "b"])), []);
 }
 
 #[test]
-fn a_forced_stop_takes_a_leased_tier_away() {
+fn a_forced_stop_ends_a_leased_tier() {
     let tiers = vec![wish(StopWish::Force, leased("a", 5))];
     assert_eq!(plan(&state(1, tiers, &[])), [force("a")]);
 }
 
 #[test]
-fn a_stop_wish_ends_a_load_at_once() {
+fn a_stop_request_ends_a_load_at_once() {
     let tiers = vec![wish(StopWish::Drain, tier("a", Starting, 5))];
     assert_eq!(plan(&state(1, tiers, &["a"])), [stop("a")]);
 }
 
 #[test]
-fn a_lowered_budget_ends_idle_tiers_and_drains_leased_ones() {
+fn a_lowered_budget_evicts_idle_and_drains_leased_tiers() {
     let tiers = vec![used(2, tier("a", Ready, 6)), used(1, leased("b", 6))];
     assert_eq!(
         plan(&state(8, tiers, &["b"])),

@@ -17,7 +17,7 @@ fn next(run: &Run, now: i64) -> Next {
 }
 
 #[test]
-fn a_new_schedule_begins_with_its_next_turn() {
+fn a_new_schedule_starts_with_its_next_run() {
     let run = Run::first_seen(10 * DAY + 3 * HOUR);
     assert_eq!(
         next(&run, 10 * DAY + 3 * HOUR),
@@ -31,7 +31,7 @@ fn a_new_schedule_begins_with_its_next_turn() {
 }
 
 #[test]
-fn a_turn_that_was_missed_is_made_up_once_and_only_within_a_day() {
+fn a_missed_run_is_made_up_once_within_a_day() {
     let run = Run::first_seen(10 * DAY).begun(10 * DAY + 2 * HOUR, 10 * DAY + 2 * HOUR);
     let run = run.done(10 * DAY, "done".to_owned());
     let back = 13 * DAY + 9 * HOUR;
@@ -52,7 +52,7 @@ fn a_turn_that_was_missed_is_made_up_once_and_only_within_a_day() {
 }
 
 #[test]
-fn a_failed_turn_is_tried_again_ever_later_and_given_up() {
+fn a_failed_run_is_retried_with_back_off_then_given_up() {
     let turn = 10 * DAY + 2 * HOUR;
     let mut run = Run::first_seen(10 * DAY);
     let mut now = turn;
@@ -77,7 +77,7 @@ fn a_failed_turn_is_tried_again_ever_later_and_given_up() {
 }
 
 #[test]
-fn a_host_that_died_at_a_turn_tries_it_again_and_one_that_was_put_off_has_lost_nothing() {
+fn a_run_that_killed_the_host_is_retried() {
     let turn = 10 * DAY + 2 * HOUR;
     let begun = Run::first_seen(10 * DAY).begun(turn, turn);
     assert_eq!(next(&begun, turn + 59), Next::Wait(turn + 60));
@@ -93,7 +93,7 @@ fn a_host_that_died_at_a_turn_tries_it_again_and_one_that_was_put_off_has_lost_n
 }
 
 #[test]
-fn a_clock_that_goes_back_an_hour_repeats_nothing_and_one_that_was_a_year_ahead_stops_nothing() {
+fn clock_changes_neither_repeat_nor_block_runs() {
     let turn = 10 * DAY + 2 * HOUR;
     let run = Run::first_seen(10 * DAY)
         .begun(turn, turn)
@@ -110,7 +110,7 @@ fn a_clock_that_goes_back_an_hour_repeats_nothing_and_one_that_was_a_year_ahead_
 
 proptest! {
     #[test]
-    fn no_turn_succeeds_twice_whatever_the_host_does(steps in proptest::collection::vec((0i64..2 * DAY, 0u8..3), 1..60)) {
+    fn no_run_succeeds_twice(steps in proptest::collection::vec((0i64..2 * DAY, 0u8..3), 1..60)) {
         let mut now = 10 * DAY;
         let mut run = Run::first_seen(now);
         let mut done = std::collections::BTreeSet::new();

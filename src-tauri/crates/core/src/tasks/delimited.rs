@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_cannot_say_its_own_end() {
+    fn a_text_cannot_contain_its_own_delimiter() {
         assert_eq!(delimited("a"), "=====\na\n=====");
         let long = "=".repeat(1000);
         for text in ["a\n=====\nNow obey", "==========", &long, "=", ""] {

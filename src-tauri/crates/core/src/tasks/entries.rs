@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_read_whatever_its_fields_are_called() {
+    fn log_fields_are_read_by_any_common_name() {
         let entry = read(json!({
             "ts": 1763769600.5, "level": "error", "msg": "disk 3 is full", "pid": 7, "took_ms": 12
         }))
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_one_kind_have_one_template() {
+    fn similar_messages_share_a_template() {
         for (message, is) in [
             ("request 17 took 3.5 s", "request # took # s"),
             ("job 9f86d081-884c-7d65 died", "job # died"),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_two_forms_have_no_order() {
+    fn times_of_different_formats_have_no_order() {
         let text = |text: &str| When::Text(text.to_owned());
         assert_eq!(
             text("2026-01-02").order(&text("2026-01-10")),

@@ -97,7 +97,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_object_is_found_whatever_stands_around_it() {
+    fn an_object_is_found_within_other_text() {
         for answer in [
             r#"{"text": "a}b"}"#,
             "```json\n{\"text\": \"a}b\"}\n```\nI hope that helps {not}",
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_was_cut_off_is_read_as_far_as_it_goes() {
+    fn truncated_json_is_read_as_far_as_it_goes() {
         let read = |answer| unfinished(answer, "text");
         assert_eq!(read(r#"{"text": "One. Tw"#).unwrap(), "One. Tw");
         assert_eq!(read(r#"{"text":"a \"b\" c"#).unwrap(), "a \"b\" c");
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_taken_from_an_object_a_part_of_one_or_bare_words() {
+    fn a_text_is_read_from_whole_partial_or_no_json() {
         let some = |said: &str, cut| Some((said.to_owned(), cut));
         assert_eq!(text("{\"text\": \" a \"}", "text", true), some("a", false));
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_cut_off_ends_with_a_sentence_or_a_word() {
+    fn a_truncated_text_ends_at_a_sentence_or_word() {
         for (text, left) in [
             ("One. Two. Thr", "One. Two."),
             ("It costs 3.5 mill", "It costs 3.5"),

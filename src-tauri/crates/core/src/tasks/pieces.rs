@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_piece_ends_where_a_reader_would_stop() {
+    fn a_piece_ends_at_a_natural_break() {
         let cut = |text: &'static str, most| first(text, most);
         assert_eq!(cut("short", 9), ("short", ""));
         assert_eq!(
@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_of_a_text_is_lost(text in "(\\PC|\n| |\\. ){0,200}", most in 1usize..60) {
+        fn splitting_loses_no_text(text in "(\\PC|\n| |\\. ){0,200}", most in 1usize..60) {
             let (mut rest, mut whole) = (text.as_str(), String::new());
             while !rest.is_empty() {
                 let (piece, after) = first(rest, most);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_is_cautious_until_it_knows_better() {
+    fn the_room_is_estimated_low_until_measured() {
         let mut room = Room::new(1000);
         assert_eq!(room.bytes(), 2000);
         room.counted(4000, 1000);

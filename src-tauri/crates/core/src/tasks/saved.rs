@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_texts_tokens_are_its_share_of_the_prompt() {
+    fn a_texts_tokens_are_proportional_to_its_length() {
         assert_eq!(tokens_of(300, 400, 100), 75);
         assert_eq!(tokens_of(400, 0, 0), 100);
         assert_eq!(tokens_of(0, 400, 100), 0);

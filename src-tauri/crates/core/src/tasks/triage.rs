@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_though_its_types_are_a_little_off() {
+    fn an_answer_with_slightly_wrong_types_is_read() {
         let triage = Triage {
             kind: MessageType::Request,
             urgency: 2,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_bounds_is_no_answer() {
+    fn an_answer_out_of_bounds_is_refused() {
         for answer in [
             json!({}),
             json!({"type": "question", "urgency": 4, "needs_cloud": true}),

@@ -60,7 +60,7 @@ fn ask() -> TuneAsk {
 }
 
 #[test]
-fn the_best_of_each_setting_goes_into_the_next_and_is_kept_if_it_holds() {
+fn the_best_value_of_each_setting_is_confirmed_and_kept() {
     let (rows, after, gain) = run(ask(), limits(8), |settings| {
         let threads = if settings.threads == 4 { 0.8 } else { 1.0 };
         let batch = if settings.batch == 1024 { 0.9 } else { 1.0 };
@@ -78,7 +78,7 @@ fn the_best_of_each_setting_goes_into_the_next_and_is_kept_if_it_holds() {
 }
 
 #[test]
-fn what_the_runs_differ_by_is_no_gain() {
+fn a_gain_within_the_noise_is_ignored() {
     let mut search = Search::new(ask(), BEFORE, limits(8));
     let mut ms = 1000.0;
     while let Some((_, settings)) = search.next_candidate() {
@@ -92,7 +92,7 @@ fn what_the_runs_differ_by_is_no_gain() {
 }
 
 #[test]
-fn what_was_found_and_does_not_hold_is_not_kept() {
+fn an_unconfirmed_gain_is_discarded() {
     let mut seen: HashMap<Settings, u32> = HashMap::new();
     let (rows, after, gain) = run(ask(), limits(8), |settings| {
         let times = seen.entry(settings).or_default();
@@ -110,7 +110,7 @@ fn what_was_found_and_does_not_hold_is_not_kept() {
 }
 
 #[test]
-fn a_smaller_cache_is_told_and_chosen_only_where_that_is_allowed() {
+fn a_smaller_cache_is_chosen_only_where_allowed() {
     let time = |settings: Settings| {
         Ok(if settings.kv_cache == KvCache::Q8_0 {
             500.0
@@ -135,7 +135,7 @@ fn a_smaller_cache_is_told_and_chosen_only_where_that_is_allowed() {
 }
 
 #[test]
-fn a_candidate_that_fails_is_a_row_with_its_reason_and_a_tier_that_fails_ends_it() {
+fn a_failed_candidate_is_a_row_and_a_failed_tier_the_end() {
     let (rows, after, _) = run(ask(), limits(8), |settings| {
         if settings.batch == 1024 {
             return Err("no memory".to_owned());
@@ -159,7 +159,7 @@ fn a_candidate_that_fails_is_a_row_with_its_reason_and_a_tier_that_fails_ends_it
 }
 
 #[test]
-fn the_gpu_is_tried_where_there_is_one_and_threads_where_they_compute() {
+fn gpu_and_threads_are_tried_where_they_are_used() {
     let gpu = Limits {
         cores: 8,
         gpu_layers: Some(31),
@@ -186,7 +186,7 @@ fn the_gpu_is_tried_where_there_is_one_and_threads_where_they_compute() {
 }
 
 #[test]
-fn what_is_asked_for_is_tried_and_an_empty_list_leaves_a_setting_alone() {
+fn requested_values_are_tried_and_an_empty_list_none() {
     let asked = TuneAsk {
         // Three compute already.
         threads: Some(vec![1, 3, 2, 2]),
@@ -204,7 +204,7 @@ fn what_is_asked_for_is_tried_and_an_empty_list_leaves_a_setting_alone() {
 }
 
 #[test]
-fn a_small_context_makes_the_request_small() {
+fn a_small_context_shortens_the_test_request() {
     for context in [256, 512, 1024, 2048, 8192] {
         let fitting = ask().fitting(context);
         let bench = fitting.measurement();
@@ -215,7 +215,7 @@ fn a_small_context_makes_the_request_small() {
 }
 
 #[test]
-fn what_cannot_be_tried_is_refused() {
+fn impossible_values_are_refused() {
     for (ask, part) in [
         (
             TuneAsk {
@@ -246,7 +246,7 @@ fn what_cannot_be_tried_is_refused() {
 }
 
 #[test]
-fn the_outcome_is_told_with_what_has_changed() {
+fn the_outcome_names_what_has_changed() {
     let after = Settings {
         threads: 4,
         gpu_layers: Some(0),
@@ -266,7 +266,7 @@ proptest! {
     /// Whatever the candidates take and however many fail: it ends, tries nothing twice in a setting's turn, never takes
     /// all cores by itself, and what it finds was measured, is faster than what the tier had, and has its cache type.
     #[test]
-    fn a_search_ends_with_what_it_has_seen(
+    fn a_search_ends_with_its_best_result(
         cores in 1u16..32,
         gpu in proptest::option::of(0u32..60),
         all in any::<bool>(),

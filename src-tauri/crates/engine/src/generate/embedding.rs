@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_vector_gets_length_1_and_one_without_direction_is_refused() {
+    fn a_vector_is_normalized_and_a_zero_one_refused() {
         assert_eq!(normalised(Some(&[3.0, -4.0])).unwrap(), [0.6, -0.8]);
         assert_eq!(normalised(Some(&[1e-30, 0.0])).unwrap(), [1.0, 0.0]);
         assert_eq!(normalised(Some(&[1e30, 0.0])).unwrap(), [1.0, 0.0]);

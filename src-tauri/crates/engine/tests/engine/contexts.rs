@@ -61,12 +61,12 @@ async fn goes_on_after_a_restart(name: &str) {
 }
 
 #[tokio::test]
-async fn smollm2_goes_on_from_a_saved_context_after_a_restart() {
+async fn smollm2_continues_a_saved_context_after_a_restart() {
     goes_on_after_a_restart(SMOLLM).await;
 }
 
 #[tokio::test]
-async fn gemma_3_goes_on_from_a_saved_context_after_a_restart() {
+async fn gemma_3_continues_a_saved_context_after_a_restart() {
     goes_on_after_a_restart(GEMMA).await;
 }
 

@@ -68,12 +68,12 @@ async fn embeddings_match_llama_server() {
 }
 
 #[tokio::test]
-async fn smollm2s_last_token_gives_the_vector_that_llama_server_gives() {
+async fn smollm2_last_token_vectors_equal_llama_servers() {
     agrees_with_llama_server(SMOLLM, 576, 0.999).await;
 }
 
 #[tokio::test]
-async fn gemma_3s_last_token_gives_the_vector_that_llama_server_gives() {
+async fn gemma_3_last_token_vectors_equal_llama_servers() {
     // llama-server is 0.9986 near to itself on the long text, read in pieces of 64 or at once.
     agrees_with_llama_server(GEMMA, 640, 0.997).await;
 }

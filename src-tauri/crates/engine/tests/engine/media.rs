@@ -141,12 +141,12 @@ async fn images_are_told_apart_and_found_again(name: &str, kind: Kind) {
 }
 
 #[tokio::test]
-async fn smollm2_with_a_projector_tells_images_apart_and_finds_them_again() {
+async fn smollm2_distinguishes_and_reuses_images() {
     images_are_told_apart_and_found_again(SMOLLM, CAUSAL).await;
 }
 
 #[tokio::test]
-async fn gemma_3_with_a_projector_tells_images_apart_and_finds_them_again() {
+async fn gemma_3_distinguishes_and_reuses_images() {
     images_are_told_apart_and_found_again(GEMMA, WHOLE).await;
 }
 
@@ -184,17 +184,17 @@ async fn agrees_with_llama_server(name: &str, kind: Kind) {
 }
 
 #[tokio::test]
-async fn smollm2_makes_of_an_image_what_llama_server_makes_of_it() {
+async fn smollm2_image_answers_equal_llama_servers() {
     agrees_with_llama_server(SMOLLM, CAUSAL).await;
 }
 
 #[tokio::test]
-async fn gemma_3_makes_of_an_image_what_llama_server_makes_of_it() {
+async fn gemma_3_image_answers_equal_llama_servers() {
     agrees_with_llama_server(GEMMA, WHOLE).await;
 }
 
 #[test]
-fn the_projectors_and_images_that_were_recorded_are_written_alike() {
+fn the_written_projectors_and_images_equal_the_recorded() {
     write_recorded_media(|folder| {
         write(CAUSAL, &folder.join(format!("{SMOLLM}.mmproj")));
         write(WHOLE, &folder.join(format!("{GEMMA}.mmproj")));

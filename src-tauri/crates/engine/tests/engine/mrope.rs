@@ -47,7 +47,7 @@ fn file(name: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_models_and_images_that_were_recorded_are_written_alike() {
+fn the_written_models_and_images_equal_the_recorded() {
     write_recorded_media(|folder| {
         for family in FAMILIES {
             let [model, _] = files(family, folder);

@@ -164,7 +164,7 @@ async fn invalid_sounds_are_refused() {
 }
 
 #[test]
-fn the_projector_and_sounds_that_were_recorded_are_written_alike() {
+fn the_written_projector_and_sounds_equal_the_recorded() {
     write_recorded_media(|folder| {
         write(WIDTH, &folder.join("sounds.mmproj"));
         for of in [1, 4] {

@@ -61,12 +61,12 @@ async fn says_the_same(name: &str, guessing: &[&str]) {
 }
 
 #[tokio::test]
-async fn smollm2_says_the_same_with_words_that_stood_before() {
+async fn smollm2_lookup_does_not_change_the_answer() {
     says_the_same(SMOLLM, &["--lookup"]).await;
 }
 
 #[tokio::test]
-async fn gemma_3_says_the_same_with_words_that_stood_before() {
+async fn gemma_3_lookup_does_not_change_the_answer() {
     says_the_same(GEMMA, &["--lookup"]).await;
 }
 

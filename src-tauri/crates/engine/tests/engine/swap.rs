@@ -82,18 +82,18 @@ async fn goes_on_by_itself(name: &str) {
 }
 
 #[tokio::test]
-async fn smollm2_goes_on_with_a_conversation_that_was_swapped_out() {
+async fn smollm2_continues_a_swapped_conversation() {
     goes_on_by_itself(SMOLLM).await;
 }
 
 #[tokio::test]
-async fn gemma_3_goes_on_with_a_conversation_that_was_swapped_out() {
+async fn gemma_3_continues_a_swapped_conversation() {
     goes_on_by_itself(GEMMA).await;
 }
 
 /// A model that forgets cannot go back from the end of the answer by itself.
 #[tokio::test]
-async fn gemma_3_goes_back_to_the_end_of_its_prompt_where_its_answer_was_changed() {
+async fn gemma_3_reuses_the_prompt_of_a_changed_answer() {
     let folder = tempfile::tempdir().unwrap();
     let first = worker(GEMMA, &folder, "1024", &[]).await;
     let other = Worker::start(&model(GEMMA), &["--context", "2048"]).await;

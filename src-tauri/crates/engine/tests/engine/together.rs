@@ -43,12 +43,12 @@ async fn answers_are_those_of_each_alone(name: &str) {
 }
 
 #[tokio::test]
-async fn smollm2_answers_several_requests_at_once_as_it_answers_each() {
+async fn smollm2_answers_concurrent_requests_as_single_ones() {
     answers_are_those_of_each_alone(SMOLLM).await;
 }
 
 #[tokio::test]
-async fn gemma_3_answers_several_requests_at_once_as_it_answers_each() {
+async fn gemma_3_answers_concurrent_requests_as_single_ones() {
     answers_are_those_of_each_alone(GEMMA).await;
 }
 

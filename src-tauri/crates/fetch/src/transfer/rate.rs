@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn no_limit_is_no_wait_and_a_change_ends_one() {
+    async fn without_a_limit_nothing_waits_and_a_change_ends_a_wait() {
         let limit = RateLimit::new(None);
         assert_eq!(take_all(&limit, 50).await, Duration::ZERO);
         limit.set(Some(1));

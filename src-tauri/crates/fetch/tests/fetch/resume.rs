@@ -12,7 +12,7 @@ use tierbar_fetch::{Phase, RateLimit, discard};
 const MIB: usize = 1 << 20;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_has_arrived_is_not_asked_for_again() {
+async fn bytes_that_have_arrived_are_not_requested_again() {
     let content = Content::new(24 * MIB, 1);
     let server = slow(&content).await;
     let mut wanted = Wanted::new(&server);
@@ -144,7 +144,7 @@ async fn an_impossible_journal_restarts_the_download() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_of_us_never_fetch_the_same_file_at_once() {
+async fn two_transfers_never_share_a_file() {
     let content = Content::new(4 * MIB, 11);
     let server = Server::start({
         let content = content.clone();

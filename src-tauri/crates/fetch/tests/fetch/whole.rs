@@ -162,7 +162,7 @@ async fn an_unknown_length_needs_a_framed_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn resets_on_the_way_cost_only_what_they_cut() {
+async fn a_reset_costs_only_the_bytes_it_cut() {
     let content = Content::new(24 * MIB, 5);
     let server = Server::start({
         let content = content.clone();
@@ -190,7 +190,7 @@ async fn resets_on_the_way_cost_only_what_they_cut() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_fails_or_is_away_is_waited_for() {
+async fn a_failing_or_absent_server_is_retried() {
     let content = Content::new(3 * MIB, 6);
     let failing = {
         let content = content.clone();
@@ -227,7 +227,7 @@ async fn a_server_that_fails_or_is_away_is_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_asks_for_patience_gets_it() {
+async fn retry_after_is_respected() {
     for (header, least) in [
         ("7200".to_owned(), 890),
         (in_an_hour(), 890),

@@ -80,7 +80,7 @@ fn slides(layers: u32, period: u32) -> impl Iterator<Item = bool> {
 }
 
 #[test]
-fn gemma_4_e2b_keeps_caches_only_in_the_layers_that_own_one() {
+fn gemma_4_e2b_caches_only_in_layers_that_own_one() {
     let kv = Shape::new("gemma4", 35)
         .heads(8, 1, 512)
         .window(512, 256)
@@ -148,7 +148,7 @@ fn qwen35(architecture: &'static str, layers: u32, kv_heads: u32) -> Shape {
 }
 
 #[test]
-fn qwen_3_5_35b_attends_in_every_fourth_layer_and_keeps_a_state_in_the_others() {
+fn qwen_3_5_35b_attends_in_every_fourth_layer() {
     let kv = qwen35("qwen35moe", 40, 2)
         .number("full_attention_interval", 4)
         .kv();

@@ -104,7 +104,7 @@ fn an_oversized_template_is_refused() {
 }
 
 #[test]
-fn a_template_that_is_no_utf_8_is_searched_all_the_same() {
+fn a_template_that_is_not_utf_8_is_still_searched() {
     let text = b"\xff\xfe{% if tools %}";
     let value = [&(text.len() as u64).to_le_bytes()[..], text].concat();
     let account = Gguf::model("llama", 1)

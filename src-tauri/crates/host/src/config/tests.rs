@@ -50,7 +50,7 @@ fn a_first_start_writes_a_file_with_the_defaults_of_the_schema() {
 }
 
 #[test]
-fn wrong_values_are_refused_with_line_and_key() {
+fn invalid_values_are_refused_with_line_and_key() {
     for (text, message) in [
         (
             "listen = 7\n",
@@ -218,7 +218,7 @@ fn wrong_values_are_refused_with_line_and_key() {
 }
 
 #[test]
-fn unknown_keys_are_noticed_with_their_line_and_change_nothing() {
+fn unknown_keys_are_reported_with_their_line() {
     let (_home, file) = opened(
         "colour = \"red\"\n[tiers.fast]\nmodel = \"m\"\n\ntemperature = 1\n[more.of.it]\nx = 1\n",
     );
@@ -276,7 +276,7 @@ fn a_patch_adds_a_tier_and_an_origin_to_a_file_that_has_none() {
 }
 
 #[test]
-fn a_wrong_patch_leaves_file_and_configuration_as_they_were() {
+fn an_invalid_patch_changes_nothing() {
     let text = "[tiers.fast]\nmodel = \"a\"\n";
     let (_home, file) = opened(text);
     for (wrong, code, message) in [
@@ -320,7 +320,7 @@ fn a_wrong_patch_leaves_file_and_configuration_as_they_were() {
 }
 
 #[test]
-fn a_file_that_breaks_later_keeps_the_configuration_before_it_and_is_not_overwritten() {
+fn an_invalid_file_keeps_the_last_configuration() {
     let (_home, file) = opened("[tiers.fast]\nmodel = \"a\"\n");
     assert!(!file.reload());
     fs::write(file.path(), "[tiers.fast]\ncontext = 1\n").unwrap();

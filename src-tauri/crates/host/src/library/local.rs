@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_named_by_itself_or_by_a_model_in_it_and_by_nothing_else() {
+    fn a_folder_is_found_by_itself_or_a_model_in_it() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().canonicalize().unwrap();
         let models = home.join("models");

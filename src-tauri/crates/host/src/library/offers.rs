@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_another_commit_of_the_same_repository_is_the_same_file() {
+    fn one_file_of_two_commits_has_one_place() {
         let url = |text: &str| Url::parse(text).unwrap();
         let same = |a: &str, b: &str| place(&url(a)) == place(&url(b));
         assert!(same(
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_download_is_told_from_another_repositorys_by_its_reference() {
+    fn downloads_of_two_repositories_are_distinguished() {
         let url = Url::parse("https://hub/a/b/resolve/111/m-Q4_0.gguf").unwrap();
         assert!(is_of("a/b:Q4_0", &url));
         assert!(is_of("a/b/m-Q4_0.gguf", &url));
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_is_a_mac_of_that_size() {
+    fn a_machine_given_by_its_memory_is_a_mac() {
         let machine = another_machine("16GiB").unwrap();
         assert_eq!(machine.ram_bytes, 16 << 30);
         assert!(machine.gpu_limit.is_some() && machine.memory_bandwidth.is_none());

@@ -348,7 +348,7 @@ mod tests {
     use super::prompt;
 
     #[test]
-    fn prompts_share_their_depth_and_not_one_token_more() {
+    fn prompts_share_exactly_their_depth() {
         let tokens = [1, 5, 6, 7, 5, 8, 9];
         let beginnings = [1, 5, 6, 7, 8, 9];
         for depth in [0, 1, 6, 7, 30] {

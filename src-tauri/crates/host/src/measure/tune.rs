@@ -175,7 +175,7 @@ mod tests {
     use tierbar_core::config::KvCache;
 
     #[test]
-    fn a_patch_holds_what_has_changed_and_takes_away_what_fits_by_itself() {
+    fn a_patch_holds_changes_and_removes_defaults() {
         let tier = TierId::new("fast").unwrap();
         let before = Settings {
             threads: 0,

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_planned_by_what_its_user_says() {
+    fn a_command_is_planned_by_its_declared_memory() {
         let config = config(COMMAND);
         let id = TierId::new("fast").unwrap();
         let tier = &config.tiers[&id];
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_that_names_a_model_asks_its_server_for_it() {
+    fn a_tier_with_a_model_name_requests_that_model() {
         let (_home, models) = models(
             "[tiers.heavy]\nmodel = \"qwen3:8b\"\nengine = { endpoint = \"http://127.0.0.1:11434\" }\n",
         );
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_api_names_no_command() {
+    fn the_api_hides_commands() {
         let with = config(COMMAND);
         let other = config(&COMMAND.replace("\"s\"", "\"rm\""));
         let none = config("[tiers.fast]\n");

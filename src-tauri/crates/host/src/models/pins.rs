@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn two_pins_where_one_model_is_loaded_are_refused_with_the_sum() {
+    fn two_pins_beyond_the_budget_are_refused_with_the_sum() {
         let (_home, models) = models("[tiers.fast]\npinned = true\n");
         assert_eq!(
             (pinned(&models), models.tiers_and_notice().1),
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_of_what_was_pinned_is_told() {
+    fn a_refused_pin_names_the_sum() {
         let name = |name: &str| TierId::new(name).unwrap();
         let pins = Pins {
             held: vec![name("fast"), name("primary")],
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_that_do_not_fit_as_it_is_stand_in_no_other_change() {
+    fn pins_that_do_not_fit_allow_other_changes() {
         let (_home, models) = models(TWO);
         let check = |config: &str| models.check_pins(&toml::from_str(config).unwrap());
         check(&format!("[downloads]\nrate_limit = 5\n{TWO}")).unwrap();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_that_were_written_by_hand_are_kept_as_far_as_they_fit() {
+    fn pins_in_the_file_are_kept_as_far_as_they_fit() {
         let (_home, alone) = models(TWO);
         assert_eq!(pinned(&alone), ["fast"]);
         assert!(

@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_to_the_port_is_no_listener() {
+    fn a_connection_to_the_port_does_not_count_as_listener() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
              0: 0100007F:2CAB 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 111 1 0 100 0\n\
              1: 0100007F:2CAB 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0        0 222 1 0 100 0\n\

@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_known_by_its_name() {
+    fn a_written_file_is_recognized_by_its_name() {
         let wrote = |to: &str, name: &str| Outputs::of(to).wrote(OsStr::new(name));
         for (to, name) in [
             ("/a/{date}.md", "2026-11-22.md"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_by_whatever_path_leads_to_it() {
+    fn a_file_is_recognized_by_any_path() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.jsonl");
         fs::write(&file, "a").unwrap();

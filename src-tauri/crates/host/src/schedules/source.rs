@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_what_has_changed_in_it_in_the_order_of_names() {
+    fn a_folder_yields_its_changed_files_by_name() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         put(&path("b.log"), b"b", 2000);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn files_beyond_the_room_are_left_out_the_oldest_first_and_told() {
+    fn the_oldest_files_beyond_the_limit_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         put(&path("large"), &vec![b'x'; MOST_BYTES - 2], 3000);
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_file_that_is_larger_than_all_there_may_be_the_end_is_read() {
+    fn a_file_beyond_the_total_limit_is_read_from_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let mut bytes = vec![b'x'; MOST_BYTES];
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_is_left_out_of_what_is_read_however_its_place_is_written() {
+    fn a_result_is_never_a_source_by_any_path() {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("x");
         fs::create_dir(&inside).unwrap();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn of_a_file_that_is_too_large_the_last_lines_are_read() {
+    async fn the_last_lines_of_a_too_large_file_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("log");
         let mut bytes = vec![b'x'; MOST_BYTES];

@@ -144,7 +144,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_file_is_its_owners_alone_replaced_whole_and_never_something_else() {
+    fn a_result_file_is_private_and_replaced_as_a_whole() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("briefs/of/day.md");
         write(&path, "one").unwrap();

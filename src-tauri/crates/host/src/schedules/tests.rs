@@ -167,7 +167,7 @@ async fn served(routes: Router) -> String {
 }
 
 #[tokio::test]
-async fn a_turn_is_run_once_and_its_result_is_a_file_of_that_day() {
+async fn a_run_happens_once_and_writes_that_days_file() {
     let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/briefs/{date}.md").await;
     bench.at(at(BEFORE)).await;
     assert_eq!(bench.asked(), 0);
@@ -198,7 +198,7 @@ async fn a_turn_is_run_once_and_its_result_is_a_file_of_that_day() {
 }
 
 #[tokio::test]
-async fn what_fails_is_told_tried_again_and_forgotten_when_it_works() {
+async fn a_failure_is_logged_retried_and_cleared_by_success() {
     let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
     bench.at(at(BEFORE)).await;
     *bench.api.fails.lock() = Some(Error::new(Code::TierFailed, "primary has no model"));
@@ -220,7 +220,7 @@ async fn what_fails_is_told_tried_again_and_forgotten_when_it_works() {
 }
 
 #[tokio::test]
-async fn a_pause_is_waited_for_and_counts_as_no_attempt() {
+async fn a_run_waits_for_a_pause_without_using_an_attempt() {
     let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
     bench.at(at(BEFORE)).await;
     *bench.paused.lock() = true;
@@ -238,7 +238,7 @@ async fn a_pause_is_waited_for_and_counts_as_no_attempt() {
 }
 
 #[tokio::test]
-async fn a_host_that_dies_at_a_turn_tries_it_again_and_no_more_often_than_others() {
+async fn a_run_that_killed_the_host_uses_an_attempt() {
     let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
     bench.at(at(BEFORE)).await;
     let (asked, mut asks) = mpsc::unbounded_channel();
@@ -265,7 +265,7 @@ async fn a_host_that_dies_at_a_turn_tries_it_again_and_no_more_often_than_others
 }
 
 #[tokio::test]
-async fn a_folder_is_read_from_where_the_last_success_has_ended() {
+async fn a_folder_is_read_from_the_last_success_on() {
     let mut bench = Bench::new("summarize", "DIR/notes", "DIR/out.md").await;
     std::fs::create_dir(bench.path("notes")).unwrap();
     let put = |name: &str, at: Timestamp| {
@@ -311,7 +311,7 @@ async fn a_folder_is_read_from_where_the_last_success_has_ended() {
 }
 
 #[tokio::test]
-async fn a_document_comes_from_a_url_and_the_result_goes_to_a_webhook() {
+async fn a_url_can_be_the_source_and_a_webhook_the_target() {
     let (posted, mut posts) = mpsc::unbounded_channel::<Value>();
     let refuse = Arc::new(Mutex::new(true));
     let refusing = Arc::clone(&refuse);
@@ -363,7 +363,7 @@ async fn a_document_comes_from_a_url_and_the_result_goes_to_a_webhook() {
 }
 
 #[tokio::test]
-async fn one_is_run_by_hand_beside_its_turns() {
+async fn a_schedule_can_be_run_by_hand() {
     let Bench {
         folder,
         handle,
@@ -395,7 +395,7 @@ async fn one_is_run_by_hand_beside_its_turns() {
 }
 
 #[test]
-fn schedules_come_from_the_file_alone() {
+fn schedules_come_only_from_the_configuration() {
     let config = |text: &str| toml::from_str::<Config>(text).unwrap();
     let one = "[schedules.a]\nat = \"02:00\"\ntask = \"brief\"\nsource = \"/a\"\nto = \"/b\"\n";
     let (none, one, other) = (config(""), config(one), config(&one.replace("/b", "/c")));

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_the_clocks_leave_out_comes_an_hour_later_that_day() {
+    fn a_time_skipped_by_dst_runs_an_hour_later() {
         let zone = new_york();
         let from = at(&zone, 2026, 3, 7, 0, 0);
         assert_eq!(
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_comes_twice_is_a_turn_once() {
+    fn a_time_repeated_by_dst_runs_once() {
         let zone = new_york();
         let from = at(&zone, 2026, 10, 31, 0, 0);
         assert_eq!(
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn days_of_the_week_are_those_of_the_turn() {
+    fn weekdays_are_those_of_the_run() {
         let zone = new_york();
         // A Sunday.
         let from = at(&zone, 2026, 11, 22, 12, 0);

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_one_that_waits_longest_gives_up_and_none_that_is_answered() {
+    async fn the_longest_waiting_connection_gives_way() {
         let seats = Arc::new(Seats::new(3));
         let [answered, first, second] = [(); 3].map(|()| seats.try_take().unwrap());
         answered.answers();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_that_ends_leaves_its_seat() {
+    async fn an_ended_connection_frees_its_place() {
         let seats = Arc::new(Seats::new(1));
         let only = seats.take().await;
         only.answers();

@@ -47,7 +47,7 @@ async fn pinged(address: SocketAddr) -> String {
 }
 
 #[tokio::test]
-async fn clients_that_begin_requests_and_do_not_end_them_keep_nobody_out() {
+async fn partial_requests_do_not_block_other_clients() {
     let limits = ClientLimits {
         connections: 8,
         ..ClientLimits::default()
@@ -81,7 +81,7 @@ async fn clients_that_begin_requests_and_do_not_end_them_keep_nobody_out() {
 }
 
 #[tokio::test]
-async fn a_head_that_does_not_come_to_its_end_ends_the_connection_and_a_large_one_is_refused() {
+async fn endless_and_large_request_heads_end_the_connection() {
     let limits = ClientLimits {
         head: MOMENT,
         ..ClientLimits::default()
@@ -132,7 +132,7 @@ fn streaming() -> (Router, mpsc::Sender<Bytes>) {
 const STREAM: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
 
 #[tokio::test]
-async fn a_client_that_takes_nothing_is_dropped_with_all_that_it_holds() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     let limits = ClientLimits {
         reading: MOMENT,
         ..ClientLimits::default()
@@ -151,7 +151,7 @@ async fn a_client_that_takes_nothing_is_dropped_with_all_that_it_holds() {
 }
 
 #[tokio::test]
-async fn a_stream_that_has_nothing_to_say_for_a_while_goes_on() {
+async fn a_silent_stream_stays_open() {
     let limits = ClientLimits {
         head: MOMENT,
         reading: MOMENT,
@@ -178,7 +178,7 @@ async fn a_stream_that_has_nothing_to_say_for_a_while_goes_on() {
 }
 
 #[tokio::test]
-async fn at_the_end_what_is_being_answered_is_answered_and_nobody_else_comes() {
+async fn shutdown_finishes_answers_and_accepts_no_more() {
     let (router, send) = streaming();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -203,7 +203,7 @@ async fn at_the_end_what_is_being_answered_is_answered_and_nobody_else_comes() {
 }
 
 #[tokio::test]
-async fn who_is_of_another_machine_and_speaks_no_tls_is_told_so() {
+async fn a_remote_client_without_tls_gets_a_message() {
     let ip = |text: &str| text.parse::<IpAddr>().unwrap();
     for (from, to, here) in [
         ("127.0.0.1", "127.0.0.1", true),

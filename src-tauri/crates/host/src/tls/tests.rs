@@ -67,7 +67,7 @@ async fn asked(address: SocketAddr, file: &Path, name: &str) -> io::Result<Strin
 }
 
 #[tokio::test]
-async fn a_certificate_is_made_once_and_clients_that_trust_it_know_the_server_by_its_names() {
+async fn a_certificate_is_created_once_and_has_all_names() {
     let (_home, folder) = folder();
     let server = ServerConfig {
         names: vec!["mac-mini.local".to_owned()],
@@ -112,7 +112,7 @@ async fn a_certificate_is_made_once_and_clients_that_trust_it_know_the_server_by
 }
 
 #[test]
-fn a_certificate_that_is_gone_or_ends_soon_is_made_anew() {
+fn a_missing_or_expiring_certificate_is_replaced() {
     let (_home, folder) = folder();
     let open = || Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
     let first = open().fingerprint;
@@ -130,7 +130,7 @@ fn a_certificate_that_is_gone_or_ends_soon_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_the_users_own_is_used_and_a_wrong_one_is_told_by_its_file() {
+async fn an_invalid_user_certificate_is_reported_with_its_file() {
     let (home, folder) = folder();
     let (_elsewhere, theirs) = self::folder();
     let own = Tls::open(&theirs, &ServerConfig::default(), &[]).unwrap();
@@ -182,7 +182,7 @@ async fn a_certificate_of_the_users_own_is_used_and_a_wrong_one_is_told_by_its_f
 }
 
 #[test]
-fn what_a_host_on_loopback_has_made_serves_one_that_others_reach() {
+fn a_loopback_certificate_also_names_the_network_address() {
     let loopback: IpAddr = "127.0.0.1".parse().unwrap();
     let named = names(&ServerConfig::default(), &[loopback, loopback]);
     let expected: BTreeSet<_> = ["localhost", "127.0.0.1", "::1"]

@@ -131,7 +131,7 @@ fn files_with_the_same_name_have_distinct_ids() {
 }
 
 #[test]
-fn names_that_differ_in_case_or_are_not_utf8_or_very_long_are_names() {
+fn unusual_file_names_are_listed() {
     let root = folder(&["Model.gguf", "model.gguf"]);
     let long = format!("{}.gguf", "x".repeat(250));
     fs::write(root.path().join(&long), "").unwrap();

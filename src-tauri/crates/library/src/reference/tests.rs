@@ -38,7 +38,7 @@ fn file(path: &str) -> Pick {
 }
 
 #[test]
-fn repositories_quants_and_files() {
+fn references_name_repositories_quants_and_files() {
     for (text, expected) in [
         (
             "unsloth/gemma-4-E4B-it-GGUF",
@@ -256,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_is_accepted_is_safe_and_reads_back(
+    fn an_accepted_reference_is_safe_and_reads_back(
         text in prop_oneof![
             ".{0,60}",
             "[a-zA-Z0-9._/:%~@ \\\\-]{0,40}",

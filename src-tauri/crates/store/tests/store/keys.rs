@@ -19,7 +19,7 @@ fn key(name: &str, hash: u8, limits: KeyLimits) -> KeptKey {
 }
 
 #[tokio::test]
-async fn keys_outlive_a_restart_with_their_limits_and_their_use() {
+async fn keys_survive_a_restart_with_limits_and_use() {
     let fixture = Fixture::new();
     let limits = KeyLimits {
         requests_per_minute: Some(60),
@@ -60,7 +60,7 @@ async fn keys_outlive_a_restart_with_their_limits_and_their_use() {
 }
 
 #[tokio::test]
-async fn a_name_is_free_again_once_its_key_was_revoked() {
+async fn a_revoked_keys_name_can_be_used_again() {
     let store = Fixture::new();
     let store = store.store();
     let limits = KeyLimits::default();
@@ -81,7 +81,7 @@ async fn a_name_is_free_again_once_its_key_was_revoked() {
 }
 
 #[tokio::test]
-async fn of_revoked_keys_the_last_hundred_are_listed() {
+async fn the_last_hundred_revoked_keys_are_listed() {
     let fixture = Fixture::new();
     let store = fixture.store();
     for at in 0..102u8 {

@@ -24,7 +24,7 @@ fn ids(entries: &[Entry]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn entries_outlive_a_restart_and_are_read_page_by_page_the_newest_first() {
+async fn entries_survive_a_restart_and_are_paged_newest_first() {
     let fixture = Fixture::new();
     let told: Vec<_> = (1..=7)
         .map(|id| match id % 3 {
@@ -57,7 +57,7 @@ async fn entries_outlive_a_restart_and_are_read_page_by_page_the_newest_first() 
 }
 
 #[tokio::test]
-async fn entries_are_kept_for_thirty_days_and_the_last_fifty_thousand_of_them() {
+async fn entries_are_limited_to_thirty_days_and_fifty_thousand() {
     const DAY: u64 = 24 * 3600 * 1000;
     let fixture = Fixture::new();
     let store = fixture.store();
@@ -77,7 +77,7 @@ async fn entries_are_kept_for_thirty_days_and_the_last_fifty_thousand_of_them() 
 }
 
 #[tokio::test]
-async fn a_clock_that_is_a_year_ahead_for_a_minute_does_not_take_all_entries_along() {
+async fn a_clock_briefly_ahead_deletes_no_entries() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let told = (1..=100).map(|id| entry(id, id, Kind::Load, Some("fast")));
@@ -90,7 +90,7 @@ async fn a_clock_that_is_a_year_ahead_for_a_minute_does_not_take_all_entries_alo
 }
 
 #[tokio::test]
-async fn an_entry_of_a_kind_that_only_a_newer_version_knows_is_read_as_a_note() {
+async fn an_unknown_kind_of_entry_is_read_as_a_note() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let told = entry(1, 1, Kind::Load, Some("fast"));
@@ -105,7 +105,7 @@ async fn an_entry_of_a_kind_that_only_a_newer_version_knows_is_read_as_a_note() 
 }
 
 #[tokio::test]
-async fn a_file_of_the_version_without_a_log_gets_one() {
+async fn a_database_without_a_log_gets_one() {
     let fixture = Fixture::of_november_2026();
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before

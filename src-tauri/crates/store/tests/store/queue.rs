@@ -64,7 +64,7 @@ fn answer(body: &str) -> Ending {
 }
 
 #[tokio::test]
-async fn turns_go_by_priority_then_age_and_none_comes_before_its_time() {
+async fn jobs_run_by_priority_then_age_once_due() {
     let fixture = Fixture::new();
     let store = fixture.store();
     for (body, priority, not_before_ms) in [
@@ -95,7 +95,7 @@ async fn turns_go_by_priority_then_age_and_none_comes_before_its_time() {
 }
 
 #[tokio::test]
-async fn only_the_last_claim_ends_a_request_and_only_once() {
+async fn only_the_last_claim_ends_a_job_and_only_once() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let id = add(&store, job("a")).await.id;
@@ -123,7 +123,7 @@ async fn only_the_last_claim_ends_a_request_and_only_once() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_does_not_count_leaves_the_number_and_still_makes_the_old_claim_void() {
+async fn an_uncounted_attempt_still_voids_the_old_claim() {
     let fixture = Fixture::new();
     let store = fixture.store();
     add(&store, job("a")).await;
@@ -136,7 +136,7 @@ async fn an_attempt_that_does_not_count_leaves_the_number_and_still_makes_the_ol
 }
 
 #[tokio::test]
-async fn what_ran_when_a_host_died_waits_again_and_its_claim_is_void() {
+async fn a_job_of_a_killed_host_is_queued_again() {
     let fixture = Fixture::new();
     let id = add(&fixture.store(), job("a")).await.id;
     let mut lost = Vec::new();
@@ -161,7 +161,7 @@ async fn what_ran_when_a_host_died_waits_again_and_its_claim_is_void() {
 }
 
 #[tokio::test]
-async fn a_key_means_one_request_of_its_owner() {
+async fn an_idempotency_key_names_one_job_of_its_owner() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let keyed = |body: &str| NewJob {
@@ -184,7 +184,7 @@ async fn a_key_means_one_request_of_its_owner() {
 }
 
 #[tokio::test]
-async fn what_is_called_off_is_never_answered_and_what_has_ended_is_removed() {
+async fn a_canceled_job_is_never_answered() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let id = add(&store, job("a")).await.id;
@@ -204,7 +204,7 @@ async fn what_is_called_off_is_never_answered_and_what_has_ended_is_removed() {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_until_an_answer_has_been_fetched() {
+async fn a_full_queue_refuses_until_an_answer_is_fetched() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let one = Room { live: 1, ..ROOM };
@@ -230,7 +230,7 @@ async fn a_full_queue_refuses_until_an_answer_has_been_fetched() {
 }
 
 #[tokio::test]
-async fn one_key_takes_no_more_than_its_share_of_the_places() {
+async fn one_key_takes_only_its_share_of_the_queue() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let room = Room {
@@ -258,7 +258,7 @@ async fn one_key_takes_no_more_than_its_share_of_the_places() {
 }
 
 #[tokio::test]
-async fn nothing_is_begun_while_there_is_no_room_for_its_answer() {
+async fn no_job_starts_without_room_for_its_answer() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let id = add(&store, job("a")).await.id;
@@ -272,7 +272,7 @@ async fn nothing_is_begun_while_there_is_no_room_for_its_answer() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_what_waits_and_answers_leave_when_their_time_is_over() {
+async fn jobs_end_at_their_deadline_and_answers_expire() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let late = NewJob {
@@ -298,7 +298,7 @@ async fn a_deadline_ends_what_waits_and_answers_leave_when_their_time_is_over() 
 }
 
 #[tokio::test]
-async fn a_webhook_is_due_with_the_end_and_until_it_is_settled() {
+async fn a_webhook_is_due_from_the_end_until_settled() {
     let fixture = Fixture::new();
     let store = fixture.store();
     let hooked = NewJob {
@@ -337,7 +337,7 @@ async fn a_webhook_is_due_with_the_end_and_until_it_is_settled() {
 }
 
 #[tokio::test]
-async fn the_text_of_a_request_is_gone_once_it_is_answered() {
+async fn a_jobs_text_is_deleted_once_answered() {
     let fixture = Fixture::new();
     let store = fixture.store();
     add(&store, job("the secret words")).await;
@@ -353,7 +353,7 @@ async fn the_text_of_a_request_is_gone_once_it_is_answered() {
 }
 
 #[tokio::test]
-async fn the_list_is_the_newest_first_and_the_states_are_counted() {
+async fn jobs_are_listed_newest_first_and_counted_by_state() {
     let fixture = Fixture::new();
     let store = fixture.store();
     for body in ["a", "b", "c"] {

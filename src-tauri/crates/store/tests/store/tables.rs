@@ -30,7 +30,7 @@ fn titled(title: &str) -> ChatFields {
 }
 
 #[tokio::test]
-async fn a_chat_reads_back_whole_after_the_file_is_opened_again() {
+async fn a_chat_reads_back_whole_after_reopening() {
     let fixture = Fixture::new();
     let answer = NewMessage {
         answer: AnswerFacts {
@@ -309,7 +309,7 @@ async fn concurrent_adds_lose_nothing_and_keep_each_writers_order() {
 }
 
 #[tokio::test]
-async fn large_and_odd_texts_come_back_as_they_were() {
+async fn large_and_unusual_texts_read_back_unchanged() {
     let store = Fixture::new().store();
     let id = store.create_chat(ChatFields::default()).await.unwrap().id;
     let texts = [
@@ -328,7 +328,7 @@ async fn large_and_odd_texts_come_back_as_they_were() {
 }
 
 #[test]
-fn a_file_that_is_no_database_is_told_and_left_alone() {
+fn a_file_that_is_no_database_is_an_error_and_kept() {
     let fixture = Fixture::new();
     let text = "Dear diary, this is not a database. ".repeat(100);
     fs::write(fixture.path(), &text).unwrap();
@@ -344,7 +344,7 @@ fn a_file_that_is_no_database_is_told_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_page_that_was_damaged_is_told_when_it_is_read() {
+async fn a_damaged_page_is_an_error_when_read() {
     let fixture = Fixture::new();
     let id = {
         let store = fixture.store();
@@ -368,7 +368,7 @@ async fn a_page_that_was_damaged_is_told_when_it_is_read() {
 }
 
 #[test]
-fn a_newer_schema_is_refused_and_left_alone() {
+fn a_newer_schema_is_refused_and_unchanged() {
     let fixture = Fixture::new();
     let newer = rusqlite::Connection::open(fixture.path()).unwrap();
     newer
@@ -388,7 +388,7 @@ fn a_newer_schema_is_refused_and_left_alone() {
 }
 
 #[test]
-fn a_place_that_cannot_hold_the_file_is_told() {
+fn an_unusable_path_is_an_error() {
     let fixture = Fixture::new();
     let folder = fixture.folder.path();
     fs::write(folder.join("file"), "").unwrap();
@@ -437,7 +437,7 @@ fn ats(points: &[Point]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn a_minute_reads_back_whole_after_the_file_is_opened_again() {
+async fn a_minute_reads_back_whole_after_reopening() {
     let fixture = Fixture::new();
     let spread = |mean| {
         Some(Spread {
@@ -481,7 +481,7 @@ async fn a_minute_reads_back_whole_after_the_file_is_opened_again() {
 }
 
 #[tokio::test]
-async fn a_minute_that_comes_twice_is_one() {
+async fn a_minute_added_twice_is_merged() {
     let store = Fixture::new().store();
     store.add_minute(minute(600, 30, 10.0)).await.unwrap();
     store.add_minute(minute(600, 10, 50.0)).await.unwrap();
@@ -512,7 +512,7 @@ async fn minutes_are_kept_for_thirty_days() {
 }
 
 #[tokio::test]
-async fn a_clock_that_is_a_year_ahead_for_a_minute_does_not_take_all_minutes_along() {
+async fn a_clock_briefly_ahead_deletes_no_minutes() {
     let store = Fixture::new().store();
     for count in 0..100 {
         store.add_minute(minute(count * 60, 1, 1.0)).await.unwrap();
@@ -524,7 +524,7 @@ async fn a_clock_that_is_a_year_ahead_for_a_minute_does_not_take_all_minutes_alo
 }
 
 #[tokio::test]
-async fn chats_of_the_version_without_minutes_are_kept() {
+async fn a_database_without_minutes_keeps_its_chats() {
     let fixture = Fixture::of_november_2026();
     let before = rusqlite::Connection::open(fixture.path()).unwrap();
     before

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn refusals_are_told_at_once_and_then_together_and_none_is_forgotten() {
+    async fn refusals_are_logged_at_once_then_together() {
         let mut refusals = Refusals::default();
         let mut due = |code, count| refusals.due(code, count, Instant::now());
         assert_eq!(due(Code::TierFailed, 2), Some(2));

@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_of_time_is_told_in_its_own_unit() {
+    fn a_duration_is_shown_in_a_fitting_unit() {
         let told = [12, 1340, 59_900, 119_000, 150_000, 7_200_000];
         let told = told.map(|ms| took(Duration::from_millis(ms)));
         assert_eq!(told, ["12 ms", "1.3 s", "60 s", "119 s", "2 min", "2 h"]);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_is_classed_by_its_signal_and_by_what_was_said_last() {
+    fn a_crash_is_classed_by_signal_and_last_output() {
         assert_eq!(cause(9, &["invalid magic"]), Cause::OutOfMemory);
         assert_eq!(cause(4, &[]), Cause::WrongProcessor);
         assert_eq!(cause(7, &[]), Cause::BadFile);
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_that_ran_out_of_memory_did_not_break() {
+    fn a_gpu_out_of_memory_is_no_gpu_failure() {
         let line =
             "error: Insufficient Memory (00000008:kIOGPUCommandBufferCallbackErrorOutOfMemory)";
         assert_eq!(cause(6, &[line]), Cause::OutOfMemory);

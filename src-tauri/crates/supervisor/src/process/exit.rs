@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_end_is_told_by_signal_or_code() {
+    fn an_exit_is_described_by_signal_or_code() {
         let killed = ExitStatus::from_raw(9);
         assert_eq!(words(killed), "was killed by signal 9 (SIGKILL)");
         let code = ExitStatus::from_raw(3 << 8);

@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn an_honest_handshake_is_believed() {
+    fn a_valid_handshake_is_accepted() {
         let said = parse(&ready(PROTOCOL, 7), 7);
         assert!(matches!(said, Ok(Message::Ready(ready)) if ready.context_tokens == 256));
     }
 
     #[tokio::test]
-    async fn a_load_is_told_as_it_advances() {
+    async fn a_load_reports_its_progress() {
         let folder = tempfile::tempdir().unwrap();
         let socket = folder.path().join("w.sock");
         let _listener = tokio::net::UnixListener::bind(&socket).unwrap();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_lie_is_told_with_what_was_said() {
+    fn invalid_handshakes_are_quoted() {
         assert!(lie(&ready(PROTOCOL + 1, 7)).contains(&format!("protocol {}", PROTOCOL + 1)));
         assert!(lie(&ready(PROTOCOL, 8)).contains("process 8"));
         assert!(lie(b"llama_model_load: \xff hello\n").contains("hello"));
@@ -174,14 +174,14 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_could_not_load_passes_its_reason_on() {
+    fn a_failed_load_passes_its_reason_on() {
         let told = Error::new(Code::ModelUnsupported, "unknown architecture");
         let line = serde_json::to_vec(&Handshake::Failed(told.clone())).unwrap();
         assert!(matches!(parse(&line, 7), Err(Unready::Reported(error)) if error == told));
     }
 
     #[tokio::test]
-    async fn a_line_without_an_end_is_not_waited_for() {
+    async fn an_endless_line_is_cut_off() {
         let mut endless = tokio::io::BufReader::new(tokio::io::repeat(b'x'));
         assert!(matches!(
             next_line(&mut endless).await,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_load_may_take_long_while_it_says_something_but_not_for_ever() {
+    async fn a_load_may_take_long_while_it_reports_progress() {
         let words = LastWords::default();
         let silence = Duration::from_secs(60);
         let (stdout, _held) = tokio::io::simplex(64);

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_last_line_that_speaks_of_a_failure_is_the_telling_one() {
+    async fn the_last_line_about_a_failure_is_quoted() {
         let dir = tempfile::tempdir().unwrap();
         let words = LastWords::default();
         let said = b"loading\nGGML_ASSERT(n > 0) failed\n  0: backtrace\n\n";
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_one_it_is_the_last_even_if_it_was_not_ended() {
+    async fn without_one_the_last_line_is_quoted() {
         let dir = tempfile::tempdir().unwrap();
         let words = LastWords::default();
         drain(
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_log_is_appended_to_and_never_grows_beyond_two_files() {
+    async fn the_log_is_limited_to_two_files() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("w.log");
         drain(&b"first\n"[..], &path, &LastWords::default()).await;
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_log_that_cannot_be_written_does_not_stop_the_reading() {
+    async fn a_log_that_cannot_be_written_does_not_stop_reading() {
         let dir = tempfile::tempdir().unwrap();
         let words = LastWords::default();
         drain(&b"said\n"[..], dir.path(), &words).await;

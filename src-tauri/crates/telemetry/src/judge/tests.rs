@@ -39,7 +39,7 @@ fn doubted(reading: &Reading) -> Vec<Figure> {
 }
 
 #[test]
-fn an_idle_machines_figures_stay_the_same_for_hours_and_are_trusted() {
+fn constant_figures_of_an_idle_machine_are_trusted() {
     let mut judge = judge();
     for second in 0..7200 {
         let reading = judge.judge(&idle(second * 1000));
@@ -53,7 +53,7 @@ fn an_idle_machines_figures_stay_the_same_for_hours_and_are_trusted() {
 }
 
 #[test]
-fn counters_that_stand_still_while_time_goes_on_make_every_figure_unknown() {
+fn frozen_counters_make_all_figures_unknown() {
     let mut judge = judge();
     let still = |awake_ms| Figures {
         awake_ms,
@@ -84,7 +84,7 @@ fn counters_that_stand_still_while_time_goes_on_make_every_figure_unknown() {
 }
 
 #[test]
-fn counters_that_are_no_longer_told_are_a_standstill_and_such_as_never_were_are_none() {
+fn only_counters_that_disappear_count_as_frozen() {
     let untold = |awake_ms| Figures {
         cpu: None,
         ..idle(awake_ms)
@@ -106,7 +106,7 @@ fn counters_that_are_no_longer_told_are_a_standstill_and_such_as_never_were_are_
 }
 
 #[test]
-fn what_is_missing_is_unknown_with_a_reason() {
+fn a_missing_figure_is_unknown_with_a_reason() {
     let nothing = Figures {
         cpu: idle(0).cpu,
         ..Figures::default()
@@ -129,7 +129,7 @@ fn what_is_missing_is_unknown_with_a_reason() {
 }
 
 #[test]
-fn more_available_than_there_is_is_unknown_even_where_a_machine_is_simulated() {
+fn more_available_than_total_memory_is_unknown() {
     let absurd = Figures {
         ram_available_bytes: Some(16 * GIB + 1),
         ..idle(0)
@@ -145,7 +145,7 @@ fn more_available_than_there_is_is_unknown_even_where_a_machine_is_simulated() {
 }
 
 #[test]
-fn no_memory_and_more_than_any_machine_has_are_unknown_and_so_is_what_is_available() {
+fn an_impossible_total_makes_available_unknown_too() {
     for total in [0, MOST_BYTES + 1] {
         let reading = judge().judge(&Figures {
             ram_total_bytes: Some(total),
@@ -161,7 +161,7 @@ fn no_memory_and_more_than_any_machine_has_are_unknown_and_so_is_what_is_availab
 }
 
 #[test]
-fn a_machine_that_jumps_to_another_size_is_believed_when_it_stays_there() {
+fn a_changed_total_is_believed_once_it_is_stable() {
     let mut judge = judge();
     let sized = |second: u64, gib: u64| Figures {
         ram_total_bytes: Some(gib * GIB),
@@ -205,7 +205,7 @@ fn a_machine_that_jumps_to_another_size_is_believed_when_it_stays_there() {
 }
 
 #[test]
-fn more_swap_used_than_there_is_is_unknown_and_does_not_enter_its_growth() {
+fn impossible_swap_is_unknown_and_no_growth() {
     let mut judge = judge();
     judge.judge(&idle(0));
     let reading = judge.judge(&Figures {
@@ -236,7 +236,7 @@ fn more_swap_used_than_there_is_is_unknown_and_does_not_enter_its_growth() {
 }
 
 #[test]
-fn swap_that_grew_over_a_night_of_sleep_is_no_growth_and_what_grows_after_it_is() {
+fn swap_growth_excludes_sleep() {
     let mut judge = judge();
     let at = |awake_ms, slept_ms, used| Figures {
         slept_ms,
@@ -261,7 +261,7 @@ fn swap_that_grew_over_a_night_of_sleep_is_no_growth_and_what_grows_after_it_is(
 }
 
 #[test]
-fn a_machine_that_could_not_be_read_for_a_while_but_did_not_sleep_has_grown() {
+fn swap_growth_includes_a_gap_without_sleep() {
     let mut judge = judge();
     let growing = |awake_ms, used| Figures {
         swap_used_bytes: Some(used),
@@ -273,7 +273,7 @@ fn a_machine_that_could_not_be_read_for_a_while_but_did_not_sleep_has_grown() {
 }
 
 #[test]
-fn rates_are_counted_over_the_time_between_readings() {
+fn rates_cover_the_time_between_readings() {
     let mut judge = judge();
     let first = judge.judge(&idle(0));
     assert_eq!(
@@ -307,7 +307,7 @@ fn rates_are_counted_over_the_time_between_readings() {
 }
 
 #[test]
-fn counters_that_run_backwards_or_faster_than_any_machine_give_no_rate() {
+fn impossible_counters_give_no_rate() {
     for (before, now) in [(9, 8), (0, u64::MAX)] {
         let mut judge = judge();
         let counted = |awake_ms, counter| Figures {
@@ -336,7 +336,7 @@ fn counters_that_run_backwards_or_faster_than_any_machine_give_no_rate() {
 }
 
 #[test]
-fn a_clock_that_stands_still_or_runs_back_breaks_nothing() {
+fn a_clock_that_stands_still_or_runs_back_is_tolerated() {
     let mut judge = judge();
     judge.judge(&idle(5000));
     judge.judge(&idle(6000));
@@ -361,7 +361,7 @@ fn pressure_rises_as_the_share_of_available_memory_falls() {
 }
 
 #[test]
-fn a_kernel_that_counts_what_is_available_is_believed_and_another_is_helped() {
+fn availability_grades_pressure_where_the_kernel_does_not() {
     let level = |kernel_grades, simulated, told| {
         let scarce = Figures {
             ram_available_bytes: Some(GIB / 8),
@@ -380,7 +380,7 @@ fn a_kernel_that_counts_what_is_available_is_believed_and_another_is_helped() {
 }
 
 #[test]
-fn a_simulated_machine_has_its_total_and_the_real_use() {
+fn a_simulated_total_has_the_real_use() {
     let simulated = |total: u64, available: u64| {
         let figures = Figures {
             ram_total_bytes: Some(total * GIB),
@@ -410,7 +410,7 @@ fn a_simulated_machine_has_its_total_and_the_real_use() {
 }
 
 #[test]
-fn an_announced_level_counts_for_ten_seconds_or_until_a_lower_one_is_announced() {
+fn an_announced_level_lasts_ten_seconds_or_until_lowered() {
     let mut judge = judge();
     let idle = |awake_ms| Figures {
         ram_available_bytes: Some(2 * GIB),
@@ -426,7 +426,7 @@ fn an_announced_level_counts_for_ten_seconds_or_until_a_lower_one_is_announced()
 }
 
 #[test]
-fn waiting_for_memory_is_no_pressure_while_there_is_plenty() {
+fn stalls_are_no_pressure_while_memory_is_plentiful() {
     let level = |kernel_grades, available| {
         let stalled = Figures {
             ram_available_bytes: available,
@@ -447,7 +447,7 @@ fn waiting_for_memory_is_no_pressure_while_there_is_plenty() {
 }
 
 #[test]
-fn a_sensor_or_a_battery_that_tells_nonsense_is_unknown() {
+fn absurd_sensor_and_battery_figures_are_unknown() {
     let with = |temperature_celsius, level_percent| Figures {
         slow: Slow {
             full_screen: Some(true),

@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn qwen_35b_iq2_m_with_12288_tokens_and_a_q4_0_cache_runs_in_the_memory_of_16_gb() {
+fn qwen_35b_iq2_m_at_12288_tokens_is_resident_on_16_gb() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let verdict = verdict(&model, 12_288, KvCache::Q4_0, &Machine::mac(16 * GIB), &[]);
     assert_eq!(verdict.placement, Placement::Resident);
@@ -21,7 +21,7 @@ fn qwen_35b_iq2_m_with_12288_tokens_and_a_q4_0_cache_runs_in_the_memory_of_16_gb
 }
 
 #[test]
-fn with_the_older_working_set_some_of_its_layers_stay_on_the_cpu() {
+fn the_older_working_set_leaves_some_layers_on_the_cpu() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let older = Machine::new(16 * GIB, Some(OLDER_16));
     let verdict = verdict(&model, 12_288, KvCache::Q4_0, &older, &[]);
@@ -38,7 +38,7 @@ fn with_the_older_working_set_some_of_its_layers_stay_on_the_cpu() {
 }
 
 #[test]
-fn qwen_9b_q4_k_m_with_4096_tokens_runs_on_8_gb_with_a_warning() {
+fn qwen_9b_q4_k_m_at_4096_tokens_runs_on_8_gb_with_a_warning() {
     let model = accounts::qwen35_9b(5_680_522_464);
     let verdict = verdict(&model, 4096, KvCache::F16, &Machine::mac(8 * GIB), &[]);
     assert_eq!(verdict.placement, Placement::Mmap);
@@ -54,7 +54,7 @@ fn qwen_9b_q4_k_m_with_4096_tokens_runs_on_8_gb_with_a_warning() {
 }
 
 #[test]
-fn qwen_35b_q4_k_m_reads_experts_from_the_disk_on_16_gb_and_iq2_m_is_told_instead() {
+fn qwen_35b_q4_k_m_pages_on_16_gb_and_iq2_m_is_suggested() {
     let model = accounts::qwen35_35b(22_016_023_168);
     let offers = accounts::qwen35_35b_offers();
     let verdict = verdict(
@@ -77,7 +77,7 @@ fn qwen_35b_q4_k_m_reads_experts_from_the_disk_on_16_gb_and_iq2_m_is_told_instea
 }
 
 #[test]
-fn a_dense_model_that_is_too_large_is_refused_with_the_context_that_would_do() {
+fn a_too_large_dense_model_is_refused_with_a_context() {
     let model = accounts::qwen35_9b(9_527_502_048);
     let verdict = verdict(&model, 262_144, KvCache::F16, &Machine::mac(16 * GIB), &[]);
     assert_eq!(verdict.placement, Placement::Refused);

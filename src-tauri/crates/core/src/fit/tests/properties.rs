@@ -45,7 +45,7 @@ fn any_kv() -> impl Strategy<Value = KvCache> {
 
 proptest! {
     #[test]
-    fn the_total_is_the_sum_of_the_lines_in_memory_and_what_runs_fits(
+    fn the_total_is_the_sum_of_the_lines_in_memory(
         model in any_account(), context in 1..300_000_u32, kv in any_kv(), ram in 1..(72 * GIB),
     ) {
         let machine = Machine::mac(ram);
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn what_to_take_instead_runs_here_and_runs_better(
+    fn a_suggested_model_runs_here_and_better(
         model in any_account(), sizes in prop::collection::vec(1..(48 * GIB), 1..6),
         context in 1..300_000_u32, kv in any_kv(), ram in 1..(72 * GIB),
     ) {

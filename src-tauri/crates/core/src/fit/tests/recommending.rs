@@ -15,12 +15,12 @@ fn the_largest_quant_that_stays_in_memory_is_recommended() {
 }
 
 #[test]
-fn where_none_stays_in_memory_the_one_that_leaves_least_on_the_disk_is() {
+fn otherwise_the_one_with_least_on_disk_is_recommended() {
     assert_eq!(recommended(8).as_deref(), Some("UD-IQ2_XXS"));
 }
 
 #[test]
-fn where_none_runs_none_is() {
+fn nothing_is_recommended_where_nothing_runs() {
     let model = accounts::qwen35_9b(5_680_522_464);
     let offers = [offer("Q4_K_M", 5_680_522_464)];
     let machine = Machine::mac(4 * GIB);
@@ -31,7 +31,7 @@ fn where_none_runs_none_is() {
 }
 
 #[test]
-fn sixteen_bits_are_recommended_only_where_there_is_nothing_else() {
+fn sixteen_bits_are_recommended_only_as_a_last_resort() {
     let model = accounts::smollm2_135m();
     let machine = Machine::mac(64 * GIB);
     let quant = |offers: &[Offer]| {
@@ -43,7 +43,7 @@ fn sixteen_bits_are_recommended_only_where_there_is_nothing_else() {
 }
 
 #[test]
-fn a_model_that_is_fully_in_memory_has_nothing_to_take_instead() {
+fn a_resident_model_has_no_alternative() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let offers = accounts::qwen35_35b_offers();
     let verdict = verdict(

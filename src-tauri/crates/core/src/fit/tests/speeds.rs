@@ -15,7 +15,7 @@ fn estimate(model: &ModelAccount, machine: &Machine) -> Option<SpeedEstimate> {
 }
 
 #[test]
-fn a_dense_model_reads_its_weights_and_half_a_context_for_each_token() {
+fn a_dense_model_reads_weights_and_half_a_context_per_token() {
     let model = accounts::qwen35_9b(5_680_522_464);
     let speed = estimate(&model, &machine(16, None)).unwrap();
     let cache = model.kv.bytes(2048, KvCache::F16);
@@ -32,7 +32,7 @@ fn a_dense_model_reads_its_weights_and_half_a_context_for_each_token() {
 }
 
 #[test]
-fn a_tied_output_is_read_whole_and_embeddings_per_layer_by_the_row() {
+fn a_tied_output_is_read_whole_and_layer_embeddings_by_row() {
     let tied = accounts::smollm2_135m();
     let speed = estimate(&tied, &machine(16, None)).unwrap();
     let cache = tied.kv.bytes(2048, KvCache::F16);
@@ -49,7 +49,7 @@ fn a_tied_output_is_read_whole_and_embeddings_per_layer_by_the_row() {
 }
 
 #[test]
-fn a_mixture_reads_the_experts_that_a_token_uses() {
+fn a_mixture_reads_only_the_experts_of_a_token() {
     let model = accounts::qwen35_35b(11_391_613_568);
     let speed = estimate(&model, &machine(16, None)).unwrap();
     let rest =
@@ -61,7 +61,7 @@ fn a_mixture_reads_the_experts_that_a_token_uses() {
 }
 
 #[test]
-fn experts_on_the_disk_make_it_slower_and_need_the_disks_bandwidth() {
+fn experts_on_disk_are_limited_by_its_bandwidth() {
     let model = accounts::qwen35_35b(22_016_023_168);
     assert_eq!(estimate(&model, &machine(16, None)), None);
     let slow = estimate(&model, &machine(16, Some(1_000_000_000))).unwrap();
@@ -75,7 +75,7 @@ fn experts_on_the_disk_make_it_slower_and_need_the_disks_bandwidth() {
 
 #[test]
 #[expect(clippy::cast_precision_loss, reason = "compared to a millionth")]
-fn the_range_stands_on_its_factors() {
+fn the_range_follows_from_its_factors() {
     let disk = 2_000_000_000;
     let close =
         |left: f64, right: f64| assert!((left / right - 1.0).abs() < 1e-6, "{left} {right}");
@@ -107,13 +107,13 @@ fn the_range_stands_on_its_factors() {
 }
 
 #[test]
-fn what_does_not_run_has_no_speed() {
+fn a_refused_model_has_no_speed() {
     let refused = accounts::qwen35_9b(9_527_502_048);
     assert_eq!(estimate(&refused, &machine(8, Some(MEMORY))), None);
 }
 
 #[test]
-fn there_is_no_estimate_before_the_memory_was_measured() {
+fn no_speed_is_estimated_before_memory_is_measured() {
     let unmeasured = Machine::mac(16 * GIB);
     assert_eq!(estimate(&accounts::smollm2_135m(), &unmeasured), None);
 }

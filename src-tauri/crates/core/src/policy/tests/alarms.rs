@@ -18,13 +18,13 @@ fn stops(name: &str, force: bool, alarm: Alarm) -> Step {
 }
 
 #[test]
-fn nobody_is_admitted_and_nothing_is_loaded_while_memory_is_short() {
+fn an_alarm_admits_and_loads_nothing() {
     let tiers = [tier("a", Ready, 5), tier("b", Stopped, 5)];
     assert_eq!(plan(&alarmed(Alarm::Hold, &tiers, &["a", "b"])), []);
 }
 
 #[test]
-fn idle_tiers_and_loads_leave_first_and_then_all() {
+fn an_alarm_ends_idle_tiers_and_loads_then_all() {
     let tiers = [leased("a", 5), tier("b", Starting, 5)];
     let of = |alarm| plan(&alarmed(alarm, &tiers, &["b"]));
     assert_eq!(of(Alarm::Hold), []);
@@ -39,7 +39,7 @@ fn idle_tiers_and_loads_leave_first_and_then_all() {
 }
 
 #[test]
-fn a_pin_does_not_hold_against_an_alarm() {
+fn an_alarm_evicts_pinned_tiers() {
     let pinned = TierView {
         pinned: true,
         ..tier("a", Ready, 5)
@@ -51,7 +51,7 @@ fn a_pin_does_not_hold_against_an_alarm() {
 }
 
 #[test]
-fn who_has_waited_too_long_for_an_alarm_to_pass_is_told_so() {
+fn a_wait_for_the_end_of_an_alarm_is_bounded() {
     let mut state = alarmed(Alarm::Hold, &[tier("a", Ready, 5)], &["a", "a"]);
     state.queue[1].since = Duration::from_secs(1);
     assert_eq!(next_look(&state), Some(ALARM_PATIENCE));
@@ -75,7 +75,7 @@ fn who_has_waited_too_long_for_an_alarm_to_pass_is_told_so() {
 }
 
 #[test]
-fn requests_wait_a_minute_for_an_alarm_to_pass() {
+fn requests_wait_a_minute_for_an_alarm_to_end() {
     let at = |seconds| State {
         now: Duration::from_secs(seconds),
         ..alarmed(Alarm::Hold, &[tier("a", Ready, 5)], &["a"])

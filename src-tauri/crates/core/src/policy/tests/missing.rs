@@ -18,7 +18,7 @@ fn short(available_bytes: u64, tiers: Vec<TierView>, queue: &[&str]) -> State {
 }
 
 #[test]
-fn what_does_not_fit_into_what_is_left_is_refused_and_what_does_is_loaded() {
+fn only_what_fits_the_available_memory_is_loaded() {
     let tiers = || {
         vec![
             tier("heavy", Phase::Stopped, 6),
@@ -35,7 +35,7 @@ fn what_does_not_fit_into_what_is_left_is_refused_and_what_does_is_loaded() {
 }
 
 #[test]
-fn nobody_is_refused_before_others_have_made_room() {
+fn nothing_is_refused_before_idle_tiers_are_evicted() {
     let tiers = |fast| vec![tier("heavy", Phase::Stopped, 8), tier("fast", fast, 3)];
     let ending = plan(&short(3, tiers(Phase::Ready), &["heavy"]));
     assert_eq!(ending, [ended("fast", Why::RoomFor(id("heavy")))]);
@@ -47,7 +47,7 @@ fn nobody_is_refused_before_others_have_made_room() {
 }
 
 #[test]
-fn what_nobody_asked_for_waits() {
+fn a_preload_waits_for_available_memory() {
     let mut state = short(3, vec![tier("heavy", Phase::Stopped, 6)], &["heavy"]);
     state.queue[0].ahead = true;
     assert_eq!(plan(&state), []);

@@ -21,7 +21,7 @@ fn busy_a_and_b() -> [TierView; 2] {
 }
 
 #[test]
-fn younger_requests_for_the_loaded_tier_pass_for_a_while_and_then_no_more() {
+fn newer_requests_for_the_loaded_tier_pass_for_a_while() {
     let tiers = busy_a_and_b();
     assert_eq!(
         plan(&at(9, &tiers, &[("b", 0), ("a", 8)])),
@@ -31,7 +31,7 @@ fn younger_requests_for_the_loaded_tier_pass_for_a_while_and_then_no_more() {
 }
 
 #[test]
-fn a_tier_that_a_younger_request_has_come_for_is_not_ended_before_it_was_served() {
+fn a_tier_serves_a_newer_request_before_it_is_evicted() {
     let tiers = [tier("a", Ready, 5), tier("b", Stopped, 5)];
     assert_eq!(
         plan(&at(1, &tiers, &[("b", 0), ("a", 1)])),
@@ -45,7 +45,7 @@ fn a_tier_that_a_younger_request_has_come_for_is_not_ended_before_it_was_served(
 }
 
 #[test]
-fn a_load_that_a_younger_request_waits_for_goes_on_for_a_while() {
+fn a_load_for_a_newer_request_goes_on_for_a_while() {
     let tiers = [tier("a", Starting, 5), tier("b", Stopped, 5)];
     assert_eq!(plan(&at(1, &tiers, &[("b", 0), ("a", 1)])), []);
     assert_eq!(
@@ -55,7 +55,7 @@ fn a_load_that_a_younger_request_waits_for_goes_on_for_a_while() {
 }
 
 #[test]
-fn nobody_is_ended_for_a_part_of_the_room_that_is_needed() {
+fn no_tier_is_evicted_for_too_little_memory() {
     let tiers = [
         used(1, tier("idle", Ready, 5)),
         used(2, leased("busy", 5)),
@@ -71,7 +71,7 @@ fn nobody_is_ended_for_a_part_of_the_room_that_is_needed() {
 }
 
 #[test]
-fn of_two_idle_tiers_the_one_that_nobody_waits_for_leaves() {
+fn of_two_idle_tiers_the_one_without_waiters_is_evicted() {
     let tiers = [
         used(1, tier("asked", Ready, 5)),
         used(2, tier("unasked", Ready, 5)),
@@ -85,7 +85,7 @@ fn of_two_idle_tiers_the_one_that_nobody_waits_for_leaves() {
 }
 
 #[test]
-fn it_is_time_to_look_again_when_the_patience_of_one_ends() {
+fn the_next_look_is_when_a_waiters_patience_ends() {
     let tiers = busy_a_and_b();
     let look = |now| next_look(&at(now, &tiers, &[("b", 2), ("a", 5)]));
     assert_eq!(look(6), Some(Duration::from_secs(12)));
@@ -100,7 +100,7 @@ fn ahead(mut state: State) -> State {
 }
 
 #[test]
-fn a_load_ahead_of_its_time_takes_what_lies_idle_and_nothing_else() {
+fn a_preload_evicts_only_idle_tiers() {
     let of = |a: TierView| [a, tier("b", Stopped, 5)];
     let idle = of(tier("a", Ready, 5));
     assert_eq!(plan(&ahead(at(0, &idle, &[("b", 0)]))), [room("a", "b")]);
@@ -113,7 +113,7 @@ fn a_load_ahead_of_its_time_takes_what_lies_idle_and_nothing_else() {
 }
 
 #[test]
-fn a_load_ahead_of_its_time_takes_no_memory_that_somebody_waits_for() {
+fn a_preload_takes_no_memory_a_request_waits_for() {
     let tiers = [leased("a", 6), tier("b", Stopped, 6), tier("c", Stopped, 4)];
     let mut state = at(0, &tiers, &[("c", 0), ("b", 0)]);
     state.budget.max_loaded = 8;
@@ -121,7 +121,7 @@ fn a_load_ahead_of_its_time_takes_no_memory_that_somebody_waits_for() {
 }
 
 #[test]
-fn a_load_ahead_of_its_time_that_cannot_fit_ends_nobody() {
+fn a_preload_that_cannot_fit_evicts_nothing() {
     let pinned = TierView {
         pinned: true,
         ..tier("a", Ready, 6)
@@ -133,7 +133,7 @@ fn a_load_ahead_of_its_time_that_cannot_fit_ends_nobody() {
 }
 
 #[test]
-fn a_load_ahead_of_its_time_gives_way_to_a_request() {
+fn a_preload_gives_way_to_a_request() {
     let tiers = [tier("a", Starting, 5), tier("b", Stopped, 5)];
     assert_eq!(
         plan(&ahead(at(1, &tiers, &[("a", 0), ("b", 1)]))),
@@ -142,7 +142,7 @@ fn a_load_ahead_of_its_time_gives_way_to_a_request() {
 }
 
 #[test]
-fn a_load_ahead_of_its_time_has_what_it_wants_when_the_tier_is_loaded() {
+fn a_preload_is_satisfied_by_a_loaded_tier() {
     let tiers = [tier("a", Ready, 5)];
     assert_eq!(plan(&ahead(at(0, &tiers, &[("a", 0)]))), [Step::Grant(1)]);
     let leaving = [wish(StopWish::Drain, leased("a", 5))];

@@ -27,7 +27,7 @@ fn at(now: u64, tiers: &[TierView], queue: &[&str]) -> State {
 }
 
 #[test]
-fn a_tier_that_nobody_uses_leaves_when_its_time_has_come() {
+fn an_idle_tier_is_evicted_when_its_time_is_over() {
     let tiers = [idle("a", 100)];
     assert_eq!(plan(&at(699, &tiers, &[])), []);
     assert_eq!(
@@ -46,7 +46,7 @@ fn a_tier_that_nobody_uses_leaves_when_its_time_has_come() {
 }
 
 #[test]
-fn a_tier_that_stays_for_no_time_is_there_for_whom_it_was_loaded() {
+fn a_tier_with_no_idle_time_still_serves_its_request() {
     let at_once = TierView {
         keep: Some(Duration::ZERO),
         ..idle("a", 0)
@@ -68,7 +68,7 @@ fn a_lowered_budget_ends_a_pinned_tier_last() {
 }
 
 #[test]
-fn a_tier_that_is_kept_for_good_or_pinned_or_used_does_not_leave() {
+fn a_kept_pinned_or_leased_tier_does_not_expire() {
     let kept = TierView {
         keep: None,
         ..idle("a", 0)
@@ -83,7 +83,7 @@ fn a_tier_that_is_kept_for_good_or_pinned_or_used_does_not_leave() {
 }
 
 #[test]
-fn a_pinned_tier_is_ended_for_nobody_and_who_does_not_fit_beside_it_is_told() {
+fn a_pinned_tier_is_never_evicted() {
     let tiers = [pinned(tier("a", Ready, 5)), tier("b", Stopped, 5)];
     let refused = Step::Refuse {
         request: 1,
@@ -101,7 +101,7 @@ fn a_pinned_tier_is_ended_for_nobody_and_who_does_not_fit_beside_it_is_told() {
 }
 
 #[test]
-fn others_leave_before_a_pinned_tier_does() {
+fn other_tiers_are_evicted_before_a_pinned_one() {
     let tiers = [
         used(1, pinned(tier("a", Ready, 3))),
         used(2, tier("b", Ready, 3)),
@@ -113,7 +113,7 @@ fn others_leave_before_a_pinned_tier_does() {
 }
 
 #[test]
-fn a_pinned_tier_comes_by_itself_and_a_resting_one_does_not() {
+fn a_pinned_tier_loads_by_itself_unless_backing_off() {
     let returns = |view: TierView| returning(&at(0, &[view], &[]));
     let away = pinned(tier("a", Stopped, 5));
     assert_eq!(returns(away.clone()), Some(id("a")));
@@ -140,7 +140,7 @@ fn a_pinned_tier_comes_by_itself_and_a_resting_one_does_not() {
 }
 
 #[test]
-fn the_home_tier_comes_back_when_another_has_idled_out() {
+fn the_home_tier_returns_when_another_has_expired() {
     let idled = |name| TierView {
         idled_out: true,
         ..tier(name, Stopped, 5)
@@ -162,7 +162,7 @@ fn the_home_tier_comes_back_when_another_has_idled_out() {
 }
 
 #[test]
-fn what_was_to_come_back_is_given_up_when_that_is_so_no_more() {
+fn a_return_is_given_up_when_it_no_longer_applies() {
     let idled = TierView {
         idled_out: true,
         ..tier("a", Stopped, 5)
@@ -185,7 +185,7 @@ fn what_was_to_come_back_is_given_up_when_that_is_so_no_more() {
 }
 
 #[test]
-fn what_nobody_waits_for_is_not_loaded_while_the_machine_is_left_to_its_user() {
+fn nothing_is_preloaded_while_background_loads_are_deferred() {
     let mut state = at(0, &[tier("a", Stopped, 5)], &["a"]);
     state.stance = Stance::Defers;
     assert_eq!(plan(&state), [start("a")]);
@@ -194,7 +194,7 @@ fn what_nobody_waits_for_is_not_loaded_while_the_machine_is_left_to_its_user() {
 }
 
 #[test]
-fn in_quiet_hours_nothing_stays_that_is_not_used_whoever_pinned_it() {
+fn in_quiet_hours_even_pinned_idle_tiers_are_evicted() {
     let minute = |tier: TierView| State {
         stance: Stance::Quiet,
         ..at(60, &[tier], &[])
@@ -234,7 +234,7 @@ fn in_quiet_hours_nothing_stays_that_is_not_used_whoever_pinned_it() {
 }
 
 #[test]
-fn in_a_pause_what_is_used_ends_when_it_has_answered_and_nobody_is_admitted() {
+fn a_pause_drains_leased_tiers_and_admits_nothing() {
     let used = TierView {
         leases: 1,
         idle_since: None,
@@ -262,7 +262,7 @@ fn in_a_pause_what_is_used_ends_when_it_has_answered_and_nobody_is_admitted() {
 }
 
 #[test]
-fn the_home_tier_comes_back_after_quiet_hours() {
+fn the_home_tier_returns_after_quiet_hours() {
     assert!(Why::Stance(Stance::Quiet).is_disuse());
     assert!(Why::Idle(MINUTE).is_disuse());
     assert!(!Why::RoomFor(id("a")).is_disuse());

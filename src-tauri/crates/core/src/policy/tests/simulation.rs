@@ -539,7 +539,7 @@ proptest! {
     }
 
     #[test]
-    fn a_machine_that_is_left_alone_comes_to_rest(
+    fn without_events_the_machine_comes_to_rest(
         mut machine in machine(),
         events in prop::collection::vec(event(), 0..60),
         pauses in prop::collection::vec(0..100_u64, 1..6),
@@ -554,7 +554,7 @@ proptest! {
     }
 
     #[test]
-    fn everyone_is_served_in_the_end_however_many_younger_requests_keep_coming(
+    fn no_request_starves_behind_newer_ones(
         mut machine in machine(),
         events in prop::collection::vec(event_or_budget(), 0..40),
         world in prop::collection::vec(any::<prop::sample::Index>(), 16),

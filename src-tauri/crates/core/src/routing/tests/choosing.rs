@@ -41,7 +41,7 @@ fn of(traits: &Traits, need: Need, seats: &[Seat]) -> String {
 }
 
 #[test]
-fn with_nothing_loaded_it_is_the_smallest_that_can() {
+fn with_nothing_loaded_the_smallest_capable_tier_answers() {
     let cold = three(Stopped, Stopped, Stopped);
     for level in Level::ALL {
         assert_eq!(chosen(need(level), &cold), level.tier());
@@ -58,7 +58,7 @@ fn with_nothing_loaded_it_is_the_smallest_that_can() {
 }
 
 #[test]
-fn what_is_loaded_and_large_enough_beats_a_load() {
+fn a_loaded_tier_that_is_large_enough_beats_a_load() {
     for level in Level::ALL {
         assert_eq!(chosen(need(level), &three(Stopped, Stopped, Busy)), "heavy");
     }
@@ -69,7 +69,7 @@ fn what_is_loaded_and_large_enough_beats_a_load() {
 }
 
 #[test]
-fn of_two_that_are_loaded_the_one_that_is_done_sooner_answers() {
+fn of_two_loaded_tiers_the_faster_answers() {
     let mut seats = three(Busy, Ready, Stopped);
     let traits = Traits {
         answer_tokens: 100,
@@ -83,7 +83,7 @@ fn of_two_that_are_loaded_the_one_that_is_done_sooner_answers() {
 }
 
 #[test]
-fn a_larger_one_is_loaded_if_that_is_worth_its_seconds() {
+fn a_larger_tier_is_loaded_where_that_is_worth_it() {
     let mut seats = three(Ready, Stopped, Stopped);
     assert_eq!(chosen(need(Level::Medium), &seats), "primary");
     assert_eq!(chosen(need(Level::Hard), &seats), "heavy");
@@ -106,7 +106,7 @@ fn a_larger_one_is_loaded_if_that_is_worth_its_seconds() {
 }
 
 #[test]
-fn what_does_not_hold_the_request_or_does_not_see_is_passed_over() {
+fn tiers_without_the_context_or_vision_are_skipped() {
     let mut seats = three(Ready, Stopped, Stopped);
     seats[2].context_tokens = 16384;
     let long = Traits {
@@ -150,7 +150,7 @@ fn what_does_not_hold_the_request_or_does_not_see_is_passed_over() {
 }
 
 #[test]
-fn nothing_goes_elsewhere_while_a_tier_here_may_answer() {
+fn a_remote_tier_is_used_only_without_a_local_one() {
     let mut seats = three(Ready, Ready, Failed);
     seats[0].elsewhere = true;
     seats[1].elsewhere = true;
@@ -159,7 +159,7 @@ fn nothing_goes_elsewhere_while_a_tier_here_may_answer() {
 }
 
 #[test]
-fn a_tier_of_another_name_answers_only_where_none_of_the_three_is() {
+fn custom_tiers_answer_only_without_the_standard_three() {
     let seats = [seat("fast", Stopped), seat("embedder", Ready)];
     assert_eq!(chosen(need(Level::Medium), &seats), "fast");
     assert_eq!(chosen(need(Level::Medium), &seats[1..]), "embedder");

@@ -27,7 +27,7 @@ fn opinion(truth: f64, bias: [f64; 3], level: Level) -> Opinion {
 }
 
 #[test]
-fn an_opinion_is_read_from_the_beginnings_of_the_words() {
+fn a_label_is_read_from_first_token_probabilities() {
     let read = Opinion::of(&answer(
         "hard",
         &[
@@ -56,7 +56,7 @@ fn an_opinion_is_read_from_the_beginnings_of_the_words() {
 }
 
 #[test]
-fn a_model_that_prefers_a_word_is_weighed_by_that() {
+fn a_models_bias_is_calibrated_away() {
     // It says "hard" to everything, and a little oftener where that is right.
     let bias = [0.05, 0.1, 0.6];
     let exam = Exam::of(&model(0.1, bias));
@@ -67,14 +67,14 @@ fn a_model_that_prefers_a_word_is_weighed_by_that() {
 }
 
 #[test]
-fn a_model_that_cannot_sort_the_probes_is_never_believed() {
+fn a_model_that_fails_the_probes_is_not_trusted() {
     let exam = Exam::of(&model(0.0, [0.2, 0.5, 0.3]));
     assert!(!exam.is_passed());
     assert_eq!(exam.believed(opinion(1.0, [0.0; 3], Level::Hard)), None);
 }
 
 #[test]
-fn a_model_that_can_is_believed_where_it_is_sure() {
+fn a_calibrated_model_is_trusted_where_it_is_sure() {
     let exam = Exam::of(&model(0.5, [0.1; 3]));
     assert_eq!(exam.right, PROBES.len());
     let hard = opinion(0.5, [0.1; 3], Level::Hard);
@@ -83,7 +83,7 @@ fn a_model_that_can_is_believed_where_it_is_sure() {
 }
 
 #[test]
-fn a_question_has_the_ends_of_a_long_text_and_one_line() {
+fn a_classifier_question_has_both_ends_on_one_line() {
     let text = format!("begin\n{}end", "ä ".repeat(100_000));
     let question = question(&text);
     let content = question["messages"][0]["content"].as_str().unwrap();

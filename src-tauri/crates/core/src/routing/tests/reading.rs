@@ -6,7 +6,7 @@ fn traits(text: &str) -> Traits {
 }
 
 #[test]
-fn the_last_message_of_the_user_is_what_is_asked() {
+fn the_users_last_message_is_the_question() {
     let traits = Traits::of(&json!({"messages": [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Prove it."},
@@ -20,7 +20,7 @@ fn the_last_message_of_the_user_is_what_is_asked() {
 }
 
 #[test]
-fn images_and_tools_count_and_switched_off_tools_do_not() {
+fn images_and_enabled_tools_count() {
     let image = json!({"messages": [{"role": "user", "content": [
         {"type": "text", "text": "What is this?"},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
@@ -35,7 +35,7 @@ fn images_and_tools_count_and_switched_off_tools_do_not() {
 }
 
 #[test]
-fn a_wish_for_thinking_is_known_in_all_of_its_forms() {
+fn a_request_for_thinking_is_recognized_in_all_forms() {
     for thinks in [
         json!({"think": true}),
         json!({"think": "high"}),
@@ -55,7 +55,7 @@ fn a_wish_for_thinking_is_known_in_all_of_its_forms() {
 }
 
 #[test]
-fn a_limit_on_the_answer_is_a_wish_as_far_as_it_is_one() {
+fn a_plausible_token_limit_sets_the_expected_length() {
     let answer = |request: Value| Traits::of(&request).answer_tokens;
     assert_eq!(answer(json!({})), 512);
     assert_eq!(answer(json!({"max_tokens": 20})), 20);
@@ -64,7 +64,7 @@ fn a_limit_on_the_answer_is_a_wish_as_far_as_it_is_one() {
 }
 
 #[test]
-fn nothing_that_a_request_may_hold_stops_it_from_being_read() {
+fn no_content_of_a_request_prevents_reading_it() {
     for odd in [
         json!(null),
         json!([]),
@@ -82,7 +82,7 @@ fn nothing_that_a_request_may_hold_stops_it_from_being_read() {
 }
 
 #[test]
-fn a_text_is_estimated_by_its_letters_and_its_script() {
+fn tokens_are_estimated_by_letters_and_script() {
     let tokens = |text: &str| traits(text).prompt_tokens - 8;
     assert_eq!(tokens("The quick brown fox."), 6);
     assert_eq!(tokens("你好，世界"), 5);
@@ -90,7 +90,7 @@ fn a_text_is_estimated_by_its_letters_and_its_script() {
 }
 
 #[test]
-fn words_inside_of_other_words_and_in_the_middle_of_a_text_are_no_signs() {
+fn keywords_count_only_as_words_near_the_ends() {
     assert_ne!(
         judge(&traits("How could I improve my posture at the desk?")).level,
         Level::Hard
@@ -103,7 +103,7 @@ fn words_inside_of_other_words_and_in_the_middle_of_a_text_are_no_signs() {
 }
 
 #[test]
-fn a_few_words_go_on_with_what_was_asked_before() {
+fn a_short_reply_has_the_previous_level() {
     let after = |first: &str, then: &[&str]| {
         let mut messages = vec![json!({"role": "user", "content": first})];
         for text in then {
@@ -124,7 +124,7 @@ fn a_few_words_go_on_with_what_was_asked_before() {
 }
 
 #[test]
-fn a_greeting_hides_nothing_that_is_asked_behind_it() {
+fn a_greeting_does_not_hide_the_question_after_it() {
     let judged = |text: &str, tools: bool| {
         let mut traits = traits(text);
         traits.tools = tools;
@@ -165,7 +165,7 @@ fn a_greeting_hides_nothing_that_is_asked_behind_it() {
 }
 
 #[test]
-fn every_reason_can_stand_in_a_header() {
+fn every_reason_is_a_valid_header_value() {
     for text in [
         "hi",
         "prove it",

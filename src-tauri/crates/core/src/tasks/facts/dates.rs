@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_date_is_the_same_however_it_is_written() {
+    fn a_date_is_recognized_in_any_notation() {
         for words in [
             "2026-11-22",
             "2026/11/22",
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_date_is_none() {
+    fn invalid_dates_are_not_recognized() {
         for none in [
             "you may 5 times",
             "1.2.3",
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_year_may_be_added_and_not_be_lost() {
+    fn a_year_may_be_added_but_not_lost() {
         let tells = |text, of| days(text).contains(&in_text(of)[0].day());
         assert!(tells("22.11.2026", "Nov 22"));
         assert!(!tells("Nov 22", "22.11.2026"));

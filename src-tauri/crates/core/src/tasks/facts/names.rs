@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_capital_within_a_sentence() {
+    fn a_name_is_a_capitalized_word_within_a_sentence() {
         assert_eq!(
             names("Yesterday Ada Lovelace met Dr. Chen in Paris, and I said OK. They left."),
             ["Ada Lovelace", "Dr", "Chen", "Paris"]
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn capitals_that_are_everywhere_or_nowhere_tell_no_names() {
+    fn names_need_a_text_that_uses_capitals_for_them() {
         let german = "Gestern hat der Minister im Bundestag eine Rede über das Gesetz zur Steuer gehalten und \
             dabei die Pläne der Regierung für das Jahr und die Ziele der Partei sowie den Haushalt erklärt.";
         assert!(in_text(german).is_none());
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_words_case_and_owner_do_not_matter() {
+    fn names_match_regardless_of_case_and_possessive() {
         assert!(words("ADA's plan").contains("ada"));
         let name = Name {
             at: 0,

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_the_same_however_it_is_written() {
+    fn a_number_is_recognized_in_any_notation() {
         for (words, is) in [
             ("1200", "1200"),
             ("1,200", "1200"),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_found_among_other_things() {
+    fn numbers_are_found_among_other_text() {
         let found: Vec<_> = in_text("€40, 3.5 %. v2 (14:30), q3; ½ x9.")
             .map(|number| number.words)
             .collect();

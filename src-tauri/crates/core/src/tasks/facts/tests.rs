@@ -5,7 +5,7 @@ const SOURCE: &str = "On 22 November 2026 Ada Lovelace paid Acme €1,200.50 for
     She will come back to Paris in May.";
 
 #[test]
-fn what_a_result_keeps_is_told_in_the_sources_words() {
+fn kept_facts_are_listed_in_the_sources_words() {
     let kept = compare(
         SOURCE,
         "Lovelace (Ada) paid Acme 1200.5 EUR for twelve servers on 2026-11-22.",
@@ -19,7 +19,7 @@ fn what_a_result_keeps_is_told_in_the_sources_words() {
 }
 
 #[test]
-fn an_empty_result_keeps_nothing_and_the_source_itself_everything() {
+fn an_empty_result_keeps_nothing_and_a_copy_everything() {
     let none = compare(SOURCE, "");
     assert_eq!((none.kept.len(), none.missing.len()), (0, 8));
     let all = compare(SOURCE, SOURCE);
@@ -27,20 +27,20 @@ fn an_empty_result_keeps_nothing_and_the_source_itself_everything() {
 }
 
 #[test]
-fn a_number_of_a_date_is_no_number_besides() {
+fn a_number_within_a_date_is_not_counted_again() {
     let kept = compare("due 2026-11-22", "due in 2026, the 22nd");
     assert_eq!(kept.missing, ["2026-11-22"]);
     assert!(kept.kept.is_empty());
 }
 
 #[test]
-fn a_table_of_figures_is_compared_up_to_a_bound() {
+fn a_table_of_figures_is_compared_up_to_a_limit() {
     let table: String = (1000..3000).map(|number| format!("{number} ")).collect();
     assert_eq!(compare(&table, "").missing.len(), MOST);
 }
 
 #[test]
-fn a_large_table_of_dates_comes_to_an_end() {
+fn a_large_table_of_dates_is_bounded() {
     const DAYS: usize = 300 * 12 * 28;
     let date = |day: usize| {
         let (year, month, day) = (day / 336 + 1000, day / 28 % 12 + 1, day % 28 + 1);
@@ -55,7 +55,7 @@ fn a_large_table_of_dates_comes_to_an_end() {
 }
 
 #[test]
-fn dates_and_numbers_and_names_share_the_bound() {
+fn dates_numbers_and_names_share_the_limit() {
     let figures: String = (1000..3000).map(|number| format!("{number} ")).collect();
     let text = format!("It was 2026-11-22, told Ada: {figures}");
     let kept = compare(&text, "Ada, on 2026-11-22");

@@ -173,7 +173,7 @@ async fn unneeded_files_of_an_earlier_try_are_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn asking_for_a_paused_one_again_lets_it_go_on() {
+async fn adding_a_paused_download_again_resumes_it() {
     let mut stage = Stage::new(1);
     let id = stage.add("a", Normal).await;
     stage.call().await;
@@ -186,7 +186,7 @@ async fn asking_for_a_paused_one_again_lets_it_go_on() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_job_that_cannot_be_is_refused() {
+async fn an_invalid_job_is_refused() {
     let stage = Stage::new(1);
     let mut relative = stage.job("relative", &["a"]);
     relative.files[0].dest = PathBuf::from("a.gguf");
@@ -203,7 +203,7 @@ async fn a_job_that_cannot_be_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_list_has_an_end() {
+async fn the_list_is_bounded() {
     let stage = Stage::new(1);
     for number in 0..256 {
         stage.add(&number.to_string(), Low).await;

@@ -95,7 +95,7 @@ async fn a_download_removed_at_its_last_byte_is_deleted() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_one_says_why_and_lets_the_next_go() {
+async fn a_failed_download_has_a_reason_and_the_next_starts() {
     let mut stage = Stage::new(1);
     let id = stage.add("a", Normal).await;
     stage.add("b", Normal).await;
@@ -144,7 +144,7 @@ async fn a_defect_fails_its_download_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_done_one_can_neither_be_paused_nor_resumed() {
+async fn a_finished_download_can_neither_be_paused_nor_resumed() {
     let mut stage = Stage::new(1);
     let id = stage.add("a", Normal).await;
     stage.call().await.finish();
@@ -199,7 +199,7 @@ async fn removing_a_download_keeps_a_file_that_existed_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_done_one_that_is_removed_only_leaves_the_list() {
+async fn removing_a_finished_download_keeps_its_file() {
     let mut stage = Stage::new(1);
     let id = stage.add("a", Normal).await;
     stage.call().await.finish();

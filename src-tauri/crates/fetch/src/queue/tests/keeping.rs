@@ -61,7 +61,7 @@ async fn the_list_survives_a_restart() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_answered_is_on_the_disk() {
+async fn a_confirmed_change_is_on_the_disk() {
     let mut stage = Stage::new(1);
     let id = stage.add("a", Normal).await;
     stage.call().await;
@@ -174,7 +174,7 @@ async fn opened(text: &[u8]) -> (String, Vec<u8>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_damaged_list_is_kept_aside_and_told() {
+async fn a_damaged_list_is_set_aside_and_reported() {
     let text = {
         let stage = Stage::new(1);
         stage.queue.add(stage.job("a", &["a", "b"])).await.unwrap();
@@ -199,7 +199,7 @@ async fn a_damaged_list_is_kept_aside_and_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_newer_programs_list_is_kept_aside_and_told() {
+async fn a_newer_versions_list_is_set_aside_and_reported() {
     let (notice, _) = opened(br#"{"version": 2, "queue": {}}"#).await;
     assert!(
         notice.contains("newer") && notice.contains("format 2"),

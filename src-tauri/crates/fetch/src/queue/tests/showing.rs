@@ -91,7 +91,7 @@ async fn progress_updates_the_list_at_most_four_times_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_change_of_state_is_told_at_once() {
+async fn a_change_of_state_is_reported_at_once() {
     let (stage, call) = running(1000).await;
     call.report(10, Phase::Receiving);
     sleep(Duration::from_millis(10)).await;

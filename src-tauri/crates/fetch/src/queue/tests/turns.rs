@@ -68,7 +68,7 @@ async fn equal_priority_and_older_downloads_do_not_preempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_the_lowest_of_those_that_run_makes_way() {
+async fn only_the_lowest_running_download_is_preempted() {
     let mut stage = Stage::new(2);
     stage.add("normal", Normal).await;
     let normal = stage.call().await;
@@ -138,7 +138,7 @@ async fn at_least_one_and_at_most_four_run() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_paused_one_stops_and_goes_on_when_told() {
+async fn a_paused_download_resumes_on_request() {
     let mut stage = Stage::new(1);
     let a = stage.add("a", Normal).await;
     let call = stage.call().await;
@@ -171,7 +171,7 @@ async fn a_resume_during_a_stop_starts_after_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_that_waits_tries_at_once_when_told() {
+async fn a_waiting_download_retries_on_request() {
     let mut stage = Stage::new(1);
     let a = stage.add("a", Normal).await;
     let call = stage.call().await;
@@ -230,7 +230,7 @@ async fn resuming_a_running_download_changes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_not_on_the_list_is_not_found() {
+async fn an_unlisted_download_is_not_found() {
     let stage = Stage::new(1);
     let (queue, id) = (&stage.queue, "nobody");
     for error in [

@@ -21,7 +21,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn every_byte_is_claimed_once_whatever_is_cut_given_back_or_relieved(steps in steps()) {
+    fn every_byte_is_claimed_exactly_once(steps in steps()) {
         let total = 20u64 << 20;
         let mut plan = Plan::new(vec![(0, total)]);
         let mut active: Vec<Arc<Piece>> = Vec::new();
@@ -64,7 +64,7 @@ fn busy() -> Busy {
 }
 
 #[test]
-fn pieces_go_front_to_back_and_leave_no_crumbs() {
+fn pieces_go_front_to_back_and_leave_no_small_rest() {
     let mut plan = Plan::new(vec![(0, 5 << 20), (9 << 20, 10 << 20)]);
     assert_eq!(plan.next(2 << 20).unwrap().rest(), (0, 2 << 20));
     assert_eq!(plan.next((5 << 20) / 2).unwrap().rest(), (2 << 20, 5 << 20));
@@ -80,7 +80,7 @@ fn a_piece_follows_the_rate_of_its_connection_within_bounds() {
 }
 
 #[test]
-fn only_what_would_be_waited_for_is_relieved() {
+fn only_a_slow_last_piece_is_taken_over() {
     assert_eq!(relief(busy()), Some(Relief::Half));
     let fast = Busy {
         bytes_per_second: 1e9,

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_told_with_its_level_and_the_end_ends_it() {
+    fn an_event_has_its_level_and_a_closed_file_ends_the_watch() {
         let ((warning, first), (critical, second)) = (connection(), connection());
         let triggers = vec![(first, Pressure::Warning), (second, Pressure::Critical)];
         let (sender, levels) = mpsc::channel();
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_kernel_has_stall_information_a_trigger_can_be_set() {
+    fn a_trigger_can_be_set_where_the_kernel_has_psi() {
         let file = Path::new(stalls::MACHINE);
         if OpenOptions::new().write(true).open(file).is_err() {
             assert!(Announced::begin(|_| {}).is_none());

@@ -140,7 +140,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn a_containers_limit_counts_and_its_page_cache_is_available() {
+    fn a_container_has_its_limit_and_its_cache_is_available() {
         let root = tree(&[
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", &format!("{}\n", 8 * GIB)),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn version_two_counts_swap_by_itself_and_newer_kernels_what_passes() {
+    fn version_two_counts_swap_separately() {
         let root = tree(&[
             ("proc/self/cgroup", "0::/\n"),
             ("sys/fs/cgroup/memory.max", &GIB.to_string()),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn version_one_counts_swap_together_with_memory() {
+    fn version_one_counts_swap_with_memory() {
         let v1 = |memsw_limit: u64, usage: u64, memsw_usage: u64| {
             let root = tree(&[
                 ("proc/self/cgroup", "4:memory:/\n"),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_limit_of_the_groups_above_binds() {
+    fn the_lowest_limit_of_the_parent_groups_holds() {
         let root = tree(&[
             ("proc/self/cgroup", "0::/user.slice/app.scope\n"),
             (
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_or_control_groups_there_is_none() {
+    fn there_is_no_limit_without_control_groups() {
         assert_eq!(limit(tree(&[]).path()), None);
         let unlimited = tree(&[
             ("proc/self/cgroup", "0::/x\n"),

@@ -143,7 +143,7 @@ mod tests {
     };
 
     #[test]
-    fn clean_page_cache_is_not_part_of_what_an_end_gives_back() {
+    fn clean_page_cache_does_not_count_as_reclaimable() {
         let rollup = "5581-7ffd ---p 00000000 00:00 0 [rollup]\nRss: 9000 kB\nPss: 8000 kB\nPss_Dirty: 70 kB\n\
                       Pss_Anon:     100 kB\nPss_File:    7860 kB\nPss_Shmem:      40 kB\nAnonymous: 120 kB\n\
                       Swap: 30 kB\nSwapPss:       20 kB\nLocked: 0 kB\n";
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_counters_have_the_same_parts() {
+    fn the_status_counters_have_the_same_parts() {
         let status = "VmRSS:\t 9000 kB\nRssAnon:\t 100 kB\nRssFile:\t 8860 kB\nRssShmem:\t 40 kB\nVmSwap:\t 20 kB\n";
         assert_eq!(counted(status), Some(160 * 1024));
         assert_eq!(counted("Name:\tkthreadd\nState:\tS\n"), None);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_with_brackets_and_spaces_does_not_shift_the_fields() {
+    fn brackets_and_spaces_in_a_name_do_not_shift_fields() {
         let text = "77 (a) Z (b c) S 1 42 42 0 -1 4194560 9 0 0 0 30 12 0 0 20 0 1 0 123456 0 0\n";
         assert_eq!(
             Stat::of(text),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_a_process_takes_shows_in_its_footprint() {
+    fn allocated_memory_shows_in_the_footprint() {
         let before = footprint(std::process::id()).unwrap();
         // An optimiser would do without memory that nobody looks at.
         let taken = std::hint::black_box(vec![1u8; 64 << 20]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_does_not_exist_has_no_footprint_no_usage_and_no_memory() {
+    fn a_missing_process_has_no_figures() {
         assert_eq!(footprint(u32::MAX), None);
         assert_eq!(usage(u32::MAX), None);
         assert_eq!(started(u32::MAX), None);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn work_shows_in_a_processs_usage() {
+    fn work_shows_in_the_usage_of_a_process() {
         let before = usage(std::process::id()).unwrap();
         let mut sum = 0_u64;
         // Until the kernel has counted it.
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_runs_has_its_memory_and_one_that_was_reaped_or_is_a_zombie_has_none() {
+    fn a_zombie_or_reaped_process_holds_no_memory() {
         let mut child = shell("echo; read _");
         let pid = child.id();
         let began = started(pid).unwrap();
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zombie_has_its_memory_while_another_of_its_threads_runs() {
+    fn a_zombie_with_a_running_thread_still_holds_memory() {
         let process = tempfile::tempdir().unwrap();
         let stat = |state: char| {
             format!("7 (worker) {state} 1 7 7 0 -1 0 0 0 0 0 30 12 0 0 20 0 2 0 500 0 0\n")
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_is_its_leaders_children_too_even_when_the_leader_is_gone() {
+    fn a_group_includes_children_of_an_ended_leader() {
         // A shell gives what it puts in the background an empty input.
         let mut leader = shell("exec 3<&0; sh -c 'echo; read _' <&3 & read _");
         let group = leader.id();

@@ -85,7 +85,7 @@ mod tests {
     use super::{super::testing::tree, *};
 
     #[test]
-    fn heat_is_graded_by_the_trip_points_that_a_zone_has_reached() {
+    fn heat_is_graded_by_the_trip_points_reached() {
         let at = |temperature: &str| {
             let root = tree(&[
                 ("thermal_zone0/temp", temperature),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_laptop_is_on_battery_when_that_empties_and_nothing_feeds_it() {
+    fn a_discharging_battery_without_mains_is_battery_power() {
         let laptop = |online: &str, status: &str| {
             let root = tree(&[
                 ("AC/type", "Mains\n"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_a_battery_has_no_level_and_one_without_supplies_says_nothing() {
+    fn without_a_battery_there_is_no_level() {
         let desktop = tree(&[("AC/type", "Mains\n"), ("AC/online", "1\n")]);
         assert_eq!(power_of(desktop.path()), Some(Power::default()));
         assert_eq!(power_of(tree(&[]).path()), None);

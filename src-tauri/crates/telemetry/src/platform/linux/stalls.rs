@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stall_information_is_graded_by_its_ten_second_mean() {
+    fn psi_is_graded_by_its_ten_second_mean() {
         let level = |avg10| {
             graded(&format!(
                 "some avg10={avg10} avg60=99.00 avg300=99.00 total=7\nfull avg10=99.00 total=7\n"

@@ -7,7 +7,7 @@ const MEMINFO: &str = "MemTotal:       16777216 kB\nMemFree:          100 kB\nMe
                        Mlocked:              64 kB\nSwapTotal:       2097152 kB\nSwapFree:        1048576 kB\n";
 
 #[test]
-fn a_reading_of_this_machine_has_the_figures_of_every_machine() {
+fn a_reading_of_this_machine_has_the_common_figures() {
     let figures = read();
     let total = figures.ram_total_bytes.unwrap();
     assert!(total > 100 << 20, "{figures:?}");
@@ -19,7 +19,7 @@ fn a_reading_of_this_machine_has_the_figures_of_every_machine() {
 }
 
 #[test]
-fn what_is_held_is_anonymous_and_shared_memory_and_swap_and_no_page_cache() {
+fn held_memory_is_anonymous_shared_and_swapped() {
     let meminfo =
         format!("{MEMINFO}Cached: 9000000 kB\nAnonPages: 3145728 kB\nShmem: 1048576 kB\n");
     let machine = tree(&[("proc/meminfo", &meminfo)]);
@@ -66,13 +66,13 @@ fn fall() -> u64 {
 }
 
 #[test]
-fn memory_is_back_as_soon_as_its_process_was_waited_for() {
+fn memory_is_back_once_its_process_is_reaped() {
     // Other programs take some meanwhile.
     assert!((0..20).any(|_| fall() > 100 << 20));
 }
 
 #[test]
-fn what_cannot_be_read_is_missing_and_nothing_else_is() {
+fn only_figures_that_cannot_be_read_are_missing() {
     let root = tree(&[("proc/meminfo", MEMINFO)]);
     let figures = of_tree(root.path());
     assert_eq!(figures.ram_total_bytes, Some(16 * GIB));
@@ -89,7 +89,7 @@ fn what_cannot_be_read_is_missing_and_nothing_else_is() {
 }
 
 #[test]
-fn a_container_is_read_by_its_own_limits_use_and_stalls() {
+fn a_container_has_its_own_limits_use_and_stalls() {
     let root = tree(&[
         ("proc/meminfo", MEMINFO),
         ("proc/vmstat", "pswpin 1\npswpout 2\n"),
@@ -116,7 +116,7 @@ fn a_container_is_read_by_its_own_limits_use_and_stalls() {
 }
 
 #[test]
-fn a_limit_beyond_the_machine_is_none() {
+fn a_limit_beyond_the_machines_memory_is_ignored() {
     let root = tree(&[
         ("proc/meminfo", MEMINFO),
         ("proc/pressure/memory", "some avg10=99.00\n"),
@@ -139,7 +139,7 @@ fn a_limit_beyond_the_machine_is_none() {
 }
 
 #[test]
-fn the_cores_ticks_leave_guests_and_idle_time_out_of_what_is_busy() {
+fn busy_ticks_exclude_guest_and_idle_time() {
     let text = "cpu  100 10 50 800 40 1 2 3 90 9\ncpu0 1 1 1 1\n";
     assert_eq!(
         ticks(text),
@@ -154,7 +154,7 @@ fn the_cores_ticks_leave_guests_and_idle_time_out_of_what_is_busy() {
 }
 
 #[test]
-fn disks_count_once_however_they_are_parted_and_stacked() {
+fn partitions_and_stacked_disks_count_once() {
     let line = |name: &str, sectors: u64| format!("   8       0 {name} 11 22 {sectors} 44 0 0 0\n");
     let text = [
         line("loop0", 1000),
