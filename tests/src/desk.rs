@@ -230,7 +230,7 @@ impl Desk {
             .bearer_auth(&host.token)
             .json(body);
         let response = within("an answer", request.send()).await.expect("the host");
-        let response = response.error_for_status().expect("what was asked for");
+        let response = response.error_for_status().expect("a success");
         response.json().await.expect("JSON")
     }
 

@@ -25,7 +25,7 @@ pub fn header(bytes: &[u8]) {
     let length = bytes.len() as u64;
     for total in [length, length + DATA_BYTES] {
         account(tierbar_gguf::read_from(bytes, total, "fuzzed.gguf"), total);
-        if let Ok(projector) = told(tierbar_gguf::projector_from(bytes, total, "fuzzed.gguf")) {
+        if let Ok(projector) = checked(tierbar_gguf::projector_from(bytes, total, "fuzzed.gguf")) {
             assert!(projector.bytes <= total);
         }
     }
@@ -63,7 +63,7 @@ pub fn parts(bytes: &[u8]) {
 }
 
 /// Every error says what to do.
-fn told<T>(read: Result<T, Error>) -> Result<T, Error> {
+fn checked<T>(read: Result<T, Error>) -> Result<T, Error> {
     if let Err(error) = &read {
         assert!(
             !error.message.is_empty() && error.hint.is_some(),
@@ -75,7 +75,7 @@ fn told<T>(read: Result<T, Error>) -> Result<T, Error> {
 }
 
 fn account(read: Result<ModelAccount, Error>, total: u64) {
-    let Ok(account) = told(read) else {
+    let Ok(account) = checked(read) else {
         return;
     };
     let classes = [

@@ -70,10 +70,10 @@ async fn windows(folder: &Path, theme: Option<&'static str>) {
     let fit = fit.args(["models", "fit", "SmolLM2-135M-Instruct.Q4_1"]);
     let fit = fit.stdout(std::process::Stdio::null()).status();
     assert!(fit.await.expect("tierbar").success(), "no verdict");
-    for (asked, question) in QUESTIONS.iter().enumerate() {
+    for (number, question) in QUESTIONS.iter().enumerate() {
         app.type_into("composer", question).await;
         app.click("send").await;
-        app.answered(asked + 1).await;
+        app.answered(number + 1).await;
     }
     save(
         &folder.join(format!("chat-{look}.png")),
@@ -135,8 +135,8 @@ async fn tray_menu(folder: &Path) {
     }))
     .await;
     // And a download.
-    let wish = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
-    desk.ask("/tierbar/v1/downloads", &wish).await;
+    let request = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
+    desk.ask("/tierbar/v1/downloads", &request).await;
     until("a tenth of it", async || {
         let download = desk.status().await.downloads.into_iter().next()?;
         (download.received_bytes > download.total_bytes? / 10).then_some(())

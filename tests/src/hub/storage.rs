@@ -107,12 +107,12 @@ fn respond(
         .headers
         .get(header::IF_RANGE)
         .is_none_or(|validator| *validator == *etag);
-    let asked = request
+    let requested = request
         .headers
         .get(header::RANGE)
         .filter(|_| ranges && unchanged);
-    let asked = asked.and_then(|range| range_of(range.to_str().ok()?, size));
-    let (status, range) = match asked {
+    let requested = requested.and_then(|range| range_of(range.to_str().ok()?, size));
+    let (status, range) = match requested {
         Some(Some(range)) => {
             headers.insert(
                 header::CONTENT_RANGE,

@@ -130,9 +130,9 @@ async fn the_menu_pauses_and_resumes_everything() {
     let app = desk.start_app().await;
     app.icon.click("Pause").await;
     app.icon
-        .until("a pause that is told", async |_, menu| {
-            let told = menu.0.iter().any(|entry| entry.label.contains("paused"));
-            (menu.is_checked("Pause") && told).then_some(())
+        .until("the menu to show the pause", async |_, menu| {
+            let shown = menu.0.iter().any(|entry| entry.label.contains("paused"));
+            (menu.is_checked("Pause") && shown).then_some(())
         })
         .await;
     assert_eq!(desk.status().await.guard.stance, Stance::Paused);
@@ -211,8 +211,8 @@ async fn the_menu_shows_a_download_until_it_ends() {
     let mut desk = Desk::new().await;
     desk.set("HF_ENDPOINT", hub.url());
     let app = desk.start_app().await;
-    let wish = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
-    desk.ask("/tierbar/v1/downloads", &wish).await;
+    let request = json!({"reference": "tierbar-tests/tiny-GGUF:Q4_K_M"});
+    desk.ask("/tierbar/v1/downloads", &request).await;
     app.icon
         .until("progress and rate", async |_, menu| {
             let line = &menu.find("Downloading gemma-3-270m-q4_k_m…")?.label;
@@ -509,15 +509,15 @@ async fn a_taken_port_is_shown_in_the_tray_and_can_be_retried() {
     let mut app = desk.start_app().await;
     shows(&app.icon, "failed").await;
     let menu = app.icon.menu().await;
-    let told: Vec<_> = menu
+    let labels: Vec<_> = menu
         .0
         .iter()
         .filter(|entry| !entry.enabled)
         .map(|entry| entry.label.as_str())
         .collect();
-    let told = told.join(" ");
+    let text = labels.join(" ");
     assert!(
-        told.starts_with("Tierbar could not start: ") && told.contains(&address.port().to_string()),
+        text.starts_with("Tierbar could not start: ") && text.contains(&address.port().to_string()),
         "{menu}"
     );
     app.icon.click("Open Configuration Folder").await;
@@ -564,10 +564,10 @@ async fn the_app_names_the_server_that_owns_the_folder() {
         .await
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        told.contains(&server.id().unwrap().to_string()) && told.contains(&url),
-        "{told}"
+        stderr.contains(&server.id().unwrap().to_string()) && stderr.contains(&url),
+        "{stderr}"
     );
     server.kill().await.unwrap();
 }
@@ -580,12 +580,12 @@ async fn without_a_display_the_app_names_the_server_program() {
         .await
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        told.contains("display") && told.contains("tierbar serve"),
-        "{told}"
+        stderr.contains("display") && stderr.contains("tierbar serve"),
+        "{stderr}"
     );
-    assert!(!told.contains("panicked"), "{told}");
+    assert!(!stderr.contains("panicked"), "{stderr}");
 }
 
 #[tokio::test]

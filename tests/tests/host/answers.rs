@@ -30,11 +30,11 @@ async fn streamed_and_whole_answers_agree_and_name_the_model() {
         .iter()
         .filter_map(|event| serde_json::from_str(event).ok())
         .collect();
-    let said: String = chunks
+    let streamed: String = chunks
         .iter()
         .filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str())
         .collect();
-    assert_eq!(whole["choices"][0]["message"]["content"], said);
+    assert_eq!(whole["choices"][0]["message"]["content"], streamed);
 
     let status = host.status().await;
     let timings = chunks
@@ -96,7 +96,7 @@ async fn the_event_stream_starts_with_a_snapshot_then_changes() {
         let change = events.next_json().await;
         assert!(
             change.get("version").is_none(),
-            "an unchanged field was told: {change}"
+            "an unchanged field was sent: {change}"
         );
         if let Some(tiers) = change.get("tiers")
             && tiers[0]["state"] == "ready"

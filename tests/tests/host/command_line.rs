@@ -94,9 +94,9 @@ async fn an_interrupted_pull_that_has_not_begun_ends_at_once() {
 async fn concurrent_commands_share_a_host_or_wait_for_their_own() {
     let data = Data::new("");
     let commands = (0..6).map(|_| data.run(&["models", "list"]));
-    for (code, told, stderr) in futures_util::future::join_all(commands).await {
+    for (code, stdout, stderr) in futures_util::future::join_all(commands).await {
         assert_eq!(code, Some(0), "{stderr}");
-        assert!(told.contains("SmolLM2"), "{told}");
+        assert!(stdout.contains("SmolLM2"), "{stdout}");
     }
 }
 
@@ -113,10 +113,13 @@ async fn a_paused_download_is_managed_without_a_host() {
     let (_, stderr) = ended(pull).await;
     assert!(stderr.contains("paused"), "{stderr}");
     hub.set_rate(0);
-    let (code, told, stderr) = data.run(&["downloads"]).await;
+    let (code, stdout, stderr) = data.run(&["downloads"]).await;
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(told.contains(SMOLLM2) && told.contains("paused"), "{told}");
-    let id = told.split_whitespace().next().unwrap();
+    assert!(
+        stdout.contains(SMOLLM2) && stdout.contains("paused"),
+        "{stdout}"
+    );
+    let id = stdout.split_whitespace().next().unwrap();
     // It would end with the command.
     let (code, _, stderr) = data.run(&["downloads", "resume", id]).await;
     assert_eq!(code, Some(1));
@@ -126,8 +129,8 @@ async fn a_paused_download_is_managed_without_a_host() {
     let left: Vec<_> = left.map(|entry| entry.file_name()).collect();
     let left: Vec<_> = left.iter().filter(|name| *name != ".tierbar").collect();
     assert!(left.is_empty(), "{left:?}");
-    let (_, told, _) = data.run(&["downloads"]).await;
-    assert_eq!(told, "There are no downloads.\n");
+    let (_, stdout, _) = data.run(&["downloads"]).await;
+    assert_eq!(stdout, "There are no downloads.\n");
 }
 
 #[tokio::test]

@@ -48,15 +48,15 @@ async fn a_saved_file_takes_effect_and_an_invalid_one_is_reported() {
     );
 
     data.configure("[tiers.fast]\ncontext = 3\n");
-    let told = notice(&host, "config.toml line 2").await;
-    assert!(told.contains("tiers.fast.context: 3 tokens"), "{told}");
+    let shown = notice(&host, "config.toml line 2").await;
+    assert!(shown.contains("tiers.fast.context: 3 tokens"), "{shown}");
     assert_eq!(host.tier("fast").await.context_tokens, 1024);
 
     data.configure(&format!("{FAST}colour = \"red\"\n"));
-    let told = notice(&host, "colour").await;
+    let shown = notice(&host, "colour").await;
     assert!(
-        told.contains("config.toml line 4: the key tiers.fast.colour is unknown"),
-        "{told}"
+        shown.contains("config.toml line 4: the key tiers.fast.colour is unknown"),
+        "{shown}"
     );
     assert_eq!(host.status().await.tiers.len(), 1);
 }

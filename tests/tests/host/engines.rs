@@ -151,7 +151,7 @@ async fn a_command_answers_streams_cancels_and_is_evicted() {
         let tier = host
             .tier_when("heavy", |tier| tier.footprint_bytes > Some(0))
             .await;
-        assert_eq!(tier.reason, None, "it takes more than was said");
+        assert_eq!(tier.reason, None, "it takes more than declared");
         // The client leaves in the middle.
         let mut events = Events::of(
             host.chat("heavy", serde_json::from_str(ENDLESS).unwrap())
@@ -200,18 +200,18 @@ async fn the_api_hides_commands_and_reports_a_down_endpoint() {
 async fn once(answer: String) -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let heard = tokio::spawn(async move {
+    let request = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
-        let mut heard = String::new();
+        let mut received = String::new();
         let mut piece = [0; 4096];
-        while !heard.ends_with('}') {
+        while !received.ends_with('}') {
             let length = stream.read(&mut piece).await.unwrap();
-            heard += std::str::from_utf8(&piece[..length]).unwrap();
+            received += std::str::from_utf8(&piece[..length]).unwrap();
         }
         stream.write_all(answer.as_bytes()).await.unwrap();
-        heard
+        received
     });
-    (address.to_string(), heard)
+    (address.to_string(), request)
 }
 
 #[tokio::test]
@@ -219,7 +219,7 @@ async fn an_endpoint_gets_its_own_model_and_key() {
     let answer = json!({"choices": [{"message": {"content": "Paris"}}]}).to_string();
     let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
     let length = answer.len();
-    let (server, heard) = once(format!("{head}content-length: {length}\r\n\r\n{answer}")).await;
+    let (server, request) = once(format!("{head}content-length: {length}\r\n\r\n{answer}")).await;
     let config = format!(
         "[tiers.heavy]\nmodel = \"qwen3:8b\"\nengine = {{ endpoint = \"http://{server}/openai/\" }}\n"
     );
@@ -242,13 +242,16 @@ async fn an_endpoint_gets_its_own_model_and_key() {
         "{listed}"
     );
     assert_eq!(host.chat("heavy", json!({})).await.status(), 200);
-    let heard = heard.await.unwrap();
+    let request = request.await.unwrap();
     assert!(
-        heard.starts_with("POST /openai/v1/chat/completions "),
-        "{heard}"
+        request.starts_with("POST /openai/v1/chat/completions "),
+        "{request}"
     );
-    assert!(heard.contains("authorization: Bearer sk-1\r\n"), "{heard}");
-    assert!(heard.contains("\"model\":\"qwen3:8b\""), "{heard}");
+    assert!(
+        request.contains("authorization: Bearer sk-1\r\n"),
+        "{request}"
+    );
+    assert!(request.contains("\"model\":\"qwen3:8b\""), "{request}");
 }
 
 /// How often what a killed host leaves is looked for: a few times, or as `TIERBAR_KILLS` says.

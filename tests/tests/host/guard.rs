@@ -57,24 +57,24 @@ async fn critical_pressure_unloads_and_the_client_gets_an_error() {
     );
     let last: Value = serde_json::from_str(events.rest().await.last().unwrap()).unwrap();
     assert_eq!(last["error"]["code"], "tier_stopped");
-    let told = last["error"]["message"].as_str().unwrap().to_owned();
+    let message = last["error"]["message"].as_str().unwrap().to_owned();
     let beginning = "fast was unloaded while in use: memory is about to run out: ";
-    assert!(told.starts_with(beginning), "{told}");
+    assert!(message.starts_with(beginning), "{message}");
     let stopped = host
         .tier_when("fast", |tier| tier.state == TierState::Stopped)
         .await;
     assert_eq!(
         stopped.reason,
-        told.strip_prefix("fast was ").map(str::to_owned)
+        message.strip_prefix("fast was ").map(str::to_owned)
     );
     assert!(!alive(worker));
 
     // Who asks meanwhile waits, and is answered when it has passed.
-    let asked = host.chat("fast", json!({"max_tokens": 1}));
+    let request = host.chat("fast", json!({"max_tokens": 1}));
     let waits = host.tier_when("fast", |tier| {
         tier.reason.as_deref() == Some("waiting until memory is no longer short")
     });
-    let (answer, _) = tokio::join!(asked, waits);
+    let (answer, _) = tokio::join!(request, waits);
     assert_eq!(answer.status(), 200);
     assert_eq!(host.status().await.guard.alarm, Alarm::None);
 }
@@ -121,8 +121,8 @@ async fn a_pause_unloads_and_refuses_until_it_ends() {
         host.chat("fast", json!({"max_tokens": 1})).await.status(),
         200
     );
-    let (code, told, _) = data.run(&["pause"]).await;
-    assert_eq!((code, told.lines().count()), (Some(0), 1));
+    let (code, stdout, _) = data.run(&["pause"]).await;
+    assert_eq!((code, stdout.lines().count()), (Some(0), 1));
     host.tier_when("fast", |tier| tier.state == TierState::Stopped)
         .await;
     let guard = host.status().await.guard;

@@ -10,7 +10,7 @@ use tierbar_tests::{
 };
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-async fn told(host: &Serving, query: &str) -> Vec<Value> {
+async fn logged(host: &Serving, query: &str) -> Vec<Value> {
     let path = format!("/tierbar/v1/log{query}");
     let (status, page) = host.ask(Method::GET, &path, None).await;
     assert_eq!(status, 200, "{page}");
@@ -52,7 +52,7 @@ async fn the_event_log_is_in_every_view_and_survives_the_host() {
     let ready = happened(&mut events).await;
     assert_eq!(ready["kind"], "ready");
     // Whoever was told of it finds it, the newest first.
-    assert_eq!(told(&host, "").await, [ready.clone(), load.clone()]);
+    assert_eq!(logged(&host, "").await, [ready.clone(), load.clone()]);
 
     let pid = host.tier("fast").await.pid.unwrap();
     signal(pid, "KILL");
@@ -64,9 +64,9 @@ async fn the_event_log_is_in_every_view_and_survives_the_host() {
         sentence.contains("probable cause: out of memory"),
         "{sentence}"
     );
-    assert_eq!(kinds(&told(&host, "?limit=1").await), ["crash"]);
+    assert_eq!(kinds(&logged(&host, "?limit=1").await), ["crash"]);
     let before = format!("?tier=fast&before={}", ready["id"]);
-    assert_eq!(told(&host, &before).await, [load]);
+    assert_eq!(logged(&host, &before).await, [load]);
 
     let (_, shown, stderr) = data.run(&["log"]).await;
     let lines: Vec<_> = shown.lines().collect();
@@ -95,7 +95,7 @@ async fn the_event_log_is_in_every_view_and_survives_the_host() {
         "{sentence}"
     );
     let host = data.serve().await;
-    assert_eq!(kinds(&told(&host, "?limit=2").await), ["unload", "ready"]);
+    assert_eq!(kinds(&logged(&host, "?limit=2").await), ["unload", "ready"]);
 }
 
 #[tokio::test]

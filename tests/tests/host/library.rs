@@ -116,9 +116,9 @@ async fn a_deleted_model_is_trashed_unless_in_use() {
     let (code, _, stderr) = data.run(&["models", "rm", ID]).await;
     assert_eq!(code, Some(1));
     assert!(stderr.contains("--yes"), "{stderr}");
-    let (code, told, stderr) = data.run(&["models", "rm", ID, "--yes"]).await;
+    let (code, stdout, stderr) = data.run(&["models", "rm", ID, "--yes"]).await;
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(told.contains("Trash"), "{told}");
+    assert!(stdout.contains("Trash"), "{stdout}");
 }
 
 #[tokio::test]
@@ -132,8 +132,8 @@ async fn models_of_other_apps_are_used_and_never_deleted() {
     let host = data.serve().await;
     let models = listed(&host).await;
     assert_eq!(models[0]["keeper"], "lm_studio", "{models:?}");
-    let (_, told, _) = data.run(&["models", "import"]).await;
-    assert!(told.contains("in LM Studio"), "{told}");
+    let (_, stdout, _) = data.run(&["models", "import"]).await;
+    assert!(stdout.contains("in LM Studio"), "{stdout}");
     let (status, body) = host
         .ask(
             Method::DELETE,
@@ -164,11 +164,11 @@ async fn an_imported_folder_is_used_in_place_and_saved() {
     let elsewhere = tempfile::tempdir().unwrap();
     let path = copied(&elsewhere.path().join("more"));
     let host = data.serve().await;
-    let (code, told, stderr) = data
+    let (code, stdout, stderr) = data
         .run(&["models", "import", path.to_str().unwrap()])
         .await;
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(told.contains(ID), "{told}");
+    assert!(stdout.contains(ID), "{stdout}");
     assert_eq!(listed(&host).await[0]["keeper"], "folder");
     let config = fs::read_to_string(data.path().join("config.toml")).unwrap();
     let folder = path.parent().unwrap().canonicalize().unwrap();
@@ -211,9 +211,9 @@ async fn an_imported_folder_is_used_in_place_and_saved() {
 async fn verification_finds_a_flipped_byte() {
     let data = Data::empty("");
     let path = copied(&data.models());
-    let (code, told, stderr) = data.run(&["models", "verify"]).await;
+    let (code, stdout, stderr) = data.run(&["models", "verify"]).await;
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(told.contains(ID), "{told}");
+    assert!(stdout.contains(ID), "{stdout}");
     let mut bytes = fs::read(&path).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -226,11 +226,11 @@ async fn verification_finds_a_flipped_byte() {
         .unwrap()
         .set_modified(before)
         .unwrap();
-    let (code, told, stderr) = data.run(&["models", "verify", ID]).await;
-    assert_eq!(code, Some(1), "{told}");
+    let (code, stdout, stderr) = data.run(&["models", "verify", ID]).await;
+    assert_eq!(code, Some(1), "{stdout}");
     assert!(
-        told.contains("DAMAGED") && stderr.contains(ID),
-        "{told}{stderr}"
+        stdout.contains("DAMAGED") && stderr.contains(ID),
+        "{stdout}{stderr}"
     );
 }
 
@@ -289,12 +289,12 @@ async fn a_missing_folder_is_reported_and_used_once_it_appears() {
         folder.display()
     ));
     let host = data.serve().await;
-    let told = until("the notice", async || {
+    let notice = until("the notice", async || {
         let notices = host.status().await.notices;
         notices.into_iter().find(|notice| notice.contains("volume"))
     })
     .await;
-    assert!(told.contains(folder.to_str().unwrap()), "{told}");
+    assert!(notice.contains(folder.to_str().unwrap()), "{notice}");
     assert_eq!(ids(&listed(&host).await), [ID]);
     fs::create_dir(&folder).unwrap();
     until("that nothing is missing", async || {

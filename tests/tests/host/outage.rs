@@ -74,7 +74,7 @@ impl Cloud {
     }
 
     /// How often it was asked since the last call.
-    fn asked(&self) -> usize {
+    fn requests(&self) -> usize {
         std::mem::take(&mut self.does.lock().unwrap().1)
     }
 
@@ -169,7 +169,7 @@ async fn anthropic(
     }
     let empty = json!({"type": "text", "text": ""});
     let delta = json!({"type": "text_delta", "text": cloud.name});
-    let told = [
+    let events_of_stream = [
         json!({"type": "message_start", "message": message}),
         json!({"type": "content_block_start", "index": 0, "content_block": empty}),
         json!({"type": "content_block_delta", "index": 0, "delta": delta}),
@@ -177,11 +177,11 @@ async fn anthropic(
         json!({"type": "message_delta", "delta": ends, "usage": {"output_tokens": 1}}),
         json!({"type": "message_stop"}),
     ];
-    let told = told.map(|event| {
+    let texts = events_of_stream.map(|event| {
         let name = event["type"].as_str().unwrap();
         format!("event: {name}\ndata: {event}\n\n")
     });
-    events(told.into())
+    events(texts.into())
 }
 
 struct Night {
@@ -267,13 +267,13 @@ impl Night {
 
     /// By our own engine, which says so; what became of the steps before it, `null` of those that were passed over.
     async fn is_answered_here(&self) -> Vec<(String, Value)> {
-        let (words, told) = self.answer().await;
+        let (words, trail) = self.answer().await;
         assert!(
             words.starts_with("[Local Fallback]") && words.len() > 20,
             "{words}"
         );
-        assert_eq!(told["tier"], "fast");
-        let tried = told["tried"].as_array().unwrap().iter();
+        assert_eq!(trail["tier"], "fast");
+        let tried = trail["tried"].as_array().unwrap().iter();
         tried
             .map(|step| {
                 (
@@ -285,15 +285,15 @@ impl Night {
     }
 
     async fn is_answered_by(&self, name: &str) -> Value {
-        let (words, told) = self.answer().await;
-        assert_eq!(words, name, "{told}");
-        told
+        let (words, trail) = self.answer().await;
+        assert_eq!(words, name, "{trail}");
+        trail
     }
 
     /// Whether the step may be asked, and for how many seconds not.
     async fn gate(&self, step: usize) -> (String, u64) {
-        let (_, told) = self.host.ask(Method::GET, "/tierbar/v1/chains", None).await;
-        let step = &told["chains"][0]["steps"][step];
+        let (_, chains) = self.host.ask(Method::GET, "/tierbar/v1/chains", None).await;
+        let step = &chains["chains"][0]["steps"][step];
         let gate = step["gate"].as_str().unwrap().to_owned();
         (gate, step["for_ms"].as_u64().unwrap_or(0).div_ceil(1000))
     }
@@ -305,41 +305,41 @@ impl Night {
         .await;
     }
 
-    fn asked(&self) -> (usize, usize) {
-        (self.a.asked(), self.b.asked())
+    fn requests(&self) -> (usize, usize) {
+        (self.a.requests(), self.b.requests())
     }
 }
 
 #[tokio::test]
 async fn a_chain_survives_an_outage_and_recovers() {
     let night = Night::new().await;
-    let told = night.is_answered_by("a").await;
-    assert_eq!(told["fallback_from"], Value::Null);
-    assert_eq!(night.asked(), (1, 0));
+    let trail = night.is_answered_by("a").await;
+    assert_eq!(trail["fallback_from"], Value::Null);
+    assert_eq!(night.requests(), (1, 0));
 
     // It fails once: asked again, it answers.
     night.a.does(Does::FailOnce);
     night.is_answered_by("a").await;
-    assert_eq!(night.asked(), (2, 0));
+    assert_eq!(night.requests(), (2, 0));
 
     // 429: the other cloud, of the other dialect, answers for as long as the first one said, and then the first again.
     night.a.does(Does::Limit(12));
-    let told = night.is_answered_by("b").await;
-    assert_eq!(told["fallback_from"], "cloud-a");
+    let trail = night.is_answered_by("b").await;
+    assert_eq!(trail["fallback_from"], "cloud-a");
     assert_eq!(night.gate(0).await.0, "cooling");
     night.a.does(Does::Answer);
     night.is_answered_by("b").await;
-    assert_eq!(night.asked(), (1, 2));
+    assert_eq!(night.requests(), (1, 2));
     night.opens(0).await;
     night.is_answered_by("a").await;
 
     // 401: nobody asks with that key again; with another one it is the first step's turn at once.
     night.give(&night.a, "revoked").await;
-    night.asked();
+    night.requests();
     for _ in 0..2 {
         night.is_answered_by("b").await;
     }
-    assert_eq!(night.asked(), (1, 2));
+    assert_eq!(night.requests(), (1, 2));
     assert_eq!(night.gate(0).await.0, "refused");
     night.give(&night.b, "revoked").await;
     let tried = night.is_answered_here().await;
@@ -403,7 +403,7 @@ async fn a_chain_survives_an_outage_and_recovers() {
     ] {
         assert!(metrics.contains(line), "{metrics}");
     }
-    night.asked();
+    night.requests();
     night.a.does(Does::Answer);
     let events = night
         .host
@@ -415,8 +415,8 @@ async fn a_chain_survives_an_outage_and_recovers() {
     let (_, result) = night.host.ask(Method::GET, &path, None).await;
     assert_eq!(result["choices"][0]["message"]["content"], "a", "{result}");
     assert_eq!(
-        night.asked(),
+        night.requests(),
         (1, 0),
-        "each was left alone for as long as it said"
+        "each was left alone for its retry-after"
     );
 }

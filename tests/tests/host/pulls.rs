@@ -71,10 +71,10 @@ async fn a_pull_without_a_host_prints_the_verdict_and_verifies() {
     let (code, stdout, stderr) = data.run(&["models", "pull", Q4_1]).await;
     assert_eq!(code, Some(0), "{stderr}");
     assert!(stdout.contains("Downloaded and verified"), "{stdout}");
-    let told: Vec<_> = stderr.lines().collect();
-    assert!(told[0].starts_with("Runs fully in memory: "), "{stderr}");
+    let lines: Vec<_> = stderr.lines().collect();
+    assert!(lines[0].starts_with("Runs fully in memory: "), "{stderr}");
     assert!(
-        told.iter().any(|line| line.contains(" % of 94 MiB")),
+        lines.iter().any(|line| line.contains(" % of 94 MiB")),
         "{stderr}"
     );
     assert!(is_whole(&data, SMOLLM2));
@@ -114,12 +114,16 @@ async fn with_a_host_a_pull_runs_there_and_reports_by_events() {
         let mut seen = Vec::new();
         loop {
             let event = events.next_json().await;
-            let Some(told) = event["downloads"].as_array().and_then(|all| all.first()) else {
+            let Some(download) = event["downloads"].as_array().and_then(|all| all.first()) else {
                 continue;
             };
-            let told: DownloadStatus = serde_json::from_value(told.clone()).unwrap();
-            seen.push((told.state, told.received_bytes, told.bytes_per_second));
-            if told.state == DownloadState::Done {
+            let download: DownloadStatus = serde_json::from_value(download.clone()).unwrap();
+            seen.push((
+                download.state,
+                download.received_bytes,
+                download.bytes_per_second,
+            ));
+            if download.state == DownloadState::Done {
                 return seen;
             }
         }
@@ -154,16 +158,16 @@ async fn an_ollama_pull_reports_progress_until_verified() {
     let host = data.serve().await;
     let pull = json!({"model": format!("hf.co/{Q4_1}")});
     let response = host.send(Method::POST, "/api/pull", Some(pull)).await;
-    let told = within("a pull", response.text()).await.unwrap();
-    let lines = told.lines().map(|line| serde_json::from_str(line).unwrap());
+    let text = within("a pull", response.text()).await.unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let lines: Vec<Value> = lines.collect();
     assert_eq!(lines[0], json!({"status": "pulling manifest"}));
     let is_between = |line: &Value| {
         let completed = line["completed"].as_u64().unwrap_or_default();
         line["total"] == SMOLLM2_BYTES && (1..SMOLLM2_BYTES).contains(&completed)
     };
-    assert!(lines.iter().any(is_between), "{told}");
-    assert_eq!(lines.last(), Some(&json!({"status": "success"})), "{told}");
+    assert!(lines.iter().any(is_between), "{text}");
+    assert_eq!(lines.last(), Some(&json!({"status": "success"})), "{text}");
     assert!(is_whole(&data, SMOLLM2));
 
     // What is here already is not even asked for.
@@ -182,8 +186,8 @@ async fn a_killed_hosts_download_resumes_at_the_next_start() {
     let mut host = data.serve().await;
     let (status, begun) = download(&host, json!({"reference": Q4_1})).await;
     assert_eq!(status, 201, "{begun}");
-    when(&host, "half of it", |told| {
-        told.received_bytes > SMOLLM2_BYTES / 2
+    when(&host, "half of it", |download| {
+        download.received_bytes > SMOLLM2_BYTES / 2
     })
     .await;
     until("a journal", async || {
@@ -197,12 +201,17 @@ async fn a_killed_hosts_download_resumes_at_the_next_start() {
 
     hub.set_rate(0);
     let host = data.serve().await;
-    let done = when(&host, "its end", |told| told.state == DownloadState::Done).await;
+    let done = when(&host, "its end", |download| {
+        download.state == DownloadState::Done
+    })
+    .await;
     assert_eq!(done.id, begun["id"].as_str().unwrap());
     assert!(is_whole(&data, SMOLLM2));
     // Nothing is asked for again that was kept.
-    let asked = hub.seen().split_off(before);
-    let ranges = asked.iter().filter(|seen| seen.server == Server::Storage);
+    let requests = hub.seen().split_off(before);
+    let ranges = requests
+        .iter()
+        .filter(|seen| seen.server == Server::Storage);
     let starts = ranges.map(|seen| {
         let range = seen.range.as_deref().unwrap();
         let (start, _) = range
@@ -219,7 +228,7 @@ async fn a_killed_hosts_download_resumes_at_the_next_start() {
         assert_eq!(
             kept.iter().find(there),
             None,
-            "asked for again from {start}"
+            "requested again from {start}"
         );
     }
 }
@@ -284,11 +293,11 @@ async fn downloads_are_paused_resumed_and_cancelled() {
         (200, &json!(id), &json!("high"))
     );
 
-    let (code, told, stderr) = data.run(&["downloads", "pause", id]).await;
+    let (code, stdout, stderr) = data.run(&["downloads", "pause", id]).await;
     assert_eq!(code, Some(0), "{stderr}");
-    assert!(told.contains("paused"), "{told}");
-    let (_, told, _) = data.run(&["downloads"]).await;
-    assert!(told.contains(id) && told.contains("paused"), "{told}");
+    assert!(stdout.contains("paused"), "{stdout}");
+    let (_, stdout, _) = data.run(&["downloads"]).await;
+    assert!(stdout.contains(id) && stdout.contains("paused"), "{stdout}");
     let path = format!("/tierbar/v1/downloads/{id}");
     for wrong in [json!({"state": "done"}), json!({})] {
         let (status, body) = host.ask(Method::PATCH, &path, Some(wrong)).await;
@@ -298,7 +307,10 @@ async fn downloads_are_paused_resumed_and_cancelled() {
         );
     }
     assert_eq!(data.run(&["downloads", "resume", id]).await.0, Some(0));
-    when(&host, "that it goes on", |told| told.state.is_under_way()).await;
+    when(&host, "that it goes on", |download| {
+        download.state.is_under_way()
+    })
+    .await;
     assert_eq!(data.run(&["downloads", "cancel", id]).await.0, Some(0));
     assert!(downloads(&host).await.is_empty());
     assert!(unfinished(&data).is_empty());
@@ -392,8 +404,8 @@ async fn a_model_beyond_the_free_space_is_refused_early() {
     let hub = HubStandIn::start(options).await;
     let data = of(&hub);
     let host = data.serve().await;
-    let wish = json!({"reference": "tierbar-tests/huge-GGUF", "anyway": true});
-    let (status, body) = download(&host, wish).await;
+    let request = json!({"reference": "tierbar-tests/huge-GGUF", "anyway": true});
+    let (status, body) = download(&host, request).await;
     assert_eq!(
         (status, &body["error"]["code"]),
         (507, &json!("storage")),

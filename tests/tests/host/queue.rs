@@ -50,24 +50,24 @@ impl Seeded {
 struct Outside {
     answers: AtomicUsize,
     /// The results that each id was told with.
-    heard: Mutex<BTreeMap<String, Vec<Value>>>,
+    webhooks: Mutex<BTreeMap<String, Vec<Value>>>,
 }
 
 async fn complete(State(outside): State<Arc<Outside>>, Json(body): Json<Value>) -> Json<Value> {
     let count = outside.answers.fetch_add(1, Ordering::SeqCst);
     // Long enough for a host to die meanwhile.
     sleep(Duration::from_millis(5 + count as u64 * 7 % 40)).await;
-    let asked = &body["messages"][0]["content"];
+    let content = &body["messages"][0]["content"];
     Json(
-        json!({"choices": [{"message": {"role": "assistant", "content": asked}}], "number": count}),
+        json!({"choices": [{"message": {"role": "assistant", "content": content}}], "number": count}),
     )
 }
 
-async fn hear(State(outside): State<Arc<Outside>>, Json(told): Json<Value>) -> StatusCode {
-    let id = told["id"].as_str().unwrap().to_owned();
-    assert_eq!(told["state"], "done", "{told}");
-    let mut heard = outside.heard.lock().unwrap();
-    heard.entry(id).or_default().push(told["result"].clone());
+async fn receive(State(outside): State<Arc<Outside>>, Json(job): Json<Value>) -> StatusCode {
+    let id = job["id"].as_str().unwrap().to_owned();
+    assert_eq!(job["state"], "done", "{job}");
+    let mut webhooks = outside.webhooks.lock().unwrap();
+    webhooks.entry(id).or_default().push(job["result"].clone());
     StatusCode::NO_CONTENT
 }
 
@@ -75,7 +75,7 @@ async fn serve(listener: TcpListener) -> Arc<Outside> {
     let outside = Arc::new(Outside::default());
     let routes = Router::new()
         .route("/v1/chat/completions", post(complete))
-        .route("/hear", post(hear))
+        .route("/receive", post(receive))
         .with_state(Arc::clone(&outside));
     tokio::spawn(async move { axum::serve(listener, routes).await });
     outside
@@ -106,17 +106,17 @@ async fn send(http: reqwest::Client, url: String, webhook: String, sending: Arc<
             .header("x-tierbar-webhook", &webhook)
             .header("idempotency-key", format!("number {number}"))
             .json(&body);
-        let told: Option<Value> = match request.send().await {
+        let job: Option<Value> = match request.send().await {
             Ok(response) if response.status() == 202 => response.json().await.ok(),
             Ok(response) => panic!("{}", response.status()),
             Err(_) => None,
         };
         let mut sending = sending.lock().unwrap();
-        let Some(told) = told else {
+        let Some(job) = job else {
             sending.left.push_back(number);
             return;
         };
-        let id = told["id"].as_str().unwrap().to_owned();
+        let id = job["id"].as_str().unwrap().to_owned();
         let before = sending.taken.insert(number, id);
         assert_eq!(before, None);
     }
@@ -139,7 +139,7 @@ async fn each_job_is_answered_once_whenever_the_host_is_killed() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let outside = serve(listener).await;
-    let webhook = format!("{url}/hear");
+    let webhook = format!("{url}/receive");
     let data = Data::empty(&config(&url));
     let sending = Arc::new(Mutex::new(Sending::default()));
     let mut random = Seeded(0x9e37_79b9_7f4a_7c15);
@@ -186,33 +186,33 @@ async fn each_job_is_answered_once_whenever_the_host_is_killed() {
     .await;
     // None was lost, none was kept twice, and each was answered.
     assert_eq!(Value::from(counts), json!({"done": requests}));
-    until("all to be heard of", async || {
-        (outside.heard.lock().unwrap().len() >= requests).then_some(())
+    until("all webhooks", async || {
+        (outside.webhooks.lock().unwrap().len() >= requests).then_some(())
     })
     .await;
-    let heard = std::mem::take(&mut *outside.heard.lock().unwrap());
+    let webhooks = std::mem::take(&mut *outside.webhooks.lock().unwrap());
     let mut numbers = Vec::new();
     for (number, id) in &taken {
-        let (status, told) = host
+        let (status, job) = host
             .ask(Method::GET, &format!("/v1/queue/{id}"), None)
             .await;
-        assert_eq!((status, &told["state"]), (200, &json!("done")), "{told}");
-        let result = &told["result"];
+        assert_eq!((status, &job["state"]), (200, &json!("done")), "{job}");
+        let result = &job["result"];
         let content = &result["body"]["choices"][0]["message"]["content"];
         assert_eq!(content, &json!(format!("number {number}")));
         assert!(
-            heard[id].iter().all(|heard| heard == result),
+            webhooks[id].iter().all(|webhook| webhook == result),
             "{:?}",
-            heard[id]
+            webhooks[id]
         );
         numbers.push(result["body"]["number"].as_u64().unwrap());
     }
     numbers.sort_unstable();
     numbers.dedup();
     assert_eq!(numbers.len(), requests, "an answer was given to two");
-    let told: usize = heard.values().map(Vec::len).sum();
+    let received: usize = webhooks.values().map(Vec::len).sum();
     println!(
-        "{kills} kills: {requests} requests, {requests} answers kept of {} that were made, {told} webhooks heard",
+        "{kills} kills: {requests} requests, {requests} answers kept of {} that were made, {received} webhooks received",
         outside.answers.load(Ordering::SeqCst)
     );
 }
@@ -234,8 +234,8 @@ async fn a_job_waits_until_a_tier_can_answer_it() {
     let waits = request().header("x-tierbar-queue", "allow").send();
     let waits = within("an answer", waits).await.unwrap();
     assert_eq!(waits.status(), 202);
-    let told: Value = waits.json().await.unwrap();
-    let id = told["id"].as_str().unwrap();
+    let job: Value = waits.json().await.unwrap();
+    let id = job["id"].as_str().unwrap();
     let (code, listed, _) = data.run(&["queue"]).await;
     assert_eq!(code, Some(0));
     assert!(listed.contains(id), "{listed}");

@@ -18,14 +18,16 @@ const ANSWER: &str = "An answer of the model";
 /// A model's server: it answers at once, whole or in a stream. A prompt with `refuse` in it is refused and quoted.
 async fn model() -> SocketAddr {
     let answer = |body: Bytes| async move {
-        let asked: Value = serde_json::from_slice(&body).unwrap();
-        let text = asked["messages"][0]["content"].as_str().unwrap_or_default();
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        let text = request["messages"][0]["content"]
+            .as_str()
+            .unwrap_or_default();
         if text.contains("refuse") {
             let error = json!({"error": {"message": format!("cannot do {text}"), "code": 400}});
             return (axum::http::StatusCode::BAD_REQUEST, Json(error)).into_response();
         }
         let usage = json!({"prompt_tokens": 6, "completion_tokens": 4, "total_tokens": 10});
-        if asked["stream"] != true {
+        if request["stream"] != true {
             let message = json!({"role": "assistant", "content": ANSWER});
             return Json(json!({"choices": [{"message": message}], "usage": usage}))
                 .into_response();

@@ -66,10 +66,10 @@ async fn a_gated_models_token_reaches_only_the_hub() {
     assert!(data.models().join(GEMMA).exists());
     let bearer = format!("Bearer {TOKEN}");
     let seen = hub.seen();
-    let told = |server| seen.iter().filter(move |seen| seen.server == server);
-    assert!(told(Server::Hub).any(|seen| seen.authorization.as_deref() == Some(&bearer)));
-    assert!(told(Server::Storage).count() > 0);
-    assert!(told(Server::Storage).all(|seen| seen.authorization.is_none()));
+    let requests = |server| seen.iter().filter(move |seen| seen.server == server);
+    assert!(requests(Server::Hub).any(|seen| seen.authorization.as_deref() == Some(&bearer)));
+    assert!(requests(Server::Storage).count() > 0);
+    assert!(requests(Server::Storage).all(|seen| seen.authorization.is_none()));
 
     let (_, config) = host.ask(Method::GET, "/tierbar/v1/config", None).await;
     assert!(!config.to_string().contains(TOKEN));

@@ -87,15 +87,15 @@ async fn a_schedule_run_by_hand_writes_its_own_file() {
         briefs.display()
     ));
     let host = data.serve().await;
-    let (code, said, stderr) = data.run(&["schedule", "list"]).await;
+    let (code, stdout, stderr) = data.run(&["schedule", "list"]).await;
     assert_eq!((code, &*stderr), (Some(0), ""));
     assert!(
-        said.starts_with("nightly: brief of ") && said.contains("  next "),
-        "{said}"
+        stdout.starts_with("nightly: brief of ") && stdout.contains("  next "),
+        "{stdout}"
     );
-    let (code, said, stderr) = data.run(&["schedule", "run", "nightly"]).await;
-    assert_eq!((code, &*stderr), (Some(0), ""), "{said}");
-    assert!(said.starts_with("wrote "), "{said}");
+    let (code, stdout, stderr) = data.run(&["schedule", "run", "nightly"]).await;
+    assert_eq!((code, &*stderr), (Some(0), ""), "{stdout}");
+    assert!(stdout.starts_with("wrote "), "{stdout}");
     let written: Vec<_> = std::fs::read_dir(&briefs)
         .unwrap()
         .map(|entry| entry.unwrap().path())

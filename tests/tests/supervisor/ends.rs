@@ -122,7 +122,7 @@ async fn a_draining_tier_is_shown_as_stopping() {
     let lease = bench.lease("fast").await.unwrap();
     let id = id("fast");
     let stopping = bench.handle.stop(&id, false);
-    let told = async {
+    let drained = async {
         let status = bench.in_state("fast", TierState::Stopping).await;
         assert_eq!(
             status.reason.as_deref(),
@@ -131,7 +131,7 @@ async fn a_draining_tier_is_shown_as_stopping() {
         assert!(status.pid.is_some());
         drop(lease);
     };
-    let (stopped, ()) = tokio::join!(soon(stopping), told);
+    let (stopped, ()) = tokio::join!(soon(stopping), drained);
     stopped.unwrap();
     assert_eq!(bench.now("fast").state, TierState::Stopped);
     bench.close().await;
@@ -347,13 +347,13 @@ async fn a_worker_far_beyond_its_plan_is_ended_once_idle() {
         max_loaded: 1,
     });
     let lease = bench.lease("fast").await.unwrap();
-    let told = |bytes| bench.handle.set_footprints(vec![(id("fast"), bytes)]);
-    told(1 << 30);
+    let weighs = |bytes| bench.handle.set_footprints(vec![(id("fast"), bytes)]);
+    weighs(1 << 30);
     bench
         .when("fast", |status| status.footprint_bytes.is_some())
         .await;
     assert_eq!(bench.now("fast").state, TierState::Busy);
-    told(3 << 30);
+    weighs(3 << 30);
     bench.in_state("fast", TierState::Stopping).await;
     assert!(get(&*lease, "/").await.unwrap().ends_with("ok"));
     drop(lease);

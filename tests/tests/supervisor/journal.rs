@@ -9,20 +9,20 @@ use tierbar_core::{
 };
 
 #[derive(Debug, Default)]
-struct Told(Mutex<Vec<LogEvent>>);
+struct Recorder(Mutex<Vec<LogEvent>>);
 
-impl Journal for Told {
+impl Journal for Recorder {
     fn record(&self, event: LogEvent) {
         self.0.lock().unwrap().push(event);
     }
 }
 
-impl Told {
+impl Recorder {
     /// The kinds and sentences since the last look. Times differ from run to run: `…` is in their place.
     fn take(&self) -> Vec<(Kind, String)> {
-        let told = std::mem::take(&mut *self.0.lock().unwrap());
+        let events = std::mem::take(&mut *self.0.lock().unwrap());
         let line = |event: LogEvent| (event.kind, untimed(&event.sentence));
-        told.into_iter().map(line).collect()
+        events.into_iter().map(line).collect()
     }
 
     fn kinds(&self) -> Vec<Kind> {
@@ -49,9 +49,9 @@ fn untimed(sentence: &str) -> String {
 }
 
 /// Twelve GiB, one tier at a time.
-fn bench(tiers: &[(&str, &str, u64)]) -> (Bench, Arc<Told>) {
-    let told = Arc::new(Told::default());
-    let journal = Arc::clone(&told);
+fn bench(tiers: &[(&str, &str, u64)]) -> (Bench, Arc<Recorder>) {
+    let recorder = Arc::new(Recorder::default());
+    let journal = Arc::clone(&recorder);
     let bench = Bench::with(tiers, |options| {
         options.journal = journal;
         options.budget = Budget {
@@ -59,21 +59,21 @@ fn bench(tiers: &[(&str, &str, u64)]) -> (Bench, Arc<Told>) {
             max_loaded: 1,
         };
     });
-    (bench, told)
+    (bench, recorder)
 }
 
 #[tokio::test]
 async fn a_swap_is_logged_from_load_to_reclaimed_memory() {
-    let (bench, told) = bench(&[("fast", "good", GIB), ("heavy", "good", 8 * GIB)]);
+    let (bench, recorder) = bench(&[("fast", "good", GIB), ("heavy", "good", 8 * GIB)]);
     drop(bench.lease("fast").await.unwrap());
     drop(bench.lease("heavy").await.unwrap());
-    let heard: Vec<_> = told.0.lock().unwrap().clone();
+    let events: Vec<_> = recorder.0.lock().unwrap().clone();
     assert!(
-        heard
+        events
             .iter()
             .all(|each| each.model.as_ref().unwrap().as_str() == "good")
     );
-    let tiers = heard
+    let tiers = events
         .iter()
         .map(|each| each.tier.as_ref().unwrap().as_str());
     assert_eq!(
@@ -95,7 +95,7 @@ async fn a_swap_is_logged_from_load_to_reclaimed_memory() {
     let gone =
         "fast was unloaded to make room for heavy; good ended after … and freed up to 1.0 GiB";
     assert_eq!(
-        told.take(),
+        recorder.take(),
         [
             loads("fast", "1.0 GiB"),
             ready("fast"),
@@ -109,32 +109,32 @@ async fn a_swap_is_logged_from_load_to_reclaimed_memory() {
     bench.close().await;
     let gone =
         "heavy was unloaded because Tierbar is quitting; good ended after … and freed 3.0 GiB";
-    assert_eq!(told.take(), [(Kind::Unload, gone.to_owned())]);
+    assert_eq!(recorder.take(), [(Kind::Unload, gone.to_owned())]);
 }
 
 #[tokio::test]
 async fn a_crash_is_logged_with_its_signal_and_broken_leases() {
-    let (bench, told) = bench(&[("fast", "good", GIB)]);
+    let (bench, recorder) = bench(&[("fast", "good", GIB)]);
     let lease = bench.lease("fast").await.unwrap();
     bench.handle.set_footprints(vec![(id("fast"), 2 * GIB)]);
-    assert_eq!(told.kinds(), [Kind::Load, Kind::Ready]);
+    assert_eq!(recorder.kinds(), [Kind::Load, Kind::Ready]);
     let _ = get(&*lease, "/crash").await;
     soon(lease.ended()).await;
     let what = "the worker of fast was killed by signal 6 (SIGABRT) (… after it was ready, 2.0 GiB in use, an answer interrupted)";
-    assert_eq!(told.take(), [(Kind::Crash, what.to_owned())]);
+    assert_eq!(recorder.take(), [(Kind::Crash, what.to_owned())]);
     bench.close().await;
-    assert_eq!(told.take(), []);
+    assert_eq!(recorder.take(), []);
 }
 
 #[tokio::test]
 async fn a_failed_load_is_logged_with_its_cause_and_refusals() {
-    let (bench, told) = bench(&[("fast", "dies-at-start", GIB), ("heavy", "fails", GIB)]);
+    let (bench, recorder) = bench(&[("fast", "dies-at-start", GIB), ("heavy", "fails", GIB)]);
     bench.lease("fast").await.unwrap_err();
     let what = "fast could not start: its worker exited with code 3 while loading; its last output was: error: the tensors are not what they seem";
-    let told_crash = told.take();
-    assert_eq!(told_crash[0].0, Kind::Load);
+    let crash = recorder.take();
+    assert_eq!(crash[0].0, Kind::Load);
     assert_eq!(
-        told_crash[1..],
+        crash[1..],
         [
             (
                 Kind::Crash,
@@ -149,25 +149,25 @@ async fn a_failed_load_is_logged_with_its_cause_and_refusals() {
     bench.lease("heavy").await.unwrap_err();
     let failure =
         "heavy cannot be loaded: no such architecture (after … of loading, 1.0 GiB planned)";
-    let heard = told.take();
-    assert_eq!(heard[1], (Kind::Failure, failure.to_owned()));
-    assert_eq!(heard[2].0, Kind::Refusal);
+    let events = recorder.take();
+    assert_eq!(events[1], (Kind::Failure, failure.to_owned()));
+    assert_eq!(events[2].0, Kind::Refusal);
     bench.close().await;
 }
 
 #[tokio::test]
 async fn refusals_are_logged_with_needed_and_available_memory() {
-    let (bench, told) = bench(&[("fast", "good", 5 * GIB), ("heavy", "good", 13 * GIB)]);
+    let (bench, recorder) = bench(&[("fast", "good", 5 * GIB), ("heavy", "good", 13 * GIB)]);
     bench.lease("heavy").await.unwrap_err();
     let what = "a request for heavy was refused: good needs 13.0 GiB, and the budget for models is 12.0 GiB";
-    assert_eq!(told.take(), [(Kind::Refusal, what.to_owned())]);
+    assert_eq!(recorder.take(), [(Kind::Refusal, what.to_owned())]);
     bench.close().await;
-    assert_eq!(told.take(), []);
+    assert_eq!(recorder.take(), []);
 }
 
 #[tokio::test]
 async fn a_pin_is_logged_as_the_reason_of_loads_and_refusals() {
-    let (bench, told) = bench(&[("fast", "good", 5 * GIB), ("heavy", "good", 8 * GIB)]);
+    let (bench, recorder) = bench(&[("fast", "good", 5 * GIB), ("heavy", "good", 8 * GIB)]);
     bench.handle.set_budget(Budget {
         total_bytes: 12 * GIB,
         max_loaded: 2,
@@ -181,39 +181,39 @@ async fn a_pin_is_logged_as_the_reason_of_loads_and_refusals() {
     let error = bench.lease("heavy").await.unwrap_err();
     let why = "heavy does not fit in memory beside fast, which is pinned: it needs 8.0 GiB, and 5.0 GiB of the 12.0 GiB budget is in use";
     assert_eq!(error.message, why);
-    let heard = told.take();
+    let events = recorder.take();
     let loads = "fast is loading good because it is pinned: 5.0 GiB planned of a 12.0 GiB budget";
-    assert_eq!(heard[0], (Kind::Load, loads.to_owned()));
+    assert_eq!(events[0], (Kind::Load, loads.to_owned()));
     let refused = format!("a request for heavy was refused: {why}");
-    assert_eq!(heard[2], (Kind::Refusal, refused));
+    assert_eq!(events[2], (Kind::Refusal, refused));
     bench.close().await;
 }
 
 #[tokio::test]
 async fn repeated_refusals_are_counted_in_one_entry() {
-    let (bench, told) = bench(&[("fast", "good", GIB)]);
+    let (bench, recorder) = bench(&[("fast", "good", GIB)]);
     bench.source.forget("fast");
     for _ in 0..4 {
         bench.lease("fast").await.unwrap_err();
     }
     bench.lease("slow").await.unwrap_err();
     let what = "a request for fast was refused: no model is chosen for it";
-    assert_eq!(told.take(), [(Kind::Refusal, what.to_owned())]);
+    assert_eq!(recorder.take(), [(Kind::Refusal, what.to_owned())]);
     bench.source.script("fast", "good", GIB);
     drop(bench.lease("fast").await.unwrap());
-    let heard = told.take();
+    let events = recorder.take();
     let more = "3 more for fast were refused within …, for the same reason";
-    assert_eq!(heard[0], (Kind::Refusal, more.to_owned()));
-    let kinds: Vec<_> = heard.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(events[0], (Kind::Refusal, more.to_owned()));
+    let kinds: Vec<_> = events.iter().map(|(kind, _)| *kind).collect();
     assert_eq!(kinds, [Kind::Refusal, Kind::Load, Kind::Ready]);
     bench.close().await;
 }
 
 #[tokio::test]
 async fn a_step_down_is_logged_once_per_alarm() {
-    let (bench, told) = bench(&[("fast", "good", GIB), ("heavy", "good", GIB)]);
+    let (bench, recorder) = bench(&[("fast", "good", GIB), ("heavy", "good", GIB)]);
     let lease = bench.lease("heavy").await.unwrap();
-    told.take();
+    recorder.take();
     for alarm in [Alarm::Hold, Alarm::Unload] {
         let why = "memory is about to run out".to_owned();
         bench.handle.set_alarm(alarm, why);
@@ -222,12 +222,12 @@ async fn a_step_down_is_logged_once_per_alarm() {
     assert!(bench.lease("gone").await.is_err());
     let sentence = "fast answers for heavy for 5 min, because memory ran short while heavy was loaded: memory is about to run out";
     let stepped = (Kind::StepDown, sentence.to_owned());
-    let heard = told.0.lock().unwrap().clone();
-    let heard: Vec<_> = heard
+    let events = recorder.0.lock().unwrap().clone();
+    let events: Vec<_> = events
         .into_iter()
-        .map(|told| (told.kind, told.sentence))
+        .map(|event| (event.kind, event.sentence))
         .collect();
-    assert_eq!(heard, [stepped]);
+    assert_eq!(events, [stepped]);
     bench.handle.set_alarm(Alarm::None, String::new());
     drop(lease);
     bench.close().await;

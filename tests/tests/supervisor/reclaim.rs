@@ -13,9 +13,9 @@ const GIB: u64 = 1 << 30;
 
 /// Says of every worker what it was told to.
 #[derive(Debug)]
-struct Told(Mutex<After>);
+struct Probe(Mutex<After>);
 
-impl MemoryProbe for Told {
+impl MemoryProbe for Probe {
     fn before(&self, _: Process) -> Before {
         Before {
             group_bytes: Some(4 * GIB),
@@ -41,12 +41,12 @@ const MISSING: After = After {
 };
 
 /// Two tiers of which one fits, and what is said of their memory.
-fn told(after: After) -> (Bench, Arc<Told>) {
-    let told = Arc::new(Told(Mutex::new(after)));
+fn bench(after: After) -> (Bench, Arc<Probe>) {
+    let probe = Arc::new(Probe(Mutex::new(after)));
     let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
-        options.memory = told.clone();
+        options.memory = probe.clone();
     });
-    (bench, told)
+    (bench, probe)
 }
 
 /// Passes time that nobody waits out.
@@ -65,7 +65,7 @@ const WAITS: &str = "waiting for 3.0 GiB of fast's memory to be freed";
 
 #[tokio::test]
 async fn a_load_waits_until_the_last_tiers_memory_is_back() {
-    let (bench, told) = told(MISSING);
+    let (bench, probe) = bench(MISSING);
     drop(bench.lease("fast").await.unwrap());
     let heavy = id("heavy");
     let mut waiting = bench.handle.lease(&heavy);
@@ -81,7 +81,7 @@ async fn a_load_waits_until_the_last_tiers_memory_is_back() {
     assert_eq!((bench.alive(), bench.workers().len()), (0, 1));
     assert_eq!(bench.handle.budget().planned_bytes, 1);
 
-    *told.0.lock().unwrap() = BACK;
+    *probe.0.lock().unwrap() = BACK;
     soon(waiting).await.unwrap();
     assert_eq!(bench.now("fast").state, TierState::Stopped);
     bench.close().await;
@@ -89,7 +89,7 @@ async fn a_load_waits_until_the_last_tiers_memory_is_back() {
 
 #[tokio::test]
 async fn memory_not_reclaimed_is_reported_and_refuses_loads() {
-    let (bench, told) = told(MISSING);
+    let (bench, probe) = bench(MISSING);
     drop(bench.lease("fast").await.unwrap());
     let heavy = id("heavy");
     let mut waiting = bench.handle.lease(&heavy);
@@ -101,8 +101,8 @@ async fn memory_not_reclaimed_is_reported_and_refuses_loads() {
     skip(PATIENCE).await;
     let error = soon(waiting).await.unwrap_err();
     assert_eq!(error.code, Code::Overloaded);
-    let said = "heavy needs 0 MiB and 0 MiB is available: 3.0 GiB of fast's memory was not freed when it was unloaded";
-    assert_eq!(error.message, said);
+    let expected = "heavy needs 0 MiB and 0 MiB is available: 3.0 GiB of fast's memory was not freed when it was unloaded";
+    assert_eq!(error.message, expected);
     assert_eq!(error.details["missing_bytes"], 3 * GIB);
     let left = bench.now("fast");
     assert_eq!(left.state, TierState::Stopped);
@@ -114,7 +114,7 @@ async fn memory_not_reclaimed_is_reported_and_refuses_loads() {
     );
     assert_eq!(bench.workers().len(), 1);
 
-    *told.0.lock().unwrap() = BACK;
+    *probe.0.lock().unwrap() = BACK;
     let heavy = until("the memory to be seen", async || {
         bench.lease("heavy").await.ok()
     });
@@ -128,7 +128,7 @@ async fn a_load_that_fits_waits_only_for_processes_to_end() {
         available_bytes: Some(1),
         ..MISSING
     };
-    let (bench, told) = told(After {
+    let (bench, probe) = bench(After {
         group_bytes: Some(GIB),
         ..roomy
     });
@@ -140,7 +140,7 @@ async fn a_load_that_fits_waits_only_for_processes_to_end() {
         _ = &mut waiting => panic!("a process of the tier before it lives"),
         () = waits(&bench, "waiting for 1.0 GiB of fast's memory to be freed") => {}
     }
-    *told.0.lock().unwrap() = roomy;
+    *probe.0.lock().unwrap() = roomy;
     drop(soon(waiting).await.unwrap());
     let why = Some("unloaded to make room for heavy".to_owned());
     assert_eq!(bench.now("fast").reason, why);
@@ -149,7 +149,7 @@ async fn a_load_that_fits_waits_only_for_processes_to_end() {
 
 #[tokio::test]
 async fn the_wait_for_a_process_that_cannot_end_is_bounded() {
-    let (bench, _told) = told(After {
+    let (bench, _probe) = bench(After {
         group_bytes: Some(GIB),
         available_bytes: Some(1),
         ..MISSING
@@ -169,7 +169,7 @@ async fn the_wait_for_a_process_that_cannot_end_is_bounded() {
 
 #[tokio::test]
 async fn a_crash_is_reported_before_its_memory_is_back() {
-    let (bench, told) = told(After {
+    let (bench, probe) = bench(After {
         group_bytes: Some(3 * GIB),
         ..MISSING
     });
@@ -184,14 +184,14 @@ async fn a_crash_is_reported_before_its_memory_is_back() {
         _ = &mut waiting => panic!("it was loaded"),
         () = waits(&bench, WAITS) => {}
     }
-    *told.0.lock().unwrap() = BACK;
+    *probe.0.lock().unwrap() = BACK;
     drop(soon(waiting).await.unwrap());
     bench.close().await;
 }
 
 #[tokio::test]
 async fn a_reloaded_tier_waits_for_its_own_memory() {
-    let (bench, told) = told(MISSING);
+    let (bench, probe) = bench(MISSING);
     drop(bench.lease("fast").await.unwrap());
     let fast = id("fast");
     let mut stopped = bench.handle.stop(&fast, false);
@@ -206,7 +206,7 @@ async fn a_reloaded_tier_waits_for_its_own_memory() {
         _ = &mut waiting => panic!("it was loaded"),
         _ = leaving => {}
     }
-    *told.0.lock().unwrap() = BACK;
+    *probe.0.lock().unwrap() = BACK;
     soon(stopped).await.unwrap();
     drop(soon(waiting).await.unwrap());
     assert_eq!(bench.workers().len(), 2);
@@ -215,7 +215,7 @@ async fn a_reloaded_tier_waits_for_its_own_memory() {
 
 #[tokio::test]
 async fn shutdown_does_not_wait_for_memory() {
-    let (bench, told) = told(MISSING);
+    let (bench, probe) = bench(MISSING);
     let sign = {
         let lease = bench.lease("fast").await.unwrap();
         let pid = bench.in_state("fast", TierState::Busy).await.pid.unwrap();
@@ -224,7 +224,7 @@ async fn shutdown_does_not_wait_for_memory() {
     };
     soon(bench.handle.shutdown()).await;
     assert!(!sign.alive().unwrap(), "the worker has ended");
-    let missing = told.0.lock().unwrap().machine_bytes;
+    let missing = probe.0.lock().unwrap().machine_bytes;
     assert_eq!(missing, MISSING.machine_bytes, "its memory is not back");
     bench.close().await;
 }

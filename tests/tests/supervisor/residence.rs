@@ -161,8 +161,8 @@ async fn a_pinned_tier_loads_by_itself_and_is_never_evicted() {
     bench.in_state("fast", TierState::Ready).await;
     let error = bench.lease("heavy").await.unwrap_err();
     assert_eq!(error.code, Code::OverBudget);
-    let said = "heavy does not fit in memory beside fast, which is pinned: at most 1 model may be loaded at once";
-    assert_eq!(error.message, said);
+    let expected = "heavy does not fit in memory beside fast, which is pinned: at most 1 model may be loaded at once";
+    assert_eq!(error.message, expected);
     // Whoever stops it has his way, until somebody asks for it.
     bench.stop("fast", false).await.unwrap();
     drop(bench.lease("heavy").await.unwrap());
@@ -218,8 +218,8 @@ async fn an_alarm_refuses_then_evicts_idle_then_busy_tiers() {
     }
     let log = bench.dir.path().join("logs/worker-fast.log");
     until("what the worker can do without", async || {
-        let said = std::fs::read_to_string(&log).unwrap_or_default();
-        said.contains("gave back what it could").then_some(())
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.contains("gave back what it could").then_some(())
     })
     .await;
     bench.handle.set_alarm(Alarm::Unload, SHORT.to_owned());
@@ -234,11 +234,7 @@ async fn an_alarm_refuses_then_evicts_idle_then_busy_tiers() {
     );
     let status = bench.in_state("fast", TierState::Stopped).await;
     let waits = "waiting until memory is no longer short";
-    assert_eq!(
-        status.reason.as_deref(),
-        Some(waits),
-        "somebody asks for it"
-    );
+    assert_eq!(status.reason.as_deref(), Some(waits), "it is requested");
     // Whoever waits is served when it has passed.
     bench.handle.set_alarm(Alarm::None, String::new());
     drop(lease);

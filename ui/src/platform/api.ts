@@ -39,11 +39,11 @@ name: string | null,
  */
 quant: string, file_bytes: number, 
 /**
- * Files that the model lies in; more than one if it was split.
+ * The number of files; more than one for a split model.
  */
 parts: number, 
 /**
- * Every tensor that is of no other class; a token reads all of it.
+ * All tensors of no other class; a token reads all of them.
  */
 dense_bytes: number, 
 /**
@@ -83,7 +83,7 @@ context_train: number, kv: KvAccount,
  */
 chat_template: boolean, 
 /**
- * Whether that template knows a switch or a place for thinking, and one for tools.
+ * Whether that template supports thinking, and tools.
  */
 thinking: boolean, tools: boolean, };
 
@@ -105,7 +105,7 @@ export type Speed = { decode_tokens_per_second: number | null, prefill_tokens_pe
 
 export type BudgetStatus = { 
 /**
- * What models may take on this machine, all together.
+ * The memory that all models together may use on this machine.
  */
 total_bytes: number, 
 /**
@@ -121,11 +121,11 @@ export type Stance = "open" | "defers" | "quiet" | "paused";
 
 export type GuardStatus = { alarm: Alarm, stance: Stance, 
 /**
- * Why, in one sentence with its figures; `null` while there is nothing to say.
+ * Why, in one sentence with figures; `null` without a reason.
  */
 why: string | null, 
 /**
- * When a pause that was given an end ends, in milliseconds since 1970.
+ * When a pause with an end ends, in milliseconds since 1970.
  */
 paused_until: number | null, };
 
@@ -139,15 +139,15 @@ engine: EngineKind,
  */
 model: ModelId | null, pid: number | null, 
 /**
- * Memory that the worker's end would give back.
+ * Memory that the worker's end would free.
  */
 footprint_bytes: number | null, 
 /**
- * What it was loaded by, from the start of its process until that is gone; `null` without one.
+ * The plan of its load, while it has a process; otherwise `null`.
  */
 plan: LoadPlan | null, context_tokens: number, 
 /**
- * While the tier starts: percent of its model's weights that are loaded.
+ * While the tier starts, the percentage of its model's weights that is loaded.
  */
 loaded_percent: number | null, 
 /**
@@ -155,12 +155,12 @@ loaded_percent: number | null,
  */
 reason: string | null, 
 /**
- * When it is unloaded if nobody asks for it before, in milliseconds since 1970; `null` while it answers, if it stays, and
- * without a process.
+ * When it is unloaded if no request comes before, in milliseconds since 1970; `null` while it answers, if it stays
+ * loaded, and without a process.
  */
 unloads_at_ms: number | null, 
 /**
- * Memory was short a moment ago with this tier loaded: who names it is answered by this smaller one for a while.
+ * After memory ran short with this tier loaded, the smaller tier that answers its requests for a while.
  */
 steps_down_to: TierId | null, };
 
@@ -174,15 +174,15 @@ url: string, ram: Ram, swap: Swap, speed: Speed, budget: BudgetStatus, guard: Gu
  */
 tiers: Array<TierStatus>, 
 /**
- * Under way first, in the order in which they go; then those that wait for somebody, and the last few done.
+ * Active downloads first, in their order; then those that need the user, and the last few finished ones.
  */
 downloads: Array<DownloadStatus>, 
 /**
- * Another one whenever models have appeared, vanished or changed: then the list of them is to be read again.
+ * Changes whenever models appear, vanish or change: read the list of models again.
  */
 models_revision: number, 
 /**
- * Things that the user should know and can act on, such as an unknown key in the configuration.
+ * Notices for the user, such as an unknown key in the configuration.
  */
 notices: Array<string>, };
 
@@ -192,7 +192,7 @@ export type Priority = "low" | "normal" | "high";
 
 export type DownloadStatus = { id: string, 
 /**
- * What was asked for, such as `unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` or a URL without its query.
+ * The requested reference, such as `unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` or a URL without its query.
  */
 reference: string, 
 /**
@@ -200,11 +200,11 @@ reference: string,
  */
 file: string, state: DownloadState, priority: Priority, 
 /**
- * Bytes that lie safely on the disk.
+ * Bytes safely on disk.
  */
 received_bytes: number, 
 /**
- * `null` until a server has told it.
+ * `null` until a server has reported it.
  */
 total_bytes: number | null, 
 /**
@@ -212,15 +212,15 @@ total_bytes: number | null,
  */
 bytes_per_second: number, 
 /**
- * `null` while the rate says nothing.
+ * `null` while there is no rate.
  */
 eta_seconds: number | null, 
 /**
- * One plain sentence: why it waits, or failed and what to do.
+ * One sentence: why the download waits or failed, and what to do.
  */
 reason: string | null, 
 /**
- * What the user should know before the last byte: a full disk, a model that hardly fits.
+ * Warnings, such as a nearly full disk or a model that hardly fits.
  */
 warnings: Array<string>, };
 
@@ -228,7 +228,7 @@ export type Placement = "resident" | "mmap" | "advise" | "cache" | "stream" | "r
 
 export type LoadPlan = { placement: Placement, 
 /**
- * Without those of no bytes.
+ * The lines, without those of zero bytes.
  */
 lines: Array<Line>, context_tokens: number, };
 
@@ -247,7 +247,7 @@ layers: number, layers_all: number,
  */
 bytes: number, 
 /**
- * Metal's recommended working set less its margin, and no more than models may take.
+ * Metal's recommended working set less a margin, and at most the budget.
  */
 limit_bytes: number, };
 
@@ -257,17 +257,17 @@ export type SpeedEstimate = { low: number, high: number,
  */
 active_bytes: number, paged_bytes: number, 
 /**
- * Median of this model's last answers on this machine.
+ * The median of this model's last answers on this machine.
  */
 measured: number | null, 
 /**
- * How far the range missed what was measured: 0 inside it, −0.2 where 20 % less than `low` was measured.
+ * How far the measured speed is outside the range: 0 inside it, −0.2 if it is 20 % below `low`.
  */
 error: number | null, };
 
 export type Instead = { quant: string, 
 /**
- * What to ask for, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
+ * The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
  */
 reference: string, size_bytes: number, placement: Placement, };
 
@@ -277,15 +277,15 @@ export type Verdict = { placement: Placement,
  */
 summary: string, 
 /**
- * It runs, but the user should know this.
+ * What the user should know although the model runs.
  */
 warning: string | null, 
 /**
- * Every line of the sum, in the order in which people read it.
+ * Every line of the sum, in reading order.
  */
 lines: Array<Line>, total_bytes: number, 
 /**
- * What models may take on the machine, all together.
+ * The memory that all models together may use on the machine.
  */
 budget_bytes: number, ram_bytes: number, context_tokens: number, kv_cache: KvCache, 
 /**
@@ -313,7 +313,7 @@ export type Keeper = "tierbar" | "folder" | "lm_studio" | "ollama" | "hugging_fa
 
 export type LibraryModel = { id: ModelId, path: string, size_bytes: number, keeper: Keeper, 
 /**
- * What its header says.
+ * What its header contains.
  */
 account: ModelAccount | null, 
 /**
@@ -321,7 +321,7 @@ account: ModelAccount | null,
  */
 error: string | null, 
 /**
- * What was fetched, if Tierbar fetched it.
+ * The reference that Tierbar downloaded it by, if it did.
  */
 reference: string | null, 
 /**
@@ -329,15 +329,15 @@ reference: string | null,
  */
 sha256: string | null, 
 /**
- * The file beside it by which it sees or hears.
+ * Its media projector in the same folder.
  */
 projector?: string | null, 
 /**
- * Names of the tiers that load it.
+ * The tiers that use it.
  */
 tiers: Array<TierId>, 
 /**
- * For this machine, at the context of the first tier that loads it, else 4096 tokens.
+ * The verdict for this machine, at the context of the first tier that uses it, or else 4096 tokens.
  */
 fit: Verdict | null, };
 
@@ -345,7 +345,7 @@ export type ModelKind = "chat" | "embedding";
 
 export type OfferedFile = { quant: string, 
 /**
- * What to ask for, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`.
+ * The reference to download it by, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`.
  */
 reference: string, 
 /**
@@ -353,7 +353,7 @@ reference: string,
  */
 file: string, parts: number, 
 /**
- * Of all parts. `null` where only the hub knows.
+ * The size of all parts; `null` if only the hub knows it.
  */
 size_bytes: number | null, 
 /**
@@ -361,7 +361,7 @@ size_bytes: number | null,
  */
 sha256: string | null, 
 /**
- * The one to take on this machine.
+ * Whether it is the best choice for this machine.
  */
 recommended: boolean, 
 /**
@@ -369,7 +369,7 @@ recommended: boolean,
  */
 installed: boolean, 
 /**
- * `null` for what the engine does not run by itself, and where nothing is known of the model.
+ * `null` for what the engine cannot run by itself, and for an unknown model.
  */
 fit: Verdict | null, };
 
@@ -379,7 +379,7 @@ export type CatalogModel = {
  */
 id: string, 
 /**
- * As people read it.
+ * The name for people.
  */
 name: string, 
 /**
@@ -413,13 +413,13 @@ export type HubModel = { repository: string, downloads: number, likes: number,
  */
 updated: string | null, 
 /**
- * Its owner wants a licence to be accepted before it can be fetched.
+ * Whether its license must be accepted before the download.
  */
 gated: boolean, };
 
 export type HubRepository = { repository: string, 
 /**
- * The commit that the files are of.
+ * The commit of the files.
  */
 revision: string, licence: string | null, gated: boolean, files: Array<OfferedFile>, };
 
@@ -515,31 +515,31 @@ export type StopSignal = "SIGTERM" | "SIGINT" | "SIGQUIT" | "SIGHUP";
 
 export type CommandEngine = { 
 /**
- * The program and its arguments, in which `{socket}` and `{port}` stand for what the host chooses.
+ * The program and its arguments; the host replaces `{socket}` and `{port}`.
  */
 command: Array<string>, 
 /**
- * What the program takes at most: nobody can read it from a file, and the plan rests on it.
+ * The most memory that the program uses. The plan relies on it.
  */
 memory: Size, 
 /**
- * Answers with a status of 2xx once the model is loaded.
+ * A path that returns 2xx once the model is loaded.
  */
 health: string, 
 /**
- * On 127.0.0.1; none given: a free one.
+ * The port on 127.0.0.1; without it, a free one.
  */
 port?: number | null, stop_signal: StopSignal, 
 /**
- * So long it may take to end before it is killed.
+ * How long it may take to end before it is killed.
  */
 stop_deadline: Span, 
 /**
- * So long it may take until it answers.
+ * How long it may take to load.
  */
 load_deadline: Span, 
 /**
- * Variables beside the few of the host's that every worker gets. No place for keys.
+ * Environment variables besides the few that every worker gets. Do not put keys here.
  */
 env: { [key in string]: string }, };
 
@@ -549,19 +549,19 @@ export type Dialect = "openai" | "anthropic";
 
 export type EndpointEngine = { 
 /**
- * What stands before `/v1/…`.
+ * The URL before `/v1/…`.
  */
 endpoint: string, 
 /**
- * Of a million prompt tokens; none given: not known.
+ * The price of a million prompt tokens, if known.
  */
 input_price?: Dollars | null, 
 /**
- * Of a million tokens of its answers.
+ * The price of a million answer tokens, if known.
  */
 output_price?: Dollars | null, 
 /**
- * OpenAI's if not given.
+ * The server's API; OpenAI's by default.
  */
 dialect?: Dialect | null, };
 
@@ -615,45 +615,47 @@ export type Step = string;
 
 export type ChainConfig = { 
 /**
- * Tiers, of any engine, in the order in which they are asked. The last may be `"queue"`: what nobody answers now waits there.
+ * Tiers of any engine, in the order in which they are tried. The last step may be `"queue"`, which keeps the request
+ * for later.
  */
 steps: Array<Step>, 
 /**
- * How often an endpoint that fails is asked again before the next step is.
+ * How often a failing endpoint is retried before the next step.
  */
 retries: number, 
 /**
- * So long an endpoint may take to its first word.
+ * Timeout until an endpoint's first token.
  */
 wait: Span, 
 /**
- * So long the chain may take to the first word of all.
+ * Timeout until the chain's first token.
  */
 time: Span, 
 /**
- * What one request may cost at most, by its endpoints' prices; those without one are passed over then. 0: anything.
+ * The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
+ * limit.
  */
 cost: Dollars, 
 /**
- * The next step is asked as well when the one before has been silent for so long, and who speaks first answers; `"0s"`: never.
+ * Start the next step as well after this much silence; the first to produce a token answers. `"0s"` turns this off.
  */
 hedge: Span, 
 /**
- * An answer from this machine in place of the first step's begins with `[Local Fallback]`.
+ * Start an answer of this machine with `[Local Fallback]` if it replaces the first step's.
  */
 mark: boolean, };
 
 export type ServerConfig = { 
 /**
- * `listen` may be an address that other machines reach.
+ * Allow `listen` to be an address that other machines can reach.
  */
 network: boolean, 
 /**
- * Other machines speak TLS to it; this one need not.
+ * Require TLS of other machines; connections from this one need not use it.
  */
 tls: boolean, 
 /**
- * A PEM file, as an absolute path or from `~`; empty: a certificate that is made and kept in the data folder.
+ * A PEM file, as an absolute path or from `~`; empty for a certificate that Tierbar creates in the data folder.
  */
 certificate: string, 
 /**
@@ -661,25 +663,25 @@ certificate: string,
  */
 key: string, 
 /**
- * Names of this machine, besides its addresses, that clients call it by.
+ * More names of this machine that clients use.
  */
 names: Array<string>, 
 /**
- * Inference needs a key on loopback too.
+ * Require a key for inference on loopback too.
  */
 require_keys: boolean, 
 /**
- * Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
+ * Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama itself runs there.
  */
 act_as_ollama: boolean, 
 /**
- * Most requests for inference that wait or are answered at the same time.
+ * The most inference requests that wait or are answered at the same time.
  */
 requests_at_once: number, };
 
 export type LogConfig = { 
 /**
- * Requests with their prompts. Otherwise none of their text is written.
+ * Log requests with their prompts. Otherwise none of their text is written.
  */
 prompts: boolean, };
 
@@ -695,7 +697,7 @@ export type ScheduleConfig = {
  */
 at: TimeOfDay, 
 /**
- * On these days of the week; none given: on all.
+ * The days of the week; empty for every day.
  */
 days?: Array<Weekday>, task: ScheduledTask, 
 /**
@@ -703,15 +705,15 @@ days?: Array<Weekday>, task: ScheduledTask,
  */
 source: string, 
 /**
- * A file, in whose name `{date}` stands for the day, or an `http` or `https` URL that the result is posted to.
+ * A file, with `{date}` in its name for the day, or an `http` or `https` URL that gets the result by POST.
  */
 to: string, 
 /**
- * A tier, a model's id or `auto`; empty: the task's usual one.
+ * A tier, a model's id or `auto`; empty for the task's default.
  */
 model?: string, 
 /**
- * How long the result may be; none given: the task's usual length.
+ * The most words of the result; without it, the task's default.
  */
 words?: number | null, };
 
@@ -735,11 +737,11 @@ chains: { [key in TierId]: ChainConfig }, schedules?: { [key in string]: Schedul
 
 export type Settings = { 
 /**
- * 0: the worker chooses.
+ * CPU threads; 0 lets the worker choose.
  */
 threads: number, batch: number, 
 /**
- * Most layers on the GPU; `null`: as many as fit.
+ * The most layers on the GPU; `null` for as many as fit.
  */
 gpu_layers: number | null, kv_cache: KvCache, };
 
@@ -747,19 +749,19 @@ export type Figure = { median: number, low: number, high: number, };
 
 export type BenchRow = { 
 /**
- * Tokens that the cache held before.
+ * Tokens in the cache before the prompt.
  */
 depth: number, 
 /**
- * Tokens per second that a prompt is read with.
+ * Prefill in tokens per second.
  */
 prefill: Figure | null, 
 /**
- * Tokens per second that an answer is written with, the first one not counted: its time is the prompt's.
+ * Decode in tokens per second, without the first token: its time belongs to the prompt.
  */
 decode: Figure | null, 
 /**
- * From a request with the prompt until its first token was there.
+ * Time to first token, in milliseconds.
  */
 first_token_ms: Figure | null, 
 /**
@@ -779,7 +781,7 @@ version: string,
  */
 taken_at: string, tier: TierId, model: ModelId, context_tokens: number, settings: Settings, 
 /**
- * Those that computed, also where the settings let the worker choose.
+ * The threads that computed, whether configured or chosen by the worker.
  */
 threads_used: number, prompt_tokens: number, answer_tokens: number, runs: number, rows: Array<BenchRow>, 
 /**
@@ -787,7 +789,7 @@ threads_used: number, prompt_tokens: number, answer_tokens: number, runs: number
  */
 load_ms: number | null, memory: BenchMemory, 
 /**
- * Runs that were made again, because the tier did other work beside them.
+ * Runs that were repeated because the tier did other work at the same time.
  */
 disturbed: number, };
 
@@ -815,7 +817,7 @@ reason: string,
  */
 request_ms: Figure | null, 
 /**
- * Tokens per second, read and written.
+ * Prefill in tokens per second.
  */
 prefill: number | null, decode: number | null, load_ms: number | null, memory: BenchMemory | null, };
 
@@ -833,11 +835,11 @@ taken_at: string, tier: TierId, model: ModelId, context_tokens: number,
  */
 depth: number, prompt_tokens: number, answer_tokens: number, runs: number, rows: Array<TuneRow>, 
 /**
- * What the tier had, and what is best.
+ * The settings before.
  */
 before: Settings, after: Settings, 
 /**
- * The part of the time that is saved, such as 0.12; 0 if nothing better was found.
+ * The fraction of the time that is saved, such as 0.12; 0 if nothing is faster.
  */
 gain: number, 
 /**
@@ -849,7 +851,7 @@ written: boolean,
  */
 summary: string, 
 /**
- * Runs that were made again, because the tier did other work beside them.
+ * Runs that were repeated because the tier did other work at the same time.
  */
 disturbed: number, };
 
@@ -887,13 +889,13 @@ export type Gate = { "gate": "open" } | { "gate": "cooling", for_ms: number, } |
 
 export type StepStatus = { step: TierId, 
 /**
- * Under whose name its key is kept, such as `api.example.com`.
+ * The server that its key is stored for, such as `api.example.com`.
  */
 server: string, } & ({ "gate": "open" } | { "gate": "cooling", for_ms: number, } | { "gate": "broken", for_ms: number, } | { "gate": "trying" } | { "gate": "refused", for_ms: number, }) | { step: Step, };
 
 export type ChainStatus = { name: TierId, 
 /**
- * In the order in which they are asked.
+ * The steps in the order in which they are tried.
  */
 steps: Array<StepStatus>, };
 
@@ -903,11 +905,11 @@ export type WebhookState = "pending" | "delivered" | "given_up";
 
 export type JobStatus = { id: string, state: JobState, priority: Priority, 
 /**
- * Where it is sent, such as `/v1/chat/completions`.
+ * The path that it is sent to, such as `/v1/chat/completions`.
  */
 path: string, created_ms: number, 
 /**
- * It is not tried before.
+ * It is not tried before this time.
  */
 not_before_ms: number, deadline_ms: number, ended_ms: number | null, attempts: number, max_attempts: number, 
 /**
@@ -915,11 +917,11 @@ not_before_ms: number, deadline_ms: number, ended_ms: number | null, attempts: n
  */
 status: number | null, 
 /**
- * Why it waits or how it failed, in one sentence.
+ * Why it waits or failed, in one sentence.
  */
 reason: string | null, 
 /**
- * `null`: it has none.
+ * `null` without a webhook.
  */
 webhook: WebhookState | null, };
 

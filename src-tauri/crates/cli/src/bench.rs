@@ -5,7 +5,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{
     Error,
-    bench::{BenchAsk, BenchReport},
+    bench::{BenchReport, BenchRequest},
     tune::TuneRow,
 };
 
@@ -14,27 +14,27 @@ pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
     /// Context before each test, in tokens
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = BenchAsk::default().depths)]
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_values_t = BenchRequest::default().depths)]
     depths: Vec<u32>,
     /// Prompt length, in tokens
-    #[arg(long, value_name = "N", default_value_t = BenchAsk::default().prompt_tokens)]
+    #[arg(long, value_name = "N", default_value_t = BenchRequest::default().prompt_tokens)]
     prompt: u32,
     /// Answer length, in tokens
-    #[arg(long, value_name = "N", default_value_t = BenchAsk::default().answer_tokens)]
+    #[arg(long, value_name = "N", default_value_t = BenchRequest::default().answer_tokens)]
     answer: u32,
     /// Runs per test; the median is reported
-    #[arg(long, value_name = "N", default_value_t = BenchAsk::default().runs)]
+    #[arg(long, value_name = "N", default_value_t = BenchRequest::default().runs)]
     runs: u32,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let ask = BenchAsk {
+    let request = BenchRequest {
         depths: args.depths,
         prompt_tokens: args.prompt,
         answer_tokens: args.answer,
         runs: args.runs,
     };
-    measure::run(home, "bench", args.common, json!(ask), text).await
+    measure::run(home, "bench", args.common, json!(request), text).await
 }
 
 fn text(report: &BenchReport) -> String {

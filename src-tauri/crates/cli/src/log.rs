@@ -185,8 +185,8 @@ mod tests {
             line(&entry, &zone),
             "2026-07-20 14:01:05  alarm     memory is short: 900 MiB of 16.0 GiB"
         );
-        entry.what.sentence = "it said:\n\u{1b}[2J".to_owned();
+        entry.what.sentence = "the log:\n\u{1b}[2J".to_owned();
         entry.at_ms = u64::MAX;
-        assert_eq!(line(&entry, &zone), "-  alarm     it said:  [2J");
+        assert_eq!(line(&entry, &zone), "-  alarm     the log:  [2J");
     }
 }

@@ -5,7 +5,7 @@ use serde_json::json;
 use std::path::PathBuf;
 use tierbar_core::{
     Error,
-    tune::{Outcome, TuneAsk, TuneReport, TuneRow},
+    tune::{Outcome, TuneReport, TuneRequest, TuneRow},
 };
 
 #[derive(Debug, clap::Args)]
@@ -28,21 +28,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N,…", value_delimiter = ',')]
     gpu_layers: Option<Vec<u32>>,
     /// Context before each test, in tokens
-    #[arg(long, value_name = "N", default_value_t = TuneAsk::default().depth)]
+    #[arg(long, value_name = "N", default_value_t = TuneRequest::default().depth)]
     depth: u32,
     /// Prompt length, in tokens
-    #[arg(long, value_name = "N", default_value_t = TuneAsk::default().prompt_tokens)]
+    #[arg(long, value_name = "N", default_value_t = TuneRequest::default().prompt_tokens)]
     prompt: u32,
     /// Answer length, in tokens
-    #[arg(long, value_name = "N", default_value_t = TuneAsk::default().answer_tokens)]
+    #[arg(long, value_name = "N", default_value_t = TuneRequest::default().answer_tokens)]
     answer: u32,
     /// Runs per test; the median counts
-    #[arg(long, value_name = "N", default_value_t = TuneAsk::default().runs)]
+    #[arg(long, value_name = "N", default_value_t = TuneRequest::default().runs)]
     runs: u32,
 }
 
 pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> {
-    let ask = TuneAsk {
+    let request = TuneRequest {
         threads: args.threads,
         batch: args.batch,
         gpu_layers: args.gpu_layers,
@@ -53,7 +53,7 @@ pub(crate) async fn run(home: Option<PathBuf>, args: Args) -> Result<(), Error> 
         answer_tokens: args.answer,
         runs: args.runs,
     };
-    measure::run(home, "tune", args.common, json!(ask), text).await
+    measure::run(home, "tune", args.common, json!(request), text).await
 }
 
 fn text(report: &TuneReport) -> String {

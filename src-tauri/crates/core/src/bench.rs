@@ -1,4 +1,4 @@
-//! How fast a tier is: what is asked of a measurement, and what it tells. The bodies of `/tierbar/v1/tiers/{id}/bench`.
+//! How fast a tier is: the request for a measurement and its report, the bodies of `/tierbar/v1/tiers/{id}/bench`.
 
 use crate::{
     ModelId, TierId,
@@ -8,14 +8,14 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
-/// What of a tier's configuration decides how fast it is.
+/// The settings of a tier that decide its speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Settings {
-    /// 0: the worker chooses.
+    /// CPU threads; 0 lets the worker choose.
     pub threads: u16,
     pub batch: u32,
-    /// Most layers on the GPU; `null`: as many as fit.
+    /// The most layers on the GPU; `null` for as many as fit.
     pub gpu_layers: Option<u32>,
     pub kv_cache: KvCache,
 }
@@ -31,7 +31,7 @@ impl Settings {
         }
     }
 
-    /// The tier with these.
+    /// Returns the tier with these settings.
     #[must_use]
     pub fn on(self, tier: TierConfig) -> TierConfig {
         TierConfig {
@@ -44,20 +44,20 @@ impl Settings {
     }
 }
 
-/// What to measure. Whatever is left out is usual.
+/// What to measure. Fields left out have their default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct BenchAsk {
-    /// How many tokens stand before those that are measured.
+pub struct BenchRequest {
+    /// Tokens of context before those that are measured.
     pub depths: Vec<u32>,
-    /// Tokens that are read.
+    /// Tokens of the prompt.
     pub prompt_tokens: u32,
-    /// Tokens that are written.
+    /// Tokens of the answer.
     pub answer_tokens: u32,
     pub runs: u32,
 }
 
-impl Default for BenchAsk {
+impl Default for BenchRequest {
     fn default() -> Self {
         Self {
             depths: vec![0, 512, 4096],
@@ -72,14 +72,14 @@ impl Default for BenchAsk {
 const MOST_DEPTHS: usize = 16;
 const DEEPEST: u32 = 1 << 20;
 const PROMPT: RangeInclusive<u32> = 16..=16_384;
-/// The first token's time is the prompt's.
+/// At least two: the time of the first token belongs to the prompt.
 const ANSWER: RangeInclusive<u32> = 2..=4096;
 /// A median of fewer says nothing about noise.
 const RUNS: RangeInclusive<u32> = 3..=50;
 
-impl BenchAsk {
+impl BenchRequest {
     /// # Errors
-    /// What is wrong with it, as a sentence without its end.
+    /// What is wrong with the request, as a sentence without a period.
     pub fn check(&self) -> Result<(), String> {
         if self.depths.is_empty() || self.depths.len() > MOST_DEPTHS {
             return Err(format!(
@@ -95,7 +95,7 @@ impl BenchAsk {
         within("runs", self.runs, &RUNS)
     }
 
-    /// Why a depth cannot be measured in a context of so many tokens, if it cannot.
+    /// Returns why a depth cannot be measured in a context of this many tokens; `None` if it can.
     #[must_use]
     pub fn beyond(&self, depth: u32, context: u32) -> Option<String> {
         let needed = depth
@@ -126,7 +126,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// `None` of no runs, or of runs that are no numbers.
+    /// Returns `None` without runs, or if one of them is not a number.
     #[must_use]
     pub fn of(mut runs: Vec<f64>) -> Option<Self> {
         if runs.iter().any(|run| !run.is_finite()) {
@@ -143,7 +143,7 @@ impl Figure {
         Some(Self { median, low, high })
     }
 
-    /// How far the runs lie apart, as a part of their median.
+    /// Returns the range of the runs as a fraction of their median.
     #[must_use]
     pub fn spread(&self) -> f64 {
         if self.median > 0.0 {
@@ -154,7 +154,7 @@ impl Figure {
     }
 }
 
-/// What one tier did at one moment.
+/// The measured speed of one tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct BenchReport {
@@ -166,7 +166,7 @@ pub struct BenchReport {
     pub model: ModelId,
     pub context_tokens: u32,
     pub settings: Settings,
-    /// Those that computed, also where the settings let the worker choose.
+    /// The threads that computed, whether configured or chosen by the worker.
     pub threads_used: u16,
     pub prompt_tokens: u32,
     pub answer_tokens: u32,
@@ -175,7 +175,7 @@ pub struct BenchReport {
     /// From the worker's start until it could answer; `null` if it was loaded already.
     pub load_ms: Option<f64>,
     pub memory: BenchMemory,
-    /// Runs that were made again, because the tier did other work beside them.
+    /// Runs that were repeated because the tier did other work at the same time.
     pub disturbed: u32,
 }
 
@@ -183,13 +183,13 @@ pub struct BenchReport {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct BenchRow {
-    /// Tokens that the cache held before.
+    /// Tokens in the cache before the prompt.
     pub depth: u32,
-    /// Tokens per second that a prompt is read with.
+    /// Prefill in tokens per second.
     pub prefill: Option<Figure>,
-    /// Tokens per second that an answer is written with, the first one not counted: its time is the prompt's.
+    /// Decode in tokens per second, without the first token: its time belongs to the prompt.
     pub decode: Option<Figure>,
-    /// From a request with the prompt until its first token was there.
+    /// Time to first token, in milliseconds.
     pub first_token_ms: Option<Figure>,
     /// Why there are no figures.
     pub skipped: Option<String>,
@@ -208,7 +208,7 @@ impl BenchRow {
     }
 }
 
-/// What the worker had allocated, by the engine's own figures, and what its end would give back.
+/// What the worker had allocated by the engine's own figures, and what its end would free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct BenchMemory {
@@ -238,7 +238,7 @@ impl BenchMemory {
         }
     }
 
-    /// All that the engine has allocated.
+    /// Returns the sum of what the engine has allocated.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         [
@@ -252,7 +252,7 @@ impl BenchMemory {
     }
 }
 
-/// How far a measurement is.
+/// The progress of a measurement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Progress {
@@ -279,64 +279,64 @@ mod tests {
 
     #[test]
     fn an_impossible_measurement_is_refused_with_its_field() {
-        let usual = BenchAsk::default();
+        let usual = BenchRequest::default();
         assert_eq!(usual.check(), Ok(()));
-        for (ask, part) in [
+        for (request, part) in [
             (
-                BenchAsk {
+                BenchRequest {
                     depths: Vec::new(),
                     ..usual.clone()
                 },
                 "`depths` has 0",
             ),
             (
-                BenchAsk {
+                BenchRequest {
                     depths: vec![0; 17],
                     ..usual.clone()
                 },
                 "`depths` has 17",
             ),
             (
-                BenchAsk {
+                BenchRequest {
                     depths: vec![u32::MAX],
                     ..usual.clone()
                 },
                 "beyond any context",
             ),
             (
-                BenchAsk {
+                BenchRequest {
                     prompt_tokens: 0,
                     ..usual.clone()
                 },
                 "`prompt_tokens` is 0",
             ),
             (
-                BenchAsk {
+                BenchRequest {
                     answer_tokens: 1,
                     ..usual.clone()
                 },
                 "`answer_tokens` is 1",
             ),
             (
-                BenchAsk {
+                BenchRequest {
                     runs: 2,
                     ..usual.clone()
                 },
                 "`runs` is 2",
             ),
         ] {
-            let wrong = ask.check().unwrap_err();
+            let wrong = request.check().unwrap_err();
             assert!(wrong.contains(part), "{wrong}");
         }
     }
 
     #[test]
     fn a_depth_needs_room_for_prompt_and_answer() {
-        let ask = BenchAsk::default();
-        assert_eq!(ask.beyond(512, 512 + 512 + 64), None);
-        let why = ask.beyond(512, 512 + 512 + 63).unwrap();
+        let request = BenchRequest::default();
+        assert_eq!(request.beyond(512, 512 + 512 + 64), None);
+        let why = request.beyond(512, 512 + 512 + 63).unwrap();
         assert_eq!(why, "needs a context of 1088 tokens, and the tier has 1087");
-        assert!(ask.beyond(u32::MAX, 4096).is_some());
+        assert!(request.beyond(u32::MAX, 4096).is_some());
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! How much memory models may take on a machine, and what one load would take of it.
+//! The memory that models may use on a machine, and what one load would use of it.
 //!
 //! There is one sum, [`LoadPlan`]: the supervisor loads by it, and a verdict reports it. A media projector and a draft
-//! model are added at the load, where there is room for them: without them the model answers too.
+//! model are added at the load if they fit, since the model also answers without them.
 
 mod line;
 mod sum;
@@ -15,13 +15,14 @@ pub(crate) use sum::needs;
 pub const GIB: u64 = 1 << 30;
 pub const MIB: u64 = 1 << 20;
 
-/// What a draft model takes beside the model that it guesses for, in the same context.
+/// Returns what a draft model uses beside its model, in the same context.
 #[must_use]
 pub fn draft_bytes(draft: &ModelAccount, context: u32, kv: KvCache, batch: u32) -> u64 {
     needs(draft, context, kv, batch).engine_bytes()
 }
 
-/// Most that the engine keeps of the passing states of a model that forgets: the way back to earlier turns.
+/// The most that the engine keeps of the states of a model with a sliding window or recurrent layers, to go back in a
+/// conversation.
 pub const CHECKPOINT_BYTES: u64 = 64 * MIB;
 
 /// A context is planned in steps of as many tokens; llama.cpp pads the cache to them.
@@ -46,7 +47,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// `RAM − 4 GiB`; on machines of 8 GB and less `RAM − 3 GiB`. What lies between has no less than those of 8 GB.
+    /// `RAM − 4 GiB`; on machines of 8 GB and less `RAM − 3 GiB`. Machines slightly above 8 GB get at least the budget of 8
+    /// GB.
     #[must_use]
     pub fn of_machine(ram_bytes: u64, max_loaded: MaxLoaded) -> Self {
         let max_loaded = match max_loaded {
@@ -62,7 +64,7 @@ impl Budget {
         }
     }
 
-    /// What a dense model may have beyond the budget, of the weights that each token reads.
+    /// Returns the bytes that a dense model may use beyond the budget, of the weights that each token reads.
     ///
     /// 1 GiB on machines of 8 GB and less, where the reserve is mostly the desktop's, which gives way to it; more would
     /// be read from the disk for every token. It shrinks to nothing at 10 GiB, so that more RAM never allows less.
@@ -135,7 +137,7 @@ impl Placement {
     }
 }
 
-/// The written plan of one load: every line in bytes, and their sum.
+/// The plan of one load: every line in bytes, and their sum.
 ///
 /// Each plan counts the embedder's slot and the app's windows, so with several models loaded they are counted for each:
 /// a third of a gibibyte stays free per further model.
@@ -143,20 +145,20 @@ impl Placement {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LoadPlan {
     pub placement: Placement,
-    /// Without those of no bytes.
+    /// The lines, without those of zero bytes.
     pub lines: Vec<Line>,
     pub context_tokens: u32,
 }
 
 impl LoadPlan {
-    /// What the load takes of the budget: all lines but what is read from the disk as it is needed.
+    /// Returns what the load uses of the budget: all lines except what is read from disk as needed.
     #[must_use]
     pub fn total_bytes(&self) -> u64 {
         let held = self.lines.iter().filter(|line| !line.what.is_paged());
         held.fold(0, |sum, line| sum.saturating_add(line.bytes))
     }
 
-    /// With another line of so many bytes, of what the model also runs without; `None` if the budget has no room for it.
+    /// Adds a line of this many bytes for something optional; returns `None` if the budget has no room for it.
     #[must_use]
     pub fn with(&self, what: LineKind, bytes: u64, budget: &Budget) -> Option<Self> {
         let sum = self.total_bytes().saturating_add(bytes);
@@ -168,7 +170,7 @@ impl LoadPlan {
         Some(plan)
     }
 
-    /// Bytes of one line; 0 if the plan has none of its kind.
+    /// Returns the bytes of one line; 0 if the plan has none of its kind.
     #[must_use]
     pub fn bytes(&self, what: LineKind) -> u64 {
         let of_kind = self.lines.iter().filter(|line| line.what == what);
@@ -176,10 +178,10 @@ impl LoadPlan {
     }
 }
 
-/// Plans one load as if nothing else were loaded. The plan of a refused one says what it would need.
+/// Plans one load as if nothing else were loaded. The plan of a refused one has what it would need.
 ///
-/// What exceeds the budget may stay on the disk as far as it is embeddings of which a token reads one row, experts, or in
-/// a dense model as much as [`Budget::overcommit_bytes`].
+/// What exceeds the budget may stay on disk if it is embeddings of which a token reads one row, experts, or in a dense
+/// model up to [`Budget::overcommit_bytes`].
 #[must_use]
 pub(crate) fn place(
     model: &ModelAccount,
@@ -242,8 +244,8 @@ pub fn plan_load(
     )
 }
 
-/// The largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least`;
-/// `None` if it is not even at the first step. A model trained for less than the last step ends it.
+/// Returns the largest context, in steps of [`CONTEXT_STEP`], at which the model is placed at least as well as `at_least`;
+/// `None` if not even the first step is. A model trained for less than the last step ends it.
 pub(crate) fn largest_context(
     model: &ModelAccount,
     kv: KvCache,
@@ -269,7 +271,7 @@ pub(crate) fn largest_context(
     (low > 0).then(|| context(low))
 }
 
-/// Bytes as people read them: GiB with one decimal, MiB below one.
+/// Formats bytes for people: GiB with one decimal, MiB below one GiB.
 #[must_use]
 pub fn gib(bytes: u64) -> String {
     // A display rounding: a double holds any memory size to far better than a decimal.

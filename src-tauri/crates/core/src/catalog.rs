@@ -1,4 +1,4 @@
-//! What the catalog and the hub offer, as the API tells it.
+//! The models that the catalog and the hub offer, as the API returns them.
 
 use crate::{config::KvCache, fit::Verdict};
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct CatalogModel {
     /// Its short name, such as `gemma-4-e4b`.
     pub id: String,
-    /// As people read it.
+    /// The name for people.
     pub name: String,
     /// One sentence: what it is good for.
     pub about: String,
@@ -36,26 +36,26 @@ pub enum ModelKind {
     Embedding,
 }
 
-/// One quant that can be fetched.
+/// One quant that can be downloaded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct OfferedFile {
     pub quant: String,
-    /// What to ask for, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`.
+    /// The reference to download it by, such as `unsloth/gemma-4-E4B-it-GGUF:Q4_K_M`.
     pub reference: String,
     /// The file in the repository; the first of several parts.
     pub file: String,
     pub parts: u32,
-    /// Of all parts. `null` where only the hub knows.
+    /// The size of all parts; `null` if only the hub knows it.
     #[cfg_attr(test, ts(type = "number | null"))]
     pub size_bytes: Option<u64>,
     /// Lower-case hex. `null`: not known here, taken from the hub at download.
     pub sha256: Option<String>,
-    /// The one to take on this machine.
+    /// Whether it is the best choice for this machine.
     pub recommended: bool,
     /// Whether the models folder has it.
     pub installed: bool,
-    /// `null` for what the engine does not run by itself, and where nothing is known of the model.
+    /// `null` for what the engine cannot run by itself, and for an unknown model.
     pub fit: Option<Verdict>,
 }
 
@@ -70,7 +70,7 @@ pub struct HubModel {
     pub likes: u64,
     /// When it last changed, RFC 3339.
     pub updated: Option<String>,
-    /// Its owner wants a licence to be accepted before it can be fetched.
+    /// Whether its license must be accepted before the download.
     pub gated: bool,
 }
 
@@ -79,7 +79,7 @@ pub struct HubModel {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct HubRepository {
     pub repository: String,
-    /// The commit that the files are of.
+    /// The commit of the files.
     pub revision: String,
     pub licence: Option<String>,
     pub gated: bool,

@@ -1,8 +1,8 @@
-//! Endpoints that fail: which of them may be asked now, and what follows from each answer. Pure: the time is passed in, in
-//! milliseconds of any clock that does not go back.
+//! Endpoints that fail: which of them may get a request now, and what follows from each answer. Pure: the time is passed
+//! in, in milliseconds of any clock that does not go back.
 //!
-//! A breaker of the usual three states (M. Nygard, "Release It!", 2nd ed., ch. 5): closed; open after failures in a row;
-//! half open, in which one request is let through to try.
+//! A circuit breaker of the usual three states (M. Nygard, "Release It!", 2nd ed., ch. 5): closed; open after failures in a
+//! row; half open, in which one request is let through to try.
 
 mod status;
 
@@ -12,41 +12,41 @@ use crate::TierId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Failures in a row after which an endpoint is left alone.
+/// Consecutive failures after which an endpoint is skipped.
 const FAILURES: u32 = 3;
-/// For so long, twice as long after each try that fails.
+/// How long it is skipped; doubled after each trial that fails.
 const FIRST_PAUSE_MS: u64 = 30_000;
 const LONGEST_PAUSE_MS: u64 = 600_000;
-/// A limit without a time.
-const UNTOLD_COOLDOWN_MS: u64 = 30_000;
-/// What servers ask for beyond is forgotten: a day's quota may have been raised meanwhile.
+/// How long a rate limit without a time lasts.
+const DEFAULT_COOLDOWN_MS: u64 = 30_000;
+/// Longer limits are cut to this: a day's quota may have been raised meanwhile.
 const LONGEST_COOLDOWN_MS: u64 = 6 * 3_600_000;
-/// A credential that was refused may have been mended elsewhere.
+/// How long a refused credential is not tried: it may have been corrected elsewhere.
 const REFUSED_MS: u64 = 15 * 60_000;
-/// A try that tells nothing in so long has been given up by whoever made it.
+/// A trial without an outcome for this long was abandoned by its caller.
 const TRY_MS: u64 = 600_000;
 
-/// What came of asking an endpoint.
+/// The outcome of a request to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It has begun to answer.
     Begun,
-    /// To the end.
+    /// It answered to the end.
     Answered,
-    /// It works, and does not take this request.
+    /// It works, but does not accept this request.
     Unfit,
-    /// It broke off, was silent, or failed by itself.
+    /// It broke off, was silent, or failed.
     Failed,
-    /// It wants to be left alone for so long, if it said.
+    /// It limits requests, for this long if it gave a time.
     Limited { for_ms: Option<u64> },
-    /// It does not take the credential.
+    /// It refused the credential.
     Refused,
-    /// Nobody has asked it after all.
+    /// No request was sent after all.
     NotAsked,
 }
 
 impl Outcome {
-    /// For so many seconds it wants to be left alone, if it said so.
+    /// Returns the seconds that the endpoint asked to wait, if it did.
     #[must_use]
     pub fn asks_for(self) -> Option<u64> {
         match self {
@@ -56,18 +56,18 @@ impl Outcome {
     }
 }
 
-/// Whether an endpoint may be asked.
+/// Whether an endpoint may get a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "gate")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Gate {
     Open,
-    /// Its server has set a limit.
+    /// Its server limits requests.
     Cooling {
         #[cfg_attr(test, ts(type = "number"))]
         for_ms: u64,
     },
-    /// It has failed too often; then one request tries it.
+    /// It has failed too often; after the pause, one request tries it.
     Broken {
         #[cfg_attr(test, ts(type = "number"))]
         for_ms: u64,
@@ -95,7 +95,7 @@ impl Gate {
         }
     }
 
-    /// Seconds until it may open, where they are known.
+    /// Returns the seconds until it may open, if known.
     #[must_use]
     pub fn closed_for(self) -> Option<u64> {
         match self {
@@ -110,14 +110,14 @@ impl Gate {
 #[derive(Debug, Clone, Copy, Default)]
 struct Health {
     failures: u32,
-    /// Times that it was broken in a row.
+    /// Consecutive times that the circuit opened.
     breaks: u32,
     broken_until: Option<u64>,
     cooling_until: u64,
     trying_until: u64,
 }
 
-/// All endpoints that were asked, by their tier, and the credentials that were refused.
+/// All endpoints that got a request, by their tier, and the credentials that were refused.
 #[derive(Debug, Default)]
 pub struct Endpoints {
     health: BTreeMap<TierId, Health>,
@@ -125,7 +125,8 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Whether the endpoint may be asked now. `credential` is what it shares with others: one that is refused is refused for all.
+    /// Returns whether the endpoint may get a request now. Endpoints share a `credential`: once refused, it is refused for
+    /// all.
     #[must_use]
     pub fn gate(&self, tier: &TierId, credential: &str, now: u64) -> Gate {
         let left = |until: u64| until.checked_sub(now).filter(|left| *left > 0);
@@ -147,7 +148,7 @@ impl Endpoints {
         }
     }
 
-    /// As [`Self::gate`]; whoever finds it open has to tell the outcome.
+    /// Like [`Self::gate`]; a caller that finds it open must report the outcome with `note`.
     pub fn enter(&mut self, tier: &TierId, credential: &str, now: u64) -> Gate {
         let gate = self.gate(tier, credential, now);
         if gate == Gate::Open {
@@ -166,12 +167,12 @@ impl Endpoints {
             outcome,
             Outcome::Begun | Outcome::Answered | Outcome::Unfit | Outcome::Failed
         );
-        // Those that were on their way when it broke tell nothing new.
+        // Failures of requests already sent when the circuit opened are no news.
         if of_its_health && is_broken {
             return;
         }
         health.trying_until = 0;
-        // Limits and refused keys stay as they are told, whatever ends well that has begun before.
+        // Limits and refused keys stay in place even if an earlier request succeeds.
         match outcome {
             Outcome::Begun => health.broken_until = None,
             Outcome::Answered | Outcome::Unfit => {
@@ -180,7 +181,7 @@ impl Endpoints {
             }
             Outcome::Failed => {
                 health.failures += 1;
-                // One that was broken is so again after one failure.
+                // After a trial, one failure opens the circuit again.
                 if health.failures >= FAILURES || health.breaks > 0 {
                     let pause = FIRST_PAUSE_MS << health.breaks.min(10);
                     health.broken_until = Some(now.saturating_add(pause.min(LONGEST_PAUSE_MS)));
@@ -189,7 +190,7 @@ impl Endpoints {
                 }
             }
             Outcome::Limited { for_ms } => {
-                let cooldown = for_ms.unwrap_or(UNTOLD_COOLDOWN_MS);
+                let cooldown = for_ms.unwrap_or(DEFAULT_COOLDOWN_MS);
                 let cooldown = cooldown.min(LONGEST_COOLDOWN_MS);
                 health.cooling_until = health.cooling_until.max(now.saturating_add(cooldown));
             }
@@ -201,7 +202,7 @@ impl Endpoints {
         }
     }
 
-    /// A credential was given anew: what is known of the one before is void.
+    /// Forgets a credential that the user has replaced.
     pub fn forget(&mut self, credential: &str) {
         self.refused_until.remove(credential);
     }
@@ -276,7 +277,7 @@ mod tests {
         endpoints.note(&a, KEY, Outcome::Failed, now);
         let for_ms = 2 * FIRST_PAUSE_MS;
         assert_eq!(endpoints.gate(&a, KEY, now), Gate::Broken { for_ms });
-        // What has begun before does not mend it.
+        // An earlier request that succeeds does not close it.
         endpoints.note(&a, KEY, Outcome::Answered, now + 1);
         let for_ms = for_ms - 1;
         assert_eq!(endpoints.gate(&a, KEY, now + 1), Gate::Broken { for_ms });
@@ -325,7 +326,7 @@ mod tests {
         assert_eq!(
             endpoints.gate(&a, KEY, 6000),
             Gate::Cooling {
-                for_ms: UNTOLD_COOLDOWN_MS
+                for_ms: DEFAULT_COOLDOWN_MS
             }
         );
         endpoints.note(&a, KEY, limited(Some(u64::MAX)), 6000);

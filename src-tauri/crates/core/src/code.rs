@@ -44,11 +44,11 @@ pub enum Code {
     NotOurs,
     /// No such repository, quant or file on the hub.
     RepositoryUnknown,
-    /// The server of a model wants a token, a licence to be accepted, or refuses.
+    /// The server of a model requires a token or an accepted license, or refuses.
     AccessDenied,
-    /// A server cannot be reached, or fails whatever is tried.
+    /// A server cannot be reached, or keeps failing.
     Unreachable,
-    /// What arrived is not what was announced: a length or a hash differs.
+    /// The data received differs from what was announced, in length or hash.
     Corrupt,
     /// The plan does not fit this machine's memory budget.
     OverBudget,
@@ -64,7 +64,7 @@ pub enum Code {
     Paused,
     /// Too many requests are waiting.
     Overloaded,
-    /// The name or key stands for something else already.
+    /// The name or key is already taken.
     Conflict,
     /// Another program listens on the address.
     PortTaken,

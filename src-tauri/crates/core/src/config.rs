@@ -284,22 +284,22 @@ pub struct TierConfig {
 }
 
 impl TierConfig {
-    /// What a server that is not ours is asked for, and what its tier is known by.
+    /// Returns the model's name in requests to a command or an endpoint, and the tier's model in the API.
     #[must_use]
     pub fn foreign_model(&self) -> Option<(Option<String>, ModelId)> {
-        let asked = Some(self.model.trim()).filter(|model| !model.is_empty());
+        let remote = Some(self.model.trim()).filter(|model| !model.is_empty());
         let known = match &self.engine {
             Engine::Embedded => return None,
             Engine::Command(command) => command.name(),
             Engine::Endpoint(endpoint) => endpoint.server(),
         };
-        let known = asked.unwrap_or(known).to_owned();
-        Some((asked.map(str::to_owned), ModelId(known)))
+        let known = remote.unwrap_or(known).to_owned();
+        Some((remote.map(str::to_owned), ModelId(known)))
     }
 
-    /// The smallest context that a chat can be held in, and the largest that any current model is trained for.
+    /// From the smallest context for a chat to the largest that a current model is trained for.
     pub const CONTEXT: std::ops::RangeInclusive<u32> = 256..=1_048_576;
-    /// A step has a token for each of the streams that a worker may have; beyond the upper end nothing gets faster.
+    /// At least a token for each stream of a worker; above the maximum nothing gets faster.
     pub const BATCH: std::ops::RangeInclusive<u32> = 64..=8192;
 }
 

@@ -1,33 +1,33 @@
-//! What the download queue tells: one entry for each model that is fetched.
+//! The entries of the download queue, one for each model.
 
 use serde::{Deserialize, Serialize};
 
-/// One model on its way from a server to the models folder. A model of several parts is one download.
+/// The download of one model to the models folder. A model of several parts is one download.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct DownloadStatus {
     pub id: String,
-    /// What was asked for, such as `unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` or a URL without its query.
+    /// The requested reference, such as `unsloth/gemma-4-E2B-it-GGUF:Q4_K_M` or a URL without its query.
     pub reference: String,
     /// The first file's name in the models folder.
     pub file: String,
     pub state: DownloadState,
     pub priority: Priority,
-    /// Bytes that lie safely on the disk.
+    /// Bytes safely on disk.
     #[cfg_attr(test, ts(type = "number"))]
     pub received_bytes: u64,
-    /// `null` until a server has told it.
+    /// `null` until a server has reported it.
     #[cfg_attr(test, ts(type = "number | null"))]
     pub total_bytes: Option<u64>,
     /// Over the last five seconds; 0 while nothing arrives.
     #[cfg_attr(test, ts(type = "number"))]
     pub bytes_per_second: u64,
-    /// `null` while the rate says nothing.
+    /// `null` while there is no rate.
     #[cfg_attr(test, ts(type = "number | null"))]
     pub eta_seconds: Option<u64>,
-    /// One plain sentence: why it waits, or failed and what to do.
+    /// One sentence: why the download waits or failed, and what to do.
     pub reason: Option<String>,
-    /// What the user should know before the last byte: a full disk, a model that hardly fits.
+    /// Warnings, such as a nearly full disk or a model that hardly fits.
     pub warnings: Vec<String>,
 }
 
@@ -38,20 +38,20 @@ pub enum DownloadState {
     /// Waits for its turn.
     Queued,
     Downloading,
-    /// Nothing arrives (no network, a server that fails or asks for patience); goes on by itself.
+    /// No data arrives (no network, a failing server or a rate limit); continues by itself.
     Waiting,
-    /// All bytes are here; what resumed or repeated work left unhashed is hashed.
+    /// All bytes have arrived and are being hashed.
     Verifying,
-    /// By the user; goes on when the user says so.
+    /// Paused by the user until resumed.
     Paused,
-    /// Will not go on by itself. What has arrived is kept for another try.
+    /// Does not continue by itself. The bytes that have arrived are kept for a retry.
     Failed,
     /// Verified, and in the models folder under its name.
     Done,
 }
 
 impl DownloadState {
-    /// Whether it still means to end as [`DownloadState::Done`] without anybody's help.
+    /// Returns whether the download will complete by itself.
     #[must_use]
     pub fn is_under_way(self) -> bool {
         matches!(
@@ -61,7 +61,7 @@ impl DownloadState {
     }
 }
 
-/// Of two that wait, the higher goes first; of two alike, the older.
+/// Of two waiting downloads, the one of higher priority starts first; of two alike, the older.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]

@@ -1,7 +1,7 @@
-//! Whether a model fits a machine, told before the first byte of it is fetched.
+//! Whether a model fits a machine, known before its download.
 //!
-//! [`verdict()`] places the model by the sum of [`crate::budget`], [`recommend`] chooses among a repository's quants. Both
-//! are pure: a [`Machine`] is numbers, whether they were measured, simulated or asked about.
+//! [`verdict()`] places the model by the sum of [`crate::budget`]; [`recommend`] chooses among a repository's quants. Both
+//! are pure: a [`Machine`] is figures, measured or simulated.
 
 mod gpu;
 mod instead;
@@ -26,13 +26,13 @@ pub struct Verdict {
     pub placement: Placement,
     /// One plain sentence with the figures that decided.
     pub summary: String,
-    /// It runs, but the user should know this.
+    /// What the user should know although the model runs.
     pub warning: Option<String>,
-    /// Every line of the sum, in the order in which people read it.
+    /// Every line of the sum, in reading order.
     pub lines: Vec<Line>,
     #[cfg_attr(test, ts(type = "number"))]
     pub total_bytes: u64,
-    /// What models may take on the machine, all together.
+    /// The memory that all models together may use on the machine.
     #[cfg_attr(test, ts(type = "number"))]
     pub budget_bytes: u64,
     #[cfg_attr(test, ts(type = "number"))]
@@ -51,7 +51,7 @@ pub struct Verdict {
     pub estimated: bool,
 }
 
-/// What of a model the GPU holds.
+/// The part of a model on the GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct GpuShare {
@@ -62,12 +62,12 @@ pub struct GpuShare {
     /// What is placed on the GPU.
     #[cfg_attr(test, ts(type = "number"))]
     pub bytes: u64,
-    /// Metal's recommended working set less its margin, and no more than models may take.
+    /// Metal's recommended working set less a margin, and at most the budget.
     #[cfg_attr(test, ts(type = "number"))]
     pub limit_bytes: u64,
 }
 
-/// Decode speed, in tokens per second: a range before the first answer, and what was measured after it.
+/// Decode speed in tokens per second: an expected range, and the measured speed once there are answers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct SpeedEstimate {
@@ -78,9 +78,9 @@ pub struct SpeedEstimate {
     pub active_bytes: u64,
     #[cfg_attr(test, ts(type = "number"))]
     pub paged_bytes: u64,
-    /// Median of this model's last answers on this machine.
+    /// The median of this model's last answers on this machine.
     pub measured: Option<f64>,
-    /// How far the range missed what was measured: 0 inside it, −0.2 where 20 % less than `low` was measured.
+    /// How far the measured speed is outside the range: 0 inside it, −0.2 if it is 20 % below `low`.
     pub error: Option<f64>,
 }
 
@@ -89,14 +89,14 @@ pub struct SpeedEstimate {
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct Instead {
     pub quant: String,
-    /// What to ask for, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
+    /// The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
     pub reference: String,
     #[cfg_attr(test, ts(type = "number"))]
     pub size_bytes: u64,
     pub placement: Placement,
 }
 
-/// Who keeps a model file; Tierbar deletes only what is its own.
+/// Whose model file it is; Tierbar deletes only its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(ts_rs::TS))]
@@ -119,21 +119,21 @@ pub struct LibraryModel {
     #[cfg_attr(test, ts(type = "number"))]
     pub size_bytes: u64,
     pub keeper: Keeper,
-    /// What its header says.
+    /// What its header contains.
     pub account: Option<crate::ModelAccount>,
     /// Why it cannot be loaded.
     pub error: Option<String>,
-    /// What was fetched, if Tierbar fetched it.
+    /// The reference that Tierbar downloaded it by, if it did.
     pub reference: Option<String>,
     /// The sha256 that its bytes had when they were last hashed, in lower-case hex.
     pub sha256: Option<String>,
-    /// The file beside it by which it sees or hears.
+    /// Its media projector in the same folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub projector: Option<String>,
-    /// Names of the tiers that load it.
+    /// The tiers that use it.
     pub tiers: Vec<crate::TierId>,
-    /// For this machine, at the context of the first tier that loads it, else 4096 tokens.
+    /// The verdict for this machine, at the context of the first tier that uses it, or else 4096 tokens.
     pub fit: Option<Verdict>,
 }
 

@@ -1,4 +1,4 @@
-//! Readings of the past: points in time, and the fewer and longer ones that they roll up into.
+//! Past readings: points in time, and the longer steps they roll up into.
 
 use crate::{reading::Reading, status::Pressure};
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 /// The answer of `GET /tierbar/v1/history`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct History {
-    /// How long a point is.
+    /// The length of a point.
     pub step_seconds: u64,
     /// Oldest first. A time without readings has no point.
     pub points: Vec<Point>,
 }
 
-/// What was read in a stretch of time. A figure that was unknown in all of it is `null`.
+/// The readings of a period. A figure that was unknown throughout is `null`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Point {
-    /// When it begins, in seconds since 1970.
+    /// The start, in seconds since 1970.
     pub at: u64,
-    /// How many readings it is made of.
+    /// The number of readings in it.
     pub samples: u32,
     /// The worst.
     pub pressure: Option<Pressure>,
@@ -40,7 +40,7 @@ pub struct Spread {
 }
 
 impl Point {
-    /// A single reading, taken at `at` seconds since 1970.
+    /// Returns the point of a single reading at `at` seconds since 1970.
     #[must_use]
     pub fn of(at: u64, reading: &Reading) -> Self {
         let whole = |figure: Option<u64>| figure.map(|value| Spread::of(value as f64));
@@ -73,7 +73,7 @@ impl Spread {
     }
 }
 
-/// All of the points as one that begins at `at`. Means are weighed by how many readings a point is made of.
+/// Merges points into one that starts at `at`. Means are weighted by the readings of each point.
 #[must_use]
 pub fn merged(at: u64, points: &[&Point]) -> Point {
     let spread = |of: fn(&Point) -> Option<Spread>| {
@@ -109,7 +109,7 @@ pub fn merged(at: u64, points: &[&Point]) -> Point {
     }
 }
 
-/// The points as longer ones, each beginning at a multiple of `step_seconds`; oldest first, whatever order they came in.
+/// Merges points into steps that start at multiples of `step_seconds`, oldest first; the input may be in any order.
 #[must_use]
 pub fn roll_up(points: &[Point], step_seconds: u64) -> Vec<Point> {
     let step = step_seconds.max(1);
@@ -168,7 +168,7 @@ mod tests {
                 max: 900.0
             })
         );
-        // What was unknown weighs nothing.
+        // Unknown figures have no weight.
         assert_eq!(
             minute.cpu_percent,
             Some(Spread {

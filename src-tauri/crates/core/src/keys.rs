@@ -1,25 +1,25 @@
-//! API keys as they are told: who may ask, and how much of it. The key itself is told once, when it is made.
+//! API keys as the API returns them: their limits and use. The key itself is returned once, when it is created.
 
 use serde::{Deserialize, Serialize};
 
-/// What one key may use; a limit that is not given does not hold.
+/// The limits of one key; a missing limit does not apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KeyLimits {
-    /// As many at once, and then evenly.
+    /// Burst size; refills evenly over a minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests_per_minute: Option<u32>,
-    /// Of prompts and answers together. They come back evenly over a day.
+    /// Tokens of prompts and answers together; refills evenly over a day.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
-    /// Requests that wait or are answered at the same time.
+    /// The most requests that wait or are answered at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at_once: Option<u32>,
 }
 
 impl KeyLimits {
     /// # Errors
-    /// The limit that lets nothing through.
+    /// The limit that would allow no request.
     pub fn check(&self) -> Result<(), String> {
         let zero = [
             ("requests_per_minute", self.requests_per_minute == Some(0)),
@@ -41,15 +41,16 @@ pub struct ApiKey {
     pub name: String,
     #[serde(flatten)]
     pub limits: KeyLimits,
-    /// Milliseconds since 1970, as the others.
+    /// Milliseconds since 1970, like the other times.
     pub created_ms: u64,
-    /// To about a minute.
+    /// Accurate to about a minute.
     pub last_used_ms: Option<u64>,
     pub revoked_ms: Option<u64>,
 }
 
 /// # Errors
-/// What a key may be called.
+
+/// What a key's name may be.
 pub fn check_name(name: &str) -> Result<(), String> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let fits = (1..=64).contains(&name.len())

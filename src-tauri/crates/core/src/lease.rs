@@ -1,4 +1,4 @@
-//! The seam between those who need a model and the one who owns the processes.
+//! The interface between the users of a model and the owner of the processes.
 
 use crate::{Error, ModelId, TierId, config::Dialect, status::TierStatus};
 use serde::Deserialize;
@@ -14,13 +14,13 @@ pub enum Endpoint {
     Foreign(Foreign),
 }
 
-/// A server that is not ours.
+/// A command or an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Foreign {
     pub at: Address,
-    /// The name that it knows its model by; `None`: it is asked for none.
+    /// The name that it uses for its model; `None` to send none.
     pub model: Option<String>,
-    /// A command's is OpenAI's.
+    /// The server's API; OpenAI's for a command.
     pub dialect: Dialect,
 }
 
@@ -30,25 +30,25 @@ pub enum Address {
     Unix(PathBuf),
     /// A command's, on 127.0.0.1.
     Port(u16),
-    /// What runs anyway: an `http` or `https` URL, to which `/v1/…` is added.
+    /// An endpoint's `http` or `https` URL, to which `/v1/…` is added.
     Url(String),
 }
 
-/// How long a request wants its tier to stay loaded after it. As Ollama's `keep_alive`: seconds as a number, or a text such as
-/// `"5m"` or `"1h30m"`; 0: not at all; below 0: for good.
+/// How long a tier stays loaded after a request. Written like Ollama's `keep_alive`: seconds as a number, or a text such as
+/// `"5m"` or `"1h30m"`; 0 unloads it at once, a negative value keeps it loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "serde_json::Value")]
 pub struct KeepAlive(Option<Duration>);
 
 impl KeepAlive {
-    /// `None`: for good.
+    /// Returns the duration; `None` to keep the tier loaded.
     #[must_use]
     pub fn length(self) -> Option<Duration> {
         self.0
     }
 
     fn seconds(seconds: f64) -> Option<Self> {
-        // Nobody waits for longer than for good.
+        // Longer times count as unlimited.
         const LONGEST: f64 = 1e9;
         match seconds {
             seconds if seconds.is_nan() => None,
@@ -59,7 +59,7 @@ impl KeepAlive {
         }
     }
 
-    /// Numbers with a unit each, the largest first or not: what Go calls a duration; or plain seconds.
+    /// Parses numbers with units, as Go's durations, or plain seconds.
     fn text(text: &str) -> Option<Self> {
         let (sign, mut rest) = match text.strip_prefix('-') {
             Some(rest) => (-1.0, rest),
@@ -102,13 +102,12 @@ impl TryFrom<serde_json::Value> for KeepAlive {
     }
 }
 
-/// The right to use a loaded tier. While it is held the tier is not unloaded, short of force; dropping it
-/// releases the tier.
+/// The right to use a loaded tier. While it is held, the tier is unloaded only by force; dropping it releases the tier.
 pub trait Lease: Send + Sync + std::fmt::Debug {
     fn tier(&self) -> &TierId;
     fn model(&self) -> &ModelId;
     fn endpoint(&self) -> &Endpoint;
-    /// The tier stays for so long after this, in place of what is configured, until the next lease.
+    /// Sets how long the tier stays loaded after this lease, in place of its configuration, until the next lease.
     fn keep(&self, keep: KeepAlive);
     /// Resolves when the tier's worker has ended, with the reason that its owner saw; pends while it lives.
     fn ended(&self) -> BoxFuture<'_, Error>;
@@ -116,8 +115,8 @@ pub trait Lease: Send + Sync + std::fmt::Debug {
 
 /// The tiers, as seen by the gateway and the shell. Owned by the supervisor.
 pub trait Tiers: Send + Sync + std::fmt::Debug {
-    /// Waits until the tier is loaded and grants a lease on it. Loads it if need be, and ends others that the
-    /// budget does not hold beside it.
+    /// Waits until the tier is loaded and grants a lease on it. Loads it if necessary, and unloads others that do not fit
+    /// beside it.
     ///
     /// Cancel-safe: dropping the future leaves the queue, and a request that has left never causes a load.
     fn lease(&self, tier: &TierId) -> BoxFuture<'_, Result<Box<dyn Lease>, Error>>;
@@ -128,8 +127,8 @@ pub trait Tiers: Send + Sync + std::fmt::Debug {
     /// Ends the tier's process and returns once it is gone. Waits for leases first, unless `force`.
     fn stop(&self, tier: &TierId, force: bool) -> BoxFuture<'_, Result<(), Error>>;
 
-    /// Somebody will want the tier soon: loads it if what lies idle makes room, and holds nobody up. Answers at once,
-    /// whatever comes of it.
+    /// Announces a request for the tier: loads it if there is room or idle tiers can make some, without delaying requests.
+    /// Returns at once.
     fn expect(&self, tier: &TierId);
 
     /// The tiers as they are now, in reading order. Advisory: never decide a mutation by it.

@@ -1,8 +1,8 @@
 //! The domain in pure types: tiers, models, budgets, plans, errors, and the memory policy.
 //!
-//! Nothing here does I/O, reads a clock or knows an async runtime: time and readings are passed in, so that
-//! every decision can be tested as a function. The traits in [`lease`] are the one seam between the gateway,
-//! which answers requests, and the supervisor, which owns the worker processes.
+//! Nothing here does I/O, reads a clock or knows an async runtime: time and readings are passed in, so that every decision
+//! can be tested as a function. The traits in [`lease`] are the one interface between the gateway, which answers requests,
+//! and the supervisor, which owns the worker processes.
 
 pub mod bench;
 pub mod budget;

@@ -1,9 +1,9 @@
-//! A bucket of what may be used: it holds so much, is taken from, and fills again evenly. What is kept between two
-//! looks is how much is missing, so that it can be written down and go on after a restart.
+//! A token bucket: it has a capacity, is drawn from, and refills evenly. Its state is what is missing, so that it can be
+//! stored and continue after a restart.
 
 use std::time::Duration;
 
-/// Time is passed in as milliseconds of one clock. Where that is set back, nothing fills until it has caught up.
+/// Times are milliseconds of one clock. If that is set back, nothing refills until it has caught up.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bucket {
     holds: f64,
@@ -13,7 +13,7 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Holds `holds` (at least 1), and fills from empty to full in `period`. So much is `missing` at `at_ms`.
+    /// Creates a bucket that holds `holds` (at least 1), refills completely in `period`, and lacks `missing` at `at_ms`.
     #[must_use]
     pub fn new(holds: u64, period: Duration, missing: u64, at_ms: u64) -> Self {
         let holds = real(holds.max(1));
@@ -25,7 +25,7 @@ impl Bucket {
         }
     }
 
-    /// Whether there is one to take.
+    /// Checks whether there is one to take.
     ///
     /// # Errors
     /// How long until there is.
@@ -40,13 +40,13 @@ impl Bucket {
         ))
     }
 
-    /// Takes as many as were used, also more than there are: what an answer costs is known when it has ended.
+    /// Takes this many, even more than there are: what an answer costs is known only when it has ended.
     pub fn spend(&mut self, used: u64, now_ms: u64) {
         self.fill(now_ms);
         self.missing += real(used);
     }
 
-    /// What has been taken and has not come back, rounded up.
+    /// Returns what has been taken and not refilled, rounded up.
     #[must_use]
     pub fn missing(&mut self, now_ms: u64) -> u64 {
         self.fill(now_ms);
@@ -61,7 +61,7 @@ impl Bucket {
 
     fn fill(&mut self, now_ms: u64) {
         let passed = now_ms.saturating_sub(self.at_ms);
-        // A clock that was put right after having been far ahead would not fill it before that time.
+        // After a clock that was far ahead is corrected, the bucket would not refill until that time.
         let far_back = self.at_ms.saturating_sub(now_ms) > FAR_MS;
         self.at_ms = if far_back {
             now_ms
@@ -72,9 +72,9 @@ impl Bucket {
     }
 }
 
-/// A clock is set by less than that in the course of things.
+/// Ordinary corrections of a clock are smaller.
 const FAR_MS: u64 = 3_600_000;
-/// In seconds; nobody waits longer for anything.
+/// In seconds, as a bound on the arithmetic.
 const LONGEST_WAIT: f64 = 10.0 * 365.0 * 86_400.0;
 
 #[expect(
@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(take(&mut bucket, 11_000), Err(Duration::from_secs(10)));
         assert_eq!(take(&mut bucket, 21_000), Ok(()));
         assert!(take(&mut bucket, 21_000).is_err());
-        // However long nobody comes, it is no more than full.
+        // It never holds more than its capacity.
         assert_eq!(bucket.missing(10_000_000), 0);
         assert_eq!(
             (0..9)
@@ -125,7 +125,7 @@ mod tests {
         bucket.spend(86_500, 0);
         assert_eq!(bucket.check(0), Err(Duration::from_secs(101)));
         assert_eq!(bucket.missing(100_000), 86_400);
-        // Written down and read again, it is the same.
+        // It survives being stored.
         let mut again = Bucket::new(86_400, day, bucket.missing(100_000), 100_000);
         assert_eq!(again.check(100_000), bucket.check(100_000));
         assert_eq!(again.check(101_000), Ok(()));
@@ -138,7 +138,7 @@ mod tests {
         assert!(take(&mut bucket, 0).is_err());
         assert!(take(&mut bucket, 630_000).is_err());
         assert_eq!(take(&mut bucket, 660_000), Ok(()));
-        // From years ahead it comes back at once.
+        // A clock that was years ahead is corrected at once.
         let years = 1_000_000_000_000;
         assert_eq!(take(&mut bucket, years), Ok(()));
         assert!(take(&mut bucket, 700_000).is_err());

@@ -5,7 +5,7 @@
 //! tiers are ended although they are used. It falls after [`CALM`] without a sign of it; whenever ending tiers has not helped
 //! for long, and it rises again, that time doubles.
 //!
-//! What is unknown neither raises the alarm nor lowers it.
+//! An unknown figure neither raises nor lowers the alarm.
 
 use crate::{
     budget::{GIB, MIB, gib},
@@ -15,52 +15,53 @@ use crate::{
 };
 use std::time::Duration;
 
-/// So long there must be no sign of shortness before the alarm falls.
+/// How long memory must not be short before the alarm falls.
 pub const CALM: Duration = Duration::from_secs(10);
-/// What that time grows to at most when the alarm rises again and again.
+/// The most that this time grows to when the alarm keeps returning.
 const LONGEST_CALM: Duration = Duration::from_secs(320);
-/// An alarm that comes back within this after the last one is the same shortness.
+/// An alarm this soon after the last one is a relapse.
 const RELAPSE: Duration = Duration::from_secs(300);
 
 /// Critical pressure ends idle tiers after this, and used ones after [`LAST_RESORT`].
 const CRITICAL_UNLOADS: Duration = Duration::from_secs(1);
 const LAST_RESORT: Duration = Duration::from_secs(5);
-/// Swap that grows slows the machine before it stops it: there is a little more time.
+/// Growing swap slows the machine before it stops it, so there is more time.
 const SWAPPING_UNLOADS: Duration = Duration::from_secs(5);
 const SWAPPING_LAST_RESORT: Duration = Duration::from_secs(30);
 
-/// Swap that grows by this in a minute while the kernel reports pressure is a machine that works for its swap.
+/// With this growth of swap per minute under memory pressure, the machine is swapping.
 const SWAP_GROWTH: u64 = 256 * MIB;
-/// At this rate it needs no other witness.
+/// At this growth, swapping counts without memory pressure.
 const SWAP_FLOOD: u64 = GIB;
-/// Less than this in a second is no swapping to speak of.
+/// Less than this per second does not count as swapping.
 const SWAPS_NOW: u64 = MIB;
-/// Shares of all memory, in thousandths, below which too little is available, unless the kernel calls that normal; and little.
+/// Shares of all memory, in thousandths, below which too little is available (unless the kernel reports normal pressure),
+/// and below which it is tight.
 const SCARCE: u64 = 40;
 const TIGHT: u64 = 80;
-/// Readings further apart than this have missed what lay between, such as a sleep.
+/// Readings further apart than this have a gap, such as a sleep.
 const GAP: Duration = Duration::from_secs(15);
 
-/// So long nothing is loaded ahead of need after a wake, when programs read back what they had, and after memory was tight.
+/// How long preloads wait after a wake, when programs read back their memory, and after memory was tight.
 const UNSETTLED: Duration = Duration::from_secs(30);
 
-/// What a reading says about memory.
+/// What a reading shows about memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sign {
     Calm,
-    /// Worth a word, and an end of the calm.
+    /// Memory is tight: worth a message, and an end of the calm.
     Tight,
     Swapping,
     Critical,
 }
 
-/// What the memory guard wants done, and why.
+/// What the memory guard requires, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Judgement {
     pub alarm: Alarm,
     /// One sentence with its figures, while memory is tight or short.
     pub why: Option<String>,
-    /// Too little is known, or left, to load anything that nobody waits for; or the machine has just woken.
+    /// Preloads must wait: too little memory is known to be available, or the machine has just woken.
     pub reserved: bool,
 }
 
@@ -69,20 +70,20 @@ pub struct MemoryGuard {
     alarm: Alarm,
     why: Option<String>,
     last: Option<Duration>,
-    /// Until then nothing is loaded ahead of need.
+    /// Until then, preloads wait.
     reserved_until: Duration,
-    /// Since when the signs are this bad or worse.
+    /// Since when the signs have been this bad or worse.
     swapping_since: Option<Duration>,
     critical_since: Option<Duration>,
     calm_since: Option<Duration>,
     /// When the last alarm fell.
     fell: Option<Duration>,
-    /// How often it has come back since.
+    /// How often it has returned since.
     relapses: u32,
 }
 
 impl MemoryGuard {
-    /// Takes one reading, in the order in which they were taken.
+    /// Judges one reading; readings must be in order.
     pub fn observe(&mut self, reading: &Reading) -> Judgement {
         let now = Duration::from_millis(reading.at_ms);
         match self.last {
@@ -90,7 +91,8 @@ impl MemoryGuard {
                 (self.swapping_since, self.critical_since, self.calm_since) = (None, None, None);
             }
             Some(last) if now - last > GAP => {
-                // It slept, or it thrashed so that nobody could read: what was bad before lasts, and the gap counts as a second.
+                // The machine slept, or thrashed so that it could not be read: what was bad stays so, and the gap counts as
+                // a second.
                 let gap = now - last - Duration::from_secs(1);
                 let later = |since: Option<Duration>| since.map(|at| at + gap);
                 self.critical_since = later(self.critical_since);
@@ -134,7 +136,7 @@ impl MemoryGuard {
         self.calm_since = since(self.calm_since, sign <= Sign::Tight);
     }
 
-    /// What the signs ask for by how long they have lasted.
+    /// Returns the alarm for the signs and how long they have lasted.
     fn risen(&self, now: Duration) -> Alarm {
         let of = |since: Option<Duration>, unloads, last_resort| match since.map(|at| now - at) {
             None => Alarm::None,
@@ -155,15 +157,15 @@ impl MemoryGuard {
     }
 
     fn has_been_calm(&self, now: Duration) -> bool {
-        let asked = CALM
+        let needed = CALM
             .saturating_mul(2_u32.saturating_pow(self.relapses))
             .min(LONGEST_CALM);
-        self.calm_since.is_some_and(|since| now - since >= asked)
+        self.calm_since.is_some_and(|since| now - since >= needed)
     }
 }
 
-/// `None` if nothing that is known shows shortness, and something that could is unknown. `alarmed`: the bounds are
-/// wider, so that what hovers at one does not raise and lower the alarm in turn.
+/// Returns `None` if no known figure shows short memory and an unknown one could. With `alarmed` the bounds are wider, so
+/// that a figure near one does not raise and lower the alarm in turn.
 fn sign(reading: &Reading, alarmed: bool) -> Option<Sign> {
     let (pressure, growth) = (reading.pressure, growth(reading));
     let available = reading
@@ -177,12 +179,12 @@ fn sign(reading: &Reading, alarmed: bool) -> Option<Sign> {
     let grows =
         |bytes: u64| growth.is_some_and(|growth| growth >= if alarmed { bytes / 2 } else { bytes });
     let pressed = pressure.is_some_and(|pressure| pressure >= Pressure::Warning);
-    // Where the kernel grades pressure itself, it knows better than any sum what it could still take back.
+    // A kernel that grades pressure knows best what it can still reclaim.
     let normal = pressure == Some(Pressure::Normal);
     if pressure == Some(Pressure::Critical) || below(SCARCE) && !normal {
         return Some(Sign::Critical);
     }
-    // What was swapped out within the last minute may have been one step, long over.
+    // Growth within the last minute may have been one step that is over.
     let swaps = reading
         .swap_out_bytes_per_second
         .is_none_or(|rate| rate >= SWAPS_NOW);
@@ -193,7 +195,7 @@ fn sign(reading: &Reading, alarmed: bool) -> Option<Sign> {
     if pressed || below(TIGHT) || grows(SWAP_GROWTH) {
         return Some(Sign::Tight);
     }
-    // Growth is unknown for a moment after each start and sleep, and says nothing alone.
+    // Growth is unknown shortly after a start or sleep, and means nothing alone.
     (pressure.is_some() && available.is_some()).then_some(Sign::Calm)
 }
 

@@ -35,9 +35,9 @@ pub struct ModelAccount {
     pub quant: String,
     #[cfg_attr(test, ts(type = "number"))]
     pub file_bytes: u64,
-    /// Files that the model lies in; more than one if it was split.
+    /// The number of files; more than one for a split model.
     pub parts: u32,
-    /// Every tensor that is of no other class; a token reads all of it.
+    /// All tensors of no other class; a token reads all of them.
     #[cfg_attr(test, ts(type = "number"))]
     pub dense_bytes: u64,
     /// The table of input embeddings. A token reads one row, or all of it where it is the output layer too.
@@ -68,7 +68,7 @@ pub struct ModelAccount {
     pub kv: KvAccount,
     /// Whether the file carries a chat template.
     pub chat_template: bool,
-    /// Whether that template knows a switch or a place for thinking, and one for tools.
+    /// Whether that template supports thinking, and tools.
     pub thinking: bool,
     pub tools: bool,
 }
@@ -104,7 +104,7 @@ pub struct KvAccount {
 }
 
 impl KvAccount {
-    /// Whether a part of the past cannot be gone back to: what lies before a window, and any state of a recurrent layer.
+    /// Returns whether the model cannot go back to every earlier position, because of a sliding window or recurrent layers.
     #[must_use]
     pub fn forgets(&self) -> bool {
         self.window > 0 || self.state_bytes > 0

@@ -1,20 +1,20 @@
-//! The memory policy: which tier is loaded, ended or granted next, as a pure function of what is true now.
+//! The memory policy: which tier is loaded, ended or granted next, as a pure function of the current state.
 //!
-//! [`plan`] is level-triggered: the owner of the tiers calls it after every event and when [`next_look`] says so, carries
-//! out the steps, tells the policy what they changed, and calls it again until there are none. It keeps nothing between two
-//! calls.
+//! [`plan`] is level-triggered: the owner of the tiers calls it after every event and at the time that [`next_look`]
+//! returns, carries out the steps, and calls it again with the changed state until there are none. It keeps no state
+//! between calls.
 //!
-//! What it holds to:
+//! Its rules:
 //! - The plans of the tiers that hold memory never sum over the budget, and never more than `max_loaded` hold any.
-//! - Nothing is loaded while another tier starts or stops: its memory must be back first. If that was given up, nothing is
-//!   loaded that does not fit into what is available.
-//! - A leased tier is never ended without [`StopWish::Force`] or [`Alarm::Critical`].
+//! - Nothing is loaded while another tier starts or stops: its memory must be back first. After that wait was given up,
+//!   only loads that fit the available memory happen.
+//! - A leased tier is never ended without [`StopRequest::Force`] or [`Alarm::Critical`].
 //! - Waiters are served oldest first, except that requests for a loaded tier may pass an older one for another tier until
-//!   that has waited for [`State::patience`]. Then the tier that it needs ended grants nothing more.
+//!   that has waited for [`State::patience`]. Then the tier that must end for it grants nothing more.
 //! - No more tiers are ended than needed: idle ones first, the least recently used of them first.
-//! - A pinned tier is ended for nobody, short of an alarm or a [`Stance`] that lets nothing stay. Who does not fit beside it is
-//!   refused.
-//! - Whoever waits is granted or refused in the end, as long as leases end and loads do.
+//! - A pinned tier is never evicted for a request; only an alarm or a [`Stance`] that keeps nothing loaded ends it. A
+//!   request that does not fit beside it is refused.
+//! - Every waiter is granted or refused eventually, as long as leases and loads end.
 
 mod look;
 mod pins;
@@ -28,33 +28,33 @@ use seats::Seats;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// So long a tier stays that nobody uses, at [`Stance::Quiet`]: longer than a person thinks between two messages.
+/// How long an idle tier stays at [`Stance::Quiet`]: longer than people think between two messages.
 const QUIET_KEEP: Duration = Duration::from_secs(60);
 
-/// So long a request waits for an alarm to pass.
+/// How long a request waits for an alarm to end.
 pub const ALARM_PATIENCE: Duration = Duration::from_secs(60);
 
-/// Everything that a decision depends on. Moments count from any start, by a clock that never steps.
+/// Everything that a decision depends on. Times count from any start, by a monotonic clock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     pub now: Duration,
     pub budget: Budget,
-    /// So long younger requests may pass an older one.
+    /// How long newer requests may pass an older one.
     pub patience: Duration,
     pub alarm: Alarm,
     /// When it was raised.
     pub alarm_since: Duration,
     pub stance: Stance,
-    /// The tier that comes back when another has idled out.
+    /// The tier to load again when another was unloaded because it was idle.
     pub home: Option<TierId>,
-    /// A tier has ended, and its memory was waited for in vain.
+    /// Memory of an ended tier that did not come back in time.
     pub missing: Option<Missing>,
     pub tiers: Vec<TierView>,
     /// Requests without a lease, oldest first.
     pub queue: Vec<Waiting>,
 }
 
-/// Memory that should be back and is not.
+/// Memory that should have been freed and was not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing {
     pub of: TierId,
@@ -68,26 +68,26 @@ pub struct Missing {
 pub enum Alarm {
     #[default]
     None,
-    /// Nobody is admitted.
+    /// No request is admitted.
     Hold,
     /// Idle tiers are ended too.
     Unload,
-    /// Tiers are ended, whoever uses them.
+    /// Leased tiers are ended as well.
     Critical,
 }
 
-/// How much of the machine models may have, by what its user wishes and does.
+/// How much of the machine models may use, by the user's settings and activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Stance {
     #[default]
     Open,
-    /// Nothing is loaded that no request waits for.
+    /// Tiers load only on request.
     Defers,
-    /// Nor does anything stay that nobody uses, whether it is pinned or not.
+    /// In addition, idle tiers are unloaded, even pinned ones.
     Quiet,
-    /// Requests are refused. What is being answered is answered to its end.
+    /// Requests are refused; running answers finish.
     Paused,
 }
 
@@ -96,24 +96,24 @@ pub enum Stance {
 pub struct TierView {
     pub id: TierId,
     pub phase: Phase,
-    /// What the tier takes while it holds memory, or would take when stopped. `None` until its model has been
-    /// read; a tier without a plan is not loaded.
+    /// What the tier uses while it holds memory, or would use when stopped. `None` until its model has been read; a tier
+    /// without a plan is not loaded.
     pub plan_bytes: Option<u64>,
     /// Requests that use the tier now.
     pub leases: u32,
-    /// When it was last granted, or fell idle; larger is more recent. A counter, because clocks step. It does not
-    /// move while a lease among several ends, or the tier that has to drain would change with every release.
+    /// When it was last granted or became idle; larger is more recent. A counter, because clocks step. It does not change
+    /// while one of several leases ends, or the draining tier would change with every release.
     pub last_used: u64,
     /// Since when a loaded tier has had no lease.
     pub idle_since: Option<Duration>,
-    /// So long it stays loaded without one; `None`: for good.
+    /// How long it stays loaded without a lease; `None` for always.
     pub keep: Option<Duration>,
     pub pinned: bool,
-    /// It was ended because nobody used it, and since then no tier has been loaded, and none ended for another cause.
+    /// It was unloaded because it was idle, and since then no tier was loaded, and none ended for another reason.
     pub idled_out: bool,
-    /// It is loaded for requests alone: its last load failed or it crashed soon after, or somebody has stopped it.
+    /// It loads only on request: its last load failed, it crashed soon after, or it was stopped.
     pub rests: bool,
-    pub stop: Option<StopWish>,
+    pub stop: Option<StopRequest>,
 }
 
 /// Whether a process of the tier exists.
@@ -125,12 +125,12 @@ pub enum Phase {
     Stopping,
 }
 
-/// Somebody wants the tier to end. Until it has, it grants nothing.
+/// A request to end the tier. Until it has ended, it grants nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StopWish {
+pub enum StopRequest {
     /// When its leases have ended.
     Drain,
-    /// Now, whoever uses it.
+    /// Now, even if it is leased.
     Force,
 }
 
@@ -140,7 +140,7 @@ pub struct Waiting {
     pub request: u64,
     pub tier: TierId,
     pub since: Duration,
-    /// Nobody needs it yet: it may have what lies idle, and holds nobody up.
+    /// A preload: it may evict idle tiers only, and delays no request.
     pub ahead: bool,
 }
 
@@ -148,7 +148,7 @@ pub struct Waiting {
 pub enum Step {
     /// Start a stopped tier's process.
     Start(TierId),
-    /// End a tier's process. `force`: although it is leased.
+    /// End a tier's process; with `force`, even if it is leased.
     Stop { tier: TierId, force: bool, why: Why },
     /// Give the request a lease on its tier.
     Grant(u64),
@@ -159,20 +159,20 @@ pub enum Step {
 /// Why a tier is ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
-    /// Somebody wished it.
-    Wished,
+    /// It was stopped on request.
+    Requested,
     RoomFor(TierId),
-    /// The budget holds less than is loaded.
+    /// More is loaded than the budget holds.
     Budget,
-    /// Nobody has used it for so long.
+    /// It was idle for this long.
     Idle(Duration),
-    /// Nobody uses it, and nothing may stay that is not used.
+    /// It was idle, and the stance keeps no idle tier.
     Stance(Stance),
     Alarm(Alarm),
 }
 
 impl Why {
-    /// Nobody wanted it ended, and nobody needed its memory: it left since it was not used.
+    /// Returns whether the tier was ended only because it was idle.
     #[must_use]
     pub fn is_disuse(&self) -> bool {
         matches!(self, Self::Idle(_) | Self::Stance(_))
@@ -183,28 +183,28 @@ impl Why {
 pub enum Refusal {
     /// It does not fit beside these, which stay loaded.
     Pinned(Vec<TierId>),
-    /// Memory has been short for longer than a request waits.
+    /// Memory was short for longer than a request waits.
     Alarm(Alarm),
     Paused,
-    /// It takes so many bytes, and does not fit into what another tier's end has left.
+    /// It needs this many bytes, and memory of an ended tier is missing.
     Missing(Missing, u64),
 }
 
-/// Whether a plan fits the budget when nothing else is loaded. One that does not is never started: whoever
-/// waits for it has to be refused.
+/// Returns whether a plan fits the budget when nothing else is loaded. One that does not is never started; the caller must
+/// refuse its requests.
 #[must_use]
 pub fn fits_alone(budget: &Budget, plan_bytes: u64) -> bool {
     budget.max_loaded > 0 && plan_bytes <= budget.total_bytes
 }
 
-/// The steps that are due now, in the order to carry them out.
+/// Returns the steps that are due now, in order.
 #[must_use]
 pub fn plan(state: &State) -> Vec<Step> {
     let mut seats = Seats::new(state);
-    seats.carry_out_wishes();
+    seats.carry_out_stop_requests();
     seats.heed_alarm();
     seats.end_idle();
-    // A budget that was lowered may be exceeded by what is loaded already.
+    // A lowered budget may already be exceeded.
     seats.end_excess();
     if state.stance == Stance::Paused {
         seats.refuse_all();
@@ -222,7 +222,7 @@ pub fn plan(state: &State) -> Vec<Step> {
 }
 
 impl State {
-    /// How long the tier stays loaded with nobody using it; `None`: for good.
+    /// Returns how long the tier stays loaded while idle; `None` for always.
     fn keep_of(&self, tier: &TierView) -> Option<Duration> {
         let keep = tier.keep.filter(|_| !tier.pinned);
         match self.stance {
@@ -232,7 +232,7 @@ impl State {
         }
     }
 
-    /// When nobody will have used it for as long as it stays; `None` while somebody does, and if it stays for good.
+    /// Returns when the tier's idle time is over; `None` while it is leased and if it stays loaded.
     #[must_use]
     pub fn idles_out_at(&self, tier: &TierView) -> Option<Duration> {
         tier.idle_since
@@ -240,7 +240,7 @@ impl State {
             .checked_add(self.keep_of(tier)?)
     }
 
-    /// When its patience ends.
+    /// Returns when newer requests may no longer pass it.
     fn patience_ends(&self, waiting: &Waiting) -> Duration {
         match self.alarm {
             Alarm::None => waiting.since + self.patience,

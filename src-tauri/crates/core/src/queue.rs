@@ -1,22 +1,22 @@
-//! Requests that wait: what is told of one, and what becomes of it after an attempt. Times are milliseconds since 1970.
+//! Queued requests: their status, and what follows from an attempt. Times are milliseconds since 1970.
 
 use crate::{Code, Error, download::Priority};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Where a queued request stands.
+/// The state of a queued request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum JobState {
-    /// For its turn, or for its next attempt.
+    /// Waiting for its turn or its next attempt.
     Waiting,
     Running,
     /// Answered.
     Done,
-    /// Refused for good, or tried too often.
+    /// Refused, or tried too often.
     Failed,
-    /// By its client or the user.
+    /// Canceled by its client or the user.
     Cancelled,
     /// Not answered by its deadline.
     Expired,
@@ -50,30 +50,30 @@ impl JobState {
     }
 }
 
-/// How a queued request's webhook stands.
+/// The state of a queued request's webhook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum WebhookState {
-    /// To be told of the end.
+    /// To be sent.
     Pending,
     Delivered,
-    /// Its server has not taken it for a day.
+    /// Its server has not accepted it for a day.
     GivenUp,
 }
 
-/// A queued request, as it is told: without what was asked and answered.
+/// A queued request without its text and answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct JobStatus {
     pub id: String,
     pub state: JobState,
     pub priority: Priority,
-    /// Where it is sent, such as `/v1/chat/completions`.
+    /// The path that it is sent to, such as `/v1/chat/completions`.
     pub path: String,
     #[cfg_attr(test, ts(type = "number"))]
     pub created_ms: u64,
-    /// It is not tried before.
+    /// It is not tried before this time.
     #[cfg_attr(test, ts(type = "number"))]
     pub not_before_ms: u64,
     #[cfg_attr(test, ts(type = "number"))]
@@ -84,26 +84,26 @@ pub struct JobStatus {
     pub max_attempts: u32,
     /// The answer's status, once there is one.
     pub status: Option<u16>,
-    /// Why it waits or how it failed, in one sentence.
+    /// Why it waits or failed, in one sentence.
     pub reason: Option<String>,
-    /// `null`: it has none.
+    /// `null` without a webhook.
     pub webhook: Option<WebhookState>,
 }
 
-/// How an attempt ended without the answer that was hoped for.
+/// How an attempt failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Setback {
-    /// Asking again gives the same.
+    /// A retry would fail the same way.
     Final,
-    /// It may pass.
+    /// A retry may succeed.
     Passing,
-    /// Nobody was asked, and it will pass: it counts for nothing.
+    /// Nothing was sent, and a retry may succeed: the attempt does not count.
     NotTried,
 }
 
-/// What an error means to who can wait.
+/// Returns what an error means to a request that can wait.
 ///
-/// What does not fit the budget stays out: the sum is over the configuration, and no waiting changes that.
+/// What exceeds the budget is final: waiting does not change the configuration.
 #[must_use]
 pub fn setback(code: Code) -> Setback {
     match code {
@@ -118,8 +118,8 @@ pub fn setback(code: Code) -> Setback {
     }
 }
 
-/// The same for another server's status, which names no code of ours. A cloud's 500 is as passing as its 503, by their own
-/// documentation; 529 is Anthropic's "overloaded".
+/// The same for the status of another server, which has none of our codes. By their documentation, a cloud's 500 is as
+/// transient as its 503; 529 is Anthropic's "overloaded".
 #[must_use]
 pub fn setback_of_status(status: u16) -> Setback {
     match status {
@@ -128,24 +128,24 @@ pub fn setback_of_status(status: u16) -> Setback {
     }
 }
 
-/// An attempt that met a setback.
+/// An attempt that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt<'a> {
-    /// The request's: pauses differ between requests, so that all do not come back at one moment.
+    /// The request's id: pauses differ between requests, so that they do not retry all at once.
     pub id: &'a str,
-    /// Counting this one.
+    /// Attempts, including this one.
     pub attempts: u32,
     pub max_attempts: u32,
     pub deadline_ms: u64,
-    /// How long the server wants to be left alone.
+    /// How long the server asked to wait.
     pub retry_after: Option<Duration>,
 }
 
-/// What is done next.
+/// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     Ends(JobState),
-    /// Another attempt, from this moment on.
+    /// Another attempt, from this time on.
     Again(u64),
 }
 
@@ -161,29 +161,33 @@ pub fn next(attempt: Attempt<'_>, setback: Setback, now_ms: u64) -> Next {
         Setback::NotTried => FIRST_PAUSE,
         _ => pause(attempt.id, attempt.attempts),
     };
-    let asked = attempt.retry_after.unwrap_or_default().min(LONGEST_ASKED);
-    let at = now_ms.saturating_add(millis(pause.max(asked)));
+    let retry_after = attempt
+        .retry_after
+        .unwrap_or_default()
+        .min(LONGEST_RETRY_AFTER);
+    let at = now_ms.saturating_add(millis(pause.max(retry_after)));
     if at >= attempt.deadline_ms {
         return Next::Ends(JobState::Expired);
     }
     Next::Again(at)
 }
 
-/// When one is tried that was just asked for in vain.
+/// Returns when to try a request that was just refused.
 #[must_use]
 pub fn first(retry_after: Option<Duration>, now_ms: u64) -> u64 {
     let pause = retry_after
         .unwrap_or_default()
-        .clamp(FIRST_PAUSE, LONGEST_ASKED);
+        .clamp(FIRST_PAUSE, LONGEST_RETRY_AFTER);
     now_ms.saturating_add(millis(pause))
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
-/// No server is believed that wants to be left alone for longer.
-const LONGEST_ASKED: Duration = Duration::from_secs(3600);
+/// A longer wait than this is cut.
+const LONGEST_RETRY_AFTER: Duration = Duration::from_secs(3600);
 
-/// The pause after so many attempts: a second, doubled each time up to five minutes, and up to a quarter more or less.
+/// Returns the pause after this many attempts: a second, doubled each time up to five minutes, plus or minus up to a
+/// quarter.
 #[must_use]
 pub fn pause(id: &str, attempts: u32) -> Duration {
     let doubled = attempts.saturating_sub(1).min(16);
@@ -197,17 +201,17 @@ pub fn pause(id: &str, attempts: u32) -> Duration {
     plain * percent / 100
 }
 
-/// A webhook that was not taken is tried again at this moment; `None`: given up.
+/// Returns when to send a webhook again that was not accepted; `None` to give up.
 #[must_use]
 pub fn next_delivery(id: &str, attempts: u32, ended_ms: u64, now_ms: u64) -> Option<u64> {
     let at = now_ms.saturating_add(millis(pause(id, attempts)));
     (at < ended_ms.saturating_add(millis(DELIVERING))).then_some(at)
 }
 
-/// So long is a webhook's server tried.
+/// How long a webhook is retried.
 const DELIVERING: Duration = Duration::from_secs(24 * 3600);
 
-/// Why a request has expired, with what was in its way.
+/// Returns the error of an expired request, with its last failure.
 #[must_use]
 pub fn expired(last: Option<&Error>) -> Error {
     let message = "it was not answered by its deadline";
@@ -284,12 +288,12 @@ mod tests {
     fn no_attempt_is_made_after_the_deadline() {
         let expired = Next::Ends(JobState::Expired);
         assert_eq!(next(attempt(1), Setback::Passing, 999_900), expired);
-        let asked = Attempt {
+        let limited = Attempt {
             retry_after: Some(Duration::from_secs(60)),
             ..attempt(1)
         };
-        assert_eq!(next(asked, Setback::Passing, 0), Next::Again(60_000));
-        assert_eq!(next(asked, Setback::Passing, 945_000), expired);
+        assert_eq!(next(limited, Setback::Passing, 0), Next::Again(60_000));
+        assert_eq!(next(limited, Setback::Passing, 945_000), expired);
         let for_good = Attempt {
             retry_after: Some(Duration::MAX),
             deadline_ms: u64::MAX,
@@ -329,8 +333,8 @@ mod tests {
     fn an_expired_request_has_its_last_error() {
         assert_eq!(expired(None).code, Code::WorkerTimeout);
         let last = Error::new(Code::Unreachable, "nobody listens").hint("start it");
-        let told = expired(Some(&last));
-        assert_eq!((told.code, told.hint), (last.code, last.hint));
-        assert!(told.message.ends_with("the last attempt: nobody listens"));
+        let error = expired(Some(&last));
+        assert_eq!((error.code, error.hint), (last.code, last.hint));
+        assert!(error.message.ends_with("the last attempt: nobody listens"));
     }
 }

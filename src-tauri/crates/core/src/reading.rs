@@ -3,49 +3,49 @@
 use crate::status::Pressure;
 use serde::{Deserialize, Serialize};
 
-/// One reading. `None` is unknown, or not there to be read; what should be there and is unknown has a [`Doubt`].
-/// Whoever decides by a figure that is unknown decides as if it were bad.
+/// One reading. `None` is unknown, or not available on this machine; a figure that should be known and is not has a
+/// [`Doubt`]. Decisions treat an unknown figure as a bad one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Reading {
-    /// Milliseconds since the system was started, by a clock that no setting of the time changes. Sleep counts.
+    /// Milliseconds since the system started, by a monotonic clock. Sleep counts.
     pub at_ms: u64,
-    /// Of the machine, or of the tightest limit around this process.
+    /// Of the machine, or the lowest limit on this process.
     pub ram_total_bytes: Option<u64>,
-    /// What can be had without swapping: free and reclaimable.
+    /// Free and reclaimable memory, available without swapping.
     pub ram_available_bytes: Option<u64>,
     pub pressure: Option<Pressure>,
-    /// Cannot be swapped out or dropped: the kernel's own, the GPU's, what programs have locked.
+    /// Memory that cannot be swapped out or dropped: the kernel's, the GPU's, and locked memory.
     pub wired_bytes: Option<u64>,
     pub swap_total_bytes: Option<u64>,
     pub swap_used_bytes: Option<u64>,
-    /// Change of what is used over the last minute. It begins anew after a sleep.
+    /// The change over the last minute. It restarts after a sleep.
     pub swap_growth_bytes_per_minute: Option<i64>,
-    /// Rates are those since the reading before: unknown in the first, and in the first after a sleep.
+    /// Rates since the previous reading: unknown in the first one, and in the first one after a sleep.
     pub swap_in_bytes_per_second: Option<u64>,
     pub swap_out_bytes_per_second: Option<u64>,
-    /// Taken out of use by compressing it in memory, which precedes swapping.
+    /// Memory compressed, which precedes swapping.
     pub compressed_bytes_per_second: Option<u64>,
-    /// Of all cores together, from 0 to 100.
+    /// The load of all cores together, from 0 to 100.
     pub cpu_percent: Option<f64>,
     pub disk_read_bytes_per_second: Option<u64>,
     /// Of the hottest sensor.
     pub temperature_celsius: Option<f64>,
     pub thermal: Option<Thermal>,
     pub power: Option<Power>,
-    /// A program other than ours fills a screen.
+    /// Whether another app is full screen.
     pub full_screen: Option<bool>,
     /// One for each figure that should be known and is not.
     pub doubts: Vec<Doubt>,
 }
 
-/// How much the system holds back because of heat, in the words of macOS.
+/// How much the system throttles because of heat, in the words of macOS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Thermal {
     #[default]
     Nominal,
-    /// Warm: fans may be heard.
+    /// Warm: fans may be audible.
     Fair,
     /// The system slows itself down.
     Serious,
@@ -57,7 +57,7 @@ pub enum Thermal {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Power {
     pub on_battery: bool,
-    /// What the battery holds, from 0 to 100.
+    /// The charge of the battery, from 0 to 100.
     #[serde(default)]
     pub level_percent: Option<u8>,
 }
@@ -66,7 +66,7 @@ pub struct Power {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doubt {
     pub figure: Figure,
-    /// A plain sentence with what was read.
+    /// A sentence with the figures that were read.
     pub why: String,
 }
 

@@ -1,24 +1,24 @@
-//! Whether the memory of a worker that has ended is back, from figures of before and after.
+//! Whether the memory of an ended worker is back, from figures before and after.
 //!
-//! That a process is gone shows that its own memory is back; on Linux it is as soon as its parent hears of the end. What
-//! remains are processes that it has started, and what a driver gives back later. So the whole machine's figure has to fall as
-//! well, by about what the processes held. Other programs move that figure too: a part may be missing, and nobody waits for
-//! the rest if the next plan fits into what is available anyway, or for longer than [`PATIENCE`].
+//! Once a process is gone, its own memory is back; on Linux this is so as soon as its parent is notified. What remains are
+//! processes that it started, and memory that a driver frees later. So the figure of the whole machine must fall as well,
+//! by about what the processes held. Other programs change that figure too: a part may be missing, and the next load waits
+//! for it only if its plan does not fit the available memory, and at most for [`PATIENCE`].
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// So long a load waits for the memory of the tier before it.
+/// How long a load waits for the memory of the previous tier.
 pub const PATIENCE: Duration = Duration::from_secs(10);
-/// So long after a worker's end what is missing is still counted as its own, and not as another program's.
+/// How long after a worker's end missing memory counts as the worker's, and not as another program's.
 pub const MEMORY: Duration = Duration::from_secs(60);
-/// Other programs may take so much while a worker ends.
+/// Other programs may take this much while a worker ends.
 const SLACK: u64 = 256 << 20;
 
-/// Just before a worker was ended. `None`: unknown, such as of one that crashed.
+/// The figures just before a worker was ended. `None` is unknown, such as after a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Before {
-    /// What its processes held, in memory and in swap, without what they had mapped.
+    /// What its processes held in memory and swap, without mapped files.
     pub group_bytes: Option<u64>,
     /// What all programs and the system held, in the same sense.
     pub machine_bytes: Option<u64>,
@@ -34,18 +34,18 @@ pub struct After {
     pub available_bytes: Option<u64>,
 }
 
-/// Memory of a tier that has ended.
+/// Memory of an ended tier that is not back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
     /// What is not back.
     pub bytes: u64,
-    /// What can be had; 0 if that is unknown.
+    /// Available memory; 0 if unknown.
     pub available_bytes: u64,
-    /// Processes of the tier live.
+    /// Whether processes of the tier are still alive.
     pub held: bool,
 }
 
-/// What is not back; `None` if all is.
+/// Returns what is not back; `None` if all is.
 #[must_use]
 pub fn missing(before: &Before, after: &After) -> Option<Missing> {
     let expected = before.group_bytes.unwrap_or(0);
@@ -61,8 +61,8 @@ pub fn missing(before: &Before, after: &After) -> Option<Missing> {
     })
 }
 
-/// By how much less the machine's figure has fallen than it should have. A figure that cannot be read shows nothing: then
-/// the processes' end has to do.
+/// Returns by how much less the machine's figure has fallen than expected. Without that figure, only the end of the
+/// processes counts.
 fn not_fallen(expected: u64, before: &Before, after: &After) -> Option<u64> {
     let (was, is) = (before.machine_bytes?, after.machine_bytes?);
     let bytes = expected.saturating_sub(was.saturating_sub(is));
@@ -70,14 +70,14 @@ fn not_fallen(expected: u64, before: &Before, after: &After) -> Option<u64> {
 }
 
 impl Missing {
-    /// Whether to wait no longer, for a plan of so many bytes, if any.
+    /// Returns whether to stop waiting, given the next plan's bytes, if any.
     #[must_use]
     pub fn is_given_up(&self, waited: Duration, plan_bytes: Option<u64>) -> bool {
         let fits = plan_bytes.is_some_and(|plan| self.allows(plan));
         waited >= PATIENCE || (fits && !self.held)
     }
 
-    /// Whether a plan fits although it is missing.
+    /// Returns whether a plan fits although this memory is missing.
     #[must_use]
     pub fn allows(&self, plan_bytes: u64) -> bool {
         plan_bytes <= self.available_bytes
@@ -109,9 +109,9 @@ mod tests {
     #[test]
     fn memory_is_back_once_processes_and_use_are_gone() {
         assert_eq!(bytes(&BEFORE, &after(0, 4 * GIB)), None);
-        // A process that lives, whatever the machine's figure says.
+        // A process is alive, whatever the machine's figure.
         assert_eq!(bytes(&BEFORE, &after(2 * GIB, 4 * GIB)), Some(2 * GIB));
-        // Nobody holds it, and it is not back: a driver's, most likely.
+        // No process holds it, and it is not back: most likely a driver's.
         assert_eq!(bytes(&BEFORE, &after(0, 9 * GIB)), Some(5 * GIB));
         assert_eq!(bytes(&BEFORE, &after(0, 20 * GIB)), Some(8 * GIB));
     }

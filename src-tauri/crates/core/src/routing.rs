@@ -1,8 +1,8 @@
-//! Which tier a request for `auto` is for: the smallest that can do it, and why, in plain words.
+//! The tier for a request for `auto`: the smallest that can answer it, and why, in plain words.
 //!
-//! [`Traits`] is what a request asks, [`judge`] how hard that is by rules, [`classifier`] what a small model makes of a request that
-//! no rule knows, and [`choose`] takes a tier for it by what is loaded. All of it is pure: the same request and the same tiers give
-//! the same choice.
+//! [`Traits`] are the properties of a request, [`judge`] grades it by rules, [`classifier`] lets a small model grade a
+//! request that no rule matches, and [`choose`] picks a tier by what is loaded. All of it is pure: the same request and the
+//! same tiers give the same choice.
 
 mod choose;
 pub mod classifier;
@@ -22,18 +22,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// `fast` does it.
+    /// A request for `fast`.
     Simple,
-    /// `primary` does it.
+    /// A request for `primary`.
     Medium,
-    /// It takes `heavy`.
+    /// A request for `heavy`.
     Hard,
 }
 
 impl Level {
     pub const ALL: [Self; 3] = [Self::Simple, Self::Medium, Self::Hard];
 
-    /// The word that a classifier says for it.
+    /// Returns the classifier's word for it.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -43,7 +43,7 @@ impl Level {
         }
     }
 
-    /// The tier that is made for it.
+    /// Returns the tier made for it.
     #[must_use]
     pub fn tier(self) -> &'static str {
         match self {
@@ -53,7 +53,8 @@ impl Level {
         }
     }
 
-    /// What a tier of this name is made for; `None`: something of its own, for which it is asked by name.
+    /// Returns the level that a tier of this name is made for; `None` for a tier with a name of its own, which is only
+    /// requested by name.
     #[must_use]
     pub fn of(tier: &TierId) -> Option<Self> {
         Self::ALL

@@ -1,63 +1,62 @@
-//! When a schedule is due. Its **turns** are the moments at which its time of day comes, in seconds since 1970, as whoever knows
-//! the calendar has found them.
+//! When a schedule is due. Its **turns** are its times in the calendar, in seconds since 1970, computed by the caller.
 
 use crate::config::ScheduleConfig;
 use serde::{Deserialize, Serialize};
 
-/// A turn that was missed is made up until it is so old.
+/// How old a missed run may be to be made up.
 pub const MADE_UP_WITHIN: i64 = 24 * 3600;
-/// How long after each failed attempt of a turn the next one comes.
+/// The delays before each retry of a failed run.
 const BACK_OFF: [i64; 4] = [60, 5 * 60, 15 * 60, 3600];
 
-/// How far a schedule has come.
+/// The progress of a schedule.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
-    /// The last turn that was begun, or when the schedule was first seen: no turn up to it is begun any more.
+    /// The last turn that was started, or when the schedule was first seen: no earlier turn is started any more.
     pub turn: i64,
-    /// How often that turn was begun.
+    /// How often that turn was started.
     pub attempts: u32,
-    /// Nothing is left to do for that turn: it was done, or given up.
+    /// Whether that turn is over: it succeeded or was given up.
     pub finished: bool,
-    /// When the last attempt began.
+    /// When the last attempt started.
     pub tried_at: Option<i64>,
-    /// What changed in a folder up to this moment has been read by a run that succeeded.
+    /// A successful run has read what changed in the folder up to this time.
     pub covers_to: Option<i64>,
-    /// What came of the last attempt, in one sentence.
+    /// The outcome of the last attempt, in one sentence.
     pub outcome: Option<String>,
-    /// That was a failure.
+    /// Whether it failed.
     pub failing: bool,
 }
 
-/// A schedule as it is told.
+/// A schedule as the API returns it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ScheduleStatus {
     pub name: String,
     #[serde(flatten)]
     pub config: ScheduleConfig,
-    /// In seconds since 1970; `null` in a host that runs for a command alone, and takes no turns.
+    /// The next run, in seconds since 1970; `null` in a host started for one command, which runs no schedules.
     pub next_at: Option<i64>,
-    /// When the last run of a turn began, and what came of it.
+    /// When the last run started.
     pub tried_at: Option<i64>,
     pub outcome: Option<String>,
-    /// It has failed, and is tried again at `next_at` or will not be tried again before its next run.
+    /// Whether the last attempt failed; the next one is at `next_at`.
     pub failing: bool,
-    /// At this moment.
+    /// Whether it is running now.
     pub running: bool,
 }
 
-/// What is to be done about a schedule.
+/// What to do about a schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// This turn, now.
+    /// Start this turn now.
     Begin(i64),
-    /// Nothing before this moment.
+    /// Nothing before this time.
     Wait(i64),
-    /// It has no turn among those that are known.
+    /// It has no turn among those given.
     Never,
 }
 
 impl Run {
-    /// A schedule that is new: it begins with its next turn.
+    /// Returns the progress of a new schedule, which starts with its next turn.
     #[must_use]
     pub fn first_seen(now: i64) -> Self {
         Self {
@@ -71,12 +70,12 @@ impl Run {
         }
     }
 
-    /// `turns`: those from two days before `now` to a week behind it, in order.
+    /// Returns what to do. `turns` are those from two days before `now` to a week after it, in order.
     #[must_use]
     pub fn next(&self, turns: &[i64], now: i64) -> Next {
         let fresh = |turn: i64| turn <= now && now - turn < MADE_UP_WITHIN;
         let last = self.last(now);
-        // Of several that were missed the last stands for all.
+        // Of several missed turns, only the last is made up.
         let missed = turns
             .iter()
             .copied()
@@ -86,7 +85,7 @@ impl Run {
             return Next::Begin(turn);
         }
         let ahead = turns.iter().copied().find(|&turn| turn > now.max(last));
-        // One that has failed comes first, for as long as it would be made up.
+        // A failed turn comes first, as long as it is recent enough to be made up.
         if !self.finished && fresh(self.turn) {
             let again = self.again_at();
             if again <= now {
@@ -97,7 +96,7 @@ impl Run {
         ahead.map_or(Next::Never, Next::Wait)
     }
 
-    /// The turn is begun now: to be kept before anything is done for it.
+    /// Records that the turn starts now; store this before the run.
     #[must_use]
     pub fn begun(&self, turn: i64, now: i64) -> Self {
         let attempts = if turn == self.turn { self.attempts } else { 0 };
@@ -110,7 +109,7 @@ impl Run {
         }
     }
 
-    /// The attempt has failed. Whether it was the last is told by `finished`.
+    /// Records a failed attempt; `finished` is set if it was the last.
     #[must_use]
     pub fn failed(&self, why: String) -> Self {
         Self {
@@ -121,7 +120,7 @@ impl Run {
         }
     }
 
-    /// The attempt does not count: there was nothing wrong but the moment.
+    /// Records that the attempt does not count, because only the time was wrong.
     #[must_use]
     pub fn put_off(&self) -> Self {
         Self {
@@ -130,7 +129,7 @@ impl Run {
         }
     }
 
-    /// The attempt has succeeded, with what had changed up to `covers_to`.
+    /// Records a success that covers changes up to `covers_to`.
     #[must_use]
     pub fn done(&self, covers_to: i64, outcome: String) -> Self {
         Self {
@@ -142,7 +141,7 @@ impl Run {
         }
     }
 
-    /// The last turn, unless a clock that was wrong by days has put it far ahead: no turn would ever come.
+    /// Returns the last turn, or `now` if a wrong clock has put it far ahead, or no turn would ever come.
     fn last(&self, now: i64) -> i64 {
         if self.turn > now.saturating_add(MADE_UP_WITHIN) {
             now

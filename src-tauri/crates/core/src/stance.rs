@@ -1,4 +1,4 @@
-//! Which [`Stance`] follows from the user's settings and the machine's state.
+//! The [`Stance`] that follows from the user's settings and the machine's state.
 
 use crate::{
     config::PolicyConfig,
@@ -6,14 +6,14 @@ use crate::{
     reading::{Reading, Thermal},
 };
 
-/// What no reading says.
+/// What is not in a reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Circumstances {
     /// Tierbar is paused.
     pub paused: bool,
     /// Local time, in minutes since midnight.
     pub minute_of_day: u16,
-    /// The memory guard wants nothing loaded ahead of need.
+    /// The memory guard requires preloads to wait.
     pub reserved: bool,
 }
 

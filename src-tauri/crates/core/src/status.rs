@@ -23,14 +23,14 @@ pub struct Status {
     pub guard: GuardStatus,
     /// In reading order: fast, primary, heavy, then the rest by name.
     pub tiers: Vec<TierStatus>,
-    /// Under way first, in the order in which they go; then those that wait for somebody, and the last few done.
+    /// Active downloads first, in their order; then those that need the user, and the last few finished ones.
     #[serde(default)]
     pub downloads: Vec<DownloadStatus>,
-    /// Another one whenever models have appeared, vanished or changed: then the list of them is to be read again.
+    /// Changes whenever models appear, vanish or change: read the list of models again.
     #[serde(default)]
     #[cfg_attr(test, ts(type = "number"))]
     pub models_revision: u64,
-    /// Things that the user should know and can act on, such as an unknown key in the configuration.
+    /// Notices for the user, such as an unknown key in the configuration.
     pub notices: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ pub struct Speed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct BudgetStatus {
-    /// What models may take on this machine, all together.
+    /// The memory that all models together may use on this machine.
     #[cfg_attr(test, ts(type = "number"))]
     pub total_bytes: u64,
     /// Sum of the plans of the tiers that hold memory now.
@@ -112,9 +112,9 @@ impl From<&Engine> for EngineKind {
 pub struct GuardStatus {
     pub alarm: Alarm,
     pub stance: Stance,
-    /// Why, in one sentence with its figures; `null` while there is nothing to say.
+    /// Why, in one sentence with figures; `null` without a reason.
     pub why: Option<String>,
-    /// When a pause that was given an end ends, in milliseconds since 1970.
+    /// When a pause with an end ends, in milliseconds since 1970.
     #[cfg_attr(test, ts(type = "number | null"))]
     pub paused_until: Option<i64>,
 }
@@ -130,23 +130,23 @@ pub struct TierStatus {
     /// The configured model; `null` while the tier has none.
     pub model: Option<ModelId>,
     pub pid: Option<u32>,
-    /// Memory that the worker's end would give back.
+    /// Memory that the worker's end would free.
     #[cfg_attr(test, ts(type = "number | null"))]
     pub footprint_bytes: Option<u64>,
-    /// What it was loaded by, from the start of its process until that is gone; `null` without one.
+    /// The plan of its load, while it has a process; otherwise `null`.
     #[serde(default)]
     pub plan: Option<LoadPlan>,
     pub context_tokens: u32,
-    /// While the tier starts: percent of its model's weights that are loaded.
+    /// While the tier starts, the percentage of its model's weights that is loaded.
     pub loaded_percent: Option<u8>,
     /// One plain sentence: why the tier failed, was stopped, or is waiting.
     pub reason: Option<String>,
-    /// When it is unloaded if nobody asks for it before, in milliseconds since 1970; `null` while it answers, if it stays, and
-    /// without a process.
+    /// When it is unloaded if no request comes before, in milliseconds since 1970; `null` while it answers, if it stays
+    /// loaded, and without a process.
     #[serde(default)]
     #[cfg_attr(test, ts(type = "number | null"))]
     pub unloads_at_ms: Option<u64>,
-    /// Memory was short a moment ago with this tier loaded: who names it is answered by this smaller one for a while.
+    /// After memory ran short with this tier loaded, the smaller tier that answers its requests for a while.
     #[serde(default)]
     pub steps_down_to: Option<TierId>,
 }

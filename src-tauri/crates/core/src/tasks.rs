@@ -1,4 +1,4 @@
-//! Jobs for a model that answer in a fixed form: what they answer, and all of them that needs no model.
+//! Tasks: their answers, and the parts of them that need no model.
 
 pub mod aggregate;
 pub mod delimited;
@@ -41,7 +41,7 @@ impl fmt::Display for Task {
     }
 }
 
-/// Words, as people count them.
+/// Counts words as people do.
 #[must_use]
 pub fn words(text: &str) -> usize {
     text.split_whitespace()

@@ -1,4 +1,4 @@
-//! A tier: a named seat for one model, and the states it passes through.
+//! A tier: a named slot for one model, and its states.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,7 +14,8 @@ impl TierId {
     pub const AUTO: &'static str = "auto";
 
     /// # Errors
-    /// A sentence that says what a tier's name may be.
+
+    /// What a tier's name may be, in a sentence.
     pub fn new(name: impl Into<String>) -> Result<Self, String> {
         let name = name.into();
         let plain = name
@@ -75,7 +76,7 @@ pub enum TierState {
 }
 
 impl TierState {
-    /// Whether a process of this tier exists and may hold memory.
+    /// Returns whether a process of this tier exists and may hold memory.
     #[must_use]
     pub fn holds_memory(self) -> bool {
         matches!(

@@ -1,10 +1,10 @@
-//! Which settings a tier is fastest with: what to try in which order, and what of it to keep. The bodies of
+//! The fastest settings of a tier: what to try in which order, and what to keep. The bodies of
 //! `/tierbar/v1/tiers/{id}/tune`.
 //!
-//! The measure is the time of one request: so many tokens read and so many written at one depth. One setting is varied
-//! at a time and the best of it goes into the next, since the full product would take hours. At the end what was found is
-//! measured once more beside what the tier had, so that a machine that has become warm or busy meanwhile decides nothing.
-//! A change counts only if it gains more than [`LEAST_GAIN`] and more than the runs differ among themselves.
+//! The measure is the time of one request: a given prompt and answer at one depth. One setting is varied at a time and its
+//! best value is kept for the next, since all combinations would take hours. At the end the result is measured once more
+//! beside the tier's own settings, so that a machine that became warm or busy meanwhile decides nothing. A change counts
+//! only if it gains more than [`LEAST_GAIN`] and more than the noise of the runs.
 
 mod search;
 mod words;
@@ -13,25 +13,25 @@ pub use search::{Limits, Measured, Search};
 
 use crate::{
     ModelId, TierId,
-    bench::{BenchAsk, BenchMemory, Figure, Settings, within},
+    bench::{BenchMemory, BenchRequest, Figure, Settings, within},
     config::TierConfig,
 };
 use serde::{Deserialize, Serialize};
 
-/// Nobody notices less.
+/// The smallest gain that people notice.
 pub const LEAST_GAIN: f64 = 0.02;
 
-/// What to try. Lists that are left out are chosen by the machine; an empty one leaves its setting alone.
+/// What to try. A missing list is chosen for the machine; an empty one leaves its setting unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct TuneAsk {
+pub struct TuneRequest {
     pub threads: Option<Vec<u16>>,
     pub batch: Option<Vec<u32>>,
     pub gpu_layers: Option<Vec<u32>>,
-    /// Whether another KV cache type may be chosen. All are measured and told anyway: the smaller ones answer less
-    /// exactly, which no clock sees.
+    /// Whether another KV cache type may be chosen. All are measured and reported in any case: the smaller ones are less
+    /// accurate, which speed does not show.
     pub kv_cache: bool,
-    /// Leave the configuration as it is.
+    /// Do not change the configuration.
     pub dry_run: bool,
     pub depth: u32,
     pub prompt_tokens: u32,
@@ -39,7 +39,7 @@ pub struct TuneAsk {
     pub runs: u32,
 }
 
-impl Default for TuneAsk {
+impl Default for TuneRequest {
     fn default() -> Self {
         Self {
             threads: None,
@@ -48,7 +48,7 @@ impl Default for TuneAsk {
             kv_cache: false,
             dry_run: false,
             depth: 512,
-            // More than the usual batch, or a larger one would make no difference.
+            // More than the default batch, or a larger one would make no difference.
             prompt_tokens: 1024,
             answer_tokens: 64,
             runs: 3,
@@ -56,13 +56,13 @@ impl Default for TuneAsk {
     }
 }
 
-/// More candidates than anybody waits for.
+/// The most candidates.
 const MOST_CANDIDATES: usize = 32;
 const MOST_THREADS: u16 = 1024;
 
-impl TuneAsk {
+impl TuneRequest {
     /// # Errors
-    /// What is wrong with it, as a sentence without its end.
+    /// What is wrong with the request, as a sentence without a period.
     pub fn check(&self) -> Result<(), String> {
         self.measurement().check()?;
         let lengths = [
@@ -84,10 +84,10 @@ impl TuneAsk {
         Ok(())
     }
 
-    /// What each candidate is measured by.
+    /// Returns the measurement of each candidate.
     #[must_use]
-    pub fn measurement(&self) -> BenchAsk {
-        BenchAsk {
+    pub fn measurement(&self) -> BenchRequest {
+        BenchRequest {
             depths: vec![self.depth],
             prompt_tokens: self.prompt_tokens,
             answer_tokens: self.answer_tokens,
@@ -95,7 +95,7 @@ impl TuneAsk {
         }
     }
 
-    /// The same, made small enough for a context of so many tokens.
+    /// Returns the request, reduced to fit a context of this many tokens.
     #[must_use]
     pub fn fitting(mut self, context: u32) -> Self {
         let most = context.saturating_sub(self.answer_tokens);
@@ -116,23 +116,23 @@ pub enum Knob {
     Threads,
     Batch,
     KvCache,
-    /// Nothing: what the tier had, or what was found, once more.
+    /// Nothing: the first or the best settings, measured again.
     Check,
 }
 
-/// What became of a candidate.
+/// The outcome of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Outcome {
-    /// What the others are held against.
+    /// The reference for the others.
     Base,
     /// Faster than the best before it by more than the noise.
     Faster,
     NotFaster,
-    /// Measured to be told, and not to be chosen.
+    /// Measured for information only.
     Told,
-    /// It could not be loaded, or did not last.
+    /// It could not be loaded, or failed.
     Failed,
 }
 
@@ -147,14 +147,14 @@ pub struct TuneRow {
     pub reason: String,
     /// The time of the request, in milliseconds.
     pub request_ms: Option<Figure>,
-    /// Tokens per second, read and written.
+    /// Prefill in tokens per second.
     pub prefill: Option<f64>,
     pub decode: Option<f64>,
     pub load_ms: Option<f64>,
     pub memory: Option<BenchMemory>,
 }
 
-/// What was found, and the table that decided.
+/// The result, and the table that it is based on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct TuneReport {
@@ -171,16 +171,16 @@ pub struct TuneReport {
     pub answer_tokens: u32,
     pub runs: u32,
     pub rows: Vec<TuneRow>,
-    /// What the tier had, and what is best.
+    /// The settings before.
     pub before: Settings,
     pub after: Settings,
-    /// The part of the time that is saved, such as 0.12; 0 if nothing better was found.
+    /// The fraction of the time that is saved, such as 0.12; 0 if nothing is faster.
     pub gain: f64,
     /// Whether the configuration was changed.
     pub written: bool,
     /// The outcome in a sentence.
     pub summary: String,
-    /// Runs that were made again, because the tier did other work beside them.
+    /// Runs that were repeated because the tier did other work at the same time.
     pub disturbed: u32,
 }
 

@@ -139,8 +139,8 @@ enum Stop {
 impl ChatRequest {
     /// Returns the text of the last message if the answer continues it, since a template would end it.
     pub(crate) fn begun(&self) -> Option<String> {
-        let wished = self.continue_final_message && self.messages.len() > 1;
-        let last = self.messages.last().filter(|_| wished)?;
+        let continues = self.continue_final_message && self.messages.len() > 1;
+        let last = self.messages.last().filter(|_| continues)?;
         let calls = last.get("tool_calls").is_some_and(|calls| !calls.is_null());
         if last["role"] != "assistant" || calls {
             return None;

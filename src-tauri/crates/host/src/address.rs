@@ -151,13 +151,13 @@ mod tests {
             assert_eq!(check_network(parsed, true), Ok(()), "{address}");
             let open = notice(parsed, None);
             assert_eq!(
-                open.is_some_and(|told| told.contains("unencrypted")),
+                open.is_some_and(|notice| notice.contains("unencrypted")),
                 beyond
             );
-            let told = notice(parsed, Some("AB:CD")).unwrap();
+            let notice = notice(parsed, Some("AB:CD")).unwrap();
             assert!(
-                told.contains("AB:CD") && !told.contains("unencrypted"),
-                "{told}"
+                notice.contains("AB:CD") && !notice.contains("unencrypted"),
+                "{notice}"
             );
         }
     }

@@ -266,8 +266,8 @@ mod tests {
         let kept = store.entries(None, None, 2000).await.unwrap();
         assert_eq!(kept.len(), WAITING + 1);
         let mut notes = kept.iter().filter(|entry| entry.what.kind == Kind::Note);
-        let said = "3 more events happened than the log could record";
-        assert_eq!(notes.next().unwrap().what.sentence, said);
+        let expected = "3 more events happened than the log could record";
+        assert_eq!(notes.next().unwrap().what.sentence, expected);
         assert!(notes.next().is_none());
     }
 }

@@ -12,7 +12,7 @@ use tierbar_telemetry::bandwidth;
 use tokio::{sync::Mutex, task::spawn_blocking};
 
 /// A smaller file is read in fewer requests than a measurement takes.
-const TELLING: u64 = 64 << 20;
+const LARGE_FILE: u64 = 64 << 20;
 
 /// This machine. One measurement at a time.
 #[derive(Debug)]
@@ -61,21 +61,21 @@ impl ThisMachine {
         busy: bool,
     ) -> Machine {
         let mut known = self.known.lock().await;
-        let telling = sample.file.filter(|(_, size)| *size >= TELLING);
+        let large_file = sample.file.filter(|(_, size)| *size >= LARGE_FILE);
         let lacking = known.memory.is_none()
-            || (telling.is_some() && !known.disks.contains_key(&sample.folder));
+            || (large_file.is_some() && !known.disks.contains_key(&sample.folder));
         if lacking && !busy {
             let (file, folder, before) = (
                 self.file.clone(),
                 sample.folder.clone(),
                 Bandwidths::clone(&known),
             );
-            let telling = telling.map(|(path, _)| path);
+            let large_file = large_file.map(|(path, _)| path);
             if known.memory.is_none() {
                 self.looked.store(true, Ordering::Relaxed);
             }
             let measuring =
-                spawn_blocking(move || measure(before, folder, telling.as_deref(), &file));
+                spawn_blocking(move || measure(before, folder, large_file.as_deref(), &file));
             match measuring.await {
                 Ok(now) => *known = now,
                 Err(ended) => tracing::error!("the bandwidths could not be measured: {ended}"),
@@ -122,13 +122,13 @@ impl ThisMachine {
 fn measure(
     mut known: Bandwidths,
     folder: PathBuf,
-    telling: Option<&Path>,
+    large_file: Option<&Path>,
     kept_in: &Path,
 ) -> Bandwidths {
     if known.memory.is_none() {
         known.memory = Some(bandwidth::memory());
     }
-    if let Some(path) = telling
+    if let Some(path) = large_file
         && !known.disks.contains_key(&folder)
     {
         match bandwidth::disk(path) {
@@ -136,7 +136,10 @@ fn measure(
                 known.disks.insert(folder, rate);
             }
             Err(error) => {
-                tracing::warn!("{} does not tell its disk's speed: {error}", path.display())
+                tracing::warn!(
+                    "the speed of the disk of {} is unknown: {error}",
+                    path.display()
+                )
             }
         }
     }
@@ -155,15 +158,15 @@ mod tests {
         let folder = home.path().join("models");
         let sample = Sample {
             folder: folder.clone(),
-            file: Some((folder.join("small.gguf"), TELLING - 1)),
+            file: Some((folder.join("small.gguf"), LARGE_FILE - 1)),
         };
-        let asked = async |busy| {
+        let measured = async |busy| {
             let machine = ThisMachine::new(Machine::new(16 << 30, None), file.clone());
             machine
                 .measured(MaxLoaded::Auto, sample.clone(), busy)
                 .await
         };
-        let busy = asked(true).await;
+        let busy = measured(true).await;
         assert_eq!((busy.memory_bandwidth, busy.disk_bandwidth), (None, None));
         assert!(!file.exists());
 
@@ -172,14 +175,14 @@ mod tests {
             disks: BTreeMap::from([(folder.clone(), 5)]),
         };
         measured::write(&file, &known);
-        let machine = asked(false).await;
+        let machine = measured(false).await;
         assert_eq!(
             (machine.memory_bandwidth, machine.disk_bandwidth),
             (Some(7), Some(5))
         );
 
         std::fs::remove_file(&file).unwrap();
-        let machine = asked(false).await;
+        let machine = measured(false).await;
         assert!(machine.memory_bandwidth.is_some_and(|rate| rate > 0));
         assert_eq!(
             machine.disk_bandwidth, None,

@@ -13,10 +13,10 @@ use serde::{Serialize, de::DeserializeOwned};
 use std::{future::Future, sync::Arc};
 use tierbar_core::{
     Code, Error, TierId, TierState,
-    bench::{BenchAsk, BenchReport, Progress},
+    bench::{BenchReport, BenchRequest, Progress},
     lease::{BoxFuture, Tiers},
     status::{Pressure, TierStatus},
-    tune::{TuneAsk, TuneReport},
+    tune::{TuneReport, TuneRequest},
 };
 use tierbar_gateway::{MeasureEvent, Measurement, Measures};
 use tokio::{
@@ -165,15 +165,15 @@ async fn keep<T: Serialize + Send + 'static>(rig: &Rig, kind: Kind, tier: &TierI
 }
 
 impl Measures for Measuring {
-    fn bench(&self, tier: TierId, ask: BenchAsk) -> Result<Measurement, Error> {
+    fn bench(&self, tier: TierId, request: BenchRequest) -> Result<Measurement, Error> {
         self.begin(Kind::Bench, tier, |rig, tier, progress| {
-            bench::bench(rig, tier, ask, progress)
+            bench::bench(rig, tier, request, progress)
         })
     }
 
-    fn tune(&self, tier: TierId, ask: TuneAsk) -> Result<Measurement, Error> {
+    fn tune(&self, tier: TierId, request: TuneRequest) -> Result<Measurement, Error> {
         self.begin(Kind::Tune, tier, |rig, tier, progress| {
-            tune::tune(rig, tier, ask, progress)
+            tune::tune(rig, tier, request, progress)
         })
     }
 

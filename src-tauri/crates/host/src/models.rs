@@ -140,7 +140,7 @@ impl Models {
             let model = model.trim();
             let draft_model = draft_model.trim();
             let (remote_model, model, path) = match foreign {
-                Some((asked, model)) => (asked, Some(model), None),
+                Some((remote, model)) => (remote, Some(model), None),
                 None if model.is_empty() => (None, None, None),
                 None => (
                     None,

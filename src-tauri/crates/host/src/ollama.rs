@@ -107,14 +107,14 @@ mod tests {
     struct Acting {
         address: SocketAddr,
         config: watch::Sender<Arc<Config>>,
-        told: mpsc::UnboundedReceiver<Option<String>>,
+        notices: mpsc::UnboundedReceiver<Option<String>>,
         closing: CancellationToken,
         task: JoinHandle<()>,
     }
 
     fn acting(address: SocketAddr, acts: bool) -> Acting {
         let config = watch::Sender::new(configured(acts));
-        let (tell, told) = mpsc::unbounded_channel();
+        let (sender, notices) = mpsc::unbounded_channel();
         let closing = CancellationToken::new();
         let options = ServeOptions {
             router: Router::new().route("/", get(|| async { "Ollama is running" })),
@@ -122,12 +122,12 @@ mod tests {
             limits: ClientLimits::default(),
             closing: closing.clone(),
         };
-        let tell = move |notice| tell.send(notice).unwrap();
-        let task = act(address, options, config.subscribe(), tell);
+        let notify = move |notice| sender.send(notice).unwrap();
+        let task = act(address, options, config.subscribe(), notify);
         Acting {
             address,
             config,
-            told,
+            notices,
             closing,
             task: tokio::spawn(task),
         }
@@ -157,15 +157,15 @@ mod tests {
     #[tokio::test]
     async fn the_address_is_served_while_configured() {
         let mut acting = acting(free().await, false);
-        assert_eq!(acting.told.recv().await, Some(None));
+        assert_eq!(acting.notices.recv().await, Some(None));
         assert_eq!(greeting(acting.address).await, None);
         for _ in 0..2 {
             acting.config.send_replace(configured(true));
-            assert_eq!(acting.told.recv().await, Some(None));
+            assert_eq!(acting.notices.recv().await, Some(None));
             let answer = greeting(acting.address).await.unwrap();
             assert!(answer.ends_with("Ollama is running"), "{answer}");
             acting.config.send_replace(configured(false));
-            assert_eq!(acting.told.recv().await, Some(None));
+            assert_eq!(acting.notices.recv().await, Some(None));
             assert_eq!(greeting(acting.address).await, None);
         }
         acting.closing.cancel();
@@ -176,15 +176,15 @@ mod tests {
     async fn a_program_on_the_port_is_kept_and_named() {
         let theirs = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let mut acting = acting(theirs.local_addr().unwrap(), true);
-        let told = acting.told.recv().await.unwrap().unwrap();
-        assert!(told.contains("does not act as Ollama: port "), "{told}");
+        let notice = acting.notices.recv().await.unwrap().unwrap();
+        assert!(notice.contains("does not act as Ollama: port "), "{notice}");
         assert!(
-            told.contains(&format!("(pid {})", std::process::id())),
-            "{told}"
+            notice.contains(&format!("(pid {})", std::process::id())),
+            "{notice}"
         );
         acting.config.send_replace(configured(false));
         assert_eq!(
-            acting.told.recv().await,
+            acting.notices.recv().await,
             Some(None),
             "there is nothing more to say"
         );

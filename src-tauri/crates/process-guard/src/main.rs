@@ -1,13 +1,13 @@
 //! `tierbar-guard SIGNAL DEADLINE_MS PROGRAM [ARGUMENT …]` runs a program for as long as its own stdin is open.
 //!
-//! Our worker ends by itself when its host is gone; other programs do not. When stdin closes, however that came, or the
-//! program ends, the program's process group gets the signal, after the deadline SIGKILL. On Linux so does what has left the
-//! group, since the guard adopts it, and the program dies with the guard; on macOS there is only the group.
+//! Our worker ends by itself when its host is gone; other programs do not. When stdin closes for any reason, or the program
+//! ends, its process group gets the signal, and SIGKILL after the deadline. On Linux this includes processes that have left
+//! the group, since the guard adopts them, and the program dies with the guard; on macOS it is only the group.
 //!
-//! If `TIERBAR_GUARD_LOCK` names a file, the guard has a lock on it for as long as it lives, which others share.
+//! If `TIERBAR_GUARD_LOCK` names a file, the guard holds a shared lock on it while it lives.
 //!
-//! The program's output goes to the guard's stderr, both pipes. Stdout is the guard's: `pid N`, and in the end `exit CODE` or
-//! `signal N`.
+//! The program's stdout and stderr go to the guard's stderr. The guard's stdout is its own: `pid N`, and at the end `exit
+//! CODE` or `signal N`.
 
 mod platform;
 
@@ -33,15 +33,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The second stage, which becomes the program: the first argument, and the number of the guard.
+/// The first argument of the second stage, which becomes the program; the guard's process number follows.
 const BECOME: &str = "--become";
 const LOCK: &str = "TIERBAR_GUARD_LOCK";
-/// So often it is looked whether a group is empty: there is nothing to wait on.
+/// How often to check whether a group is empty: there is nothing to wait on.
 const LOOK: Duration = Duration::from_millis(10);
-/// What has been killed is gone by then, or hangs in the kernel.
+/// A killed process is gone by then, or hangs in the kernel.
 const KILLED: Duration = Duration::from_secs(5);
 
-/// As shells have it.
+/// The exit code of shells.
 const NOT_FOUND: u8 = 127;
 const NOT_RUN: u8 = 126;
 
@@ -84,11 +84,11 @@ fn signal_of(name: &OsStr) -> Option<Signal> {
     }
 }
 
-/// What ends with this process where that can be had, and then is the program.
+/// Becomes the program, after arranging to die with the guard where supported.
 fn turn_into(guard: &OsStr, program: &OsStr, arguments: &[OsString]) -> ExitCode {
     platform::die_with_parent();
     platform::heed_signals();
-    // It may have died before that took hold.
+    // The guard may have died before that took effect.
     if number(guard) != Some(u64::from(parent_id())) {
         return ExitCode::FAILURE;
     }
@@ -109,9 +109,9 @@ enum Event {
 }
 
 struct ProcessGuard {
-    /// Held, until this process ends.
+    /// Held until this process ends.
     _lock: Option<File>,
-    /// The program's, of which it is the first.
+    /// The program's process group, which it leads.
     group: Pid,
     signal: Signal,
     deadline: Duration,
@@ -158,12 +158,12 @@ impl ProcessGuard {
         })
     }
 
-    /// Until either side is gone, and then until all of the program is.
+    /// Runs until either side is gone, and then until the whole program is.
     fn run(mut self) -> ExitCode {
         if let Ok(event) = self.events.recv() {
             self.note(event);
         }
-        // Fails where nobody is left.
+        // Fails if no process is left.
         let _ = kill_process_group(self.group, self.signal);
         self.look_until(Instant::now() + self.deadline, Self::group_is_empty);
         let _ = kill_process_group(self.group, Signal::KILL);
@@ -178,13 +178,13 @@ impl ProcessGuard {
         self.alone || test_kill_process_group(self.group) == Err(Errno::SRCH)
     }
 
-    /// Takes events until it is so, or it is late.
+    /// Handles events until the condition holds or the deadline passes.
     fn look_until(&mut self, late: Instant, mut is_so: impl FnMut(&mut Self) -> bool) {
         while !is_so(self) && Instant::now() < late {
             match self.events.recv_timeout(LOOK) {
                 Ok(event) => self.note(event),
                 Err(RecvTimeoutError::Timeout) => {}
-                // Whoever tells has told the last.
+                // The sender is gone.
                 Err(RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -247,7 +247,7 @@ fn reap(program: Pid, events: &Sender<Event>) {
     let _ = events.send(Event::Alone);
 }
 
-/// Whoever listens may be gone.
+/// The reader may be gone.
 fn write_line(line: &str) {
     let mut stdout = io::stdout();
     let _ = writeln!(stdout, "{line}").and_then(|()| stdout.flush());

@@ -1,4 +1,4 @@
-//! Signals, and what only Linux has: processes that die with their parent, and orphans that come to it.
+//! Signals, and what only Linux has: processes that die with their parent, and adoption of orphans.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -10,7 +10,7 @@ pub(crate) use linux::{adopt, die_with_parent, kill_adopted};
 #[cfg(target_os = "macos")]
 pub(crate) use macos::{adopt, die_with_parent, kill_adopted};
 
-/// What was started in the background ignores some signals, and would hand that on to a program which is to end by one of them.
+/// A background process ignores some signals, and would pass that on to a program that is to end by one of them.
 #[expect(unsafe_code, reason = "libc")]
 pub(crate) fn heed_signals() {
     for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {

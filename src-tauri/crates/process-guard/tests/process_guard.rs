@@ -1,4 +1,4 @@
-//! The guard over real programs that behave badly.
+//! The process guard with real programs that behave badly.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
@@ -17,14 +17,14 @@ struct Guarded {
 }
 
 impl Guarded {
-    /// A shell's script, in a folder of its own. What runs in it holds the pipe `alive` open for as long as it lives.
+    /// Runs a shell script in a folder of its own. Its processes hold the pipe `alive` open while they live.
     fn new(signal: &str, deadline: &str, script: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("alive");
         let made = Command::new("mkfifo").arg(&pipe).status().unwrap();
         assert!(made.success());
         let script = format!("exec 9>alive\n{script}");
-        // As a program has it that was started in the background.
+        // As for a program started in the background.
         let deaf = "trap '' INT QUIT HUP; exec \"$0\" \"$@\"";
         let guard = env!("CARGO_BIN_EXE_tierbar-guard");
         let mut child = Command::new("sh")
@@ -50,12 +50,12 @@ impl Guarded {
         line.trim_end().to_owned()
     }
 
-    /// Waits until the script has opened the pipe, and then, with the reader given back, until nobody holds it any more.
+    /// Waits until the script has opened the pipe, and returns its reader.
     fn alive(&self) -> File {
         File::open(self.file("alive")).unwrap()
     }
 
-    /// Waits until the script has written this file whole: it is moved there.
+    /// Waits until the script has moved this file into place.
     fn when_written(&self, name: &str) -> String {
         while !self.file(name).exists() {
             std::thread::yield_now();
@@ -63,7 +63,7 @@ impl Guarded {
         fs::read_to_string(self.file(name)).unwrap()
     }
 
-    /// As a host that is killed.
+    /// Ends the guard's stdin, as a killed host does.
     fn leave(&mut self) {
         drop(self.child.stdin.take());
     }
@@ -77,7 +77,7 @@ impl Guarded {
     }
 }
 
-/// Returns once all that had the pipe open is gone.
+/// Returns once all processes with the pipe open are gone.
 fn gone(mut alive: File) {
     alive.read_to_end(&mut Vec::new()).unwrap();
 }
@@ -87,14 +87,14 @@ fn exit_status_and_output_are_passed_on() {
     let mut guarded = Guarded::new(
         "SIGTERM",
         "60000",
-        "echo said; echo muttered >&2; read nothing; exit 7",
+        "echo a line; echo an error >&2; read nothing; exit 7",
     );
     drop(guarded.alive());
     assert!(guarded.line().starts_with("pid "));
     let (code, stdout, stderr) = guarded.end();
     assert_eq!((code, &*stdout), (Some(7), "exit 7\n"));
     assert!(
-        stderr.contains("said") && stderr.contains("muttered"),
+        stderr.contains("a line") && stderr.contains("an error"),
         "{stderr}"
     );
 }
@@ -102,16 +102,16 @@ fn exit_status_and_output_are_passed_on() {
 #[test]
 fn a_lock_is_held_until_the_last_process_ends() {
     let script =
-        "trap '' TERM; env >environment; mv environment told; while :; do sleep 0.01; done";
+        "trap '' TERM; env >environment; mv environment written; while :; do sleep 0.01; done";
     let mut guarded = Guarded::new("SIGTERM", "200", script);
     let mut alive = guarded.alive();
-    let environment = guarded.when_written("told");
+    let environment = guarded.when_written("written");
     assert!(!environment.contains("TIERBAR_GUARD_LOCK"), "{environment}");
     let lock = File::open(guarded.file("lock")).unwrap();
     assert!(lock.try_lock().is_err());
     guarded.leave();
     lock.lock().unwrap();
-    // Whoever has it comes behind the program: an end at once, where a pipe that is still held would block.
+    // The lock is free only after the program: the pipe is at its end, where an open one would block.
     rustix::io::ioctl_fionbio(&alive, true).unwrap();
     assert_eq!(alive.read(&mut [0]).unwrap(), 0);
     drop(guarded);
@@ -134,26 +134,30 @@ fn a_missing_program_is_reported_as_by_a_shell() {
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
-    let mut said = String::new();
+    let mut stderr = String::new();
     child
         .stderr
         .take()
         .unwrap()
-        .read_to_string(&mut said)
+        .read_to_string(&mut stderr)
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(127));
-    assert!(said.starts_with("/nowhere/server cannot be run"), "{said}");
+    assert!(
+        stderr.starts_with("/nowhere/server cannot be run"),
+        "{stderr}"
+    );
 }
 
 #[test]
 fn when_the_host_is_gone_the_program_gets_its_signal() {
-    let script = "trap 'echo asked > told; exit 3' INT; touch ready; while :; do sleep 0.01; done";
+    let script =
+        "trap 'echo interrupted > signal; exit 3' INT; touch ready; while :; do sleep 0.01; done";
     let mut guarded = Guarded::new("SIGINT", "60000", script);
     let alive = guarded.alive();
     guarded.when_written("ready");
     guarded.leave();
     gone(alive);
-    assert!(guarded.file("told").exists());
+    assert!(guarded.file("signal").exists());
     assert_eq!(guarded.line().split(' ').next(), Some("pid"));
     assert_eq!(guarded.end().1, "exit 3\n");
 }

@@ -168,7 +168,7 @@ impl Store {
             let found = database.read(|connection| rows::outcome(connection, &id))?;
             let found = found.ok_or_else(|| no_job(&id))?;
             if found.status.state.has_ended() && !glanced {
-                database.write(|change| rows::told(change, &id))?;
+                database.write(|change| rows::mark_fetched(change, &id))?;
             }
             Ok(found)
         })

@@ -1,13 +1,13 @@
-//! How long a tier whose worker keeps dying is left alone.
+//! The back-off of a tier whose worker keeps crashing.
 
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Crashes in a row that are answered by an attempt at every request.
+/// Consecutive crashes before the back-off starts.
 const FREE: u32 = 3;
 const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
-/// So many in a row are no accident: it is given up.
+/// After this many in a row, the tier is given up.
 const ENOUGH: u32 = 10;
 
 #[derive(Debug, Default)]
@@ -21,18 +21,18 @@ pub(crate) struct Backoff {
 pub(crate) enum Rest {
     None,
     For(Duration),
-    /// Until somebody changes something.
+    /// Not before a change of the configuration or a stop.
     ForGood,
 }
 
 impl Backoff {
-    /// Notes a crash during a load, or before the worker was of any use.
+    /// Records a crash during a load, or before the worker was used.
     pub(crate) fn crashed(&mut self, now: Instant) {
         self.crashes = self.crashes.saturating_add(1);
         self.until = delay(self.crashes).map(|delay| now + delay);
     }
 
-    /// Crashes in a row, so far.
+    /// Returns the consecutive crashes so far.
     pub(crate) fn crashes(&self) -> u32 {
         self.crashes
     }

@@ -1,4 +1,4 @@
-//! What everyone but the owner holds: the handle, and the lease that it grants.
+//! The handle on the supervisor, and the leases that it grants.
 
 use crate::{
     BegunLoad, Rules, TierSpec,
@@ -20,7 +20,7 @@ use tokio::{
 /// A request that has not arrived by then is no longer expected.
 const EXPECTED_FOR: Duration = Duration::from_secs(30);
 
-/// The tiers, to everyone who is not their owner. When the last clone is dropped, all workers are ended.
+/// A handle on the tiers. When the last clone is dropped, all workers are ended.
 #[derive(Clone)]
 pub struct Handle {
     shared: Arc<Shared>,
@@ -101,7 +101,7 @@ impl Handle {
         self.send(Event::Alarm(alarm, why));
     }
 
-    /// Sets what models may take of the machine, and why, such as "Tierbar is paused".
+    /// Sets what models may use of the machine, and why, such as "Tierbar is paused".
     pub fn set_stance(&self, stance: Stance, why: String) {
         self.send(Event::Stance(stance, why));
     }

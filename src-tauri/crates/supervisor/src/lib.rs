@@ -135,7 +135,7 @@ pub struct Rules {
 pub struct Options {
     pub budget: Budget,
     pub rules: Rules,
-    /// Until [`Handle::set_stance`] says another one.
+    /// The stance until [`Handle::set_stance`].
     pub stance: Stance,
     /// In reading order.
     pub tiers: Vec<TierSpec>,
@@ -144,18 +144,18 @@ pub struct Options {
     pub journal: Arc<dyn Journal>,
     /// The worker's program.
     pub worker: PathBuf,
-    /// Folder of the workers' sockets; made with mode 0700.
+    /// Folder of the workers' sockets; created with mode 0700.
     pub run_dir: PathBuf,
     /// Folder of `worker-<tier>.log`.
     pub log_dir: PathBuf,
-    /// Folder of saved contexts, for the worker; `None`: it keeps none.
+    /// Folder of saved contexts, for the worker; `None` to save none.
     pub contexts_dir: Option<PathBuf>,
-    /// Folder of swapped-out conversations, which the worker does not make; `None`: it keeps none.
+    /// Folder of swapped-out conversations, which the worker does not create; `None` to keep none.
     pub swapped_dir: Option<PathBuf>,
-    /// Where loads are written down while they are under way; `None`: nowhere. A model during whose load the host has died is
-    /// not loaded by itself again until a load of it succeeds.
+    /// File that records running loads; `None` for no record. A model whose load the host did not survive loads only on
+    /// request until a load of it succeeds.
     pub loads_file: Option<PathBuf>,
-    /// How long a loading worker may be silent before it is taken for hung.
+    /// How long a loading worker may be silent before it counts as hung.
     pub load_silence: Duration,
     /// How long a worker may take to end after SIGTERM before it is killed.
     pub stop_deadline: Duration,
@@ -168,13 +168,13 @@ pub struct Options {
 }
 
 impl Options {
-    /// Longer than most answers take, and no longer than people wait without a doubt.
+    /// Longer than most answers take, and no longer than people wait without worrying.
     pub const PATIENCE: Duration = Duration::from_secs(10);
-    /// A load prints as it advances; two minutes without a line is no load that is merely slow.
+    /// A load prints its progress; two minutes without a line is more than a slow load.
     pub const LOAD_SILENCE: Duration = Duration::from_secs(120);
-    /// Six times this without an answer is a worker that hangs, and not one whose pages are being read from a slow disk.
+    /// A worker without an answer for six periods hangs; pages from a slow disk take less.
     pub const HEALTH_PERIOD: Duration = Duration::from_secs(5);
-    /// A worker ends within two seconds, in which it keeps its conversations, unless it hangs.
+    /// A worker saves its conversations and ends within two seconds, unless it hangs.
     pub const STOP_DEADLINE: Duration = Duration::from_secs(5);
     /// Longer than nearly all answers take; a forced stop does not wait.
     pub const DRAIN_DEADLINE: Duration = Duration::from_secs(300);

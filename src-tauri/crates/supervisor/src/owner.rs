@@ -23,7 +23,7 @@ use tierbar_core::{
     budget::{Budget, gib},
     config::Engine,
     lease::KeepAlive,
-    policy::{self, Alarm, Phase, Stance, StopWish},
+    policy::{self, Alarm, Phase, Stance, StopRequest},
     status::{BudgetStatus, TierStatus},
 };
 use tokio::{
@@ -34,7 +34,7 @@ use tokio::{
 use tier::{Gone, Preparation, Tier, Worker};
 use words::Causes;
 
-/// More requests than this wait for memory only if something is wrong with whoever sends them.
+/// More waiting requests than this mean that something is wrong with the client.
 const LONGEST_QUEUE: usize = 256;
 
 type Reply<T> = oneshot::Sender<Result<T, Error>>;
@@ -46,7 +46,7 @@ pub(crate) enum Event {
         tier: TierId,
         want: Want,
     },
-    /// Somebody who waited has gone away; whose reply is closed says who.
+    /// A waiting caller has gone; its reply channel is closed.
     Left,
     Released {
         tier: TierId,
@@ -86,17 +86,17 @@ pub(crate) enum Event {
 pub(crate) enum Want {
     /// To use the tier.
     Lease(Reply<WorkerLease>),
-    /// That it is loaded, and no more.
+    /// To load the tier, without a lease.
     Loaded(Reply<()>),
-    /// That it is loaded when somebody comes, who is expected until then.
+    /// To have the tier loaded for a request expected until then.
     Expected(Instant),
-    /// That it is loaded again: [`policy::returning`].
+    /// To load the tier again: [`policy::returning`].
     Returning,
 }
 
 impl Want {
     fn refuse(self, error: Error) {
-        // Whoever has left need not be told.
+        // A caller that has gone needs no reply.
         match self {
             Self::Lease(reply) => drop(reply.send(Err(error))),
             Self::Loaded(reply) => drop(reply.send(Err(error))),
@@ -126,11 +126,11 @@ struct Waiter {
     want: Want,
 }
 
-/// The owner of the tiers. Whoever it answers finds the snapshot at least as new as the answer.
+/// The owner of the tiers. When it replies, the snapshot is at least as new as the reply.
 #[derive(Debug)]
 pub struct Supervisor {
     options: Options,
-    /// Moments are counted from here.
+    /// The start of its clock.
     started: Instant,
     alarm: Alarm,
     /// When it was raised.
@@ -142,9 +142,9 @@ pub struct Supervisor {
     loads: Arc<Loads>,
     tiers: Vec<Tier>,
     queue: Vec<Waiter>,
-    /// What has not come back, of which worker.
+    /// Memory not yet freed, and of which worker.
     missing: Option<(u64, policy::Missing)>,
-    /// Numbers requests, preparations, workers and uses, all of which only have to differ and grow.
+    /// Numbers requests, preparations, workers and uses, which only have to differ and grow.
     counter: u64,
     closing: bool,
     closed: Vec<oneshot::Sender<()>>,
@@ -221,14 +221,14 @@ impl Supervisor {
                 },
                 Ok(()) => self.enqueue(tier, want),
                 Err(error) => {
-                    // Whoever names a tier that there is not has made a mistake, and the policy has had no part in it.
+                    // An unknown tier is the client's mistake, not a decision of the policy.
                     if error.code != Code::TierUnknown && !want.is_ahead() {
                         self.log_refusal(&tier, 1, &error);
                     }
                     want.refuse(error);
                 }
             },
-            // Whoever has left is forgotten after every event.
+            // Callers that have gone are removed after every event.
             Event::Left => {}
             Event::Released { tier, worker } if worker == endpoint::REMOTE => {
                 self.released_endpoint(&tier);
@@ -288,7 +288,7 @@ impl Supervisor {
                 }
                 for tier in &mut self.tiers {
                     tier.remote.cut(&shutting_down());
-                    tier.end(StopWish::Force, &shutting_down(), None);
+                    tier.end(StopRequest::Force, &shutting_down(), None);
                 }
             }
         }
@@ -296,7 +296,7 @@ impl Supervisor {
 
     fn enqueue(&mut self, id: TierId, want: Want) {
         if let Want::Expected(until) = want {
-            // A load that went wrong is for whoever asks for it.
+            // After a failed load, the tier loads only on request.
             if self.went_wrong(&id) {
                 return;
             }
@@ -403,13 +403,13 @@ impl Supervisor {
             tier.remote.cut(&stopped);
         }
         if tier.worker.is_some() {
-            let wish = if force {
+            let stop = if force {
                 tier.hasten();
-                StopWish::Force
+                StopRequest::Force
             } else {
-                StopWish::Drain
+                StopRequest::Drain
             };
-            tier.end(wish, &stopped, Some(until));
+            tier.end(stop, &stopped, Some(until));
             tier.stoppers.push(reply);
         } else {
             self.publish();
@@ -421,13 +421,13 @@ impl Supervisor {
     fn prepared(&mut self, id: &TierId, preparation: u64, result: Result<LoadSpec, Error>) {
         let budget = self.options.budget;
         let Some(tier) = self.tier(id) else { return };
-        if !matches!(tier.preparation, Preparation::Asked(asked) if asked == preparation) {
+        if !matches!(tier.preparation, Preparation::Pending(current) if current == preparation) {
             return;
         }
         match result.and_then(|spec| fits(spec, &budget)) {
             Ok(spec) => tier.preparation = Preparation::Done(spec),
             Err(error) => {
-                // A tier that waits for a model has not failed.
+                // A tier without a model has not failed.
                 let failed = tier.living().is_none() && tier.spec.model.is_some();
                 if failed {
                     tier.fail(&error);
@@ -468,19 +468,19 @@ impl Supervisor {
                 sockets::remove(&running.socket);
                 if let Some(gone) = tier.ended(failure, Instant::now()) {
                     self.log_end(id, &gone);
-                    self.tell(id, gone);
+                    self.end_leases(id, gone);
                 }
             }
             Report::Missing(..) | Report::Back(_) => {}
         }
     }
 
-    fn tell(&mut self, id: &TierId, gone: Gone) {
+    fn end_leases(&mut self, id: &TierId, gone: Gone) {
         self.publish();
         if gone.refused {
             self.refuse(id, &gone.end);
         }
-        // Nobody listens if nobody has a lease.
+        // Without leases there is no receiver.
         gone.worker.ended.send_replace(Some(gone.end));
     }
 
@@ -501,7 +501,7 @@ impl Supervisor {
                 if matches!(spec.engine, Engine::Endpoint(_)) {
                     let what = format!("{} {}", spec.id, words::CHANGED);
                     tier.end(
-                        StopWish::Drain,
+                        StopRequest::Drain,
                         &Error::new(Code::TierStopped, what),
                         Some(until),
                     );
@@ -523,13 +523,13 @@ impl Supervisor {
             tier.remote.cut(&gone);
             if tier.worker.is_some() {
                 tier.removed = true;
-                tier.end(StopWish::Drain, &gone, Some(until));
+                tier.end(StopRequest::Drain, &gone, Some(until));
                 self.tiers.push(tier);
             }
         }
     }
 
-    /// Says how many requests were refused, besides those that nobody has made yet.
+    /// Returns how many requests were refused, without expected ones.
     fn refuse(&mut self, id: &TierId, error: &Error) -> usize {
         self.publish();
         let mut refused = 0;
@@ -556,7 +556,7 @@ impl Supervisor {
     }
 }
 
-/// The host plans against the budget that it knows; this one may be newer.
+/// The host plans against a budget that may be older than this one.
 fn fits(spec: LoadSpec, budget: &Budget) -> Result<LoadSpec, Error> {
     let needed = spec.plan.total_bytes();
     if policy::fits_alone(budget, needed) {

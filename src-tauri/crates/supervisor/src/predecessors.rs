@@ -1,5 +1,5 @@
-//! Commands of a host that was killed: their guards end them, in as much time as these were given, and until then they hold
-//! their memory and their ports. Each guard has a lock on a file for as long as it lives.
+//! Commands of a killed host: their process guards end them within their deadline, and until then they hold memory and
+//! ports. Each guard holds a lock on a file while it lives.
 
 use std::{
     fs::{File, TryLockError},
@@ -12,7 +12,7 @@ use tokio::{
 };
 
 const LOOK: Duration = Duration::from_millis(50);
-/// The longest that a command may be given, and what its guard takes behind that.
+/// The longest deadline of a command, and its guard's own time.
 const LONGEST: Duration = Duration::from_secs(75);
 
 #[derive(Debug)]
@@ -29,12 +29,12 @@ impl Predecessors {
         }
     }
 
-    /// What a guard is given to hold.
+    /// Returns the lock file for a guard.
     pub(crate) fn lock(&self) -> &Path {
         &self.lock
     }
 
-    /// Returns when none of them is left. From then on there are only our own.
+    /// Returns when none of them is left.
     pub(crate) async fn gone(&self) {
         let wait = || async {
             let late = Instant::now() + LONGEST;

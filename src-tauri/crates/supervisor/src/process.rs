@@ -44,23 +44,23 @@ pub(crate) use trim::trim;
 /// After a process has ended, how long a pipe that something else holds open is still read.
 const LAST_READ: Duration = Duration::from_secs(1);
 
-/// So long a killed process may take to end: a large one is torn down in seconds, and one that waits for a broken disk never is.
+/// How long a killed process may take to end: a large one takes seconds, and one that waits for a broken disk never ends.
 const KILLED: Duration = Duration::from_secs(10);
 
-/// What a process is started with.
+/// The parameters of a process.
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) tier: TierId,
     pub(crate) program: PathBuf,
     pub(crate) spec: LoadSpec,
     pub(crate) socket: PathBuf,
-    /// Where a command in the worker's place answers.
+    /// The address of a command.
     pub(crate) address: Address,
-    /// Keeps that free until then.
+    /// Reserves the port until then.
     pub(crate) reserved: Option<TcpListener>,
     pub(crate) log: PathBuf,
     pub(crate) contexts: Option<PathBuf>,
-    /// Where it keeps conversations, and how many MiB of them.
+    /// The folder of saved conversations, and its limit in MiB.
     pub(crate) swapped: Option<(PathBuf, u32)>,
     pub(crate) load_silence: Duration,
     pub(crate) stop_deadline: Duration,
@@ -70,25 +70,25 @@ pub(crate) struct Launch {
     pub(crate) predecessors: Arc<Predecessors>,
 }
 
-/// What the owner hears of a process, in this order; `Ended` and `Back` always.
+/// The reports on a process, in this order; `Ended` and `Back` always come.
 #[derive(Debug)]
 pub(crate) enum Report {
     Spawned(u32),
-    /// Percent of the weights that are loaded.
+    /// The percentage of the weights that is loaded.
     Loading(u8),
     Ready(Ready),
     /// The process has ended. Without a failure, it ended on request.
     Ended(Option<Failure>),
-    /// What of its memory is not back, so long after its end.
+    /// Memory not freed this long after its end.
     Missing(Missing, Duration),
-    /// All is, or counts as another's; with what is available. The last.
+    /// All memory is freed, or counts as another program's; with the available memory. This is the last report.
     Back(Option<u64>),
 }
 
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub(crate) error: Error,
-    /// It fell over, instead of saying in its handshake why it could not load.
+    /// Whether it crashed, instead of reporting in its handshake why it could not load.
     pub(crate) crashed: bool,
 }
 
@@ -100,7 +100,7 @@ pub(crate) struct Stop {
 }
 
 impl Stop {
-    /// `at_once`: without the time that it takes to keep its conversations.
+    /// With `at_once`, it has no time to save its conversations.
     pub(crate) fn request(&self, at_once: bool) {
         if at_once {
             self.at_once.cancel();
@@ -263,7 +263,7 @@ impl Launch {
         }
     }
 
-    /// The process has to go, if it has not gone already.
+    /// Ends the process, if it has not ended.
     async fn unready(&self, unready: Unready, process: &mut Process) -> Failure {
         let hint = format!("its log is {}", self.log.display());
         let error = match unready {
@@ -333,7 +333,7 @@ impl Launch {
         let error = match status {
             Ok(status) => {
                 let what = format!("the worker of {} {}", self.tier, exit::words(status));
-                // Whoever is killed from outside has not said why.
+                // A process killed from outside has not reported why.
                 let killed = exit::from_outside(status);
                 let what = if killed {
                     what
@@ -365,7 +365,7 @@ impl Launch {
 struct Process {
     child: Child,
     pid: u32,
-    /// Held open for as long as the worker is wanted: its end tells the worker that its host is gone.
+    /// Open while the worker may run: its end signals that the host is gone.
     stdin: Option<ChildStdin>,
     words: Arc<LastWords>,
     drains: JoinSet<()>,
@@ -397,7 +397,7 @@ impl Process {
         })
     }
 
-    /// Waits for the handshake, and reads on behind it.
+    /// Waits for the handshake, and keeps reading after it.
     async fn start(&mut self, launch: &Launch, report: &impl Fn(Report)) -> Result<Ready, Unready> {
         let Some(stdout) = self.child.stdout.take() else {
             return Err(Unready::Closed);
@@ -412,18 +412,18 @@ impl Process {
             |percent| report(Report::Loading(percent)),
         )
         .await?;
-        // The folder keeps others out; this is for a worker that was given another one.
+        // The folder is private; this is for a worker with another one.
         if let Err(error) = fs::set_permissions(&launch.socket, Permissions::from_mode(0o600)) {
             tracing::warn!(socket = %launch.socket.display(), %error, "a socket's mode could not be set");
         }
         self.drains.spawn(async move {
-            // Only a pipe that is full can hurt.
+            // Only a full pipe matters.
             let _ = copy(&mut stdout, &mut sink()).await;
         });
         Ok(ready)
     }
 
-    /// Asks the process to end, and makes it. Returns when it is gone.
+    /// Asks the process to end, and kills it after the deadline. Returns when it is gone.
     async fn end(&mut self, deadline: Duration) {
         self.reclaim.look().await;
         if let Some(pid) = self.alive() {
@@ -432,7 +432,7 @@ impl Process {
         if timeout(deadline, self.child.wait()).await.is_err() {
             self.kill().await;
         }
-        // Not before: its end would keep the worker from keeping its conversations.
+        // Not earlier: its end would keep the worker from saving its conversations.
         drop(self.stdin.take());
         self.drain_output().await;
     }
@@ -452,20 +452,20 @@ impl Process {
         }
     }
 
-    /// Its id, which is its own until it has been waited for.
+    /// Its id, which is not reused until the process is reaped.
     fn alive(&self) -> Option<Pid> {
         let pid = i32::try_from(self.child.id()?).ok()?;
         Pid::from_raw(pid)
     }
 
-    /// Reads what the process has said before its end.
+    /// Reads the rest of the process's output.
     async fn drain_output(&mut self) {
         let all = async { while self.drains.join_next().await.is_some() {} };
         let _ = timeout(LAST_READ, all).await;
     }
 }
 
-/// What a worker needs of the host's environment. Keys and tokens are none of its business.
+/// Returns whether a worker gets this variable of the host's. It gets no keys or tokens.
 fn passes(name: &OsString) -> bool {
     let Some(name) = name.to_str() else {
         return false;

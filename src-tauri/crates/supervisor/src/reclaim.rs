@@ -1,9 +1,9 @@
-//! Whether a worker's memory is back, by what this machine says: [`tierbar_core::reclaim`] judges.
+//! Whether a worker's memory is back, by this machine's figures; [`tierbar_core::reclaim`] judges.
 //!
-//! What was measured on Linux 6.18: a process of 1 GiB of anonymous memory that is killed takes 55 to 75 ms to end, and when
-//! its parent hears of that, the machine's anonymous memory and its control group's have fallen already. `MemAvailable` follows
-//! up to seconds later, so it proves nothing. What lingers are processes that the worker has started and that have stayed in its
-//! group: they are killed. On macOS the GPU's driver gives wired memory back by itself.
+//! Measured on Linux 6.18: a killed process of 1 GiB of anonymous memory takes 55 to 75 ms to end, and when its parent is
+//! notified, the anonymous memory of the machine and of its control group has already fallen. `MemAvailable` follows up to
+//! seconds later, so it proves nothing. Processes that the worker has started and that are still in its group are killed.
+//! On macOS the GPU's driver frees wired memory by itself.
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::{fmt, io, sync::Arc, time::Duration};
@@ -14,22 +14,22 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// The first look is at once: nearly always all is back by then.
+/// The first check is immediate: nearly always all memory is back by then.
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(100);
-/// Between looks when nobody waits any more.
+/// The interval between checks when no request waits.
 const LATER: Duration = Duration::from_secs(1);
 
-/// Tells what the process group of a worker holds. Both block.
+/// Measures the memory of a worker's process group. Both methods block.
 pub trait MemoryProbe: Send + Sync + fmt::Debug {
-    /// While the worker lives.
+    /// Measures while the worker lives.
     fn before(&self, worker: Process) -> Before;
 
-    /// When the worker has ended. Ends what is left of its group.
+    /// Measures after the worker has ended, and kills what is left of its group.
     fn after(&self, worker: Process) -> After;
 }
 
-/// By what the system says.
+/// Measures by the system's figures.
 #[derive(Debug)]
 pub struct ThisMachine;
 
@@ -57,10 +57,10 @@ fn logged(held: io::Result<u64>) -> Option<u64> {
         .ok()
 }
 
-/// Kills what is left of a group whose leader has ended; what it holds.
+/// Kills what is left of a group whose leader has ended; returns what it holds.
 fn end_rest(leader: Process) -> io::Result<u64> {
     let members = members_of_group(leader.pid())?;
-    // A number is not given away while a group has it. So if another leads the group, the old one is gone.
+    // A number is not reused while a group has it. So if another process leads the group, the old one is gone.
     let of_another = |member: &Process| member.pid() == leader.pid() && *member != leader;
     if members.is_empty() || members.iter().any(of_another) {
         return Ok(0);
@@ -68,21 +68,21 @@ fn end_rest(leader: Process) -> io::Result<u64> {
     if let Some(group) = i32::try_from(leader.pid()).ok().and_then(Pid::from_raw) {
         kill_process_group(group, Signal::KILL)?;
     }
-    // Whoever lives holds something.
+    // A live process always holds something.
     Ok(held_by(&members)?.max(1))
 }
 
-/// What is known of a worker's memory, to follow its return.
+/// Follows the return of a worker's memory.
 #[derive(Debug)]
 pub(crate) struct Reclaim {
     probe: Arc<dyn MemoryProbe>,
-    /// `None`: it was gone at once.
+    /// `None` if it was gone at once.
     worker: Option<Process>,
     before: Option<Before>,
 }
 
 impl Reclaim {
-    /// Of a process that has just been started and leads a group.
+    /// For a process that has just started and leads a group.
     pub(crate) fn new(probe: Arc<dyn MemoryProbe>, pid: u32) -> Self {
         Self {
             probe,
@@ -91,7 +91,7 @@ impl Reclaim {
         }
     }
 
-    /// To be called just before the worker is ended.
+    /// Call it just before the worker is ended.
     pub(crate) async fn look(&mut self) {
         if let (None, Some(worker)) = (self.before, self.worker) {
             let probe = Arc::clone(&self.probe);
@@ -99,8 +99,8 @@ impl Reclaim {
         }
     }
 
-    /// Tells what is missing until all is back, or counts as another's. To be called when the worker has ended. Answers with
-    /// what is available.
+    /// Reports what is missing until all is back, or counts as another program's. Call it when the worker has ended.
+    /// Returns the available memory.
     pub(crate) async fn follow(self, report: impl Fn(Missing, Duration)) -> Option<u64> {
         let worker = self.worker?;
         let before = self.before.unwrap_or_default();

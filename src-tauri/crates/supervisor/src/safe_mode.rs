@@ -1,7 +1,7 @@
-//! Loads during which the host, or the whole machine, has died: their models are not loaded by themselves again.
+//! Loads that the host or the machine did not survive: their models load only on request.
 //!
-//! A load is written down before it begins and struck out when it has ended, however it ended. Whatever is there when the host
-//! starts never ended. It stays, through restarts, until a load of the same model succeeds.
+//! A load is recorded before it starts and removed when it has ended, however it ended. Records found when the host starts
+//! never ended. They stay, even over restarts, until a load of the same model succeeds.
 
 use serde::{Deserialize, Serialize};
 use std::{
@@ -14,14 +14,14 @@ use std::{
 use tierbar_core::{ModelId, TierId};
 use tokio::{sync::watch, task::spawn_blocking, time::timeout};
 
-/// More are of models that nobody has any more.
+/// More records belong to models long gone.
 const KEPT: usize = 16;
 
-/// A load does not wait for longer until it is written down: beside a download a disk may take seconds for it.
-/// Tests do: they read the file.
+/// The most that a load waits for its record: beside a download, a disk may take seconds. Tests wait longer, since they
+/// read the file.
 const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 60_000 } else { 100 });
 
-/// A load that was begun.
+/// A load that was started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BegunLoad {
     pub tier: TierId,
@@ -33,16 +33,16 @@ pub struct BegunLoad {
 /// The file of loads. One is under way at a time.
 #[derive(Debug)]
 pub(crate) struct Loads {
-    /// `None`: nothing is written down.
+    /// `None` to record nothing.
     file: Option<PathBuf>,
     under_way: Mutex<Option<BegunLoad>>,
-    /// Held by who writes the file.
+    /// Held while the file is written.
     writing: Mutex<()>,
     never_ended: watch::Sender<Vec<BegunLoad>>,
 }
 
 impl Loads {
-    /// Reads what a host before this one has left. Blocking.
+    /// Reads the records of an earlier host. Blocking.
     pub(crate) fn open(file: Option<PathBuf>) -> Arc<Self> {
         let left = file.as_deref().map_or_else(Vec::new, |file| {
             read(file).unwrap_or_else(|error| {
@@ -51,7 +51,7 @@ impl Loads {
             })
         });
         for BegunLoad { tier, model, .. } in &left {
-            tracing::warn!(%tier, %model, "a load of it never ended: it is loaded only when asked for");
+            tracing::warn!(%tier, %model, "a load of it never ended: it loads only on request");
         }
         Arc::new(Self {
             file,
@@ -61,18 +61,18 @@ impl Loads {
         })
     }
 
-    /// Those that never ended, of each model the last.
+    /// Returns the loads that never ended, the last of each model.
     pub(crate) fn never_ended(&self) -> watch::Receiver<Vec<BegunLoad>> {
         self.never_ended.subscribe()
     }
 
-    /// The load of this model that never ended.
+    /// Returns the load of this model that never ended.
     pub(crate) fn of(&self, model: &ModelId) -> Option<BegunLoad> {
         let left = self.never_ended.borrow();
         left.iter().find(|load| load.model == *model).cloned()
     }
 
-    /// Returns once it is on the disk, or the disk has too much to do: it will be there soon after.
+    /// Returns once the record is on disk, or if the disk is slow: it will be there soon after.
     pub(crate) async fn begin(self: &Arc<Self>, tier: TierId, model: ModelId) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let at = since.map_or(0, |since| since.as_secs());
@@ -80,7 +80,7 @@ impl Loads {
         self.change(move |_| Some(load)).await;
     }
 
-    /// It is under way no more.
+    /// Removes the record.
     pub(crate) async fn end(self: &Arc<Self>, succeeded: bool) {
         let loads = Arc::clone(self);
         self.change(move |load| {
@@ -106,7 +106,7 @@ impl Loads {
             *under_way = next(before);
         }
         let loads = Arc::clone(self);
-        // It goes on when nobody waits any more. A panic in it would only lose a note.
+        // The write continues without a waiter. A panic in it would only lose a record.
         let _ = timeout(PATIENCE, spawn_blocking(move || loads.write())).await;
     }
 
@@ -116,7 +116,7 @@ impl Loads {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what is so now: of several writers the last one writes the latest.
+    /// Writes the current records: of several writers, the last one writes the latest.
     fn write(&self) {
         let Some(file) = &self.file else { return };
         let _one = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
@@ -144,7 +144,7 @@ fn read(file: &Path) -> io::Result<Vec<BegunLoad>> {
     }
 }
 
-/// `safely`: it must be there after a power cut. That a load has ended may be lost, to the safe side.
+/// With `safely`, the record survives a power cut. The end of a load may be lost, which is safe.
 fn write(file: &Path, loads: &[BegunLoad], safely: bool) -> io::Result<()> {
     if loads.is_empty() {
         return match fs::remove_file(file) {

@@ -1,4 +1,4 @@
-//! Where the workers' sockets lie: a folder that only its owner can enter, with short enough paths.
+//! The folder of the workers' sockets, which only its owner can enter, with short enough paths.
 
 use std::{
     fs::{self, DirBuilder, Permissions},
@@ -12,18 +12,18 @@ use std::{
 use tempfile::TempDir;
 use tierbar_core::{Code, Error, TierId};
 
-/// macOS holds 104 bytes of a socket's address, the final zero included; Linux 108.
+/// macOS allows 104 bytes for a socket's address, including the final zero; Linux 108.
 const LONGEST_PATH: usize = 100;
 
 #[derive(Debug)]
 pub(crate) struct Sockets {
     dir: PathBuf,
-    /// Used when `dir` is too long for an address; made when first needed.
+    /// Used when `dir` is too long for an address; created when first needed.
     short: Option<TempDir>,
 }
 
 impl Sockets {
-    /// Makes the folder, and removes sockets that a killed host has left in it.
+    /// Creates the folder, and removes sockets of a killed host.
     pub(crate) fn open(dir: &Path) -> Result<Self, Error> {
         private_dir(dir).map_err(|error| storage("the sockets' folder", dir, &error))?;
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -37,7 +37,7 @@ impl Sockets {
         })
     }
 
-    /// The address for the tier's `worker`-th process.
+    /// Returns the address for the tier's `worker`-th process.
     pub(crate) fn path(&mut self, tier: &TierId, worker: u64) -> Result<PathBuf, Error> {
         let name = format!("{tier}-{worker}.sock");
         let path = self.dir.join(&name);
@@ -54,7 +54,7 @@ impl Sockets {
     }
 }
 
-/// A private folder in the system's temporary one, or in `/tmp` where that is long as well.
+/// Creates a private folder in the system's temporary one, or in `/tmp` if that path is too long as well.
 fn short_dir(name: usize) -> Result<TempDir, Error> {
     let mut builder = tempfile::Builder::new();
     builder
@@ -86,7 +86,7 @@ fn is_worker_socket(path: &Path) -> bool {
         .is_some_and(|(tier, worker)| TierId::new(tier).is_ok() && worker.parse::<u64>().is_ok())
 }
 
-/// Removes a socket; one that its worker has removed already is as good.
+/// Removes a socket, if its worker has not removed it already.
 pub(crate) fn remove(socket: &Path) {
     if let Err(error) = fs::remove_file(socket)
         && error.kind() != io::ErrorKind::NotFound

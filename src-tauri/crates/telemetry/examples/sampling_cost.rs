@@ -1,8 +1,8 @@
 //! What taking readings costs: `make bench-readings`.
 //!
-//! Takes one reading a second with all figures on, as the host does while somebody looks, and tells the share of one core
-//! that it took; at that pace caches are as cold as they will be. Then as many as it can, for the time of one.
-#![expect(clippy::print_stdout, reason = "it tells a person what it measured")]
+//! Takes one reading per second with all figures, as the host does while a window is open, and prints the share of one core
+//! that this takes. Then takes readings back to back, for the time of one.
+#![expect(clippy::print_stdout, reason = "it prints what it measured")]
 #![expect(clippy::disallowed_methods, reason = "the pace is what is measured")]
 
 use std::{

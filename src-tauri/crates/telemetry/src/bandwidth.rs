@@ -1,7 +1,7 @@
-//! How fast this machine's memory and a disk give their bytes: what decoding is bound by.
+//! The bandwidth of this machine's memory and of a disk, which limits decoding.
 //!
-//! Both take a few hundred milliseconds of all cores but one, or of the disk: measure once, in a blocking context, and
-//! keep the figure.
+//! Each measurement takes a few hundred milliseconds of all cores but one, or of the disk: measure once, in a blocking
+//! context, and keep the result.
 
 use crate::platform;
 use std::{
@@ -18,18 +18,18 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Read in one round by all threads together: more than the caches of any machine that this is meant for.
+/// Read per round by all threads together: more than any supported machine has cache.
 const MEMORY_BYTES: usize = 256 << 20;
 const ROUNDS: usize = 9;
-/// Large enough that the request itself costs little, small enough to be what reading experts is like.
+/// Large enough that the request itself costs little, and similar to reads of experts.
 const BLOCK: usize = 2 << 20;
 const BLOCKS: u64 = 64;
-/// No further round begins after as long.
+/// No further round starts after this time.
 const ENOUGH: Duration = Duration::from_millis(300);
-/// Of a buffer that is read into without the page cache; no disk's blocks are larger.
+/// The alignment of buffers for uncached reads; no disk has larger blocks.
 const ALIGNMENT: usize = 16 << 10;
 
-/// Bytes per second at which all cores but one read memory: the median of several rounds.
+/// Measures the bytes per second at which all cores but one read memory, as the median of several rounds.
 #[must_use]
 pub fn memory() -> u64 {
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
@@ -39,17 +39,18 @@ pub fn memory() -> u64 {
     )
 }
 
-/// Bytes per second at which large blocks of `file` are read in no order, past the page cache: the median of several.
+/// Measures the bytes per second at which large blocks of `file` are read in random order without the page cache, as a
+/// median.
 ///
-/// On macOS what the cache holds already is taken from there, so a file that was just written gives too high a rate.
+/// On macOS, data already in the cache is read from there, so a file that was just written gives too high a rate.
 ///
 /// # Errors
-/// What opening or reading the file says; [`io::ErrorKind::InvalidInput`] for one of less than 2 MiB.
+/// The error of opening or reading the file; [`io::ErrorKind::InvalidInput`] if it has less than 2 MiB.
 pub fn disk(file: &Path) -> io::Result<u64> {
     Ok(median_rate(BLOCK, read_blocks(file)?.times))
 }
 
-/// The time of each round, of which the first has warmed up and is left out.
+/// Returns the time of each round, without the first, which warms up.
 fn read_memory(threads: usize, bytes: usize) -> Vec<Duration> {
     let words = bytes / size_of::<u64>() / threads;
     let (step, over) = (Barrier::new(threads + 1), AtomicBool::new(false));
@@ -94,7 +95,7 @@ fn sum(words: &[u64]) -> u64 {
 #[derive(Debug)]
 struct Blocks {
     times: Vec<Duration>,
-    /// Of the bytes that were read.
+    /// The sum of the bytes read, so that the reads are not optimized away.
     sum: u64,
 }
 
@@ -129,8 +130,8 @@ fn read_blocks(path: &Path) -> io::Result<Blocks> {
     Ok(read)
 }
 
-/// The `count`-th block of a walk that visits each of `blocks` once, and never two neighbours in order if there are many:
-/// steps of about the golden ratio of them.
+/// Returns the `count`-th block of a walk that visits each of `blocks` once, and never two neighbors in order if there are
+/// many: steps of about the golden ratio of them.
 fn scattered(count: u64, blocks: u64) -> u64 {
     let divides = |step: u64| {
         let (mut a, mut b) = (blocks, step);

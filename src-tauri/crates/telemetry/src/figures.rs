@@ -1,16 +1,17 @@
-//! What the system says, before anybody has asked whether it can be.
+//! The figures of the system, before they are judged.
 
 use tierbar_core::{
     reading::{Power, Thermal},
     status::Pressure,
 };
 
-/// `None`: the system did not say. Counters have an arbitrary beginning, and only their differences mean anything.
+/// `None` is a figure that the system did not report. Counters have an arbitrary start; only their differences mean
+/// anything.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Figures {
-    /// Since the system was started, without the time that it slept.
+    /// Time since the system started, without sleep.
     pub(crate) awake_ms: u64,
-    /// How long it has slept since.
+    /// The time that it has slept since.
     pub(crate) slept_ms: u64,
     pub(crate) ram_total_bytes: Option<u64>,
     pub(crate) ram_available_bytes: Option<u64>,
@@ -26,7 +27,7 @@ pub(crate) struct Figures {
     pub(crate) slow: Slow,
 }
 
-/// Counters of what went between memory and swap, and into compressed memory.
+/// Counters of bytes moved between memory and swap, and into compressed memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Traffic {
     pub(crate) in_bytes: Option<u64>,
@@ -34,14 +35,14 @@ pub(crate) struct Traffic {
     pub(crate) compressed_bytes: Option<u64>,
 }
 
-/// Counters of what the cores have done, all together. `total` counts idle time too, so it moves whenever time does.
+/// Ticks of all cores together. `total` includes idle time, so it always advances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Ticks {
     pub(crate) busy: u64,
     pub(crate) total: u64,
 }
 
-/// What changes slowly and may take milliseconds to read.
+/// Figures that change slowly and may take milliseconds to read.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Slow {
     pub(crate) temperature_celsius: Option<f64>,

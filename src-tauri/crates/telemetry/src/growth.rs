@@ -12,11 +12,11 @@ pub(crate) struct Growth {
 }
 
 impl Growth {
-    /// Takes a reading and answers the change per minute, in the level's own unit.
+    /// Records a reading and returns the change per minute, in the unit of the level.
     ///
-    /// Before a minute has been seen it is the change since the first reading, not blown up to a minute, so that
-    /// the first seconds cannot raise an alarm. After a pause longer than a minute it is the mean of the pause: a
-    /// machine that thrashes may let nobody read it for so long.
+    /// During the first minute this is the change since the first reading, not extrapolated, so that the first seconds
+    /// cannot raise an alarm. After a gap of more than a minute it is the mean over the gap: a thrashing machine may not be
+    /// readable for that long.
     pub(crate) fn record(&mut self, now_ms: u64, level: u64) -> i64 {
         self.readings.push_back((now_ms, level));
         let age = |at: u64| now_ms.saturating_sub(at);
@@ -37,7 +37,7 @@ impl Growth {
         i64::try_from(per_minute).unwrap_or(if per_minute < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// Forgets what was: the next reading is the first.
+    /// Forgets all readings: the next one is the first.
     pub(crate) fn begin_anew(&mut self) {
         self.readings.clear();
     }

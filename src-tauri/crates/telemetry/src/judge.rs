@@ -1,8 +1,8 @@
-//! From what the system says to what can be trusted.
+//! From the system's figures to trusted ones.
 //!
-//! Figures that are missing, that contradict each other or the machine, or that stand still while time goes on become
-//! unknown, each with a reason. Levels that stay the same are no sign of anything, since an idle machine's do: the
-//! sign is a counter that must move, the cores' ticks.
+//! Figures that are missing, contradict each other or the machine, or stay frozen while time passes become unknown, each
+//! with a reason. A constant level proves nothing, since an idle machine has those; the proof is a counter that must
+//! advance, the cores' ticks.
 
 use crate::{
     figures::{Figures, Ticks},
@@ -18,50 +18,50 @@ use tierbar_core::{
 const WARNING_SHARE: u64 = 10;
 /// Below this, the system may freeze or end processes.
 const CRITICAL_SHARE: u64 = 4;
-/// With more than this left nothing lacks memory. Who waits for it then has a limit of its own, or reads a file larger
-/// than memory through its mapping, as a model may be.
+/// With more than this share left, memory is not short. A process that still stalls has a limit of its own, or reads a
+/// mapped file larger than memory, such as a model.
 const PLENTY_SHARE: u64 = 25;
 /// No machine has more memory, or swap.
 const MOST_BYTES: u64 = 1 << 50;
 /// No machine moves more in a second.
 const MOST_PER_SECOND: u64 = 1 << 40;
-/// Ticks are counted a hundred times a second: as long without one is no accident.
+/// Ticks advance a hundred times per second: this long without one is no accident.
 const STANDSTILL_MS: u64 = 2_000;
-/// Less is the two clocks being read one after the other.
+/// A smaller difference comes from reading two clocks one after the other.
 const SLEEP_MS: u64 = 1_000;
-/// Over a shorter time a rate is mostly chance, and the last one is told again.
+/// Over a shorter time a rate is mostly noise, and the last one is repeated.
 const RATE_MS: u64 = 100;
-/// How long an announced level counts where nobody announces its end.
+/// How long an announced level counts if its end is not announced.
 const ANNOUNCED_MS: u64 = 10_000;
-/// An amount of RAM that differs more than by a sixteenth from the one before is believed when it was told as often.
+/// A total of RAM that differs by more than a sixteenth from the last is accepted after this many readings.
 const SAME_TOTALS: u32 = 3;
-/// What a sensor in working order may say.
+/// The range of a working sensor.
 const CELSIUS: RangeInclusive<f64> = -50.0..=150.0;
 
-/// Judges figure after figure. One owner.
+/// Judges figures in sequence, for one owner.
 #[derive(Debug)]
 pub(crate) struct Judge {
-    /// The kernel's grade has counted what is available.
+    /// Whether the kernel's pressure level accounts for available memory.
     kernel_grades: bool,
-    /// RAM of the machine to read as, in bytes.
+    /// The RAM of the simulated machine, in bytes.
     simulated: Option<u64>,
     total: Total,
     growth: Growth,
-    /// The last ticks that were others than those before, and when.
+    /// The last change of the ticks, and when.
     moved: Option<(Ticks, u64)>,
     slept_ms: u64,
     rates: Rates,
     announced: Option<(Pressure, u64)>,
 }
 
-/// The amount of RAM that is believed, and another that has been told since, how often in a row.
+/// The accepted total of RAM, and a different one with its number of consecutive readings.
 #[derive(Debug, Default)]
 struct Total {
     believed: Option<u64>,
     other: Option<(u64, u32)>,
 }
 
-/// The figures that rates are counted from, and the rates as they were then.
+/// The figures that rates are computed from, and the rates at that time.
 #[derive(Debug, Default)]
 struct Rates {
     since: Option<Figures>,
@@ -82,7 +82,7 @@ impl Judge {
         }
     }
 
-    /// The system has announced a level of pressure, which the next readings have at least.
+    /// Records a level of pressure that the system has announced; the next readings have at least this level.
     pub(crate) fn announce(&mut self, level: Pressure, awake_ms: u64) {
         self.announced = Some((level, awake_ms));
     }
@@ -91,7 +91,7 @@ impl Judge {
         let slept = figures.slept_ms.saturating_sub(self.slept_ms);
         self.slept_ms = figures.slept_ms;
         if slept >= SLEEP_MS {
-            // What a sleep moves out of memory is no sign of what the machine will do awake.
+            // Memory moved out during sleep says nothing about the awake machine.
             self.growth.begin_anew();
             self.rates = Rates::default();
         }
@@ -115,11 +115,11 @@ impl Judge {
         reading
     }
 
-    /// Why nothing of this can be believed.
+    /// Returns why none of these figures can be trusted.
     fn stands_still(&mut self, figures: &Figures) -> Option<String> {
         let now = figures.awake_ms;
         let Some((last, at)) = self.moved else {
-            // A system that never told its ticks shows no standstill.
+            // A system that never reported ticks cannot appear frozen.
             self.moved = figures.cpu.map(|ticks| (ticks, now));
             return None;
         };
@@ -135,7 +135,7 @@ impl Judge {
             let seconds = still_ms / 1000;
             match figures.cpu {
                 Some(_) => format!("the system's counters have not moved for {seconds} s"),
-                None => format!("the system has not told its counters for {seconds} s"),
+                None => format!("the system has not reported its counters for {seconds} s"),
             }
         })
     }
@@ -161,20 +161,20 @@ impl Judge {
                 doubts,
                 Figure::RamAvailable,
                 format!(
-                    "the system tells of {} available in {} of memory",
+                    "the system reports {} available of {} of memory",
                     mib(available),
                     mib(total)
                 ),
             ),
             (Some(available), Some(_)) => reading.ram_available_bytes = Some(available),
         }
-        // What every program may not have is no part of RAM that could be used; more than all of it is absurd.
+        // Wired memory cannot exceed the total.
         reading.wired_bytes = figures
             .wired_bytes
             .filter(|wired| reading.ram_total_bytes.is_some_and(|total| *wired <= total));
         if let Some(simulated) = self.simulated {
-            // As if the machine had the simulated RAM and the same bytes in use, but with no larger a share left than it
-            // has: a larger machine that is simulated must not hide that the real one is short.
+            // As if the machine had the simulated RAM with the same bytes in use, but with at most its real share
+            // available: simulating a larger machine must not hide that the real one is short.
             let real = reading.ram_total_bytes.zip(reading.ram_available_bytes);
             reading.ram_total_bytes = Some(simulated);
             reading.ram_available_bytes = real.map(|(total, available)| {
@@ -192,15 +192,17 @@ impl Judge {
             .announced
             .filter(|(_, at)| figures.awake_ms.saturating_sub(*at) < ANNOUNCED_MS)
             .map(|(level, _)| level);
-        let told = figures.pressure.max(announced);
-        reading.pressure = match (told, shares) {
-            // A kernel that grades its own pressure has counted what is available. It cannot for a simulated machine.
+        let reported = figures.pressure.max(announced);
+        reading.pressure = match (reported, shares) {
+            // A kernel that grades pressure accounts for available memory, except on a simulated machine.
             (Some(level), _) if self.kernel_grades && self.simulated.is_none() => Some(level),
-            // Another tells of waiting alone.
+            // Other kernels grade only stalls.
             (_, Some((available, total))) if !self.kernel_grades && is_plenty(available, total) => {
                 Some(Pressure::Normal)
             }
-            (told, shares) => told.max(shares.map(|(available, total)| by_share(available, total))),
+            (reported, shares) => {
+                reported.max(shares.map(|(available, total)| by_share(available, total)))
+            }
         };
         if reading.pressure.is_none() {
             doubt(
@@ -226,7 +228,7 @@ impl Judge {
                 &mut reading.doubts,
                 Figure::SwapUsed,
                 format!(
-                    "the system tells of {} used in {} of swap",
+                    "the system reports {} used of {} of swap",
                     mib(used),
                     mib(most)
                 ),
@@ -241,12 +243,12 @@ impl Judge {
 }
 
 impl Total {
-    fn judge(&mut self, told: Option<u64>) -> Result<u64, String> {
-        let total = match told {
+    fn judge(&mut self, reported: Option<u64>) -> Result<u64, String> {
+        let total = match reported {
             None => return Err("the system does not report its memory size".to_owned()),
-            Some(0) => return Err("the system tells of no memory at all".to_owned()),
+            Some(0) => return Err("the system reports no memory at all".to_owned()),
             Some(total) if total > MOST_BYTES => {
-                return Err(format!("the system tells of {} of memory", mib(total)));
+                return Err(format!("the system reports {} of memory", mib(total)));
             }
             Some(total) => total,
         };
@@ -259,7 +261,7 @@ impl Total {
             if times < SAME_TOTALS {
                 self.other = Some((total, times));
                 return Err(format!(
-                    "the system tells of {} of memory, and told of {} before",
+                    "the system reports {} of memory and reported {} before",
                     mib(total),
                     mib(believed)
                 ));
@@ -337,7 +339,7 @@ impl Rates {
     }
 }
 
-/// Percent of the ticks between that were busy.
+/// Returns the percentage of busy ticks between two readings.
 fn used(now: Ticks, before: Ticks) -> Option<f64> {
     let busy = now.busy.checked_sub(before.busy)?;
     let total = now.total.checked_sub(before.total)?;
@@ -353,7 +355,7 @@ fn slow(figures: &Figures, reading: &mut Reading) {
         Some(celsius) if !CELSIUS.contains(&celsius) => doubt(
             &mut reading.doubts,
             Figure::Temperature,
-            format!("a sensor tells of {celsius} °C"),
+            format!("a sensor reports {celsius} °C"),
         ),
         celsius => reading.temperature_celsius = celsius,
     }
@@ -362,7 +364,7 @@ fn slow(figures: &Figures, reading: &mut Reading) {
             &mut reading.doubts,
             Figure::Power,
             format!(
-                "the battery tells of {} percent",
+                "the battery reports {} percent",
                 power.level_percent.unwrap_or_default()
             ),
         ),

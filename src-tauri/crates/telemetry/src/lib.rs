@@ -1,11 +1,11 @@
-//! What the machine is doing, its bandwidths, and what single processes hold.
+//! Readings of the machine, its bandwidths, and the memory of single processes.
 //!
-//! Reads only: nothing here decides. A [`Sampler`] belongs to one task, which calls [`Sampler::sample`] at its own
-//! pace; [`pressure_changes`] tells what cannot wait for it. [`footprint`] has the kernel walk the process's
+//! It only reads and decides nothing. A [`Sampler`] belongs to one task, which calls [`Sampler::sample`] at its own pace;
+//! [`pressure_changes`] reports what cannot wait for the next reading. [`footprint`] has the kernel walk the process's
 //! pages, on a Linux virtual machine 20 ms for 2 GiB of anonymous memory: call it from a blocking context.
 //!
-//! Memory, swap, cores and disks are read from the system itself: `sysinfo` keeps the figures of the reading before
-//! where one fails, and does not say so. It reads the sensors.
+//! Memory, swap, cores and disks are read from the system itself: `sysinfo` silently keeps the previous figures when a read
+//! fails, and is used only for the sensors.
 
 pub mod bandwidth;
 mod figures;

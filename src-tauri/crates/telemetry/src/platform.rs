@@ -1,5 +1,5 @@
-//! What only the operating system can tell or do: its clocks, memory, cores, disks, heat and power, single processes,
-//! announcements of pressure, the GPU's share, reading past the page cache.
+//! What differs between operating systems: clocks, memory, cores, disks, heat and power, single processes, announcements of
+//! pressure, the GPU's share, reading past the page cache.
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -16,7 +16,8 @@ pub(crate) use os::{
     open_uncached, power, read, started, thermal, usage, working_set,
 };
 
-/// Bytes that the process's end would give back; `None` if there is no such process or it is not ours to read.
+/// Returns the bytes that the end of the process would free; `None` if there is no such process, or it belongs to another
+/// user.
 ///
 /// Linux: the proportional share of its anonymous and shared memory, and its swap. Clean page cache, such as
 /// mapped weights, is not part of it. macOS: `ri_phys_footprint`, the figure of Activity Monitor.
@@ -25,17 +26,17 @@ pub fn footprint(pid: u32) -> Option<u64> {
     os::footprint(pid)
 }
 
-/// What the machine's memory is taken by, at this moment.
+/// The memory in use on the machine at this moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MachineMemory {
-    /// By all programs and the system, in memory and in swap, of what cannot simply be dropped: it falls as soon as a
-    /// program's memory is back. Within a control group's limit: by that group.
+    /// Memory and swap held by all programs and the system that cannot simply be dropped; it falls as soon as a program's
+    /// memory is freed. Within a control group's limit, that group's.
     pub held_bytes: Option<u64>,
-    /// What can be had without swapping. On Linux it may rise seconds after memory was given back.
+    /// Memory available without swapping. On Linux it may rise only seconds after memory was freed.
     pub available_bytes: Option<u64>,
 }
 
-/// Whatever readings are scripted: what this is asked about is real.
+/// Returns the real machine's memory, even while readings are scripted.
 #[must_use]
 pub fn machine_memory() -> MachineMemory {
     MachineMemory {

@@ -1,29 +1,29 @@
-//! Single processes: what they hold and use, and whether one that ended has given its memory back.
+//! Single processes: their memory and usage, and whether an ended one has freed its memory.
 
 use crate::platform;
 use std::io;
 
-/// A process, told from another that has its number later.
+/// A process, distinguished from a later one with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Process {
     pid: u32,
     started: u64,
 }
 
-/// What a process has used since it began.
+/// What a process has used since it started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Of all its threads.
+    /// CPU time of all its threads.
     pub cpu_ms: u64,
     /// Read from disks on its behalf, by reads and by faults in mapped files.
     pub disk_read_bytes: Option<u64>,
-    /// Of the files that it has mapped, what is in memory: on Linux with shared memory, on macOS no less than told.
+    /// The part of its mapped files that is in memory: on Linux including shared memory, on macOS a lower bound.
     pub mapped_resident_bytes: Option<u64>,
 }
 
 impl Process {
-    /// The process that has this number now; `None` if there is none or it is not ours to see. Ask while it is certain
-    /// whose number it is, such as right after starting it.
+    /// Returns the process that has this number now; `None` if there is none, or it is not visible to this user. Call it
+    /// while the number's owner is certain, such as right after starting it.
     #[must_use]
     pub fn of(pid: u32) -> Option<Self> {
         let started = platform::started(pid)?;
@@ -35,21 +35,21 @@ impl Process {
         self.pid
     }
 
-    /// Whether nothing is left that holds its anonymous memory, and on macOS its share of the GPU's: it is gone, or is
-    /// a zombie in all its threads. `false` when in doubt. What it had mapped may stay cached.
+    /// Returns whether its anonymous memory, and on macOS its share of the GPU's, is freed: it is gone, or all its threads
+    /// are zombies. `false` when in doubt. Files that it had mapped may stay cached.
     #[must_use]
     pub fn memory_is_back(self) -> bool {
         platform::memory_is_back(self.pid, self.started)
     }
 }
 
-/// `None` if there is no such process or it is not ours to read.
+/// Returns `None` if there is no such process, or it belongs to another user.
 #[must_use]
 pub fn usage(pid: u32) -> Option<Usage> {
     platform::usage(pid)
 }
 
-/// The members of a process group that hold memory. Blocking; it looks at every process of the system.
+/// Returns the members of a process group that hold memory. Blocking: it reads every process of the system.
 ///
 /// # Errors
 /// The processes could not be listed.
@@ -60,11 +60,11 @@ pub fn members_of_group(group: u32) -> io::Result<Vec<Process>> {
         .collect())
 }
 
-/// Bytes that the processes hold in memory and swap and have not mapped from files, by the kernel's counters: 0 once none
-/// holds memory. What several share may be counted for each.
+/// Returns the bytes that the processes hold in memory and swap, without mapped files, by the kernel's counters; 0 once
+/// none holds memory. Shared memory may be counted for each.
 ///
 /// # Errors
-/// One that holds memory is not ours to read.
+/// A process that holds memory belongs to another user.
 pub fn held_by(processes: &[Process]) -> io::Result<u64> {
     let mut sum = 0_u64;
     for process in processes {

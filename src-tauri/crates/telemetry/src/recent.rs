@@ -1,4 +1,4 @@
-//! The last ten minutes of readings, and the minutes that they make.
+//! The readings of the last ten minutes, and the minutes that they form.
 
 use std::collections::VecDeque;
 use tierbar_core::{
@@ -6,25 +6,25 @@ use tierbar_core::{
     reading::Reading,
 };
 
-/// How far back the seconds go.
+/// How far back single seconds go.
 pub const RECENT_MINUTES: u64 = 10;
 const RECENT_MS: u64 = RECENT_MINUTES * 60_000;
-/// One for each second, also where the time of day is set back again and again.
+/// One for each second, even if the time of day is set back repeatedly.
 const MOST_POINTS: usize = 600;
 const MOST_OF_A_MINUTE: usize = 120;
 
-/// A ring of seconds, and the minute that is not over yet. One owner.
+/// A ring of seconds, and the current minute. It has one owner.
 #[derive(Debug, Default)]
 pub struct Recent {
-    /// With the time since the system's start, by which they age: the time of day may be set.
+    /// Each with the time since the system started, by which it ages, because the time of day may be set.
     seconds: VecDeque<(u64, Point)>,
     /// Seconds of the same minute.
     minute: Vec<Point>,
 }
 
 impl Recent {
-    /// Takes a reading of `at`, in seconds since 1970. Answers the minute before if this begins another: the time of day
-    /// may have been set back, so a minute can come twice.
+    /// Records a reading at `at`, in seconds since 1970. Returns the previous minute if this reading starts another; after
+    /// the time of day was set back, a minute can occur twice.
     pub fn record(&mut self, at: u64, reading: &Reading) -> Option<Point> {
         let point = Point::of(at, reading);
         match self.seconds.back_mut() {
@@ -51,7 +51,7 @@ impl Recent {
         over
     }
 
-    /// The minute that is not over yet, so far.
+    /// Returns the current minute so far.
     #[must_use]
     pub fn now(&self) -> Option<Point> {
         let first = self.minute.first()?;
@@ -59,14 +59,14 @@ impl Recent {
         Some(merged(first.at / 60 * 60, &points))
     }
 
-    /// The same, for good: what comes next begins anew.
+    /// Returns the current minute so far, and starts another.
     pub fn close(&mut self) -> Option<Point> {
         let over = self.now();
         self.minute.clear();
         over
     }
 
-    /// Oldest first, a second each: those of the last ten minutes.
+    /// Returns the seconds of the last ten minutes, oldest first.
     #[must_use]
     pub fn seconds(&self) -> Vec<Point> {
         self.seconds

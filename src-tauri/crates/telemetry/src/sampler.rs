@@ -1,4 +1,4 @@
-//! Readings of the machine, or of a script in its place.
+//! Readings of the machine, or of a script that replaces it.
 
 use crate::{
     figures::{Figures, Slow},
@@ -14,22 +14,22 @@ use tierbar_core::{
     status::Pressure,
 };
 
-/// Sensors are slow to ask, and what they tell is slow to change.
+/// Sensors are slow to read and change slowly.
 const SLOW_MS: u64 = 10_000;
 
-/// Takes readings, and remembers what it needs for rates and for swap's growth. One owner.
+/// Takes readings, and keeps what it needs for rates and swap growth. It has one owner.
 #[derive(Debug)]
 pub struct Sampler {
     source: Source,
     judge: Judge,
-    /// What the last reading had doubts about, and whether that was all.
+    /// The doubts of the last reading.
     doubted: BTreeSet<Figure>,
 }
 
 #[derive(Debug)]
 enum Source {
     Machine {
-        /// `None` on a system whose sensors cannot be asked.
+        /// `None` on a system without readable sensors.
         sensors: Option<Components>,
         slow: Option<(u64, Slow)>,
     },
@@ -41,7 +41,7 @@ enum Source {
 
 impl Sampler {
     /// Wrong values of `TIERBAR_SIMULATE_RAM` and `TIERBAR_SCRIPTED_READINGS` count as none and are logged;
-    /// [`simulated_ram`] and [`crate::scripted_readings`] tell them at start.
+    /// [`simulated_ram`] and [`crate::scripted_readings`] report them at start.
     #[must_use]
     pub fn new() -> Self {
         let simulated = simulated_ram().unwrap_or_else(|error| {
@@ -81,13 +81,13 @@ impl Sampler {
         reading
     }
 
-    /// The system has announced this level of pressure (see [`pressure_changes`]). Readings have at least it for the
-    /// next ten seconds, since the means that are read lag behind; an announcement of a lower level ends that.
+    /// Records a level of pressure that the system has announced (see [`pressure_changes`]). Readings have at least this
+    /// level for the next ten seconds, since averages lag behind, or until a lower level is announced.
     pub fn announced(&mut self, level: Pressure) {
         self.judge.announce(level, platform::clocks().0);
     }
 
-    /// Each doubt once, and its end.
+    /// Logs each doubt once, and its end.
     fn log(&mut self, reading: &Reading) {
         let doubted: BTreeSet<_> = reading.doubts.iter().map(|doubt| doubt.figure).collect();
         for doubt in &reading.doubts {
@@ -149,23 +149,23 @@ fn read_slow(sensors: &mut Option<Components>) -> Slow {
     }
 }
 
-/// Announcements of pressure go on for as long as this lives; no call is under way once it was dropped on Linux.
+/// Announces pressure while this lives. On Linux, no call is running after it is dropped.
 #[derive(Debug)]
 pub struct PressureChanges {
     _announced: platform::Announced,
 }
 
-/// Has the system announce memory pressure as it rises (on macOS as it falls, too), within a second and however seldom
-/// readings are taken: `told` is called on a thread of the system's or of its own, and must not block. `None` where
-/// the system does not: then there are the readings alone.
+/// Announces memory pressure as it rises (on macOS also as it falls), within a second, however rare readings are. `notify`
+/// is called on another thread and must not block. Returns `None` where the system does not support this; then there are
+/// only the readings.
 ///
 /// macOS: the memory-pressure source of dispatch. Linux: triggers on stall information, of the control group with the
-/// tightest limit or of the machine; they never announce `Normal`. `None` too where a script takes the machine's place.
+/// tightest limit or of the machine; they never announce `Normal`. Also `None` while a script replaces the machine.
 #[must_use]
 pub fn pressure_changes(
     notify: impl Fn(Pressure) + Send + Sync + 'static,
 ) -> Option<PressureChanges> {
-    if Script::is_asked_for() {
+    if Script::is_requested() {
         return None;
     }
     platform::Announced::begin(notify).map(|_announced| PressureChanges { _announced })

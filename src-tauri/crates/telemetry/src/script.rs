@@ -1,10 +1,10 @@
-//! `TIERBAR_SCRIPTED_READINGS`: a file of readings that take the machine's place, for tests of what is done about them.
+//! `TIERBAR_SCRIPTED_READINGS`: a file of readings that replace the machine's, for tests of the reactions to them.
 //!
-//! Each line is a JSON object: `at_ms`, the milliseconds from the first reading on at which it begins to hold, and
-//! figures under their names in [`Reading`](tierbar_core::reading::Reading). What a line leaves out stays as it was, `null`
-//! is what the system does not tell, and the last line holds on. Two more keys: `slept_ms`, how long the machine has
-//! slept by then, and `frozen`, with which the system's counters stand still. What is told passes the same judgement
-//! as the machine's own figures, so that absurd ones can be told.
+//! Each line is a JSON object: `at_ms`, its start in milliseconds after the first reading, and figures by their names in
+//! [`Reading`](tierbar_core::reading::Reading). Missing figures stay as they were, `null` is a figure that the system does
+//! not report, and the last line applies until the end. Two more keys: `slept_ms`, how long the machine has slept by then,
+//! and `frozen`, which stops the system's counters. Scripted figures are judged like the machine's own, so a script can
+//! contain absurd ones.
 //!
 //! ```json
 //! {"ram_total_bytes": 17179869184, "ram_available_bytes": 8589934592, "swap_total_bytes": 0, "swap_used_bytes": 0}
@@ -29,11 +29,11 @@ use tierbar_core::{
 /// The variable's name. Its value is a file's path; unset or empty means the machine's own readings.
 pub const SCRIPTED_READINGS: &str = "TIERBAR_SCRIPTED_READINGS";
 
-/// A script is small; more is another file by mistake.
+/// Scripts are small; a larger file is a mistake.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The script that readings are taken from, if the environment asks for one. Check it once at start, so that a wrong
-/// one is told; a [`Sampler`](crate::Sampler) takes a wrong one for none.
+/// Returns the script for readings, if the environment names one. Check it once at start to report an invalid one; a
+/// [`Sampler`](crate::Sampler) ignores it.
 ///
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable, the file and the line.
@@ -49,13 +49,13 @@ fn named(value: Option<OsString>) -> Option<PathBuf> {
     value.filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
-/// Lines in order, the first of which begins at 0. There is at least one.
+/// The lines in order; there is at least one, and the first starts at 0.
 #[derive(Debug)]
 pub(crate) struct Script {
     lines: Vec<Begun>,
 }
 
-/// A line, and what the counters have come to when it begins.
+/// A line, and the counters at its start.
 #[derive(Debug, Clone, Default)]
 struct Begun {
     line: Line,
@@ -97,7 +97,7 @@ impl Script {
             .transpose()
     }
 
-    pub(crate) fn is_asked_for() -> bool {
+    pub(crate) fn is_requested() -> bool {
         named(std::env::var_os(SCRIPTED_READINGS)).is_some()
     }
 
@@ -164,7 +164,7 @@ impl Script {
         Ok(Self { lines })
     }
 
-    /// What is told `ms` after the first reading. The caller knows the clock.
+    /// Returns the figures `ms` after the first reading. The caller sets the clock.
     pub(crate) fn at(&self, ms: u64) -> Figures {
         let holds = self.lines.partition_point(|begun| begun.line.at_ms <= ms);
         let now = self.lines[holds.saturating_sub(1)].at(ms);
@@ -200,7 +200,7 @@ impl Script {
 }
 
 impl Begun {
-    /// The same line, with the counters as they are `ms` after the first reading.
+    /// Returns the same line with the counters `ms` after the first reading.
     fn at(&self, ms: u64) -> Self {
         let line = &self.line;
         let elapsed = if line.frozen {
@@ -211,7 +211,7 @@ impl Begun {
         let on = |counter: u64, rate: Option<u64>| {
             counter.saturating_add(rate.unwrap_or(0).saturating_mul(elapsed) / 1000)
         };
-        // A tick a microsecond, so that a percentage need not be a whole number.
+        // One tick per microsecond, so that percentages need not be whole numbers.
         let busy = line.cpu_percent.unwrap_or(0.0).clamp(0.0, 100.0) / 100.0;
         Self {
             line: line.clone(),
@@ -264,7 +264,7 @@ mod tests {
             (then.ram_available_bytes, then.pressure),
             (Some(100), Some(Pressure::Critical))
         );
-        // What the second line left out stayed as it was.
+        // Figures missing in the second line stayed as they were.
         assert_eq!(
             (later.ram_available_bytes, later.swap_used_bytes),
             (Some(100), Some(100))
@@ -336,7 +336,7 @@ mod tests {
 
     #[test]
     fn an_invalid_script_is_reported_with_its_line() {
-        for (text, told) in [
+        for (text, expected) in [
             ("", "no lines"),
             ("{}\nnonsense", "line 2: "),
             ("[]", "line 1: "),
@@ -347,7 +347,7 @@ mod tests {
             (r#"{"pressure": "high"}"#, "line 1: unknown variant `high`"),
         ] {
             let why = Script::of_text(text).unwrap_err();
-            assert!(why.contains(told), "{text:?}: {why}");
+            assert!(why.contains(expected), "{text:?}: {why}");
         }
     }
 
@@ -357,8 +357,8 @@ mod tests {
         let path = folder.path().join("readings");
         let error = Script::of_file(&path).unwrap_err();
         assert_eq!(error.code, Code::ConfigInvalid);
-        let told = format!("TIERBAR_SCRIPTED_READINGS is \"{}\": ", path.display());
-        assert!(error.message.starts_with(&told), "{error}");
+        let start = format!("TIERBAR_SCRIPTED_READINGS is \"{}\": ", path.display());
+        assert!(error.message.starts_with(&start), "{error}");
         fs::write(&path, "{}").unwrap();
         assert!(Script::of_file(&path).is_ok());
         fs::File::options()

@@ -7,16 +7,16 @@ use tierbar_core::{Code, Error, fit::mac_working_set};
 /// The variable's name. Its value is a size such as `16GiB`; unset or empty means the real machine.
 pub const SIMULATE_RAM: &str = "TIERBAR_SIMULATE_RAM";
 
-/// What Metal recommends to hold at most on the simulated machine, such as `10.67GiB`; `0` is a machine without a GPU.
-/// Unset or empty: what a Mac of the simulated RAM has, or the real machine's.
+/// The recommended working set of Metal on the simulated machine, such as `10.67GiB`; `0` is a machine without a GPU. Unset
+/// or empty means that of a Mac with the simulated RAM, or the real machine's.
 pub const SIMULATE_METAL: &str = "TIERBAR_SIMULATE_METAL";
 
 const PIB: u64 = 1 << 50;
-/// Less than this cannot hold the reserve and a model; more is no machine that exists.
+/// Less cannot hold the reserve and a model; no machine has more.
 const RAM: RangeInclusive<u64> = (1 << 30)..=PIB;
 
-/// The simulated RAM in bytes, if the environment asks for one. Check it once at start, so that a wrong value is
-/// told; readings take a wrong value for none.
+/// Returns the simulated RAM in bytes, if the environment sets it. Check it once at start to report an invalid value;
+/// readings ignore it.
 ///
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable and its value.
@@ -24,7 +24,7 @@ pub fn simulated_ram() -> Result<Option<u64>, Error> {
     of_variable(SIMULATE_RAM, std::env::var_os(SIMULATE_RAM), &RAM)
 }
 
-/// The simulated working set in bytes, if the environment asks for one. Check it at start like [`simulated_ram`].
+/// Returns the simulated working set in bytes, if the environment sets it. Check it at start like [`simulated_ram`].
 ///
 /// # Errors
 /// [`Code::ConfigInvalid`] naming the variable and its value.
@@ -32,8 +32,8 @@ pub fn simulated_working_set() -> Result<Option<u64>, Error> {
     of_variable(SIMULATE_METAL, std::env::var_os(SIMULATE_METAL), &(0..=PIB))
 }
 
-/// Metal's `recommendedMaxWorkingSetSize` in bytes, simulated or real; `None` on a machine without Metal. Wrong values
-/// of the variables count as none.
+/// Returns Metal's `recommendedMaxWorkingSetSize` in bytes, simulated or real; `None` without Metal. Invalid values of the
+/// variables are ignored.
 #[must_use]
 pub fn working_set() -> Option<u64> {
     let metal = simulated_working_set().unwrap_or_default();
@@ -78,11 +78,11 @@ fn of_text(name: &str, value: &str, plausible: &RangeInclusive<u64>) -> Result<u
     }))
 }
 
-/// Bytes of a size such as `16GiB`, `16 GB`, `512 MiB`, `1.5GiB` or `1024`. `KB`, `MB`, `GB` and `TB` are decimal,
-/// `KiB`, `MiB`, `GiB` and `TiB` binary; case does not matter.
+/// Parses a size such as `16GiB`, `16 GB`, `512 MiB`, `1.5GiB` or `1024`. `KB`, `MB`, `GB` and `TB` are decimal, `KiB`,
+/// `MiB`, `GiB` and `TiB` binary; case does not matter.
 ///
 /// # Errors
-/// A sentence that says what a size may be.
+/// What a size may be, in a sentence.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong = || "a size is a number and a unit, such as 16GiB or 512MB".to_owned();
     let text = text.trim();
@@ -103,7 +103,7 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         _ => return Err(wrong()),
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-    // Nine decimals of a tebibyte are a kilobyte; more digits are not meant as a size.
+    // Nine decimals of a tebibyte are a kilobyte; no size needs more digits.
     if whole.is_empty() || fraction.len() > 9 || fraction.contains('.') || number.ends_with('.') {
         return Err(wrong());
     }

@@ -37,15 +37,15 @@ pub(crate) async fn serve(place: Place) -> Result<(), Failed> {
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let mut received = Vec::new();
     while let Some(length) = request(&mut stream, &mut received).await {
-        let asked = String::from_utf8_lossy(&received[..length]);
+        let request = String::from_utf8_lossy(&received[..length]);
         let (posted, tokens, interval) = (
-            asked.starts_with("POST"),
-            number(&asked, "tokens=").unwrap_or(1),
-            number(&asked, "interval_us=").unwrap_or(0),
+            request.starts_with("POST"),
+            number(&request, "tokens=").unwrap_or(1),
+            number(&request, "interval_us=").unwrap_or(0),
         );
         received.drain(..length);
         let answered = if posted {
-            tell(&mut stream, tokens, Duration::from_micros(interval)).await
+            write_tokens(&mut stream, tokens, Duration::from_micros(interval)).await
         } else {
             stream.write_all(HEALTHY).await
         };
@@ -73,7 +73,7 @@ async fn request(stream: &mut (impl AsyncRead + Unpin), received: &mut Vec<u8>) 
     }
 }
 
-async fn tell(
+async fn write_tokens(
     stream: &mut (impl AsyncWrite + Unpin),
     tokens: u64,
     interval: Duration,

@@ -14,16 +14,16 @@ async fn an_api_key_is_managed_from_the_command_line() {
     // No tier of it has one.
     .with("TIERBAR_WORKER", worker.to_str().unwrap());
     // Without a running host.
-    let (code, made, told) = data
+    let (code, stdout, stderr) = data
         .run(&["key", "add", "laptop", "--requests-per-minute", "1"])
         .await;
-    assert_eq!(code, Some(0), "{told}");
-    let key = made.trim();
+    assert_eq!(code, Some(0), "{stderr}");
+    let key = stdout.trim();
     assert!(
-        key.starts_with("tb-") && made.lines().count() == 1,
-        "{made}"
+        key.starts_with("tb-") && stdout.lines().count() == 1,
+        "{stdout}"
     );
-    assert!(told.contains("not shown again"), "{told}");
+    assert!(stderr.contains("not shown again"), "{stderr}");
 
     let host = data.serve().await;
     let ask = async || {
@@ -45,7 +45,7 @@ async fn an_api_key_is_managed_from_the_command_line() {
         listed.contains("1 requests per minute") && !listed.contains(key),
         "{listed}"
     );
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (
             vec!["key", "add", "laptop"],
             "a key named laptop already exists",
@@ -62,7 +62,7 @@ async fn an_api_key_is_managed_from_the_command_line() {
     ] {
         let (code, _, stderr) = data.run(&arguments).await;
         assert_ne!(code, Some(0), "{arguments:?}");
-        assert!(stderr.contains(told), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr}");
     }
     let (code, _, stderr) = data.run(&["key", "revoke", "laptop"]).await;
     assert_eq!(code, Some(0), "{stderr}");

@@ -31,7 +31,7 @@ async fn a_public_address_needs_explicit_consent() {
         .unwrap();
     let notices = serving.host.status().borrow().notices.clone();
     assert!(
-        notices.iter().any(|told| told.contains("unencrypted")),
+        notices.iter().any(|notice| notice.contains("unencrypted")),
         "{notices:?}"
     );
     serving.host.shutdown().await;
@@ -163,10 +163,10 @@ async fn tls_works_only_for_clients_that_trust_the_certificate() {
     let fingerprint = serving.host.fingerprint().unwrap().to_owned();
     let notices = serving.host.status().borrow().notices.clone();
     assert!(
-        notices.iter().any(|told| told.contains(&fingerprint)),
+        notices.iter().any(|notice| notice.contains(&fingerprint)),
         "{notices:?}"
     );
-    assert!(!notices.iter().any(|told| told.contains("unencrypted")));
+    assert!(!notices.iter().any(|notice| notice.contains("unencrypted")));
 
     let at = outside().map_or("localhost".to_owned(), |ip| ip.to_string());
     let url = format!("https://{at}:{}/v1/chat/completions", serving.port());
@@ -193,8 +193,8 @@ async fn tls_works_only_for_clients_that_trust_the_certificate() {
     // From an address of the network to one of loopback, as no program of this machine calls it.
     if let Some(ip) = outside() {
         let plain = ["--interface", &ip.to_string(), &local];
-        let told = curl(&plain).await.unwrap();
-        assert!(told.contains("requires TLS"), "{told}");
+        let answer = curl(&plain).await.unwrap();
+        assert!(answer.contains("requires TLS"), "{answer}");
     }
     serving.host.shutdown().await;
 }

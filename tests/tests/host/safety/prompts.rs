@@ -95,9 +95,12 @@ async fn prompts_are_logged_only_where_configured() {
         .unwrap();
     ask_all(&serving).await;
     serving.host.shutdown().await;
-    let told = log.text();
-    assert!(!told.contains(ANSWER));
-    let lines: Vec<_> = told.lines().filter(|line| line.contains(SECRET)).collect();
+    let written = log.text();
+    assert!(!written.contains(ANSWER));
+    let lines: Vec<_> = written
+        .lines()
+        .filter(|line| line.contains(SECRET))
+        .collect();
     assert_eq!(lines.len(), 7, "{lines:?}");
     let marked = |line: &&str| line.contains("tierbar::prompts") && line.contains("ask-");
     assert!(lines.iter().all(marked), "{lines:?}");

@@ -32,8 +32,8 @@ async fn seven_hundred_partial_requests_block_no_client() {
             let url = format!("{}/v1/chat/completions", serving.host.url());
             // On a connection of its own, as a client that has just come.
             let client = tierbar_fetch::loopback().build().unwrap();
-            let asked = client.post(url).json(&chat("Hello")).send();
-            let answer = within("an answer among the slow", asked).await.unwrap();
+            let request = client.post(url).json(&chat("Hello")).send();
+            let answer = within("an answer among the slow", request).await.unwrap();
             assert_eq!(answer.status(), 200);
             assert!(answer.text().await.unwrap().contains(ANSWER));
             answered += 1;

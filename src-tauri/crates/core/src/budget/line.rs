@@ -18,30 +18,31 @@ pub enum LineKind {
     DenseWeights,
     /// Input embeddings, of which a token reads one row.
     Embeddings,
-    /// Of a dense model's weights, what exceeds the budget and is read from the disk as it is needed; not part of the sum.
+    /// The part of a dense model's weights that exceeds the budget and is read from disk as needed; not part of the sum.
     PagedWeights,
     /// Expert weights that stay in memory.
     ResidentExperts,
-    /// Expert weights that are read from the disk as they are needed; not part of the sum.
+    /// Expert weights that are read from disk as needed; not part of the sum.
     PagedExperts,
     KvCache,
     ComputeBuffers,
-    /// States of earlier positions, of a model that forgets them: what going back in a conversation takes.
+    /// States of earlier positions, which a model with a sliding window or recurrent layers needs to go back in a
+    /// conversation.
     Checkpoints,
-    /// A smaller model that guesses tokens: its weights, cache and buffers.
+    /// A draft model: its weights, cache and buffers.
     DraftModel,
-    /// A model's media projector: its weights, and what encoding its largest image or 30 seconds of sound takes.
+    /// A media projector: its weights, and what encoding its largest image or 30 seconds of sound needs.
     Projector,
-    /// A program of the user's: what they say that it takes.
+    /// The memory that the user has declared for a command.
     Command,
-    /// The slot that is kept free for a small embedding model.
+    /// Memory kept free for a small embedding model.
     Embedder,
     /// Tierbar's own windows.
     App,
 }
 
 impl LineKind {
-    /// Whether it lies on the disk until it is needed, and is no part of the sum.
+    /// Returns whether the line is on disk until needed, and so not part of the sum.
     #[must_use]
     pub fn is_paged(self) -> bool {
         matches!(self, Self::PagedWeights | Self::PagedExperts)

@@ -1,4 +1,4 @@
-//! A chain, as it is told.
+//! A chain as the API returns it.
 
 use super::Gate;
 use crate::{TierId, config::Step};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ChainStatus {
     pub name: TierId,
-    /// In the order in which they are asked.
+    /// The steps in the order in which they are tried.
     pub steps: Vec<StepStatus>,
 }
 
@@ -18,7 +18,7 @@ pub struct ChainStatus {
 pub enum StepStatus {
     Endpoint {
         step: TierId,
-        /// Under whose name its key is kept, such as `api.example.com`.
+        /// The server that its key is stored for, such as `api.example.com`.
         server: String,
         #[serde(flatten)]
         gate: Gate,

@@ -1,28 +1,30 @@
-//! Chains: who is asked for an answer, one after another.
+//! Chains: tiers to try in order.
 
 use super::{Dollars, Span};
 use crate::TierId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A chain is asked for by its name, as a model is. Whoever answers first ends it.
+/// A chain is requested by its name, like a model. The first step that answers ends it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ChainConfig {
-    /// Tiers, of any engine, in the order in which they are asked. The last may be `"queue"`: what nobody answers now waits there.
+    /// Tiers of any engine, in the order in which they are tried. The last step may be `"queue"`, which keeps the request
+    /// for later.
     pub steps: Vec<Step>,
-    /// How often an endpoint that fails is asked again before the next step is.
+    /// How often a failing endpoint is retried before the next step.
     pub retries: u8,
-    /// So long an endpoint may take to its first word.
+    /// Timeout until an endpoint's first token.
     pub wait: Span,
-    /// So long the chain may take to the first word of all.
+    /// Timeout until the chain's first token.
     pub time: Span,
-    /// What one request may cost at most, by its endpoints' prices; those without one are passed over then. 0: anything.
+    /// The most that one request may cost, by the endpoints' prices; endpoints without a price are then skipped. 0 sets no
+    /// limit.
     pub cost: Dollars,
-    /// The next step is asked as well when the one before has been silent for so long, and who speaks first answers; `"0s"`: never.
+    /// Start the next step as well after this much silence; the first to produce a token answers. `"0s"` turns this off.
     pub hedge: Span,
-    /// An answer from this machine in place of the first step's begins with `[Local Fallback]`.
+    /// Start an answer of this machine with `[Local Fallback]` if it replaces the first step's.
     pub mark: bool,
 }
 
@@ -31,7 +33,7 @@ impl ChainConfig {
     pub const MOST_RETRIES: u8 = 5;
     pub const LONGEST: Span = Span::seconds(3600);
 
-    /// The tiers, without the queue.
+    /// Returns the tiers, without the queue.
     pub fn tiers(&self) -> impl Iterator<Item = &TierId> {
         self.steps.iter().filter_map(Step::tier)
     }

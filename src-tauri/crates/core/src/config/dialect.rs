@@ -1,8 +1,8 @@
-//! What a server that is not ours speaks.
+//! The API that an endpoint has.
 
 use serde::{Deserialize, Serialize};
 
-/// Whose API an endpoint has. Clients are answered in the one that they ask in, whatever this is.
+/// The dialect of an endpoint. Clients are always answered in their own dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum Dialect {

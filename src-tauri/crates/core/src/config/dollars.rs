@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// US dollars, kept in millionths.
+/// US dollars, stored in millionths.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "number"))]
@@ -12,7 +12,7 @@ pub struct Dollars(pub u64);
 const MILLION: f64 = 1e6;
 
 impl Dollars {
-    /// What so many tokens cost, this being the price of a million.
+    /// Returns the cost of this many tokens, given the price of a million.
     #[must_use]
     pub fn of_tokens(self, tokens: u64) -> Self {
         let millionths = u128::from(self.0) * u128::from(tokens);

@@ -1,4 +1,4 @@
-//! What answers for a tier: our worker, a program of the user's, or a server that runs anyway.
+//! What answers for a tier: our worker, a command, or an endpoint.
 
 use super::{Dialect, Dollars, Size, Span};
 use serde::{
@@ -19,51 +19,51 @@ pub enum Engine {
     Endpoint(EndpointEngine),
 }
 
-/// A program that serves OpenAI's dialect, started and ended as our worker is.
+/// A program with OpenAI's API, started and ended like our worker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct CommandEngine {
-    /// The program and its arguments, in which `{socket}` and `{port}` stand for what the host chooses.
+    /// The program and its arguments; the host replaces `{socket}` and `{port}`.
     pub command: Vec<String>,
-    /// What the program takes at most: nobody can read it from a file, and the plan rests on it.
+    /// The most memory that the program uses. The plan relies on it.
     pub memory: Size,
-    /// Answers with a status of 2xx once the model is loaded.
+    /// A path that returns 2xx once the model is loaded.
     pub health: String,
-    /// On 127.0.0.1; none given: a free one.
+    /// The port on 127.0.0.1; without it, a free one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub port: Option<u16>,
     pub stop_signal: StopSignal,
-    /// So long it may take to end before it is killed.
+    /// How long it may take to end before it is killed.
     pub stop_deadline: Span,
-    /// So long it may take until it answers.
+    /// How long it may take to load.
     pub load_deadline: Span,
-    /// Variables beside the few of the host's that every worker gets. No place for keys.
+    /// Environment variables besides the few that every worker gets. Do not put keys here.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
 }
 
-/// A server that runs anyway: nothing is loaded, and no memory planned.
+/// A server that runs by itself: nothing is loaded, and no memory is planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct EndpointEngine {
-    /// What stands before `/v1/…`.
+    /// The URL before `/v1/…`.
     pub endpoint: String,
-    /// Of a million prompt tokens; none given: not known.
+    /// The price of a million prompt tokens, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub input_price: Option<Dollars>,
-    /// Of a million tokens of its answers.
+    /// The price of a million answer tokens, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub output_price: Option<Dollars>,
-    /// OpenAI's if not given.
+    /// The server's API; OpenAI's by default.
     #[serde(skip_serializing_if = "Dialect::is_openai")]
     #[cfg_attr(test, ts(as = "Option<Dialect>", optional = nullable))]
     pub dialect: Dialect,
 }
 
-/// What asks a program to end.
+/// The signal that asks a program to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub enum StopSignal {
@@ -81,13 +81,13 @@ pub enum StopSignal {
 impl CommandEngine {
     pub const SOCKET: &'static str = "{socket}";
     pub const PORT: &'static str = "{port}";
-    /// As long as our worker has.
+    /// The same as our worker's.
     const STOP_DEADLINE: Span = Span::seconds(5);
     const LONGEST_STOP: Duration = Duration::from_secs(60);
-    /// Large models come from slow disks, and some servers fetch theirs first.
+    /// Large models load from slow disks, and some servers download theirs first.
     const LOAD_DEADLINE: Span = Span::seconds(600);
 
-    /// Whether an argument holds the placeholder.
+    /// Returns whether an argument contains the placeholder.
     #[must_use]
     pub fn asks_for(&self, placeholder: &str) -> bool {
         let mut arguments = self.command.iter().skip(1);
@@ -130,7 +130,7 @@ impl CommandEngine {
                 self.health
             ));
         }
-        // A host that ends waits for it, and so does one that comes after a host that was killed.
+        // An ending host waits this long, and so does the next one after a host was killed.
         if self.stop_deadline.0 > Self::LONGEST_STOP {
             return Err(format!(
                 "stop_deadline is at most {} s",
@@ -152,7 +152,7 @@ impl CommandEngine {
     }
 }
 
-/// A URL's scheme and its server, with the port if that is given.
+/// Returns a URL's scheme and its server, with the port if there is one.
 #[must_use]
 pub fn server_of(url: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = url.split_once("://")?;
@@ -160,7 +160,7 @@ pub fn server_of(url: &str) -> Option<(&str, &str)> {
 }
 
 impl EndpointEngine {
-    /// `https://host:port`, for people and as what a key belongs to.
+    /// Returns `https://host:port`, which people see and keys belong to.
     #[must_use]
     pub fn server(&self) -> &str {
         server_of(&self.endpoint).map_or("", |(_, server)| server)

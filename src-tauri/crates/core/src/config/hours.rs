@@ -1,16 +1,16 @@
-//! Hours of the day in which the machine is to be left alone.
+//! Quiet hours.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// `"22:00-07:30"`: from the first minute to before the last, by local time, past midnight if the first is the later; or `""`: none.
+/// `"22:00-07:30"`: a range of local time that excludes its end and may span midnight; `""` for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
 pub struct QuietHours(Option<(u16, u16)>);
 
 impl QuietHours {
-    /// Whether the minute, counted from midnight, is one of them.
+    /// Returns whether a minute, counted from midnight, is in the range.
     #[must_use]
     pub fn contain(self, minute: u16) -> bool {
         self.0.is_some_and(|(from, to)| {
@@ -44,7 +44,7 @@ impl TryFrom<String> for QuietHours {
     }
 }
 
-/// `07:30`, with both digits of both.
+/// `07:30`, with two digits each.
 pub(super) fn minute(text: &str) -> Option<u16> {
     let (hour, minute) = text.split_once(':')?;
     let two = |digits: &str, below: u16| {

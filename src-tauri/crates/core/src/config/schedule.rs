@@ -1,29 +1,29 @@
-//! What is to be done at a time of day, without anybody asking.
+//! Schedules: tasks at a time of day.
 
 use super::hours::minute;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// `[schedules.NAME]`. From the file alone: it names files that are read and written.
+/// `[schedules.NAME]`. Only the configuration file can set it, because it names files to read and write.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ScheduleConfig {
     /// By local time.
     pub at: TimeOfDay,
-    /// On these days of the week; none given: on all.
+    /// The days of the week; empty for every day.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, ts(as = "Option<Vec<Weekday>>", optional))]
     pub days: Vec<Weekday>,
     pub task: ScheduledTask,
     /// A file, a folder (what has changed in it since the last run), or an `http` or `https` URL.
     pub source: String,
-    /// A file, in whose name `{date}` stands for the day, or an `http` or `https` URL that the result is posted to.
+    /// A file, with `{date}` in its name for the day, or an `http` or `https` URL that gets the result by POST.
     pub to: String,
-    /// A tier, a model's id or `auto`; empty: the task's usual one.
+    /// A tier, a model's id or `auto`; empty for the task's default.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[cfg_attr(test, ts(as = "Option<String>", optional))]
     pub model: String,
-    /// How long the result may be; none given: the task's usual length.
+    /// The most words of the result; without it, the task's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, ts(optional = nullable))]
     pub words: Option<u32>,
@@ -60,7 +60,7 @@ pub enum Weekday {
     Sun,
 }
 
-/// `"02:00"`, with both digits of both.
+/// `"02:00"`, with two digits each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
@@ -97,16 +97,16 @@ impl From<TimeOfDay> for String {
 }
 
 impl ScheduleConfig {
-    /// What stands for the day in `to`.
+    /// The placeholder for the day in `to`.
     pub const DATE: &'static str = "{date}";
     pub const WORDS: std::ops::RangeInclusive<u32> = 10..=2000;
-    /// Schedules that there may be.
+    /// The most schedules.
     pub const MOST: usize = 64;
 
-    /// Why it cannot be: the key, and a sentence.
+    /// Checks the schedule.
     ///
     /// # Errors
-    /// The first that is found.
+    /// The first invalid key, and why in a sentence.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         if !is_url(&self.source) {
             whole_path(&self.source).map_err(|why| ("source", why))?;
@@ -150,13 +150,13 @@ impl ScheduleConfig {
     }
 }
 
-/// Whether it is fetched, or posted to.
+/// Returns whether a source or target is a URL.
 #[must_use]
 pub fn is_url(place: &str) -> bool {
     place.starts_with("https://") || place.starts_with("http://")
 }
 
-/// A path that means the same wherever Tierbar is started, and leads nowhere else than it says.
+/// Checks that a path does not depend on the working directory and has no `..`.
 fn whole_path(path: &str) -> Result<(), String> {
     const LONGEST: usize = 1024;
     if path.is_empty() || path.len() > LONGEST || path.chars().any(char::is_control) {

@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct ServerConfig {
-    /// `listen` may be an address that other machines reach.
+    /// Allow `listen` to be an address that other machines can reach.
     pub network: bool,
-    /// Other machines speak TLS to it; this one need not.
+    /// Require TLS of other machines; connections from this one need not use it.
     pub tls: bool,
-    /// A PEM file, as an absolute path or from `~`; empty: a certificate that is made and kept in the data folder.
+    /// A PEM file, as an absolute path or from `~`; empty for a certificate that Tierbar creates in the data folder.
     pub certificate: String,
     /// The certificate's private key, likewise.
     pub key: String,
-    /// Names of this machine, besides its addresses, that clients call it by.
+    /// More names of this machine that clients use.
     pub names: Vec<String>,
-    /// Inference needs a key on loopback too.
+    /// Require a key for inference on loopback too.
     pub require_keys: bool,
-    /// Answer on 127.0.0.1:11434 too, where clients look for Ollama, unless that runs there itself.
+    /// Answer on 127.0.0.1:11434 as well, where clients look for Ollama, unless Ollama itself runs there.
     pub act_as_ollama: bool,
-    /// Most requests for inference that wait or are answered at the same time.
+    /// The most inference requests that wait or are answered at the same time.
     pub requests_at_once: u16,
 }
 
@@ -28,7 +28,8 @@ impl ServerConfig {
     pub const REQUESTS_AT_ONCE: std::ops::RangeInclusive<u16> = 1..=4096;
 
     /// # Errors
-    /// If it is no host's name, in small letters.
+
+    /// Why it is not a host name in lower case.
     pub fn check_name(name: &str) -> Result<(), String> {
         let label = |label: &str| {
             let allowed =
@@ -59,12 +60,12 @@ impl Default for ServerConfig {
     }
 }
 
-/// What the program's own log holds.
+/// The contents of Tierbar's own log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 #[cfg_attr(test, derive(ts_rs::TS))]
 pub struct LogConfig {
-    /// Requests with their prompts. Otherwise none of their text is written.
+    /// Log requests with their prompts. Otherwise none of their text is written.
     pub prompts: bool,
 }
 

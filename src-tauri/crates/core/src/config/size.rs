@@ -1,4 +1,4 @@
-//! Sizes of memory as people write them.
+//! Sizes of memory.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,7 +11,7 @@ pub struct Size(pub u64);
 
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
-/// More than any machine of today has, and far from an overflow.
+/// More than any current machine has, and far from an overflow.
 const LARGEST: u64 = 1024 * GIB;
 
 impl TryFrom<String> for Size {

@@ -1,4 +1,4 @@
-//! Lengths of time as people write them.
+//! Durations.
 
 use serde::{Deserialize, Serialize};
 use std::{fmt, time::Duration};
@@ -9,7 +9,7 @@ use std::{fmt, time::Duration};
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
 pub struct Span(pub Duration);
 
-/// How long a tier stays loaded with nobody using it: a [`Span`], or `"never"` to have it unloaded for that.
+/// How long a tier stays loaded while idle: a [`Span`], or `"never"` to keep it loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(type = "string"))]
@@ -28,7 +28,7 @@ impl Span {
 }
 
 impl IdleUnload {
-    /// `None`: for good.
+    /// Returns the duration; `None` to keep it loaded.
     #[must_use]
     pub fn keep(self) -> Option<Duration> {
         match self {

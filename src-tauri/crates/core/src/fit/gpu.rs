@@ -3,7 +3,7 @@
 use super::GpuShare;
 use crate::{budget::needs, config::KvCache, model::ModelAccount};
 
-/// The most layers whose bytes stay within `limit_bytes`.
+/// Returns the most layers whose bytes stay within `limit_bytes`.
 ///
 /// The whole model if that does: llama.cpp maps one range of the file for the GPU, also embeddings in it that the CPU
 /// reads. Else layers alone, from the last; what belongs to none stays on the CPU. With a layer goes its part of the KV
@@ -54,7 +54,7 @@ pub fn share(
 }
 
 impl GpuShare {
-    /// The worker's `--gpu-layers`; `None` if the GPU holds the whole model.
+    /// Returns the worker's `--gpu-layers`; `None` if the GPU holds the whole model.
     #[must_use]
     pub fn fewer_layers(&self) -> Option<u32> {
         (self.layers < self.layers_all).then_some(self.layers)

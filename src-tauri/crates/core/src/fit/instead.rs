@@ -1,4 +1,4 @@
-//! Which quant of a repository suits a machine, told from one of its headers.
+//! Which quant of a repository suits a machine, derived from the header of one of them.
 
 use super::{Instead, Machine};
 use crate::{
@@ -7,11 +7,11 @@ use crate::{
     model::ModelAccount,
 };
 
-/// One quant of the repository that the model is of.
+/// One quant of the model's repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     pub quant: String,
-    /// What to ask for, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
+    /// The reference to download it by, such as `unsloth/Qwen3.5-35B-A3B-GGUF:UD-IQ2_M`.
     pub reference: String,
     /// Of all parts.
     pub size_bytes: u64,
@@ -20,8 +20,8 @@ pub struct Offer {
 /// Above 8-bit quants, which have 8.5 bits per weight and some metadata, a larger file only costs speed.
 const MOST_BITS: u64 = 9;
 
-/// The quant to take on this machine: the largest that stays in memory, else the one that leaves least on the disk; `None`
-/// if none runs. Quants of more than 8 bits are taken only where there are no others.
+/// Returns the quant for this machine: the largest that stays in memory, or else the one with the least on disk; `None` if
+/// none runs. Quants of more than 8 bits are recommended only if there are no others.
 ///
 /// Each quant's bytes are `model`'s, scaled by the files' sizes.
 #[must_use]
@@ -59,7 +59,7 @@ pub fn recommend(
 }
 
 impl ModelAccount {
-    /// The account of the same model in a file of another size, all weights scaled alike.
+    /// Returns the account of the same model in a file of another size, with all weights scaled alike.
     #[must_use]
     pub fn scaled_to(&self, file_bytes: u64) -> Self {
         let scale = |bytes: u64| {

@@ -5,18 +5,18 @@ use crate::{
     config::MaxLoaded,
 };
 
-/// Kept free of what Metal recommends to hold at most: the window server and other programs draw with the same memory.
+/// Kept free of Metal's recommended working set, since the window server and other programs use the same memory.
 const GPU_MARGIN: u64 = GIB / 2;
 
 /// What a verdict needs to know of a machine. All sizes in bytes, bandwidths in bytes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
     pub ram_bytes: u64,
-    /// What may be placed on the GPU; `None` where none shares the memory.
+    /// The bytes that may be placed on the GPU; `None` without a GPU that shares the memory.
     pub gpu_limit: Option<u64>,
     pub max_loaded: MaxLoaded,
     pub memory_bandwidth: Option<u64>,
-    /// Of the disk that the models lie on.
+    /// The bandwidth of the disk with the models.
     pub disk_bandwidth: Option<u64>,
 }
 
@@ -35,7 +35,7 @@ impl Machine {
         }
     }
 
-    /// A Mac with this much RAM, as [`mac_working_set`] knows it.
+    /// Returns a Mac with this much RAM, with the working set of [`mac_working_set`].
     #[must_use]
     pub fn mac(ram_bytes: u64) -> Self {
         Self::new(ram_bytes, Some(mac_working_set(ram_bytes)))
@@ -60,9 +60,9 @@ const WORKING_SETS: [(u64, u64); 8] = [
     (128, 115_448_730_000),
 ];
 
-/// Metal's working set on a Mac with this much RAM, for plans of machines that cannot be asked: older systems gave less
-/// (10.67 GiB of 16), and the user can change it. Of other sizes, the smallest share that is known: two thirds up to
-/// 32 GiB, three quarters above.
+/// Returns Metal's working set on a Mac with this much RAM, to plan for other machines: older systems gave less (10.67 GiB
+/// of 16), and the user can change it. Of other sizes, the smallest share that is known: two thirds up to 32 GiB, three
+/// quarters above.
 #[must_use]
 pub fn mac_working_set(ram_bytes: u64) -> u64 {
     let known = WORKING_SETS

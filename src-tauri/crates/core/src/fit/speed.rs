@@ -17,7 +17,7 @@ const DISK_LOW: f64 = 0.5;
 /// routing repeats itself.
 const REPEATED: f64 = 0.5;
 
-/// `None` for a machine whose bandwidths, as far as the plan needs them, have not been measured.
+/// Returns `None` if a bandwidth that the plan needs has not been measured.
 pub(super) fn estimate(
     model: &ModelAccount,
     plan: &LoadPlan,
@@ -94,7 +94,7 @@ impl Read {
     }
 }
 
-/// `bytes × of / all`; all of them where nobody said how many parts there are.
+/// Returns `bytes × of / all`, or all bytes if the number of parts is unknown.
 fn part(bytes: u64, of: u64, all: u64) -> u64 {
     if all == 0 {
         return bytes;
@@ -105,15 +105,15 @@ fn part(bytes: u64, of: u64, all: u64) -> u64 {
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a rate is told to two or three digits"
+    reason = "a rate is given to two or three digits"
 )]
 fn as_f64(bytes: u64) -> f64 {
     bytes as f64
 }
 
 impl SpeedEstimate {
-    /// With the median of this model's last answers, and by how much the range missed it: 0 inside, else the part by
-    /// which it lies below `low` (negative) or above `high`.
+    /// Adds the median of this model's last answers, and how far it is outside the range: 0 inside, else the fraction below
+    /// `low` (negative) or above `high`.
     #[must_use]
     pub fn with_measured(self, tokens_per_second: f64) -> Self {
         let error = if tokens_per_second < self.low {

@@ -1,4 +1,4 @@
-//! The verdict: placement, sum, largest context, GPU, speed and what to take instead.
+//! The verdict: placement, sum, largest context, GPU, speed and an alternative.
 
 use super::{Instead, Machine, Offer, Verdict, gpu, instead::recommend, speed, words};
 use crate::{
@@ -7,10 +7,10 @@ use crate::{
     model::ModelAccount,
 };
 
-/// Whether `model` runs on `machine` with a context of so many tokens, and how.
+/// Returns whether `model` runs on `machine` with a context of this many tokens, and how.
 ///
-/// `others`: the quants of the same repository, which may name the model itself. The verdict is not marked as estimated;
-/// whoever has made up the account does that.
+/// `others` are the quants of the same repository, which may include the model itself. The caller marks a verdict on an
+/// estimated account as such.
 #[must_use]
 pub fn verdict(
     model: &ModelAccount,

@@ -36,7 +36,7 @@ pub(super) fn summary(plan: &LoadPlan, budget: &Budget, largest: Option<u32>) ->
 /// What the user should know of a model that runs.
 pub(super) fn warning(
     model: &ModelAccount,
-    asked: u32,
+    requested: u32,
     plan: &LoadPlan,
     budget: &Budget,
     gpu: Option<&GpuShare>,
@@ -45,7 +45,7 @@ pub(super) fn warning(
         return None;
     }
     let mut sentences = Vec::new();
-    if asked > plan.context_tokens {
+    if requested > plan.context_tokens {
         sentences.push(format!(
             "It was trained for a context of {} tokens, so the tier uses that.",
             plan.context_tokens

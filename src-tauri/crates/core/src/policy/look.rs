@@ -1,10 +1,10 @@
-//! What the policy's owner does by itself: when it looks again, and which tier it asks for.
+//! What the policy's owner does by itself: when to call the policy again, and which tiers to request.
 
 use super::{Alarm, Phase, Stance, State, TierView, Waiting};
 use crate::TierId;
 use std::time::Duration;
 
-/// The next moment at which [`super::plan`] may find something due without an event before; `None` if there is none.
+/// Returns the next time at which [`super::plan`] may have steps without another event; `None` if there is none.
 #[must_use]
 pub fn next_look(state: &State) -> Option<Duration> {
     let waiting = state.queue.iter();
@@ -14,8 +14,8 @@ pub fn next_look(state: &State) -> Option<Duration> {
     waiting.chain(idle).filter(|at| *at > state.now).min()
 }
 
-/// A tier that ought to be loaded although nobody asks for it: a pinned one, or the home tier after another has idled out.
-/// Its owner queues for it, [`super::Waiting::ahead`], and leaves the queue when this is so no more.
+/// Returns a tier to load without a request: a pinned one, or the home tier after another was unloaded because it was idle.
+/// The owner queues a preload for it ([`super::Waiting::ahead`]), and withdraws it when this no longer applies.
 #[must_use]
 pub fn returning(state: &State) -> Option<TierId> {
     let queued = |tier: &TierView| state.queue.iter().any(|waiting| waiting.tier == tier.id);
@@ -37,8 +37,7 @@ pub fn returning(state: &State) -> Option<TierId> {
     back.map(|tier| tier.id.clone())
 }
 
-/// Which of its `own` requests, those that it queued for [`returning`] tiers, leave the queue: what they were queued for is so
-/// no more.
+/// Returns which of its `own` requests, those queued for [`returning`] tiers, to withdraw because they no longer apply.
 #[must_use]
 pub fn withdrawn(state: &State, own: &[u64]) -> Vec<u64> {
     let is_own = |waiting: &Waiting| own.contains(&waiting.request);

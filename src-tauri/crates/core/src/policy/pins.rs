@@ -7,13 +7,13 @@ use crate::{TierId, budget::Budget};
 pub struct Pins {
     /// Those that stay loaded together, in the order given.
     pub held: Vec<TierId>,
-    /// Those for which nothing is left.
+    /// Those for which there is no memory left.
     pub left_out: Vec<TierId>,
-    /// Of all of them, in bytes.
+    /// The sum of all plans, in bytes.
     pub total_bytes: u64,
 }
 
-/// Takes tiers with their plans' bytes in their order, each as far as it fits beside those before it.
+/// Returns which of these tiers, with their plans' bytes, fit together, in the given order.
 #[must_use]
 pub fn pins(budget: &Budget, tiers: &[(TierId, u64)]) -> Pins {
     let sum = |all: &[(TierId, u64)]| {

@@ -1,7 +1,7 @@
-//! The tiers with what one call of the policy has already decided about them.
+//! The tiers, with what one call of the policy has decided about them.
 
 use super::{
-    Alarm, Missing, Phase, Refusal, Stance, State, Step, StopWish, TierView, Waiting, Why,
+    Alarm, Missing, Phase, Refusal, Stance, State, Step, StopRequest, TierView, Waiting, Why,
     fits_alone,
 };
 use crate::TierId;
@@ -12,16 +12,16 @@ struct Seat<'a> {
     leases: u32,
     /// An older waiter waits for it to become ready.
     wanted: bool,
-    /// Any waiter needs it.
+    /// A waiter needs it.
     queued: bool,
-    /// Any waiter needs it, or will.
+    /// A waiter or a preload needs it.
     expected: bool,
-    /// It has to end for an older waiter, as soon as its leases have.
+    /// It must end for an older waiter as soon as its leases have ended.
     claimed: bool,
 }
 
 impl Seat<'_> {
-    /// Its memory is on its way back, or will be once its leases have ended.
+    /// Returns whether its memory is being freed, or will be once its leases have ended.
     fn leaving(&self) -> bool {
         self.phase == Phase::Stopping || self.claimed || self.view.stop.is_some()
     }
@@ -42,16 +42,16 @@ impl Seat<'_> {
 /// How much a waiter may take from others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Claim {
-    /// What lies idle and nobody waits for.
+    /// Idle tiers without waiters.
     Idle,
-    /// Also what others use, once they have done.
+    /// Leased tiers as well, once their leases have ended.
     All,
 }
 
 pub(super) struct Seats<'a> {
     state: &'a State,
     seats: Vec<Seat<'a>>,
-    /// Set once an older waiter needs memory: younger ones may use what is loaded, but load nothing.
+    /// Set once an older waiter needs memory: newer ones may use loaded tiers, but load nothing.
     memory_claimed: bool,
     pub(super) steps: Vec<Step>,
 }
@@ -79,12 +79,12 @@ impl<'a> Seats<'a> {
         }
     }
 
-    pub(super) fn carry_out_wishes(&mut self) {
+    pub(super) fn carry_out_stop_requests(&mut self) {
         for index in 0..self.seats.len() {
             let seat = &self.seats[index];
-            let Some(wish) = seat.view.stop else { continue };
-            if self.lives(index) && (seat.leases == 0 || wish == StopWish::Force) {
-                self.stop(index, wish == StopWish::Force, Why::Wished);
+            let Some(stop) = seat.view.stop else { continue };
+            if self.lives(index) && (seat.leases == 0 || stop == StopRequest::Force) {
+                self.stop(index, stop == StopRequest::Force, Why::Requested);
             }
         }
     }
@@ -139,14 +139,14 @@ impl<'a> Seats<'a> {
         self.make_room(0, 0, Claim::All, &Why::Budget);
     }
 
-    /// Does for one that waits what can be done for it now.
+    /// Plans what can be done for a waiter now.
     pub(super) fn serve(&mut self, waiting: &Waiting) {
         let Some(index) = self.seat_of(waiting) else {
             return;
         };
         let seat = &self.seats[index];
         match seat.phase {
-            // Whoever wished it away lifts the wish when it is gone.
+            // The stop request is lifted when the tier has ended.
             Phase::Stopped if seat.view.stop.is_some() => {}
             Phase::Stopped => match seat.view.plan_bytes {
                 Some(bytes) if !fits_alone(&self.state.budget, bytes) => {}
@@ -166,14 +166,14 @@ impl<'a> Seats<'a> {
                 }
                 _ => self.memory_claimed = true,
             },
-            // It will need memory again once it has left.
+            // It needs memory again once it has ended.
             _ if seat.leaving() => self.memory_claimed = true,
             Phase::Ready => self.grant(index, waiting.request),
             Phase::Starting | Phase::Stopping => self.seats[index].wanted = true,
         }
     }
 
-    /// The same for one that is ahead of its time.
+    /// The same for a preload.
     pub(super) fn serve_ahead(&mut self, waiting: &Waiting) {
         let Some(index) = self.seat_of(waiting) else {
             return;
@@ -195,7 +195,7 @@ impl<'a> Seats<'a> {
         }
     }
 
-    /// What is missing for a plan, if anything is.
+    /// Returns the missing memory that prevents a plan, if any.
     fn missing_for(&self, bytes: u64) -> Option<Missing> {
         let missing = self.state.missing.as_ref();
         missing
@@ -203,7 +203,7 @@ impl<'a> Seats<'a> {
             .cloned()
     }
 
-    /// Refuses those whose patience with an alarm has ended.
+    /// Refuses requests that have waited too long for an alarm to end.
     pub(super) fn refuse_the_late(&mut self) {
         for waiting in &self.state.queue {
             if self.state.now >= self.state.patience_ends(waiting) {
@@ -223,12 +223,12 @@ impl<'a> Seats<'a> {
         self.seats.iter().position(of)
     }
 
-    /// It has a process that has not been asked to end.
+    /// Returns whether it has a process that is not ending.
     fn lives(&self, index: usize) -> bool {
         matches!(self.seats[index].phase, Phase::Starting | Phase::Ready)
     }
 
-    /// The pinned tiers that are loaded, other than this one.
+    /// Returns the other pinned tiers that are loaded.
     fn pinned(&self, but: usize) -> Vec<TierId> {
         self.staying_pinned(but)
             .map(|seat| seat.view.id.clone())
@@ -252,7 +252,7 @@ impl<'a> Seats<'a> {
             .map(|(_, seat)| seat)
     }
 
-    /// Says what is missing if there would be room but for that.
+    /// Returns the missing memory if there would be room without it.
     fn load(&mut self, index: usize, bytes: u64, claim: Claim) -> Option<Missing> {
         let why = Why::RoomFor(self.seats[index].view.id.clone());
         self.make_room(bytes, 1, claim, &why);
@@ -289,7 +289,7 @@ impl<'a> Seats<'a> {
             .collect();
         order.sort_by_key(|&index| {
             let seat = &self.seats[index];
-            // Who waits counts for idle ones alone: the one that has to drain must not change with each that comes.
+            // Waiters count only for idle tiers: the draining tier must not change with each new one.
             let free = seat.idle() && !seat.queued;
             let pinned = seat.view.pinned;
             (pinned, !free, !seat.idle(), seat.view.last_used, index)
@@ -302,7 +302,7 @@ impl<'a> Seats<'a> {
             }
             victims.push(index);
         }
-        // A large victim may have made the smaller ones before it needless: spare the busiest and latest used first.
+        // A large tier may make evicting the smaller ones before it unnecessary: spare the busiest and latest used first.
         for position in (0..victims.len()).rev() {
             let mut fewer = victims.clone();
             fewer.remove(position);
@@ -339,7 +339,7 @@ impl<'a> Seats<'a> {
         self.steps.push(Step::Refuse { request, why });
     }
 
-    /// No process is on its way in or out, and a plan fits beside what is loaded.
+    /// Returns whether no process is starting or ending, and the plan fits beside what is loaded.
     fn is_settled_for(&self, bytes: u64) -> bool {
         let settled = self
             .seats

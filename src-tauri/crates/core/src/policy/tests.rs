@@ -39,15 +39,14 @@ fn used(last_used: u64, view: TierView) -> TierView {
     TierView { last_used, ..view }
 }
 
-fn wish(stop: StopWish, view: TierView) -> TierView {
+fn stopping(stop: StopRequest, view: TierView) -> TierView {
     TierView {
         stop: Some(stop),
         ..view
     }
 }
 
-/// A budget of 10 bytes for up to `max_loaded` tiers, and no patience; the queue's requests are numbered from 1, and have
-/// come at 0.
+/// A budget of 10 bytes for up to `max_loaded` tiers, and no patience; the requests are numbered from 1 and arrived at 0.
 fn state(max_loaded: usize, tiers: Vec<TierView>, queue: &[&str]) -> State {
     let waiting = |(request, name): (u64, &&str)| Waiting {
         request,
@@ -89,14 +88,14 @@ fn room(name: &str, by: &str) -> Step {
 }
 
 fn stop(name: &str) -> Step {
-    ended(name, Why::Wished)
+    ended(name, Why::Requested)
 }
 
 fn force(name: &str) -> Step {
     Step::Stop {
         tier: id(name),
         force: true,
-        why: Why::Wished,
+        why: Why::Requested,
     }
 }
 
@@ -240,34 +239,37 @@ fn a_plan_that_can_never_fit_blocks_no_other() {
 
 #[test]
 fn a_drain_request_ends_leases_and_grants_nothing() {
-    let wished = |view| plan(&state(1, vec![wish(StopWish::Drain, view)], &["a"]));
-    assert_eq!(wished(leased("a", 5)), []);
-    assert_eq!(wished(tier("a", Ready, 5)), [stop("a")]);
-    assert_eq!(wished(tier("a", Stopping, 5)), []);
+    let planned = |view| plan(&state(1, vec![stopping(StopRequest::Drain, view)], &["a"]));
+    assert_eq!(planned(leased("a", 5)), []);
+    assert_eq!(planned(tier("a", Ready, 5)), [stop("a")]);
+    assert_eq!(planned(tier("a", Stopping, 5)), []);
 }
 
 #[test]
 fn a_tier_with_a_stop_request_does_not_start() {
-    let tiers = vec![wish(StopWish::Drain, tier("a", Stopped, 5))];
+    let tiers = vec![stopping(StopRequest::Drain, tier("a", Stopped, 5))];
     assert_eq!(plan(&state(1, tiers, &["a"])), []);
 }
 
 #[test]
 fn a_waiter_for_a_restart_keeps_its_place() {
-    let tiers = vec![wish(StopWish::Drain, leased("a", 6)), tier("b", Stopped, 4)];
+    let tiers = vec![
+        stopping(StopRequest::Drain, leased("a", 6)),
+        tier("b", Stopped, 4),
+    ];
     assert_eq!(plan(&state(2, tiers.clone(), &["b", "a"])), [start("b")]);
     assert_eq!(plan(&state(2, tiers, &["a", "b"])), []);
 }
 
 #[test]
 fn a_forced_stop_ends_a_leased_tier() {
-    let tiers = vec![wish(StopWish::Force, leased("a", 5))];
+    let tiers = vec![stopping(StopRequest::Force, leased("a", 5))];
     assert_eq!(plan(&state(1, tiers, &[])), [force("a")]);
 }
 
 #[test]
 fn a_stop_request_ends_a_load_at_once() {
-    let tiers = vec![wish(StopWish::Drain, tier("a", Starting, 5))];
+    let tiers = vec![stopping(StopRequest::Drain, tier("a", Starting, 5))];
     assert_eq!(plan(&state(1, tiers, &["a"])), [stop("a")]);
 }
 

@@ -1,4 +1,4 @@
-//! The tier for a request of a level: what can do it, then what is there.
+//! The tier for a request of a level: first what can answer it, then what is loaded.
 
 use super::{Judgement, Level, Traits};
 use crate::{TierId, TierState};
@@ -7,8 +7,8 @@ use crate::{TierId, TierState};
 ///
 /// One level is the difference between a fair answer and a good one; two, between one that is wrong and one that is right.
 const WORTH_WAITING: [f64; 2] = [20.0, 120.0];
-/// What a load takes where none was seen yet, and tokens per second where none were measured, by the tier's level: guesses for a
-/// 16 GB machine with the default models, which the first load and the first answer replace.
+/// Seconds of a load and tokens per second by level, until they are measured: estimates for a 16 GB machine with the
+/// default models.
 const LOAD_SECONDS: [f64; 3] = [3.0, 8.0, 25.0];
 const TOKENS_PER_SECOND: [f64; 3] = [60.0, 25.0, 15.0];
 
@@ -17,18 +17,18 @@ const TOKENS_PER_SECOND: [f64; 3] = [60.0, 25.0, 15.0];
 pub struct Seat {
     pub tier: TierId,
     pub state: TierState,
-    /// It answers somewhere else.
+    /// Whether it is an endpoint.
     pub elsewhere: bool,
     pub context_tokens: u64,
     /// Whether its model sees images; `None` while that is unknown.
     pub sees: Option<bool>,
     /// Whether its model's template has a place for tools; `None` while that is unknown.
     pub calls: Option<bool>,
-    /// Of its model's last answers.
+    /// The decode speed of its model's last answers.
     pub tokens_per_second: Option<f64>,
-    /// What it took to have it the last time that it was not loaded.
+    /// The seconds of its last load.
     pub load_seconds: Option<f64>,
-    /// Answers that it is giving, and that are waited for.
+    /// Its running and waiting answers.
     pub under_way: u32,
 }
 
@@ -40,7 +40,7 @@ impl Seat {
         )
     }
 
-    /// A tier with a purpose of its own counts as one in the middle.
+    /// A tier with a name of its own counts as medium.
     fn level(&self) -> Level {
         Level::of(&self.tier).unwrap_or(Level::Medium)
     }
@@ -50,7 +50,7 @@ impl Seat {
             .unwrap_or(LOAD_SECONDS[self.level().place()])
     }
 
-    /// Until the answer is there. Those that stream at the same time share the machine.
+    /// Returns the seconds until the answer is complete. Concurrent streams share the machine.
     fn seconds(&self, tokens: u64) -> f64 {
         let rate = self.tokens_per_second.filter(|rate| *rate > 0.0);
         let rate = rate.unwrap_or(TOKENS_PER_SECOND[self.level().place()]);
@@ -64,11 +64,11 @@ impl Seat {
     }
 }
 
-/// What a tier has to be for a request.
+/// What a request needs of a tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
     pub level: Level,
-    /// Whether a load is worth it for the level's sake: it was told by a rule or by a classifier that is trusted.
+    /// Whether the level justifies a load: it comes from a rule or from a trusted classifier.
     pub sure: bool,
 }
 
@@ -84,18 +84,19 @@ impl From<Judgement> for Need {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     pub tier: TierId,
-    /// Why this one and no other: a clause in ASCII, to stand behind the level's reason.
+    /// Why this tier: a clause in ASCII that follows the level's reason.
     pub why: String,
 }
 
-/// The tier for a request. `seats` are those with a model, in reading order. `may_load`: memory is not short.
+/// Chooses the tier for a request. `seats` are the tiers with a model, in reading order; `may_load` is false while memory
+/// is short.
 ///
-/// What a tier is for comes before what it has: nothing here is passed over for a tier elsewhere, a tier with a name of its own is
-/// taken only where none of the three is there, and one that has failed only where none else is. Then it has to see the images, know tools if there
-/// are any, and hold the request. Of those left, one that is loaded and large enough answers, the soonest; a larger one is loaded if that is
+/// Purpose comes first: an endpoint is used only without a local tier, a tier with a name of its own only without the
+/// standard three, and a failed one only without any other. Then the tier must support the request's images and tools, and
+/// hold its context. Of those left, the fastest loaded one that is large enough answers; a larger one is loaded if that is
 /// worth its seconds.
 ///
-/// `None` if there is no seat.
+/// Returns `None` without tiers.
 #[must_use]
 pub fn choose(traits: &Traits, need: Need, seats: &[Seat], may_load: bool) -> Option<Choice> {
     let mut left: Vec<&Seat> = seats.iter().collect();
@@ -113,7 +114,7 @@ pub fn choose(traits: &Traits, need: Need, seats: &[Seat], may_load: bool) -> Op
     if largest < wanted {
         left.retain(|seat| seat.context_tokens == largest);
     }
-    // Reading order is that of the levels; those of one level keep theirs.
+    // A stable sort: tiers of one level keep their order.
     left.sort_by_key(|seat| seat.level());
     let enough: Vec<&Seat> = left
         .iter()
@@ -136,7 +137,7 @@ pub fn choose(traits: &Traits, need: Need, seats: &[Seat], may_load: bool) -> Op
     }
     let below = left.iter().rev().find(|seat| seat.is_loaded()).copied();
     let Some(target) = enough.first().copied() else {
-        // The largest there is, loaded or not: what is smaller yet would be two steps too small.
+        // Without one large enough, the largest, loaded or not: a smaller one would be two levels too small.
         let largest = left.last().copied()?;
         let stays = below.filter(|seat| !is_worth_loading(seat, largest, need, may_load));
         let seat = stays.unwrap_or(largest);
@@ -170,7 +171,7 @@ pub fn choose(traits: &Traits, need: Need, seats: &[Seat], may_load: bool) -> Op
     ))
 }
 
-/// Whether `target` is loaded although the smaller `loaded` could answer at once.
+/// Returns whether to load `target` although the smaller `loaded` could answer at once.
 fn is_worth_loading(loaded: &Seat, target: &Seat, need: Need, may_load: bool) -> bool {
     let wanted = target.level().min(need.level);
     let steps = wanted.place().saturating_sub(loaded.level().place());
@@ -187,14 +188,15 @@ fn choice(seat: &Seat, why: String) -> Choice {
     }
 }
 
-/// Leaves the tiers among which any request's is chosen, by what they are for. `told`: name, state, and whether it is elsewhere.
-pub fn leave_eligible<T>(tiers: &mut Vec<T>, told: impl Fn(&T) -> (&TierId, TierState, bool)) {
-    keep(tiers, |tier| !told(tier).2);
-    keep(tiers, |tier| Level::of(told(tier).0).is_some());
-    keep(tiers, |tier| told(tier).1 != TierState::Failed);
+/// Keeps the tiers to choose from, by their purpose. `describe` returns a tier's name, its state, and whether it runs
+/// elsewhere.
+pub fn leave_eligible<T>(tiers: &mut Vec<T>, describe: impl Fn(&T) -> (&TierId, TierState, bool)) {
+    keep(tiers, |tier| !describe(tier).2);
+    keep(tiers, |tier| Level::of(describe(tier).0).is_some());
+    keep(tiers, |tier| describe(tier).1 != TierState::Failed);
 }
 
-/// Leaves those that are wanted, if any is. Whether some had to go.
+/// Keeps the wanted ones, if there are any. Returns whether it removed some.
 fn keep<T>(seats: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> bool {
     let some = seats.iter().any(&wanted) && !seats.iter().all(&wanted);
     if some {

@@ -1,16 +1,16 @@
-//! A small model's one word about how hard a request is, and whether it can be believed.
+//! A small model's one-word grade of a request, and whether to trust it.
 //!
-//! The word is one of three by a grammar, and its first token's probabilities tell how sure the model is. Small models prefer one
-//! word whatever they are traits, so each word is weighed by how often the model says it for [`PROBES`], of which the levels are
-//! known; and a model that does not sort those either is not asked again.
+//! A grammar restricts the answer to one of three words, and the probabilities of its first token show how sure the model
+//! is. Small models prefer one word whatever they read, so each word is weighted by its probability over [`PROBES`], whose
+//! levels are known; a model that cannot sort those is not used.
 
 use super::Level;
 use serde_json::{Value, json};
 
-/// Of a longer text, the letters at its beginning and at its end that the model reads.
+/// The characters at the start and at the end of a longer text that the model reads.
 const HEAD: usize = 600;
 const TAIL: usize = 300;
-/// Alternatives that are asked for: the words are seldom first in a small model's mind.
+/// Requested token probabilities: the words are seldom a small model's first choice.
 const ALTERNATIVES: u32 = 60;
 /// Less than this between the first word and the second is a guess.
 const MARGIN: f64 = 0.25;
@@ -57,10 +57,10 @@ pub const PROBES: [(&str, Level); 12] = [
         Level::Hard,
     ),
 ];
-/// Who guesses has so many of the twelve right once in 250 times.
+/// By guessing, this many of the twelve are right once in 250 times.
 const ENOUGH_RIGHT: usize = 9;
 
-/// The question to a model, as the body of a chat completion.
+/// Returns the question to a model, as the body of a chat completion.
 #[must_use]
 pub fn question(text: &str) -> Value {
     let content = format!(
@@ -99,16 +99,17 @@ fn excerpt(text: &str) -> String {
     head.chain(" ... ".chars()).chain(tail).collect()
 }
 
-/// How probable each level is to a model, in the order of [`Level::ALL`]; they add up to 1.
+/// The probability that a model gives each level, in the order of [`Level::ALL`]; they add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Opinion([f64; 3]);
 
 impl Opinion {
-    /// Of the answer to [`question`]: by the probabilities of its first token, or by its word alone where a server tells none.
+    /// Reads the answer to [`question`]: by the probabilities of its first token, or by its word if the server returns
+    /// none.
     #[must_use]
     pub fn of(answer: &Value) -> Option<Self> {
         let choice = &answer["choices"][0];
-        let said = choice["message"]["content"].as_str()?.trim().to_lowercase();
+        let word = choice["message"]["content"].as_str()?.trim().to_lowercase();
         let first = &choice["logprobs"]["content"][0]["top_logprobs"];
         let mut weights = [0.0; 3];
         for token in first.as_array().map_or(&[][..], Vec::as_slice) {
@@ -125,7 +126,7 @@ impl Opinion {
         Self::from_weights(weights).or_else(|| {
             let place = Level::ALL
                 .iter()
-                .position(|level| said.starts_with(level.word()))?;
+                .position(|level| word.starts_with(level.word()))?;
             let mut weights = [0.0; 3];
             weights[place] = 1.0;
             Self::from_weights(weights)
@@ -137,7 +138,7 @@ impl Opinion {
         (sum > 1e-9 && sum.is_finite()).then(|| Self(weights.map(|weight| weight / sum)))
     }
 
-    /// The most probable level, and by how much.
+    /// Returns the most probable level, and its margin.
     #[must_use]
     pub fn first(&self) -> (Level, f64) {
         let mut order = Level::ALL;
@@ -155,16 +156,16 @@ impl Opinion {
 /// How a model did on [`PROBES`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Exam {
-    /// How probable each word is to it over all of them.
+    /// The mean probability of each word over all probes.
     usual: Opinion,
     pub right: usize,
 }
 
 impl Exam {
-    /// By its opinions of all the probes, in their order.
+    /// Grades a model by its opinions of all probes, in their order.
     #[must_use]
     pub fn of(opinions: &[Opinion; PROBES.len()]) -> Self {
-        // A word that it never says must not become the surest for being said once.
+        // A word of nearly no probability must not dominate when it appears once.
         const FLOOR: f64 = 0.02;
         let mut sums = [FLOOR * 12.0; 3];
         for Opinion(one) in opinions {
@@ -184,7 +185,7 @@ impl Exam {
         }
     }
 
-    /// The opinion, beside what the model says anyway.
+    /// Returns the opinion, corrected for the model's bias.
     #[must_use]
     pub fn weigh(&self, opinion: Opinion) -> Opinion {
         let mut weights = opinion.0;
@@ -194,13 +195,13 @@ impl Exam {
         Opinion::from_weights(weights).unwrap_or(opinion)
     }
 
-    /// Whether the model has shown that it can sort requests.
+    /// Returns whether the model sorts requests well enough.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         self.right >= ENOUGH_RIGHT
     }
 
-    /// The level, if the model can be believed and is sure enough of this one.
+    /// Returns the level, if the model is trusted and sure enough.
     #[must_use]
     pub fn believed(&self, opinion: Opinion) -> Option<Level> {
         let (level, margin) = self.weigh(opinion).first();

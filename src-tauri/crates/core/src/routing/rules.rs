@@ -1,4 +1,4 @@
-//! How hard a request is, by rules that a user can be told.
+//! How hard a request is, by rules that can be explained to a user.
 
 use super::{
     Level, Traits,
@@ -6,19 +6,19 @@ use super::{
     traits::tokens,
 };
 
-/// So much to read is more than a small model keeps in view.
+/// A prompt longer than a small model handles well.
 const LONG: u64 = 6000;
 const LONGISH: u64 = 1500;
-/// A task on a text of this length takes one look.
+/// A text short enough for a small task.
 const SHORT: u64 = 400;
-/// A question of so few words, of which no rule knows more.
+/// A question of few words.
 const FEW_WORDS: usize = 12;
 
-/// What the rules make of a request.
+/// The rules' grade of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judgement {
     pub level: Level,
-    /// A rule knows it. Otherwise this is what nobody knows better, and a classifier may.
+    /// Whether a rule matched. Otherwise this is a default that a classifier may improve.
     pub sure: bool,
     /// A few words in ASCII.
     pub because: &'static str,
@@ -34,7 +34,7 @@ impl Judgement {
     }
 }
 
-/// The first rule that holds, those for the smallest and the largest requests first.
+/// Applies the first rule that matches; those for the smallest and the largest requests come first.
 #[must_use]
 pub fn judge(traits: &Traits) -> Judgement {
     let text = Text::of(&traits.text);
@@ -50,7 +50,7 @@ pub fn judge(traits: &Traits) -> Judgement {
 fn by_text(traits: &Traits, text: &Text) -> Judgement {
     let sure = Judgement::sure;
     if traits.thinks {
-        return sure(Level::Hard, "it asks for thinking");
+        return sure(Level::Hard, "it requests thinking");
     }
     if text.greeting() != Greeting::Beginning {
         return sure(Level::Simple, "it is a greeting");
@@ -68,7 +68,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
         return sure(Level::Hard, "it has formulas");
     }
     if text.is_sum_in_words() {
-        return sure(Level::Hard, "it is a sum told in words");
+        return sure(Level::Hard, "it is a word problem");
     }
     if text.is_conditioned() {
         return sure(Level::Hard, "it has several conditions to keep");
@@ -93,7 +93,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
     // "And in Rust?" belongs to a tier that could answer what came before, and has it in its cache.
     let before = traits.earlier.iter().map(|text| alone(text)).max();
     if let Some(before) = before.filter(|before| level == Level::Simple && *before > level) {
-        return sure(before, "it goes on with what was asked before");
+        return sure(before, "it continues the previous question");
     }
     let (level, because) = match level {
         Level::Simple if text.asks_how() => (Level::Medium, "it asks how or why"),
@@ -114,7 +114,7 @@ fn by_text(traits: &Traits, text: &Text) -> Judgement {
     }
 }
 
-/// How hard a text is that stands alone.
+/// Grades a text without its conversation.
 fn alone(text: &str) -> Level {
     let traits = Traits {
         text: text.to_owned(),

@@ -1,11 +1,11 @@
-//! What of a text tells how hard it is to answer.
+//! Signs in a text of how hard it is to answer.
 
 use super::words::{
     CODE_WORDS, CONDITIONED, CONDITIONS, FILLERS, GREETINGS, HARD_TASKS, MATHS, REPAIRS,
     SMALL_TASKS, SUMS, TEXT_TASKS,
 };
 
-/// The lower-case text with its words to be looked at, without the greeting that it begins with.
+/// The text in lower case, without the greeting at its start.
 pub(super) struct Text {
     greeting: Greeting,
     lower: String,
@@ -13,31 +13,31 @@ pub(super) struct Text {
     words: usize,
 }
 
-/// What of a text is a greeting.
+/// How much of a text is a greeting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Greeting {
     /// All of it.
     Whole,
-    /// All but a few words that ask for nothing.
+    /// All but a few filler words.
     Chatty,
     /// At most its beginning.
     Beginning,
 }
 
 impl Text {
-    /// Of a long text what stands at its ends, where people say what is to be done with the rest.
+    /// Reads a text; of a long one only its start and end, where people put their instructions.
     pub(super) fn of(text: &str) -> Self {
         const END: usize = 320;
         let text = text.trim();
         let count = text.chars().count();
-        let told: String = if count > 3 * END {
+        let ends: String = if count > 3 * END {
             let head = text.chars().take(END);
             let tail = text.chars().skip(count - END);
             head.chain(['\n']).chain(tail).collect()
         } else {
             text.to_owned()
         };
-        let lower = told.to_lowercase();
+        let lower = ends.to_lowercase();
         let rest = behind_greeting(&lower);
         let greeting = match (rest.len() < lower.len(), says_nothing(rest)) {
             (true, Some(0)) => Greeting::Whole,
@@ -93,7 +93,7 @@ impl Text {
         self.has_any(SUMS) && self.figures() >= 3
     }
 
-    /// An explanation is asked for.
+    /// Returns whether it asks for an explanation.
     pub(super) fn asks_how(&self) -> bool {
         const WORDS: &[&str] = &[
             "how do",
@@ -114,7 +114,7 @@ impl Text {
         WORDS.iter().any(|word| self.lower.starts_with(word))
     }
 
-    /// A short question, and the text that it is about.
+    /// Returns whether it is a short question followed by a text.
     pub(super) fn is_question_about_a_text(&self) -> bool {
         const SHORT: usize = 14;
         let first = self.lower.split_once(['?', '.', ':', '!']);
@@ -124,7 +124,7 @@ impl Text {
         })
     }
 
-    /// What has so many figures in so many words is seldom answered at one look.
+    /// Returns whether it has so many figures that it is seldom easy.
     pub(super) fn is_full_of_figures(&self) -> bool {
         const FIGURES: usize = 3;
         const WORDS: usize = 15;
@@ -154,7 +154,8 @@ impl Text {
         signs.iter().any(|sign| self.has(sign))
     }
 
-    /// Whether a word begins so: `prove` is in `proved` and not in `improve`. Scripts without spaces have no such beginnings.
+    /// Returns whether a word starts with the sign: `prove` is in `proved` but not in `improve`. Scripts without spaces
+    /// have no word starts.
     fn has(&self, sign: &str) -> bool {
         let spaced = sign.chars().all(|c| c < '\u{2e80}');
         self.lower.match_indices(sign).any(|(at, _)| {
@@ -164,7 +165,7 @@ impl Text {
     }
 }
 
-/// What stands behind the greetings that a text begins with.
+/// Returns the text after its greetings.
 fn behind_greeting(text: &str) -> &str {
     const MOST: usize = 3;
     let mut rest = text;
@@ -184,26 +185,26 @@ fn behind_greeting(text: &str) -> &str {
     rest
 }
 
-/// So many words that ask for nothing, and no others.
+/// Counts the words of a text that has only filler words; `None` if it has others or too many.
 fn says_nothing(text: &str) -> Option<usize> {
     const MOST: usize = 6;
     let text = text.replace(['\'', '’'], "");
     let mut words = text.split(|c: char| !c.is_alphanumeric());
-    let said = words.try_fold(0, |said, word| match word {
-        "" => Some(said),
-        word => FILLERS.contains(&word).then_some(said + 1),
+    let count = words.try_fold(0, |count, word| match word {
+        "" => Some(count),
+        word => FILLERS.contains(&word).then_some(count + 1),
     });
-    said.filter(|said| *said <= MOST)
+    count.filter(|count| *count <= MOST)
 }
 
-/// Words of a text; of a script without spaces, two characters are about one.
+/// Counts the words of a text; in a script without spaces, two characters count as one.
 fn words(text: &str) -> usize {
     const ENOUGH: usize = 1000;
     let ideographs = text.chars().take(ENOUGH * 4).filter(|c| *c >= '\u{2e80}');
     text.split_whitespace().take(ENOUGH).count() + ideographs.count() / 2
 }
 
-/// A fence, or lines that end as statements do.
+/// Returns whether it has a code fence, or lines that end like statements.
 fn is_code(text: &str) -> bool {
     if text.contains("```") {
         return true;

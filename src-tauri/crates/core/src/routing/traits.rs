@@ -1,38 +1,38 @@
-//! What a request asks, as far as the choice of a tier goes by it.
+//! The properties of a request that decide its tier.
 
 use serde_json::Value;
 
-/// What an answer is given room for where the request sets no limit.
+/// Tokens expected of an answer without a limit.
 const USUAL_ANSWER: u64 = 512;
-/// Clients set their limit on answers high as a habit; more than this is no wish.
+/// Clients habitually set high limits; above this, a limit is no expectation.
 const LONGEST_ANSWER: u64 = 2048;
-/// What a message's marks take in a chat template.
+/// Tokens of a message's markup in a chat template.
 const TOKENS_PER_MESSAGE: u64 = 8;
-/// The most rows that a projector makes of one image, or nearly so.
+/// About the most tokens of one image.
 const TOKENS_PER_MEDIUM: u64 = 1024;
-/// Messages of the user before the last that are kept: what was asked longer ago is over.
+/// The user's messages before the last that count.
 const EARLIER: usize = 3;
 
-/// A request in its dimensions. Read without trust: what is not as it should be counts for nothing, and the worker refuses it.
+/// The dimensions of a request. Invalid fields are ignored here; the worker refuses them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Traits {
     /// The user's last message, or the prompt of a completion.
     pub text: String,
     /// The user's messages before it, the newest first.
     pub earlier: Vec<String>,
-    /// All that is to be read: an estimate that rather says too much.
+    /// Tokens of the whole prompt, estimated rather too high.
     pub prompt_tokens: u64,
-    /// Room for the answer.
+    /// Tokens expected of the answer.
     pub answer_tokens: u64,
-    /// It has images or sound.
+    /// Whether it has images or sound.
     pub media: bool,
     pub tools: bool,
-    /// The client asks for thinking.
+    /// Whether it requests thinking.
     pub thinks: bool,
 }
 
 impl Traits {
-    /// Of the body of a chat completion, or of a text completion.
+    /// Reads the body of a chat completion or a text completion.
     #[must_use]
     pub fn of(request: &Value) -> Self {
         let mut traits = Self {
@@ -64,7 +64,7 @@ impl Traits {
         traits
     }
 
-    /// Tokens that a context has to hold.
+    /// Returns the tokens that a context must hold.
     #[must_use]
     pub fn context_tokens(&self) -> u64 {
         self.prompt_tokens.saturating_add(self.answer_tokens)
@@ -130,7 +130,7 @@ fn has_tools(request: &Value) -> bool {
     request["tool_choice"] != "none" && !array(&request["tools"]).is_empty()
 }
 
-/// Whether it asks for more than a little thinking, in one of the ways that the engine knows.
+/// Returns whether it requests more than a little thinking, in any form that the engine supports.
 fn thinks(request: &Value) -> bool {
     if request["think"] == false {
         return false;

@@ -1,6 +1,6 @@
-//! The words that the rules go by. Lists are kept short: each word must mean the same nearly always.
+//! The words that the rules use. The lists are short: each word must nearly always mean the same.
 
-/// Whole messages that want no more than a word back.
+/// Whole messages that need only a short reply.
 pub(super) const GREETINGS: &[&str] = &[
     "hi",
     "hello",
@@ -48,7 +48,7 @@ pub(super) const GREETINGS: &[&str] = &[
     "merhaba",
 ];
 
-/// What is said with a greeting, and asks for nothing. Without apostrophes.
+/// Filler words around a greeting, without apostrophes.
 pub(super) const FILLERS: &[&str] = &[
     "a",
     "again",
@@ -143,7 +143,7 @@ pub(super) const FILLERS: &[&str] = &[
     "ございます",
 ];
 
-/// One look at the text answers it.
+/// Tasks that a glance at the text answers.
 pub(super) const SMALL_TASKS: &[&str] = &[
     "classify",
     "categorize",
@@ -181,7 +181,7 @@ pub(super) const SMALL_TASKS: &[&str] = &[
     "when was",
 ];
 
-/// Steps that build on each other.
+/// Tasks with steps that build on each other.
 pub(super) const HARD_TASKS: &[&str] = &[
     "prove",
     "proof",
@@ -236,7 +236,7 @@ pub(super) const HARD_TASKS: &[&str] = &[
     "re-render",
 ];
 
-/// A text is to be written or explained.
+/// Tasks to write or explain a text.
 pub(super) const TEXT_TASKS: &[&str] = &[
     "explain",
     "describe",
@@ -275,7 +275,7 @@ pub(super) const TEXT_TASKS: &[&str] = &[
     "tl;dr",
 ];
 
-/// A text in a programming language is wanted.
+/// Tasks to write code.
 pub(super) const CODE_WORDS: &[&str] = &[
     "python",
     "javascript",
@@ -295,7 +295,7 @@ pub(super) const CODE_WORDS: &[&str] = &[
     "css",
 ];
 
-/// Together with code: what is there is to be understood, not only written.
+/// With code: tasks to understand code, not only write it.
 pub(super) const REPAIRS: &[&str] = &[
     "bug", "fix", "why", "fail", "crash", "slow", "leak", "deadlock", "race", "optimi", "refactor",
     "wrong",
@@ -306,7 +306,7 @@ pub(super) const MATHS: &[&str] = &[
     "\\frac", "\\int", "\\sum", "\\sqrt", "∫", "∑", "√", "x^2", "n^2", "y^2", "mod ",
 ];
 
-/// A sum that is told in words, where several numbers stand.
+/// Signs of a word problem, in a text with several numbers.
 pub(super) const SUMS: &[&str] = &[
     "how many",
     "how much",
@@ -322,7 +322,7 @@ pub(super) const SUMS: &[&str] = &[
     "cuántos",
 ];
 
-/// Plans and comparisons, where several conditions stand.
+/// Signs of a plan or comparison, in a text with several conditions.
 pub(super) const CONDITIONED: &[&str] = &[
     "plan",
     "design",

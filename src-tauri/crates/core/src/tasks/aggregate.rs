@@ -1,18 +1,19 @@
-//! A day's lines, counted: what a brief is written from, so that its figures are those of the lines and not a model's.
+//! A day's log lines, counted. A brief is written from these counts, so that its figures come from the lines and not from a
+//! model.
 
 use super::entries::{Entry, When, template};
 use serde::Serialize;
 use serde_json::Value;
 use std::{cmp::Reverse, collections::BTreeMap};
 
-/// Bounds of what is told. What is beyond them is told as a number.
+/// Limits of the report; what exceeds them is only counted.
 const GROUPS: usize = 100;
 const METRICS: usize = 100;
 const OUTCOMES: usize = 50;
-/// Bounds of what is kept apart while lines are read.
+/// Limits of the distinct values kept while reading.
 const APART: usize = 10_000;
 const LONGEST_WORDS: usize = 300;
-/// Words that a person wants to read first.
+/// Words that matter first to a reader.
 const BAD: [&str; 9] = [
     "fatal", "panic", "critical", "error", "fail", "crash", "alarm", "alert", "warn",
 ];
@@ -21,7 +22,7 @@ const BAD: [&str; 9] = [
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Aggregate {
     pub entries: u64,
-    /// Lines that are not JSON objects, or tell nothing that is known.
+    /// Lines that are not JSON objects, or have no known field.
     pub malformed: u64,
     /// The first of them, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,7 +31,7 @@ pub struct Aggregate {
     pub from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<String>,
-    /// What sounds bad first, then the frequent.
+    /// Errors first, then by frequency.
     pub groups: Vec<Group>,
     pub more_groups: u64,
     pub outcomes: BTreeMap<String, u64>,
@@ -38,7 +39,7 @@ pub struct Aggregate {
     pub more_metrics: u64,
 }
 
-/// Entries of one kind whose messages differ in numbers and ids alone.
+/// Entries of one kind whose messages differ only in numbers and ids.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Group {
     pub kind: String,
@@ -63,7 +64,7 @@ pub struct Metric {
     pub last: f64,
 }
 
-/// Takes lines in, one at a time.
+/// Counts lines, one at a time.
 #[derive(Debug, Default)]
 pub struct Counter {
     entries: u64,
@@ -113,7 +114,7 @@ impl Span {
 }
 
 impl Counter {
-    /// Takes a line. An empty one is none.
+    /// Counts a line; empty lines are ignored.
     pub fn line(&mut self, line: &str) {
         self.line += 1;
         if line.trim().is_empty() {
@@ -125,7 +126,7 @@ impl Counter {
         }
     }
 
-    /// Takes an entry that has been read already.
+    /// Counts a parsed entry.
     pub fn entry(&mut self, value: &Value) {
         self.line += 1;
         self.value(value);
@@ -160,7 +161,7 @@ impl Counter {
                 self.metrics_beyond += 1;
             }
         }
-        // A measurement alone is told as such.
+        // A measurement without a message stands for itself.
         let message = match (&entry.message, &entry.outcome) {
             (Some(message), _) => message,
             (None, Some(_)) => return,
@@ -237,7 +238,7 @@ fn metric(name: String, mut values: Vec<f64>) -> Option<Metric> {
     })
 }
 
-/// How far behind it stands: the place of the worst word that it has.
+/// Returns the rank of the worst word in the group.
 fn badness(group: &Group) -> usize {
     let (kind, message) = (group.kind.to_lowercase(), group.message.to_lowercase());
     let has = |word: &&str| kind.contains(*word) || message.contains(*word);
@@ -252,7 +253,7 @@ fn cut(text: &str) -> String {
 }
 
 impl Aggregate {
-    /// As lines for a model to read, in at most `most` bytes; what does not fit is told as a number.
+    /// Renders lines for a model, in at most `most` bytes; what does not fit is only counted.
     #[must_use]
     pub fn render(&self, most: usize) -> String {
         let mut text = format!("{} entries", self.entries);
@@ -292,7 +293,7 @@ impl Aggregate {
             };
             format!("{count}× {kind}: {example}{when}\n")
         });
-        // What sounds bad comes before what was measured, and both before the rest, for as long as there is room.
+        // Errors come before measurements, and both before the rest, while there is room.
         let (bad, rest): (Vec<_>, Vec<_>) = self
             .groups
             .iter()
@@ -321,7 +322,7 @@ impl Aggregate {
     }
 }
 
-/// As many digits as anybody reads.
+/// Formats a number with a few significant digits.
 fn rounded(value: f64) -> String {
     if value == value.trunc() || value.abs() >= 1000.0 {
         format!("{value:.0}")

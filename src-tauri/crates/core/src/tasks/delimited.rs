@@ -1,6 +1,6 @@
-//! A user's text within a prompt, marked so that its end is ours to say.
+//! A user's text within a prompt, delimited so that the text cannot end itself.
 
-/// The text between two lines that occur nowhere in it.
+/// Returns the text between two lines that do not occur in it.
 #[must_use]
 pub fn delimited(text: &str) -> String {
     let mut rule = "=====".to_owned();

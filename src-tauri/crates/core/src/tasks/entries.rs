@@ -1,9 +1,9 @@
-//! Lines of JSON as programs log them: what each tells, whatever its fields are called.
+//! JSON log lines: what each contains, whatever its fields are called.
 
 use serde_json::{Map, Value};
 use std::cmp::Ordering;
 
-/// Fields that say what kind of thing an entry is, the telling ones first.
+/// Fields that name the kind of an entry, the most specific first.
 const KIND: [&str; 7] = [
     "kind", "level", "severity", "event", "type", "category", "source",
 ];
@@ -35,7 +35,7 @@ const NO_METRIC: [&str; 8] = [
     "id", "pid", "line", "code", "port", "version", "seq", "thread",
 ];
 
-/// What one line tells.
+/// The contents of one line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Entry {
     pub kind: Option<String>,
@@ -45,7 +45,7 @@ pub struct Entry {
     pub metrics: Vec<(String, f64)>,
 }
 
-/// A time as it was written. Those of one form can be ordered; texts are, as ISO 8601 has them.
+/// A time as it was written. Times of one form can be ordered; texts are compared as ISO 8601.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
     Number(f64),
@@ -53,7 +53,7 @@ pub enum When {
 }
 
 impl When {
-    /// `None` for times of two forms.
+    /// Compares two times; `None` if their forms differ.
     #[must_use]
     pub fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
@@ -64,7 +64,7 @@ impl When {
     }
 }
 
-/// As it was written, so that a reader finds it again.
+/// Prints it as it was written, so that a reader can find it.
 impl std::fmt::Display for When {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -75,7 +75,7 @@ impl std::fmt::Display for When {
 }
 
 impl Entry {
-    /// What the object tells; `None` if that is nothing.
+    /// Reads an object; returns `None` if it has no known field.
     #[must_use]
     pub fn read(object: &Map<String, Value>) -> Option<Self> {
         let named = |names: &[&str]| {
@@ -113,11 +113,11 @@ impl Entry {
             outcome: text(&OUTCOME),
             metrics,
         };
-        let tells = entry.kind.is_some()
+        let has_fields = entry.kind.is_some()
             || entry.message.is_some()
             || entry.outcome.is_some()
             || !entry.metrics.is_empty();
-        tells.then_some(entry)
+        has_fields.then_some(entry)
     }
 }
 
@@ -134,7 +134,7 @@ fn words_of(value: &Value) -> Option<String> {
     }
 }
 
-/// The message without what differs from one time to the next: numbers, and words of hexadecimal digits such as ids.
+/// Returns the message without its variable parts: numbers, and hexadecimal words such as ids.
 #[must_use]
 pub fn template(message: &str) -> String {
     let mut text = String::with_capacity(message.len());

@@ -1,11 +1,11 @@
-//! The JSON in an answer of an engine that may have put something around it, or not come to its end.
+//! The JSON in an answer that may have other text around it or be cut off.
 
 use serde_json::{Map, Value};
 
-/// Objects that are tried at most: an answer of nothing but braces would be read once for each.
+/// The most objects to try: an answer of only braces would be parsed once for each.
 const TRIED: usize = 64;
 
-/// The first whole JSON object of the answer: bare, in a code fence, or behind some words or thoughts.
+/// Returns the first complete JSON object of the answer: bare, in a code fence, or after other text.
 #[must_use]
 pub fn object(answer: &str) -> Option<Map<String, Value>> {
     let answer = without_thoughts(answer);
@@ -19,7 +19,7 @@ pub fn object(answer: &str) -> Option<Map<String, Value>> {
     })
 }
 
-/// The text of a field whose string, or whose object, has not come to its end: as far as it goes.
+/// Returns the text of a field whose string or object is cut off, as far as it goes.
 #[must_use]
 pub fn unfinished(answer: &str, field: &str) -> Option<String> {
     let answer = without_thoughts(answer);
@@ -50,8 +50,8 @@ pub fn unfinished(answer: &str, field: &str) -> Option<String> {
     None
 }
 
-/// The text that an answer gives as a field of an object, or bare where an engine knows no schemas; and whether it was cut to its last
-/// whole sentence, since the answer had not come to its end.
+/// Returns the text in a field of an object, or the bare answer of an engine without schemas; and whether it was cut to its
+/// last whole sentence because the answer was cut off.
 #[must_use]
 pub fn text(answer: &str, field: &str, was_cut: bool) -> Option<(String, bool)> {
     let whole = object(answer).and_then(|object| Some(object.get(field)?.as_str()?.to_owned()));
@@ -69,7 +69,7 @@ pub fn text(answer: &str, field: &str, was_cut: bool) -> Option<(String, bool)> 
     (!text.is_empty()).then(|| (text.to_owned(), cut))
 }
 
-/// Up to the end of its last whole sentence, else of its last whole word: what is left of a text that was cut off.
+/// Returns a truncated text up to the end of its last whole sentence, or else of its last whole word.
 #[must_use]
 pub fn up_to_a_sentence(text: &str) -> &str {
     let text = text.trim_end();
@@ -84,11 +84,11 @@ pub fn up_to_a_sentence(text: &str) -> &str {
     text[..end.unwrap_or(text.len())].trim_end()
 }
 
-/// Some engines put a model's thoughts into its answer.
+/// Some engines include a model's reasoning in its answer.
 fn without_thoughts(answer: &str) -> &str {
     answer
         .rsplit_once("</think>")
-        .map_or(answer, |(_, said)| said)
+        .map_or(answer, |(_, rest)| rest)
 }
 
 #[cfg(test)]
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_text_is_read_from_whole_partial_or_no_json() {
-        let some = |said: &str, cut| Some((said.to_owned(), cut));
+        let some = |text: &str, cut| Some((text.to_owned(), cut));
         assert_eq!(text("{\"text\": \" a \"}", "text", true), some("a", false));
         assert_eq!(
             text("{\"text\": \"One. Tw", "text", true),

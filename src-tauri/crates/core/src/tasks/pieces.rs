@@ -1,7 +1,7 @@
-//! A long text, cut where people would cut it, and how much of it a context holds.
+//! A long text, split at natural breaks, and how much of it a context holds.
 
-/// The first piece of the text, of at most `most` bytes and not empty, and the rest. It ends behind a paragraph if there is an end
-/// of one in its second half, else behind a line, a sentence, a word, and at last wherever a character ends.
+/// Splits off a first piece of at most `most` bytes that is not empty, and returns it with the rest. It ends after a
+/// paragraph if one ends in its second half, or else after a line, a sentence, a word, or at last any character.
 #[must_use]
 pub fn first(text: &str, most: usize) -> (&str, &str) {
     if text.len() <= most {
@@ -29,18 +29,18 @@ pub fn first(text: &str, most: usize) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// How many bytes a context holds, learned from what a model has counted.
+/// How many bytes a context holds, learned from token counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Room {
-    /// Tokens for a piece of text, besides instructions and answer.
+    /// Tokens for a piece of text, without instructions and answer.
     tokens: usize,
     bytes_per_token: f64,
 }
 
 impl Room {
-    /// Before anything was counted: most text has more bytes to a token, and none of the usual scripts half as many.
+    /// Bytes per token before the first count: most text has more, and no common script half as many.
     const CAUTIOUS: f64 = 2.0;
-    /// Texts differ within themselves.
+    /// A margin, since texts vary.
     const MARGIN: f64 = 0.85;
     const LEAST: f64 = 0.25;
     const MOST: f64 = 6.0;
@@ -65,7 +65,7 @@ impl Room {
         bytes.max(1)
     }
 
-    /// A prompt of so many bytes was counted as so many tokens.
+    /// Records that a prompt of this many bytes had this many tokens.
     pub fn counted(&mut self, bytes: usize, tokens: u64) {
         if tokens > 0 && bytes > 0 {
             let seen = bytes as f64 / tokens as f64 * Self::MARGIN;
@@ -73,7 +73,7 @@ impl Room {
         }
     }
 
-    /// A piece of this size was too long. `false` if smaller ones make no sense.
+    /// Records that a piece of this size was too long; returns `false` if smaller ones make no sense.
     pub fn too_long(&mut self) -> bool {
         self.bytes_per_token /= 2.0;
         self.bytes_per_token >= Self::LEAST

@@ -1,17 +1,17 @@
-//! Tokens that did not go to a cloud, and what was spent here instead.
+//! Tokens that were not sent to a cloud, and what was spent here instead.
 
 use super::Task;
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, ops::AddAssign};
 
-/// What one or more answers took and saved.
+/// What one or more answers used and saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Spent {
-    /// Texts that were answered.
+    /// Answered texts.
     pub answers: u64,
     pub prompt_tokens: u64,
     pub completion_tokens: u64,
-    /// Tokens that no cloud was sent: see `docs/tasks.md` for how they are counted.
+    /// Tokens not sent to a cloud: see `docs/tasks.md` for how they are counted.
     pub saved_tokens: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Day {
 pub struct Costs {
     /// The newest first. A day without answers is left out.
     pub days: Vec<Day>,
-    /// Of these days.
+    /// The sum of these days.
     pub total: Spent,
 }
 
@@ -54,8 +54,8 @@ impl Costs {
     }
 }
 
-/// How many tokens a text is, from what a prompt that held it was counted as: its share of the prompt's bytes. Without a
-/// count, four bytes are a token, as in English.
+/// Estimates the tokens of a text from its share of a counted prompt's bytes. Without a count, four bytes are a token, as
+/// in English.
 #[must_use]
 pub fn tokens_of(bytes: usize, prompt_bytes: usize, prompt_tokens: u64) -> u64 {
     let (bytes, whole) = (bytes as u64, prompt_bytes as u64);

@@ -1,4 +1,4 @@
-//! What kind of message a text is, and what it wants.
+//! The kind of a message, and what it needs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -10,7 +10,7 @@ pub enum MessageType {
     Request,
     Idea,
     Greeting,
-    /// For information: wants nothing.
+    /// For information; needs nothing.
     Fyi,
 }
 
@@ -28,15 +28,15 @@ impl MessageType {
 pub struct Triage {
     #[serde(rename = "type")]
     pub kind: MessageType,
-    /// 0: whenever; 1: this week; 2: today; 3: now.
+    /// 0 for any time, 1 for this week, 2 for today, 3 for now.
     pub urgency: u8,
-    /// A small model would do it badly.
+    /// Whether a small model would do it badly.
     pub needs_cloud: bool,
 }
 
 pub const MOST_URGENT: u8 = 3;
 
-/// What an engine that follows schemas is held to.
+/// Returns the schema for engines that follow one.
 #[must_use]
 pub fn schema() -> Value {
     let kinds = MessageType::ALL.map(|(_, name)| name);
@@ -53,8 +53,8 @@ pub fn schema() -> Value {
 }
 
 impl Triage {
-    /// From an answer of an engine that may not have followed the schema to the letter: a number as a text, `"Question"`,
-    /// `"yes"`. What is out of bounds or of another kind is no answer.
+    /// Reads an answer that may not follow the schema to the letter: a number as text, `"Question"`, `"yes"`. Returns
+    /// `None` for values out of bounds or of another kind.
     #[must_use]
     pub fn read(answer: &Map<String, Value>) -> Option<Self> {
         let name = answer.get("type")?.as_str()?.trim().to_ascii_lowercase();

@@ -1,13 +1,13 @@
-//! The search: coordinate descent over what the machine can do, as a state that is told each outcome.
+//! The search: coordinate descent over the settings that the machine supports.
 
-use super::{Knob, LEAST_GAIN, Outcome, TuneAsk, TuneRow, words};
+use super::{Knob, LEAST_GAIN, Outcome, TuneRequest, TuneRow, words};
 use crate::{
     bench::{BenchMemory, Figure, Settings},
     config::KvCache,
 };
 use std::collections::VecDeque;
 
-/// Batches that may be faster than the usual one, on some machine.
+/// Batches that may be faster than the default on some machine.
 const BATCHES: [u32; 5] = [128, 256, 512, 1024, 2048];
 
 /// What can be tried on this machine, with this model.
@@ -15,13 +15,13 @@ const BATCHES: [u32; 5] = [128, 256, 512, 1024, 2048];
 pub struct Limits {
     /// Cores of the machine. The search never takes all of them by itself.
     pub cores: u16,
-    /// Layers that the GPU holds if it may hold what fits, with the output as one; `None` without a GPU.
+    /// Layers that fit on the GPU, with the output as one; `None` without a GPU.
     pub gpu_layers: Option<u32>,
-    /// Whether those are the whole model.
+    /// Whether that is the whole model.
     pub gpu_holds_all: bool,
 }
 
-/// What a candidate did.
+/// The measurement of a candidate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
     pub request_ms: Figure,
@@ -47,22 +47,22 @@ enum Stage {
     Over,
 }
 
-/// In this order: where the model lies decides what the rest is worth.
+/// The order of the settings: the placement of the model affects all others.
 const ORDER: [Knob; 4] = [Knob::GpuLayers, Knob::Threads, Knob::Batch, Knob::KvCache];
 
-/// Asks for one candidate after another, and is told how each did.
+/// Yields one candidate after another, and records the result of each.
 #[derive(Debug)]
 pub struct Search {
-    ask: TuneAsk,
+    request: TuneRequest,
     limits: Limits,
     before: Settings,
     stage: Stage,
-    /// What is left to try of this stage.
+    /// The candidates left in this stage.
     waiting: VecDeque<Settings>,
-    /// What was asked for last, and has not been told of.
+    /// The last candidate, until its result is recorded.
     pending: Option<(Knob, Settings)>,
     best: Option<Candidate>,
-    /// The first of the two that are held against each other at the end.
+    /// The first of the two final measurements.
     checked: Option<Measured>,
     rows: Vec<TuneRow>,
     gain: f64,
@@ -70,9 +70,9 @@ pub struct Search {
 
 impl Search {
     #[must_use]
-    pub fn new(ask: TuneAsk, before: Settings, limits: Limits) -> Self {
+    pub fn new(request: TuneRequest, before: Settings, limits: Limits) -> Self {
         Self {
-            ask,
+            request,
             limits,
             before,
             stage: Stage::Start,
@@ -85,7 +85,7 @@ impl Search {
         }
     }
 
-    /// The next candidate; `None` when all is decided, or when the tier cannot be measured as it is.
+    /// Returns the next candidate; `None` when the search is over, or the tier cannot be measured with its own settings.
     pub fn next_candidate(&mut self) -> Option<(Knob, Settings)> {
         loop {
             if let Some(settings) = self.waiting.pop_front() {
@@ -106,7 +106,7 @@ impl Search {
         }
     }
 
-    /// How the last candidate did, or why it could not be measured.
+    /// Records the measurement of the last candidate, or why it failed.
     pub fn record(&mut self, result: Result<Measured, String>) {
         let Some((knob, settings)) = self.pending.take() else {
             return;
@@ -172,7 +172,7 @@ impl Search {
     }
 
     fn only_reported(&self) -> bool {
-        self.knob() == Knob::KvCache && !self.ask.kv_cache
+        self.knob() == Knob::KvCache && !self.request.kv_cache
     }
 
     fn knob(&self) -> Knob {
@@ -187,7 +187,7 @@ impl Search {
         self.best.as_ref().map_or(self.before, |best| best.settings)
     }
 
-    /// What this stage tries.
+    /// Returns the candidates of this stage.
     fn of_stage(&self) -> VecDeque<Settings> {
         let best = self.found();
         let each = |settings: Vec<Settings>| {
@@ -230,20 +230,20 @@ impl Search {
         let Some(fitting) = self.limits.gpu_layers else {
             return Vec::new();
         };
-        match &self.ask.gpu_layers {
-            Some(asked) => asked.iter().copied().map(Some).collect(),
+        match &self.request.gpu_layers {
+            Some(requested) => requested.iter().copied().map(Some).collect(),
             None => vec![None, Some(fitting / 2), Some(0)],
         }
     }
 
-    /// Around what computes now. Never all cores: the desktop keeps one.
+    /// Returns thread counts around the current one, but never all cores: the desktop keeps one.
     fn threads(&self) -> Vec<u16> {
-        if let Some(asked) = &self.ask.threads {
+        if let Some(requested) = &self.request.threads {
             let now = self.best.as_ref().map(|best| best.measured.threads_used);
-            let others = asked.iter().filter(|threads| Some(**threads) != now);
+            let others = requested.iter().filter(|threads| Some(**threads) != now);
             return others.copied().collect();
         }
-        // What the GPU holds, the CPU's threads do not speed up.
+        // Threads of the CPU do not speed up a model on the GPU.
         let on_gpu = self.limits.gpu_holds_all && self.found().gpu_layers.is_none();
         let Some(best) = self.best.as_ref().filter(|_| !on_gpu) else {
             return Vec::new();
@@ -265,24 +265,24 @@ impl Search {
         near
     }
 
-    /// A batch that is larger than the prompt would be measured in vain.
+    /// Returns batches up to the prompt's length; a larger one would make no difference.
     fn batches(&self) -> Vec<u32> {
-        match &self.ask.batch {
-            Some(asked) => asked.clone(),
+        match &self.request.batch {
+            Some(requested) => requested.clone(),
             None => BATCHES
                 .into_iter()
-                .filter(|batch| *batch <= self.ask.prompt_tokens)
+                .filter(|batch| *batch <= self.request.prompt_tokens)
                 .collect(),
         }
     }
 
-    /// The line of the table that was told last.
+    /// Returns the last row of the table.
     #[must_use]
     pub fn last_row(&self) -> Option<&TuneRow> {
         self.rows.last()
     }
 
-    /// How many candidates there will be, as far as is known; a guess that only tells how long it takes.
+    /// Estimates the number of candidates, to show progress.
     #[must_use]
     pub fn expected(&self) -> usize {
         let stages_left = match self.stage {
@@ -293,8 +293,8 @@ impl Search {
         self.rows.len() + usize::from(self.pending.is_some()) + self.waiting.len() + stages_left * 2
     }
 
-    /// The table, what is best, and the part of the time that it saves. What was found but did not hold when it was
-    /// measured once more is not it.
+    /// Returns the table, the best settings, and the fraction of the time that they save. Settings whose gain was not
+    /// confirmed are not the best.
     #[must_use]
     pub fn finish(self) -> (Vec<TuneRow>, Settings, f64) {
         let after = if self.gain > 0.0 {
@@ -306,7 +306,7 @@ impl Search {
     }
 }
 
-/// The part of the time that is saved, negative if it takes longer, and how much of it may be chance.
+/// Returns the fraction of the time that is saved, negative if it takes longer, and how much of it may be noise.
 fn gain(before: &Figure, after: &Figure) -> (f64, f64) {
     let gain = if before.median > 0.0 {
         1.0 - after.median / before.median

@@ -33,14 +33,13 @@ fn taking(ms: f64, noise: f64, threads_used: u16) -> Measured {
     }
 }
 
-/// Goes through a search on a machine that computes with three threads by itself, where each candidate takes what
-/// `time` says.
+/// Runs a search on a machine that uses three threads by itself; `time` gives the time of each candidate.
 fn run(
-    ask: TuneAsk,
+    request: TuneRequest,
     limits: Limits,
     mut time: impl FnMut(Settings) -> Result<f64, String>,
 ) -> (Vec<TuneRow>, Settings, f64) {
-    let mut search = Search::new(ask, BEFORE, limits);
+    let mut search = Search::new(request, BEFORE, limits);
     let mut tried = 0;
     while let Some((_, settings)) = search.next_candidate() {
         tried += 1;
@@ -55,13 +54,13 @@ fn run(
     search.finish()
 }
 
-fn ask() -> TuneAsk {
-    TuneAsk::default()
+fn request() -> TuneRequest {
+    TuneRequest::default()
 }
 
 #[test]
 fn the_best_value_of_each_setting_is_confirmed_and_kept() {
-    let (rows, after, gain) = run(ask(), limits(8), |settings| {
+    let (rows, after, gain) = run(request(), limits(8), |settings| {
         let threads = if settings.threads == 4 { 0.8 } else { 1.0 };
         let batch = if settings.batch == 1024 { 0.9 } else { 1.0 };
         Ok(1000.0 * threads * batch)
@@ -79,10 +78,10 @@ fn the_best_value_of_each_setting_is_confirmed_and_kept() {
 
 #[test]
 fn a_gain_within_the_noise_is_ignored() {
-    let mut search = Search::new(ask(), BEFORE, limits(8));
+    let mut search = Search::new(request(), BEFORE, limits(8));
     let mut ms = 1000.0;
     while let Some((_, settings)) = search.next_candidate() {
-        // Each a little faster than the one before it, and within what its runs differ by.
+        // Each is a little faster than the one before it, within the noise.
         ms *= 0.97;
         search.record(Ok(taking(ms, 0.2, settings.threads.max(3))));
     }
@@ -94,10 +93,10 @@ fn a_gain_within_the_noise_is_ignored() {
 #[test]
 fn an_unconfirmed_gain_is_discarded() {
     let mut seen: HashMap<Settings, u32> = HashMap::new();
-    let (rows, after, gain) = run(ask(), limits(8), |settings| {
+    let (rows, after, gain) = run(request(), limits(8), |settings| {
         let times = seen.entry(settings).or_default();
         *times += 1;
-        // The machine was busy while the tier was measured as it is, and no more when it was measured again.
+        // The machine was busy during the first measurement of the tier, but not during the second.
         Ok(if settings == BEFORE && *times == 1 {
             2000.0
         } else {
@@ -118,7 +117,7 @@ fn a_smaller_cache_is_chosen_only_where_allowed() {
             1000.0
         })
     };
-    let (rows, after, _) = run(ask(), limits(2), time);
+    let (rows, after, _) = run(request(), limits(2), time);
     assert_eq!(after, BEFORE);
     let told: Vec<_> = rows
         .iter()
@@ -126,9 +125,9 @@ fn a_smaller_cache_is_chosen_only_where_allowed() {
         .map(|row| row.settings.kv_cache)
         .collect();
     assert_eq!(told, [KvCache::Q8_0, KvCache::Q4_0]);
-    let allowed = TuneAsk {
+    let allowed = TuneRequest {
         kv_cache: true,
-        ..ask()
+        ..request()
     };
     let (_, after, gain) = run(allowed, limits(2), time);
     assert_eq!((after.kv_cache, gain), (KvCache::Q8_0, 0.5));
@@ -136,7 +135,7 @@ fn a_smaller_cache_is_chosen_only_where_allowed() {
 
 #[test]
 fn a_failed_candidate_is_a_row_and_a_failed_tier_the_end() {
-    let (rows, after, _) = run(ask(), limits(8), |settings| {
+    let (rows, after, _) = run(request(), limits(8), |settings| {
         if settings.batch == 1024 {
             return Err("no memory".to_owned());
         }
@@ -154,7 +153,7 @@ fn a_failed_candidate_is_a_row_and_a_failed_tier_the_end() {
     );
     assert_eq!(failed[0].request_ms, None);
 
-    let (rows, after, gain) = run(ask(), limits(8), |_| Err("it does not load".to_owned()));
+    let (rows, after, gain) = run(request(), limits(8), |_| Err("it does not load".to_owned()));
     assert_eq!((rows.len(), after, gain), (1, BEFORE, 0.0));
 }
 
@@ -165,7 +164,7 @@ fn gpu_and_threads_are_tried_where_they_are_used() {
         gpu_layers: Some(31),
         gpu_holds_all: true,
     };
-    let (rows, _, _) = run(ask(), gpu, |_| Ok(1000.0));
+    let (rows, _, _) = run(request(), gpu, |_| Ok(1000.0));
     let layers: Vec<_> = rows
         .iter()
         .filter(|row| row.knob == Knob::GpuLayers)
@@ -174,7 +173,7 @@ fn gpu_and_threads_are_tried_where_they_are_used() {
     assert_eq!(layers, [Some(15), Some(0)]);
     assert!(rows.iter().all(|row| row.knob != Knob::Threads));
 
-    let (rows, after, _) = run(ask(), gpu, |settings| {
+    let (rows, after, _) = run(request(), gpu, |settings| {
         Ok(if settings.gpu_layers == Some(0) {
             500.0
         } else {
@@ -187,13 +186,13 @@ fn gpu_and_threads_are_tried_where_they_are_used() {
 
 #[test]
 fn requested_values_are_tried_and_an_empty_list_none() {
-    let asked = TuneAsk {
-        // Three compute already.
+    let requested = TuneRequest {
+        // It already uses three.
         threads: Some(vec![1, 3, 2, 2]),
         batch: Some(Vec::new()),
-        ..ask()
+        ..request()
     };
-    let (rows, _, _) = run(asked, limits(2), |_| Ok(1000.0));
+    let (rows, _, _) = run(requested, limits(2), |_| Ok(1000.0));
     let tried: Vec<_> = rows
         .iter()
         .filter(|row| row.knob == Knob::Threads)
@@ -206,41 +205,47 @@ fn requested_values_are_tried_and_an_empty_list_none() {
 #[test]
 fn a_small_context_shortens_the_test_request() {
     for context in [256, 512, 1024, 2048, 8192] {
-        let fitting = ask().fitting(context);
+        let fitting = request().fitting(context);
         let bench = fitting.measurement();
         assert_eq!(bench.beyond(fitting.depth, context), None, "{context}");
         assert_eq!(bench.check(), Ok(()), "{context}");
     }
-    assert_eq!(ask().fitting(8192), ask());
+    assert_eq!(request().fitting(8192), request());
 }
 
 #[test]
 fn impossible_values_are_refused() {
-    for (ask, part) in [
+    for (request, part) in [
         (
-            TuneAsk {
+            TuneRequest {
                 threads: Some(vec![0]),
-                ..ask()
+                ..request()
             },
             "`threads` is 0",
         ),
         (
-            TuneAsk {
+            TuneRequest {
                 batch: Some(vec![1]),
-                ..ask()
+                ..request()
             },
             "`batch` is 1",
         ),
         (
-            TuneAsk {
+            TuneRequest {
                 gpu_layers: Some(vec![1; 33]),
-                ..ask()
+                ..request()
             },
             "at most 32",
         ),
-        (TuneAsk { runs: 0, ..ask() }, "`runs` is 0"),
+        (
+            TuneRequest {
+                runs: 0,
+                ..request()
+            },
+            "`runs` is 0",
+        ),
     ] {
-        let wrong = ask.check().unwrap_err();
+        let wrong = request.check().unwrap_err();
         assert!(wrong.contains(part), "{wrong}");
     }
 }
@@ -263,8 +268,8 @@ fn the_outcome_names_what_has_changed() {
 }
 
 proptest! {
-    /// Whatever the candidates take and however many fail: it ends, tries nothing twice in a setting's turn, never takes
-    /// all cores by itself, and what it finds was measured, is faster than what the tier had, and has its cache type.
+    /// Whatever the candidates take and however many fail: the search ends, tries nothing twice in a stage, never uses all
+    /// cores by itself, and its result was measured, is faster than the tier's settings, and has the same cache type.
     #[test]
     fn a_search_ends_with_its_best_result(
         cores in 1u16..32,
@@ -274,7 +279,7 @@ proptest! {
         noise in 0.0f64..0.5,
     ) {
         let limits = Limits { cores, gpu_layers: gpu, gpu_holds_all: all };
-        let mut search = Search::new(ask(), BEFORE, limits);
+        let mut search = Search::new(request(), BEFORE, limits);
         let mut tried = 0;
         while let Some((knob, settings)) = search.next_candidate() {
             prop_assert!(settings.threads == 0 || settings.threads < cores.max(2));

@@ -28,7 +28,7 @@ async fn answers_are_those_of_each_alone(name: &str) {
         .iter()
         .cycle()
         .take(8)
-        .map(|(prompt, said)| json!({"prompt": prompt, "max_tokens": said["tokens"], "temperature": 0}))
+        .map(|(prompt, answer)| json!({"prompt": prompt, "max_tokens": answer["tokens"], "temperature": 0}))
         .collect();
     let together = join_all(
         requests

@@ -157,7 +157,7 @@ async fn public_servers_may_redirect_only_to_public_ones() {
         .iter()
         .filter(|head| head.starts_with("GET /end"))
         .count();
-    assert_eq!(arrivals, 2, "a refused server was asked");
+    assert_eq!(arrivals, 2, "a refused server got a request");
 
     // Whoever names an inner address may be sent to others.
     for from in ["127.0.0.1", "inside.test", "both.test"] {

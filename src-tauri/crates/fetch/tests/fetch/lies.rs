@@ -33,7 +33,7 @@ async fn a_refusal_is_final_and_says_what_to_do() {
         let (error, requests) = refused(move |_| Reply::status(status)).await;
         assert_eq!(error.code, code, "{error}");
         assert!(error.hint.is_some() && error.message.contains(&status.to_string()));
-        assert_eq!(requests, 1, "{status} was asked for again");
+        assert_eq!(requests, 1, "{status} was requested again");
     }
 }
 
@@ -42,7 +42,7 @@ async fn wrong_answers_fail_after_a_few_and_are_never_written() {
     let content = Content::new(4 * MIB, 1);
     type Twist = fn(Reply, &Request) -> Reply;
     let cases: [(&str, Twist); 8] = [
-        ("a byte more than was asked for", |mut reply, _| {
+        ("a byte more than was requested", |mut reply, _| {
             reply.body = [&reply.body[..], &[7]].concat().into();
             reply.with("content-range", "bytes 0-2097152/4194304")
         }),

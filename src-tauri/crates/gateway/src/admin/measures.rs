@@ -15,7 +15,7 @@ use axum::{
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc, time::Duration};
-use tierbar_core::{Code, Error, bench::BenchAsk, tune::TuneAsk};
+use tierbar_core::{Code, Error, bench::BenchRequest, tune::TuneRequest};
 
 /// A load may be silent for longer than clients and proxies wait.
 const KEEP_ALIVE: Duration = Duration::from_secs(5);
@@ -25,7 +25,7 @@ pub(crate) async fn bench(
     Id(name): Id,
     body: Body,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
-    let ask: BenchAsk = body::object(body).await?;
+    let ask: BenchRequest = body::object(body).await?;
     ask.check().map_err(refused)?;
     let tier = existing(&admin, &name)?;
     let measurement = admin.measures.bench(tier, ask)?;
@@ -37,7 +37,7 @@ pub(crate) async fn tune(
     Id(name): Id,
     body: Body,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>> + Send>, Failure> {
-    let ask: TuneAsk = body::object(body).await?;
+    let ask: TuneRequest = body::object(body).await?;
     ask.check().map_err(refused)?;
     let tier = existing(&admin, &name)?;
     let measurement = admin.measures.tune(tier, ask)?;

@@ -4,9 +4,9 @@ use serde_json::Value;
 use std::fmt;
 use tierbar_core::{
     Error, TierId,
-    bench::{BenchAsk, BenchReport, Progress},
+    bench::{BenchReport, BenchRequest, Progress},
     lease::BoxFuture,
-    tune::{TuneAsk, TuneReport},
+    tune::{TuneReport, TuneRequest},
 };
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio_util::sync::DropGuard;
@@ -17,13 +17,13 @@ pub trait Measures: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// `Measuring` while another one runs, `TierUnknown`.
-    fn bench(&self, tier: TierId, ask: BenchAsk) -> Result<Measurement, Error>;
+    fn bench(&self, tier: TierId, ask: BenchRequest) -> Result<Measurement, Error>;
 
     /// Begins to look for a tier's fastest settings.
     ///
     /// # Errors
     /// As [`Measures::bench`].
-    fn tune(&self, tier: TierId, ask: TuneAsk) -> Result<Measurement, Error>;
+    fn tune(&self, tier: TierId, ask: TuneRequest) -> Result<Measurement, Error>;
 
     /// What the last one told; `None` if there is none.
     ///

@@ -4,9 +4,9 @@ use crate::services::measures::{MeasureEvent, Measurement, Measures};
 use std::sync::{Arc, Mutex};
 use tierbar_core::{
     Code, Error, TierId,
-    bench::{BenchAsk, BenchReport, Progress},
+    bench::{BenchReport, BenchRequest, Progress},
     lease::BoxFuture,
-    tune::{TuneAsk, TuneReport},
+    tune::{TuneReport, TuneRequest},
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -44,10 +44,10 @@ impl Endless {
 }
 
 impl Measures for Endless {
-    fn bench(&self, tier: TierId, ask: BenchAsk) -> Result<Measurement, Error> {
+    fn bench(&self, tier: TierId, ask: BenchRequest) -> Result<Measurement, Error> {
         self.begin(format!("{tier} {:?}", ask.depths))
     }
-    fn tune(&self, tier: TierId, ask: TuneAsk) -> Result<Measurement, Error> {
+    fn tune(&self, tier: TierId, ask: TuneRequest) -> Result<Measurement, Error> {
         self.begin(format!("{tier} {:?}", ask.threads))
     }
     fn last_bench(&self, tier: TierId) -> BoxFuture<'_, Result<Option<BenchReport>, Error>> {

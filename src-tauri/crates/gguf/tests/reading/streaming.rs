@@ -41,7 +41,7 @@ fn a_header_is_read_without_seeking_or_excess() {
     let end = name + last.len() + 4 + 8 + 4 + 8;
     assert!(
         end < padded.len(),
-        "the padding must be told from the header"
+        "the padding must be distinguished from the header"
     );
     // One byte at a time, as slow networks give them, and behind the end nothing but failure.
     struct Slow<R>(R);

@@ -11,7 +11,7 @@ use std::{
 };
 use tierbar_core::{
     Code, Error, TierId, TierState,
-    bench::{BenchAsk, BenchMemory, BenchReport, BenchRow, Figure, Settings},
+    bench::{BenchMemory, BenchReport, BenchRequest, BenchRow, Figure, Settings},
     lease::Tiers,
     status::Pressure,
 };
@@ -35,20 +35,20 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) async fn bench(
     rig: Arc<Rig>,
     tier: TierId,
-    ask: BenchAsk,
+    request: BenchRequest,
     progress: ProgressSender,
 ) -> Result<BenchReport, Error> {
     let settings = configured(&rig, &tier)?;
-    let steps = ask.depths.len() * steps(&ask);
+    let steps = request.depths.len() * steps(&request);
     progress.progress(0, steps, "loading");
     let (worker, load_ms) = lease(&rig, &tier).await?;
-    let mut meter = Meter::new(&rig, &tier, &worker, &ask, Pressure::Critical).await?;
+    let mut meter = Meter::new(&rig, &tier, &worker, &request, Pressure::Critical).await?;
     let mut rows = Vec::new();
-    for (at, &depth) in ask.depths.iter().enumerate() {
-        let row = match ask.beyond(depth, meter.context_tokens) {
+    for (at, &depth) in request.depths.iter().enumerate() {
+        let row = match request.beyond(depth, meter.context_tokens) {
             Some(why) => BenchRow::skipped(depth, why),
             None => {
-                let done = at * self::steps(&ask);
+                let done = at * self::steps(&request);
                 let report = |step, doing: &str| {
                     progress.progress(done + step, steps, format!("depth {depth}: {doing}"));
                 };
@@ -70,9 +70,9 @@ pub(super) async fn bench(
         context_tokens: meter.context_tokens,
         settings,
         threads_used: meter.threads,
-        prompt_tokens: ask.prompt_tokens,
-        answer_tokens: ask.answer_tokens,
-        runs: ask.runs,
+        prompt_tokens: request.prompt_tokens,
+        answer_tokens: request.answer_tokens,
+        runs: request.runs,
         rows,
         load_ms,
         memory,
@@ -147,8 +147,8 @@ pub(super) async fn memory(
 }
 
 /// How many requests a depth takes.
-pub(super) fn steps(ask: &BenchAsk) -> usize {
-    2 + 2 * ask.runs as usize
+pub(super) fn steps(request: &BenchRequest) -> usize {
+    2 + 2 * request.runs as usize
 }
 
 /// The runs of one depth. None of them is empty.
@@ -183,7 +183,7 @@ pub(super) struct Meter<'a> {
     rig: &'a Rig,
     tier: &'a TierId,
     worker: &'a Worker,
-    ask: &'a BenchAsk,
+    requested: &'a BenchRequest,
     /// Memory pressure that ends it.
     limit: Pressure,
     pub(super) context_tokens: u32,
@@ -206,7 +206,7 @@ impl<'a> Meter<'a> {
         rig: &'a Rig,
         tier: &'a TierId,
         worker: &'a Worker,
-        ask: &'a BenchAsk,
+        requested: &'a BenchRequest,
         limit: Pressure,
     ) -> Result<Self, Error> {
         let props = worker.props().await?;
@@ -224,7 +224,7 @@ impl<'a> Meter<'a> {
             rig,
             tier,
             worker,
-            ask,
+            requested,
             limit,
             context_tokens: props.context_tokens(),
             threads: props.threads,
@@ -241,13 +241,13 @@ impl<'a> Meter<'a> {
         depth: u32,
         report: impl Fn(usize, &str),
     ) -> Result<Result<Runs, String>, Error> {
-        let (read, written) = (self.ask.prompt_tokens, self.ask.answer_tokens);
+        let (read, written) = (self.requested.prompt_tokens, self.requested.answer_tokens);
         report(0, "filling the cache");
         self.request(depth, 1, 1).await?;
         report(1, "warming up");
         self.request(depth, read, 1).await?;
         let mut runs = Runs::default();
-        for run in 0..self.ask.runs as usize {
+        for run in 0..self.requested.runs as usize {
             report(2 + run * 2, &format!("reading {read} tokens"));
             match self.counted(depth, read, 1).await? {
                 Ok(timed) => runs.prefill.push(timed),

@@ -12,14 +12,14 @@ use tierbar_core::{
     Code, Config, Error, ModelId, TierId,
     bench::{Figure, Settings},
     status::Pressure,
-    tune::{Knob, Measured, Search, TuneAsk, TuneReport, TuneRow},
+    tune::{Knob, Measured, Search, TuneReport, TuneRequest, TuneRow},
 };
 
 /// Tries settings one after another; the configuration changes at the end alone, if at all.
 pub(super) async fn tune(
     rig: Arc<Rig>,
     tier: TierId,
-    ask: TuneAsk,
+    request: TuneRequest,
     progress: ProgressSender,
 ) -> Result<TuneReport, Error> {
     let before = configured(&rig, &tier)?;
@@ -27,8 +27,8 @@ pub(super) async fn tune(
         let (rig, tier) = (Arc::clone(&rig), tier.clone());
         blocking("reading the model", move || rig.config.models.limits(&tier)).await?
     };
-    let ask = ask.fitting(context);
-    let mut search = Search::new(ask.clone(), before, limits);
+    let request = request.fitting(context);
+    let mut search = Search::new(request.clone(), before, limits);
     let mut seen = Seen::default();
     let mut done = 0;
     while let Some((knob, settings)) = search.next_candidate() {
@@ -37,7 +37,7 @@ pub(super) async fn tune(
         spared(&rig, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
         rig.config.try_settings(&tier, settings).await;
-        let measured = candidate(&rig, &tier, &ask, &mut seen).await;
+        let measured = candidate(&rig, &tier, &request, &mut seen).await;
         match &measured {
             Err(error) if knob == Knob::Start || ends_it(error) => return Err(error.clone()),
             _ => {}
@@ -50,16 +50,16 @@ pub(super) async fn tune(
     }
     let (rows, after, gain) = search.finish();
     progress.progress(done, done, "done");
-    let written = after != before && !ask.dry_run && write(&rig, &tier, before, after).await?;
+    let written = after != before && !request.dry_run && write(&rig, &tier, before, after).await?;
     Ok(TuneReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         taken_at: now(),
         model: seen.model.unwrap_or_else(|| ModelId(String::new())),
         context_tokens: seen.context_tokens,
-        depth: ask.depth,
-        prompt_tokens: ask.prompt_tokens,
-        answer_tokens: ask.answer_tokens,
-        runs: ask.runs,
+        depth: request.depth,
+        prompt_tokens: request.prompt_tokens,
+        answer_tokens: request.answer_tokens,
+        runs: request.runs,
         rows,
         before,
         after,
@@ -83,15 +83,15 @@ struct Seen {
 async fn candidate(
     rig: &Rig,
     tier: &TierId,
-    ask: &TuneAsk,
+    request: &TuneRequest,
     seen: &mut Seen,
 ) -> Result<Measured, Error> {
     let (worker, load_ms) = lease(rig, tier).await?;
-    let measurement = ask.measurement();
+    let measurement = request.measurement();
     let mut meter = Meter::new(rig, tier, &worker, &measurement, Pressure::Critical).await?;
     seen.model = Some(worker.lease().model().clone());
     seen.context_tokens = meter.context_tokens;
-    let runs = meter.at(ask.depth, |_, _| {}).await;
+    let runs = meter.at(request.depth, |_, _| {}).await;
     seen.disturbed += meter.disturbed;
     let threads_used = meter.threads;
     let runs = runs?.map_err(|why| Error::new(Code::TierFailed, why))?;

@@ -95,7 +95,7 @@ impl Worker {
     }
 
     pub(super) async fn props(&self) -> Result<Props, Error> {
-        self.ask(self.http.get("http://localhost/props")).await
+        self.send(self.http.get("http://localhost/props")).await
     }
 
     pub(super) async fn tokenize(&self, text: &str) -> Result<Vec<i32>, Error> {
@@ -137,10 +137,13 @@ impl Worker {
 
     async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T, Error> {
         let request = self.http.post(format!("http://localhost/{path}"));
-        self.ask(request.json(body)).await
+        self.send(request.json(body)).await
     }
 
-    async fn ask<T: DeserializeOwned>(&self, request: reqwest::RequestBuilder) -> Result<T, Error> {
+    async fn send<T: DeserializeOwned>(
+        &self,
+        request: reqwest::RequestBuilder,
+    ) -> Result<T, Error> {
         let answer = async {
             let response = request.send().await?;
             let refused = !response.status().is_success();

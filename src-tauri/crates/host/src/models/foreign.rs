@@ -98,11 +98,11 @@ mod tests {
         let config = config(COMMAND);
         let id = TierId::new("fast").unwrap();
         let tier = &config.tiers[&id];
-        let (Engine::Command(engine), Some((asked, model))) = (&tier.engine, tier.foreign_model())
+        let (Engine::Command(engine), Some((remote, model))) = (&tier.engine, tier.foreign_model())
         else {
             panic!("no command");
         };
-        let spec = spec(tier, engine, asked, model, "/guard".into());
+        let spec = spec(tier, engine, remote, model, "/guard".into());
         assert_eq!(spec.plan.total_bytes(), 6 << 30);
         assert_eq!(spec.command.unwrap().engine, *engine);
         let (_home, models) = models(COMMAND);

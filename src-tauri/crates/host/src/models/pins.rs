@@ -123,10 +123,10 @@ mod tests {
             total_bytes: 12 << 30,
             max_loaded: 3,
         };
-        let said = too_many(&pins, &budget).unwrap().message;
+        let message = too_many(&pins, &budget).unwrap().message;
         let sum = "heavy cannot be pinned beside fast, primary: together the pinned tiers need 14.0 GiB, the budget for models is \
                    12.0 GiB, and 3 models can be loaded at a time";
-        assert_eq!(said, sum);
+        assert_eq!(message, sum);
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Runner {
             };
             tokio::select! {
                 biased;
-                Some(wish) = self.inbox.requests.recv() => self.grant(wish).await,
+                Some(request) = self.inbox.requests.recv() => self.answer(request).await,
                 changed = self.inbox.config.changed() => {
                     if changed.is_err() {
                         return;
@@ -131,7 +131,7 @@ impl Runner {
         let performed = self.perform(name, schedule, of, at).await;
         let run = match performed {
             Ok((sentence, covers_to)) => {
-                self.tell(format!("the schedule {name} {sentence}"));
+                self.record(format!("the schedule {name} {sentence}"));
                 self.failing(name, None);
                 run.done(covers_to, sentence)
             }
@@ -145,7 +145,7 @@ impl Runner {
                 } else {
                     "is tried again"
                 };
-                self.tell(format!(
+                self.record(format!(
                     "the schedule {name} failed and {what}: {}",
                     error.message
                 ));
@@ -158,7 +158,7 @@ impl Runner {
     }
 
     /// Runs one beside its turns: what it covers is read again by the next of them.
-    async fn grant(&self, RunNow { name, done }: RunNow) {
+    async fn answer(&self, RunNow { name, done }: RunNow) {
         let schedule = self.inbox.config.borrow().schedules.get(&name).cloned();
         let outcome = match schedule {
             None => Err(no_schedule(&name)),
@@ -179,7 +179,7 @@ impl Runner {
             date,
         };
         let (sentence, _) = self.perform(name, schedule, of, now).await?;
-        self.tell(format!(
+        self.record(format!(
             "the schedule {name} was run by hand and {sentence}"
         ));
         Ok(sentence)
@@ -310,7 +310,7 @@ impl Runner {
             .unwrap_or_else(|| Error::new(Code::Internal, format!("the task returned {status}"))))
     }
 
-    fn tell(&self, sentence: String) {
+    fn record(&self, sentence: String) {
         self.journal.record(LogEvent::new(Kind::Note, sentence));
     }
 

@@ -64,8 +64,8 @@ fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
         from,
         answer,
     } = outcome;
-    let said = |field: &str| answer[field].as_str().unwrap_or("unknown").to_owned();
-    let (tier, model) = (said("tier"), said("model"));
+    let field = |name: &str| answer[name].as_str().unwrap_or("unknown").to_owned();
+    let (tier, model) = (field("tier"), field("model"));
     let task = schedule.task.as_str();
     format!("# {name}, {date}\n\n{text}\n\n---\n\n{task} of {from}, by {tier} ({model})\n")
 }

@@ -28,9 +28,9 @@ fn later(from: Timestamp, seconds: i64) -> Timestamp {
 }
 
 #[derive(Debug, Default, Clone)]
-struct Told(Arc<Mutex<Vec<String>>>);
+struct Sentences(Arc<Mutex<Vec<String>>>);
 
-impl tierbar_core::journal::Journal for Told {
+impl tierbar_core::journal::Journal for Sentences {
     fn record(&self, event: LogEvent) {
         self.0.lock().push(event.sentence);
     }
@@ -39,7 +39,7 @@ impl tierbar_core::journal::Journal for Told {
 /// What the task was asked, and what it answers: `None` is a success.
 #[derive(Debug, Default, Clone)]
 struct Api {
-    asked: Arc<Mutex<Vec<String>>>,
+    requests: Arc<Mutex<Vec<String>>>,
     fails: Arc<Mutex<Option<Error>>>,
 }
 
@@ -50,7 +50,7 @@ async fn answer(
 ) -> (StatusCode, Json<Value>) {
     // A turn is tried again here, and its answer would come to nobody.
     assert_eq!(headers["x-tierbar-queue"], "never");
-    api.asked
+    api.requests
         .lock()
         .push(String::from_utf8_lossy(&body).into_owned());
     let fails = api.fails.lock().clone();
@@ -71,7 +71,7 @@ struct Bench {
     handle: Schedules,
     runner: Runner,
     api: Api,
-    told: Told,
+    recorded: Sentences,
     paused: Arc<Mutex<bool>>,
     _config: watch::Sender<Arc<Config>>,
 }
@@ -93,7 +93,11 @@ impl Bench {
             .unwrap()
             .unwrap();
         let (handle, inbox) = Schedules::new(config.subscribe(), store, true);
-        let (api, told, paused) = (Api::default(), Told::default(), Arc::new(Mutex::new(false)));
+        let (api, recorded, paused) = (
+            Api::default(),
+            Sentences::default(),
+            Arc::new(Mutex::new(false)),
+        );
         let router = Router::new()
             .route("/v1/brief", post(answer))
             .route("/v1/summarize", post(answer))
@@ -112,7 +116,7 @@ impl Bench {
                 folder.path(),
                 Arc::new(|name: &str| (name == "TIERBAR_SECRETS").then(|| "file".into())),
             ),
-            journal: Arc::new(told.clone()),
+            journal: Arc::new(recorded.clone()),
             paused: {
                 let paused = Arc::clone(&paused);
                 Box::new(move || *paused.lock())
@@ -124,7 +128,7 @@ impl Bench {
             handle,
             runner,
             api,
-            told,
+            recorded,
             paused,
             _config: config,
         };
@@ -140,8 +144,8 @@ impl Bench {
         self.runner.take_turns(now, &TimeZone::UTC).await
     }
 
-    fn asked(&self) -> usize {
-        self.api.asked.lock().len()
+    fn requests(&self) -> usize {
+        self.api.requests.lock().len()
     }
 
     async fn kept(&self) -> Run {
@@ -170,30 +174,30 @@ async fn served(routes: Router) -> String {
 async fn a_run_happens_once_and_writes_that_days_file() {
     let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/briefs/{date}.md").await;
     bench.at(at(BEFORE)).await;
-    assert_eq!(bench.asked(), 0);
+    assert_eq!(bench.requests(), 0);
     for _ in 0..3 {
         bench.at(at(TURN)).await;
     }
-    assert_eq!(*bench.api.asked.lock(), ["{\"msg\": \"a\"}\n"]);
+    assert_eq!(*bench.api.requests.lock(), ["{\"msg\": \"a\"}\n"]);
     let page = read(&bench.path("briefs/2026-11-22.md"));
     assert_eq!(
         page,
         "# nightly, 2026-11-22\n\nAll is well.\n\n---\n\nbrief of 1 file, 13 bytes, by primary (m)\n"
     );
-    let told = bench.told.0.lock().clone();
+    let recorded = bench.recorded.0.lock().clone();
     assert!(
-        told.len() == 1 && told[0].starts_with("the schedule nightly wrote "),
-        "{told:?}"
+        recorded.len() == 1 && recorded[0].starts_with("the schedule nightly wrote "),
+        "{recorded:?}"
     );
     assert!(
-        told[0].ends_with("from 1 file, 13 bytes; 7 tokens saved"),
-        "{told:?}"
+        recorded[0].ends_with("from 1 file, 13 bytes; 7 tokens saved"),
+        "{recorded:?}"
     );
     let run = bench.kept().await;
     assert!(run.finished && !run.failing && run.covers_to == Some(at(TURN).as_second()));
     // Missed by some hours, and made up.
     bench.at(at("2026-11-23T09:00:00Z")).await;
-    assert_eq!(bench.asked(), 2);
+    assert_eq!(bench.requests(), 2);
     assert!(bench.path("briefs/2026-11-23.md").exists());
 }
 
@@ -204,7 +208,7 @@ async fn a_failure_is_logged_retried_and_cleared_by_success() {
     *bench.api.fails.lock() = Some(Error::new(Code::TierFailed, "primary has no model"));
     bench.at(at(TURN)).await;
     bench.at(later(at(TURN), 59)).await;
-    assert_eq!(bench.asked(), 1);
+    assert_eq!(bench.requests(), 1);
     assert_eq!(
         bench.handle.notices(),
         ["The schedule nightly fails: primary has no model"]
@@ -212,10 +216,12 @@ async fn a_failure_is_logged_retried_and_cleared_by_success() {
     let status = bench.handle.list().await.unwrap().remove(0);
     assert!(status.failing && !status.running);
     assert_eq!(status.outcome.as_deref(), Some("primary has no model"));
-    assert!(bench.told.0.lock()[0].ends_with("failed and is tried again: primary has no model"));
+    assert!(
+        bench.recorded.0.lock()[0].ends_with("failed and is tried again: primary has no model")
+    );
     *bench.api.fails.lock() = None;
     bench.at(later(at(TURN), 60)).await;
-    assert_eq!((bench.asked(), bench.handle.notices().len()), (2, 0));
+    assert_eq!((bench.requests(), bench.handle.notices().len()), (2, 0));
     assert!(bench.path("day.md").exists());
 }
 
@@ -225,13 +231,13 @@ async fn a_run_waits_for_a_pause_without_using_an_attempt() {
     bench.at(at(BEFORE)).await;
     *bench.paused.lock() = true;
     bench.at(at(TURN)).await;
-    assert_eq!(bench.asked(), 0);
+    assert_eq!(bench.requests(), 0);
     // One that begins at the very moment.
     *bench.paused.lock() = false;
     *bench.api.fails.lock() = Some(Error::new(Code::Paused, "Tierbar is paused"));
     bench.at(at(TURN)).await;
-    assert_eq!((bench.asked(), bench.kept().await.attempts), (1, 0));
-    assert!(bench.handle.notices().is_empty() && bench.told.0.lock().is_empty());
+    assert_eq!((bench.requests(), bench.kept().await.attempts), (1, 0));
+    assert!(bench.handle.notices().is_empty() && bench.recorded.0.lock().is_empty());
     *bench.api.fails.lock() = None;
     bench.at(later(at(TURN), 60)).await;
     assert!(bench.path("day.md").exists());
@@ -241,9 +247,9 @@ async fn a_run_waits_for_a_pause_without_using_an_attempt() {
 async fn a_run_that_killed_the_host_uses_an_attempt() {
     let mut bench = Bench::new("brief", "DIR/day.jsonl", "DIR/day.md").await;
     bench.at(at(BEFORE)).await;
-    let (asked, mut asks) = mpsc::unbounded_channel();
+    let (sender, mut requests) = mpsc::unbounded_channel();
     let never = move || {
-        asked.send(()).unwrap();
+        sender.send(()).unwrap();
         std::future::pending::<String>()
     };
     let answering = std::mem::replace(
@@ -253,15 +259,15 @@ async fn a_run_that_killed_the_host_uses_an_attempt() {
     let zone = TimeZone::UTC;
     tokio::select! {
         _ = bench.runner.take_turns(at(TURN), &zone) => panic!("it ended"),
-        asked = asks.recv() => asked.unwrap(),
+        request = requests.recv() => request.unwrap(),
     }
     assert!(bench.runner.inbox.state.running.lock().is_none());
     assert_eq!(bench.kept().await.attempts, 1);
     bench.runner.router = answering;
     bench.at(later(at(TURN), 10)).await;
-    assert_eq!(bench.asked(), 0);
+    assert_eq!(bench.requests(), 0);
     bench.at(later(at(TURN), 60)).await;
-    assert_eq!(bench.asked(), 1);
+    assert_eq!(bench.requests(), 1);
 }
 
 #[tokio::test]
@@ -278,16 +284,16 @@ async fn a_folder_is_read_from_the_last_success_on() {
     put("today", at("2026-11-21T12:00:00Z"));
     let api = bench.api.clone();
     let texts = || {
-        let asked = api.asked.lock().clone();
+        let requests = api.requests.lock().clone();
         let text = |body: &String| serde_json::from_str::<Value>(body).unwrap()["text"].clone();
-        asked.iter().map(text).collect::<Vec<_>>()
+        requests.iter().map(text).collect::<Vec<_>>()
     };
     let after = |n: i64| later(at(TURN), n * 24 * 3600);
     let next = bench.path("notes/next");
     bench.at(at(BEFORE)).await;
     bench.at(after(0)).await;
     assert_eq!(texts(), [json!("today\n")]);
-    let body: Value = serde_json::from_str(&bench.api.asked.lock()[0]).unwrap();
+    let body: Value = serde_json::from_str(&bench.api.requests.lock()[0]).unwrap();
     assert_eq!(body["words"], 40);
     // Nothing new: that is no failure, and nobody is asked.
     bench.at(after(1)).await;
@@ -337,8 +343,11 @@ async fn a_url_can_be_the_source_and_a_webhook_the_target() {
     bench.at(at(BEFORE)).await;
     bench.at(at(TURN)).await;
     let first = posts.recv().await.unwrap();
-    let said = bench.kept().await.outcome.unwrap();
-    assert!(said.contains("503") && !said.contains("secret"), "{said}");
+    let outcome = bench.kept().await.outcome.unwrap();
+    assert!(
+        outcome.contains("503") && !outcome.contains("secret"),
+        "{outcome}"
+    );
     *refuse.lock() = false;
     bench.at(later(at(TURN), 60)).await;
     let second = posts.recv().await.unwrap();
@@ -353,13 +362,13 @@ async fn a_url_can_be_the_source_and_a_webhook_the_target() {
     );
     assert_eq!(second["answer"]["saved"], 7);
     // What was made is delivered again and not made again, and covers what was read then.
-    assert_eq!(*bench.api.asked.lock(), ["{\"msg\": \"far\"}\n"]);
+    assert_eq!(*bench.api.requests.lock(), ["{\"msg\": \"far\"}\n"]);
     assert_eq!(bench.kept().await.covers_to, Some(at(TURN).as_second()));
-    let said = bench.kept().await.outcome.unwrap();
-    assert!(said.starts_with("posted to 127.0.0.1:"), "{said}");
+    let outcome = bench.kept().await.outcome.unwrap();
+    assert!(outcome.starts_with("posted to 127.0.0.1:"), "{outcome}");
     bench.at(later(at(TURN), 24 * 3600)).await;
     let next = posts.recv().await.unwrap();
-    assert_eq!((&next["date"], bench.asked()), (&json!("2026-11-23"), 2));
+    assert_eq!((&next["date"], bench.requests()), (&json!("2026-11-23"), 2));
 }
 
 #[tokio::test]
@@ -374,8 +383,8 @@ async fn a_schedule_can_be_run_by_hand() {
     } = Bench::new("brief", "DIR/day.jsonl", "DIR/by-hand.md").await;
     let closing = CancellationToken::new();
     let owner = tokio::spawn(runner.run(closing.clone()));
-    let said = handle.run("nightly".to_owned()).await.unwrap();
-    assert!(said.contains("by-hand.md"), "{said}");
+    let outcome = handle.run("nightly".to_owned()).await.unwrap();
+    assert!(outcome.contains("by-hand.md"), "{outcome}");
     assert!(folder.path().join("by-hand.md").exists());
     assert_eq!(
         handle.run("other".to_owned()).await.unwrap_err().code,

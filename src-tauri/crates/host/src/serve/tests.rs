@@ -34,12 +34,12 @@ async fn sent(address: SocketAddr, bytes: &[u8]) -> TcpStream {
 
 /// All that the server still says. A reset is an end as well.
 async fn rest(mut stream: TcpStream) -> String {
-    let mut said = Vec::new();
+    let mut answer = Vec::new();
     let mut piece = [0; 4096];
     while let Ok(length @ 1..) = stream.read(&mut piece).await {
-        said.extend_from_slice(&piece[..length]);
+        answer.extend_from_slice(&piece[..length]);
     }
-    String::from_utf8_lossy(&said).into_owned()
+    String::from_utf8_lossy(&answer).into_owned()
 }
 
 async fn pinged(address: SocketAddr) -> String {
@@ -75,9 +75,9 @@ async fn partial_requests_do_not_block_other_clients() {
     // The last still has one, and may go on.
     let mut last = slow.pop().unwrap();
     last.write_all(&[b'a'; 99]).await.unwrap();
-    let mut said = [0; 12];
-    last.read_exact(&mut said).await.unwrap();
-    assert_eq!(&said, b"HTTP/1.1 200");
+    let mut answer = [0; 12];
+    last.read_exact(&mut answer).await.unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
 }
 
 #[tokio::test]
@@ -88,19 +88,19 @@ async fn endless_and_large_request_heads_end_the_connection() {
     };
     let address = served(Router::new(), limits).await;
     let cut = sent(address, b"GET /ping HTTP/1.1\r\nhost:").await;
-    let said = rest(cut).await;
-    assert!(!said.contains("200"), "{said}");
+    let answer = rest(cut).await;
+    assert!(!answer.contains("200"), "{answer}");
     // So does one that asks nothing more.
     let idle = sent(address, b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(rest(idle).await.ends_with("pong"));
 
     let address = served(Router::new(), ClientLimits::default()).await;
     let large = format!("GET / HTTP/1.1\r\nx: {}", "y".repeat(HEAD_BYTES + 1));
-    let said = rest(sent(address, large.as_bytes()).await).await;
-    assert!(said.starts_with("HTTP/1.1 431"), "{said}");
+    let answer = rest(sent(address, large.as_bytes()).await).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
     let many = format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101));
-    let said = rest(sent(address, many.as_bytes()).await).await;
-    assert!(said.starts_with("HTTP/1.1 431"), "{said}");
+    let answer = rest(sent(address, many.as_bytes()).await).await;
+    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
 }
 
 /// A body of what the test sends. Its sender hears when it is dropped.
@@ -162,9 +162,9 @@ async fn a_silent_stream_stays_open() {
     let mut client = sent(address, STREAM).await;
     for word in ["one", "two", "three"] {
         send.send(word.into()).await.unwrap();
-        let mut said = Vec::new();
-        while !said.ends_with(format!("{word}\r\n").as_bytes()) {
-            said.push(client.read_u8().await.unwrap());
+        let mut answer = Vec::new();
+        while !answer.ends_with(format!("{word}\r\n").as_bytes()) {
+            answer.push(client.read_u8().await.unwrap());
         }
         // As long as all of the server's patience.
         assert_eq!(
@@ -196,8 +196,11 @@ async fn shutdown_finishes_answers_and_accepts_no_more() {
     closing.cancel();
     send.send("last".into()).await.unwrap();
     drop(send);
-    let said = rest(client).await;
-    assert!(said.contains("first") && said.contains("last"), "{said}");
+    let answer = rest(client).await;
+    assert!(
+        answer.contains("first") && answer.contains("last"),
+        "{answer}"
+    );
     served.await.unwrap();
     assert!(TcpStream::connect(address).await.is_err());
 }
@@ -228,9 +231,9 @@ async fn a_remote_client_without_tls_gets_a_message() {
         tokio::spawn(serve(listener, options));
         address
     };
-    let said = pinged(address).await;
+    let answer = pinged(address).await;
     assert!(
-        said.starts_with("HTTP/1.1 400") && said.contains("https://"),
-        "{said}"
+        answer.starts_with("HTTP/1.1 400") && answer.contains("https://"),
+        "{answer}"
     );
 }

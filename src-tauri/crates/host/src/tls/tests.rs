@@ -46,7 +46,7 @@ async fn served(tls: &Tls) -> SocketAddr {
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
 /// Asks over TLS as somebody who trusts the certificate in `file` and nobody else.
-async fn asked(address: SocketAddr, file: &Path, name: &str) -> io::Result<String> {
+async fn fetch(address: SocketAddr, file: &Path, name: &str) -> io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots
         .add(CertificateDer::from_pem_file(file).unwrap())
@@ -61,9 +61,9 @@ async fn asked(address: SocketAddr, file: &Path, name: &str) -> io::Result<Strin
     let connector = TlsConnector::from(Arc::new(config));
     let mut stream = connector.connect(name, stream).await?;
     stream.write_all(REQUEST).await?;
-    let mut said = String::new();
-    stream.read_to_string(&mut said).await?;
-    Ok(said)
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
 }
 
 #[tokio::test]
@@ -81,10 +81,10 @@ async fn a_certificate_is_created_once_and_has_all_names() {
     assert_eq!(tls.fingerprint.len(), 32 * 3 - 1);
     let address = served(&tls).await;
     for name in ["localhost", "127.0.0.1", "mac-mini.local", "203.0.113.7"] {
-        let said = asked(address, &folder.certificate(), name).await.unwrap();
-        assert!(said.ends_with("encrypted"), "{name}: {said}");
+        let answer = fetch(address, &folder.certificate(), name).await.unwrap();
+        assert!(answer.ends_with("encrypted"), "{name}: {answer}");
     }
-    let wrong = asked(address, &folder.certificate(), "other.local").await;
+    let wrong = fetch(address, &folder.certificate(), "other.local").await;
     assert!(
         wrong
             .unwrap_err()
@@ -95,9 +95,9 @@ async fn a_certificate_is_created_once_and_has_all_names() {
     // From this machine also without.
     let mut plain = TcpStream::connect(address).await.unwrap();
     plain.write_all(REQUEST).await.unwrap();
-    let mut said = String::new();
-    plain.read_to_string(&mut said).await.unwrap();
-    assert!(said.ends_with("plain"), "{said}");
+    let mut answer = String::new();
+    plain.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("plain"), "{answer}");
 
     let again = Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
     assert_eq!(again.fingerprint, tls.fingerprint);
@@ -105,7 +105,7 @@ async fn a_certificate_is_created_once_and_has_all_names() {
     let (_other_home, other) = self::folder();
     Tls::open(&other, &server, &[]).unwrap();
     assert!(
-        asked(address, &other.certificate(), "localhost")
+        fetch(address, &other.certificate(), "localhost")
             .await
             .is_err()
     );
@@ -144,13 +144,13 @@ async fn an_invalid_user_certificate_is_reported_with_its_file() {
     assert_eq!(tls.fingerprint, own.fingerprint);
     assert!(!folder.certificate().exists());
     let address = served(&tls).await;
-    let said = asked(address, &theirs.certificate(), "localhost").await;
-    assert!(said.unwrap().ends_with("encrypted"));
+    let answer = fetch(address, &theirs.certificate(), "localhost").await;
+    assert!(answer.unwrap().ends_with("encrypted"));
 
     Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
     let text = home.path().join("text.pem");
     fs::write(&text, "It was a dark and stormy night.").unwrap();
-    for (certificate, key, told) in [
+    for (certificate, key, expected) in [
         (
             home.path().join("none.pem"),
             theirs.certificate_key(),
@@ -174,10 +174,10 @@ async fn an_invalid_user_certificate_is_reported_with_its_file() {
             ..ServerConfig::default()
         };
         let Err(error) = Tls::open(&folder, &server, &[]) else {
-            panic!("{told}: it was taken");
+            panic!("{expected}: it was taken");
         };
         assert_eq!(error.code, Code::ConfigInvalid);
-        assert!(error.message.contains(told), "{error}");
+        assert!(error.message.contains(expected), "{error}");
     }
 }
 

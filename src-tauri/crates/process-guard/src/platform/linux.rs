@@ -15,7 +15,7 @@ pub(crate) fn die_with_parent() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// Kills all children, whatever group they are in. What these have started comes to this process next.
+/// Kills all children, in any group. Their children are then adopted by this process.
 pub(crate) fn kill_adopted() {
     let me = getpid();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -32,7 +32,7 @@ pub(crate) fn kill_adopted() {
 
 fn parent(pid: Pid) -> Option<Pid> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
-    // The name before it may hold anything.
+    // The name before it may contain anything.
     let (_, behind) = stat.rsplit_once(')')?;
     Pid::from_raw(behind.split_ascii_whitespace().nth(1)?.parse().ok()?)
 }

@@ -115,7 +115,7 @@ pub(super) fn outcome(connection: &Connection, id: &str) -> rusqlite::Result<Opt
         .optional()
 }
 
-pub(super) fn told(connection: &Connection, id: &str) -> rusqlite::Result<()> {
+pub(super) fn mark_fetched(connection: &Connection, id: &str) -> rusqlite::Result<()> {
     connection
         .prepare_cached("UPDATE jobs SET told = 1 WHERE id = ?1 AND told = 0")?
         .execute([id])?;

@@ -26,7 +26,7 @@ fn ids(entries: &[Entry]) -> Vec<u64> {
 #[tokio::test]
 async fn entries_survive_a_restart_and_are_paged_newest_first() {
     let fixture = Fixture::new();
-    let told: Vec<_> = (1..=7)
+    let written: Vec<_> = (1..=7)
         .map(|id| match id % 3 {
             0 => entry(id, id * 1000, Kind::Alarm, None),
             1 => entry(id, id * 1000, Kind::Load, Some("fast")),
@@ -36,15 +36,15 @@ async fn entries_survive_a_restart_and_are_paged_newest_first() {
     {
         let store = fixture.store();
         assert_eq!(store.last_entry().await.unwrap(), 0);
-        store.add_entries(told[..4].to_vec()).await.unwrap();
-        store.add_entries(told[4..].to_vec()).await.unwrap();
+        store.add_entries(written[..4].to_vec()).await.unwrap();
+        store.add_entries(written[4..].to_vec()).await.unwrap();
         store.add_entries(Vec::new()).await.unwrap();
     }
     let store = fixture.store();
     assert_eq!(store.last_entry().await.unwrap(), 7);
     let mut all = store.entries(None, None, 100).await.unwrap();
     all.reverse();
-    assert_eq!(all, told);
+    assert_eq!(all, written);
     let page = store.entries(None, None, 3).await.unwrap();
     assert_eq!(ids(&page), [7, 6, 5]);
     let next = store.entries(Some(5), None, 3).await.unwrap();
@@ -80,8 +80,8 @@ async fn entries_are_limited_to_thirty_days_and_fifty_thousand() {
 async fn a_clock_briefly_ahead_deletes_no_entries() {
     let fixture = Fixture::new();
     let store = fixture.store();
-    let told = (1..=100).map(|id| entry(id, id, Kind::Load, Some("fast")));
-    store.add_entries(told.collect()).await.unwrap();
+    let written = (1..=100).map(|id| entry(id, id, Kind::Load, Some("fast")));
+    store.add_entries(written.collect()).await.unwrap();
     let year = 365 * 24 * 3600 * 1000;
     let ahead = entry(101, year, Kind::Load, Some("fast"));
     store.add_entries(vec![ahead]).await.unwrap();
@@ -93,15 +93,15 @@ async fn a_clock_briefly_ahead_deletes_no_entries() {
 async fn an_unknown_kind_of_entry_is_read_as_a_note() {
     let fixture = Fixture::new();
     let store = fixture.store();
-    let told = entry(1, 1, Kind::Load, Some("fast"));
-    store.add_entries(vec![told.clone()]).await.unwrap();
+    let written = entry(1, 1, Kind::Load, Some("fast"));
+    store.add_entries(vec![written.clone()]).await.unwrap();
     let newer = rusqlite::Connection::open(fixture.path()).unwrap();
     newer
         .execute("UPDATE log SET kind = 'moon_phase'", [])
         .unwrap();
     let read = store.entries(None, None, 1).await.unwrap();
     assert_eq!(read[0].what.kind, Kind::Note);
-    assert_eq!(read[0].what.sentence, told.what.sentence);
+    assert_eq!(read[0].what.sentence, written.what.sentence);
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn a_database_without_a_log_gets_one() {
         .unwrap();
     before.close().unwrap();
     let store = fixture.store();
-    let told = entry(1, 1, Kind::Crash, Some("fast"));
-    store.add_entries(vec![told.clone()]).await.unwrap();
-    assert_eq!(store.entries(None, None, 1).await.unwrap(), [told]);
+    let written = entry(1, 1, Kind::Crash, Some("fast"));
+    store.add_entries(vec![written.clone()]).await.unwrap();
+    assert_eq!(store.entries(None, None, 1).await.unwrap(), [written]);
 }

@@ -7,7 +7,7 @@ use tierbar_core::{
 };
 use tierbar_store::{ChatFields, NewMessage, NewTurn, OpenedTurn, Store};
 
-fn asks(id: &str, text: &str) -> NewTurn {
+fn turn(id: &str, text: &str) -> NewTurn {
     NewTurn {
         id: id.to_owned(),
         text: Some(text.to_owned()),
@@ -41,8 +41,8 @@ fn shown(chat: &Chat) -> Vec<String> {
 async fn a_turn_has_the_conversation_before_it() {
     let store = Fixture::new().store();
     let id = chat(&store).await;
-    answered(&store, &id, asks("a", "One?"), "1").await;
-    let opened = answered(&store, &id, asks("b", "Two?"), "2").await;
+    answered(&store, &id, turn("a", "One?"), "1").await;
+    let opened = answered(&store, &id, turn("b", "Two?"), "2").await;
     let texts = opened.conversation.iter().map(|message| message.text());
     assert_eq!(texts.collect::<Vec<_>>(), ["One?", "1", "Two?"]);
     assert_eq!(opened.chat.title, "One?");
@@ -56,7 +56,7 @@ async fn a_turn_has_the_conversation_before_it() {
 async fn a_regenerated_answer_and_an_edited_question_are_branches() {
     let store = Fixture::new().store();
     let id = chat(&store).await;
-    let first = answered(&store, &id, asks("a", "One?"), "1").await;
+    let first = answered(&store, &id, turn("a", "One?"), "1").await;
     let again = NewTurn {
         id: "b".into(),
         model: Some("heavy".into()),
@@ -72,7 +72,7 @@ async fn a_regenerated_answer_and_an_edited_question_are_branches() {
     let question = first.conversation[0].id;
     let follows = NewTurn {
         parent: Some(first.answer),
-        ..asks("c", "Two?")
+        ..turn("c", "Two?")
     };
     answered(&store, &id, follows, "2").await;
     assert_eq!(
@@ -118,14 +118,14 @@ async fn an_answer_that_is_added_after_an_answer_stands_beside_it() {
 async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
     let store = Fixture::new().store();
     let (id, other) = (chat(&store).await, chat(&store).await);
-    let elsewhere = answered(&store, &other, asks("o", "?"), "!").await.answer;
+    let elsewhere = answered(&store, &other, turn("o", "?"), "!").await.answer;
     let refused = async |turn| store.open_turn(&id, turn).await.unwrap_err().code;
     assert_eq!(refused(NewTurn::default()).await, Code::BadRequest);
-    assert_eq!(refused(asks("a", " \n")).await, Code::BadRequest);
+    assert_eq!(refused(turn("a", " \n")).await, Code::BadRequest);
     for parent in [0, elsewhere, u64::MAX] {
         let turn = NewTurn {
             parent: Some(parent),
-            ..asks("a", "?")
+            ..turn("a", "?")
         };
         assert_eq!(refused(turn).await, Code::NotFound, "{parent}");
         let leaf = ChatFields {
@@ -135,7 +135,7 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
         let error = store.update_chat(&id, leaf).await.unwrap_err();
         assert_eq!(error.code, Code::NotFound, "{parent}");
     }
-    let error = store.open_turn("none", asks("a", "?")).await.unwrap_err();
+    let error = store.open_turn("none", turn("a", "?")).await.unwrap_err();
     assert_eq!(error.code, Code::NotFound);
     let chat = store.chat(&id).await.unwrap();
     assert_eq!(chat.messages, []);
@@ -143,7 +143,7 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
     let turn = NewTurn {
         model: Some("heavy".into()),
         parent: Some(u64::MAX),
-        ..asks("a", "?")
+        ..turn("a", "?")
     };
     refused(turn).await;
     let kept = store.chat(&id).await.unwrap();
@@ -154,7 +154,7 @@ async fn a_turn_without_a_question_or_a_parent_that_exists_is_refused() {
 async fn what_was_added_behind_a_discarded_answer_stays_in_the_branch() {
     let store = Fixture::new().store();
     let id = chat(&store).await;
-    let opened = store.open_turn(&id, asks("a", "?")).await.unwrap();
+    let opened = store.open_turn(&id, turn("a", "?")).await.unwrap();
     let message = NewMessage {
         role: Role::User,
         content: "added".into(),
@@ -171,12 +171,12 @@ async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
     let (kept, empty) = {
         let store = fixture.store();
         let (kept, empty) = (chat(&store).await, chat(&store).await);
-        let opened = store.open_turn(&kept, asks("a", "Why?")).await.unwrap();
+        let opened = store.open_turn(&kept, turn("a", "Why?")).await.unwrap();
         let parts = text_parts("Beca".to_owned());
         let unfinished = AnswerFacts::default();
         let written = store.write_answer(opened.answer, parts, unfinished).await;
         assert_eq!(written.unwrap().unwrap().answer.finish, None);
-        store.open_turn(&empty, asks("b", "How?")).await.unwrap();
+        store.open_turn(&empty, turn("b", "How?")).await.unwrap();
         (kept, empty)
     };
     let store = fixture.store();
@@ -191,7 +191,7 @@ async fn what_a_killed_host_was_writing_is_kept_as_broken_off() {
 async fn the_answer_of_a_deleted_chat_is_not_written() {
     let store = Fixture::new().store();
     let id = chat(&store).await;
-    let opened = store.open_turn(&id, asks("a", "?")).await.unwrap();
+    let opened = store.open_turn(&id, turn("a", "?")).await.unwrap();
     store.delete_chat(&id).await.unwrap();
     let parts = text_parts("late".to_owned());
     let written = store

@@ -1,5 +1,5 @@
-//! Tiers that answer elsewhere. Nothing is loaded for them and no memory planned, so the policy does not know them:
-//! whoever asks has a lease at once.
+//! Endpoints. Nothing is loaded for them and no memory is planned, so the policy does not know them: leases are granted at
+//! once.
 
 use super::{Supervisor, Tier, Waiter, Want};
 use crate::handle::WorkerLease;
@@ -10,7 +10,7 @@ use tierbar_core::{
 };
 use tokio::sync::watch;
 
-/// In a lease's `worker`: none. Those that there are count from 1.
+/// The `worker` of a lease on an endpoint; real workers count from 1.
 pub(super) const REMOTE: u64 = 0;
 
 /// The leases on an endpoint.
@@ -30,10 +30,10 @@ impl Default for Remote {
 }
 
 impl Remote {
-    /// Ends what runs, for this reason.
+    /// Ends running requests, for this reason.
     pub(super) fn cut(&mut self, reason: &Error) {
         let before = std::mem::take(self);
-        // The leases are still given back.
+        // The leases are still released.
         self.leases = before.leases;
         before.ended.send_replace(Some(reason.clone()));
     }
@@ -71,7 +71,7 @@ impl Supervisor {
                     };
                     tier.remote.leases += 1;
                     self.publish();
-                    // If nobody takes it, the lease is dropped here and so released.
+                    // If the caller has gone, the lease is dropped here and so released.
                     let _ = reply.send(Ok(lease));
                 }
                 _ => {

@@ -123,7 +123,7 @@ impl Supervisor {
         self.log(LogEvent::of(gone.kind, id, model, sentence));
     }
 
-    /// A tier cannot be loaded, and nobody asked for it.
+    /// A tier cannot be loaded, and no request waits for it.
     pub(super) fn log_failure(&mut self, id: &TierId, error: &Error) {
         let model = self.tier(id).and_then(|tier| tier.spec.model.clone());
         let sentence = words::not_loaded(id, error);
@@ -158,7 +158,7 @@ mod tests {
         let mut due = |code, count| refusals.due(code, count, Instant::now());
         assert_eq!(due(Code::TierFailed, 2), Some(2));
         assert_eq!(due(Code::TierFailed, 3), None);
-        // Another cause is another matter.
+        // Another cause is logged at once.
         assert_eq!(due(Code::Overloaded, 1), Some(1));
         tokio::time::advance(REFUSALS_EVERY).await;
         assert_eq!(due(Code::TierFailed, 1), Some(4));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tierbar_core::{TierId, budget::gib, policy, reclaim::Missing};
 
 impl Supervisor {
-    /// So much is not back.
+    /// Records memory that is not freed yet.
     pub(super) fn missed(&mut self, id: &TierId, worker: u64, missing: Missing, waited: Duration) {
         let next = self.next_plan();
         if let Some((of, known)) = &mut self.missing
@@ -33,7 +33,7 @@ impl Supervisor {
         }
     }
 
-    /// All is back, or counts as another's.
+    /// Records that all memory is freed, or counts as another program's.
     pub(super) fn back(&mut self, id: &TierId, worker: u64, available: Option<u64>) {
         match &mut self.missing {
             Some((of, _)) if *of == worker => {
@@ -63,10 +63,10 @@ impl Supervisor {
         }
     }
 
-    /// What the oldest request needs that waits for a tier that is not loaded.
+    /// Returns what the oldest request for an unloaded tier needs.
     fn next_plan(&self) -> Option<u64> {
-        let asks = |waiter: &&Waiter| !waiter.want.is_ahead();
-        self.queue.iter().filter(asks).find_map(|waiter| {
+        let requests = |waiter: &&Waiter| !waiter.want.is_ahead();
+        self.queue.iter().filter(requests).find_map(|waiter| {
             let mut tiers = self.tiers.iter();
             let tier = tiers.find(|tier| tier.spec.id == waiter.tier)?;
             tier.next_bytes().filter(|_| tier.living().is_none())

@@ -1,4 +1,4 @@
-//! What everyone else sees of the tiers.
+//! The published status of the tiers.
 
 use super::{Supervisor, Tier, Worker, words};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -32,7 +32,7 @@ impl Supervisor {
             .send_if_modified(|seen| replace(seen, budget));
     }
 
-    /// What the tier's requests wait for, if there are any and it is not loaded.
+    /// Returns what the tier's requests wait for, if there are any and it is not loaded.
     fn queue_of(&self, tier: &Tier) -> Option<String> {
         if tier.worker.is_some() || !self.queue.iter().any(|waiter| waiter.tier == tier.spec.id) {
             return None;
@@ -54,8 +54,8 @@ impl Supervisor {
     }
 }
 
-/// Reckoned anew from the clock each time, since that may be set and the supervisor's own stands still while the machine sleeps; to
-/// the second, so that it does not change with each reckoning.
+/// Computed from the clock each time, since that may be set, and the supervisor's own stops while the machine sleeps;
+/// rounded to seconds, so that it stays the same.
 fn unloads_at_ms(state: &State, tier: &TierId) -> Option<u64> {
     let mut tiers = state.tiers.iter();
     let at = state.idles_out_at(tiers.find(|view| view.id == *tier)?)?;

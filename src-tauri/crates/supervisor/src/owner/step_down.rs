@@ -1,5 +1,5 @@
-//! Memory has run short: who is loaded gives back what it can do without, and is stood in for by the next smaller tier for a
-//! while. The answer that ran into it ends, and the job goes on with less.
+//! Stepping down: after memory has run short, loaded workers free what they can spare, and the next smaller tier answers
+//! for the loaded one for a while. The interrupted answer ends; the client's next requests go to the smaller tier.
 
 use super::{Supervisor, Tier, words};
 use crate::process::trim;
@@ -12,11 +12,11 @@ use tierbar_core::{
 
 /// Long enough that a job's next requests do not run into the same shortness at once.
 const STAYS_DOWN: Duration = Duration::from_secs(300);
-/// From small to large. Which of two others is the smaller is not known.
+/// From small to large. The order of other tiers is unknown.
 const LADDER: [&str; 3] = ["fast", "primary", "heavy"];
 
 impl Supervisor {
-    /// An alarm has risen, or rises on.
+    /// Called when an alarm rises or rises further.
     pub(super) fn step_down(&mut self) {
         let until = self.started.elapsed() + STAYS_DOWN;
         for index in 0..self.tiers.len() {
@@ -35,7 +35,7 @@ impl Supervisor {
         }
     }
 
-    /// Loaded workers give back what they can do without. No command in a worker's place knows how.
+    /// Tells loaded workers to free what they can spare. Commands have no such interface.
     pub(super) fn trim(&self) {
         for worker in self.tiers.iter().filter_map(|tier| tier.worker.as_ref()) {
             if worker.phase == Phase::Ready && worker.load.command.is_none() {
@@ -53,7 +53,7 @@ impl Supervisor {
         let rank = |id: &TierId| LADDER.iter().position(|name| *name == id.as_str());
         let own = rank(&tier.spec.id).filter(|_| down)?;
         let smaller = self.tiers.iter().filter(|other| {
-            // What was meant for this machine stays on it.
+            // Requests for this machine do not go to an endpoint.
             let here = other.spec.model.is_some() && !other.removed && !other.is_endpoint();
             here && rank(&other.spec.id).is_some_and(|rank| rank < own)
         });
@@ -61,7 +61,7 @@ impl Supervisor {
         Some(next.spec.id.clone())
     }
 
-    /// When the next tier comes up again.
+    /// Returns when the next tier stops being stepped down.
     pub(super) fn steps_end(&self) -> Option<Duration> {
         let now = self.started.elapsed();
         let ends = self.tiers.iter().filter_map(|tier| tier.down_until);

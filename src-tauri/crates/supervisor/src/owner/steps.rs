@@ -1,4 +1,4 @@
-//! From what is true to what is done: models read, the policy asked, its steps carried out.
+//! From state to steps: it reads models, calls the policy, and carries out its steps.
 
 use super::{Event, Preparation, Supervisor, Tier, Waiter, Want, Worker, words, words::Room};
 use crate::{
@@ -19,9 +19,9 @@ use tokio::time::timeout;
 const PREPARATION: Duration = Duration::from_secs(30);
 
 impl Supervisor {
-    /// Does all that is due, until nothing is.
+    /// Does everything that is due.
     ///
-    /// Answers when time alone makes something due.
+    /// Returns when something becomes due by time alone.
     pub(super) fn advance(&mut self) -> Option<Duration> {
         self.queue.retain(|waiter| !waiter.want.abandoned());
         self.withdraw();
@@ -57,7 +57,7 @@ impl Supervisor {
         own.chain(policy::next_look(state)).min()
     }
 
-    /// Takes those out of the queue that were to come back, and need not any more.
+    /// Withdraws preloads that no longer apply.
     fn withdraw(&mut self) {
         let returning = |waiter: &&Waiter| matches!(waiter.want, Want::Returning);
         let own = self.queue.iter().filter(returning);
@@ -68,7 +68,7 @@ impl Supervisor {
         }
     }
 
-    /// Has the models read of all tiers that are waited for and would be loaded.
+    /// Reads the models of all tiers with waiters that would be loaded.
     fn prepare(&mut self) {
         for index in 0..self.tiers.len() {
             let preparation = self.next();
@@ -79,12 +79,12 @@ impl Supervisor {
             } else if matches!(tier.preparation, Preparation::None)
                 && (tier.living().is_none() || tier.stale())
             {
-                tier.preparation = Preparation::Asked(preparation);
+                tier.preparation = Preparation::Pending(preparation);
                 let (source, events) = (self.options.source.clone(), self.events.clone());
                 let id = tier.spec.id.clone();
                 tokio::spawn(async move {
-                    let asked = id.clone();
-                    let reading = tokio::spawn(async move { source.prepare(&asked).await });
+                    let tier = id.clone();
+                    let reading = tokio::spawn(async move { source.prepare(&tier).await });
                     let result = match timeout(PREPARATION, reading).await {
                         Ok(Ok(result)) => result,
                         Ok(Err(panic)) => Err(Error::new(
@@ -216,14 +216,14 @@ impl Supervisor {
         if !why.is_disuse() {
             self.nothing_idled_out();
         }
-        // Memory that runs out waits for no conversation to be written; a host that ends does.
+        // Short memory does not wait for conversations to be saved; an ending host does.
         let at_once = (force || matches!(why, Why::Alarm(_))) && !self.closing;
         let sentence = words::ended(why, force, &self.causes);
         let Some(tier) = self.tier(id) else { return };
         tier.idled_out = why.is_disuse();
-        let why = match (tier.wished(), why) {
+        let why = match (tier.stop_reason(), why) {
             (Some(error), _) => error.message.clone(),
-            (None, Why::Wished) => words::CHANGED.to_owned(),
+            (None, Why::Requested) => words::CHANGED.to_owned(),
             (None, _) => sentence,
         };
         tracing::info!(tier = %id, force, why, "stopping");
@@ -290,7 +290,7 @@ impl Supervisor {
                 worker.keep = None;
                 let lease = worker.lease(id, events);
                 self.publish();
-                // If nobody takes it, the lease is dropped here and so released.
+                // If the caller has gone, the lease is dropped here and so released.
                 let _ = reply.send(Ok(lease));
             }
             Want::Loaded(reply) => {
@@ -302,7 +302,7 @@ impl Supervisor {
     }
 }
 
-/// Where what is loaded will answer.
+/// Returns the address of the new process.
 fn address(
     tier: &TierId,
     spec: &LoadSpec,

@@ -1,4 +1,4 @@
-//! What the owner knows of one tier and of its worker.
+//! The owner's state of one tier and its worker.
 
 use super::{Event, Reply, endpoint::Remote, log::Refusals, words};
 use crate::{
@@ -14,7 +14,7 @@ use tierbar_core::{
     budget::gib,
     journal::Kind,
     lease::{Endpoint, KeepAlive},
-    policy::{Phase, StopWish, TierView},
+    policy::{Phase, StopRequest, TierView},
     reclaim::{Missing, PATIENCE},
     status::{EngineKind, TierStatus},
 };
@@ -23,37 +23,37 @@ use tokio::{
     time::Instant,
 };
 
-/// A worker that has lived so long was sound.
+/// A worker that has run this long is sound.
 const SETTLED: Duration = Duration::from_secs(60);
 
-/// So much more than was planned, and half the plan, is no error of the plan.
+/// A worker beyond its plan by this much, and by half the plan, has a leak.
 const LEAKED: u64 = 1 << 30;
 
 #[derive(Debug)]
 pub(super) struct Tier {
     pub(super) spec: TierSpec,
-    /// Gone from the configuration; it stays here until its worker has ended.
+    /// Whether it is gone from the configuration; it stays here until its worker has ended.
     pub(super) removed: bool,
     pub(super) worker: Option<Worker>,
     pub(super) preparation: Preparation,
     pub(super) last_used: u64,
-    /// It was ended because nobody used it, and since then no tier has been loaded, and none ended for another cause.
+    /// It was unloaded because it was idle, and since then no tier was loaded, and none ended for another reason.
     pub(super) idled_out: bool,
-    /// It is loaded for requests alone: its last load failed or it crashed soon after, or somebody has stopped it.
+    /// It loads only on request: its last load failed, it crashed soon after, or it was stopped.
     pub(super) rests: bool,
     /// A smaller tier stands in for it until then.
     pub(super) down_until: Option<Duration>,
-    /// Those who asked for its end and wait for it.
+    /// Replies to those who wait for its end.
     pub(super) stoppers: Vec<Reply<()>>,
-    /// Who wants it to end, in the words that its leases hear.
-    wish: Option<(StopWish, Error)>,
-    /// When a wish that it drains has to be done whoever uses it.
+    /// The request to end it, with the error for its leases.
+    stop: Option<(StopRequest, Error)>,
+    /// When a drain is enforced.
     drain_until: Option<Duration>,
     failure: Option<Error>,
-    /// Why it was stopped, if that was not asked for.
+    /// Why it was stopped, if not on request.
     why: Option<String>,
     backoff: Backoff,
-    /// Of an endpoint, which has no worker.
+    /// The leases on an endpoint, which has no worker.
     pub(super) remote: Remote,
     pub(super) refusals: Refusals,
 }
@@ -62,7 +62,7 @@ pub(super) struct Tier {
 #[derive(Debug)]
 pub(super) enum Preparation {
     None,
-    Asked(u64),
+    Pending(u64),
     Done(LoadSpec),
 }
 
@@ -70,7 +70,7 @@ impl Preparation {
     pub(super) fn take(&mut self) -> Option<LoadSpec> {
         match mem::replace(self, Self::None) {
             Self::Done(spec) => Some(spec),
-            Self::None | Self::Asked(_) => None,
+            Self::None | Self::Pending(_) => None,
         }
     }
 }
@@ -84,29 +84,29 @@ pub(super) struct Worker {
     pub(super) pid: Option<u32>,
     pub(super) socket: PathBuf,
     pub(super) leases: u32,
-    /// Since when it has had no lease, once it is ready.
+    /// Since when it has been ready without a lease.
     pub(super) idle_since: Option<Duration>,
-    /// How long its last request wants it to stay after it, if that said so.
+    /// How long its last request keeps it loaded, if it set that.
     pub(super) keep: Option<KeepAlive>,
     pub(super) begun: Instant,
-    /// A request has done with it.
+    /// Whether it has completed a request.
     pub(super) served: bool,
     pub(super) ready_since: Option<Instant>,
-    /// When it was told to end.
+    /// When it was asked to end.
     pub(super) ending_since: Option<Instant>,
     pub(super) context_tokens: u32,
     pub(super) footprint_bytes: Option<u64>,
     pub(super) loaded_percent: Option<u8>,
     /// Its process has ended. It stays here until its memory is back.
     pub(super) gone: bool,
-    /// What of that is not, when it was looked at last.
+    /// Memory that was not freed at the last check.
     pub(super) missing: Option<Missing>,
     /// The tier as it was configured when this was started.
     seat: TierSpec,
     pub(super) load: LoadSpec,
     endpoint: Endpoint,
     stop: Stop,
-    /// What its leases hear.
+    /// The error that its leases get.
     pub(super) ended: watch::Sender<Option<Error>>,
 }
 
@@ -161,7 +161,7 @@ impl Worker {
 }
 
 impl Worker {
-    /// That a command takes more than its user has said, on which the plan rests.
+    /// Returns a sentence if a command uses more memory than declared, on which the plan relies.
     fn exceeds(&self) -> Option<String> {
         self.load.command.as_ref()?;
         let (bytes, planned) = (self.footprint_bytes?, self.load.plan.total_bytes());
@@ -175,7 +175,7 @@ impl Worker {
     }
 }
 
-/// Whom the end of a worker concerns.
+/// The end of a worker, for those it concerns.
 #[derive(Debug)]
 pub(super) struct Gone {
     /// Why.
@@ -184,7 +184,7 @@ pub(super) struct Gone {
     pub(super) kind: Kind,
     /// As it was last.
     pub(super) worker: Worker,
-    /// Those who wait for the tier cannot have it.
+    /// Whether to refuse waiting requests.
     pub(super) refused: bool,
 }
 
@@ -200,7 +200,7 @@ impl Tier {
             rests: false,
             down_until: None,
             stoppers: Vec::new(),
-            wish: None,
+            stop: None,
             drain_until: None,
             failure: None,
             why: None,
@@ -210,12 +210,12 @@ impl Tier {
         }
     }
 
-    /// Its worker, if that is still the one meant.
+    /// Returns its worker, if it still is this one.
     pub(super) fn worker_mut(&mut self, id: u64) -> Option<&mut Worker> {
         self.worker.as_mut().filter(|worker| worker.id == id)
     }
 
-    /// Its worker, unless that waits for its memory alone.
+    /// Returns its worker, unless that has ended and only its memory is not freed.
     pub(super) fn living(&self) -> Option<&Worker> {
         self.worker.as_ref().filter(|worker| !worker.gone)
     }
@@ -259,7 +259,7 @@ impl Tier {
         self.backoff = Backoff::default();
     }
 
-    /// A request has done with its worker, which is sound, then.
+    /// Records that its worker has completed a request, and so is sound.
     pub(super) fn served(&mut self) {
         self.backoff = Backoff::default();
     }
@@ -274,20 +274,20 @@ impl Tier {
         self.failure.is_some()
     }
 
-    /// The load of its model that never ended, if there is one.
+    /// Returns the unfinished load of its model, if there is one.
     pub(super) fn never_ended(&self, loads: &Loads) -> Option<BegunLoad> {
         loads.of(self.spec.model.as_ref()?)
     }
 
-    /// Somebody wants its worker to end; `reason` is what its leases hear. `until`: so long it may drain.
-    pub(super) fn end(&mut self, wish: StopWish, reason: &Error, until: Option<Duration>) {
+    /// Requests the end of its worker; its leases get `reason`, and it may drain until `until`.
+    pub(super) fn end(&mut self, stop: StopRequest, reason: &Error, until: Option<Duration>) {
         if self.worker.is_some() {
-            self.wish = Some((wish, reason.clone()));
+            self.stop = Some((stop, reason.clone()));
             self.drain_until = until;
         }
     }
 
-    /// A worker that is ending already has no more time for it.
+    /// Ends a worker at once that is already ending.
     pub(super) fn hasten(&self) {
         if let Some(worker) = self
             .living()
@@ -297,35 +297,39 @@ impl Tier {
         }
     }
 
-    /// Its worker holds so much. One that leaks is replaced when its answers have ended.
+    /// Records the memory of its worker. One that leaks is replaced when its answers have ended.
     pub(super) fn weighed(&mut self, bytes: u64) {
         let Some(worker) = self.worker.as_mut().filter(|worker| !worker.gone) else {
             return;
         };
-        let told = worker.exceeds().is_some();
+        let exceeded = worker.exceeds().is_some();
         worker.footprint_bytes = Some(bytes);
-        if let Some(what) = worker.exceeds().filter(|_| !told) {
+        if let Some(what) = worker.exceeds().filter(|_| !exceeded) {
             tracing::warn!(tier = %self.spec.id, "{what}");
         }
-        // What a command takes is not known, but said: the next one would take as much.
+        // The plan of a command is declared, not measured: the next process would use as much.
         if worker.load.command.is_some() {
             return;
         }
         let planned = worker.load.plan.total_bytes();
         let most = planned.saturating_add(LEAKED.max(planned / 2));
-        // A load takes more in passing.
-        if bytes > most && self.wish.is_none() && worker.phase == Phase::Ready {
+        // A load uses more for a moment.
+        if bytes > most && self.stop.is_none() && worker.phase == Phase::Ready {
             let (held, planned) = (gib(bytes), gib(planned));
             let what = format!(
                 "{} was unloaded because it used {held} and {planned} was planned",
                 self.spec.id
             );
             tracing::warn!(tier = %self.spec.id, %held, %planned, "a worker holds far more than was planned");
-            self.end(StopWish::Drain, &Error::new(Code::TierStopped, what), None);
+            self.end(
+                StopRequest::Drain,
+                &Error::new(Code::TierStopped, what),
+                None,
+            );
         }
     }
 
-    /// Somebody wants it loaded while it drains because others wanted it to end: those are answered.
+    /// Cancels a drain because the tier was started again; returns the replies of those who requested it.
     pub(super) fn keep(&mut self) -> Vec<Reply<()>> {
         let drains = self.drain_until.is_some()
             && self
@@ -334,21 +338,21 @@ impl Tier {
         if !drains {
             return Vec::new();
         }
-        (self.wish, self.drain_until) = (None, None);
+        (self.stop, self.drain_until) = (None, None);
         mem::take(&mut self.stoppers)
     }
 
-    /// When it is to be looked at because it still drains.
+    /// Returns when a drain is enforced.
     pub(super) fn drain_until(&self) -> Option<Duration> {
         self.drain_until.filter(|_| self.living().is_some())
     }
 
-    pub(super) fn wished(&self) -> Option<&Error> {
-        self.wish.as_ref().map(|(_, reason)| reason)
+    pub(super) fn stop_reason(&self) -> Option<&Error> {
+        self.stop.as_ref().map(|(_, reason)| reason)
     }
 
     pub(super) fn started(&mut self, worker: Worker) {
-        // What it loads was looked up for it, later than what the tier was told.
+        // The path of the load is newer than the configured one.
         self.spec.path = worker.seat.path.clone();
         self.failure = None;
         self.why = None;
@@ -364,7 +368,7 @@ impl Tier {
         }
     }
 
-    /// Its worker's process is gone. Says who has to hear of it.
+    /// Records the end of its worker's process, and returns whom it concerns.
     pub(super) fn ended(&mut self, failure: Option<Failure>, now: Instant) -> Option<Gone> {
         let worker = self.worker.as_mut()?;
         tracing::info!(tier = %self.spec.id, pid = worker.pid, "gone");
@@ -375,7 +379,7 @@ impl Tier {
         self.drain_until = None;
         let mut gone = Gone {
             kind: Kind::Unload,
-            end: match self.wish.take() {
+            end: match self.stop.take() {
                 Some((_, reason)) => reason,
                 None => {
                     let why = self.why.as_deref().unwrap_or("stopped");
@@ -392,7 +396,7 @@ impl Tier {
                 Kind::Failure
             };
             self.fail(&failure.error);
-            // A pinned tier that crashes at once whenever it is loaded is left alone.
+            // A pinned tier that crashes soon after each load is not loaded again by itself.
             self.rests = ready_since.is_none_or(|since| now.duration_since(since) < SETTLED);
             gone.refused = phase == Phase::Starting;
             if failure.crashed && !served {
@@ -403,13 +407,13 @@ impl Tier {
         Some(gone)
     }
 
-    /// Nobody waits for its worker's memory any more. Those who wait for its end.
+    /// Removes its worker once its memory is freed; returns the replies of those who wait for its end.
     pub(super) fn back(&mut self) -> Vec<Reply<()>> {
-        (self.worker, self.wish, self.drain_until) = (None, None, None);
+        (self.worker, self.stop, self.drain_until) = (None, None, None);
         mem::take(&mut self.stoppers)
     }
 
-    /// The same, because that was in vain, or somebody needs less than there is.
+    /// The same when the wait is given up, or a request needs less than is available.
     pub(super) fn given_up(&mut self, missing: &Missing, waited: Duration) -> Vec<Reply<()>> {
         if waited >= PATIENCE {
             self.why = Some(words::not_back(self.why.as_deref(), missing));
@@ -417,11 +421,11 @@ impl Tier {
         self.back()
     }
 
-    /// What its next worker would take, once that is known.
+    /// Returns the planned bytes of its next worker, once known.
     pub(super) fn next_bytes(&self) -> Option<u64> {
         match &self.preparation {
             Preparation::Done(spec) => Some(spec.plan.total_bytes()),
-            Preparation::None | Preparation::Asked(_) => None,
+            Preparation::None | Preparation::Pending(_) => None,
         }
     }
 
@@ -432,10 +436,10 @@ impl Tier {
     pub(super) fn view(&self, now: Duration, loads: &Loads) -> TierView {
         let worker = self.worker.as_ref();
         let prepared = self.next_bytes();
-        // A stale worker goes once it is known that its successor can be loaded.
-        let outdated = (self.stale() && prepared.is_some()).then_some(StopWish::Drain);
+        // A stale worker ends once its successor is known to be loadable.
+        let outdated = (self.stale() && prepared.is_some()).then_some(StopRequest::Drain);
         let late = self.drain_until.is_some_and(|until| until <= now);
-        let wish = |(wish, _): &(StopWish, Error)| if late { StopWish::Force } else { *wish };
+        let stop = |(stop, _): &(StopRequest, Error)| if late { StopRequest::Force } else { *stop };
         TierView {
             id: self.spec.id.clone(),
             phase: worker.map_or(Phase::Stopped, |worker| worker.phase),
@@ -449,11 +453,11 @@ impl Tier {
             pinned: self.spec.pinned && !self.removed,
             idled_out: self.idled_out,
             rests: self.rests || self.spec.model.is_none() || self.never_ended(loads).is_some(),
-            stop: self.wish.as_ref().map(wish).or(outdated),
+            stop: self.stop.as_ref().map(stop).or(outdated),
         }
     }
 
-    /// `waiting`: what its requests wait for.
+    /// Returns its status; `waiting` is what its requests wait for.
     pub(super) fn status(&self, waiting: &Option<String>, loads: &Loads) -> TierStatus {
         let worker = self.worker.as_ref();
         let state = match worker.map(|worker| (worker.phase, worker.leases)) {
@@ -462,7 +466,7 @@ impl Tier {
                 TierState::Failed
             }
             Some((Phase::Stopping, _)) => TierState::Stopping,
-            Some((_, 1..)) if self.wish.is_some() => TierState::Stopping,
+            Some((_, 1..)) if self.stop.is_some() => TierState::Stopping,
             Some((_, 0)) => TierState::Ready,
             Some(_) => TierState::Busy,
             None if self.is_endpoint() && self.remote.leases > 0 => TierState::Busy,
@@ -504,7 +508,7 @@ impl Tier {
     }
 }
 
-/// Whether a worker of the one would do for the other: how long it stays is not the worker's affair.
+/// Returns whether a worker of one serves the other: how long a tier stays does not concern its worker.
 fn loads_the_same(one: &TierSpec, other: &TierSpec) -> bool {
     let other = TierSpec {
         keep: one.keep,

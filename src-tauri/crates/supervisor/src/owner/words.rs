@@ -35,7 +35,7 @@ pub(super) fn steps_down(tier: &TierId, to: &TierId, length: Duration, causes: &
 /// Why a tier was ended; `used`: although it was.
 pub(super) fn ended(why: &Why, used: bool, causes: &Causes) -> String {
     match why {
-        Why::Wished => "stopped".to_owned(),
+        Why::Requested => "stopped".to_owned(),
         Why::RoomFor(next) => format!("unloaded to make room for {next}"),
         Why::Budget => "unloaded because the memory budget was lowered".to_owned(),
         Why::Idle(idle) => {
@@ -59,7 +59,7 @@ pub(super) struct Room {
     pub(super) others: u64,
 }
 
-/// What others wait for when a tier's process has ended.
+/// What requests wait for after a tier's process has ended.
 pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
     match missing.and_then(figure) {
         Some(bytes) => format!("waiting for {bytes} of {tier}'s memory to be freed"),
@@ -67,21 +67,21 @@ pub(super) fn waits_for(tier: &TierId, missing: Option<&Missing>) -> String {
     }
 }
 
-/// Why a tier has ended, of which so much is not back.
+/// Why a tier has ended whose memory is not freed yet.
 pub(super) fn not_yet_back(why: Option<&str>, missing: &Missing) -> String {
     let part = figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let why = why.unwrap_or("ended");
     format!("{why}; {part}its memory is not free yet")
 }
 
-/// The same, when it has been waited for.
+/// The same, after the wait for it.
 pub(super) fn not_back(why: Option<&str>, missing: &Missing) -> String {
     let part = figure(missing).map_or_else(String::new, |bytes| format!("{bytes} of "));
     let (why, seconds) = (why.unwrap_or("ended"), PATIENCE.as_secs());
     format!("{why}; {part}its memory was not freed within {seconds} s")
 }
 
-/// Less says no more than that there is some.
+/// A smaller amount is not stated.
 fn figure(missing: &Missing) -> Option<String> {
     (missing.bytes >= 1 << 20).then(|| gib(missing.bytes))
 }
@@ -152,7 +152,7 @@ pub(super) fn requests_refused(count: usize, tier: &TierId, error: &Error) -> St
     format!("{requests} for {tier} {were} refused: {}", error.message)
 }
 
-/// Of refusals that were not told one by one.
+/// A sentence for refusals that were not logged one by one.
 pub(super) fn more_refused(count: usize, tier: &TierId, within: Duration) -> String {
     let within = took(within);
     format!("{count} more for {tier} were refused within {within}, for the same reason")
@@ -164,7 +164,7 @@ pub(super) fn loads(tier: &TierId, load: &LoadSpec, for_what: &str, budget: u64)
     format!("{tier} is loading {model} {for_what}: {planned} planned of a {budget} budget")
 }
 
-/// `memory`: what the engine has allocated.
+/// A worker is ready; `memory` is what the engine has allocated.
 pub(super) fn ready(
     tier: &TierId,
     model: &ModelId,
@@ -227,7 +227,7 @@ pub(super) fn fallen(tier: &TierId, gone: &Gone) -> String {
     format!("{} ({})", not_loaded(tier, error), figures.join(", "))
 }
 
-/// A worker that says itself why it cannot load does not know its tier.
+/// A worker reported why it cannot load; it does not know its tier.
 pub(super) fn not_loaded(tier: &TierId, error: &Error) -> String {
     let message = &error.message;
     match error.code {
@@ -236,7 +236,7 @@ pub(super) fn not_loaded(tier: &TierId, error: &Error) -> String {
     }
 }
 
-/// A length of time, in the unit in which it is a small number.
+/// Formats a duration in a unit that gives a small number.
 fn took(time: Duration) -> String {
     let seconds = time.as_secs_f64();
     match time.as_secs() {
@@ -254,8 +254,8 @@ mod tests {
 
     #[test]
     fn a_duration_is_shown_in_a_fitting_unit() {
-        let told = [12, 1340, 59_900, 119_000, 150_000, 7_200_000];
-        let told = told.map(|ms| took(Duration::from_millis(ms)));
-        assert_eq!(told, ["12 ms", "1.3 s", "60 s", "119 s", "2 min", "2 h"]);
+        let shown = [12, 1340, 59_900, 119_000, 150_000, 7_200_000];
+        let shown = shown.map(|ms| took(Duration::from_millis(ms)));
+        assert_eq!(shown, ["12 ms", "1.3 s", "60 s", "119 s", "2 min", "2 h"]);
     }
 }

@@ -1,11 +1,11 @@
-//! Why a worker fell over, as far as its end and its last words tell.
+//! The cause of a crash, as far as the exit status and the last output show.
 
 use super::log::LastWords;
 use rustix::process::Signal;
 use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
 use tierbar_core::Error;
 
-/// The error with the cause, what to do about it, and the last lines.
+/// Returns the error with the cause, a hint, and the last lines.
 pub(super) fn explain(words: &LastWords, error: Error, status: ExitStatus) -> Error {
     let lines = words.lines();
     let cause = Cause::of(status, &lines);
@@ -20,16 +20,16 @@ pub(crate) enum Cause {
     OutOfMemory,
     /// The GPU or its driver.
     DeviceFault,
-    /// The model is none that this engine runs.
+    /// The engine does not support the model.
     Unsupported,
-    /// The model's file is damaged, or has gone while it was mapped.
+    /// The model's file is damaged, or vanished while it was mapped.
     BadFile,
     /// This processor lacks an instruction.
     WrongProcessor,
     Unknown,
 }
 
-/// What llama.cpp and the systems' drivers say, in lower case; the first that matches counts.
+/// Messages of llama.cpp and of drivers, in lower case; the first match counts.
 const SAYINGS: &[(Cause, &[&str])] = &[
     (
         Cause::OutOfMemory,
@@ -70,33 +70,33 @@ const SAYINGS: &[(Cause, &[&str])] = &[
     ),
 ];
 
-/// Lines before these speak of something else.
+/// Earlier lines are about something else.
 const LAST: usize = 8;
 
 impl Cause {
-    /// `words`: the last lines, the latest last.
+    /// Classifies a crash; `words` are the last lines in order.
     pub(crate) fn of(status: ExitStatus, words: &[String]) -> Self {
         let ended = |signal: Signal| status.signal() == Some(signal.as_raw());
-        // The kernel's choice when memory runs out, and nearly always the reason when nobody has killed it.
+        // The kernel kills when memory runs out, and nearly nothing else does.
         if ended(Signal::KILL) {
             return Self::OutOfMemory;
         }
         if ended(Signal::ILL) {
             return Self::WrongProcessor;
         }
-        let said = words
+        let lines = words
             .iter()
             .rev()
             .take(LAST)
             .map(|line| line.to_ascii_lowercase());
-        let mut told = said.filter_map(|line| {
-            let says = |sayings: &&[&str]| sayings.iter().any(|saying| line.contains(saying));
+        let mut causes = lines.filter_map(|line| {
+            let matches = |sayings: &&[&str]| sayings.iter().any(|saying| line.contains(saying));
             let mut known = SAYINGS.iter();
             known
-                .find(|(_, sayings)| says(sayings))
+                .find(|(_, sayings)| matches(sayings))
                 .map(|(cause, _)| *cause)
         });
-        match told.next() {
+        match causes.next() {
             Some(cause) => cause,
             // A page of the mapped file that cannot be read.
             None if ended(Signal::BUS) => Self::BadFile,
@@ -104,7 +104,7 @@ impl Cause {
         }
     }
 
-    /// For programs.
+    /// The name for programs.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OutOfMemory => "out_of_memory",
@@ -116,7 +116,7 @@ impl Cause {
         }
     }
 
-    /// What a person can do about it.
+    /// The hint for people.
     pub(crate) fn hint(self) -> &'static str {
         match self {
             Self::OutOfMemory => {

@@ -1,4 +1,4 @@
-//! A process's end in plain words.
+//! Exit statuses in plain words.
 
 use rustix::process::Signal;
 use std::{os::unix::process::ExitStatusExt, process::ExitStatus};
@@ -15,7 +15,7 @@ pub(crate) fn words(status: ExitStatus) -> String {
     }
 }
 
-/// Whether somebody else has ended it, so that its own last words tell nothing of why.
+/// Returns whether it was ended from outside, so that its own output does not say why.
 pub(crate) fn from_outside(status: ExitStatus) -> bool {
     let outside = [Signal::KILL, Signal::TERM, Signal::INT, Signal::HUP];
     status

@@ -1,4 +1,4 @@
-//! A server of the user's: run under the guard, and ready once its health path says so.
+//! A command: run under the process guard, and ready once its health path returns success.
 
 use super::{
     Failure, KILLED, LAST_READ, Launch, Report, Stop, cause, exit, health, log, log::LastWords,
@@ -32,15 +32,14 @@ use tokio::{
     time::{Instant, sleep, timeout, timeout_at},
 };
 
-/// How often a server that starts is asked whether it is ready.
+/// How often a starting server's health is checked.
 const ASKING: Duration = Duration::from_millis(100);
-/// How long one that starts may take for an answer: it may swallow what comes before it listens in earnest.
+/// How long a health check may take during the start: a server may drop early requests.
 const ANSWER: Duration = Duration::from_secs(5);
-/// A server may think for so many health periods before its silence counts once: many answer one request at a time.
+/// How many health periods a server may take to answer: many handle one request at a time.
 const PATIENCE: u32 = 20;
 
-/// Where the command is to answer: the socket, the port that is configured, or a free one, which is kept free until the command
-/// is started.
+/// Returns the command's address: the socket, the configured port, or a free one that is reserved until the command starts.
 pub(crate) fn address(
     engine: &CommandEngine,
     socket: &Path,
@@ -57,7 +56,7 @@ pub(crate) fn address(
     }
 }
 
-/// As a worker's run.
+/// Like a worker's `run`.
 pub(super) async fn run(
     launch: &Launch,
     command: &ForeignCommand,
@@ -93,7 +92,7 @@ async fn start(
     {
         return Err(launch.port_taken(port));
     }
-    // Somebody else may still be faster than the command, which then says so and ends.
+    // Another program may still take the port first; the command then reports that and ends.
     drop(reserved);
     Guarded::spawn(launch, command).map_err(|error| launch.guard_not_run(command, &error))
 }
@@ -137,11 +136,11 @@ async fn attend(
                     }
                 }
             }
-            Err(said) => {
+            Err(outcome) => {
                 guarded.end(launch.stop_deadline, &command.engine).await;
                 let seconds = command.engine.load_deadline.0.as_secs();
                 let what = format!(
-                    "{} could not start: its command {name} was not ready after {seconds} s: {} {said}",
+                    "{} could not start: its command {name} was not ready after {seconds} s: {} {outcome}",
                     launch.tier, command.engine.health
                 );
                 return Some(crashed(
@@ -162,7 +161,7 @@ async fn attend(
 }
 
 impl Launch {
-    /// What a server does not tell about itself is what the user has told.
+    /// The user's settings, since a server does not report its own.
     fn ready(&self) -> Ready {
         Ready {
             protocol: PROTOCOL,
@@ -209,25 +208,26 @@ fn crashed(error: Error) -> Failure {
     }
 }
 
-/// Waits until the health path answers well.
+/// Waits until the health path returns success.
 ///
 /// # Errors
-/// What it did instead, once the time is over.
+/// The last result, once the time is over.
 async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
     let late = Instant::now() + engine.load_deadline.0;
-    let mut said = "was not checked".to_owned();
+    let mut outcome = "was not checked".to_owned();
     loop {
-        said = match timeout_at(late, timeout(ANSWER, health::status_at(at, &engine.health))).await
+        outcome = match timeout_at(late, timeout(ANSWER, health::status_at(at, &engine.health)))
+            .await
         {
             Ok(Ok(Ok(200..=299))) => return Ok(()),
             Ok(Ok(Ok(status))) => format!("returned {status}"),
             Ok(Ok(Err(error))) if error.kind() == io::ErrorKind::InvalidData => error.to_string(),
             Ok(Ok(Err(error))) => format!("did not answer ({error})"),
             Ok(Err(_)) => "did not answer".to_owned(),
-            Err(_) => return Err(said),
+            Err(_) => return Err(outcome),
         };
         if timeout_at(late, sleep(ASKING)).await.is_err() {
-            return Err(said);
+            return Err(outcome);
         }
     }
 }
@@ -235,17 +235,17 @@ async fn healthy(at: &Address, engine: &CommandEngine) -> Result<(), String> {
 /// The guard with the command below it.
 struct Guarded {
     guard: Child,
-    /// Held open for as long as the command is wanted.
+    /// Open while the command may run.
     stdin: Option<ChildStdin>,
     lines: Lines<BufReader<ChildStdout>>,
-    /// The command's, once the guard has told it.
+    /// The command's group, once the guard has reported it.
     group: Option<Pid>,
-    /// It has told the command's end: its group is gone.
+    /// Whether it has reported the command's end: its group is gone.
     reported_end: bool,
     words: Arc<LastWords>,
     drains: JoinSet<()>,
     memory: Arc<dyn MemoryProbe>,
-    /// Of the command, once the guard has told its number.
+    /// The command's memory, once the guard has reported its number.
     reclaim: Option<Reclaim>,
     ready: bool,
 }
@@ -302,7 +302,7 @@ impl Guarded {
         })
     }
 
-    /// Listens to the guard until the command has ended. Cancel-safe.
+    /// Reads the guard's output until the command has ended. Cancel-safe.
     async fn watch(&mut self, report: &impl Fn(Report)) -> ExitStatus {
         while let Ok(Some(line)) = self.lines.next_line().await {
             match line.split_once(' ') {
@@ -325,19 +325,19 @@ impl Guarded {
                 _ => {}
             }
         }
-        // The guard itself has fallen over.
+        // The guard itself has crashed.
         let status = self.guard.wait().await;
         status.unwrap_or_else(|_| ExitStatus::from_raw(1 << 8))
     }
 
-    /// Lets the guard end the command, and does it in its place if that hangs. Returns when both are gone.
+    /// Lets the guard end the command, and ends it directly if the guard hangs. Returns when both are gone.
     async fn end(&mut self, margin: Duration, engine: &CommandEngine) {
         self.look().await;
         drop(self.stdin.take());
         self.await_end(engine.stop_deadline.0 + margin).await;
     }
 
-    /// Without the time that the command may take. Returns when both are gone.
+    /// Kills both without a deadline. Returns when both are gone.
     async fn kill(&mut self) {
         self.look().await;
         if let Some(group) = self.group.filter(|_| !self.reported_end) {
@@ -363,7 +363,7 @@ impl Guarded {
         self.clear().await;
     }
 
-    /// Nothing of the group is left, and the guard is gone.
+    /// Waits until the group is empty and the guard is gone.
     async fn clear(&mut self) {
         drop(self.stdin.take());
         if let Some(group) = self.group.filter(|_| !self.reported_end) {

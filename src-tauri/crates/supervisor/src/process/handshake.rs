@@ -1,4 +1,4 @@
-//! The worker's first lines, read with suspicion.
+//! The worker's first lines, which are not trusted.
 
 use super::log::LastWords;
 use std::{path::Path, time::Duration};
@@ -14,23 +14,23 @@ use tokio::{
 
 /// A `ready` is a few hundred bytes; a `failed` carries an error's details.
 const LONGEST: u64 = 64 << 10;
-/// Silences in a row that even a chatty load may last altogether.
+/// The most silences that a load may last in total.
 const SILENCES: u32 = 10;
 
 /// Why there is no worker to use.
 #[derive(Debug)]
 pub(crate) enum Unready {
-    /// The worker could not load the model and says why.
+    /// The worker reported why it could not load the model.
     Reported(Error),
-    /// What it said cannot be true; a sentence's end such as `says …`.
+    /// It reported something impossible; the end of a sentence such as `says …`.
     Invalid(String),
-    /// Its output ended without a line: it is dying, most likely.
+    /// Its output ended without a line: most likely it is crashing.
     Closed,
     Silent,
 }
 
-/// Waits for the worker to be ready for as long as it says anything at all, and believes it only if its socket answers.
-/// `loading` hears the percent that are loaded.
+/// Waits for the worker to be ready while it produces output, and accepts it only if its socket answers. `loading` gets the
+/// percentage loaded.
 pub(crate) async fn shake(
     mut stdout: impl AsyncBufRead + Unpin,
     words: &LastWords,
@@ -54,7 +54,7 @@ pub(crate) async fn shake(
         };
         match parse(&line, pid)? {
             Message::Loading(percent) => {
-                // A slow disk is no reason to give a load up while it gets on.
+                // A slow load continues as long as it makes progress.
                 if percent > loaded {
                     end = Instant::now() + silence * SILENCES;
                     loaded = percent;
@@ -143,8 +143,8 @@ mod tests {
 
     #[test]
     fn a_valid_handshake_is_accepted() {
-        let said = parse(&ready(PROTOCOL, 7), 7);
-        assert!(matches!(said, Ok(Message::Ready(ready)) if ready.context_tokens == 256));
+        let message = parse(&ready(PROTOCOL, 7), 7);
+        assert!(matches!(message, Ok(Message::Ready(ready)) if ready.context_tokens == 256));
     }
 
     #[tokio::test]
@@ -155,13 +155,13 @@ mod tests {
         let mut lines = b"{\"loading\":0}\n{\"loading\":50}\n{\"loading\":255}\n".to_vec();
         lines.extend(ready(PROTOCOL, 7));
         lines.push(b'\n');
-        let told = std::sync::Mutex::new(Vec::new());
+        let reported = std::sync::Mutex::new(Vec::new());
         let words = LastWords::default();
         let silence = Duration::from_secs(60);
-        let loading = |percent| told.lock().unwrap().push(percent);
+        let loading = |percent| reported.lock().unwrap().push(percent);
         let ready = shake(&lines[..], &words, silence, 7, &socket, loading);
         assert_eq!(ready.await.unwrap().context_tokens, 256);
-        assert_eq!(*told.lock().unwrap(), [0, 50, 100]);
+        assert_eq!(*reported.lock().unwrap(), [0, 50, 100]);
     }
 
     #[test]
@@ -175,9 +175,9 @@ mod tests {
 
     #[test]
     fn a_failed_load_passes_its_reason_on() {
-        let told = Error::new(Code::ModelUnsupported, "unknown architecture");
-        let line = serde_json::to_vec(&Handshake::Failed(told.clone())).unwrap();
-        assert!(matches!(parse(&line, 7), Err(Unready::Reported(error)) if error == told));
+        let error = Error::new(Code::ModelUnsupported, "unknown architecture");
+        let line = serde_json::to_vec(&Handshake::Failed(error.clone())).unwrap();
+        assert!(matches!(parse(&line, 7), Err(Unready::Reported(reported)) if reported == error));
     }
 
     #[tokio::test]

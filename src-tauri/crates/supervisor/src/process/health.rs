@@ -1,4 +1,4 @@
-//! Whether a loaded worker still answers: a process can live and hang.
+//! Health checks: a process can be alive and hang.
 
 use super::socket::{request, status};
 use std::{io, path::Path, time::Duration};
@@ -8,15 +8,15 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// Questions in a row without an answer that make a worker a hung one.
+/// Consecutive checks without an answer after which a worker counts as hung.
 pub(super) const MISSES: u32 = 6;
 
-/// Asks every `period`; returns when the worker has not answered [`MISSES`] times in a row.
+/// Checks every `period`; returns when the worker has not answered [`MISSES`] times in a row.
 pub(super) async fn lost(socket: &Path, period: Duration) {
     lost_by(period, period, || request(socket, "GET /health")).await;
 }
 
-/// As [`lost`], by another way of asking, whose answer may take as long as `patience`.
+/// Like [`lost`], with another check whose answer may take up to `patience`.
 pub(super) async fn lost_by<F>(period: Duration, patience: Duration, check: impl Fn() -> F)
 where
     F: Future<Output = io::Result<()>>,
@@ -31,10 +31,10 @@ where
     }
 }
 
-/// The status that a command's health path answers with.
+/// Returns the status of a command's health path.
 ///
 /// # Errors
-/// `InvalidData` for what is no HTTP.
+/// `InvalidData` if the answer is not HTTP.
 pub(super) async fn status_at(at: &Address, path: &str) -> io::Result<u16> {
     match at {
         Address::Unix(socket) => status(UnixStream::connect(socket).await?, path).await,

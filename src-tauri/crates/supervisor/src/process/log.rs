@@ -18,7 +18,7 @@ const LINES: usize = 20;
 /// A longer line is cut in the reason; the file has all of it.
 const LONGEST_LINE: usize = 300;
 
-/// What a worker has said last, shared between the task that reads it and the one that waits for the worker.
+/// The last output of a worker, shared between the task that reads it and the one that waits for the worker.
 #[derive(Debug, Default)]
 pub(crate) struct LastWords {
     lines: Mutex<Lines>,
@@ -53,27 +53,30 @@ impl LastWords {
         lines.whole.iter().cloned().collect()
     }
 
-    /// The sentence, with the line that says most about a failure.
+    /// Returns the sentence with the most relevant line.
     pub(crate) fn quoted_by(&self, sentence: String) -> String {
-        match self.most_telling_line() {
+        match self.most_relevant_line() {
             Some(line) => format!("{sentence}; its last output was: {line}"),
             None => sentence,
         }
     }
 
-    /// The line that says most about a failure: the last that speaks of one, else the last.
-    fn most_telling_line(&self) -> Option<String> {
+    /// Returns the last line about a failure, or else the last line.
+    fn most_relevant_line(&self) -> Option<String> {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.close();
         // A failed assertion is followed by a backtrace.
-        let tells = |line: &&String| {
+        let is_about_failure = |line: &&String| {
             let line = line.to_ascii_lowercase();
             ["error", "fail", "assert", "panicked", "out of memory"]
                 .iter()
                 .any(|word| line.contains(word))
         };
         let newest = || lines.whole.iter().rev();
-        newest().find(tells).or_else(|| newest().next()).cloned()
+        newest()
+            .find(is_about_failure)
+            .or_else(|| newest().next())
+            .cloned()
     }
 }
 
@@ -91,7 +94,7 @@ impl Lines {
     }
 }
 
-/// Reads the pipe to its end, whatever becomes of the file: a worker must never block on a full pipe.
+/// Reads the pipe to its end, even if the file cannot be written: a worker must never block on a full pipe.
 pub(crate) async fn drain(mut pipe: impl AsyncRead + Unpin, path: &Path, words: &LastWords) {
     let mut log = Log::open(path).await;
     let mut chunk = vec![0; 16 << 10];
@@ -158,10 +161,10 @@ mod tests {
     async fn the_last_line_about_a_failure_is_quoted() {
         let dir = tempfile::tempdir().unwrap();
         let words = LastWords::default();
-        let said = b"loading\nGGML_ASSERT(n > 0) failed\n  0: backtrace\n\n";
-        drain(&said[..], &dir.path().join("w.log"), &words).await;
+        let output = b"loading\nGGML_ASSERT(n > 0) failed\n  0: backtrace\n\n";
+        drain(&output[..], &dir.path().join("w.log"), &words).await;
         assert_eq!(
-            words.most_telling_line().as_deref(),
+            words.most_relevant_line().as_deref(),
             Some("GGML_ASSERT(n > 0) failed")
         );
     }
@@ -177,7 +180,7 @@ mod tests {
         )
         .await;
         assert_eq!(
-            words.most_telling_line().as_deref(),
+            words.most_relevant_line().as_deref(),
             Some("[31mtwo\u{fffd}")
         );
     }
@@ -199,7 +202,7 @@ mod tests {
     async fn a_log_that_cannot_be_written_does_not_stop_reading() {
         let dir = tempfile::tempdir().unwrap();
         let words = LastWords::default();
-        drain(&b"said\n"[..], dir.path(), &words).await;
-        assert_eq!(words.most_telling_line().as_deref(), Some("said"));
+        drain(&b"a line\n"[..], dir.path(), &words).await;
+        assert_eq!(words.most_relevant_line().as_deref(), Some("a line"));
     }
 }

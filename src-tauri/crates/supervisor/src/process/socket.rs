@@ -1,4 +1,4 @@
-//! A short question to a worker or to a command in its place, beside the requests that the gateway relays.
+//! A short request to a worker or command, besides those that the gateway relays.
 
 use std::{io, path::Path};
 use tokio::{
@@ -6,7 +6,7 @@ use tokio::{
     net::UnixStream,
 };
 
-/// `line`: a request's method and path. Any answer will do, if it is one: what counts is that somebody thinks.
+/// Sends a request; `line` is its method and path. Any answer will do, since it shows that the process runs.
 pub(super) async fn request(socket: &Path, line: &str) -> io::Result<()> {
     let mut stream = UnixStream::connect(socket).await?;
     let question = format!(
@@ -22,10 +22,10 @@ pub(super) async fn request(socket: &Path, line: &str) -> io::Result<()> {
     }
 }
 
-/// The status that a path is answered with.
+/// Returns the status of a path.
 ///
 /// # Errors
-/// `InvalidData` for what is no HTTP.
+/// `InvalidData` if the answer is not HTTP.
 pub(super) async fn status(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     path: &str,

@@ -1,13 +1,13 @@
-//! A loaded worker gives back what it can do without, and goes on.
+//! Frees memory that a loaded worker can spare.
 
 use super::socket::request;
 use std::{path::Path, time::Duration};
 use tokio::time::timeout;
 
-/// It answers between two evaluations.
+/// A worker answers between two evaluations.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Has it drop what it keeps for later alone. One that does not is not helped by being asked again.
+/// Asks the worker to drop what it keeps only for later. A retry would not help.
 pub(crate) async fn trim(socket: &Path) {
     match timeout(DEADLINE, request(socket, "POST /trim")).await {
         Ok(Ok(())) => {}

@@ -6,7 +6,7 @@ const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
 const NIGHT_MS: u64 = 8 * 3_600_000;
 
-/// An idle machine of 16 GiB with half of it available, so long after its start.
+/// An idle machine of 16 GiB with half of it available, this long after its start.
 fn idle(awake_ms: u64) -> Figures {
     Figures {
         awake_ms,
@@ -60,7 +60,7 @@ fn frozen_counters_make_all_figures_unknown() {
         ..idle(1000)
     };
     judge.judge(&idle(1000));
-    // Read twice in a moment: no sign of anything.
+    // Two readings in a moment prove nothing.
     assert_eq!(judge.judge(&still(1001)).doubts, []);
     assert_eq!(judge.judge(&still(2999)).ram_available_bytes, Some(8 * GIB));
     let reading = judge.judge(&still(3000));
@@ -75,7 +75,7 @@ fn frozen_counters_make_all_figures_unknown() {
         ..Reading::default()
     };
     assert_eq!(reading, unknown);
-    // They move again.
+    // The ticks advance again.
     let reading = judge.judge(&idle(4000));
     assert_eq!(
         (doubted(&reading), reading.ram_available_bytes),
@@ -100,7 +100,7 @@ fn only_counters_that_disappear_count_as_frozen() {
     let reading = no_longer.judge(&untold(2000));
     assert_eq!(doubted(&reading), [Figure::All]);
     assert!(
-        reading.doubts[0].why.contains("has not told"),
+        reading.doubts[0].why.contains("has not reported"),
         "{reading:?}"
     );
 }
@@ -181,7 +181,7 @@ fn a_changed_total_is_believed_once_it_is_stable() {
             })
             .collect::<Vec<_>>()
     };
-    // A glitch, twice the same one, then another limit for good, and one that changes a little.
+    // A glitch, the same one twice, then a lasting new limit, and one that changes a little.
     assert_eq!(
         totals(&[16, 512, 512, 16, 512, 8, 8, 8, 8]),
         [
@@ -219,7 +219,7 @@ fn impossible_swap_is_unknown_and_no_growth() {
         judge.judge(&idle(2000)).swap_growth_bytes_per_minute,
         Some(0)
     );
-    // Without a known total no use of it is absurd but one beyond every machine's.
+    // Without a known total, only a use beyond every machine is absurd.
     let unbounded = |used| Figures {
         swap_total_bytes: None,
         swap_used_bytes: Some(used),
@@ -302,7 +302,7 @@ fn rates_cover_the_time_between_readings() {
         assert_eq!(reading.doubts, []);
     };
     expected(&judge.judge(&moved(2000)));
-    // A moment later the same is told again: nothing has moved in it, which is chance.
+    // A moment later the rates are repeated: that nothing moved in between is noise.
     expected(&judge.judge(&moved(2001)));
 }
 
@@ -362,20 +362,20 @@ fn pressure_rises_as_the_share_of_available_memory_falls() {
 
 #[test]
 fn availability_grades_pressure_where_the_kernel_does_not() {
-    let level = |kernel_grades, simulated, told| {
+    let level = |kernel_grades, simulated, kernel| {
         let scarce = Figures {
             ram_available_bytes: Some(GIB / 8),
-            pressure: told,
+            pressure: kernel,
             ..idle(0)
         };
         Judge::new(kernel_grades, simulated).judge(&scarce).pressure
     };
-    let told = Some(Pressure::Normal);
-    assert_eq!(level(true, None, told), told);
-    assert_eq!(level(false, None, told), Some(Pressure::Critical));
-    // It knows nothing of a simulated machine.
-    assert_eq!(level(true, Some(8 * GIB), told), Some(Pressure::Critical));
-    // It does not tell: then the share does.
+    let kernel = Some(Pressure::Normal);
+    assert_eq!(level(true, None, kernel), kernel);
+    assert_eq!(level(false, None, kernel), Some(Pressure::Critical));
+    // The kernel does not know the simulated machine.
+    assert_eq!(level(true, Some(8 * GIB), kernel), Some(Pressure::Critical));
+    // Without the kernel's level, the share decides.
     assert_eq!(level(true, None, None), Some(Pressure::Critical));
 }
 
@@ -398,7 +398,7 @@ fn a_simulated_total_has_the_real_use() {
     assert_eq!(simulated(8, 7), (14, Pressure::Normal));
     // A real machine that is short is not hidden by a larger one.
     assert_eq!(simulated(8, 1).0, 2);
-    // Smaller than what is used: nothing is left.
+    // Smaller than the memory in use: nothing is available.
     assert_eq!(simulated(64, 8), (0, Pressure::Critical));
     let unread = Figures {
         ram_total_bytes: None,

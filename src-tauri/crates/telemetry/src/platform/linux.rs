@@ -25,10 +25,10 @@ use std::{
     path::Path,
 };
 
-/// Stall information tells of waiting, not of how much is left.
+/// Stall information measures waiting, not available memory.
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = false;
 
-/// Milliseconds since the system was started: awake, and asleep.
+/// Returns the milliseconds since the system started: awake, and asleep.
 pub(crate) fn clocks() -> (u64, u64) {
     let of = |clock| {
         let time = clock_gettime(clock);
@@ -41,7 +41,7 @@ pub(crate) fn clocks() -> (u64, u64) {
     (awake, of(ClockId::Boottime).saturating_sub(awake))
 }
 
-/// A display server tells it over a connection that can hang, and readings must not: here only a script does.
+/// Only a script sets it on Linux: a display server is read over a connection that can hang, and readings must not.
 pub(crate) fn full_screen() -> Option<bool> {
     None
 }

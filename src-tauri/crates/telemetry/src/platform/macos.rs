@@ -23,7 +23,7 @@ use std::{fs::File, io, mem, path::Path};
 /// The level comes from the kernel's own account of free, purgeable and compressed pages.
 pub(crate) const PRESSURE_COUNTS_AVAILABLE: bool = true;
 
-/// Milliseconds since the system was started: awake, and asleep.
+/// Returns the milliseconds since the system started: awake, and asleep.
 pub(crate) fn clocks() -> (u64, u64) {
     let of = |clock| {
         // SAFETY: the struct is plain integers, for which all zeroes is a value.
@@ -35,16 +35,16 @@ pub(crate) fn clocks() -> (u64, u64) {
             .saturating_mul(1000)
             .saturating_add(nanos / 1_000_000)
     };
-    // The one stands still while the machine sleeps, the other does not, and neither follows settings of the time.
+    // The first stops while the machine sleeps, the second does not, and neither follows changes of the time.
     let awake = of(libc::CLOCK_UPTIME_RAW);
     (awake, of(libc::CLOCK_MONOTONIC_RAW).saturating_sub(awake))
 }
 
-// Without it Metal has no default device for a program that draws nothing.
+// Without it, Metal has no default device for a program without graphics.
 #[link(name = "CoreGraphics", kind = "framework")]
 unsafe extern "C" {}
 
-/// What Metal recommends to hold at most; it follows `iogpu.wired_limit_mb`. `None` without a GPU.
+/// Returns Metal's recommended working set, which follows `iogpu.wired_limit_mb`; `None` without a GPU.
 pub(crate) fn working_set() -> Option<u64> {
     let device = MTLCreateSystemDefaultDevice()?;
     Some(device.recommendedMaxWorkingSetSize())

@@ -88,9 +88,9 @@ proptest! {
     ) {
         let machine = Machine::mac(ram);
         let rank = |context| verdict(&model, context, kv, &machine, &[]).placement.rank();
-        let asked = verdict(&model, context, kv, &machine, &[]);
-        let wanted = asked.placement.rank().min(Placement::SLOWEST.rank());
-        match asked.largest_context_tokens {
+        let requested = verdict(&model, context, kv, &machine, &[]);
+        let wanted = requested.placement.rank().min(Placement::SLOWEST.rank());
+        match requested.largest_context_tokens {
             None => prop_assert!(rank(CONTEXT_STEP) > wanted),
             Some(largest) => {
                 prop_assert!(rank(largest) <= wanted);

@@ -1,4 +1,4 @@
-//! What is done when memory is short.
+//! Alarms: memory is short.
 
 use super::*;
 

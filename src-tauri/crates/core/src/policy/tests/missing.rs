@@ -1,4 +1,4 @@
-//! Memory that does not come back.
+//! Memory that is not freed.
 
 use super::*;
 use crate::reclaim;

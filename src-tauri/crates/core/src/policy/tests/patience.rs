@@ -1,10 +1,10 @@
-//! Younger requests for what is loaded pass an older one for another tier, for a while.
+//! Newer requests for a loaded tier pass an older one for another tier for a while.
 
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The requests have come at these seconds; it is `now`.
+/// The requests arrived at these seconds; it is `now`.
 fn at(now: u64, tiers: &[TierView], queue: &[(&str, u64)]) -> State {
     let names: Vec<_> = queue.iter().map(|(name, _)| *name).collect();
     let mut state = state(1, tiers.to_vec(), &names);
@@ -73,12 +73,12 @@ fn no_tier_is_evicted_for_too_little_memory() {
 #[test]
 fn of_two_idle_tiers_the_one_without_waiters_is_evicted() {
     let tiers = [
-        used(1, tier("asked", Ready, 5)),
+        used(1, tier("requested", Ready, 5)),
         used(2, tier("unasked", Ready, 5)),
         tier("new", Stopped, 5),
     ];
     for now in [1, 10] {
-        let mut state = at(now, &tiers, &[("new", 0), ("asked", 1)]);
+        let mut state = at(now, &tiers, &[("new", 0), ("requested", 1)]);
         state.budget.max_loaded = 2;
         assert_eq!(plan(&state), [room("unasked", "new"), Step::Grant(2)]);
     }
@@ -93,7 +93,7 @@ fn the_next_look_is_when_a_waiters_patience_ends() {
     assert_eq!(look(15), None);
 }
 
-/// The queue's first is ahead of its time.
+/// The first in the queue is a preload.
 fn ahead(mut state: State) -> State {
     state.queue[0].ahead = true;
     state
@@ -145,6 +145,6 @@ fn a_preload_gives_way_to_a_request() {
 fn a_preload_is_satisfied_by_a_loaded_tier() {
     let tiers = [tier("a", Ready, 5)];
     assert_eq!(plan(&ahead(at(0, &tiers, &[("a", 0)]))), [Step::Grant(1)]);
-    let leaving = [wish(StopWish::Drain, leased("a", 5))];
+    let leaving = [stopping(StopRequest::Drain, leased("a", 5))];
     assert_eq!(plan(&ahead(at(0, &leaving, &[("a", 0)]))), []);
 }

@@ -1,4 +1,4 @@
-//! How long tiers stay, and which of them come back.
+//! How long tiers stay loaded, and which are loaded again.
 
 use super::*;
 
@@ -124,9 +124,9 @@ fn a_pinned_tier_loads_by_itself_unless_backing_off() {
         ..away.clone()
     };
     assert_eq!(returns(rests), None);
-    assert_eq!(returns(wish(StopWish::Drain, away.clone())), None);
-    let asked = at(0, std::slice::from_ref(&away), &["a"]);
-    assert_eq!(returning(&asked), None, "it is asked for already");
+    assert_eq!(returns(stopping(StopRequest::Drain, away.clone())), None);
+    let requested = at(0, std::slice::from_ref(&away), &["a"]);
+    assert_eq!(returning(&requested), None, "it is already requested");
     let deferring = State {
         stance: Stance::Defers,
         ..at(0, std::slice::from_ref(&away), &[])
@@ -177,9 +177,9 @@ fn a_return_is_given_up_when_it_no_longer_applies() {
         withdrawn(&state, &[1])
     };
     assert_eq!(of(&["home"], &idled), [0; 0]);
-    assert_eq!(of(&["home", "a"], &idled), [1], "somebody asks for another");
+    assert_eq!(of(&["home", "a"], &idled), [1], "another tier is requested");
     assert_eq!(of(&["home"], &tier("a", Ready, 5)), [1]);
-    // Not its own: whoever expects a tier says so himself.
+    // Only its own: expected requests withdraw themselves.
     let tiers = [tier("home", Stopped, 5), tier("a", Ready, 5)];
     assert_eq!(withdrawn(&at(0, &tiers, &["home"]), &[]), [0; 0]);
 }

@@ -1,4 +1,4 @@
-//! A little machine that obeys the policy, driven by random events.
+//! A simulated machine that follows the policy, driven by random events.
 
 use super::*;
 use crate::reclaim;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Arrive(usize),
-    /// Somebody will want the tier.
+    /// A request for the tier is announced.
     Announce(usize),
     /// A request leaves the queue.
     Cancel(usize),
@@ -17,15 +17,15 @@ enum Event {
     Read(usize),
     /// The tier's worker is ready.
     Loaded(usize),
-    /// The tier's worker has ended, as asked or by a crash.
+    /// The tier's worker has ended, on request or by a crash.
     Exited(usize),
     /// Its memory is back.
     Back(usize),
-    /// Its memory is waited for no longer, and so much is available.
+    /// The wait for its memory was given up, with this much available.
     GivenUp(usize, u64),
-    /// What was missing is back, or counts no more.
+    /// The missing memory is back, or no longer counts.
     Found,
-    Wish(usize, StopWish),
+    Stop(usize, StopRequest),
     Pass(Duration),
     Alarm(Alarm),
     Stance(Stance),
@@ -57,7 +57,7 @@ struct Machine {
     leases: Vec<usize>,
     clock: u64,
     requests: u64,
-    /// Those that nobody sent.
+    /// The owner's own preloads.
     own: Vec<u64>,
     missing: Option<Missing>,
     granted: BTreeSet<u64>,
@@ -155,10 +155,10 @@ impl Machine {
                 }
             }
             Event::Found => self.missing = None,
-            Event::Wish(tier, wish) => {
+            Event::Stop(tier, stop) => {
                 let view = &mut self.tiers[tier % tiers].view;
                 if view.phase != Stopped {
-                    view.stop = Some(wish);
+                    view.stop = Some(stop);
                 }
             }
             Event::Budget {
@@ -224,7 +224,7 @@ impl Machine {
             view, why, exited, ..
         } = &mut self.tiers[tier];
         if view.phase != Stopped && !*exited {
-            // It crashed, or somebody wished it away.
+            // It crashed, or was stopped on request.
             view.rests |= view.phase != Stopping || view.stop.is_some();
             view.phase = Stopping;
             view.idle_since = None;
@@ -233,7 +233,7 @@ impl Machine {
         }
     }
 
-    /// Its name, if it has been waited for.
+    /// Returns its name, if its memory was waited for.
     fn back(&mut self, tier: usize) -> Option<TierId> {
         let Tier { view, exited, .. } = &mut self.tiers[tier];
         (view.phase == Stopping && *exited).then(|| {
@@ -306,7 +306,7 @@ impl Machine {
         let view = &mut self.tiers[at].view;
         assert!(matches!(view.phase, Starting | Ready));
         assert!(view.leases == 0 || force, "a leased tier was ended");
-        assert!(!force || view.stop == Some(StopWish::Force) || critical);
+        assert!(!force || view.stop == Some(StopRequest::Force) || critical);
         let spared = view.pinned && matches!(why, Why::RoomFor(_) | Why::Idle(_));
         assert!(!spared, "a pinned tier was ended: {why:?}");
         view.phase = Stopping;
@@ -405,7 +405,7 @@ impl Machine {
         assert!(held().count() <= self.budget.max_loaded);
     }
 
-    /// Pays all debts but leases' ends, until there are none.
+    /// Delivers all pending events except the ends of leases, until there are none.
     fn come_to_rest(&mut self) {
         for _ in 0..100 {
             let mut owed = self.owed().into_iter();
@@ -428,7 +428,7 @@ impl Machine {
         queue.any(|waiting| waiting.tier == tier.view.id)
     }
 
-    /// What the world outside owes: models are read, loads finish, processes end, leases end.
+    /// The events still to come: models are read, loads finish, processes and leases end.
     fn owed(&self) -> Vec<Event> {
         let mut owed: Vec<_> = (0..self.leases.len()).map(Event::Release).collect();
         for (index, tier) in self.tiers.iter().enumerate() {
@@ -448,7 +448,7 @@ impl Machine {
 
 fn event() -> impl Strategy<Value = Event> {
     let which = || 0..8_usize;
-    let wish = prop_oneof![Just(StopWish::Drain), Just(StopWish::Force)];
+    let stop = prop_oneof![Just(StopRequest::Drain), Just(StopRequest::Force)];
     let alarm = prop_oneof![
         3 => Just(Alarm::None),
         1 => Just(Alarm::Hold),
@@ -475,7 +475,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => which().prop_map(Event::Back),
         1 => (which(), 0..12_u64).prop_map(|(tier, available)| Event::GivenUp(tier, available)),
         1 => Just(Event::Found),
-        1 => (which(), wish).prop_map(|(tier, wish)| Event::Wish(tier, wish)),
+        1 => (which(), stop).prop_map(|(tier, stop)| Event::Stop(tier, stop)),
     ]
 }
 
@@ -563,9 +563,9 @@ proptest! {
             machine.handle(event);
         }
         machine.handle(Event::Alarm(Alarm::None));
-        let asked = machine.queue.iter().filter(|waiting| !waiting.ahead);
-        let mut old: Vec<_> = asked.map(|waiting| waiting.request).collect();
-        // A crowd never leaves whatever is loaded: a tier's last lease does not end before the next is asked for.
+        let requests = machine.queue.iter().filter(|waiting| !waiting.ahead);
+        let mut old: Vec<_> = requests.map(|waiting| waiting.request).collect();
+        // The loaded tier never becomes idle: its last lease does not end before the next request.
         for round in 0..1_000 {
             old.retain(|&request| machine.waits(request));
             if old.is_empty() {
@@ -578,7 +578,7 @@ proptest! {
                 }
             }
             machine.handle(Event::Pass(Duration::from_secs(1)));
-            // One debt at random, and the oldest lease and the last process's, so that none is put off for ever.
+            // A random pending event, and the oldest lease and the last process, so that none is put off forever.
             prop_assert!(!machine.owed().is_empty(), "stuck with {:?}", machine.queue);
             machine.pay(|owed| world[round % world.len()].index(owed));
             machine.pay(|_| 0);

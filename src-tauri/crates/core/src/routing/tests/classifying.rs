@@ -4,15 +4,15 @@ use crate::routing::{
 };
 use serde_json::{Value, json};
 
-fn answer(said: &str, tokens: &[(&str, f64)]) -> Value {
+fn answer(content: &str, tokens: &[(&str, f64)]) -> Value {
     let top: Vec<_> = tokens
         .iter()
         .map(|(token, probability)| json!({"token": token, "logprob": probability.ln()}))
         .collect();
-    json!({"choices": [{"message": {"content": said}, "logprobs": {"content": [{"top_logprobs": top}]}}]})
+    json!({"choices": [{"message": {"content": content}, "logprobs": {"content": [{"top_logprobs": top}]}}]})
 }
 
-/// A model that gives the right word `truth` of its weight and `bias` to each word whatever is traits.
+/// A model that gives the right word `truth` of its weight, and each word its `bias` whatever it reads.
 fn model(truth: f64, bias: [f64; 3]) -> [Opinion; PROBES.len()] {
     PROBES.map(|(_, level)| opinion(truth, bias, level))
 }
@@ -57,7 +57,7 @@ fn a_label_is_read_from_first_token_probabilities() {
 
 #[test]
 fn a_models_bias_is_calibrated_away() {
-    // It says "hard" to everything, and a little oftener where that is right.
+    // It answers "hard" to everything, and a little more often where that is right.
     let bias = [0.05, 0.1, 0.6];
     let exam = Exam::of(&model(0.1, bias));
     assert!(exam.is_passed(), "{exam:?}");

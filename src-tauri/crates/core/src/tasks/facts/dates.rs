@@ -20,7 +20,7 @@ impl Date<'_> {
     }
 }
 
-/// The days that a text tells. A year that it leaves out is lost; one that it adds is not.
+/// Returns the days in a text, with and without their year: a result may add a year, but not lose one.
 pub(super) fn days(text: &str) -> BTreeSet<Day> {
     let dates = in_text(text).into_iter();
     let both = |date: Date| [date.day(), (None, date.month, date.day)];
@@ -114,7 +114,7 @@ pub(super) fn in_text(text: &str) -> Vec<Date<'_>> {
 
 type Found = (Option<u16>, u8, u8, usize);
 
-/// `2026-11-22`, `22.11.2026`. `11/22/2026` means two days, by where one lives; as a day and month it has to be one of them.
+/// `2026-11-22`, `22.11.2026`. `11/22/2026` is read month first if that is a date, or else day first.
 fn numeric<'a>(tokens: &[Token], between: impl Fn(usize, usize) -> &'a str) -> Option<Found> {
     let [a, b, c, ..] = tokens else { return None };
     let mark = between(0, 1);
@@ -254,10 +254,10 @@ mod tests {
 
     #[test]
     fn a_year_may_be_added_but_not_lost() {
-        let tells = |text, of| days(text).contains(&in_text(of)[0].day());
-        assert!(tells("22.11.2026", "Nov 22"));
-        assert!(!tells("Nov 22", "22.11.2026"));
-        assert!(!tells("Nov 23", "Nov 22"));
-        assert!(!tells("22.11.2026", "22.11.2025"));
+        let covers = |text, of| days(text).contains(&in_text(of)[0].day());
+        assert!(covers("22.11.2026", "Nov 22"));
+        assert!(!covers("Nov 22", "22.11.2026"));
+        assert!(!covers("Nov 23", "Nov 22"));
+        assert!(!covers("22.11.2026", "22.11.2025"));
     }
 }

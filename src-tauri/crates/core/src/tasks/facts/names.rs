@@ -1,4 +1,4 @@
-//! Names: words with a capital that no sentence begins with.
+//! Names: capitalized words that do not start a sentence.
 
 use std::collections::BTreeSet;
 
@@ -16,12 +16,12 @@ impl<'a> Name<'a> {
     }
 }
 
-/// Of so many words and more, a text tells whether it has capitals everywhere,
+/// From this many words on, a text shows whether it has capitals everywhere,
 const TELLING: usize = 25;
-/// which it does where more than so many of a hundred begin a name: German nouns are about a quarter of all words.
+/// which it does if more than this percentage of its words start a name: German nouns are about a quarter of all words.
 const TOO_MANY: usize = 20;
 
-/// Capital letters that are no names.
+/// Capitalized words that are not names.
 const NOT_NAMES: [&str; 6] = ["I", "I'm", "I'll", "I've", "I'd", "OK"];
 
 /// All words of a text, without case and possessive.
@@ -29,7 +29,7 @@ pub(super) fn words(text: &str) -> BTreeSet<String> {
     split(text).map(|(_, word)| plain(word)).collect()
 }
 
-/// `None` where capitals tell no names.
+/// Returns the names; `None` if capitals do not mark names in this text.
 pub(super) fn in_text(text: &str) -> Option<Vec<Name<'_>>> {
     let all: Vec<_> = split(text).collect();
     let mut inside = 0;

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 pub(super) struct Number<'a> {
     pub(super) at: usize,
     pub(super) words: &'a str,
-    /// What it is however it is written.
+    /// Its value in a canonical form.
     pub(super) value: String,
 }
 
-/// Those that are written in digits.
+/// Returns the numbers written in digits.
 pub(super) fn in_text(text: &str) -> impl Iterator<Item = Number<'_>> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -36,7 +36,7 @@ pub(super) fn in_text(text: &str) -> impl Iterator<Item = Number<'_>> {
     })
 }
 
-/// All that a text has, those in words up to twelve among them.
+/// Returns all values in a text, including number words up to twelve.
 pub(super) fn values(text: &str) -> BTreeSet<String> {
     const IN_WORDS: [&str; 13] = [
         "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",

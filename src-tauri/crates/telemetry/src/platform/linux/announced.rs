@@ -15,10 +15,10 @@ use std::{
 };
 use tierbar_core::status::Pressure;
 
-/// A user without privileges may only ask for a multiple of two seconds.
+/// Without privileges, only multiples of two seconds are allowed.
 const WINDOWS_US: [u64; 2] = [1_000_000, 2_000_000];
 
-/// Announcements go on for as long as this lives. No call is under way once it was dropped.
+/// Announces changes while this lives. No call is running after it is dropped.
 #[derive(Debug)]
 pub(crate) struct Announced {
     end: Arc<OwnedFd>,
@@ -26,7 +26,7 @@ pub(crate) struct Announced {
 }
 
 impl Announced {
-    /// `None` where the kernel offers no triggers, or none to this user.
+    /// Returns `None` if the kernel offers no triggers, or none to this user.
     pub(crate) fn begin(notify: impl Fn(Pressure) + Send + 'static) -> Option<Self> {
         let file = cgroup::limit(Path::new("/"))
             .map(|limit| limit.group.join("memory.pressure"))
@@ -68,10 +68,10 @@ impl Announced {
 
 impl Drop for Announced {
     fn drop(&mut self) {
-        // It can only fail when the counter is full, and then the thread is awake already.
+        // This fails only if the counter is full, and then the thread is already awake.
         let _ = rustix::io::write(&*self.end, &1_u64.to_ne_bytes());
         if let Some(thread) = self.thread.take() {
-            // A panic of what is told was printed where it happened.
+            // A panic in the callback was printed where it happened.
             let _ = thread.join();
         }
     }
@@ -80,10 +80,10 @@ impl Drop for Announced {
 fn trigger(file: &Path, percent: u64) -> io::Result<OwnedFd> {
     let mut refused = None;
     for window in WINDOWS_US {
-        // One trigger for each opening of the file.
+        // Each open file has one trigger.
         let mut opened = OpenOptions::new().read(true).write(true).open(file)?;
-        let asked = format!("some {} {window}\0", window / 100 * percent);
-        match opened.write_all(asked.as_bytes()) {
+        let request = format!("some {} {window}\0", window / 100 * percent);
+        match opened.write_all(request.as_bytes()) {
             Ok(()) => return Ok(opened.into()),
             Err(error) => refused = Some(error),
         }
@@ -135,7 +135,7 @@ mod tests {
         sync::mpsc,
     };
 
-    /// Out-of-band data makes a connection ready as an event does a trigger.
+    /// Out-of-band data makes a connection ready, as an event does a trigger.
     fn connection() -> (TcpStream, OwnedFd) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -158,7 +158,7 @@ mod tests {
         fire(&warning);
         assert_eq!(levels.recv(), Ok(Pressure::Warning));
         fire(&critical);
-        // The first stays ready, which a trigger does not; of several the worst is told.
+        // The first stays ready, unlike a trigger; of several levels the worst is reported.
         while levels.recv().unwrap() != Pressure::Critical {}
         drop(announced);
         // The thread has ended, and with it the sender.
@@ -173,7 +173,7 @@ mod tests {
             return;
         }
         assert!(trigger(file, stalls::WARNING_PERCENT).is_ok());
-        // More than all of the time is no share of it.
+        // More than 100 % is invalid.
         assert!(trigger(file, 101).is_err());
         assert!(Announced::begin(|_| {}).is_some());
         assert!(trigger(&file.join("none"), 10).is_err());

@@ -6,17 +6,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the group that has the limit says. `None`: it does not say, or has no limit of that kind.
+/// The figures of the group with the limit. `None` if it does not report one, or has no such limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Limit {
     /// The group's folder.
     pub(super) group: PathBuf,
     pub(super) total_bytes: u64,
-    /// The limit less what is used, where page cache that can be dropped does not count as used.
+    /// The limit less the memory in use, without page cache that can be dropped.
     pub(super) available_bytes: u64,
     pub(super) swap_total_bytes: Option<u64>,
     pub(super) swap_used_bytes: Option<u64>,
-    /// Newer kernels count a group's own.
+    /// The group's own traffic, on newer kernels.
     pub(super) traffic: Traffic,
     /// The group's own stall information, where the kernel keeps one.
     pub(super) pressure: Option<String>,
@@ -28,9 +28,9 @@ struct Version {
     usage: &'static str,
     swap_limit: &'static str,
     swap_usage: &'static str,
-    /// The two of swap count memory and swap together.
+    /// Whether the two swap files count memory and swap together.
     swap_with_memory: bool,
-    /// Keys of `memory.stat` for what can be dropped, with the groups below.
+    /// Keys of `memory.stat` for memory that can be dropped, including child groups.
     cache: &'static [&'static str],
     swapped_in: &'static str,
     swapped_out: &'static str,
@@ -57,7 +57,7 @@ const V2: Version = Version {
     swapped_out: "pswpout",
 };
 
-/// `root` is `/` but in tests. `None`: no limit, or no control groups.
+/// Returns the tightest limit; `None` without a limit or control groups. `root` is `/` except in tests.
 pub(super) fn limit(root: &Path) -> Option<Limit> {
     let membership = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     membership
@@ -77,8 +77,8 @@ fn of_line(root: &Path, line: &str) -> Option<Limit> {
         }
         _ => return None,
     };
-    // A limit binds all groups below it. Inside a container the path may be one of the host's, of which only the
-    // mount itself is visible.
+    // A limit applies to all groups below it. Inside a container the path may be the host's, with only the mount itself
+    // visible.
     let own: PathBuf = mount.join(path.trim_start_matches('/'));
     own.ancestors()
         .take_while(|group| group.starts_with(&mount))
@@ -88,7 +88,7 @@ fn of_line(root: &Path, line: &str) -> Option<Limit> {
 
 fn of_group(group: &Path, version: &Version) -> Option<Limit> {
     let read = |name: &str| fs::read_to_string(group.join(name)).ok();
-    // `max`, which is no number, means none in version 2; version 1 says a number larger than any machine.
+    // No limit is `max` in version 2, and a number larger than any machine in version 1.
     let number = |name: &str| read(name)?.trim().parse::<u64>().ok();
     let total_bytes = number(version.limit)?;
     let used = number(version.usage)?;
@@ -102,7 +102,7 @@ fn of_group(group: &Path, version: &Version) -> Option<Limit> {
         (number(version.swap_limit), number(version.swap_usage));
     if version.swap_with_memory {
         swap_used_bytes = swap_used_bytes.map(|both| both.saturating_sub(used));
-        // A group that uses less memory than it may can have more swapped out than the limits differ by.
+        // A group below its memory limit can have more in swap than the difference of the limits.
         swap_total_bytes = swap_total_bytes
             .map(|both| both.saturating_sub(total_bytes))
             .max(swap_used_bytes.filter(|_| swap_total_bytes.is_some()));
@@ -211,7 +211,7 @@ mod tests {
             (limit.swap_total_bytes, limit.swap_used_bytes)
         };
         assert_eq!(v1(3 * GIB, GIB, GIB + 5), (Some(2 * GIB), Some(5)));
-        // More than the limits differ by is out, since little is in.
+        // More than the difference of the limits is in swap, since little is in memory.
         assert_eq!(
             v1(3 * GIB, GIB / 2, 3 * GIB),
             (Some(2 * GIB + GIB / 2), Some(2 * GIB + GIB / 2))

@@ -1,4 +1,4 @@
-//! The whole machine, or the container that this process is in.
+//! The whole machine, or the container of this process.
 
 use super::{
     cgroup::{self, Limit},
@@ -7,7 +7,7 @@ use super::{
 use crate::figures::{Figures, Ticks, Traffic};
 use std::{fs, path::Path};
 
-/// All but the clocks and what is slow.
+/// Reads all figures but the clocks and the slow ones.
 pub(crate) fn read() -> Figures {
     of_tree(Path::new("/"))
 }
@@ -16,7 +16,7 @@ pub(crate) fn held_by_all() -> Option<u64> {
     held_in(Path::new("/"))
 }
 
-/// What is available would not do: the kernel counts a page as free only after a while.
+/// Available memory would not do: the kernel counts a page as free only after a while.
 fn held_in(root: &Path) -> Option<u64> {
     let text = fs::read_to_string(root.join("proc/meminfo")).ok()?;
     let line = |name: &str| {
@@ -37,7 +37,7 @@ fn held_in(root: &Path) -> Option<u64> {
     }
 }
 
-/// `root` is `/` but in tests.
+/// `root` is `/` except in tests.
 fn of_tree(root: &Path) -> Figures {
     let read = |name: &str| fs::read_to_string(root.join(name)).ok();
     let mut figures = Figures::default();
@@ -54,7 +54,7 @@ fn of_tree(root: &Path) -> Figures {
             .ram_total_bytes
             .is_none_or(|total| limit.total_bytes < total)
     });
-    // A group's own stall information if it has a limit, else the machine's.
+    // The stall information of the group with a limit, or else of the machine.
     figures.pressure = limit
         .as_ref()
         .and_then(|limit| limit.pressure.clone())
@@ -67,7 +67,7 @@ fn of_tree(root: &Path) -> Figures {
     figures
 }
 
-/// The machine's figures as a container sees them: no more than the tightest limit around this process.
+/// Limits the machine's figures to the tightest limit on this process.
 fn within(limit: &Limit, figures: &mut Figures) {
     figures.ram_total_bytes = Some(limit.total_bytes);
     figures.ram_available_bytes = figures
@@ -76,7 +76,7 @@ fn within(limit: &Limit, figures: &mut Figures) {
     if let Some(most) = limit.swap_total_bytes {
         figures.swap_total_bytes = figures.swap_total_bytes.map(|machine| machine.min(most));
     }
-    // Older kernels do not count a group's own traffic; all of the machine's is then the nearest to it.
+    // Older kernels do not count a group's traffic; the machine's is the best approximation.
     if limit.swap_used_bytes.is_some() {
         figures.swap_used_bytes = limit.swap_used_bytes;
     }
@@ -150,8 +150,7 @@ fn ticks(text: &str) -> Option<Ticks> {
     })
 }
 
-/// `/proc/diskstats`: what was read from whole disks. Partitions follow their disk; what lies upon other disks, or on
-/// none, would count twice or for nothing.
+/// `/proc/diskstats`: bytes read from whole disks. Partitions and stacked devices would count twice.
 fn disk_reads(text: &str) -> u64 {
     const SECTOR: u64 = 512;
     const NO_DISKS: [&str; 7] = ["loop", "ram", "zram", "dm-", "md", "sr", "fd"];

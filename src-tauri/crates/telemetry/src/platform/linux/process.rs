@@ -8,7 +8,8 @@ pub(crate) fn footprint(pid: u32) -> Option<u64> {
     given_back(&fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?)
 }
 
-/// What a footprint is made of, by the kernel's counters: without a walk over its pages, and what is shared counts whole.
+/// Returns the parts of a footprint by the kernel's counters: without a walk over the pages, and with shared memory counted
+/// in full.
 pub(crate) fn held(pid: u32) -> Option<u64> {
     counted(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
 }
@@ -18,7 +19,7 @@ pub(crate) fn usage(pid: u32) -> Option<Usage> {
     let ticks = Stat::of(&read("stat")?)?.ticks;
     Some(Usage {
         cpu_ms: ticks.saturating_mul(1000) / rustix::param::clock_ticks_per_second(),
-        // Only for the process's own user.
+        // Readable only by the process's own user.
         disk_read_bytes: read("io").and_then(|text| number(&text, "read_bytes:")),
         // Resident, shared: pages of files and of shared memory.
         mapped_resident_bytes: read("statm")
@@ -27,7 +28,7 @@ pub(crate) fn usage(pid: u32) -> Option<Usage> {
     })
 }
 
-/// When the process was started, in ticks since the system was.
+/// Returns when the process started, in ticks since the system did.
 pub(crate) fn started(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     Some(Stat::of(&stat)?.started)
@@ -37,7 +38,7 @@ pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
     is_back(&Path::new("/proc").join(pid.to_string()), started)
 }
 
-/// A process gives its memory up before it becomes a zombie, but its first thread may be one while others run.
+/// A process frees its memory before it becomes a zombie, but its first thread may be a zombie while others run.
 fn is_back(process: &Path, started: u64) -> bool {
     let stat = match fs::read_to_string(process.join("stat")) {
         Ok(text) => text,
@@ -75,25 +76,25 @@ pub(crate) fn of_group(group: u32) -> io::Result<Vec<u32>> {
     Ok(members.collect())
 }
 
-/// The process ended before the file was opened, or between that and its being read.
+/// Whether the process ended before the file was opened or read.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound
         || error.raw_os_error() == Some(rustix::io::Errno::SRCH.raw_os_error())
 }
 
-/// What is needed of `/proc/<pid>/stat`.
+/// The fields needed of `/proc/<pid>/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     ended: bool,
     group: u32,
-    /// Of all its threads, in user and in kernel mode.
+    /// Ticks of all its threads, in user and kernel mode.
     ticks: u64,
     started: u64,
 }
 
 impl Stat {
     fn of(text: &str) -> Option<Self> {
-        // The name may hold anything, brackets and spaces too.
+        // The name may contain anything, even brackets and spaces.
         let (_, fields) = text.rsplit_once(')')?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
         let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
@@ -178,7 +179,7 @@ mod tests {
     #[test]
     fn allocated_memory_shows_in_the_footprint() {
         let before = footprint(std::process::id()).unwrap();
-        // An optimiser would do without memory that nobody looks at.
+        // The optimizer would remove unused memory.
         let taken = std::hint::black_box(vec![1u8; 64 << 20]);
         let after = footprint(std::process::id()).unwrap();
         assert!(
@@ -212,7 +213,7 @@ mod tests {
         assert!(before.disk_read_bytes.is_some(), "{before:?}");
     }
 
-    /// A shell in a group of its own, once it has said that it runs.
+    /// Starts a shell in a group of its own, and waits until it reports that it runs.
     fn shell(script: &str) -> Child {
         use std::os::unix::process::CommandExt;
         let mut child = Command::new("sh")
@@ -236,10 +237,10 @@ mod tests {
         let began = started(pid).unwrap();
         assert!(!memory_is_back(pid, began));
         assert_eq!(of_group(pid).unwrap(), [pid]);
-        // Its number belongs to another process: of the one that is asked for nothing is left.
+        // The number belongs to another process, so the first one is gone.
         assert!(memory_is_back(pid, began + 1));
         child.kill().unwrap();
-        // Nobody has asked for its status yet: a zombie, as soon as the kernel is done with it.
+        // It has not been reaped: it becomes a zombie as soon as the kernel is done with it.
         while !memory_is_back(pid, began) {
             std::thread::yield_now();
         }
@@ -275,7 +276,7 @@ mod tests {
         let group = leader.id();
         let all = of_group(group).unwrap();
         assert_eq!(all.len(), 2, "{all:?}");
-        // Waiting would close it, and the child would end by itself.
+        // `wait` would close it, and the child would end by itself.
         let _input = leader.stdin.take();
         leader.kill().unwrap();
         leader.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Heat and power, as `/sys/class` tells them.
+//! Heat and power, from `/sys/class`.
 
 use std::{fs, path::Path};
 use tierbar_core::reading::{Power, Thermal};
@@ -11,7 +11,8 @@ pub(crate) fn power() -> Option<Power> {
     power_of(Path::new("/sys/class/power_supply"))
 }
 
-/// By the trip points that the zones have reached: at a passive one the system slows itself down. `None` without any.
+/// Grades heat by the trip points that the zones have reached: at a passive one the system throttles. `None` without trip
+/// points.
 fn thermal_of(class: &Path) -> Option<Thermal> {
     let mut worst = None;
     for zone in fs::read_dir(class).ok()?.flatten() {
@@ -47,7 +48,7 @@ fn thermal_of(class: &Path) -> Option<Thermal> {
     worst
 }
 
-/// `None` where the kernel knows of no supply, as in most virtual machines.
+/// Returns `None` without a power supply, as in most virtual machines.
 fn power_of(class: &Path) -> Option<Power> {
     let (mut mains, mut discharging, mut level) = (None, false, None);
     for supply in fs::read_dir(class).ok()?.flatten() {
@@ -91,7 +92,7 @@ mod tests {
                 ("thermal_zone0/temp", temperature),
                 ("thermal_zone0/trip_point_0_type", "active\n"),
                 ("thermal_zone0/trip_point_0_temp", "60000\n"),
-                // A point that is switched off.
+                // A disabled point.
                 ("thermal_zone0/trip_point_1_type", "passive\n"),
                 ("thermal_zone0/trip_point_1_temp", "-274000\n"),
                 ("thermal_zone0/trip_point_2_type", "passive\n"),
@@ -132,7 +133,7 @@ mod tests {
         };
         assert_eq!(laptop("0\n", "Discharging\n"), power(true));
         assert_eq!(laptop("1\n", "Charging\n"), power(false));
-        // A weak supply: the battery helps out.
+        // The supply is weak and the battery assists.
         assert_eq!(laptop("1\n", "Discharging\n"), power(false));
     }
 

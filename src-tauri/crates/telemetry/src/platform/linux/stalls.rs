@@ -2,14 +2,14 @@
 
 use tierbar_core::status::Pressure;
 
-/// Percent of the time in which some task waits for memory.
+/// The percentage of time in which some task waits for memory.
 pub(super) const WARNING_PERCENT: u64 = 10;
 pub(super) const CRITICAL_PERCENT: u64 = 40;
 
 /// The machine's.
 pub(super) const MACHINE: &str = "/proc/pressure/memory";
 
-/// The grade of a file such as `/proc/pressure/memory`, by the last ten seconds.
+/// Grades a file such as `/proc/pressure/memory` by the last ten seconds.
 pub(super) fn graded(text: &str) -> Option<Pressure> {
     let percent = some_avg10(text)?;
     Some(if percent >= CRITICAL_PERCENT as f64 {

@@ -1,8 +1,8 @@
-//! Files such as the system has, for tests of what reads them.
+//! Files like the system's, for tests of their readers.
 
 use std::fs;
 
-/// A folder of files by their paths in it.
+/// Creates a folder with these files, by path.
 pub(super) fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in files {

@@ -14,7 +14,7 @@ const LEVELS: [(Flags, Pressure); 3] = [
     (Flags::DISPATCH_MEMORYPRESSURE_NORMAL, Pressure::Normal),
 ];
 
-/// Announcements go on for as long as this lives. A call that is under way may end after it.
+/// Announces changes while this lives. A running call may outlive it.
 #[derive(Debug)]
 pub(crate) struct Announced {
     source: DispatchRetained<DispatchSource>,
@@ -22,7 +22,7 @@ pub(crate) struct Announced {
 
 impl Announced {
     pub(crate) fn begin(notify: impl Fn(Pressure) + Send + Sync + 'static) -> Option<Self> {
-        // Late is useless here: not after whatever else the machine computes.
+        // A late announcement is useless, so it must not wait behind other work.
         let queue = DispatchQueue::global_queue(GlobalQueueIdentifier::QualityOfService(
             DispatchQoS::UserInitiated,
         ));

@@ -14,7 +14,7 @@ use std::{
 };
 use tierbar_core::status::Pressure;
 
-/// All but the clocks and what is slow.
+/// Reads all figures but the clocks and the slow ones.
 pub(crate) fn read() -> Figures {
     let swap: Option<libc::xsw_usage> = sysctl(c"vm.swapusage");
     let mut figures = Figures {
@@ -28,7 +28,7 @@ pub(crate) fn read() -> Figures {
     };
     if let Some(pages) = pages() {
         let bytes = |pages: u64| pages.saturating_mul(page_size());
-        // What programs and the kernel hold. Active pages of files are not part of it, purgeable ones neither.
+        // Memory held by programs and the kernel, without active file pages and purgeable pages.
         let used = u64::from(pages.internal_page_count)
             .saturating_sub(u64::from(pages.purgeable_count))
             .saturating_add(u64::from(pages.wire_count))
@@ -46,8 +46,8 @@ pub(crate) fn read() -> Figures {
     figures
 }
 
-/// What programs and the kernel hold, the GPU's memory too, as their footprints count it: what is compressed or swapped out by
-/// its size before.
+/// Returns the memory held by programs and the kernel, including the GPU's, as footprints count it: compressed and swapped
+/// pages at their original size.
 pub(crate) fn held_by_all() -> Option<u64> {
     let pages = pages()?;
     let held = u64::from(pages.internal_page_count)
@@ -68,7 +68,7 @@ fn pressure() -> Option<Pressure> {
     }
 }
 
-/// What sysctl can give: plain integers.
+/// Types that sysctl can return: plain integers.
 trait Plain: Copy {}
 impl Plain for libc::c_int {}
 impl Plain for u64 {}
@@ -91,7 +91,7 @@ fn sysctl<T: Plain>(name: &CStr) -> Option<T> {
     (status == 0 && size == mem::size_of::<T>()).then_some(value)
 }
 
-/// The right to ask the host, of which each call of `mach_host_self` would count one more.
+/// The port of the host, cached because each call of `mach_host_self` adds a reference.
 #[expect(
     deprecated,
     reason = "the crate it points to would be there for this alone"
@@ -149,8 +149,8 @@ impl Drop for Entry {
     }
 }
 
-/// What the drivers of block storage have read since they were started. A disk that is taken away takes its part
-/// along: then the counter runs backwards once.
+/// Returns the bytes that the block storage drivers have read since they started. When a disk is removed, the counter runs
+/// backwards once.
 fn disk_reads() -> Option<u64> {
     // SAFETY: the name is a C string.
     let matching = unsafe { IOServiceMatching(c"IOBlockStorageDriver".as_ptr()) }?;

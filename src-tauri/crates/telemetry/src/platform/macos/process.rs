@@ -7,7 +7,7 @@ pub(crate) fn footprint(pid: u32) -> Option<u64> {
     Some(rusage(pid)?.ri_phys_footprint)
 }
 
-/// The kernel counts it as it goes.
+/// The kernel keeps this figure, so reading it is cheap.
 pub(crate) fn held(pid: u32) -> Option<u64> {
     footprint(pid)
 }
@@ -18,7 +18,7 @@ pub(crate) fn usage(pid: u32) -> Option<Usage> {
     Some(Usage {
         cpu_ms: milliseconds(ticks),
         disk_read_bytes: Some(used.ri_diskio_bytesread),
-        // The footprint also counts what is compressed and what the GPU has, so this is no less than told.
+        // The footprint also counts compressed and GPU memory, so this is a lower bound.
         mapped_resident_bytes: Some(used.ri_resident_size.saturating_sub(used.ri_phys_footprint)),
     })
 }
@@ -39,7 +39,7 @@ fn rusage(pid: u32) -> Option<libc::rusage_info_v2> {
     (status == 0).then_some(usage)
 }
 
-/// Times of processes are in ticks of the processor's clock, which on Apple silicon are no nanoseconds.
+/// Times of processes are in ticks of the processor's clock, which are not nanoseconds on Apple silicon.
 #[expect(
     deprecated,
     reason = "the crate it points to would be there for this alone"
@@ -56,7 +56,7 @@ fn milliseconds(ticks: u64) -> u64 {
     u64::try_from(nanos / 1_000_000).unwrap_or(u64::MAX)
 }
 
-/// When the process was started, in microseconds of the time of day.
+/// Returns when the process started, in microseconds of the time of day.
 pub(crate) fn started(pid: u32) -> Option<u64> {
     info(pid).ok().map(|info| began(&info))
 }
@@ -89,7 +89,7 @@ fn info(pid: u32) -> io::Result<libc::proc_bsdinfo> {
     }
 }
 
-/// A zombie has given its memory up; of one the kernel says that there is no such process.
+/// A zombie has freed its memory; the kernel reports that there is no such process.
 pub(crate) fn memory_is_back(pid: u32, started: u64) -> bool {
     match info(pid) {
         Ok(info) => began(&info) != started || info.pbi_status == libc::SZOMB,

@@ -6,19 +6,19 @@ use objc2_core_graphics::{
     kCGMainMenuWindowLevel,
 };
 
-/// Points that a display's notch takes from a window that fills the rest of it.
+/// The height of a display's notch in points, which a full-screen window leaves free.
 const NOTCH: f64 = 48.0;
 
 type Window = CFDictionary<CFString, CFType>;
 
-/// `None` where there is no window server, as in a session over the network.
+/// Returns `None` without a window server, as in a remote session.
 pub(crate) fn full_screen() -> Option<bool> {
     let shown = CGWindowListOption::OptionOnScreenOnly | CGWindowListOption::ExcludeDesktopElements;
     let windows = CGWindowListCopyWindowInfo(shown, 0)?;
     // SAFETY: the list is documented to hold dictionaries with strings as keys.
     let windows: CFRetained<CFArray<Window>> = unsafe { CFRetained::cast_unchecked(windows) };
     let level = |window: &Window| number(window, "kCGWindowLayer");
-    // A menu bar that is shown tells a full screen from a window that was made as large as can be.
+    // A visible menu bar distinguishes a maximized window from a full-screen one.
     let menu_bar = f64::from(kCGMainMenuWindowLevel);
     if windows
         .iter()

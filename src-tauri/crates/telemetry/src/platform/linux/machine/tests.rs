@@ -40,7 +40,7 @@ fn held_memory_is_anonymous_shared_and_swapped() {
     assert_eq!(held_in(group.path()), Some(4 * GIB));
 }
 
-/// How far the machine's figure falls when a program ends that holds 128 MiB and more.
+/// Returns how far the machine's figure falls when a program with 128 MiB ends.
 fn fall() -> u64 {
     use std::{
         io::{BufRead, BufReader},
@@ -67,7 +67,7 @@ fn fall() -> u64 {
 
 #[test]
 fn memory_is_back_once_its_process_is_reaped() {
-    // Other programs take some meanwhile.
+    // Other programs may take some memory meanwhile.
     assert!((0..20).any(|_| fall() > 100 << 20));
 }
 
