@@ -103,7 +103,7 @@ CONVERSATIONS = {
         **THINKING,
     },
 }
-# What differs by default between the two servers is said.
+# Settings whose defaults differ between the two servers are set.
 CONVERSATIONS = {
     name: {**NOT_THINKING, "parallel_tool_calls": False, **request} for name, request in CONVERSATIONS.items()
 }
@@ -197,8 +197,8 @@ class Peer:
         return self.call("/tokenize", {"content": text, "add_special": True, "parse_special": True})["tokens"]
 
     def completion(self, prompt, tokens):
-        asked = {"prompt": prompt, "n_predict": tokens, "temperature": 0, "n_probs": 2, "cache_prompt": False}
-        return self.call("/completion", asked)
+        request = {"prompt": prompt, "n_predict": tokens, "temperature": 0, "n_probs": 2, "cache_prompt": False}
+        return self.call("/completion", request)
 
 
 def margins(answer):
@@ -208,7 +208,7 @@ def margins(answer):
 
 
 def greedy(peer, prompt):
-    """The part of the answer that is far from a tie; None if it is too short."""
+    """The start of the answer that is far from a tie; None if it is too short."""
     answer = peer.completion(prompt, TOKENS)
     far = list(margins(answer))
     kept = next((at for at, margin in enumerate(far) if margin < MARGIN), len(far))

@@ -1,7 +1,7 @@
 """A file server over a modelled link, on loopback: `server.py FOLDER [--rtt S] [--window BYTES] [--link BYTES] [--reset P] [--seed N]`.
 
 Serves the files of FOLDER at /RUN/NAME, and as the repository bench/RUN of a model hub, with ranges, ETag (the sha256) and
-If-Range. RUN is any word: what is served is counted for each, and told at /stats/RUN. Prints its port.
+If-Range. RUN is any word: bytes served are counted for each, at /stats/RUN. Prints its port.
 
 The link, for each connection by itself, as TCP does it on a clean line:
 - A new connection's first request is heard one round trip after the connect; the first byte of each answer leaves one
@@ -33,7 +33,7 @@ LARGEST_HEAD = 64 << 10
 
 
 class Link:
-    """What all connections share."""
+    """State shared by all connections."""
 
     def __init__(self, rate):
         self.rate = rate
@@ -74,7 +74,7 @@ class Server:
             return dict(stats)
 
     def etag(self, path):
-        """The sha256, or of a large file, which nobody wants to hash here, its name and size."""
+        """The sha256, or for a large file, which takes too long to hash, its name and size."""
         with self.lock:
             if path not in self.hashes:
                 size = path.stat().st_size
@@ -101,7 +101,7 @@ class Server:
 class Connection:
     def __init__(self, server, connection):
         self.server, self.socket = server, connection
-        self.heard = time.monotonic() + server.options.rtt
+        self.received = time.monotonic() + server.options.rtt
         self.window = FIRST_WINDOW
         self.counted = False
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -133,7 +133,7 @@ class Connection:
         if words[0] == "stats":
             return self.answer("200 OK", body=json.dumps(self.server.note(words[1])).encode())
         now = time.monotonic()
-        wait(max(now, self.heard) + self.server.options.rtt)
+        wait(max(now, self.received) + self.server.options.rtt)
         if words[:2] == ["api", "models"]:
             repository = {"id": "/".join(words[2:4]), "sha": "0" * 40, "private": False, "siblings": []}
             return self.answer("200 OK", body=json.dumps(repository).encode())
@@ -155,9 +155,9 @@ class Connection:
         if hub:
             extra += [f"X-Repo-Commit: {'0' * 40}", f"X-Linked-Etag: {etag}", f"X-Linked-Size: {size}"]
         first, last, status = 0, size - 1, "200 OK"
-        asked = headers.get("range", "")
-        if asked.startswith("bytes=") and headers.get("if-range", etag) == etag:
-            start, end = asked[6:].split("-")
+        range_header = headers.get("range", "")
+        if range_header.startswith("bytes=") and headers.get("if-range", etag) == etag:
+            start, end = range_header[6:].split("-")
             first = int(start) if start else size - int(end)
             last = min(int(end), last) if start and end else last
             if first >= size:

@@ -1,4 +1,4 @@
-"""What the clients' tests share: a running host with a real model."""
+"""Shared by the clients' tests: a running host with a real model."""
 
 import json
 import os
@@ -28,7 +28,7 @@ def serve(home, stderr=None, **environment):
     """`tierbar serve` with this data folder: its process, and what it says when it is ready, or nothing."""
     process = subprocess.Popen(
         [program(), "serve", "--json", "--listen", "127.0.0.1:0"],
-        # A home of its own: what this machine's user has is none of a test's business.
+        # A home of its own, so that the user's files do not affect a test.
         env={**os.environ, "HOME": str(home), "TIERBAR_HOME": str(home), **environment},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

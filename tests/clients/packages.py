@@ -1,4 +1,4 @@
-"""Each of the real packages beside the others, at one host."""
+"""All real packages as clients of one host."""
 
 import anthropic
 import ollama

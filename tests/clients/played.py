@@ -1,4 +1,4 @@
-"""A server of OpenAI's dialect whose model is played by a script: it calls tools, thinks and sees."""
+"""A server of OpenAI's dialect with a scripted model that calls tools, thinks and sees images."""
 
 import base64
 import dataclasses
@@ -18,7 +18,7 @@ USAGE = {
     "prompt_tokens_details": {"cached_tokens": 8},
     "completion_tokens_details": {"reasoning_tokens": 4},
 }
-# What such servers take in a chat: the strict ones refuse all else. This one is near and knows our words for thinking.
+# The fields that such servers accept in a chat: strict ones refuse all others. This one also knows our fields for thinking.
 FIELDS = set(
     "model messages stream stream_options tools tool_choice parallel_tool_calls response_format reasoning_effort"
     " temperature top_p max_tokens max_completion_tokens stop seed n logprobs top_logprobs presence_penalty"
@@ -36,7 +36,7 @@ class Answer:
     thought: str = ""
     # A tool's name and its arguments, of each.
     calls: tuple = ()
-    # Streams the calls' pieces by turns, as some servers do.
+    # Interleaves the pieces of calls, as some servers do.
     mixed: bool = False
 
     @property
@@ -59,9 +59,9 @@ class Answer:
         return message
 
     def deltas(self):
-        """The message in pieces, which together are it."""
+        """The message in pieces."""
         message = self.message()
-        # Some name all that a message may have, each time.
+        # Some servers send every field of a message each time.
         yield {"role": "assistant", "content": "" if self.text else None, "tool_calls": None}
         for key in ("reasoning_content", "content"):
             for piece in re.findall(r"\S+\s*", message.get(key) or ""):
@@ -89,7 +89,7 @@ class Refusal:
 
 
 class Cloud(http.server.ThreadingHTTPServer):
-    """Gives the answers that it was told to give one after another, or one always. `asked` is what it was sent."""
+    """Returns scripted answers in order, or always the same one. `requests` are those it received."""
 
     daemon_threads = True
 
@@ -104,17 +104,17 @@ class Cloud(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
     def play(self, *answers):
-        self.script, self.asked, self.faults = list(answers), [], []
+        self.script, self.requests, self.faults = list(answers), [], []
 
-    def next(self, asked):
-        if fault := wrong(asked):
+    def next(self, request):
+        if fault := wrong(request):
             self.faults.append(fault)
             return Refusal(400, fault)
-        self.asked.append(asked)
+        self.requests.append(request)
         if self.always:
             return self.always
         if not self.script:
-            self.faults.append("more was asked than the script has")
+            self.faults.append("more requests came than the script has answers")
             return Refusal(400, self.faults[-1])
         return self.script.pop(0)
 
@@ -123,19 +123,19 @@ class Cloud(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
-def wrong(asked):
+def wrong(request):
     """What such a server would refuse, as a sentence."""
-    if unknown := asked.keys() - FIELDS:
+    if unknown := request.keys() - FIELDS:
         return f"unknown fields: {sorted(unknown)}"
-    if "stream_options" in asked and not asked.get("stream"):
+    if "stream_options" in request and not request.get("stream"):
         return "stream_options without stream"
-    for tool in asked.get("tools", []):
+    for tool in request.get("tools", []):
         if tool.get("type") != "function" or not tool.get("function", {}).get("name"):
             return f"no function: {tool}"
-    if "tool_choice" in asked and not asked.get("tools"):
+    if "tool_choice" in request and not request.get("tools"):
         return "tool_choice without tools"
     called = []
-    for message in asked["messages"]:
+    for message in request["messages"]:
         role = message["role"]
         if role == "tool":
             if message.get("tool_call_id") not in called:
@@ -167,22 +167,22 @@ class Chat(http.server.BaseHTTPRequestHandler):
         pass
 
     def do_POST(self):
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        answer = self.server.next(asked)
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        answer = self.server.next(request)
         if isinstance(answer, Refusal):
             error = {"error": {"message": answer.message, "type": "played", "code": None}}
             return self.answer(json.dumps(error), status=answer.status, headers=answer.headers)
-        told = {"id": "chatcmpl-1", "created": 1, "model": "played"}
-        if not asked.get("stream"):
+        common = {"id": "chatcmpl-1", "created": 1, "model": "played"}
+        if not request.get("stream"):
             choice = {"index": 0, "message": answer.message(), "finish_reason": answer.finish}
-            return self.answer(json.dumps({**told, "object": "chat.completion", "choices": [choice], "usage": USAGE}))
+            return self.answer(json.dumps({**common, "object": "chat.completion", "choices": [choice], "usage": USAGE}))
         empty = {"index": 0, "finish_reason": None, "logprobs": None}
         chunks = [{"choices": [{**empty, "delta": delta}]} for delta in answer.deltas()]
         chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": answer.finish}]})
-        if asked.get("stream_options", {}).get("include_usage"):
+        if request.get("stream_options", {}).get("include_usage"):
             chunks = [{**chunk, "usage": None} for chunk in chunks] + [{"choices": [], "usage": USAGE}]
-        told["object"] = "chat.completion.chunk"
-        events = [json.dumps({**told, **chunk}) for chunk in chunks] + ["[DONE]"]
+        common["object"] = "chat.completion.chunk"
+        events = [json.dumps({**common, **chunk}) for chunk in chunks] + ["[DONE]"]
         self.answer("".join(f"data: {event}\n\n" for event in events), "text/event-stream")
 
     def answer(self, body, kind="application/json", status=200, headers=()):
@@ -213,7 +213,7 @@ PARAMETERS = {
 
 
 class Able(unittest.TestCase):
-    """A host with a played cloud as its tier `cloud`. Each test says what is played, and asks for all of it."""
+    """A host with a scripted cloud as its tier `cloud`. Each test sets the script, and must use all of it."""
 
     config = ""
 
@@ -233,19 +233,19 @@ class Able(unittest.TestCase):
 
     @property
     def last(self):
-        return self.cloud.asked[-1]
+        return self.cloud.requests[-1]
 
     def check_round(self, thought=LOOKS.thought):
-        """That the model was told in the second turn what it had thought and called in the first, and the results."""
-        told = self.last["messages"]
-        self.assertEqual([message["role"] for message in told], ["user", "assistant", "tool", "tool"])
-        self.assertEqual(told[1].get("reasoning_content"), thought)
-        calls = [call["function"] for call in told[1]["tool_calls"]]
+        """Checks that the second request has the reasoning and calls of the first answer, and their results."""
+        messages = self.last["messages"]
+        self.assertEqual([message["role"] for message in messages], ["user", "assistant", "tool", "tool"])
+        self.assertEqual(messages[1].get("reasoning_content"), thought)
+        calls = [call["function"] for call in messages[1]["tool_calls"]]
         self.assertEqual([(call["name"], json.loads(call["arguments"])) for call in calls], list(LOOKS.calls))
-        self.assertEqual([message["content"] for message in told[2:]], ["Paris by night", "Rome by night"])
+        self.assertEqual([message["content"] for message in messages[2:]], ["Paris by night", "Rome by night"])
         # Each names the call whose result it is.
         self.assertEqual(
-            [message["tool_call_id"] for message in told[2:]], [call["id"] for call in told[1]["tool_calls"]]
+            [message["tool_call_id"] for message in messages[2:]], [call["id"] for call in messages[1]["tool_calls"]]
         )
-        for asked in self.cloud.asked:
-            self.assertEqual([tool["function"]["name"] for tool in asked["tools"]], ["look"])
+        for request in self.cloud.requests:
+            self.assertEqual([tool["function"]["name"] for tool in request["tools"]], ["look"])

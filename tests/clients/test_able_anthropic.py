@@ -1,4 +1,4 @@
-"""The real `anthropic` package against a model that calls tools, thinks and sees: one that is played, behind a tier."""
+"""The real `anthropic` package with a scripted model that calls tools, thinks and sees images, behind a tier."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ class Anthropic(Able):
     def setUpClass(cls):
         super().setUpClass()
         cls.settings = {"base_url": cls.host.url, "api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
-        # Each answer is held against the package's types.
+        # Each answer is checked against the package's types.
         cls.client = anthropic.Anthropic(**cls.settings, _strict_response_validation=True)
         cls.addClassCleanup(cls.client.close)
 
@@ -40,7 +40,7 @@ class Anthropic(Able):
             return list(stream), stream.get_final_message()
 
     def results_of(self, message):
-        """What is sent after the question: the blocks as they came, and what came of each call."""
+        """The messages after the question: the blocks as received, and the result of each call."""
         yield {"role": "assistant", "content": message.content}
         calls = [block for block in message.content if block.type == "tool_use"]
         results = [
@@ -56,7 +56,7 @@ class Anthropic(Able):
         self.assertEqual([(call.name, call.input) for call in calls], list(LOOKS.calls))
         self.assertEqual(len({call.id for call in calls}), 2)
 
-    def test_a_conversation_with_tools_and_thoughts_goes_round(self):
+    def test_a_conversation_with_tools_and_thinking(self):
         self.cloud.play(LOOKS, SEEN)
         first = self.ask(tools=[LOOK], tool_choice={"type": "any"}, **THINKING)
         self.check_calls(first)
@@ -69,7 +69,7 @@ class Anthropic(Able):
         self.assertEqual(second.stop_reason, "end_turn")
         self.check_round()
 
-    def test_a_streamed_conversation_with_tools_and_thoughts_goes_round(self):
+    def test_a_streamed_conversation_with_tools_and_thinking(self):
         self.cloud.play(LOOKS, SEEN)
         events, first = self.streamed(tools=[LOOK], **THINKING)
         self.check_calls(first)
@@ -85,14 +85,14 @@ class Anthropic(Able):
         self.assertEqual(second.content[-1].text, SEEN.text)
         self.check_round()
 
-    def test_calls_that_come_by_turns_are_told_one_after_another(self):
+    def test_interleaved_calls_are_returned_one_by_one(self):
         self.cloud.play(MIXED)
         events, message = self.streamed(tools=[LOOK])
         self.check_calls(message)
         started = [event.index for event in events if event.type == "content_block_start"]
         self.assertEqual(started, [0, 1, 2])
 
-    def test_an_asynchronous_client_is_told_the_same(self):
+    def test_an_asynchronous_client_gets_the_same_answers(self):
         self.cloud.play(LOOKS, LOOKS)
 
         async def ask():
@@ -105,7 +105,7 @@ class Anthropic(Able):
         for message in asyncio.run(ask()):
             self.check_calls(message)
 
-    def test_the_packages_own_runner_of_tools_goes_round(self):
+    def test_the_packages_tool_runner(self):
         @anthropic.beta_tool
         def look(at: str) -> str:
             """Looks.
@@ -115,7 +115,7 @@ class Anthropic(Able):
             """
             return f"{at} by night"
 
-        # Unless it is told otherwise it has the server hold the conversation; if that is refused it goes on without.
+        # By default it has the server store the conversation; if that is refused, it continues without.
         for fields in ({"thread": False}, {}, {"stream": True}):
             with self.subTest(fields):
                 self.cloud.play(LOOKS, SEEN)
@@ -125,14 +125,14 @@ class Anthropic(Able):
                 self.assertEqual(runner.until_done().content[-1].text, SEEN.text)
                 self.check_round()
 
-    def test_a_single_call_has_words_beside_it(self):
+    def test_text_beside_a_single_call(self):
         answer = Answer(text="Let me see.", calls=(("look", {"at": "Oslo"}),))
         self.cloud.play(answer, answer)
         for message in (self.ask(tools=[LOOK]), self.streamed(tools=[LOOK])[1]):
             text, call = message.content
             self.assertEqual((text.text, call.name, call.input), ("Let me see.", "look", {"at": "Oslo"}))
 
-    def test_images_reach_the_model_also_those_that_a_tool_has_made(self):
+    def test_images_reach_the_model_even_from_a_tool(self):
         text = {"type": "text", "text": "What is this?"}
         message = {"role": "user", "content": [IMAGE, text]}
         self.cloud.play(SEEN, SEEN)
@@ -143,40 +143,40 @@ class Anthropic(Able):
         self.cloud.play(Answer(calls=(("look", {"at": "Oslo"}),)), SEEN)
         call = self.ask(tools=[LOOK]).content[0]
         result = {"type": "tool_result", "tool_use_id": call.id, "content": [text, IMAGE]}
-        told = [QUESTION, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
-        self.assertEqual(self.ask(*told, tools=[LOOK]).content[-1].text, SEEN.text)
+        messages = [QUESTION, {"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+        self.assertEqual(self.ask(*messages, tools=[LOOK]).content[-1].text, SEEN.text)
         self.assertEqual([message["role"] for message in self.last["messages"]], ["user", "assistant", "tool", "user"])
         self.assertIn(SEEN_IMAGE, self.last["messages"][-1]["content"])
 
-    def test_an_answer_has_the_form_that_is_asked_for(self):
+    def test_an_answer_follows_the_requested_schema(self):
         answer = Answer(text=json.dumps({"country": "France", "capital": "Paris"}))
         place = Place(country="France", capital="Paris")
         self.cloud.play(answer, answer, answer)
         fields = {"model": "cloud", "messages": [QUESTION], "max_tokens": 64, "output_format": Place}
         self.assertEqual(self.client.messages.parse(**fields).parsed_output, place)
-        asked = self.last["response_format"]
-        self.assertEqual(asked["type"], "json_schema")
-        schema = asked["json_schema"]["schema"]
+        request = self.last["response_format"]
+        self.assertEqual(request["type"], "json_schema")
+        schema = request["json_schema"]["schema"]
         self.assertEqual((schema["properties"].keys(), schema["type"]), ({"country", "capital"}, "object"))
         with self.client.messages.stream(**fields) as stream:
             self.assertEqual(stream.get_final_message().parsed_output, place)
-        self.assertEqual(self.last["response_format"], asked)
+        self.assertEqual(self.last["response_format"], request)
         config = {"format": {"type": "json_schema", "schema": schema}, "effort": "low"}
         self.assertEqual(json.loads(self.ask(output_config=config).content[-1].text)["capital"], "Paris")
-        self.assertEqual((self.last["response_format"], self.last["reasoning_effort"]), (asked, "low"))
+        self.assertEqual((self.last["response_format"], self.last["reasoning_effort"]), (request, "low"))
 
-    def test_figures_are_told_whole_and_in_a_stream(self):
+    def test_usage_is_returned_whole_and_streamed(self):
         self.cloud.play(SEEN, SEEN)
         for message in (self.ask(), self.streamed()[1]):
             usage = message.usage
-            # 8 of the 20 were in the cloud's memory.
+            # 8 of the 20 were in the cloud's cache.
             self.assertEqual((usage.input_tokens, usage.cache_read_input_tokens, usage.output_tokens), (12, 8, 12))
 
-    def test_a_cloud_of_another_dialect_counts_no_tokens_and_says_so(self):
+    def test_a_cloud_of_another_dialect_refuses_to_count_tokens(self):
         with self.assertRaises(anthropic.BadRequestError) as refusal:
             self.client.messages.count_tokens(model="cloud", messages=[QUESTION])
         self.assertIn("count", refusal.exception.message)
-        self.assertEqual(self.cloud.asked, [])
+        self.assertEqual(self.cloud.requests, [])
 
 
 if __name__ == "__main__":

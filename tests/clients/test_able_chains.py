@@ -1,4 +1,4 @@
-"""A chain by its name, through each real package: for a busy cloud the next answers, and what nobody answers waits."""
+"""A chain by its name, through each real package: the next step answers for a busy cloud, or the request is queued."""
 
 import os
 import unittest
@@ -14,7 +14,7 @@ from host import CONFIG, HANG_SECONDS  # noqa: E402
 from packages import Packages  # noqa: E402
 from played import LOOKS, PARAMETERS, SEEN, Answer, Cloud, Refusal, tier  # noqa: E402
 
-# Hints of the package's own at what it takes for a failure.
+# The package prints hints for what it considers a failure.
 litellm.suppress_debug_info = True
 CHAINS = '[chains.night]\nsteps = ["busy", "cloud"]\n[chains.later]\nsteps = ["busy", "queue"]\n[chains.here]\nsteps = ["busy", "fast"]\n'
 QUESTION = [{"role": "user", "content": "What is there?"}]
@@ -41,7 +41,7 @@ class Chained(Packages):
 
 
 class InPlaceOfTheFirst(Chained):
-    def test_openai_is_answered_and_told_by_whom(self):
+    def test_openai_gets_an_answer_and_its_source(self):
         self.cloud.play(SEEN, SEEN, SEEN)
         fields = {"model": "night", "messages": QUESTION}
         raw = self.openai.chat.completions.with_raw_response.create(**fields)
@@ -58,7 +58,7 @@ class InPlaceOfTheFirst(Chained):
         self.assertEqual(raw.parse().output_text, SEEN.text)
         self.check_headers(raw.headers)
 
-    def test_anthropic_is_answered_and_told_by_whom(self):
+    def test_anthropic_gets_an_answer_and_its_source(self):
         self.cloud.play(SEEN, SEEN)
         fields = {"model": "night", "messages": QUESTION, "max_tokens": 64}
         raw = self.anthropic.messages.with_raw_response.create(**fields)
@@ -68,8 +68,8 @@ class InPlaceOfTheFirst(Chained):
             self.assertEqual("".join(stream.text_stream), SEEN.text)
             self.check_headers(stream.response.headers)
 
-    def test_ollama_is_answered(self):
-        # The package tells no headers.
+    def test_ollama_gets_an_answer(self):
+        # The package returns no headers.
         self.cloud.play(SEEN, SEEN, SEEN)
         fields = {"model": "night", "messages": QUESTION}
         self.assertEqual(self.ollama.chat(**fields).message.content, SEEN.text)
@@ -77,40 +77,40 @@ class InPlaceOfTheFirst(Chained):
         self.assertEqual("".join(part.message.content for part in parts), SEEN.text)
         self.assertEqual(self.ollama.generate(model="night", prompt="What is there?").response, SEEN.text)
 
-    def test_litellm_is_answered_in_each_dialect_and_told_by_whom(self):
+    def test_litellm_gets_answers_and_sources_in_each_dialect(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 self.cloud.play(SEEN, SEEN)
                 whole = self.litellm(dialect, "night")
                 self.assertEqual(whole.choices[0].message.content, SEEN.text)
-                told = whole._hidden_params["additional_headers"]
-                # Of Ollama's servers the package tells no headers.
+                headers = whole._hidden_params["additional_headers"]
+                # The package returns no headers of Ollama servers.
                 if dialect != "ollama_chat":
-                    self.check_headers({name.removeprefix("llm_provider-"): value for name, value in told.items()})
+                    self.check_headers({name.removeprefix("llm_provider-"): value for name, value in headers.items()})
                 chunks = self.litellm(dialect, "night", stream=True)
                 self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in chunks), SEEN.text)
 
-    def test_our_own_engine_tells_what_it_tells_without_a_chain(self):
+    def test_our_own_engine_answers_as_without_a_chain(self):
         fields = {"messages": QUESTION, "max_tokens": 6, "temperature": 0, "logprobs": True, "top_logprobs": 2, "n": 2}
         here, alone = (self.openai.chat.completions.create(model=model, **fields) for model in ("here", "fast"))
         self.assertEqual(here.tierbar["tier"], "fast")
         for one, other in zip(here.choices, alone.choices, strict=True):
             self.assertEqual(one.message.content, other.message.content)
             self.assertEqual(len(one.logprobs.content), 6)
-            self.assertEqual([told.token for told in one.logprobs.content], [told.token for told in other.logprobs.content])
+            self.assertEqual([token.token for token in one.logprobs.content], [token.token for token in other.logprobs.content])
         self.assertEqual(here.usage.completion_tokens, alone.usage.completion_tokens)
         fields = {"prompt": "1, 2, 3,", "max_tokens": 6, "temperature": 0, "logprobs": 1}
         here, alone = (self.openai.completions.create(model=model, **fields).choices[0] for model in ("here", "fast"))
         self.assertEqual((here.text, here.logprobs.tokens), (alone.text, alone.logprobs.tokens))
 
-    def test_a_task_is_done_by_the_chain_in_the_form_that_is_wanted(self):
+    def test_a_chain_runs_a_task_in_its_schema(self):
         self.cloud.play(Answer(text='{"type": "fyi", "urgency": 0, "needs_cloud": false}'))
-        told = self.openai.post("/triage", body={"model": "night", "text": "The night was calm."}, cast_to=object)
-        self.assertEqual((told["type"], told["tier"]), ("fyi", "cloud"))
+        answer = self.openai.post("/triage", body={"model": "night", "text": "The night was calm."}, cast_to=object)
+        self.assertEqual((answer["type"], answer["tier"]), ("fyi", "cloud"))
         self.assertIs(self.last["think"], False)
         self.assertEqual(self.last["response_format"]["type"], "json_schema")
 
-    def test_calls_of_tools_come_through(self):
+    def test_tool_calls_pass_through(self):
         self.cloud.play(LOOKS, LOOKS, LOOKS)
         tool = {"name": "look", "description": "Looks.", "parameters": PARAMETERS}
         tools = [{"type": "function", "function": tool}]
@@ -126,13 +126,13 @@ class InPlaceOfTheFirst(Chained):
 
 
 class Later(Chained):
-    """An answer that waits is `202`, which no package knows: none may take it for an empty answer."""
+    """A queued request is `202`, which no package knows: none may take it for an empty answer."""
 
-    def test_the_raw_response_says_where_the_answer_will_be(self):
-        asked = {"model": "later", "messages": QUESTION}
+    def test_the_raw_response_has_the_location_of_the_answer(self):
+        request = {"model": "later", "messages": QUESTION}
         for raw in (
-            self.openai.chat.completions.with_raw_response.create(**asked),
-            self.anthropic.messages.with_raw_response.create(**asked, max_tokens=64),
+            self.openai.chat.completions.with_raw_response.create(**request),
+            self.anthropic.messages.with_raw_response.create(**request, max_tokens=64),
         ):
             self.assertEqual(raw.status_code, 202)
             self.assertIn("busy", raw.parse().reason)
@@ -160,14 +160,14 @@ class Later(Chained):
                 self.litellm(dialect, "later")
             self.assertIsInstance(raised.exception, openai.OpenAIError)
 
-    def test_a_stream_is_refused_as_it_would_be_without_a_queue(self):
-        asked = {"model": "later", "messages": QUESTION, "stream": True}
+    def test_a_stream_is_refused_as_without_a_queue(self):
+        request = {"model": "later", "messages": QUESTION, "stream": True}
         with self.assertRaises(openai.APIStatusError):
-            list(self.openai.chat.completions.create(**asked))
+            list(self.openai.chat.completions.create(**request))
         with self.assertRaises(openai.APIStatusError):
             list(self.openai.responses.create(model="later", input="What is there?", stream=True))
         with self.assertRaises(anthropic.APIStatusError):
-            list(self.anthropic.messages.create(**asked, max_tokens=64))
+            list(self.anthropic.messages.create(**request, max_tokens=64))
         with self.assertRaises(anthropic.APIStatusError):
             with self.anthropic.messages.stream(model="later", messages=QUESTION, max_tokens=64) as stream:
                 list(stream.text_stream)
@@ -176,10 +176,10 @@ class Later(Chained):
                 list(self.litellm(dialect, "later", stream=True))
 
     def test_ollama_is_refused(self):
-        asked = {"model": "later", "messages": QUESTION}
+        request = {"model": "later", "messages": QUESTION}
         for stream in (False, True):
             with self.subTest(stream=stream), self.assertRaises(ollama.ResponseError):
-                list(self.ollama.chat(**asked, stream=stream))
+                list(self.ollama.chat(**request, stream=stream))
             with self.subTest(stream=stream), self.assertRaises(ollama.ResponseError):
                 list(self.ollama.generate(model="later", prompt="What is there?", stream=stream))
 

@@ -1,5 +1,5 @@
 """The real `litellm` package, in each dialect that it knows, against a model that calls tools, thinks and sees: one
-that is played, behind a tier. What a model of this machine does as well is asked of one."""
+that is played, behind a tier. What a local model can do is tested with one."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from host import CONFIG, HANG_SECONDS, MODEL  # noqa: E402
 from played import LOOKS, MIXED, PARAMETERS, PNG_URI, SEEN, Able, Answer  # noqa: E402
 from pydantic import BaseModel  # noqa: E402
 
-# Hints of the package's own at models that it does not know.
+# The package prints hints for models that it does not know.
 litellm.suppress_debug_info = True
 QUESTION = {"role": "user", "content": "What is there?"}
 LOOK = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": PARAMETERS}}
@@ -41,7 +41,7 @@ class LiteLlm(Able):
         return litellm.stream_chunk_builder(chunks)
 
     def results_of(self, message):
-        """What is sent after the question: the calls as they came, and what came of each."""
+        """The messages after the question: the calls as received, and the result of each."""
         yield message
         for call in message.tool_calls:
             result = f"{json.loads(call.function.arguments)['at']} by night"
@@ -57,13 +57,13 @@ class LiteLlm(Able):
         self.assertEqual(len({call.id for call in message.tool_calls}), 2)
         self.assertEqual(message.reasoning_content, LOOKS.thought)
 
-    def test_a_conversation_with_tools_goes_round(self):
+    def test_a_conversation_with_tools(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 self.cloud.play(LOOKS)
                 first = self.ask(dialect, tools=[LOOK])
                 self.check_calls(first, dialect)
-                # The package leaves the calls out of what it sends Ollama's servers: there is no round.
+                # The package omits the calls in requests to Ollama servers, so there is no second request.
                 if dialect != "ollama_chat":
                     self.cloud.play(SEEN)
                     second = self.ask(dialect, QUESTION, *self.results_of(first.choices[0].message), tools=[LOOK])
@@ -71,7 +71,7 @@ class LiteLlm(Able):
                     self.assertEqual(second.choices[0].finish_reason, "stop")
                     self.check_round()
 
-    def test_a_streamed_conversation_with_tools_goes_round(self):
+    def test_a_streamed_conversation_with_tools(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 self.cloud.play(LOOKS)
@@ -83,13 +83,13 @@ class LiteLlm(Able):
                     self.assertEqual(second.choices[0].message.content, SEEN.text)
                     self.check_round()
 
-    def test_calls_that_come_by_turns_are_told_apart(self):
+    def test_interleaved_calls_are_distinguished(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 self.cloud.play(MIXED)
                 self.check_calls(self.streamed(dialect, tools=[LOOK]), dialect, streamed=True)
 
-    def test_what_is_awaited_is_the_same(self):
+    def test_awaited_answers_are_the_same(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 self.cloud.play(LOOKS, LOOKS)
@@ -98,9 +98,9 @@ class LiteLlm(Able):
                 self.check_calls(streamed, dialect, streamed=True)
 
     async def awaited(self, dialect):
-        asked = {**self.reach(dialect), "messages": [QUESTION], "tools": [LOOK], "max_retries": 0, "max_tokens": 64}
-        whole = await litellm.acompletion(**asked)
-        stream = await litellm.acompletion(**asked, stream=True)
+        request = {**self.reach(dialect), "messages": [QUESTION], "tools": [LOOK], "max_retries": 0, "max_tokens": 64}
+        whole = await litellm.acompletion(**request)
+        stream = await litellm.acompletion(**request, stream=True)
         return whole, litellm.stream_chunk_builder([chunk async for chunk in stream])
 
     def test_an_image_reaches_the_model(self):
@@ -115,16 +115,16 @@ class LiteLlm(Able):
                     self.assertIn(image, content)
                     self.assertIn(text, content)
 
-    def test_an_answer_has_the_form_that_is_asked_for(self):
+    def test_an_answer_follows_the_requested_schema(self):
         for dialect in ("openai", "ollama_chat"):
             with self.subTest(dialect):
                 self.cloud.play(Answer(text='{"capital": "Paris"}'))
                 completion = self.ask(dialect, response_format=Place)
                 self.assertEqual(Place.model_validate_json(completion.choices[0].message.content).capital, "Paris")
-                asked = self.last["response_format"]
-                self.assertEqual(asked["type"], "json_schema")
-                self.assertEqual(asked["json_schema"]["schema"]["required"], ["capital"])
-        # Of models that the package does not know as Anthropic's it asks for a tool's call in that form.
+                request = self.last["response_format"]
+                self.assertEqual(request["type"], "json_schema")
+                self.assertEqual(request["json_schema"]["schema"]["required"], ["capital"])
+        # For models that the package does not know as Anthropic's, it requests the schema as a tool call.
         self.cloud.play(Answer(calls=(("json_tool_call", {"capital": "Paris"}),)))
         completion = self.ask("anthropic", response_format=Place)
         self.assertEqual(Place.model_validate_json(completion.choices[0].message.content).capital, "Paris")
@@ -132,7 +132,7 @@ class LiteLlm(Able):
         self.assertEqual(tool["function"]["parameters"]["required"], ["capital"])
         self.assertEqual(self.last["tool_choice"]["function"]["name"], tool["function"]["name"])
 
-    def test_thoughts_are_wished_for_and_told(self):
+    def test_thinking_is_requested_and_returned(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 self.cloud.play(SEEN, SEEN)
@@ -141,7 +141,7 @@ class LiteLlm(Able):
                     message = ask(dialect, **fields).choices[0].message
                     self.assertEqual((message.reasoning_content, message.content), (SEEN.thought, SEEN.text))
 
-    def test_figures_are_told_whole_and_in_a_stream(self):
+    def test_usage_is_returned_whole_and_streamed(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 self.cloud.play(SEEN, SEEN)
@@ -169,28 +169,28 @@ class LiteLlm(Able):
         self.assertEqual(second.output_text, SEEN.text)
         self.check_round()
 
-    def test_a_streamed_response_ends_with_all_of_it(self):
+    def test_a_streamed_response_ends_with_the_whole_response(self):
         self.cloud.play(SEEN, SEEN)
-        asked = {**self.reach("openai"), "input": "What is there?"}
-        events = list(litellm.responses(**asked, stream=True))
+        request = {**self.reach("openai"), "input": "What is there?"}
+        events = list(litellm.responses(**request, stream=True))
         self.assertEqual((events[-1].type, events[-1].response.output_text), ("response.completed", SEEN.text))
-        self.assertEqual(asyncio.run(litellm.aresponses(**asked)).output_text, SEEN.text)
+        self.assertEqual(asyncio.run(litellm.aresponses(**request)).output_text, SEEN.text)
 
-    def test_texts_are_completed_whole_and_streamed(self):
-        asked = {
+    def test_text_completions_whole_and_streamed(self):
+        request = {
             **self.reach("openai", "fast"),
             "prompt": "The capital of France is",
             "max_tokens": 8,
             "temperature": 0,
         }
-        asked["model"] = "text-completion-openai/fast"
-        whole = litellm.text_completion(**asked)
+        request["model"] = "text-completion-openai/fast"
+        whole = litellm.text_completion(**request)
         self.assertTrue(whole.choices[0].text.strip())
         self.assertEqual(whole.usage.completion_tokens, 8)
-        chunks = list(litellm.text_completion(**asked, stream=True))
+        chunks = list(litellm.text_completion(**request, stream=True))
         self.assertEqual("".join(chunk.choices[0].text or "" for chunk in chunks), whole.choices[0].text)
 
-    def test_embeddings_are_the_same_in_each_dialect_that_has_them(self):
+    def test_embeddings_are_the_same_in_each_dialect(self):
         texts = ["a", "b"]
         openai = litellm.embedding(**self.reach("openai", "fast"), input=texts)
         reach = {**self.reach("ollama_chat", "fast"), "model": "ollama/fast"}
@@ -202,11 +202,11 @@ class LiteLlm(Able):
         for one, other in zip(vectors[0], vectors[1], strict=True):
             self.assertAlmostEqual(sum(a * b for a, b in zip(one, other, strict=True)), 1, 4)
 
-    def test_a_model_is_shown_as_ollamas(self):
+    def test_a_model_is_shown_as_in_ollama(self):
         info = litellm.get_model_info("ollama/fast", api_base=self.host.url)
         self.assertEqual((info["max_input_tokens"], info["supports_function_calling"]), (2048, False))
 
-    def test_headers_say_who_answered(self):
+    def test_headers_name_the_tier_and_model(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 self.cloud.play()
@@ -216,8 +216,8 @@ class LiteLlm(Able):
                     )
 
     def headers_of(self, completion):
-        told = completion._hidden_params["additional_headers"]
-        return {name.removeprefix("llm_provider-"): value for name, value in told.items()}
+        headers = completion._hidden_params["additional_headers"]
+        return {name.removeprefix("llm_provider-"): value for name, value in headers.items()}
 
 
 if __name__ == "__main__":

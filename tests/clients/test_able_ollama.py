@@ -1,4 +1,4 @@
-"""The real `ollama` package against a model that calls tools, thinks and sees: one that is played, behind a tier."""
+"""The real `ollama` package with a scripted model that calls tools, thinks and sees images, behind a tier."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ def look(at: str) -> str:
 
 
 def gathered(parts):
-    """A streamed answer's message as a whole one has it, and its last line."""
+    """A streamed answer's whole message, and its last line."""
     text, thoughts, calls = "", "", []
     for part in parts:
         text += part.message.content or ""
@@ -47,7 +47,7 @@ class Ollama(Able):
         return gathered(list(self.ask(*messages, stream=True, **fields)))
 
     def results_of(self, message):
-        """What is sent after the question: the calls as they came, and what came of each."""
+        """The messages after the question: the calls as received, and the result of each."""
         yield message
         for call in message.tool_calls:
             yield {"role": "tool", "tool_name": call.function.name, "content": look(**call.function.arguments)}
@@ -57,7 +57,7 @@ class Ollama(Able):
         calls = [(call.function.name, call.function.arguments) for call in message.tool_calls]
         self.assertEqual(calls, list(LOOKS.calls))
 
-    def test_a_conversation_with_tools_and_thoughts_goes_round(self):
+    def test_a_conversation_with_tools_and_thinking(self):
         self.cloud.play(LOOKS, SEEN)
         first = self.ask(tools=[look], think=True)
         self.check_calls(first.message)
@@ -67,7 +67,7 @@ class Ollama(Able):
         self.assertEqual(second.done_reason, "stop")
         self.check_round()
 
-    def test_a_streamed_conversation_with_tools_and_thoughts_goes_round(self):
+    def test_a_streamed_conversation_with_tools_and_thinking(self):
         self.cloud.play(LOOKS, SEEN)
         first, last = self.streamed(tools=[look], think="low")
         self.check_calls(first)
@@ -78,11 +78,11 @@ class Ollama(Able):
         self.assertEqual(last.done_reason, "stop")
         self.check_round()
 
-    def test_calls_that_come_by_turns_are_told_whole(self):
+    def test_interleaved_calls_are_returned_whole(self):
         self.cloud.play(MIXED)
         self.check_calls(self.streamed(tools=[look], think=True)[0])
 
-    def test_an_asynchronous_client_is_told_the_same(self):
+    def test_an_asynchronous_client_gets_the_same_answers(self):
         self.cloud.play(LOOKS, LOOKS)
 
         async def ask():
@@ -96,7 +96,7 @@ class Ollama(Able):
         for message in asyncio.run(ask()):
             self.check_calls(message)
 
-    def test_a_single_call_has_words_beside_it(self):
+    def test_text_beside_a_single_call(self):
         answer = Answer(text="Let me see.", calls=(("look", {"at": "Oslo"}),))
         self.cloud.play(answer, answer)
         for message in (self.ask(tools=[look]).message, self.streamed(tools=[look])[0]):
@@ -121,39 +121,39 @@ class Ollama(Able):
         self.assertIn(SEEN_IMAGE, content)
         self.assertIn({"type": "text", "text": "What is this?"}, content)
 
-    def test_generate_tells_thoughts_beside_its_words(self):
+    def test_generate_returns_thinking_beside_the_text(self):
         self.cloud.play(SEEN, SEEN)
         whole = self.client.generate(model="cloud", prompt="What is there?", think=True)
         parts = list(self.client.generate(model="cloud", prompt="What is there?", think=True, stream=True))
         self.assertEqual((whole.response, whole.thinking), (SEEN.text, SEEN.thought))
         self.assertEqual("".join(part.response or "" for part in parts), SEEN.text)
         self.assertEqual("".join(part.thinking or "" for part in parts), SEEN.thought)
-        self.assertEqual([asked["think"] for asked in self.cloud.asked], [True, True])
+        self.assertEqual([request["think"] for request in self.cloud.requests], [True, True])
         self.assertEqual([part.done for part in parts], [False] * (len(parts) - 1) + [True])
 
-    def test_an_answer_has_the_form_that_is_asked_for(self):
+    def test_an_answer_follows_the_requested_schema(self):
         answer = Answer(text='{"capital":"Paris"}')
         self.cloud.play(answer, answer, answer, answer)
         for message in (self.ask(format=SCHEMA).message, self.streamed(format=SCHEMA)[0]):
             self.assertEqual(json.loads(message.content), {"capital": "Paris"})
-            asked = self.last["response_format"]
-            self.assertEqual((asked["type"], asked["json_schema"]["schema"]), ("json_schema", SCHEMA))
+            request = self.last["response_format"]
+            self.assertEqual((request["type"], request["json_schema"]["schema"]), ("json_schema", SCHEMA))
         self.client.generate(model="cloud", prompt="Of France?", format=SCHEMA)
-        self.assertEqual(self.last["response_format"], asked)
+        self.assertEqual(self.last["response_format"], request)
         self.ask(format="json")
         self.assertEqual(self.last["response_format"], {"type": "json_object"})
 
-    def test_figures_are_told_whole_and_on_the_last_line(self):
+    def test_usage_is_returned_whole_and_on_the_last_line(self):
         self.cloud.play(SEEN, SEEN)
         for answer in (self.ask(), self.streamed()[1]):
             self.assertEqual((answer.prompt_eval_count, answer.eval_count), (20, 12))
             self.assertGreater(answer.total_duration, 0)
 
-    def test_options_reach_the_model_by_its_own_names(self):
+    def test_options_reach_the_model_by_their_openai_names(self):
         self.cloud.play(SEEN)
         self.ask(options={"num_predict": 7, "temperature": 0.5, "seed": 3, "stop": ["END"], "num_ctx": 4096})
-        asked = {name: self.last.get(name) for name in ("max_tokens", "temperature", "seed", "stop", "num_ctx")}
-        self.assertEqual(asked, {"max_tokens": 7, "temperature": 0.5, "seed": 3, "stop": ["END"], "num_ctx": None})
+        request = {name: self.last.get(name) for name in ("max_tokens", "temperature", "seed", "stop", "num_ctx")}
+        self.assertEqual(request, {"max_tokens": 7, "temperature": 0.5, "seed": 3, "stop": ["END"], "num_ctx": None})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The real `openai` package against a model that calls tools, thinks and sees: one that is played, behind a tier."""
+"""The real `openai` package with a scripted model that calls tools, thinks and sees images, behind a tier."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ class OpenAi(Able):
             "max_retries": 0,
             "timeout": HANG_SECONDS,
         }
-        # Each answer is held against the package's types.
+        # Each answer is checked against the package's types.
         cls.client = openai.OpenAI(**cls.settings, _strict_response_validation=True)
         cls.addClassCleanup(cls.client.close)
 
@@ -45,7 +45,7 @@ class OpenAi(Able):
             return list(stream), stream.get_final_completion()
 
     def results_of(self, message):
-        """What is sent after the question: the calls as they came, and what came of each."""
+        """The messages after the question: the calls as received, and the result of each."""
         yield message.to_dict()
         for call in message.tool_calls:
             result = f"{json.loads(call.function.arguments)['at']} by night"
@@ -59,7 +59,7 @@ class OpenAi(Able):
         calls = [(call.function.name, json.loads(call.function.arguments)) for call in choice.message.tool_calls]
         self.assertEqual(calls, list(LOOKS.calls))
 
-    def test_a_conversation_with_tools_goes_round(self):
+    def test_a_conversation_with_tools(self):
         self.cloud.play(LOOKS, SEEN)
         fields = {"tools": [LOOK], "tool_choice": "required", "parallel_tool_calls": True, "reasoning_effort": "low"}
         first = self.ask(**fields)
@@ -72,7 +72,7 @@ class OpenAi(Able):
         self.assertEqual(second.choices[0].finish_reason, "stop")
         self.check_round()
 
-    def test_a_streamed_conversation_with_tools_goes_round(self):
+    def test_a_streamed_conversation_with_tools(self):
         self.cloud.play(LOOKS, SEEN)
         events, first = self.streamed(tools=[LOOK])
         done = [event for event in events if event.type == "tool_calls.function.arguments.done"]
@@ -90,8 +90,8 @@ class OpenAi(Able):
         self.assertEqual(second.choices[0].message.content, SEEN.text)
         self.check_round()
 
-    def test_calls_that_come_by_turns_are_told_apart(self):
-        # As they come: the package's own stream takes a call for ended where the next one begins.
+    def test_interleaved_calls_are_distinguished(self):
+        # In the order of arrival: the package's own stream ends a call where the next one starts.
         self.cloud.play(MIXED)
         calls = [["", ""], ["", ""]]
         for chunk in self.ask(tools=[LOOK], stream=True):
@@ -100,7 +100,7 @@ class OpenAi(Able):
                 calls[piece.index][1] += piece.function.arguments
         self.assertEqual([(name, json.loads(arguments)) for name, arguments in calls], list(LOOKS.calls))
 
-    def test_an_asynchronous_client_is_told_the_same(self):
+    def test_an_asynchronous_client_gets_the_same_answers(self):
         self.cloud.play(LOOKS, LOOKS)
 
         async def ask():
@@ -113,7 +113,7 @@ class OpenAi(Able):
         for completion in asyncio.run(ask()):
             self.check_calls(completion)
 
-    def test_a_single_call_has_words_beside_it(self):
+    def test_text_beside_a_single_call(self):
         answer = Answer(text="Let me see.", calls=(("look", {"at": "Oslo"}),))
         self.cloud.play(answer, answer)
         for completion in (self.ask(tools=[LOOK]), self.streamed(tools=[LOOK])[1]):
@@ -132,20 +132,20 @@ class OpenAi(Able):
             self.assertEqual(completion.choices[0].message.content, SEEN.text)
             self.assertEqual(self.last["messages"], [message])
 
-    def test_an_answer_has_the_form_that_is_asked_for(self):
+    def test_an_answer_follows_the_requested_schema(self):
         answer = Answer(text='{"country":"France","capital":"Paris"}')
         self.cloud.play(answer, answer)
         place = Place(country="France", capital="Paris")
         parsed = self.client.chat.completions.parse(model="cloud", messages=[QUESTION], response_format=Place)
         self.assertEqual(parsed.choices[0].message.parsed, place)
-        asked = self.last["response_format"]
-        self.assertEqual((asked["type"], asked["json_schema"]["name"]), ("json_schema", "Place"))
-        self.assertEqual(asked["json_schema"]["schema"]["properties"].keys(), {"country", "capital"})
+        request = self.last["response_format"]
+        self.assertEqual((request["type"], request["json_schema"]["name"]), ("json_schema", "Place"))
+        self.assertEqual(request["json_schema"]["schema"]["properties"].keys(), {"country", "capital"})
         _, final = self.streamed(response_format=Place)
         self.assertEqual(final.choices[0].message.parsed, place)
-        self.assertEqual(self.last["response_format"], asked)
+        self.assertEqual(self.last["response_format"], request)
 
-    def test_figures_come_whole_and_in_a_stream_if_they_are_asked_for(self):
+    def test_usage_is_returned_whole_and_streamed_on_request(self):
         self.cloud.play(SEEN, SEEN, SEEN)
         usage = self.ask().usage
         self.assertEqual((usage.prompt_tokens, usage.completion_tokens, usage.total_tokens), (20, 12, 32))

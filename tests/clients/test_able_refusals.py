@@ -1,4 +1,4 @@
-"""What a cloud refuses, as each real package tells it: by its kind, in the cloud's words, and when to come again."""
+"""A cloud's refusals as each real package raises them: the kind, the cloud's message, and when to retry."""
 
 import unittest
 
@@ -10,17 +10,17 @@ from played import Refusal
 
 QUESTION = [{"role": "user", "content": "What is there?"}]
 WORDS = "The cloud says so."
-# What each status is told as in OpenAI's chats, and where the refusal is turned into another form.
+# The status of each refusal in OpenAI's chats, and in dialects that translate it.
 AS_CHAT = {400: 400, 404: 404, 413: 413, 422: 422, 429: 429, 500: 500, 503: 503}
 TURNED = {**AS_CHAT, 422: 400, 500: 502, 503: 502}
-# A key of ours is none of the client's, who would look for a fault in its own.
+# A refused key is Tierbar's, not the client's, who would look for an error in its own.
 KEYS = (401, 403)
 
 
 class Refusals(Packages):
-    def refusals(self, package, told, call):
-        """Of each status, whole and asked for as a stream."""
-        for status, expected in {**told, **dict.fromkeys(KEYS, 502)}.items():
+    def refusals(self, package, expected_by_status, call):
+        """Refusals of each status, for a whole answer and a stream."""
+        for status, expected in {**expected_by_status, **dict.fromkeys(KEYS, 502)}.items():
             for stream in (False, True):
                 with self.subTest(status=status, stream=stream):
                     self.cloud.play(Refusal(status, WORDS, (("Retry-After", "7"),)))
@@ -32,14 +32,14 @@ class Refusals(Packages):
                         self.assertEqual(raised.exception.response.headers["retry-after"], "7")
 
     def test_openai_raises_it_with_its_status(self):
-        asked = {"model": "cloud", "messages": QUESTION}
-        self.refusals(openai, AS_CHAT, lambda stream: self.openai.chat.completions.create(**asked, stream=stream))
-        asked = {"model": "cloud", "input": "What is there?"}
-        self.refusals(openai, TURNED, lambda stream: self.openai.responses.create(**asked, stream=stream))
+        request = {"model": "cloud", "messages": QUESTION}
+        self.refusals(openai, AS_CHAT, lambda stream: self.openai.chat.completions.create(**request, stream=stream))
+        request = {"model": "cloud", "input": "What is there?"}
+        self.refusals(openai, TURNED, lambda stream: self.openai.responses.create(**request, stream=stream))
 
     def test_anthropic_raises_it_with_its_status(self):
-        asked = {"model": "cloud", "messages": QUESTION, "max_tokens": 64}
-        self.refusals(anthropic, TURNED, lambda stream: self.anthropic.messages.create(**asked, stream=stream))
+        request = {"model": "cloud", "messages": QUESTION, "max_tokens": 64}
+        self.refusals(anthropic, TURNED, lambda stream: self.anthropic.messages.create(**request, stream=stream))
 
     def test_ollama_raises_it_with_its_status(self):
         for status, expected in TURNED.items():

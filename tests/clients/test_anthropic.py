@@ -33,7 +33,7 @@ class Anthropic(unittest.TestCase):
             self.create(**fields)
         return raised.exception.body["error"]
 
-    def test_a_message_is_answered_with_its_figures(self):
+    def test_a_message_is_answered_with_its_usage(self):
         message = self.create()
         self.assertEqual((message.type, message.role, message.model), ("message", "assistant", MODEL))
         self.assertTrue(message.id.startswith("msg_"))
@@ -43,20 +43,20 @@ class Anthropic(unittest.TestCase):
         self.assertGreater(usage.input_tokens + usage.cache_read_input_tokens, 10)
         self.assertGreater(usage.output_tokens, 0)
 
-    def test_a_prompt_that_was_read_before_is_told_as_read_from_the_cache(self):
-        told = [{"role": "user", "content": "The sea was calm that day. " * 20 + "What was calm?"}]
-        first, again = self.create(told), self.create(told)
+    def test_a_repeated_prompt_is_counted_as_cached(self):
+        messages = [{"role": "user", "content": "The sea was calm that day. " * 20 + "What was calm?"}]
+        first, again = self.create(messages), self.create(messages)
         read = [usage.input_tokens + usage.cache_read_input_tokens for usage in (first.usage, again.usage)]
         self.assertEqual(read[0], read[1])
         self.assertGreater(again.usage.cache_read_input_tokens, 100)
 
-    def test_an_answer_goes_on_behind_what_was_put_into_its_mouth(self):
-        asked = {"role": "user", "content": "What is the capital of France?"}
+    def test_an_answer_continues_a_prefilled_message(self):
+        request = {"role": "user", "content": "What is the capital of France?"}
         begun = {"role": "assistant", "content": "The capital of France is"}
-        message = self.create([asked, begun], max_tokens=4)
+        message = self.create([request, begun], max_tokens=4)
         self.assertTrue(message.content[0].text.startswith(" Paris"), message.content)
 
-    def test_a_system_prompt_and_blocks_are_read(self):
+    def test_a_system_prompt_and_blocks_are_supported(self):
         system = [{"type": "text", "text": "You answer with one word.", "cache_control": {"type": "ephemeral"}}]
         blocks = [{"role": "user", "content": [{"type": "text", "text": "What is the capital of France?"}]}]
         with_system = self.client.messages.count_tokens(model="fast", messages=blocks, system=system)
@@ -76,7 +76,7 @@ class Anthropic(unittest.TestCase):
         self.assertTrue(whole.startswith(stopped.content[0].text))
         self.assertNotIn(word, stopped.content[0].text)
 
-    def test_a_stream_tells_what_a_whole_answer_does(self):
+    def test_a_stream_equals_the_whole_answer(self):
         whole = self.create(STORY, max_tokens=32)
         with self.client.messages.stream(
             model="fast", messages=STORY, max_tokens=32, extra_body={"temperature": 0}
@@ -88,14 +88,14 @@ class Anthropic(unittest.TestCase):
         self.assertEqual((message.stop_reason, message.model), (whole.stop_reason, MODEL))
         self.assertEqual(message.usage.output_tokens, whole.usage.output_tokens)
 
-    def test_events_come_in_their_order(self):
+    def test_events_are_in_order(self):
         stream = self.create(max_tokens=4, stream=True)
         kinds = [event.type for event in stream]
         self.assertEqual(kinds[:2], ["message_start", "content_block_start"])
         self.assertEqual(kinds[-3:], ["content_block_stop", "message_delta", "message_stop"])
         self.assertEqual(set(kinds[2:-3]), {"content_block_delta"})
 
-    def test_an_output_has_the_form_that_is_asked_for(self):
+    def test_an_output_follows_the_requested_schema(self):
         schema = {
             "type": "object",
             "properties": {"city": {"type": "string", "maxLength": 20}},
@@ -110,7 +110,7 @@ class Anthropic(unittest.TestCase):
         message = self.create(max_tokens=8, extra_body={"ignore_eos": True, "grammar": 'root ::= "a"+'})
         self.assertEqual(set(message.content[0].text), {"a"})
 
-    def test_what_cannot_be_is_refused_with_its_reason(self):
+    def test_invalid_requests_are_refused_with_the_reason(self):
         unknown = self.refused(anthropic.NotFoundError, model="claude-opus-9")
         self.assertEqual((unknown["type"], unknown["code"]), ("not_found_error", "model_unknown"))
         long = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": "sea " * 5000}])
@@ -122,11 +122,11 @@ class Anthropic(unittest.TestCase):
         image = self.refused(anthropic.BadRequestError, messages=[{"role": "user", "content": [pixel]}])
         self.assertIn("accepts only text", image["message"])
 
-    def test_tools_that_only_their_own_servers_run_are_left_out(self):
+    def test_server_side_tools_are_left_out(self):
         tools = [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}]
         self.assertEqual(self.create(tools=tools).content[0].text, self.create().content[0].text)
 
-    def test_headers_say_who_answered(self):
+    def test_headers_name_the_tier_and_model(self):
         raw = self.client.messages.with_raw_response.create(model="auto", messages=QUESTION, max_tokens=4)
         self.assertEqual((raw.headers["x-tierbar-tier"], raw.headers["x-tierbar-model"]), ("fast", MODEL))
 

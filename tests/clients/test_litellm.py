@@ -34,21 +34,21 @@ class LiteLlm(unittest.TestCase):
                 self.assertGreater(answer.usage.prompt_tokens, 10)
                 self.assertGreater(answer.usage.completion_tokens, 0)
 
-    def test_a_stream_says_the_same_in_each_dialect(self):
+    def test_a_stream_is_the_same_in_each_dialect(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 whole = self.completion(dialect).choices[0].message.content
                 chunks = self.completion(dialect, stream=True)
                 self.assertEqual("".join(chunk.choices[0].delta.content or "" for chunk in chunks), whole)
 
-    def test_a_refusal_is_told_in_each_dialect(self):
+    def test_a_refusal_is_an_error_in_each_dialect(self):
         for dialect in DIALECTS:
             with self.subTest(dialect):
                 with self.assertRaises(Exception) as raised:
                     self.completion(dialect, model=f"{dialect}/gpt-9")
                 self.assertIn('there is no model or tier', str(raised.exception))
 
-    def test_embeddings_are_made(self):
+    def test_embeddings_are_returned(self):
         base = self.host.url + "/v1"
         answer = litellm.embedding(model="openai/fast", input=["a", "b"], api_base=base, api_key="unused")
         self.assertEqual([len(vector["embedding"]) for vector in answer.data], [576, 576])

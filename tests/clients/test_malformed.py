@@ -1,4 +1,4 @@
-"""Requests that no client should send, and servers behind the gateway that do what none should: nothing panics, hangs or lies.
+"""Requests that no client should send, and servers behind the gateway that do what none should: nothing panics, hangs or blames the wrong side.
 
 `make malformed` sends many more, and has schemathesis read our OpenAPI document."""
 
@@ -19,19 +19,19 @@ COUNT, OF_EACH_BAD, REAL = 2000, 40, 300
 class Malformed(unittest.TestCase):
     def hold(self, host, requests, allowed=()):
         outcomes, faults = verdict.run(host.address, requests, allowed)
-        self.assertEqual(faults, [], verdict.told(outcomes))
+        self.assertEqual(faults, [], verdict.summary(outcomes))
         self.assertTrue(host.is_well())
         self.assertEqual(host.panics(), [])
         return outcomes
 
-    def test_nothing_that_clients_send_is_a_fault_of_the_server(self):
+    def test_no_request_causes_a_server_error(self):
         with Stub() as stub, Host(behind(stub.url)) as host:
             outcomes = self.hold(host, corpus.requests("ci", COUNT))
             self.assertGreater(outcomes["400"], COUNT // 10, outcomes)
-            # All that some were still waiting for has been given back.
+            # Requests whose clients have gone hold nothing.
             self.assertEqual(host.left_running(), 0)
 
-    def test_a_server_behind_that_misbehaves_is_said_to_be_at_fault(self):
+    def test_a_misbehaving_upstream_is_reported_as_at_fault(self):
         with Stub() as stub, Host(behind(stub.url)) as host:
             for behaviour in BAD:
                 stub.behave(behaviour)
@@ -39,12 +39,12 @@ class Malformed(unittest.TestCase):
                     for chain in (False, True):
                         self.hold(host, corpus.requests(behaviour, OF_EACH_BAD, chain), verdict.HONEST)
 
-    def test_an_endpoint_where_nobody_listens_is_said_to_be_unreachable(self):
+    def test_a_dead_endpoint_is_reported_as_unreachable(self):
         with Host(behind("http://127.0.0.1:9")) as host:
             outcomes = self.hold(host, corpus.requests("nobody", OF_EACH_BAD * 4), ["unreachable"])
             self.assertGreater(outcomes["502"], 0, outcomes)
 
-    def test_our_own_engine_refuses_what_it_cannot_do(self):
+    def test_our_own_engine_refuses_unsupported_requests(self):
         with Host(f'[tiers.fast]\nmodel = "{STARTER}"\ncontext = 256\n') as host:
             outcomes = self.hold(host, corpus.requests("real", REAL))
             self.assertGreater(outcomes["400"], 0, outcomes)

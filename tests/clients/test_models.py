@@ -22,14 +22,14 @@ class Models(unittest.TestCase):
         )
         cls.addClassCleanup(cls.client.close)
 
-    def test_what_is_here_is_listed_with_the_tiers_that_have_it(self):
+    def test_installed_models_are_listed_with_their_tiers(self):
         models = {model.id: model.tierbar for model in self.client.models.list()}
         self.assertEqual(sorted(models), sorted(["auto", "fast", "heavy", MODEL, OTHER]))
         self.assertEqual(models[MODEL], {"kind": "model", "tiers": ["fast"]})
         self.assertEqual(models[OTHER], {"kind": "model", "tiers": []})
         self.assertEqual(self.client.models.retrieve(OTHER).id, OTHER)
 
-    def test_a_model_that_no_tier_has_is_refused_with_what_to_do(self):
+    def test_a_model_without_a_tier_is_refused_with_a_hint(self):
         for name in (OTHER, f"{OTHER}.gguf"):
             with self.assertRaises(openai.NotFoundError) as refusal:
                 self.client.responses.create(input="Hi", model=name)

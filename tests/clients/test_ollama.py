@@ -57,7 +57,7 @@ class Ollama(unittest.TestCase):
         self.assertEqual(raised.exception.status_code, status)
         return raised.exception.error
 
-    def test_models_are_the_router_the_tiers_with_a_model_and_their_models(self):
+    def test_models_are_the_router_the_tiers_and_their_models(self):
         models = self.client.list().models
         self.assertEqual([model.model for model in models], ["auto", "fast", MODEL])
         for model in models[1:]:
@@ -69,7 +69,7 @@ class Ollama(unittest.TestCase):
             self.assertEqual(model.details.parameter_size, "134.52M")
             self.assertEqual(model.details.quantization_level, "Q4_1")
 
-    def test_a_model_is_shown_with_its_context_and_what_it_can_do(self):
+    def test_a_model_is_shown_with_context_and_capabilities(self):
         shown = self.client.show("fast:latest")
         self.assertEqual(shown.capabilities, ["completion"])
         self.assertEqual(shown.modelinfo["general.architecture"], "llama")
@@ -78,7 +78,7 @@ class Ollama(unittest.TestCase):
         self.assertIn("2048", shown.parameters)
         self.refused(404, lambda: self.client.show("gpt-5"))
 
-    def test_a_whole_answer_has_text_and_figures(self):
+    def test_a_whole_answer_has_text_and_usage(self):
         answer = self.chat()
         self.assertTrue(answer.message.content.strip())
         self.assertEqual(answer.message.role, "assistant")
@@ -89,7 +89,7 @@ class Ollama(unittest.TestCase):
         spent = answer.prompt_eval_duration + answer.eval_duration
         self.assertLessEqual(spent, answer.total_duration)
 
-    def test_a_stream_says_what_a_whole_answer_says_and_ends_with_its_figures(self):
+    def test_a_stream_equals_the_whole_answer_with_its_usage(self):
         whole = self.chat()
         parts = list(self.chat(stream=True))
         self.assertEqual("".join(part.message.content for part in parts), whole.message.content)
@@ -105,7 +105,7 @@ class Ollama(unittest.TestCase):
             answer = self.chat(model=name, options={"num_predict": 1})
             self.assertEqual(answer.model, name)
 
-    def test_options_have_their_effect_and_those_of_a_load_have_none(self):
+    def test_options_take_effect_except_those_of_a_load(self):
         answer = self.chat(options={"num_predict": 3, "num_ctx": 1_000_000, "num_gpu": 99, "num_thread": 1})
         self.assertEqual((answer.eval_count, answer.done_reason), (3, "length"))
         before, stop = self.chat().message.content.split(" ", 2)[:2]
@@ -120,15 +120,15 @@ class Ollama(unittest.TestCase):
         self.assertEqual(say(7), first)
         self.assertNotEqual(say(8), first)
 
-    def test_a_form_is_kept(self):
+    def test_a_schema_is_followed(self):
         capital = {"type": "string", "enum": ["Paris", "Rome"]}
         schema = {"type": "object", "properties": {"capital": capital}, "required": ["capital"]}
         answer = json.loads(self.chat(format=schema, options={"num_predict": 64}).message.content)
         self.assertIn(answer, [{"capital": "Paris"}, {"capital": "Rome"}])
-        # It may be cut off, but it begins as an object.
+        # It may be cut off, but it starts as an object.
         self.assertTrue(self.chat(format="json").message.content.lstrip().startswith("{"))
 
-    def test_a_prompt_is_answered_and_a_raw_one_is_written_on(self):
+    def test_a_prompt_is_answered_and_a_raw_one_continued(self):
         options = {"temperature": 0, "num_predict": 24}
         answer = self.client.generate("fast", QUESTION[0]["content"], options=options)
         self.assertEqual(answer.response, self.chat().message.content)
@@ -141,7 +141,7 @@ class Ollama(unittest.TestCase):
         parts = list(self.client.generate("fast", COUNTING, raw=True, options=options, stream=True))
         self.assertEqual("".join(part.response for part in parts), raw.response)
 
-    def test_what_it_cannot_do_is_refused_and_not_left_out(self):
+    def test_unsupported_fields_are_refused_not_ignored(self):
         self.assertIn("insert", self.refused(400, lambda: self.client.generate("fast", "def f(", suffix="return x")))
         self.assertIn("template", self.refused(400, lambda: self.client.generate("fast", "Hi", template="{{ .Prompt }}")))
         tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
@@ -151,21 +151,21 @@ class Ollama(unittest.TestCase):
         image[0]["images"] = [base64.b64encode(b"no image at all").decode()]
         self.assertIn("image 1", self.refused(400, lambda: self.chat(image)))
 
-    def test_probabilities_are_told_of_each_token(self):
+    def test_each_token_has_probabilities(self):
         answer = self.chat(logprobs=True, top_logprobs=3, options={"num_predict": 6})
         self.assertEqual("".join(token.token for token in answer.logprobs), answer.message.content)
         self.assertTrue(all(len(token.top_logprobs) == 3 for token in answer.logprobs))
         parts = list(self.chat(logprobs=True, options={"num_predict": 6}, stream=True))
-        told = [token.token for part in parts for token in part.logprobs or []]
-        self.assertEqual("".join(told), answer.message.content)
+        tokens = [token.token for part in parts for token in part.logprobs or []]
+        self.assertEqual("".join(tokens), answer.message.content)
         raw = self.client.generate(
             "fast", COUNTING, raw=True, logprobs=True, top_logprobs=2, options={"temperature": 0, "num_predict": 4}
         )
         self.assertEqual("".join(token.token for token in raw.logprobs), raw.response)
         self.assertEqual({len(token.top_logprobs) for token in raw.logprobs}, {2})
 
-    def test_thinking_may_be_asked_for(self):
-        # This model does none, and says so by saying nothing of it.
+    def test_thinking_can_be_requested(self):
+        # This model does not think, so the field is absent.
         for think in (True, False, "low"):
             self.assertIsNone(self.chat(think=think).message.thinking)
 
@@ -183,7 +183,7 @@ class Ollama(unittest.TestCase):
             self.host.until_state("fast", "stopped")
         self.assertEqual(self.client.ps().models, [])
 
-    def test_vectors_are_near_for_near_texts(self):
+    def test_similar_texts_have_similar_vectors(self):
         texts = ["The cat sits outside.", "A cat is sitting outside.", "Share prices fell on Monday."]
         answer = self.client.embed("fast", texts)
         one, near, far = answer.embeddings
@@ -196,7 +196,7 @@ class Ollama(unittest.TestCase):
         self.assertGreater(cosine(older, alone), 0.99999)
         self.assertIn("context", self.refused(400, lambda: self.client.embed("fast", "word " * 3000)))
 
-    def test_what_is_wrong_is_told_by_status_and_sentence(self):
+    def test_errors_have_a_status_and_a_message(self):
         unknown = self.refused(404, lambda: self.chat(model="gpt-5"))
         self.assertTrue(unknown.startswith('there is no model or tier "gpt-5"; use one of: auto, fast,'), unknown)
         self.refused(503, lambda: self.chat(model="heavy"))
@@ -212,7 +212,7 @@ class Ollama(unittest.TestCase):
         self.host.until_state("fast", "ready")
         self.assertEqual(self.chat(options={"num_predict": 3}).eval_count, 3)
 
-    def test_models_are_fetched_and_deleted_by_their_owner_alone(self):
+    def test_only_the_owner_pulls_and_deletes_models(self):
         self.refused(401, lambda: self.client.pull(MODEL))
         self.refused(401, lambda: self.client.delete(MODEL))
         self.assertEqual(self.owner.pull(MODEL).status, "success")
@@ -223,7 +223,7 @@ class Ollama(unittest.TestCase):
         self.chat(options={"num_predict": 1})
         self.assertIn("loaded by fast", self.refused(409, lambda: self.owner.delete(MODEL)))
 
-    def test_what_only_ollamas_store_does_is_refused(self):
+    def test_functions_of_ollamas_store_are_refused(self):
         self.assertIn("/api/copy", self.refused(400, lambda: self.client.copy("fast", "mine")))
         self.assertIn("/api/create", self.refused(400, lambda: self.client.create("mine", from_="fast")))
         self.assertIn("/api/push", self.refused(400, lambda: self.client.push("fast")))
@@ -234,7 +234,7 @@ class Pulls(unittest.TestCase):
 
     REFERENCE, BYTES = "hf.co/tierbar-tests/tiny-GGUF:Q4_1", 98_362_432
 
-    def test_a_pull_says_how_far_it_is_and_what_it_fetched_is_there(self):
+    def test_a_pull_reports_progress_and_installs_the_model(self):
         with contextlib.ExitStack() as held:
             # Slow enough to be seen.
             command = [pathlib.Path(program()).parent / "hub_stand_in", "--rate", "30000000"]
@@ -246,9 +246,9 @@ class Pulls(unittest.TestCase):
             headers = {"Authorization": f"Bearer {host.token}"}
             owner = held.enter_context(ollama.Client(host=host.url, timeout=HANG_SECONDS, headers=headers))
             self.assertEqual([model.model for model in owner.list().models], ["auto"])
-            told = list(owner.pull(self.REFERENCE, stream=True))
-            self.assertEqual((told[0].status, told[-1].status), ("pulling manifest", "success"))
-            far = [part.completed for part in told if part.total == self.BYTES]
+            progress = list(owner.pull(self.REFERENCE, stream=True))
+            self.assertEqual((progress[0].status, progress[-1].status), ("pulling manifest", "success"))
+            far = [part.completed for part in progress if part.total == self.BYTES]
             self.assertEqual(far, sorted(far))
             self.assertTrue(any(0 < completed < self.BYTES for completed in far if completed), far)
             self.assertIn(MODEL, [model.model for model in owner.list().models])
@@ -257,11 +257,11 @@ class Pulls(unittest.TestCase):
 
 
 class InItsPlace(unittest.TestCase):
-    """On Ollama's own port, or politely not."""
+    """On Ollama's own port, or not if it is taken."""
 
-    def test_where_somebody_listens_already_tierbar_says_so_and_goes_on(self):
+    def test_a_taken_ollama_port_is_reported_and_tolerated(self):
         with contextlib.ExitStack() as held:
-            # Held by this test, or by whoever was here before.
+            # Held by this test, or by another program.
             theirs = held.enter_context(socket.socket())
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             with contextlib.suppress(OSError):
@@ -275,7 +275,7 @@ class InItsPlace(unittest.TestCase):
             self.assertEqual(client.list().models[0].model, "auto")
 
     def notice_of(self, host):
-        """The host's word on it, from its events: it looks for the port once it serves."""
+        """The host's notice about it, from its events: it tries the port once it serves."""
         headers = {"Authorization": f"Bearer {host.token}"}
         request = urllib.request.Request(f"{host.url}/tierbar/v1/events", headers=headers)
         with urllib.request.urlopen(request, timeout=HANG_SECONDS) as events:
@@ -284,7 +284,7 @@ class InItsPlace(unittest.TestCase):
                     notices = json.loads(line[5:]).get("notices", [])
                     if found := [notice for notice in notices if "Ollama" in notice]:
                         return found[0]
-        raise AssertionError("it said nothing of Ollama")
+        raise AssertionError("it did not mention Ollama")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class OpenAI(unittest.TestCase):
     def chat(self, messages=QUESTION, model="fast", **fields):
         return self.client.chat.completions.create(messages=messages, model=model, temperature=0, **fields)
 
-    def test_models_are_the_router_the_tiers_and_what_they_name(self):
+    def test_models_are_the_router_the_tiers_and_their_models(self):
         models = self.client.models.list().data
         self.assertEqual([model.id for model in models], ["auto", "fast", "heavy", MODEL])
         self.assertEqual({model.object for model in models}, {"model"})
@@ -44,7 +44,7 @@ class OpenAI(unittest.TestCase):
         self.assertGreater(usage.prompt_tokens, 10)
         self.assertEqual(usage.total_tokens, usage.prompt_tokens + usage.completion_tokens)
 
-    def test_a_stream_says_what_a_whole_answer_says_and_ends_with_its_usage(self):
+    def test_a_stream_equals_the_whole_answer_with_its_usage(self):
         whole = self.chat(max_tokens=24)
         chunks = list(self.chat(max_tokens=24, stream=True, stream_options={"include_usage": True}))
         words = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices]
@@ -74,14 +74,14 @@ class OpenAI(unittest.TestCase):
         streamed = "".join(chunk.choices[0].delta.content or "" for chunk in chunks)
         self.assertEqual(streamed.strip(), before)
 
-    def test_a_length_limit_is_told(self):
+    def test_a_length_limit_is_reported(self):
         answer = self.chat(max_tokens=3)
         self.assertEqual(answer.choices[0].finish_reason, "length")
         self.assertEqual(answer.usage.completion_tokens, 3)
         answer = self.chat(max_completion_tokens=4)
         self.assertEqual(answer.usage.completion_tokens, 4)
 
-    def test_the_same_seed_says_the_same_and_another_does_not(self):
+    def test_a_seed_fixes_the_answer(self):
         def say(seed):
             answer = self.client.chat.completions.create(
                 messages=STORY, model="fast", temperature=1.5, seed=seed, max_tokens=32
@@ -92,7 +92,7 @@ class OpenAI(unittest.TestCase):
         self.assertEqual(say(7), first)
         self.assertNotEqual(say(8), first)
 
-    def test_additions_of_llama_server_are_there(self):
+    def test_additions_of_llama_server_are_supported(self):
         fields = {"extra_body": {"ignore_eos": True, "cache_prompt": True}, "max_tokens": 40}
         self.chat(**fields)
         timings = self.chat(**fields).timings
@@ -107,7 +107,7 @@ class OpenAI(unittest.TestCase):
         last = [chunk for chunk in self.chat(max_tokens=4, stream=True) if chunk.choices][-1]
         self.assertEqual(last.timings["predicted_n"], 4)
 
-    def test_text_completion_goes_on_from_a_prompt(self):
+    def test_text_completion_continues_a_prompt(self):
         answer = self.client.completions.create(
             model="fast", prompt="1, 2, 3, 4, 5, 6, 7, 8, 9,", max_tokens=8, temperature=0
         )
@@ -120,13 +120,13 @@ class OpenAI(unittest.TestCase):
         self.assertEqual(raised.exception.code, "model_unknown")
         self.assertEqual(raised.exception.body["available"], ["auto", "fast", "heavy", MODEL])
 
-    def test_a_tier_without_a_model_says_so(self):
+    def test_a_tier_without_a_model_is_refused(self):
         with self.assertRaises(openai.APIStatusError) as raised:
             self.chat(model="heavy")
         self.assertEqual(raised.exception.status_code, 503)
         self.assertEqual(raised.exception.code, "model_missing")
 
-    def test_a_prompt_beyond_the_context_is_a_bad_request_with_the_numbers(self):
+    def test_a_prompt_beyond_the_context_is_refused_with_figures(self):
         long = [{"role": "user", "content": "word " * 20_000}]
         for stream in (False, True):
             with self.assertRaises(openai.BadRequestError) as raised:
@@ -144,8 +144,8 @@ class OpenAI(unittest.TestCase):
         self.host.until_state("fast", "ready")
         self.assertEqual(self.chat(max_tokens=3).usage.completion_tokens, 3)
 
-    def test_answers_asked_for_at_the_same_time_do_not_mix(self):
-        # Far from a tie: that several are computed together rounds differently, and must not decide.
+    def test_concurrent_answers_do_not_mix(self):
+        # Far from a tie, since computing several together rounds differently.
         prompts = ("1, 2, 3, 4, 5, 6, 7, 8, 9,", "10, 20, 30, 40, 50, 60,")
 
         def ask(prompt):
@@ -155,15 +155,15 @@ class OpenAI(unittest.TestCase):
             return "".join(chunk.choices[0].text for chunk in chunks if chunk.choices)
 
         alone = [ask(prompt) for prompt in prompts]
-        said = {}
+        answers = {}
         threads = [
-            threading.Thread(target=lambda index=index: said.update({index: ask(prompts[index % 2])})) for index in range(4)
+            threading.Thread(target=lambda index=index: answers.update({index: ask(prompts[index % 2])})) for index in range(4)
         ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        self.assertEqual(said, {index: alone[index % 2] for index in range(4)})
+        self.assertEqual(answers, {index: alone[index % 2] for index in range(4)})
 
     def test_several_answers_and_their_probabilities(self):
         answer = self.chat(max_tokens=6, n=2, logprobs=True, top_logprobs=3)
@@ -173,15 +173,15 @@ class OpenAI(unittest.TestCase):
             self.assertEqual("".join(token.token for token in tokens), choice.message.content)
             self.assertTrue(all(len(token.top_logprobs) == 3 for token in tokens))
 
-    def test_tools_are_refused_by_a_model_that_knows_none(self):
+    def test_tools_are_refused_by_a_model_without_tools(self):
         tool = {"type": "function", "function": {"name": "now", "parameters": {"type": "object", "properties": {}}}}
         with self.assertRaises(openai.BadRequestError) as refusal:
             self.chat(tools=[tool])
         self.assertIn("does not support tools", refusal.exception.message)
 
-    def test_embeddings_are_the_same_in_both_encodings_and_near_for_near_texts(self):
+    def test_embeddings_are_the_same_in_both_encodings(self):
         texts = ["The cat sits outside.", "A cat is sitting outside.", "Share prices fell on Monday."]
-        # The package asks for base64 unless it is told otherwise, and reads it.
+        # The package requests base64 by default, and decodes it.
         packed = self.client.embeddings.create(model="fast", input=texts)
         floats = self.client.embeddings.create(model="fast", input=texts, encoding_format="float")
         vectors = [entry.embedding for entry in packed.data]

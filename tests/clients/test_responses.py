@@ -1,5 +1,5 @@
-"""The Responses API of the real `openai` package against a running host: with a real model, and with one that
-is played and knows tools and thinks, since none of the test models does."""
+"""The Responses API of the real `openai` package against a running host: with a real model, and with a
+scripted one that supports tools and thinking, since no test model does."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ class Responses(unittest.TestCase):
         cls.host = Host(CONFIG + tier("cloud", cls.played))
         cls.addClassCleanup(cls.host.stop)
         settings = {"base_url": f"{cls.host.url}/v1", "api_key": "unused", "max_retries": 0, "timeout": HANG_SECONDS}
-        # Each answer is held against the package's types.
+        # Each answer is checked against the package's types.
         cls.client = openai.OpenAI(**settings, _strict_response_validation=True)
         cls.addClassCleanup(cls.client.close)
         cls.settings = settings
@@ -45,7 +45,7 @@ class Responses(unittest.TestCase):
     def ask(self, input=QUESTION, model="fast", **fields):
         return self.client.responses.create(input=input, model=model, temperature=0, **fields)
 
-    def test_a_whole_response_has_text_usage_and_what_was_asked(self):
+    def test_a_whole_response_has_text_usage_and_parameters(self):
         response = self.ask(**BRIEF, metadata={"job": "7"})
         self.assertIn("Paris", response.output_text)
         self.assertEqual((response.object, response.status, response.error), ("response", "completed", None))
@@ -58,7 +58,7 @@ class Responses(unittest.TestCase):
         self.assertGreater(usage.input_tokens, 10)
         self.assertEqual(usage.total_tokens, usage.input_tokens + usage.output_tokens)
 
-    def test_items_say_what_a_chat_says(self):
+    def test_items_equal_a_chat(self):
         items = [
             {"role": "developer", "content": "You are terse."},
             {"role": "user", "content": [{"type": "input_text", "text": "Hello."}]},
@@ -77,18 +77,18 @@ class Responses(unittest.TestCase):
         self.assertEqual(response.usage.input_tokens, chat.usage.prompt_tokens)
 
     def test_tokens_are_counted_without_an_answer(self):
-        asked = {"model": "fast", "input": QUESTION, "instructions": "Be brief."}
-        counted = self.client.responses.input_tokens.count(**asked)
+        request = {"model": "fast", "input": QUESTION, "instructions": "Be brief."}
+        counted = self.client.responses.input_tokens.count(**request)
         response = self.ask(instructions="Be brief.", max_output_tokens=1)
         self.assertEqual(counted.object, "response.input_tokens")
         self.assertEqual(counted.input_tokens, response.usage.input_tokens)
 
-    def test_a_response_can_be_sent_back_as_it_came(self):
+    def test_a_response_can_be_sent_back_unchanged(self):
         first = self.ask(**BRIEF)
         conversation = [{"role": "user", "content": QUESTION}, *first.output, {"role": "user", "content": "And of Spain?"}]
         self.assertTrue(self.ask(conversation, max_output_tokens=24).output_text.strip())
 
-    def test_a_stream_tells_the_response_piece_by_piece(self):
+    def test_a_stream_yields_the_response_in_pieces(self):
         whole = self.ask(**BRIEF)
         events = list(self.ask(**BRIEF, stream=True))
         self.assertEqual([event.sequence_number for event in events], list(range(len(events))))
@@ -115,7 +115,7 @@ class Responses(unittest.TestCase):
         self.assertEqual(final.output_text, snapshots[-1])
         self.assertEqual(final.status, "completed")
 
-    def test_an_asynchronous_client_is_told_the_same(self):
+    def test_an_asynchronous_client_gets_the_same_answers(self):
         async def ask():
             async with openai.AsyncOpenAI(**self.settings) as client:
                 stream = await client.responses.create(
@@ -125,7 +125,7 @@ class Responses(unittest.TestCase):
 
         self.assertEqual(asyncio.run(ask()), self.ask(max_output_tokens=24).output_text)
 
-    def test_a_response_that_is_cut_is_incomplete(self):
+    def test_a_truncated_response_is_incomplete(self):
         response = self.ask(max_output_tokens=3)
         self.assertEqual((response.status, response.incomplete_details.reason), ("incomplete", "max_output_tokens"))
         self.assertEqual(response.usage.output_tokens, 3)
@@ -134,7 +134,7 @@ class Responses(unittest.TestCase):
         self.assertEqual(last.response.output_text, response.output_text)
         self.assertEqual(last.response.output[0].status, "incomplete")
 
-    def test_structured_output_is_of_its_type_whole_and_streamed(self):
+    def test_structured_output_has_its_type(self):
         parsed = self.client.responses.parse(
             input=QUESTION, model="fast", temperature=0, max_output_tokens=60, text_format=Answer
         )
@@ -150,12 +150,12 @@ class Responses(unittest.TestCase):
     def test_probabilities_come_with_the_text(self):
         fields = {"max_output_tokens": 6, "include": ["message.output_text.logprobs"], "top_logprobs": 3}
         response = self.ask(**fields)
-        told = response.output[0].content[0].logprobs
-        self.assertEqual("".join(token.token for token in told), response.output_text)
-        self.assertTrue(all(len(token.top_logprobs) == 3 for token in told))
+        tokens = response.output[0].content[0].logprobs
+        self.assertEqual("".join(token.token for token in tokens), response.output_text)
+        self.assertTrue(all(len(token.top_logprobs) == 3 for token in tokens))
         deltas = [event for event in self.ask(**fields, stream=True) if event.type == "response.output_text.delta"]
         streamed = [token.token for event in deltas for token in event.logprobs]
-        self.assertEqual(streamed, [token.token for token in told])
+        self.assertEqual(streamed, [token.token for token in tokens])
 
     def test_additions_of_llama_server_reach_the_model(self):
         response = self.ask(max_output_tokens=40, extra_body={"ignore_eos": True})
@@ -173,12 +173,12 @@ class Responses(unittest.TestCase):
                 self.ask(image, stream=stream)
             self.assertIn("only text", refusal.exception.message)
 
-    def test_nothing_is_stored_and_that_is_said(self):
+    def test_responses_are_not_stored_and_say_so(self):
         response = self.ask(max_output_tokens=3, store=True)
         self.assertIs(response.store, False)
-        for asked in (self.client.responses.retrieve, self.client.responses.delete, self.client.responses.cancel):
+        for method in (self.client.responses.retrieve, self.client.responses.delete, self.client.responses.cancel):
             with self.assertRaises(openai.NotFoundError) as missing:
-                asked(response.id)
+                method(response.id)
             self.assertIn("not stored", missing.exception.message)
         with self.assertRaises(openai.BadRequestError) as refusal:
             self.ask(previous_response_id=response.id)
@@ -186,7 +186,7 @@ class Responses(unittest.TestCase):
         with self.assertRaises(openai.BadRequestError):
             self.ask(background=True)
 
-    def test_a_prompt_beyond_the_context_and_an_unknown_model_are_refused_as_in_a_chat(self):
+    def test_refusals_are_those_of_a_chat(self):
         for stream in (False, True):
             with self.assertRaises(openai.BadRequestError) as raised:
                 self.ask("word " * 20_000, stream=stream)
@@ -203,16 +203,16 @@ class Responses(unittest.TestCase):
         stream.close()
         self.host.until_state("fast", "ready")
 
-    def test_a_conversation_with_tools_goes_round(self):
+    def test_a_conversation_with_tools(self):
         self.played.play(LOOKS, SEEN)
         tools = [LOOK, {"type": "web_search"}]
         conversation = [{"role": "user", "content": "What is there?"}]
         first = self.ask(conversation, model="cloud", tools=tools, reasoning={"effort": "low"})
         self.check_calls(first)
         self.assertEqual(first.tierbar, {"left_out": ["tools[1]: web_search"]})
-        asked = self.played.asked[-1]
-        self.assertEqual(asked["reasoning_effort"], "low")
-        self.assertEqual([tool["function"]["name"] for tool in asked["tools"]], ["look"])
+        request = self.played.requests[-1]
+        self.assertEqual(request["reasoning_effort"], "low")
+        self.assertEqual([tool["function"]["name"] for tool in request["tools"]], ["look"])
 
         conversation += first.output
         for item in first.output:
@@ -221,10 +221,10 @@ class Responses(unittest.TestCase):
                 conversation.append({"type": "function_call_output", "call_id": item.call_id, "output": result})
         second = self.ask(conversation, model="cloud", tools=tools)
         self.assertEqual(second.output_text, SEEN.text)
-        told = self.played.asked[-1]["messages"]
-        self.assertEqual([message["role"] for message in told], ["user", "assistant", "tool", "tool"])
-        self.assertEqual(told[1]["reasoning_content"], LOOKS.thought)
-        self.assertEqual([call["id"] for call in told[1]["tool_calls"]], ["call_0", "call_1"])
+        messages = self.played.requests[-1]["messages"]
+        self.assertEqual([message["role"] for message in messages], ["user", "assistant", "tool", "tool"])
+        self.assertEqual(messages[1]["reasoning_content"], LOOKS.thought)
+        self.assertEqual([call["id"] for call in messages[1]["tool_calls"]], ["call_0", "call_1"])
 
     def check_calls(self, response):
         self.assertIsInstance(response, Response)
@@ -237,7 +237,7 @@ class Responses(unittest.TestCase):
         self.assertEqual(response.usage.input_tokens_details.cached_tokens, 8)
         self.assertEqual(response.usage.output_tokens_details.reasoning_tokens, 4)
 
-    def test_streamed_thoughts_and_calls_are_gathered(self):
+    def test_streamed_thinking_and_calls_are_collected(self):
         for answer in (LOOKS, MIXED):
             with self.subTest(mixed=answer.mixed):
                 self.played.play(answer)
@@ -254,14 +254,14 @@ class Responses(unittest.TestCase):
         done = [event for event in events if event.type == "response.function_call_arguments.done"]
         self.assertEqual([event.arguments for event in done], [call.arguments for call in final.output[1:]])
 
-    def test_an_image_reaches_a_model_that_sees(self):
+    def test_an_image_reaches_a_vision_model(self):
         image = {"role": "user", "content": [{"type": "input_image", "image_url": PNG_URI, "detail": "auto"}]}
         for stream in (False, True):
             self.played.play(SEEN)
             answer = self.ask([image], model="cloud", stream=stream)
             last = list(answer)[-1].response if stream else answer
             self.assertEqual(last.output_text, SEEN.text)
-            self.assertEqual(self.played.asked[-1]["messages"][0]["content"][0]["image_url"]["url"], PNG_URI)
+            self.assertEqual(self.played.requests[-1]["messages"][0]["content"][0]["image_url"]["url"], PNG_URI)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ JSON_PATHS = [
 PATHS = [*JSON_PATHS, "/v1/models", "/v1/models/fast", "/v1/context", "/health", "/metrics", "/openapi.json", "/"]
 ADMIN = ["/tierbar/v1/status", "/tierbar/v1/config", "/tierbar/v1/chats", "/tierbar/v1/downloads", "/tierbar/v1/tiers/fast/stop"]
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE", "CONNECT", "BREW", "get", "P" * 300, "G\x01T"]
-# A good body of each path; what follows breaks one thing of it.
+# A valid body of each path; what follows breaks one part of it.
 GOOD = {
     "/v1/chat/completions": {
         "model": "fast",
@@ -134,7 +134,7 @@ def wrong_field(random):
 
 
 def wrong_inside(random):
-    """Somewhere within the body, however deep, something else is put."""
+    """Replaces a value somewhere within the body, at any depth."""
     path = random.choice(JSON_PATHS)
     body = json.loads(json.dumps(GOOD[path]))
     places = []
@@ -278,7 +278,7 @@ def pipelined(random):
 
 
 def one_letter(random):
-    """A good request with bytes changed anywhere, the head too."""
+    """A valid request with bytes changed anywhere, even in the head."""
     path = random.choice(JSON_PATHS)
     whole = bytearray(posted(path, written(GOOD[path])))
     for _ in range(random.randint(1, 6)):

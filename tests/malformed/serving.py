@@ -1,4 +1,4 @@
-"""A `tierbar serve` with a configuration of its own, whose words are kept."""
+"""A `tierbar serve` with a configuration of its own, whose output is kept."""
 
 import os
 import pathlib
@@ -38,7 +38,7 @@ class Host:
         self.process, ready = serve(self.home, self.log, TIERBAR_SECRETS="file")
         if not ready:
             self.__exit__()
-            raise RuntimeError(f"the host did not start: {self.said()}")
+            raise RuntimeError(f"the host did not start: {self.output()}")
         self.url = ready["url"]
         self.address = ("127.0.0.1", int(self.url.rsplit(":", 1)[1]))
         return self
@@ -54,7 +54,7 @@ class Host:
         self.log.close()
         self.folder.cleanup()
 
-    def said(self):
+    def output(self):
         """Its stderr, and its log in the folder."""
         files = [self.home / "stderr", *self.home.glob("logs/*")]
         return "\n".join(path.read_text(errors="replace") for path in files if path.is_file())
@@ -66,10 +66,10 @@ class Host:
             return answer.status == 200
 
     def panics(self):
-        return [line for line in self.said().splitlines() if "panicked" in line]
+        return [line for line in self.output().splitlines() if "panicked" in line]
 
     def left_running(self):
-        """Requests that go on although nobody waits for an answer: those that still do after a while."""
+        """Requests that still run after a while although their clients have gone."""
         deadline = time.monotonic() + 30
         while (running := self.running()) and time.monotonic() < deadline:
             time.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Servers of OpenAI's dialect behind the gateway: one that answers whatever it is asked, and ones that each do one thing wrong."""
+"""Servers of OpenAI's dialect behind the gateway: one that answers any request, and ones that each do one thing wrong."""
 
 import http.server
 import json
@@ -27,7 +27,7 @@ ODD = [
 EVENTS = b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in ODD)
 STREAMS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n"
 
-# Each is all that such a server says before it closes.
+# Each is the whole output of such a server before it closes.
 BAD = {
     "silent": b"",
     "no HTTP": b"\x00\x01 hello\r\n\r\n",
@@ -49,7 +49,7 @@ BAD = {
 
 
 def instance(schema):
-    """Something that the schema lets pass, as far as those of our tasks go."""
+    """A value that the schema allows, for the schemas of our tasks."""
     if "enum" in schema:
         return schema["enum"][0]
     if schema.get("type") == "object":
@@ -57,17 +57,17 @@ def instance(schema):
     return {"boolean": False, "integer": schema.get("minimum", 0), "array": [], "string": "Hi"}.get(schema.get("type"))
 
 
-def chat(asked):
-    """In the form that is asked for."""
+def chat(request):
+    """An answer in the requested schema."""
     try:
-        content = json.dumps(instance(asked["response_format"]["json_schema"]["schema"]))
+        content = json.dumps(instance(request["response_format"]["json_schema"]["schema"]))
     except (AttributeError, KeyError, TypeError):
         return CHAT
     return {**CHAT, "choices": [{**CHOICE, "message": {"role": "assistant", "content": content}}]}
 
 
-def streamed(asked):
-    delta = chat(asked)["choices"][0]["message"]
+def streamed(request):
+    delta = chat(request)["choices"][0]["message"]
     chunk = {**ANSWER, "object": "chat.completion.chunk", "choices": [{**CHOICE, "delta": delta}]}
     return b"data: " + json.dumps(chunk).encode() + b"\n\ndata: [DONE]\n\n"
 
@@ -77,11 +77,11 @@ def vectors(texts):
     return {**ANSWER, "object": "list", "data": [{**VECTOR, "index": index} for index in range(count)]}
 
 
-class Asked(http.server.BaseHTTPRequestHandler):
+class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self):
-        self.tell(200, b"{}")
+        self.send(200, b"{}")
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("content-length", 0)))
@@ -90,16 +90,16 @@ class Asked(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         try:
-            asked = json.loads(body)
+            request = json.loads(body)
         except (ValueError, RecursionError):
-            asked = {}
-        asked = asked if isinstance(asked, dict) else {}
-        if asked.get("stream") is True:
-            return self.tell(200, streamed(asked), "text/event-stream")
-        answer = chat(asked) if "chat" in self.path else vectors(asked.get("input")) if "embed" in self.path else TEXT
-        self.tell(200, json.dumps(answer).encode())
+            request = {}
+        request = request if isinstance(request, dict) else {}
+        if request.get("stream") is True:
+            return self.send(200, streamed(request), "text/event-stream")
+        answer = chat(request) if "chat" in self.path else vectors(request.get("input")) if "embed" in self.path else TEXT
+        self.send(200, json.dumps(answer).encode())
 
-    def tell(self, status, body, kind="application/json"):
+    def send(self, status, body, kind="application/json"):
         self.send_response(status)
         self.send_header("content-type", kind)
         self.send_header("content-length", str(len(body)))
@@ -115,14 +115,14 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, *_):
-        pass  # clients that leave are what this is about
+        pass  # disconnects are part of the test
 
 
 class Stub:
     """Runs while the block does; `behaviour` is one of BAD, or None."""
 
     def __enter__(self):
-        self.server = Server(("127.0.0.1", 0), Asked)
+        self.server = Server(("127.0.0.1", 0), Handler)
         self.server.behaviour = None
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

@@ -1,4 +1,4 @@
-"""What is right to answer, and a run of the corpus held against it."""
+"""Which answers are right, and a run of the corpus checked against that."""
 
 import collections
 import json
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import wire
 
 AT_ONCE = 16
-# What an answer of 5xx may say of the server behind the gateway, if that is at fault. `internal` never.
+# The codes of a 5xx answer if the server behind the gateway is at fault; never `internal`.
 HONEST = {
     "unreachable": 502,
     "corrupt": 502,
@@ -64,5 +64,5 @@ def run(address, requests, allowed=()):
     return outcomes, faults
 
 
-def told(outcomes):
+def summary(outcomes):
     return ", ".join(f"{count} × {outcome}" for outcome, count in sorted(outcomes.items()))

@@ -1,11 +1,11 @@
-"""One raw request over a socket, and what became of it."""
+"""One raw request over a socket, and its outcome."""
 
 import contextlib
 import socket
 
 # No answer takes so long, on a small machine and behind fifteen others; what does is a hang.
 DEADLINE = 180
-# After so long a client that has sent half a request says that no more will come.
+# After this time, a client with half a request closes its sending side.
 PATIENCE = 0.3
 
 

@@ -37,10 +37,10 @@ pub fn source(path: &str) -> PathBuf {
 
 pub const STARTER: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
-/// A test model, from `TIERBAR_TEST_MODELS` or where `make test` keeps them.
+/// Returns a test model, from `TIERBAR_TEST_MODELS` or the folder of `make test`.
 ///
 /// # Panics
-/// If it has not been fetched.
+/// If it has not been downloaded.
 #[must_use]
 pub fn model(file: &str) -> PathBuf {
     let folder = std::env::var_os("TIERBAR_TEST_MODELS").map_or_else(

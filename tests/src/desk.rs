@@ -1,5 +1,5 @@
-//! A place to run the real app in: display, session bus, tray, home and data folder of its own. Tests take turns, since
-//! each would otherwise measure the others.
+//! A place to run the real app in: display, session bus, tray, home and data folder of its own. Tests run one at a time,
+//! since each would otherwise affect the others' measurements.
 
 use crate::{
     binaries::{self, STARTER, program},
@@ -22,8 +22,8 @@ use tokio::{
 
 static TURN: Mutex<()> = Mutex::const_new(());
 
-/// The tiers of a desk's configuration: one with the starter model and one that waits for a model. The context ends an
-/// answer of which the model finds no end.
+/// The tiers of a desk's configuration: one with the starter model and one without a model. The context ends an answer that
+/// the model does not end.
 const CONFIG: &str = "listen = \"127.0.0.1:0\"\n\
     [tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 1024\n\
     [tiers.heavy]\n";
@@ -100,7 +100,7 @@ impl Desk {
         self.folder.path().join("data")
     }
 
-    /// Writes the configuration, whole at once: who watches it reads no half of it.
+    /// Replaces the configuration as a whole, so that a watcher never reads half of it.
     ///
     /// # Panics
     /// If that fails.
@@ -113,7 +113,7 @@ impl Desk {
         std::fs::rename(beside, path).expect("config.toml");
     }
 
-    /// Stands in for the desktop's browser: writes down what it is asked to open.
+    /// Stands in for the desktop's browser: records what it is asked to open.
     fn record_browser(&self) {
         let script = self.folder.path().join("bin/xdg-open");
         let text = format!(
@@ -155,7 +155,7 @@ impl Desk {
             .env("DBUS_SESSION_BUS_ADDRESS", &self.bus.address)
             .env("NO_AT_BRIDGE", "1")
             .env("TIERBAR_SECRETS", "file")
-            // Nobody listens on the discard port.
+            // No program listens on the discard port.
             .env("HF_ENDPOINT", "http://127.0.0.1:9")
             .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
@@ -218,7 +218,7 @@ impl Desk {
             .expect("a status")
     }
 
-    /// Asks the host for something of its own.
+    /// Sends a request to the admin API.
     ///
     /// # Panics
     /// If it refuses.
@@ -234,10 +234,10 @@ impl Desk {
         response.json().await.expect("JSON")
     }
 
-    /// Asks the host's API as any client does.
+    /// Sends a request to the host's API like any client.
     ///
     /// # Panics
-    /// If it does not begin to answer.
+    /// If it does not start to answer.
     pub async fn complete(&self, request: &serde_json::Value) -> reqwest::Response {
         let host = tierbar_host::running(Some(&self.data())).expect("a running host");
         let client = tierbar_fetch::loopback().build().expect("an HTTP client");
@@ -324,7 +324,7 @@ impl App {
 /// Whether the process is there.
 #[must_use]
 pub fn is_alive(pid: u32) -> bool {
-    // The name in brackets may hold spaces; the state follows it.
+    // The name in brackets may contain spaces; the state follows it.
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         stat.rsplit(") ")
             .next()

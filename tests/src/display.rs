@@ -185,7 +185,7 @@ impl Display {
     }
 }
 
-/// Waits until the server has dealt with what was sent: it may not look at the rest of a closed connection.
+/// Waits until the server has handled what was sent: it may ignore the rest of a closed connection.
 fn settle(connection: &RustConnection) {
     connection
         .get_input_focus()
@@ -201,7 +201,7 @@ fn shown(connection: &RustConnection, parent: Window) -> Vec<(Window, String)> {
         return found;
     };
     for window in tree.children {
-        // Any of them may vanish while it is looked at.
+        // Any of them may vanish meanwhile.
         let Ok(attributes) = connection
             .get_window_attributes(window)
             .expect("the display")

@@ -1,5 +1,5 @@
-//! A model hub on loopback, as far as fetching models needs one: Hugging Face's API for a few repositories, and a second
-//! server on which the large files lie.
+//! A model hub on loopback, as far as downloads need one: Hugging Face's API for a few repositories, and a second server
+//! with the large files.
 //!
 //! Shapes are those of <https://huggingface.co/api> and of `huggingface_hub`'s `hf_api.py`, `file_download.py` and
 //! `utils/_http.py`: large files are answered with a redirect to a signed URL of another server that expires, with the
@@ -27,7 +27,7 @@ use tokio::{net::TcpListener, task::AbortHandle};
 /// The access token that the stand-in knows.
 pub const TOKEN: &str = "hf_StandInToken0123456789";
 
-/// How the stand-in behaves from its start on.
+/// How the stand-in behaves from its start.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Of the hub; 0 for any.
@@ -57,14 +57,14 @@ impl Default for Options {
     }
 }
 
-/// What goes wrong with one answer.
+/// A fault in one answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The connection breaks after so many bytes of the body.
     CutAfter(u64),
-    /// The whole file, whatever was asked for.
+    /// The whole file, whatever range was requested.
     IgnoreRange,
-    /// A page to sign in on, as a hotel's network answers everything.
+    /// A sign-in page, as a hotel's network returns for everything.
     WebPage,
     Status {
         status: u16,
@@ -79,7 +79,7 @@ pub enum Server {
     Storage,
 }
 
-/// A request that has come.
+/// A received request.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub server: Server,
@@ -168,7 +168,7 @@ impl HubStandIn {
         format!("http://{}", self.state.storage)
     }
 
-    /// All requests so far, in the order in which they came.
+    /// Returns all requests so far, in order of arrival.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
         locked(&self.state.seen).clone()
@@ -180,12 +180,12 @@ impl HubStandIn {
         self.seen().iter().map(Seen::sent).sum()
     }
 
-    /// From now on; 0 for as many as go.
+    /// Sets the rate from now on; 0 for no limit.
     pub fn set_rate(&self, bytes_per_second: u64) {
         self.state.limit.set_rate(bytes_per_second);
     }
 
-    /// The server's next answers go wrong like this, one after the other.
+    /// Makes the server's next answers fail like this, in order.
     pub fn fail(&self, server: Server, faults: impl IntoIterator<Item = Fault>) {
         locked(self.state.faults(server)).extend(faults);
     }
@@ -219,7 +219,7 @@ impl State {
         }
     }
 
-    /// Writes the request down, waits as long as answers take here, and tells what is to go wrong with this one.
+    /// Records the request, waits for the latency, and returns the fault for its answer.
     async fn arrived(
         &self,
         server: Server,

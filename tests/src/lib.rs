@@ -1,5 +1,5 @@
-//! What the system tests stand on: the built programs, and a desk to run the real app on. A desk has its own display,
-//! session bus, home and data folder, and whatever ran on it has ended when it is dropped.
+//! The basis of the system tests: the built programs, and a desk to run the real app on. A desk has its own display,
+//! session bus, home and data folder; dropping it ends everything that ran on it.
 
 pub mod binaries;
 pub mod desk;

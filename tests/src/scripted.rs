@@ -19,17 +19,17 @@ use tierbar_core::{
 };
 use tierbar_supervisor::{ForeignCommand, LoadSettings, LoadSpec, ModelSource, Options, TierSpec};
 
-/// Bytes that [`options`] lets all tiers take together; one tier at a time.
+/// The budget of [`options`] in bytes; one tier at a time.
 pub const BUDGET: u64 = 10;
-/// Asked for by every tier.
+/// The context of every tier.
 pub const CONTEXT: u32 = 512;
 
-/// Says of each tier which script it loads, and what that would cost.
+/// The script that each tier loads, and its planned bytes.
 #[derive(Debug)]
 pub struct Scripted {
     dir: PathBuf,
     scripts: Mutex<HashMap<String, (String, u64)>>,
-    /// What is run in the worker's place, by the tiers whose scripts are `foreign…`.
+    /// The command of tiers whose scripts are `foreign…`.
     command: Mutex<Option<Box<ForeignCommand>>>,
 }
 
@@ -43,8 +43,7 @@ impl Scripted {
         }
     }
 
-    /// From now on tiers whose scripts are `foreign…` run the worker as a command of the user's, with these keys of an engine
-    /// beside its command.
+    /// From now on, tiers whose scripts are `foreign…` run the worker as a command, with these further keys of an engine.
     ///
     /// # Panics
     /// If that is no engine.
@@ -156,7 +155,7 @@ pub fn options(
         tiers,
         loads_file: Some(dir.join("loads.json")),
         load_silence: Duration::from_secs(60),
-        // A worker that is not ended by being asked hangs the test.
+        // A worker that ignores the request to end hangs the test.
         stop_deadline: Duration::from_secs(3600),
         ..Options::new(budget, source, worker, dir.join("run"), dir.join("logs"))
     }

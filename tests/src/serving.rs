@@ -18,8 +18,8 @@ use tokio::{
     process::{Child, Command},
 };
 
-/// A data folder, and the environment of what runs on it: a home of its own, so that what this machine's user has is
-/// none of a test's business, and no hub unless a test brings one.
+/// A data folder, and the environment of what runs on it: a home of its own, so that the user's files do not affect a test,
+/// and no hub unless a test provides one.
 #[derive(Debug)]
 pub struct Data {
     folder: TempDir,

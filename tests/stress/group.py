@@ -1,4 +1,4 @@
-"""A memory control group, version 1 or 2, and a swap file: made for a run, gone after it."""
+"""A memory control group, version 1 or 2, and a swap file, created for one run."""
 
 import os
 import shutil
@@ -12,11 +12,11 @@ GONE_SECONDS = 30
 
 
 class NoGroup(Exception):
-    """Why there is none."""
+    """Why there is no group."""
 
 
 class Group:
-    """Processes started with `enter` have so many bytes of memory together, and so many of swap."""
+    """Limits the memory and swap, in bytes, of all processes started with `enter`."""
 
     def __init__(self, limit, swap=0):
         self.limit, self.swap = limit, swap
@@ -53,7 +53,7 @@ class Group:
         for line in (self.folder / name).read_text().splitlines():
             if line.split()[0] == key:
                 return int(line.split()[1])
-        raise SystemExit(f"{self.folder / name} does not tell {key}: a kernel older than 4.13?")
+        raise SystemExit(f"{self.folder / name} does not have {key}: a kernel older than 4.13?")
 
     def enter(self):
         """Called in a process that is about to be started."""
@@ -69,7 +69,7 @@ class Group:
         return self.number("memory.usage_in_bytes" if self.version == 1 else "memory.current")
 
     def free(self):
-        """Bytes until the limit, if all that can be dropped were."""
+        """Bytes until the limit, without what can be dropped."""
         keys = ("total_inactive_file", "total_active_file") if self.version == 1 else ("inactive_file", "active_file")
         return self.limit - self.used() + sum(self.field("memory.stat", key) for key in keys)
 
@@ -125,7 +125,7 @@ class SwapFile:
         try:
             with open(self.path, "wb") as file:
                 os.fchmod(file.fileno(), 0o600)
-                # Swap wants blocks that were written, on every file system.
+                # On every file system, swap needs blocks that were written.
                 for _ in range(self.size // (4 * MIB)):
                     file.write(bytes(4 * MIB))
                 file.flush()

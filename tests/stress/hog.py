@@ -1,4 +1,4 @@
-"""Takes memory: for each line, which is a number of bytes, it writes to so many more, says so, and holds all until stdin ends."""
+"""Takes memory: for each line, a number of bytes, it writes to that many more, prints that, and holds all until stdin ends."""
 
 import mmap
 import sys

@@ -32,7 +32,7 @@ class Request:
     tier: str
     path: str
     body: dict
-    # The client leaves after so many seconds, or so many pieces of the answer.
+    # The client disconnects after this many seconds, or pieces of the answer.
     leaves_after: float | None = None
     leaves_at_piece: int | None = None
 
@@ -135,18 +135,18 @@ class Load:
             outcome.ended = time.monotonic()
             with self.lock:
                 self.outcomes.append(outcome)
-                told(len(self.outcomes), outcome)
+                progress(len(self.outcomes), outcome)
 
     def actor(self):
         try:
             while (due := self.due.get()) and not self.over.is_set():
                 kind, what = due
                 self.kill(**what) if kind == "kill" else self.hog(**what)
-        except Exception as error:  # noqa: BLE001 — told by the thread that waits
+        except Exception as error:  # noqa: BLE001 — reported by the thread that waits
             self.failure = error
 
     def kill(self, after):
-        """The worker that lives then, whatever it does; the next one if none does."""
+        """The worker alive at that time, whatever it does; the next one if there is none."""
         self.over.wait(after)
         while not self.over.is_set():
             for pid in self.host.workers():
@@ -253,21 +253,21 @@ def refused(outcome, body):
 
 
 def unexplained(outcomes, acts):
-    """The refusals that nothing done here accounts for."""
+    """The refusals that nothing in this run explains."""
     kills = [act for act in acts if act.kind == "kill"]
     hogs = [act for act in acts if act.kind == "hog"]
 
     def is_explained(outcome):
         killed = any(outcome.began <= kill.ended and kill.began <= outcome.ended for kill in kills)
         rests = any(0 <= outcome.ended - kill.began and outcome.began - kill.ended <= REST_SECONDS for kill in kills)
-        # An alarm outlasts what has raised it.
+        # An alarm outlasts its cause.
         short = any(hog.began <= outcome.ended for hog in hogs)
         return {"worker_crashed": killed, "tier_failed": rests, "tier_stopped": short, "overloaded": short}.get(outcome.code, False)
 
     return [outcome for outcome in outcomes if outcome.kind == "refused" and not is_explained(outcome)]
 
 
-def told(count, outcome):
+def progress(count, outcome):
     if count % 50 == 0:
         print(f"  {count} requests, the last one {outcome.kind} after {outcome.ended - outcome.began:.1f} s", flush=True)
 

@@ -49,7 +49,7 @@ class Server:
         try:
             self.process.wait(timeout=60)
         except subprocess.TimeoutExpired:
-            print(f"{self.name} does not end when it is asked to")
+            print(f"{self.name} does not end on request")
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
@@ -144,7 +144,7 @@ class Router(Server):
 
     def prepared(self):
         super().prepared()
-        # Our worker gives way to other programs by itself.
+        # Our worker lowers its own priority.
         os.nice(NICE)
 
 

@@ -32,7 +32,7 @@ def measure(host, router, count, compared, pair):
 
 
 def settled(host):
-    """What the host has in memory once the last answer's ends are tied up."""
+    """The host's memory once the last answer is cleaned up."""
     time.sleep(1)
     return memory(host.process.pid)
 

@@ -69,7 +69,7 @@ def main():
     try:
         os.nice(-10)
     except OSError:
-        pass  # Without the right to, its samples are as late as the machine is busy, which it tells.
+        pass  # Without the permission, its samples are late on a busy machine, which it reports.
     watch = Watch(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
     print("watching", flush=True)
     started = last = time.monotonic()

@@ -1,12 +1,12 @@
-//! A header cut into its pieces, however damaged: what the mutations move about. No check of it is the reader's.
+//! The pieces of a header, even a damaged one, for the mutations. It shares no check with the reader.
 
-/// The pieces of a header. The counts in front are made anew when it is put together.
+/// The pieces of a header. The counts in front are recomputed when it is written.
 #[derive(Debug, Clone, Default)]
 pub struct Layout {
     pub version: [u8; 4],
     pub pairs: Vec<Pair>,
     pub tensors: Vec<Tensor>,
-    /// Whatever lies behind.
+    /// The rest of the file.
     pub rest: Vec<u8>,
 }
 
@@ -28,7 +28,7 @@ pub struct Tensor {
 const STRING: u32 = 8;
 const ARRAY: u32 = 9;
 
-/// Bytes of a value of this type, if they are always as many.
+/// Returns the bytes of a value of this type, if the size is fixed.
 #[must_use]
 pub fn size(kind: u32) -> Option<usize> {
     match kind {
@@ -104,7 +104,7 @@ impl<'a> Front<'a> {
 }
 
 impl Layout {
-    /// `None` if the pieces are not to be found.
+    /// Returns `None` if the pieces cannot be found.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let mut front = Front(bytes);

@@ -1,5 +1,5 @@
-//! What runs over the header of a model file before anybody has looked at it, for a fuzzer to run: the GGUF reader and,
-//! on what it accepts, all that plans by it.
+//! The code that runs on the header of an unknown model file, for a fuzzer: the GGUF reader and, for what it accepts, all
+//! planning.
 //!
 //! A finding is a panic (arithmetic overflows are ones here), an allocation or a time beyond the limits that `run` beside
 //! this gives, or an account that claims more than the file.
@@ -17,10 +17,10 @@ use tierbar_core::{
     fit::{Machine, Offer, verdict},
 };
 
-/// Of the data that a file claims to have behind its header; there is none, which the reader does not see.
+/// The size of the data that a file claims to have after its header; there is none, which the reader does not notice.
 const DATA_BYTES: u64 = 1 << 36;
 
-/// One file, whole and with nothing behind these bytes.
+/// Reads one file, complete and with nothing after these bytes.
 pub fn header(bytes: &[u8]) {
     let length = bytes.len() as u64;
     for total in [length, length + DATA_BYTES] {
@@ -32,10 +32,10 @@ pub fn header(bytes: &[u8]) {
     let _ = tierbar_gguf::split_of(&String::from_utf8_lossy(bytes));
 }
 
-/// The same in files, where what is not there is read as zeros.
+/// The hole at the end of each file, which reads as zeros.
 const HOLE_BYTES: u64 = 1 << 20;
 
-/// Two parts of a model in two files: the first two bytes say where the second header begins.
+/// Reads two parts of a model in two files: the first two bytes give the start of the second header.
 pub fn parts(bytes: &[u8]) {
     thread_local! {
         static FOLDER: OnceCell<TempDir> = const { OnceCell::new() };
@@ -62,7 +62,7 @@ pub fn parts(bytes: &[u8]) {
     });
 }
 
-/// Every error says what to do.
+/// Checks that every error has a message and a hint.
 fn checked<T>(read: Result<T, Error>) -> Result<T, Error> {
     if let Err(error) = &read {
         assert!(

@@ -1,8 +1,8 @@
-//! Mutations that keep a header's form, so that more than its first length is reached.
+//! Mutations that keep a header's form, so that they reach more than its first length.
 
 use crate::layout::{Layout, Pair, Tensor, size};
 
-/// Numbers that stand at a limit of something.
+/// Numbers at limits.
 const NUMBERS: [u64; 24] = [
     0,
     1,
@@ -30,7 +30,7 @@ const NUMBERS: [u64; 24] = [
     u64::MAX,
 ];
 
-/// A small generator of numbers that look random: each mutation must follow from its seed.
+/// A small pseudo-random generator: each mutation must follow from its seed.
 #[derive(Debug)]
 pub struct Dice(u64);
 
@@ -58,7 +58,7 @@ impl Dice {
     }
 }
 
-/// The header changed in one or a few places; `None` if it has no form to keep. `bytes` changes some bytes in place.
+/// Changes the header in one or a few places; returns `None` if it is malformed. `bytes` changes some bytes in place.
 pub fn mutate(header: &[u8], seed: u32, bytes: &mut dyn FnMut(&mut Vec<u8>)) -> Option<Vec<u8>> {
     let mut dice = Dice::new(seed);
     let mut layout = Layout::read(header)?;
@@ -71,7 +71,7 @@ pub fn mutate(header: &[u8], seed: u32, bytes: &mut dyn FnMut(&mut Vec<u8>)) -> 
         }
     }
     let mut file = layout.write();
-    // The counts lie as well.
+    // The counts are wrong as well.
     if dice.below(16) == 0 {
         let at = if dice.below(2) == 0 { 8 } else { 16 };
         let number = dice.number();

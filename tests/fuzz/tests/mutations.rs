@@ -1,4 +1,4 @@
-//! That the fuzzer's own parts do what they are for.
+//! Tests of the fuzzer's own parts.
 #![allow(clippy::unwrap_used, reason = "a test fails by its panic")]
 
 use std::{env, fs::File, io::Read, path::PathBuf};
@@ -43,7 +43,7 @@ fn mutated_headers_keep_their_form_and_find_nothing() {
             parts(&[&at.to_le_bytes()[..], &mutated, &sound].concat());
         }
     }
-    // Most reach the checks behind the form, and some the plans behind those.
+    // Most reach the checks after parsing, and some the planning after those.
     assert!(read > 100, "{read}");
     assert!((10..190).contains(&accepted), "{accepted}");
 }

@@ -1,7 +1,7 @@
-//! A worker that follows a script: it takes `tierbar-worker`'s arguments and behaves as its model's file is named. As somebody
-//! else's server, `foreign…`, it may have `--port` in place of `--socket`, and does not care for its stdin.
+//! A worker that follows a script: it takes `tierbar-worker`'s arguments and behaves as its model file's name says. As a
+//! command, `foreign…`, it may get `--port` instead of `--socket`, and ignores its stdin.
 //!
-//! Beside the model it leaves `<pid>.alive`, locked for as long as it lives, and `overlap` if another one lives too.
+//! Beside the model it leaves `<pid>.alive`, locked while it lives, and `overlap` if another one lives at the same time.
 
 use std::{
     env,
@@ -16,7 +16,7 @@ use std::{
     thread,
 };
 
-/// More than a pipe and any buffer before it hold.
+/// More than a pipe and its buffers hold.
 const FLOOD: usize = 8 << 20;
 
 type Failed = Box<dyn Error>;
@@ -52,7 +52,7 @@ fn main() -> Result<(), Failed> {
         dir: model.parent().ok_or("the model lies in no folder")?.into(),
     };
     if script.behaviour.ends_with("ignores-sigterm") && env::var_os("DEAF").is_none() {
-        // What a shell ignores, the program that it becomes ignores as well.
+        // A program inherits the signals that its shell ignores.
         let deafen = Command::new("sh")
             .args(["-c", "trap '' TERM; exec \"$0\" \"$@\""])
             .args(env::args_os())
@@ -69,7 +69,7 @@ fn argument(name: &str) -> Result<String, Failed> {
     Ok(found.ok_or_else(|| format!("{name} is missing"))?)
 }
 
-/// Locks a file in this process's name, which only its end unlocks, and looks for others that live.
+/// Locks a file in this process's name until its end, and checks for other live workers.
 fn sign_in(dir: &Path) -> io::Result<File> {
     let mine = dir.join(format!("{}.alive", process::id()));
     let alive = File::create(&mine)?;
@@ -134,7 +134,7 @@ impl Script {
         }
     }
 
-    /// Starts a child in this process's group, which is as deaf, and waits until it has signed in.
+    /// Starts a child in this process's group that ignores the same signals, and waits until it has signed in.
     fn bear(&self) -> Result<(), Failed> {
         let mut child = Command::new(env::current_exe()?)
             .arg("--model")
@@ -157,7 +157,7 @@ impl Script {
         )
     }
 
-    /// With a socket that answers, so that nothing but the line is wrong.
+    /// Sends an invalid handshake, with a socket that answers, so that only the line is wrong.
     fn lie(&self, line: &str) -> Result<(), Failed> {
         let Place::Socket(socket) = &self.place else {
             return Err("no socket".into());
@@ -169,7 +169,7 @@ impl Script {
 
     fn serve(&self) -> Result<(), Failed> {
         let (sender, connections) = mpsc::channel::<Box<dyn Connection>>();
-        // Whoever asks after the handshake is answered.
+        // Requests after the handshake are answered.
         let accept: Box<dyn FnOnce() + Send> = match &self.place {
             Place::Socket(socket) => {
                 let listener = UnixListener::bind(socket)?;
@@ -195,7 +195,7 @@ impl Script {
             });
         }
         for (count, mut stream) in connections.iter().enumerate() {
-            // A client that has gone away is no reason to end.
+            // A client that disconnects does not end the worker.
             let _ = self.answer(&mut *stream, count);
         }
         Ok(())

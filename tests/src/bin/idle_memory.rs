@@ -1,4 +1,4 @@
-//! What idle Tierbar takes of memory: `make bench-idle`, on Linux.
+//! The memory of an idle Tierbar: `make bench-idle`, on Linux.
 //!
 //! Prints the proportional set size (PSS) of the menu-bar app, with its icon in a tray and no window, and of `tierbar serve`,
 //! each without a model and half a minute after its start, and how much of it no other process shares.

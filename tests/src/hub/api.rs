@@ -94,7 +94,7 @@ fn respond(state: &State, request: &Parts) -> Response {
     }
 }
 
-/// A repository. Of one that does not exist a stranger is told no more than of a private one.
+/// Returns a repository. To strangers, a missing one looks like a private one.
 fn with(
     state: &State,
     owner: &str,

@@ -1,4 +1,4 @@
-//! How fast the stand-in is: one rate for all its connections, as of one line, and a latency.
+//! The stand-in's speed: one rate for all its connections together, and a latency.
 
 use std::{
     sync::{
@@ -31,7 +31,7 @@ impl Limit {
         *super::locked(&self.free) = None;
     }
 
-    /// As much as is sent at once: little where the rate is low, so that bytes arrive steadily.
+    /// Returns the bytes to send at once: few at a low rate, so that they arrive steadily.
     pub(super) fn chunk(&self) -> usize {
         match self.rate.load(Ordering::Relaxed) {
             0 => 256 << 10,
@@ -47,7 +47,7 @@ impl Limit {
         }
     }
 
-    /// Waits until so many bytes have their turn.
+    /// Waits until this many bytes may be sent.
     pub(super) async fn pass(&self, bytes: usize) {
         let rate = self.rate.load(Ordering::Relaxed);
         if rate == 0 {

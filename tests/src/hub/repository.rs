@@ -1,4 +1,4 @@
-//! What lies on the stand-in.
+//! The stand-in's repositories.
 
 use crate::binaries;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use std::{fs, io::Read, path::PathBuf, sync::Arc};
 
 /// A public repository with both test models.
 pub const PUBLIC: &str = "tierbar-tests/tiny-GGUF";
-/// The same behind a licence.
+/// The same behind a license.
 pub const GATED: &str = "tierbar-tests/gated-GGUF";
 pub const SMOLLM2: &str = binaries::STARTER;
 pub const GEMMA: &str = "gemma-3-270m-q4_k_m.gguf";
@@ -31,7 +31,7 @@ pub struct HubRepository {
     pub licence: String,
     pub downloads: u64,
     pub files: Vec<HubFile>,
-    /// Further entries of the tree, as they are: what an honest hub would not say.
+    /// More raw entries of the tree, which a real hub would not return.
     pub entries: Vec<Value>,
 }
 
@@ -39,7 +39,7 @@ pub struct HubRepository {
 pub struct HubFile {
     pub path: String,
     pub content: Content,
-    /// What the tree says; the content may be another.
+    /// The hash in the tree; the content may differ.
     pub sha256: String,
 }
 

@@ -1,5 +1,5 @@
-//! The settings window of the real app, where it differs from a browser's page: it is opened by the shell, and the API is
-//! another origin to it.
+//! The settings window of the real app, where it differs from the page in a browser: the shell opens it, and the API has
+//! another origin.
 
 use tierbar_tests::{
     desk::Desk,

@@ -1,4 +1,4 @@
-//! The menu-bar app as a person meets it: its tray menu over D-Bus, its windows through WebKit's driver, its processes.
+//! The menu-bar app as users see it: its tray menu over D-Bus, its windows through WebKit's driver, its processes.
 
 use serde_json::json;
 use std::{
@@ -37,7 +37,7 @@ async fn shows(icon: &TrayIcon, mark: &str) {
     .await;
 }
 
-/// What the model has written into the last answer on the page.
+/// Returns the text of the last answer on the page.
 async fn written(app: &DrivenApp) -> String {
     let css = "[data-testid=\"message-assistant\"] .markdown";
     let script = "return [...document.querySelectorAll(arguments[0])].at(-1)?.innerText ?? ''";
@@ -45,8 +45,8 @@ async fn written(app: &DrivenApp) -> String {
     text.as_str().map(str::to_owned).unwrap_or_default()
 }
 
-/// What the page asks from here on is asked with these fields too.
-async fn asking(app: &DrivenApp, more: serde_json::Value) {
+/// Adds these fields to the page's requests from now on.
+async fn add_to_requests(app: &DrivenApp, more: serde_json::Value) {
     let script = "const plain = window.fetch, more = arguments[0]; \
          window.fetch = (url, init) => plain.call(window, url, String(url).endsWith('/v1/chat/completions') \
            ? {...init, body: JSON.stringify({...JSON.parse(init.body), ...more})} : init)";
@@ -93,7 +93,7 @@ async fn the_app_starts_as_a_tray_icon_without_a_window() {
     );
     shows(&app.icon, "idle").await;
     assert_eq!(desk.display.windows(), Vec::<String>::new());
-    // A process that it is just starting to ask the system something has its name at first.
+    // A process that it is just starting has its name at first.
     until("the app alone", async || {
         (desk.processes() == [("tierbar-app".to_owned(), app.pid())]).then_some(())
     })
@@ -248,7 +248,7 @@ async fn the_menu_shows_a_download_until_it_ends() {
 async fn an_answer_streams_into_the_chat_window() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;
-    // The page itself notes how the answer grows: the driver looks too seldom.
+    // The page itself records how the answer grows: the driver polls too seldom.
     app.run(
         "window.seen = []; \
          const look = () => { \
@@ -259,8 +259,8 @@ async fn an_answer_streams_into_the_chat_window() {
         Vec::new(),
     )
     .await;
-    // A short one may come between two pictures of the page.
-    asking(&app, json!({"ignore_eos": true, "max_tokens": 120})).await;
+    // A short answer may come between two frames.
+    add_to_requests(&app, json!({"ignore_eos": true, "max_tokens": 120})).await;
     app.type_into("composer", "Why is the sky blue?").await;
     app.click("send").await;
     app.answered(1).await;
@@ -289,7 +289,7 @@ async fn a_streaming_answer_can_be_stopped() {
     let desk = Desk::new().await;
     let app = DrivenApp::start(&desk).await;
     // Until it is stopped, however short the model would be.
-    asking(&app, json!({"ignore_eos": true})).await;
+    add_to_requests(&app, json!({"ignore_eos": true})).await;
     app.type_into("composer", "Write a story about the sea.")
         .await;
     app.click("send").await;
@@ -299,7 +299,7 @@ async fn a_streaming_answer_can_be_stopped() {
     .await;
     shows(&app.icon, "busy").await;
     app.click("stop").await;
-    // Nothing holds the tier any more: the worker has stopped writing.
+    // The tier is no longer leased: the worker has stopped.
     shows(&app.icon, "ready").await;
     app.element("send").await;
     let kept = written(&app).await;

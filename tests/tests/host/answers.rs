@@ -1,4 +1,4 @@
-//! Answers, whole and streamed, and what the host tells while it gives them.
+//! Answers, whole and streamed, and the events around them.
 
 use crate::{Events, FAST};
 use reqwest::Method;
@@ -43,7 +43,7 @@ async fn streamed_and_whole_answers_agree_and_name_the_model() {
         .unwrap();
     let exact = timings["predicted_per_second"].as_f64().unwrap();
     assert!((status.speed.decode_tokens_per_second.unwrap() - exact).abs() < 1e-6);
-    // The lease ends with the connection, a moment after its last event.
+    // The lease ends with the connection, shortly after its last event.
     let fast = host
         .tier_when("fast", |tier| tier.state == TierState::Ready)
         .await;

@@ -1,4 +1,4 @@
-//! What must not go wrong when what comes in is wrong.
+//! Invalid input must do no harm.
 
 use crate::{Events, FAST};
 use reqwest::Method;
@@ -210,7 +210,7 @@ async fn a_taken_port_is_reported_with_its_program() {
         "{stderr}"
     );
     assert!(stderr.contains("--listen"), "{stderr}");
-    // Nothing stays behind that would keep the folder.
+    // Nothing keeps the folder locked.
     other.serve().await;
 }
 

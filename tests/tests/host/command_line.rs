@@ -1,5 +1,4 @@
-//! What a person meets who works with models, in a terminal and at the API: hosts that end, paths as a shell has them,
-//! Ctrl-C, changes at the same time.
+//! Models in a terminal and at the API: hosts that end, paths of a shell, Ctrl-C, concurrent changes.
 
 use reqwest::Method;
 use serde_json::json;
@@ -72,7 +71,7 @@ async fn a_pull_continues_by_itself_if_its_host_is_killed() {
 
 #[tokio::test]
 async fn an_interrupted_pull_that_has_not_begun_ends_at_once() {
-    // Longer than this test may take: no answer comes.
+    // Longer than this test: there is no answer.
     let hub = HubStandIn::start(Options {
         latency: Duration::from_secs(3600),
         ..Options::default()
@@ -120,7 +119,7 @@ async fn a_paused_download_is_managed_without_a_host() {
         "{stdout}"
     );
     let id = stdout.split_whitespace().next().unwrap();
-    // It would end with the command.
+    // The host would end with the command.
     let (code, _, stderr) = data.run(&["downloads", "resume", id]).await;
     assert_eq!(code, Some(1));
     assert!(stderr.contains("tierbar serve"), "{stderr}");
@@ -214,7 +213,7 @@ async fn watchers_get_an_event_when_models_appear_or_vanish() {
         } else {
             fs::remove_file(&file).unwrap();
         }
-        // The first scan may come only now: what counts is the list that goes with it.
+        // The first scan may come only now; its list is what counts.
         known = until("another list", async || {
             let revision = host.status().await.models_revision;
             let (_, body) = host.ask(Method::GET, "/tierbar/v1/models", None).await;

@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt;
 
 #[tokio::test]
 async fn chat_once_works_without_a_host_and_leaves_no_process() {
-    // A context that ends the answer of a small model that does not find an end.
+    // The context ends the answer of a small model that does not end it.
     let data = Data::new(&FAST.replace("2048", "256"));
     let (code, answer, stderr) = data
         .run(&["chat", "--once", "What is the capital of France?"])
@@ -55,7 +55,7 @@ async fn with_a_host_the_commands_are_its_clients() {
     assert_eq!(host.tier("fast").await.state, TierState::Stopped);
 }
 
-/// What the command printed, given these lines on stdin.
+/// Returns the command's output, given these lines on stdin.
 async fn typed(data: &Data, arguments: &[&str], lines: &str) -> String {
     let mut command = data.tierbar(arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());

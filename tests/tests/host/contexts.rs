@@ -17,7 +17,7 @@ fn messages() -> Value {
     ])
 }
 
-/// How many tokens of a request to the tier had been read before.
+/// Returns the cached tokens of a request to the tier.
 async fn cached(host: &Serving, tier: &str) -> Value {
     let answer = host
         .chat(tier, json!({"messages": messages(), "max_tokens": 4}))
@@ -29,7 +29,7 @@ async fn cached(host: &Serving, tier: &str) -> Value {
 #[tokio::test]
 async fn a_saved_context_survives_a_swap_and_a_restart() {
     let second = FAST.replace("[tiers.fast]", "[tiers.primary]");
-    // What is kept unasked would be found before it.
+    // An automatically saved conversation would be found first.
     let policy = "[policy]\nmax_loaded = 1\nkeep_conversations = false\n";
     let data = Data::new(&format!("{policy}{FAST}{second}"));
     let host = data.serve().await;
@@ -39,7 +39,7 @@ async fn a_saved_context_survives_a_swap_and_a_restart() {
     let tokens = &saved["tokens"];
     assert!(tokens.as_u64().unwrap() > 100);
 
-    // The other tier takes the memory, and knows the conversation too: it has the same model.
+    // The other tier takes the memory, and can use the conversation as well, since it has the same model.
     assert_eq!(cached(&host, "primary").await, *tokens);
     host.tier_when("fast", |tier| tier.state == TierState::Stopped)
         .await;

@@ -1,4 +1,4 @@
-//! Conversations that are swapped out with their tier, and go on by themselves when it is back.
+//! Conversations that are swapped out with their tier and continue when it is loaded again.
 
 use crate::FAST;
 use crate::ends::signal;
@@ -80,11 +80,11 @@ async fn a_conversations_cache_survives_a_swap_and_a_restart() {
     let kept = files(&folder);
     assert_eq!(kept.len(), 2);
     assert!(kept.iter().all(|path| mode(path) == 0o600));
-    // They are nobody's by name.
+    // They have no names.
     let (_, named) = host.ask(Method::GET, "/v1/context", None).await;
     assert_eq!(named["data"], json!([]));
 
-    // What was written is there for another host, even if this one is killed.
+    // The saved conversations are there for the next host, even if this one is killed.
     host.kill().await;
     let host = data.serve().await;
     let again = say(&host, "fast", &messages(500)).await;

@@ -1,4 +1,4 @@
-//! The host's end, asked for or not.
+//! The host's end, requested or not.
 
 use crate::{Events, FAST};
 use serde_json::{Value, json};
@@ -37,7 +37,7 @@ async fn a_second_signal_ends_host_and_worker_at_once() {
     let mut host = data.serve().await;
     let (_events, worker) = answering(&host).await;
     signal(host.pid(), "INT");
-    // The first is under way once nobody is accepted any more.
+    // The shutdown has started once no connection is accepted.
     until("the end of accepting", async || {
         let answer = tierbar_fetch::loopback()
             .build()

@@ -1,7 +1,7 @@
-//! Tiers served by somebody else's programs, and what is left of these when the host is killed.
+//! Tiers served by commands and endpoints, and what is left of commands when the host is killed.
 //!
-//! As somebody else's server stands our own worker, which a shell starts and whose stdin stays open, and beside it a real
-//! llama-server where there is one: `TIERBAR_LLAMA_SERVER` names it, or `make bench-engine` has built it.
+//! The command is our own worker, started by a shell with an open stdin, and also a real llama-server if there is one:
+//! `TIERBAR_LLAMA_SERVER` names it, or `make bench-engine` has built it.
 
 use crate::{Events, FAST};
 use reqwest::Method;
@@ -27,11 +27,11 @@ const ENDLESS: &str = r#"{"stream": true, "ignore_eos": true, "max_tokens": 1900
 struct Server {
     name: &'static str,
     command: Vec<String>,
-    /// Stands among the arguments of all its processes, and of their guard.
+    /// Part of the arguments of all its processes, and of their guard.
     marker: String,
 }
 
-/// `option`: what may be said with any word.
+/// `option` is the argument that takes the marker.
 fn server(name: &'static str, words: &[&str], option: &str) -> Server {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -46,7 +46,7 @@ fn server(name: &'static str, words: &[&str], option: &str) -> Server {
     }
 }
 
-/// Our worker: with a stdin that it may read, and a child beside it that ignores SIGTERM.
+/// Our worker with an open stdin, and a child beside it that ignores SIGTERM.
 fn worker() -> Server {
     let (worker, model) = (program("tierbar-worker"), model(STARTER));
     let script = "(trap '' TERM; while :; do sleep 1; done) | exec \"$0\" \"$@\"";
@@ -119,7 +119,7 @@ fn config(server: &Server) -> String {
     )
 }
 
-/// All processes whose command line has the words, by `ps`.
+/// Returns all processes whose command line contains the words, by `ps`.
 fn with_words(words: &str) -> Vec<u32> {
     let ps = std::process::Command::new("ps")
         .args(["-eo", "pid=,args="])
@@ -152,7 +152,7 @@ async fn a_command_answers_streams_cancels_and_is_evicted() {
             .tier_when("heavy", |tier| tier.footprint_bytes > Some(0))
             .await;
         assert_eq!(tier.reason, None, "it takes more than declared");
-        // The client leaves in the middle.
+        // The client disconnects in the middle.
         let mut events = Events::of(
             host.chat("heavy", serde_json::from_str(ENDLESS).unwrap())
                 .await,
@@ -161,7 +161,7 @@ async fn a_command_answers_streams_cancels_and_is_evicted() {
         drop(events);
         host.tier_when("heavy", |tier| tier.state == tierbar_core::TierState::Ready)
             .await;
-        // One model at a time: the command goes for our own engine, with all that it has started.
+        // One model at a time: the command is ended for our own engine, with its children.
         let sockets = data.path().join("run");
         let own = host.chat("fast", json!({"max_tokens": 1})).await;
         assert_eq!(own.status(), 200);
@@ -196,7 +196,7 @@ async fn the_api_hides_commands_and_reports_a_down_endpoint() {
     assert_eq!(host.tier("fast").await.pid, None);
 }
 
-/// An endpoint that takes one request, and keeps what was sent.
+/// An endpoint that takes one request, and returns what was sent.
 async fn once(answer: String) -> (String, tokio::task::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -254,12 +254,13 @@ async fn an_endpoint_gets_its_own_model_and_key() {
     assert!(request.contains("\"model\":\"qwen3:8b\""), "{request}");
 }
 
-/// How often what a killed host leaves is looked for: a few times, or as `TIERBAR_KILLS` says.
+/// How often to kill a host and check what is left: a few times, or `TIERBAR_KILLS`.
 fn kills() -> usize {
     env::var("TIERBAR_KILLS").map_or(3, |count| count.parse().unwrap())
 }
 
-/// Kills hosts while they load or answer, and waits until nothing that speaks of their folder, or has the mark, is left.
+/// Kills hosts while they load or answer, and waits until no process with their folder or the marker in its arguments is
+/// left.
 async fn no_orphans(config: &str, tier: &str, marker: Option<&str>) {
     for round in 0..kills() {
         let data = Data::new(config);

@@ -1,4 +1,4 @@
-//! What of a model the GPU is given, on simulated Macs.
+//! The part of a model on the GPU, on simulated Macs.
 
 use crate::FAST;
 use reqwest::Method;
@@ -7,7 +7,7 @@ use std::process::Command;
 use tierbar_core::TierState;
 use tierbar_tests::serving::Data;
 
-/// The share that the starter model's verdict tells, and the arguments of the worker that then loads it.
+/// Returns the GPU share in the starter model's verdict, and the arguments of the worker that loads it.
 async fn loaded_beside(working_set: &str) -> (Value, String) {
     let data = Data::new(FAST).with("TIERBAR_SIMULATE_METAL", working_set);
     let host = data.serve().await;

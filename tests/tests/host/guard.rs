@@ -1,4 +1,4 @@
-//! What the host does when memory runs out, and when its user wants the machine for something else.
+//! The memory guard, pauses, and the settings that leave the machine to its user.
 
 use crate::{Events, FAST};
 use reqwest::Method;
@@ -13,13 +13,13 @@ use tierbar_tests::{
     wait::until,
 };
 
-/// Words enough for a minute and more.
+/// An answer of more than a minute.
 const LARGE: &str = "[tiers.fast]\nmodel = \"SmolLM2-135M-Instruct.Q4_1.gguf\"\ncontext = 8192\n";
 const CALM: &str = r#""ram_total_bytes": 17179869184, "ram_available_bytes": 8589934592, "pressure": "normal",
     "swap_total_bytes": 0, "swap_used_bytes": 0"#;
 const SHORT: &str = r#""ram_available_bytes": 268435456, "pressure": "critical""#;
 
-/// A machine with these readings: each holds from a second on.
+/// A machine with these readings, each from a given second on.
 fn machine(config: &str, readings: &[(u64, &str)]) -> Data {
     let data = Data::new(config);
     let line = |(second, figures): &(u64, &str)| {
@@ -69,7 +69,7 @@ async fn critical_pressure_unloads_and_the_client_gets_an_error() {
     );
     assert!(!alive(worker));
 
-    // Who asks meanwhile waits, and is answered when it has passed.
+    // A request during the alarm waits, and is answered when it has ended.
     let request = host.chat("fast", json!({"max_tokens": 1}));
     let waits = host.tier_when("fast", |tier| {
         tier.reason.as_deref() == Some("waiting until memory is no longer short")

@@ -1,4 +1,4 @@
-//! The hub's client, what it makes of references, and headers read from afar, against the stand-in.
+//! The hub's client, references, and remote headers, against the stand-in.
 
 mod headers;
 mod lies;

@@ -1,4 +1,4 @@
-//! The log of why, from the worker's process to the API, its events, the command line and the next start.
+//! The event log, from the worker's process to the API, the event stream, the command line and the next start.
 
 use crate::{Events, FAST, ends::signal};
 use reqwest::Method;
@@ -51,7 +51,7 @@ async fn the_event_log_is_in_every_view_and_survives_the_host() {
     assert!(sentence.contains(" MiB planned of a "), "{sentence}");
     let ready = happened(&mut events).await;
     assert_eq!(ready["kind"], "ready");
-    // Whoever was told of it finds it, the newest first.
+    // An announced entry is in the log, newest first.
     assert_eq!(logged(&host, "").await, [ready.clone(), load.clone()]);
 
     let pid = host.tier("fast").await.pid.unwrap();
@@ -78,7 +78,7 @@ async fn the_event_log_is_in_every_view_and_survives_the_host() {
     let (_, shown, _) = data.run(&["log", "--tier", "heavy"]).await;
     assert_eq!(shown, "");
 
-    // The host's own end is told too, and what was told stays when it is gone.
+    // The host's own end is logged too, and the entries stay when it is gone.
     data.run(&["tier", "start", "fast"]).await;
     signal(host.pid(), "TERM");
     within("the host's end", host.child.wait()).await.unwrap();
@@ -115,7 +115,7 @@ async fn the_command_line_follows_the_event_log() {
         "{refused}"
     );
     assert!(refused.contains("gone.gguf"), "{refused}");
-    // A file is there now, and another thing is wrong with it.
+    // Now there is a file, with another problem.
     std::fs::write(data.models().join("gone.gguf"), "nothing").unwrap();
     data.run(&["tier", "start", "fast"]).await;
     let refused = line().await;

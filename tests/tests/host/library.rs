@@ -1,4 +1,4 @@
-//! Models on this machine: listed, deleted, checked, followed.
+//! Models on this machine: listed, deleted, verified, followed.
 
 use crate::FAST;
 use reqwest::Method;
@@ -30,7 +30,7 @@ fn ids(models: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// A model file of one's own, whose bytes may be changed. It has its name when it is whole: a host may be looking.
+/// A copy of the model file whose bytes may be changed. It gets its name when complete, since a host may be watching.
 fn copied(to: &Path) -> PathBuf {
     fs::create_dir_all(to).unwrap();
     let (unfinished, path) = (to.join("unfinished"), to.join(STARTER));
@@ -54,7 +54,7 @@ async fn a_model_is_listed_with_its_tiers_and_the_verdict_for_their_context() {
     assert_eq!(model["fit"]["context_tokens"], 2048);
     assert_eq!(model["error"], Value::Null);
 
-    // What the model's answers had is shown beside what was expected, also after a restart.
+    // The measured speed is shown beside the expected one, even after a restart.
     host.chat("fast", json!({"max_tokens": 20, "ignore_eos": true}))
         .await;
     let fit = format!("/tierbar/v1/models/fit?model={ID}");
@@ -219,7 +219,7 @@ async fn verification_finds_a_flipped_byte() {
     bytes[middle] ^= 1;
     let before = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, bytes).unwrap();
-    // As a disk's error would: nobody has written to it.
+    // Like a disk error: no program has written to it.
     fs::File::options()
         .write(true)
         .open(&path)
@@ -251,7 +251,7 @@ async fn the_library_follows_files_and_reloads_a_replaced_model() {
     );
     let before = host.tier("fast").await.pid;
 
-    // Higher up in the folder: from here on the name means this one.
+    // Higher up in the folder: from now on the name means this one.
     copied(&data.models());
     until("another worker", async || {
         assert_eq!(
@@ -268,12 +268,12 @@ async fn the_library_follows_files_and_reloads_a_replaced_model() {
         listed(&host).await.is_empty().then_some(())
     })
     .await;
-    // What is loaded goes on.
+    // The loaded model stays.
     assert_eq!(
         host.chat("fast", json!({"max_tokens": 1})).await.status(),
         200
     );
-    // Its lease ends a little after its answer.
+    // Its lease ends shortly after its answer.
     let fast = host
         .tier_when("fast", |tier| tier.state == TierState::Ready)
         .await;

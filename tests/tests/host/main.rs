@@ -73,7 +73,7 @@ impl Events {
         serde_json::from_str(&self.next().await.unwrap()).unwrap()
     }
 
-    /// Reads on until words have come.
+    /// Reads until there is text.
     async fn words(&mut self) -> String {
         loop {
             let chunk = self.next_json().await;
@@ -86,7 +86,7 @@ impl Events {
         }
     }
 
-    /// All that is left.
+    /// Returns the remaining events.
     async fn rest(mut self) -> Vec<String> {
         let events = futures_util::stream::unfold(&mut self, |events| async {
             let event = events.next().await?;

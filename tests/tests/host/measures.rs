@@ -54,7 +54,7 @@ async fn ended(mut events: Events) -> (Value, Vec<Value>) {
     }
 }
 
-/// What the last measurement told.
+/// Returns the last measurement's report.
 async fn last(host: &Serving, path: &str) -> Value {
     let (status, body) = host.ask(Method::GET, path, None).await;
     assert_eq!(status, 200);
@@ -73,7 +73,7 @@ async fn arguments(host: &Serving) -> String {
     String::from_utf8(ps.stdout).unwrap()
 }
 
-/// A worker that is held back for most of its time, but for a batch of 64; with one of 128 it does not start.
+/// A worker that is slowed down except with a batch of 64, and does not start with a batch of 128.
 fn biased_worker(data: &Data) -> String {
     let path = data.path().join("biased-worker");
     let script = format!(
@@ -123,7 +123,7 @@ async fn a_bench_measures_each_depth_that_fits_and_is_kept() {
             prefill.low > 0.0 && prefill.low <= prefill.median && prefill.median <= prefill.high
         );
         assert!(decode.low > 0.0);
-        // 64 tokens take as long as the reading rate says, and the answer's way back.
+        // 64 tokens take as long as the prefill rate implies, plus the way back of the answer.
         let first = row.first_token_ms.unwrap();
         assert!(first.high >= 64.0 / prefill.high * 1e3, "{row:?}");
     }
@@ -193,7 +193,7 @@ async fn disturbed_runs_are_repeated_and_reported() {
     assert_eq!(report.rows[0].skipped, None);
 }
 
-/// Whether the machine was quiet while that was measured: between runs that differ so much nothing is faster.
+/// Returns whether the machine was quiet during the measurement: noisy runs hide a gain.
 fn is_quiet(rows: &[Value]) -> bool {
     let of = |figure: &Value, name: &str| figure[name].as_f64().unwrap();
     let decide = rows.iter().filter(|row| row["knob"] != "kv_cache");
@@ -203,7 +203,7 @@ fn is_quiet(rows: &[Value]) -> bool {
     })
 }
 
-/// `tests/harnesses` runs these tests alone, so that a machine which is not quiet is the exception.
+/// `tests/harnesses` runs these tests alone, so that a noisy machine is the exception.
 #[tokio::test]
 async fn a_tune_writes_faster_settings_with_its_table() {
     let text = format!("# mine\n{FAST}threads = 1 # one\n# the end\n");

@@ -1,5 +1,5 @@
-//! A chain through an outage and back: two clouds, played by servers of the test's own, one in each dialect; a tier that cannot be loaded;
-//! our engine, or a server nearby; then the queue.
+//! A chain through an outage and back: two simulated clouds, one of each dialect; a tier that cannot be loaded; our engine,
+//! or a server nearby; then the queue.
 
 use super::Events;
 use axum::{
@@ -26,18 +26,18 @@ use tokio::net::TcpListener;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Does {
     Answer,
-    /// Once, then it answers.
+    /// Fails once, then answers.
     FailOnce,
-    /// For so many seconds.
+    /// Limits requests for this many seconds.
     Limit(u64),
     Hang,
-    /// In a stream, before its first word or behind it.
+    /// Breaks off a stream before or after its first token.
     Cut {
         spoken: bool,
     },
 }
 
-/// A cloud that does as it is told and opens for one key.
+/// A simulated cloud that accepts one key.
 #[derive(Clone)]
 struct Cloud {
     name: &'static str,
@@ -73,12 +73,12 @@ impl Cloud {
         self.does.lock().unwrap().0 = what;
     }
 
-    /// How often it was asked since the last call.
+    /// Returns the number of requests since the last call.
     fn requests(&self) -> usize {
         std::mem::take(&mut self.does.lock().unwrap().1)
     }
 
-    /// What it does of a request, and the refusal if it is one.
+    /// Returns what it does with a request, and the refusal if there is one.
     async fn takes(&self, headers: &HeaderMap) -> (Does, Option<Response>) {
         let does = {
             let mut now = self.does.lock().unwrap();
@@ -251,7 +251,7 @@ impl Night {
         within("an answer", self.host.chat("night", fields)).await
     }
 
-    /// Asks for a whole answer: its words, and the tier that it is told to be of.
+    /// Requests a whole answer; returns its text, and what the body says about its tier.
     async fn answer(&self) -> (String, Value) {
         let answer = self.ask(json!({})).await;
         assert_eq!(answer.status(), 200);
@@ -265,7 +265,8 @@ impl Night {
         (words.as_str().unwrap().to_owned(), body["tierbar"].clone())
     }
 
-    /// By our own engine, which says so; what became of the steps before it, `null` of those that were passed over.
+    /// Checks that our own engine answers, and marks that; returns the results of the earlier steps, `null` for skipped
+    /// ones.
     async fn is_answered_here(&self) -> Vec<(String, Value)> {
         let (words, trail) = self.answer().await;
         assert!(
@@ -290,7 +291,7 @@ impl Night {
         trail
     }
 
-    /// Whether the step may be asked, and for how many seconds not.
+    /// Returns whether the step may get a request, and the seconds until then.
     async fn gate(&self, step: usize) -> (String, u64) {
         let (_, chains) = self.host.ask(Method::GET, "/tierbar/v1/chains", None).await;
         let step = &chains["chains"][0]["steps"][step];
@@ -317,12 +318,12 @@ async fn a_chain_survives_an_outage_and_recovers() {
     assert_eq!(trail["fallback_from"], Value::Null);
     assert_eq!(night.requests(), (1, 0));
 
-    // It fails once: asked again, it answers.
+    // It fails once and answers the retry.
     night.a.does(Does::FailOnce);
     night.is_answered_by("a").await;
     assert_eq!(night.requests(), (2, 0));
 
-    // 429: the other cloud, of the other dialect, answers for as long as the first one said, and then the first again.
+    // 429: the other cloud, of the other dialect, answers until the limit ends, and then the first one again.
     night.a.does(Does::Limit(12));
     let trail = night.is_answered_by("b").await;
     assert_eq!(trail["fallback_from"], "cloud-a");
@@ -333,7 +334,7 @@ async fn a_chain_survives_an_outage_and_recovers() {
     night.opens(0).await;
     night.is_answered_by("a").await;
 
-    // 401: nobody asks with that key again; with another one it is the first step's turn at once.
+    // 401: that key is not used again; with another one, the first step answers at once.
     night.give(&night.a, "revoked").await;
     night.requests();
     for _ in 0..2 {
@@ -352,12 +353,12 @@ async fn a_chain_survives_an_outage_and_recovers() {
     }
     night.is_answered_by("a").await;
 
-    // Both hang, and the largest tier's model is gone: our own engine answers, and says so.
+    // Both hang, and the largest tier's model is gone: our own engine answers, and marks that.
     night.a.does(Does::Hang);
     night.b.does(Does::Hang);
     let mut tried = night.is_answered_here().await;
     assert_eq!(tried.pop().unwrap().0, "heavy", "{tried:?}");
-    // Each was asked again.
+    // Each was retried.
     tried.dedup();
     let hung = |cloud: &str| (cloud.to_owned(), json!("worker_timeout"));
     assert_eq!(tried, [hung("cloud-a"), hung("cloud-b")]);
@@ -365,7 +366,7 @@ async fn a_chain_survives_an_outage_and_recovers() {
     night.b.does(Does::Answer);
     night.is_answered_by("a").await;
 
-    // Cut before the first word: the next one answers, in the same stream. Cut behind it: it is told as broken.
+    // Cut before the first token: the next step answers in the same stream. Cut after it: the stream ends with an error.
     night.a.does(Does::Cut { spoken: false });
     let mut stream = Events::of(night.ask(json!({"stream": true})).await);
     assert_eq!(stream.words().await, "b");
@@ -389,7 +390,7 @@ async fn a_chain_survives_an_outage_and_recovers() {
     let answer: Value = answer.json().await.unwrap();
     assert_eq!(answer["choices"][0]["message"]["content"], "near");
 
-    // Nobody at all: it waits, and the chain does it once somebody can.
+    // No step can answer: the request is queued, and the chain answers it once a step can.
     night.near.does(Does::Limit(600));
     let kept = within("an answer", night.host.chat("far", json!({}))).await;
     assert_eq!(kept.status(), 202);

@@ -24,7 +24,7 @@ fn of(hub: &HubStandIn) -> Data {
     Data::empty("").with("HF_ENDPOINT", &hub.url())
 }
 
-/// Whether the file is in the models folder as it was published, and nothing unfinished beside it.
+/// Returns whether the file is in the models folder as published, without a partial file beside it.
 fn is_whole(data: &Data, file: &str) -> bool {
     let published = fs::read(binaries::model(file)).unwrap();
     let whole = fs::read(data.models().join(file)).is_ok_and(|bytes| bytes == published);
@@ -37,7 +37,7 @@ fn unfinished(data: &Data) -> Vec<String> {
     names.filter(|name| name.contains(".part")).collect()
 }
 
-/// What the journal of the unfinished file claims: from where to where.
+/// Returns the ranges in the journal of the partial file.
 fn claimed(data: &Data) -> Vec<(u64, u64)> {
     let Ok(journal) = fs::read(data.models().join(format!("{SMOLLM2}.part.json"))) else {
         return Vec::new();
@@ -81,7 +81,7 @@ async fn a_pull_without_a_host_prints_the_verdict_and_verifies() {
     // Nothing is left running.
     assert_eq!(data.run(&["status"]).await.0, Some(1));
 
-    // What is here already is not fetched again.
+    // An installed model is not downloaded again.
     let before = hub.sent();
     let (code, _, stderr) = data.run(&["models", "pull", Q4_1]).await;
     assert_eq!(code, Some(0), "{stderr}");
@@ -140,7 +140,7 @@ async fn with_a_host_a_pull_runs_there_and_reports_by_events() {
     });
     assert!(between, "{seen:?}");
     assert!(is_whole(&data, SMOLLM2));
-    // The model can be loaded by the name that the pull gave it.
+    // The model can be loaded by its name from the pull.
     let patch = json!({"tiers": {"fast": {"model": SMOLLM2_ID, "context": 512}}});
     host.ask(Method::PATCH, "/tierbar/v1/config", Some(patch))
         .await;
@@ -170,7 +170,7 @@ async fn an_ollama_pull_reports_progress_until_verified() {
     assert_eq!(lines.last(), Some(&json!({"status": "success"})), "{text}");
     assert!(is_whole(&data, SMOLLM2));
 
-    // What is here already is not even asked for.
+    // An installed model is not even requested.
     let before = hub.sent();
     let again = json!({"model": Q4_1, "stream": false});
     let again = host.ask(Method::POST, "/api/pull", Some(again)).await;
@@ -207,7 +207,7 @@ async fn a_killed_hosts_download_resumes_at_the_next_start() {
     .await;
     assert_eq!(done.id, begun["id"].as_str().unwrap());
     assert!(is_whole(&data, SMOLLM2));
-    // Nothing is asked for again that was kept.
+    // No stored byte is requested again.
     let requests = hub.seen().split_off(before);
     let ranges = requests
         .iter()
@@ -269,7 +269,7 @@ async fn an_interrupted_pull_is_paused_and_can_be_resumed() {
     );
     assert!(!unfinished(&data).is_empty());
 
-    // A host does not go on with what its user has paused.
+    // A host does not resume a download that the user has paused.
     let host = data.serve().await;
     assert_eq!(downloads(&host).await[0].state, DownloadState::Paused);
     host.kill().await;

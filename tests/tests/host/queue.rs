@@ -1,6 +1,6 @@
-//! Requests that wait, across whatever ends their host: each is answered once.
+//! Queued requests across kills of their host: each is answered once.
 //!
-//! As the tier stands a server of the test's own, which counts what it answers: no two of its answers are alike.
+//! The tier is a server of the test's own that numbers its answers, so that no two are alike.
 
 use axum::{Json, Router, extract::State, http::StatusCode, routing::post};
 use reqwest::Method;
@@ -21,15 +21,15 @@ use tierbar_tests::{
 };
 use tokio::{net::TcpListener, time::sleep};
 
-/// So often is the host killed: a few times, or as `TIERBAR_KILLS` says.
+/// How often the host is killed: a few times, or `TIERBAR_KILLS`.
 fn kills() -> usize {
     env::var("TIERBAR_KILLS").map_or(15, |count| count.parse().unwrap())
 }
 
-/// Requests that are sent for each kill, if there is the time.
+/// Requests sent per kill, if there is time.
 const REQUESTS_PER_KILL: usize = 8;
 const CLIENTS: usize = 3;
-/// As long as a host runs at most before it is killed, and as it takes to start.
+/// The longest that a host runs before it is killed, including its start.
 const LONGEST_LIFE_MS: u64 = 500;
 const START_MS: u64 = 250;
 
@@ -45,11 +45,11 @@ impl Seeded {
     }
 }
 
-/// The tier's server, and who hears of ends.
+/// The tier's server, and the receiver of webhooks.
 #[derive(Default)]
 struct Outside {
     answers: AtomicUsize,
-    /// The results that each id was told with.
+    /// The results in the webhooks of each id.
     webhooks: Mutex<BTreeMap<String, Vec<Value>>>,
 }
 
@@ -85,14 +85,14 @@ fn config(url: &str) -> String {
     format!("[queue]\nat_once = 3\n[tiers.far]\nengine = {{ endpoint = \"{url}\" }}\n")
 }
 
-/// What is still to be sent, by number, and the ids of what was taken.
+/// The requests still to send, by number, and the ids of accepted ones.
 #[derive(Default)]
 struct Sending {
     left: VecDeque<usize>,
     taken: BTreeMap<usize, String>,
 }
 
-/// Sends until nothing is left or the host is gone; what was not confirmed is left again.
+/// Sends until nothing is left or the host is gone; unconfirmed requests are sent again.
 async fn send(http: reqwest::Client, url: String, webhook: String, sending: Arc<Mutex<Sending>>) {
     loop {
         let Some(number) = sending.lock().unwrap().left.pop_front() else {
@@ -148,7 +148,7 @@ async fn each_job_is_answered_once_whenever_the_host_is_killed() {
         let numbers = kill * REQUESTS_PER_KILL..(kill + 1) * REQUESTS_PER_KILL;
         sending.lock().unwrap().left.extend(numbers);
         if kill % 4 == 3 {
-            // Before it answers anybody, while it takes up what the last one left.
+            // Before it serves, while it takes over the previous host's requests.
             let mut host = data
                 .tierbar(&["serve", "--json", "--listen", "127.0.0.1:0"])
                 .stdout(Stdio::null())

@@ -1,4 +1,4 @@
-//! A host beyond loopback, over TLS, and among clients that mean it no good: the real host, real sockets, real clients.
+//! A host beyond loopback, over TLS, and with hostile clients: the real host, real sockets, real clients.
 
 mod command;
 mod network;
@@ -52,7 +52,7 @@ async fn model() -> SocketAddr {
     address
 }
 
-/// A host with one tier, `fast`, that such a server answers for.
+/// A host with one tier, `fast`, that is such a server.
 struct Serving {
     host: Host,
     data: TempDir,

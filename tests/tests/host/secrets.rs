@@ -1,4 +1,4 @@
-//! Tokens: used where they belong, and seen nowhere.
+//! Tokens are sent only to their server, and shown nowhere.
 
 use reqwest::Method;
 use serde_json::json;

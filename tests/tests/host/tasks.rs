@@ -1,4 +1,4 @@
-//! Tasks and schedules with a real model, of which the form of an answer can be expected and hardly more.
+//! Tasks and schedules with a real model, which can be expected to follow the schema but little more.
 
 use crate::{Events, FAST};
 use reqwest::Method;
@@ -59,7 +59,7 @@ async fn a_text_longer_than_the_context_is_summarized() {
     let events = Events::of(host.send(Method::POST, "/v1/summarize", Some(body)).await);
     let events = events.rest().await;
     let last: Value = serde_json::from_str(events.last().unwrap()).unwrap();
-    // A model of this size may repeat what it reads: then that is what is told.
+    // A model of this size may repeat its input; the error then says so.
     if let Some(summary) = last["summary"].as_str() {
         assert!(
             !summary.is_empty() && last["pieces"].as_u64().unwrap() > 1,

@@ -1,4 +1,4 @@
-//! Tiers whose engine is somebody else's: commands under the guard, and endpoints.
+//! Tiers with commands, under the process guard, and with endpoints.
 
 use super::*;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use tierbar_core::{Code, config::Engine};
 const SOCKET: &[&str] = &["--socket", "{socket}"];
 const PORT: &[&str] = &["--port", "{port}"];
 
-/// One tier, `fast`, whose command plays the script.
+/// One tier, `fast`, whose command follows the script.
 fn foreign(script: &str, place: &[&str], keys: Value) -> Bench {
     Bench::with_source(&[("fast", script, 1)], |options, source, dir| {
         let model = dir.join("models").join(script).with_extension("gguf");
@@ -18,7 +18,7 @@ fn foreign(script: &str, place: &[&str], keys: Value) -> Bench {
     })
 }
 
-/// The error of a command that never serves, after which nothing of it may be left.
+/// Returns the error of a command that never serves, and checks that no process is left.
 async fn refusal(script: &str, keys: Value) -> Error {
     let bench = foreign(script, SOCKET, keys);
     let error = bench.lease("fast").await.unwrap_err();
@@ -126,7 +126,7 @@ async fn a_command_that_ignores_sigterm_is_killed_with_its_children() {
 
 #[tokio::test]
 async fn an_early_exit_of_a_command_quotes_its_last_output() {
-    // It plays what it is asked to by the name of its model.
+    // It follows the script named by its model.
     let bench = foreign(
         "foreign",
         &["--model", "dies-at-start", "--nowhere", "{socket}"],
@@ -169,7 +169,7 @@ async fn a_command_that_hangs_or_answers_garbage_is_ended() {
         "{error}"
     );
     assert!(error.hint.unwrap().contains("load_deadline"));
-    // Time enough for it to have answered.
+    // It has enough time to answer.
     let error = refusal("foreign-garbage", json!({"load_deadline": "8s"})).await;
     assert!(
         error
@@ -247,7 +247,7 @@ async fn nothing_is_loaded_while_a_command_of_a_killed_host_is_ending() {
     let handle = bench.handle.clone();
     let leasing = tokio::spawn(async move { handle.lease(&id("fast")).await });
     bench.in_state("fast", TierState::Starting).await;
-    // A stop does not wait for it.
+    // A stop does not wait for the load.
     bench.stop("fast", false).await.unwrap();
     assert!(soon(leasing).await.unwrap().is_err());
     let handle = bench.handle.clone();
@@ -279,7 +279,7 @@ async fn a_command_beyond_its_declared_memory_is_reported() {
         reason.starts_with("uses 3.0 GiB, more than the"),
         "{reason}"
     );
-    // Where our own worker would be ended as one that leaks.
+    // Our own worker would be ended here as a leak.
     assert_eq!(status.state, TierState::Ready);
     assert!(get(&*bench.lease("fast").await.unwrap(), "/").await.is_ok());
     assert_eq!(bench.now("fast").pid, status.pid);

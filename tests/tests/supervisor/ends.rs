@@ -1,4 +1,4 @@
-//! How workers end: asked, killed, crashed, or because their host is gone.
+//! How workers end: on request, killed, by a crash, or because their host is gone.
 
 use super::*;
 use std::{
@@ -175,7 +175,7 @@ async fn a_stop_waits_for_leases_and_a_forced_one_does_not() {
     tokio::select! {
         biased;
         _ = &mut drained => panic!("a leased tier was stopped"),
-        // The owner takes events in order: this one comes after the stop.
+        // The owner handles events in order: this one comes after the stop.
         error = bench.lease("nobody") => assert_eq!(error.unwrap_err().code, Code::TierUnknown),
     }
     assert!(
@@ -299,7 +299,7 @@ async fn a_suspended_worker_can_be_stopped() {
 #[tokio::test]
 async fn a_slow_stop_is_hastened_by_an_alarm_and_by_force() {
     for alarm in [true, false] {
-        // Only a kill ends it before the test's patience does.
+        // Only a kill ends it before the test's timeout.
         let bench = Bench::with(&[("fast", "ignores-sigterm", 1)], |options| {
             options.stop_deadline = 2 * HANG;
         });

@@ -1,12 +1,12 @@
-//! Workers that never get ready, and tiers that cannot be loaded.
+//! Workers that never become ready, and tiers that cannot be loaded.
 
 use super::*;
 use tierbar_core::Code;
 
-/// The error of a tier whose worker plays the script, after which nothing of it may be left.
+/// Returns the error of a tier whose worker follows the script, and checks that no process is left.
 async fn refusal(script: &str) -> Error {
     let bench = Bench::with(&[("fast", script, 1)], |options| {
-        // Only a hanging worker is waited for, and only by what tests hanging.
+        // The timeout is short only for a worker that hangs.
         if script == "hangs" {
             options.load_silence = Duration::from_millis(200);
         }
@@ -126,7 +126,7 @@ async fn a_tier_without_a_model_evicts_none_and_may_load_later() {
         (error.code, error.message.as_str()),
         (Code::TierFailed, "no model is chosen for it")
     );
-    // It has not failed: it waits for a model.
+    // It has not failed: it has no model yet.
     assert_eq!(bench.now("primary").state, TierState::Stopped);
     assert_eq!(
         bench
@@ -156,8 +156,8 @@ async fn a_plan_over_the_budget_is_refused_with_the_figures() {
     bench.close().await;
 }
 
-/// Lets the tier crash until the pause before its next attempt is as long as it gets: 30 s, so that a slow machine does
-/// not outlast it. Returns how many attempts were made.
+/// Lets the tier crash until its back-off is at its limit of 30 s, which even a slow machine does not exceed. Returns the
+/// number of attempts.
 async fn exhaust(bench: &Bench) -> usize {
     for _ in 0..8 {
         skip(Duration::from_secs(30)).await;
@@ -168,7 +168,7 @@ async fn exhaust(bench: &Bench) -> usize {
     bench.workers().len()
 }
 
-/// Passes time that nobody waits out.
+/// Advances the clock.
 async fn skip(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;

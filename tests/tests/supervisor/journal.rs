@@ -1,4 +1,4 @@
-//! What the journal hears: each thing once, in its order, with its figures.
+//! The events in the journal: each once, in order, with its figures.
 
 use super::*;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ impl Journal for Recorder {
 }
 
 impl Recorder {
-    /// The kinds and sentences since the last look. Times differ from run to run: `…` is in their place.
+    /// Returns the kinds and sentences since the last call. Times differ from run to run and are replaced by `…`.
     fn take(&self) -> Vec<(Kind, String)> {
         let events = std::mem::take(&mut *self.0.lock().unwrap());
         let line = |event: LogEvent| (event.kind, untimed(&event.sentence));
@@ -104,7 +104,7 @@ async fn a_swap_is_logged_from_load_to_reclaimed_memory() {
             ready("heavy"),
         ]
     );
-    // What was measured is told where it is known.
+    // A measured figure is in the event if it is known.
     bench.handle.set_footprints(vec![(id("heavy"), 3 * GIB)]);
     bench.close().await;
     let gone =
@@ -218,7 +218,7 @@ async fn a_step_down_is_logged_once_per_alarm() {
         let why = "memory is about to run out".to_owned();
         bench.handle.set_alarm(alarm, why);
     }
-    // Answered behind them.
+    // Handled after them.
     assert!(bench.lease("gone").await.is_err());
     let sentence = "fast answers for heavy for 5 min, because memory ran short while heavy was loaded: memory is about to run out";
     let stepped = (Kind::StepDown, sentence.to_owned());

@@ -1,4 +1,4 @@
-//! What a lease and a snapshot say, and what a worker is given.
+//! Leases, the snapshot, and the environment of a worker.
 
 use super::*;
 use std::os::unix::fs::FileTypeExt;
@@ -84,7 +84,7 @@ async fn start_loads_a_tier_and_holds_no_lease_on_it() {
     bench.close().await;
 }
 
-/// On several threads, where the owner and whoever it answers run at once.
+/// On several threads, so that the owner and its callers run concurrently.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_state_is_current_when_a_call_returns() {
     let bench = Bench::new(&[("fast", "good", 1)]);
@@ -111,7 +111,7 @@ async fn requests_beyond_the_queue_limit_are_refused() {
     let heavy = id("heavy");
     let mut refused = None;
     let mut waiting: Vec<_> = (0..300).map(|_| bench.handle.lease(&heavy)).collect();
-    // Those beyond the queue are answered at once, while the tier is still leased.
+    // Requests beyond the queue limit are refused at once, while the tier is still leased.
     for future in &mut waiting {
         tokio::select! {
             biased;

@@ -1,4 +1,4 @@
-//! The supervisor against real processes that behave as badly as a script says.
+//! The supervisor with real processes that misbehave by a script.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by its panic")]
 
@@ -36,7 +36,7 @@ use tokio::{
     time::timeout,
 };
 
-/// Far more than any of these tests takes; without it a defect would hang the run.
+/// Far more than any of these tests takes; without it, a defect would hang the run.
 const HANG: Duration = Duration::from_secs(120);
 
 /// A supervisor with a folder of its own, and tiers whose models are scripts.
@@ -114,7 +114,7 @@ impl Bench {
         find(&found).unwrap()
     }
 
-    /// The tier as whoever has just been answered sees it.
+    /// Returns the tier as a caller sees it right after a reply.
     fn now(&self, tier: &str) -> TierStatus {
         let mut tiers = self.handle.snapshot().into_iter();
         tiers.find(|status| status.id.as_str() == tier).unwrap()
@@ -152,7 +152,7 @@ impl Bench {
         names.filter(|name| name != "commands.lock").count()
     }
 
-    /// Ends everything, and looks that nothing is left.
+    /// Ends everything, and checks that nothing is left.
     async fn close(&self) {
         soon(self.handle.shutdown()).await;
         assert_eq!(
@@ -182,7 +182,7 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
     timeout(HANG, future).await.expect("it hangs")
 }
 
-/// Asks the lease's worker for a path, and returns all that comes back.
+/// Requests a path of the lease's worker, and returns the whole answer.
 async fn get(lease: &dyn Lease, path: &str) -> io::Result<String> {
     let address = match lease.endpoint() {
         Endpoint::Unix(socket) => Address::Unix(socket.clone()),

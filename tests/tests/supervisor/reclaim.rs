@@ -1,4 +1,4 @@
-//! Memory that comes back late, or not.
+//! Memory that is freed late, or not at all.
 
 use super::*;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use tierbar_telemetry::Process;
 
 const GIB: u64 = 1 << 30;
 
-/// Says of every worker what it was told to.
+/// Reports the same figures for every worker.
 #[derive(Debug)]
 struct Probe(Mutex<After>);
 
@@ -33,14 +33,14 @@ const BACK: After = After {
     machine_bytes: Some(2 * GIB),
     available_bytes: Some(9 * GIB),
 };
-/// No process is left, and 3 GiB are missing.
+/// No process is left, and 3 GiB are not freed.
 const MISSING: After = After {
     machine_bytes: Some(5 * GIB),
     available_bytes: Some(0),
     ..BACK
 };
 
-/// Two tiers of which one fits, and what is said of their memory.
+/// Two tiers of which one fits, and the probe of their memory.
 fn bench(after: After) -> (Bench, Arc<Probe>) {
     let probe = Arc::new(Probe(Mutex::new(after)));
     let bench = Bench::with(&[("fast", "good", 1), ("heavy", "good", 1)], |options| {
@@ -49,7 +49,7 @@ fn bench(after: After) -> (Bench, Arc<Probe>) {
     (bench, probe)
 }
 
-/// Passes time that nobody waits out.
+/// Advances the clock.
 async fn skip(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;

@@ -1,4 +1,4 @@
-//! Who stays loaded, who comes back, and who passes whom.
+//! Which tiers stay loaded, which are loaded again, and which requests go first.
 
 use super::*;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -42,7 +42,7 @@ fn two() -> Bench {
     })
 }
 
-/// The event has been dealt with when the owner answers this.
+/// The event has been handled when the owner replies to this.
 async fn dealt_with(bench: &Bench) {
     bench.lease("nobody").await.unwrap_err();
 }
@@ -81,7 +81,7 @@ async fn a_load_for_newer_requests_yields_to_the_oldest_in_time() {
                 _ = bench.in_state("fast", TierState::Starting) => {}
             }
         };
-        // They come in this order.
+        // They arrive in this order.
         tokio::select! {
             biased;
             () = leaves => {}
@@ -89,7 +89,7 @@ async fn a_load_for_newer_requests_yields_to_the_oldest_in_time() {
             _ = &mut younger => panic!("it hangs"),
         }
     }
-    // Nothing happens from here on but time.
+    // From here on, only time passes.
     let lease = soon(async {
         tokio::select! {
             lease = older => lease.unwrap(),
@@ -141,7 +141,7 @@ async fn an_idle_tier_shows_when_it_will_be_unloaded() {
     drop(lease);
     dealt_with(&bench).await;
     let at = Duration::from_millis(bench.now("fast").unloads_at_ms.unwrap());
-    // Within a second before, or what loading took after.
+    // Within a second before, or the time of the load after.
     let most = now + LONG + Duration::from_secs(600);
     assert!(
         now + LONG <= at + Duration::from_secs(1) && at < most,
@@ -163,7 +163,7 @@ async fn a_pinned_tier_loads_by_itself_and_is_never_evicted() {
     assert_eq!(error.code, Code::OverBudget);
     let expected = "heavy does not fit in memory beside fast, which is pinned: at most 1 model may be loaded at once";
     assert_eq!(error.message, expected);
-    // Whoever stops it has his way, until somebody asks for it.
+    // A stop keeps it unloaded until the next request.
     bench.stop("fast", false).await.unwrap();
     drop(bench.lease("heavy").await.unwrap());
     dealt_with(&bench).await;
@@ -183,7 +183,7 @@ async fn a_pinned_tier_that_fails_is_not_retried_by_itself() {
     bench.in_state("fast", TierState::Failed).await;
     dealt_with(&bench).await;
     assert_eq!(bench.workers().len(), 1);
-    // Another model is another matter.
+    // Another model is loaded again.
     bench.source.script("fast", "good", 1);
     bench.handle.set_tiers(vec![pinned("fast")]);
     bench.in_state("fast", TierState::Ready).await;
@@ -235,7 +235,7 @@ async fn an_alarm_refuses_then_evicts_idle_then_busy_tiers() {
     let status = bench.in_state("fast", TierState::Stopped).await;
     let waits = "waiting until memory is no longer short";
     assert_eq!(status.reason.as_deref(), Some(waits), "it is requested");
-    // Whoever waits is served when it has passed.
+    // Waiting requests are served when the alarm has ended.
     bench.handle.set_alarm(Alarm::None, String::new());
     drop(lease);
     drop(soon(waiting).await.unwrap());

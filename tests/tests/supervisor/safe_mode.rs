@@ -1,4 +1,4 @@
-//! Loads during which the host has died.
+//! Loads that the host did not survive.
 
 use super::*;
 
@@ -31,7 +31,7 @@ async fn a_model_whose_load_killed_the_host_loads_only_on_request() {
 
     let bench = host(dir);
     bench.handle.expect(&id("fast"));
-    // The event has been dealt with when the owner answers this.
+    // The event has been handled when the owner replies to this.
     bench.lease("nobody").await.unwrap_err();
     let status = bench.now("fast");
     assert_eq!(status.state, TierState::Stopped);

@@ -1,4 +1,4 @@
-//! From one tier to another: who leaves, who waits, who is never loaded.
+//! Switches between tiers: which end, which wait, and which are never loaded.
 
 use super::*;
 use tierbar_core::{Code, budget::Budget};
@@ -16,7 +16,7 @@ async fn a_switch_never_runs_two_workers() {
         let handle = bench.handle.clone();
         clients.spawn(async move {
             for round in 0..8_usize {
-                // An order of its own for each client, with a neighbour that leaves the queue.
+                // A different order for each client, with a neighbor that leaves the queue.
                 let tier =
                     id(["fast", "primary", "heavy"][(client * 5 + round * (1 + client % 2)) % 3]);
                 let left = handle.lease(&tier);
@@ -191,7 +191,7 @@ async fn the_draining_tier_stays_the_same_as_leases_end() {
     tokio::select! {
         biased;
         _ = &mut again => panic!("a tier that has to drain was leased again"),
-        // The one that stays is open to all, and comes after the others in the owner's order.
+        // The tier that stays can be leased, and comes after the others in the owner's order.
         lease = bench.lease("b") => drop(lease.unwrap()),
     }
     drop(second);
@@ -262,7 +262,7 @@ async fn another_file_restarts_the_tier_and_a_missing_one_does_not() {
     bench.handle.set_tiers(vec![other]);
     drop(bench.lease("fast").await.unwrap());
     assert_eq!(bench.workers().len(), 2);
-    // What was loaded is what counts, and not what the tier was told before.
+    // The loaded model counts, not the earlier configuration.
     drop(bench.lease("fast").await.unwrap());
     assert_eq!(bench.workers().len(), 2);
     bench.close().await;

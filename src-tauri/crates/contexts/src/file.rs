@@ -1,4 +1,4 @@
-//! One file: the state as llama.cpp writes it, then what it is as JSON, then a footer that closes it.
+//! One file: the state as llama.cpp writes it, then its description as JSON, then a footer.
 //!
 //! | part | bytes |
 //! |---|---|

@@ -20,7 +20,7 @@ pub struct Key {
     pub engine: String,
 }
 
-/// In what a state differs from what it is to be loaded into; the first of them.
+/// Returns the first difference between a state and what is to load it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
     Model,

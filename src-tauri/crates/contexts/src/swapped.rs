@@ -28,7 +28,7 @@ pub struct Swapped {
     most_bytes: u64,
 }
 
-/// What lies in the folder.
+/// The files in the folder.
 struct Entry {
     path: PathBuf,
     bytes: u64,

@@ -1,4 +1,4 @@
-//! Taking the address that the API answers on.
+//! The address of the API.
 
 use crate::platform;
 use std::{
@@ -8,7 +8,7 @@ use std::{
 use tierbar_core::{Code, Error};
 use tokio::{net::TcpListener, task::spawn_blocking};
 
-/// `ADDRESS:PORT`; `localhost` stands for 127.0.0.1.
+/// Parses `ADDRESS:PORT`; `localhost` is 127.0.0.1.
 pub(crate) fn parse(listen: &str) -> Result<SocketAddr, String> {
     let listen = listen.trim();
     let numeric = match listen.strip_prefix("localhost:") {
@@ -20,10 +20,10 @@ pub(crate) fn parse(listen: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// An address that other machines reach has to be meant.
+/// Checks that an address that other machines can reach is allowed.
 ///
 /// # Errors
-/// What it means, and what to set.
+/// What the address means, and what to set.
 pub(crate) fn check_network(address: SocketAddr, network: bool) -> Result<(), String> {
     if network || address.ip().is_loopback() {
         return Ok(());
@@ -35,7 +35,7 @@ pub(crate) fn check_network(address: SocketAddr, network: bool) -> Result<(), St
     ))
 }
 
-/// What the user should know of who can reach the server, and by what.
+/// Returns a notice about who can reach the server, and how.
 pub(crate) fn notice(address: SocketAddr, fingerprint: Option<&str>) -> Option<String> {
     match fingerprint {
         Some(fingerprint) => {
@@ -57,7 +57,7 @@ pub(crate) fn notice(address: SocketAddr, fingerprint: Option<&str>) -> Option<S
 }
 
 /// # Errors
-/// `PortTaken` saying by whom; `ConfigInvalid` if this machine has no such address or the port needs root.
+/// `PortTaken` with the program; `ConfigInvalid` if this machine has no such address or the port needs root.
 pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     let error = match TcpListener::bind(address).await {
         Ok(listener) => return Ok(listener),
@@ -73,7 +73,7 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Error> {
     Err(taken(address).await)
 }
 
-/// That another program has the address, and which.
+/// Returns the error that another program has the address, with its name.
 pub(crate) async fn taken(address: SocketAddr) -> Error {
     let port = address.port();
     let owner = spawn_blocking(move || platform::listener(port))
@@ -98,7 +98,7 @@ pub(crate) async fn taken(address: SocketAddr) -> Error {
     )
 }
 
-/// The base URL for programs on this machine.
+/// Returns the base URL for programs on this machine.
 pub(crate) fn url(address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

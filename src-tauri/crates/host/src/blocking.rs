@@ -1,9 +1,9 @@
-//! Work that waits for a disk or for the system, off the threads that serve.
+//! Blocking work, off the threads that serve requests.
 
 use tierbar_core::{Code, Error};
 use tokio::task::spawn_blocking;
 
-/// `what` did not finish if it breaks off.
+/// Runs blocking work; if it panics, the error says that `what` did not finish.
 pub(crate) async fn blocking<T: Send + 'static>(
     what: &str,
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,

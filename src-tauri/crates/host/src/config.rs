@@ -1,7 +1,7 @@
-//! `config.toml`: the owner of the file. It reads, watches and edits it, and keeps the configuration in force.
+//! The owner of `config.toml`: it reads, watches and edits the file, and keeps the current configuration.
 //!
-//! A file that cannot be used never replaces a configuration that works: at start it is refused, later the
-//! configuration before it stays in force and a notice says what is wrong.
+//! An invalid file never replaces a valid configuration: at start it is refused, later the last configuration stays in
+//! effect and a notice reports the error.
 
 mod edit;
 mod read;
@@ -29,14 +29,14 @@ pub(crate) struct ConfigFile {
 
 #[derive(Debug)]
 struct State {
-    /// The file as it was last seen, good or bad.
+    /// The file as last read, valid or not.
     text: String,
     config: Arc<Config>,
     notices: Vec<String>,
 }
 
 impl ConfigFile {
-    /// Reads the file, or writes one that explains itself. Blocking.
+    /// Reads the file, or writes a commented one. Blocking.
     ///
     /// # Errors
     /// `ConfigInvalid` with the line; `Storage` if the file cannot be read or written.
@@ -65,17 +65,17 @@ impl ConfigFile {
         &self.path
     }
 
-    /// The configuration in force.
+    /// Returns the current configuration.
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.state.lock().config)
     }
 
-    /// What the user should know about the file.
+    /// Returns the notices about the file.
     pub(crate) fn notices(&self) -> Vec<String> {
         self.state.lock().notices.clone()
     }
 
-    /// Reads the file again. `false` if nothing about it has changed. Blocking.
+    /// Reads the file again; returns `false` if it has not changed. Blocking.
     pub(crate) fn reload(&self) -> bool {
         let mut state = self.state.lock();
         let read = fs::read_to_string(&self.path);
@@ -107,12 +107,12 @@ impl ConfigFile {
         true
     }
 
-    /// Merges a partial configuration into the file, if what comes of it passes the check; comments and unknown keys in it
-    /// stay. Blocking.
+    /// Merges a partial configuration into the file if the result passes the check; comments and unknown keys are kept.
+    /// Blocking.
     ///
     /// # Errors
-    /// `BadRequest` for a key that does not exist, `ConfigInvalid` for a wrong value, or for a file that is broken
-    /// already; the check's; `Storage` if it cannot be written. The file is then as it was.
+    /// `BadRequest` for an unknown key, `ConfigInvalid` for an invalid value, or if the file is already invalid; the
+    /// check's errors; `Storage` if it cannot be written. The file is then unchanged.
     pub(crate) fn patch(
         &self,
         patch: &Map<String, Value>,
@@ -121,7 +121,7 @@ impl ConfigFile {
         let mut state = self.state.lock();
         let before = match fs::read_to_string(&self.path) {
             Ok(text) => text,
-            // Removed by hand: what is in force is what the user sees.
+            // The file was deleted by hand: use the current configuration, which the user sees.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 toml::to_string(&*state.config)
                     .map_err(|error| Error::new(Code::Internal, error.to_string()))?
@@ -130,7 +130,7 @@ impl ConfigFile {
         };
         let text = edit::merge(&before, patch)?;
         let Parsed { config, notices } = parse(&text).map_err(|error| match parse(&before) {
-            // The value that is wrong came with the patch, so the line means nothing to whoever sent it.
+            // The invalid value came with the patch, so its line means nothing to the sender.
             Ok(_) => edit::without_line(error),
             Err(broken) => broken,
         })?;
@@ -147,9 +147,9 @@ impl ConfigFile {
     }
 }
 
-/// All of it or nothing, also if the power fails.
+/// Writes the whole file or nothing, even if the power fails.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
-    // A link, as people have who keep their settings in a repository, stays a link.
+    // A link, such as into a repository of settings, stays a link.
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let replace = || {
         let mut file = tempfile::NamedTempFile::new_in(target.parent().unwrap_or(Path::new(".")))?;

@@ -1,12 +1,12 @@
-//! The folder of conversations that workers keep when they are ended: there, and within its bound, or gone.
+//! The folder of conversations that ending workers save: it exists and is within its limit, or it does not exist.
 
 use crate::{blocking::blocking, folder::Folder};
 use tierbar_contexts::Swapped;
 use tierbar_core::config::PolicyConfig;
 
-/// Makes the folder what the configuration says.
+/// Applies the configuration to the folder.
 ///
-/// Workers write where it is, and nowhere if it is not: so one that was loaded before the switch was turned off keeps nothing.
+/// Workers save only if the folder exists, so turning the setting off also applies to a loaded worker.
 pub(crate) async fn apply(folder: &Folder, policy: &PolicyConfig) {
     let most = policy.conversations();
     let swapped = Swapped::new(

@@ -8,7 +8,7 @@ use std::{
 };
 use tierbar_core::{Code, Error, TierId};
 
-/// The usual data folder: `TIERBAR_HOME`, else the system's place for a program's data.
+/// Returns the default data folder: `TIERBAR_HOME`, or else the system's folder for application data.
 #[must_use]
 pub fn data_folder() -> PathBuf {
     if let Some(home) = set("TIERBAR_HOME") {
@@ -17,7 +17,7 @@ pub fn data_folder() -> PathBuf {
     crate::platform::data_folder(&set("HOME").unwrap_or_default())
 }
 
-/// A variable's path, unless it is empty.
+/// Returns a variable's path, unless it is empty.
 pub(crate) fn set(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable)
         .filter(|value| !value.is_empty())
@@ -29,10 +29,10 @@ pub(crate) fn set(variable: &str) -> Option<PathBuf> {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// Makes what is missing. Only the user may enter it.
+    /// Opens the folder, creating what is missing. Only the user may enter it.
     ///
     /// # Errors
-    /// `Storage` naming the folder that cannot be made.
+    /// `Storage` with the folder that cannot be created.
     pub(crate) fn open(home: Option<PathBuf>) -> Result<Self, Error> {
         let home = home.unwrap_or_else(data_folder);
         let home = std::path::absolute(&home).map_err(|error| unusable(&home, &error))?;
@@ -77,22 +77,22 @@ impl Folder {
         self.0.join("contexts")
     }
 
-    /// Conversations that were in memory when their tier was unloaded.
+    /// Conversations saved when their tier was unloaded.
     pub(crate) fn conversations(&self) -> PathBuf {
         self.0.join("conversations")
     }
 
-    /// The speeds of models' last answers.
+    /// The speeds of the models' last answers.
     pub(crate) fn speeds(&self) -> PathBuf {
         self.0.join("speeds.json")
     }
 
-    /// How fast this machine's memory and disks are.
+    /// The bandwidths of this machine's memory and disks.
     pub(crate) fn bandwidth(&self) -> PathBuf {
         self.0.join("bandwidth.json")
     }
 
-    /// Loads that are under way, or never ended.
+    /// Loads that are running, or never ended.
     pub(crate) fn loads(&self) -> PathBuf {
         self.0.join("loads.json")
     }
@@ -111,7 +111,7 @@ impl Folder {
         token_file(&self.0)
     }
 
-    /// The server's certificate, if it is one of our own.
+    /// The server's certificate, if Tierbar created it.
     pub(crate) fn certificate(&self) -> PathBuf {
         self.0.join("certificate.pem")
     }
@@ -120,7 +120,7 @@ impl Folder {
         self.0.join("certificate-key.pem")
     }
 
-    /// The folder that `models_dir` in the configuration means.
+    /// Returns the folder of `models_dir` in the configuration.
     pub(crate) fn models_dir(&self, configured: &str) -> PathBuf {
         if configured.trim().is_empty() {
             return self.models();
@@ -128,7 +128,7 @@ impl Folder {
         self.configured(configured)
     }
 
-    /// What a path in the configuration means.
+    /// Resolves a path of the configuration.
     pub(crate) fn configured(&self, path: &str) -> PathBuf {
         let configured = path.trim();
         match (configured.strip_prefix("~/"), set("HOME")) {
@@ -142,9 +142,9 @@ pub(crate) fn token_file(home: &Path) -> PathBuf {
     home.join("token")
 }
 
-/// A folder that exists keeps what the user chose for it, but for the outermost rule: nobody else enters `run`.
+/// An existing folder keeps its permissions, except that `run` is made private.
 fn private(path: &Path) -> io::Result<()> {
-    // A link to a folder elsewhere, such as models on another disk, is the user's choice.
+    // A link to another folder, such as models on another disk, is the user's choice.
     if path.is_dir() {
         if path.ends_with("run") {
             fs::set_permissions(path, Permissions::from_mode(0o700))?;

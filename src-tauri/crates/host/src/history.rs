@@ -1,4 +1,4 @@
-//! Readings of the past: seconds in memory, minutes in the store.
+//! Past readings: seconds in memory, minutes in the store.
 
 use parking_lot::Mutex;
 use std::{
@@ -13,14 +13,14 @@ use tierbar_core::{
 use tierbar_store::Store;
 use tierbar_telemetry::{RECENT_MINUTES, Recent};
 
-/// A longer history has longer steps.
+/// The most points; a longer history has longer steps.
 const MOST_POINTS: u64 = 720;
 
 #[derive(Debug)]
 pub(crate) struct PastReadings {
     recent: Mutex<Recent>,
     store: Store,
-    /// The last minute could not be kept, which is said once.
+    /// Whether the last minute could not be stored, which is logged once.
     failing: AtomicBool,
 }
 
@@ -38,7 +38,7 @@ impl PastReadings {
         self.keep(over).await;
     }
 
-    /// Keeps what there is of the minute that is not over.
+    /// Stores the current minute so far.
     pub(crate) async fn close(&self) {
         let over = self.recent.lock().close();
         self.keep(over).await;
@@ -69,7 +69,7 @@ impl PastReadings {
         }
         let step_seconds = minutes.div_ceil(MOST_POINTS) * 60;
         let mut points = self.store.minutes(from, now.saturating_add(1)).await?;
-        // Read after those that are over, so that a minute that ends meanwhile is missing and not told twice.
+        // Read after the completed minutes, so that one that ends meanwhile is missing rather than returned twice.
         points.extend(self.recent.lock().now());
         Ok(History {
             step_seconds,
@@ -78,7 +78,7 @@ impl PastReadings {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 fn now() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)
@@ -107,7 +107,7 @@ mod tests {
         assert_eq!((recent.step_seconds, recent.points.len()), (1, 1));
         assert_eq!(recent.points[0].cpu_percent.unwrap().mean, 25.0);
 
-        // The minute that is not over is part of what is told.
+        // The current minute is included.
         let hour = past.of(60).await.unwrap();
         assert_eq!((hour.step_seconds, hour.points.len()), (60, 1));
         assert_eq!(hour.points[0].samples, 1);

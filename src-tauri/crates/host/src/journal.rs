@@ -1,4 +1,4 @@
-//! The log of why: gives what happens an id and a time, keeps it in the store, and passes it on.
+//! The event log: numbers and times events, stores them, and passes them on.
 
 use crate::{blocking::blocking, folder::Folder};
 use std::{
@@ -17,16 +17,16 @@ use tierbar_gateway::Metrics;
 use tierbar_store::Store;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
-/// As much may happen while the disk writes; what exceeds it is counted and lost.
+/// The most events waiting for the disk; further ones are counted and lost.
 const WAITING: usize = 1024;
-/// As many are written together, since the disk is waited for each time.
+/// Events written in one transaction, since each one waits for the disk.
 const AT_ONCE: usize = 64;
-/// As far may a watcher be behind.
+/// How far a watcher may fall behind.
 const BEHIND: usize = 256;
-/// Characters. A sentence may quote what a worker has said.
+/// The most characters. A sentence may quote a worker's output.
 const LONGEST: usize = 1000;
 
-/// The last entries of the log of a data folder that no host owns now, the newest first.
+/// Returns the last entries of the log of a data folder that no host owns, newest first.
 ///
 /// # Errors
 /// `Storage` if the database cannot be read.
@@ -42,7 +42,7 @@ pub async fn past_log(
     store.await?.entries(None, tier, limit).await
 }
 
-/// Everybody's side of the log; the store's side is a task that ends with it.
+/// The handle on the log; a task that ends with it writes to the store.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     inbox: mpsc::Sender<Note>,
@@ -54,12 +54,12 @@ pub(crate) struct Ledger {
 #[derive(Debug)]
 enum Note {
     Happened(u64, LogEvent),
-    /// All before it has been dealt with.
+    /// Reports that all events before it have been handled.
     Flush(oneshot::Sender<()>),
 }
 
 impl Ledger {
-    /// Goes on behind the last entry of the store. Must be called within a tokio runtime.
+    /// Continues after the last entry of the store. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// `Storage` if the store cannot be read.
@@ -84,7 +84,7 @@ impl Ledger {
         })
     }
 
-    /// Entries from now on; those before are in the store.
+    /// Returns entries from now on; earlier ones are in the store.
     pub(crate) fn watch(&self) -> broadcast::Receiver<Entry> {
         self.watchers.subscribe()
     }
@@ -113,11 +113,11 @@ impl Journal for Ledger {
 
 struct Writer {
     store: Store,
-    /// The last id that was given.
+    /// The last id assigned.
     last: u64,
     lost: Arc<AtomicUsize>,
     watchers: broadcast::Sender<Entry>,
-    /// The last entries could not be kept, which is said once.
+    /// Whether the last entries could not be stored, which is logged once.
     failing: bool,
 }
 
@@ -163,14 +163,14 @@ impl Writer {
                 self.failing = true;
             }
         }
-        // Only now: whoever begins to watch and then reads the store misses none.
+        // Only after storing: a watcher that subscribes and then reads the store misses none.
         for entry in entries {
             let _ = self.watchers.send(entry);
         }
     }
 }
 
-/// Milliseconds since 1970.
+/// Returns the milliseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| {
@@ -204,7 +204,7 @@ mod tests {
             let entry = watched.recv().await.unwrap();
             assert_eq!((entry.id, entry.what.sentence.as_str()), (expected, "one"));
             assert!(entry.at_ms > 1_700_000_000_000, "{}", entry.at_ms);
-            // Whoever is told of it finds it.
+            // An announced entry is in the store.
             let kept = store(folder.path()).entries(None, None, 9).await.unwrap();
             assert!(kept.contains(&entry));
             ledger.flush().await;
@@ -236,7 +236,7 @@ mod tests {
             .await
             .unwrap();
         let mut watched = ledger.watch();
-        // The store refuses an id that it has.
+        // The store refuses an existing id.
         let taken = Entry {
             id: 1,
             at_ms: 1,

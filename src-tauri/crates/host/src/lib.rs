@@ -1,4 +1,4 @@
-//! Puts the parts together: one host per data folder, in the app or under `tierbar serve`.
+//! Combines the parts: one host per data folder, in the app or under `tierbar serve`.
 //!
 //! It owns the data folder, the configuration file, the status and the server's life. Answering requests is the
 //! gateway's work, worker processes are the supervisor's.
@@ -95,13 +95,13 @@ impl Host {
         Box::pin(start::start(options))
     }
 
-    /// Base address of the API, such as `http://127.0.0.1:11435`.
+    /// Returns the base address of the API, such as `http://127.0.0.1:11435`.
     #[must_use]
     pub fn url(&self) -> &str {
         self.server.url()
     }
 
-    /// SHA-256 fingerprint of the server's certificate, if it speaks TLS.
+    /// Returns the SHA-256 fingerprint of the server's certificate, if it uses TLS.
     #[must_use]
     pub fn fingerprint(&self) -> Option<&str> {
         self.server.fingerprint()
@@ -123,13 +123,13 @@ impl Host {
         self.config.home()
     }
 
-    /// The folder of models that the configuration in force names.
+    /// Returns the configured folder of models.
     #[must_use]
     pub fn models_dir(&self) -> PathBuf {
         self.config.folder.models_dir(&self.config.get().models_dir)
     }
 
-    /// The status as it changes. While a receiver lives, readings are taken every second.
+    /// Returns the status as it changes. While a receiver lives, readings are taken every second.
     #[must_use]
     pub fn status(&self) -> watch::Receiver<Arc<Status>> {
         self.board.watch()
@@ -140,7 +140,7 @@ impl Host {
         Arc::new(self.config.supervisor.clone())
     }
 
-    /// The configuration in force.
+    /// Returns the current configuration as it changes.
     #[must_use]
     pub fn config(&self) -> watch::Receiver<Arc<Config>> {
         self.config.in_force.subscribe()

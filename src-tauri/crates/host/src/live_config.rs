@@ -1,4 +1,4 @@
-//! The configuration in force: the one place where a change takes effect.
+//! The current configuration: the one place where a change takes effect.
 
 use crate::{
     blocking::blocking,
@@ -54,7 +54,7 @@ impl LiveConfig {
         self.folder.home()
     }
 
-    /// Returns the configuration in force.
+    /// Returns the current configuration.
     pub(crate) fn get(&self) -> Arc<Config> {
         Arc::clone(&self.in_force.borrow())
     }
@@ -69,7 +69,7 @@ impl LiveConfig {
         }
     }
 
-    /// Takes over what has been written to the file by hand.
+    /// Applies a change of the file by hand.
     async fn reload(&self) {
         let _turn = self.applying.lock().await;
         let config = Arc::clone(&self.file);
@@ -81,7 +81,7 @@ impl LiveConfig {
         }
     }
 
-    /// Lets the configuration in the file take effect, and returns when the tiers show it.
+    /// Applies the configuration of the file, and returns when the tiers show it.
     async fn apply(&self) {
         let config = self.file.config();
         if **self.in_force.borrow() != *config {
@@ -97,7 +97,7 @@ impl LiveConfig {
             if self.models.budget() != before {
                 self.supervisor.set_budget(self.models.budget());
             }
-            // The router chooses by what the tiers show. An error means that the owner is ending.
+            // The router uses the shown tiers. An error means that the owner is ending.
             let _ = self
                 .supervisor
                 .watch()
@@ -109,7 +109,7 @@ impl LiveConfig {
         self.in_force.send_replace(config);
     }
 
-    /// Writes a change of the configuration, as it is at its turn, to the file, and applies it.
+    /// Writes a change to the file when its turn comes, and applies it.
     pub(crate) async fn change_config(
         &self,
         change: impl FnOnce(&Config) -> Map<String, Value>,
@@ -130,7 +130,7 @@ impl LiveConfig {
         Ok(self.file.config())
     }
 
-    /// Follows what appears and vanishes in the models' folders, until the host ends.
+    /// Follows changes in the models' folders, until the host ends.
     pub(crate) async fn follow_models(&self) {
         let (mut scans, mut downloads) = (self.watch.snapshot(), self.queue.notices());
         let mut never_ended = self.supervisor.never_ended();
@@ -146,7 +146,7 @@ impl LiveConfig {
                         return;
                     }
                     scans.mark_unchanged();
-                    // A name may mean another file now.
+                    // A name may now mean another file.
                     let _turn = self.applying.lock().await;
                     self.set_tiers().await;
                     self.board.models_changed();
@@ -161,7 +161,7 @@ impl LiveConfig {
         }
     }
 
-    /// Tells the supervisor what each tier is, and which file its model's name means now.
+    /// Passes the tiers to the supervisor, with the file that each model's name means now.
     async fn set_tiers(&self) -> Vec<TierSpec> {
         let models = Arc::clone(&self.models);
         match spawn_blocking(move || models.tiers_and_notice()).await {
@@ -177,7 +177,7 @@ impl LiveConfig {
         }
     }
 
-    /// Publishes what the user should know, with the status.
+    /// Publishes the notices with the status.
     pub(crate) fn publish_notices(&self, config: &Config) {
         self.board.notice(self.notices.collect(config));
     }
@@ -188,14 +188,14 @@ impl LiveConfig {
         self.publish_notices(&self.models.config());
     }
 
-    /// Lets the tier have settings that are in no configuration, until [`Self::end_trial`].
+    /// Gives the tier settings that are in no configuration, until [`Self::end_trial`].
     pub(crate) async fn try_settings(&self, tier: &TierId, settings: Settings) {
         let _turn = self.applying.lock().await;
         self.models.try_settings(Some((tier.clone(), settings)));
         self.set_tiers().await;
     }
 
-    /// The tier is again what its configuration says.
+    /// Gives the tier its configured settings again.
     pub(crate) async fn end_trial(&self, tier: &TierId) {
         {
             let _turn = self.applying.lock().await;
@@ -204,7 +204,7 @@ impl LiveConfig {
             }
             self.set_tiers().await;
         }
-        // What was tried last must not stay in memory. Where another tier has taken its place, it is not there.
+        // The last candidate must not stay in memory. If another tier has replaced it, it is already gone.
         let status = self.supervisor.snapshot();
         let loaded = status
             .iter()
@@ -220,7 +220,7 @@ impl LiveConfig {
     }
 }
 
-/// Whether the tiers are the configured ones, but for those that only finish their answers.
+/// Returns whether the tiers are the configured ones, except those that are finishing their answers.
 fn shows(shown: &[TierStatus], configured: &[TierSpec]) -> bool {
     let is_shown = |spec: &TierSpec| {
         shown

@@ -6,9 +6,9 @@ use tierbar_core::{Code, Error};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::{EnvFilter, layer::SubscriberExt, util::SubscriberInitExt};
 
-/// Without what only tells that nothing was the matter.
+/// The default filter, without messages that report only normal operation.
 const USUAL: &str = "info,rusqlite_migration=warn";
-/// A week of files.
+/// The number of files kept: a week.
 const KEPT: usize = 7;
 
 /// Writes messages to stderr and to `logs/tierbar.DATE.log` in the data folder `home` (the usual one if `None`).

@@ -1,4 +1,4 @@
-//! What verdicts need to know of this machine: read once, and its bandwidths measured when a verdict first needs them.
+//! This machine's figures for verdicts: read once, with bandwidths measured when a verdict first needs them.
 
 use crate::measured;
 use serde::{Deserialize, Serialize};
@@ -11,13 +11,13 @@ use tierbar_core::{config::MaxLoaded, fit::Machine};
 use tierbar_telemetry::bandwidth;
 use tokio::{sync::Mutex, task::spawn_blocking};
 
-/// A smaller file is read in fewer requests than a measurement takes.
+/// The least size of a file for a measurement of the disk.
 const LARGE_FILE: u64 = 64 << 20;
 
 /// This machine. One measurement at a time.
 #[derive(Debug)]
 pub(crate) struct ThisMachine {
-    /// Without bandwidths.
+    /// The machine without bandwidths.
     machine: Machine,
     file: PathBuf,
     known: Mutex<Bandwidths>,
@@ -30,11 +30,11 @@ pub(crate) struct ThisMachine {
 #[serde(default)]
 struct Bandwidths {
     memory: Option<u64>,
-    /// Of the disk that a models folder lies on.
+    /// The bandwidth of each models folder's disk.
     disks: BTreeMap<PathBuf, u64>,
 }
 
-/// A models folder, and a large file in it that shows how fast its disk is.
+/// A models folder, and a large file in it to measure its disk with.
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
     pub(crate) folder: PathBuf,
@@ -42,7 +42,7 @@ pub(crate) struct Sample {
 }
 
 impl ThisMachine {
-    /// `file`: where the measurements are kept. Blocking.
+    /// Creates it; `file` stores the measurements. Blocking.
     pub(crate) fn new(machine: Machine, file: PathBuf) -> Self {
         Self {
             machine,
@@ -52,8 +52,8 @@ impl ThisMachine {
         }
     }
 
-    /// The machine with what is known of its bandwidths. What is not is measured first, unless `busy`: beside a model
-    /// that computes the figure would be another. A measurement takes less than a second.
+    /// Returns the machine with its bandwidths. Missing ones are measured first, unless `busy`: beside a computing model
+    /// the result would be wrong. A measurement takes less than a second.
     pub(crate) async fn measured(
         &self,
         max_loaded: MaxLoaded,
@@ -84,7 +84,7 @@ impl ThisMachine {
         self.with(&known, max_loaded, &sample.folder)
     }
 
-    /// Measures memory once more in each run, and keeps the larger figure: beside other work it looked slower than it is.
+    /// Measures memory once more in each run, and keeps the larger figure: other work makes it appear slower.
     pub(crate) async fn look_again(&self) {
         if self.looked.swap(true, Ordering::Relaxed) {
             return;
@@ -101,7 +101,7 @@ impl ThisMachine {
         }
     }
 
-    /// The machine with what is known of its bandwidths now. While they are being measured, nothing is.
+    /// Returns the machine with the bandwidths known now; none while they are being measured.
     pub(crate) fn known(&self, max_loaded: MaxLoaded, sample: &Sample) -> Machine {
         match self.known.try_lock() {
             Ok(known) => self.with(&known, max_loaded, &sample.folder),

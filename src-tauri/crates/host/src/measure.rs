@@ -1,7 +1,7 @@
-//! Measurements of tiers: one at a time, cancelled when its client leaves, and the last report of each tier.
+//! Measurements of tiers: one at a time, canceled when the client disconnects, and the last report of each tier.
 //!
-//! A measurement is a task of its own. Whoever asked for it holds its events; when they are dropped it is called off. Also
-//! then, and if it fails or panics, the tier gets the settings back that its configuration says.
+//! A measurement is a task of its own. Its caller holds the events; dropping them cancels it. Even then, and if it fails or
+//! panics, the tier gets its configured settings back.
 
 mod bench;
 mod tune;
@@ -25,14 +25,14 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The parts of the host that a measurement works with.
+/// The parts of the host that a measurement uses.
 #[derive(Debug)]
 pub(crate) struct Rig {
     pub(crate) config: Arc<LiveConfig>,
     pub(crate) board: Arc<StatusBoard>,
 }
 
-/// The host's measurements, one at a time: two would spoil each other.
+/// The host's measurements, one at a time: two would distort each other.
 #[derive(Debug)]
 pub(crate) struct Measuring {
     rig: Arc<Rig>,
@@ -69,7 +69,7 @@ impl Measuring {
         Ok(Turn(Arc::clone(&self.running)))
     }
 
-    /// Runs `work` in a task until it has ended or nobody waits for it any more.
+    /// Runs `work` in a task until it has ended or its caller has gone.
     fn begin<T, F>(
         &self,
         kind: Kind,
@@ -88,7 +88,7 @@ impl Measuring {
         let called_off = cancel.clone();
         let work = work(Arc::clone(&rig), tier.clone(), progress);
         tokio::spawn(async move {
-            // A task within, so that a panic in it does not leave the tier with what was being tried.
+            // A nested task, so that a panic in it does not leave the tier with trial settings.
             let mut working = tokio::spawn(work);
             let outcome = tokio::select! {
                 ended = &mut working => ended.unwrap_or_else(|panic| {
@@ -96,7 +96,7 @@ impl Measuring {
                 }),
                 () = called_off.cancelled() => {
                     working.abort();
-                    // It has let go of the tier once it is gone.
+                    // It releases the tier when it ends.
                     let _ = working.await;
                     Err(Error::new(Code::Cancelled, "the measurement was cancelled"))
                 }
@@ -113,7 +113,7 @@ impl Measuring {
                     MeasureEvent::Failed(error)
                 }
             };
-            // Whoever hears of the end may begin the next one.
+            // The next measurement may start as soon as the end is reported.
             drop(turn);
             let _gone = events.send(last);
         });
@@ -207,13 +207,13 @@ impl ProgressSender {
     }
 
     fn send(&self, event: MeasureEvent) {
-        // Nobody listens once it has been called off.
+        // There is no receiver once it is canceled.
         let _gone = self.0.send(event);
     }
 }
 
 /// # Errors
-/// `Overloaded` where memory is as short as `limit` or shorter.
+/// `Overloaded` if memory pressure is at `limit` or higher.
 fn spared(rig: &Rig, limit: Pressure) -> Result<(), Error> {
     if rig.board.now().ram.pressure < limit {
         return Ok(());
@@ -222,7 +222,7 @@ fn spared(rig: &Rig, limit: Pressure) -> Result<(), Error> {
     Err(Error::new(Code::Overloaded, message).hint("close other programs and try again"))
 }
 
-/// Checks that nobody has stopped the tier, for a caller that holds a lease on it.
+/// Checks that the tier has not been stopped, for a caller that holds a lease on it.
 ///
 /// # Errors
 /// `TierStopped` if it is to end.

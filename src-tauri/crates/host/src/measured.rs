@@ -1,5 +1,5 @@
-//! What is measured once and kept over restarts, in small JSON files of the data folder. Losing one costs a
-//! measurement, so a file that cannot be used counts as none.
+//! Measurements kept over restarts, in small JSON files of the data folder. Losing one costs a measurement, so an invalid
+//! file is ignored.
 
 use serde::{Serialize, de::DeserializeOwned};
 use std::{
@@ -26,7 +26,7 @@ pub(crate) fn read<T: DeserializeOwned + Default>(path: &Path) -> T {
     })
 }
 
-/// All of it or nothing. Blocking.
+/// Writes the whole file or nothing. Blocking.
 pub(crate) fn write<T: Serialize>(path: &Path, value: &T) {
     let replace = || {
         let folder = path.parent().unwrap_or(Path::new("."));
@@ -40,7 +40,7 @@ pub(crate) fn write<T: Serialize>(path: &Path, value: &T) {
     }
 }
 
-/// Writes the models' speeds down as they are measured, until `closing`.
+/// Stores the models' speeds as they are measured, until `closing`.
 pub(crate) async fn keep_speeds(path: PathBuf, speed: SpeedMeter, closing: CancellationToken) {
     let mut history = speed.history();
     loop {

@@ -42,7 +42,7 @@ struct Orders {
 
 #[derive(Debug, Clone, Copy)]
 struct Pause {
-    /// `None`: until somebody resumes.
+    /// The end of the pause; `None` until it is resumed.
     until: Option<Timestamp>,
 }
 
@@ -77,10 +77,10 @@ impl GuardRunner {
         self.apply(&mut state);
     }
 
-    /// Refuses requests, for so long or until [`Self::resume`].
+    /// Refuses requests, for this long or until [`Self::resume`].
     pub(crate) fn pause(&self, length: Option<Duration>) {
         let mut state = self.state.lock();
-        // A time that no clock will show is as good as none.
+        // A time beyond the calendar counts as no end.
         let until = length.and_then(|length| Timestamp::now().checked_add(length).ok());
         state.pause = Some(Pause { until });
         self.apply(&mut state);
@@ -92,12 +92,12 @@ impl GuardRunner {
         self.apply(&mut state);
     }
 
-    /// The configuration has changed.
+    /// Applies a changed configuration.
     pub(crate) fn reconsider(&self) {
         self.apply(&mut self.state.lock());
     }
 
-    /// Whether readings should come often, because it may be about to act.
+    /// Returns whether readings should be frequent, because it may act soon.
     pub(crate) fn is_alarmed(&self) -> bool {
         self.state.lock().judgement.why.is_some()
     }
@@ -136,7 +136,7 @@ impl GuardRunner {
             alarm: (*alarm, why.clone().unwrap_or_default()),
             stance: stance(&self.models.config().policy, &state.reading, circumstances),
         };
-        // The words change with the figures, from second to second.
+        // The text changes with the figures every second.
         if orders.alarm.0 != state.sent.alarm.0 {
             let (alarm, why) = orders.alarm.clone();
             match alarm {
@@ -153,7 +153,7 @@ impl GuardRunner {
             state.begun = true;
             let (stance, why) = orders.stance.clone();
             tracing::info!(?stance, "{why}");
-            // The battery's level is in the words, and one percent less is no news.
+            // The text has the battery's level, and one percent less is no news.
             if stance != state.sent.stance.0 {
                 self.journal.record(event(stance, &why));
             }

@@ -23,7 +23,7 @@ use tierbar_core::{
 use tierbar_library::{Library, LibraryOptions, model_id};
 use tierbar_supervisor::{LoadSettings, LoadSpec, ModelSource, Rules, TierSpec};
 
-/// The configured models. The configuration in force and the library that belongs to it change together.
+/// The configured models. The configuration and its library change together.
 #[derive(Debug)]
 pub(crate) struct Models {
     folder: Folder,
@@ -35,12 +35,12 @@ pub(crate) struct Models {
 struct Current {
     config: Arc<Config>,
     library: Arc<Library>,
-    /// Settings that a tier has for as long as they are tried, whatever its configuration says.
+    /// Trial settings of a tier, in place of its configured ones.
     trial: Option<(TierId, Settings)>,
 }
 
 impl Current {
-    /// The tier as it is to be loaded.
+    /// Returns the tier as it is to be loaded.
     fn tier(&self, id: &TierId) -> Option<TierConfig> {
         let tier = self.config.tiers.get(id)?.clone();
         Some(match &self.trial {
@@ -64,7 +64,7 @@ impl Models {
         }
     }
 
-    /// Takes a new configuration over.
+    /// Applies a new configuration.
     pub(crate) fn configure(&self, config: Arc<Config>) {
         let options = options(&self.folder, &config);
         let mut current = self.current.write();
@@ -74,7 +74,7 @@ impl Models {
         current.config = config;
     }
 
-    /// Lets a tier have settings that its configuration does not have, or no longer. Whether one had.
+    /// Sets or ends trial settings of a tier; returns whether there were any.
     pub(crate) fn try_settings(&self, trial: Option<(TierId, Settings)>) -> bool {
         std::mem::replace(&mut self.current.write().trial, trial).is_some()
     }
@@ -83,7 +83,7 @@ impl Models {
         Arc::clone(&self.current.read().library)
     }
 
-    /// The configuration that the library belongs to.
+    /// Returns the configuration of the library.
     pub(crate) fn config(&self) -> Arc<Config> {
         Arc::clone(&self.current.read().config)
     }
@@ -102,7 +102,7 @@ impl Models {
         self.machine().budget()
     }
 
-    /// With the configured limit; its bandwidths are no concern of a load.
+    /// Returns the machine with the configured limit; a load does not depend on bandwidths.
     fn machine(&self) -> Machine {
         self.machine_of(&self.current.read().config)
     }
@@ -114,12 +114,12 @@ impl Models {
         }
     }
 
-    /// The tiers in reading order. Blocking: it looks for their files.
+    /// Returns the tiers in reading order. Blocking: it looks for their files.
     pub(crate) fn tiers(&self) -> Vec<TierSpec> {
         self.tiers_and_notice().0
     }
 
-    /// The tiers, and what is said of pins that cannot be kept, which are left out. Blocking.
+    /// Returns the tiers without pins that do not fit, and a notice about those. Blocking.
     pub(crate) fn tiers_and_notice(&self) -> (Vec<TierSpec>, Option<String>) {
         let current = self.current.read().clone();
         let machine = self.machine_of(&current.config);
@@ -164,7 +164,7 @@ impl Models {
         (order.into_iter().filter_map(spec).collect(), notice)
     }
 
-    /// What could be tried with the tier's model on this machine, and the context that it gets. Blocking: it reads the model.
+    /// Returns what a tune can try with the tier's model on this machine, and its context. Blocking: it reads the model.
     ///
     /// # Errors
     /// Those of loading it.
@@ -198,7 +198,7 @@ impl Models {
     }
 }
 
-/// Where models are looked for.
+/// Returns where to look for models.
 fn options(folder: &Folder, config: &Config) -> LibraryOptions {
     let home = set("HOME").unwrap_or_default();
     LibraryOptions::new(
@@ -264,7 +264,7 @@ fn load(
         None => (None, None),
     };
     let (plan, projector) = with(plan, LineKind::Projector, found, machine);
-    // The worker does not load it either, and says why to whoever sends an image.
+    // The worker does not load it either, and reports why when an image is sent.
     let projector = projector.or(useless);
     let draft = draft_model(config, library, plan.context_tokens)?;
     let (plan, draft_model) = with(plan, LineKind::DraftModel, draft, machine);
@@ -290,7 +290,7 @@ fn load(
     })
 }
 
-/// The tier's draft model and what it takes, if it has one.
+/// Returns the tier's draft model and the memory it uses, if it has one.
 fn draft_model(
     config: &TierConfig,
     library: &Library,
@@ -315,7 +315,7 @@ fn draft_model(
     })
 }
 
-/// Adds what was found and the model also runs without, if there is room for it.
+/// Adds an optional part to the plan, if there is room for it.
 fn with(
     plan: LoadPlan,
     what: LineKind,

@@ -1,4 +1,4 @@
-//! The second address, where clients look for Ollama: taken only if nobody answers there.
+//! The second address, where clients look for Ollama: used only if no other program answers there.
 
 use crate::{
     address,
@@ -23,7 +23,7 @@ pub(crate) const ADDRESS: SocketAddr =
 /// A program of this machine accepts at once.
 const ACCEPTING: Duration = Duration::from_secs(1);
 
-/// Serves there while the configuration says so, until its `closing`, and tells why if it cannot.
+/// Serves there while configured, until `closing`, and reports why if it cannot.
 pub(crate) async fn act(
     address: SocketAddr,
     options: ServeOptions,
@@ -74,9 +74,9 @@ pub(crate) async fn act(
 }
 
 /// # Errors
-/// `PortTaken` saying by whom, and those of [`address::bind`].
+/// `PortTaken` with the program, and those of [`address::bind`].
 async fn take(address: SocketAddr) -> Result<Option<TcpListener>, Error> {
-    // On macOS one address of a port can be had while another program listens on all of them.
+    // On macOS one address of a port can be bound while another program listens on all addresses.
     let answers = timeout(ACCEPTING, TcpStream::connect(address)).await;
     if answers.is_ok_and(|answers| answers.is_ok()) {
         return Err(address::taken(address).await);

@@ -1,4 +1,4 @@
-//! One host per data folder: the lock that says so, and the file that says where it answers.
+//! One host per data folder: a lock, and a file with the host's address.
 
 use crate::{HostKind, folder, folder::Folder};
 use serde::{Deserialize, Serialize};
@@ -12,7 +12,7 @@ use std::{
 use tierbar_core::{Code, Error};
 use tokio::time::sleep;
 
-/// `run/host.json`. It is true only while the lock is held.
+/// `run/host.json`, which is valid only while the lock is held.
 #[derive(Debug, Serialize, Deserialize)]
 struct Announcement {
     pid: u32,
@@ -42,7 +42,7 @@ impl std::fmt::Debug for Running {
     }
 }
 
-/// The host that owns the data folder `home` (the usual one if `None`), if one runs and answers.
+/// Returns the host that owns the data folder `home` (the default one if `None`), if one runs and answers.
 #[must_use]
 pub fn running(home: Option<&Path>) -> Option<Running> {
     let home = home.map_or_else(folder::data_folder, Path::to_owned);
@@ -66,7 +66,7 @@ pub fn running(home: Option<&Path>) -> Option<Running> {
 const LOCK: &str = "lock";
 const HOST: &str = "host.json";
 
-/// Whether somebody holds it. Nothing is made and nobody is disturbed, but for the moment of the question.
+/// Returns whether the lock is held. It creates nothing, and holds the lock itself only for a moment.
 fn is_locked(lock: &Path) -> bool {
     File::open(lock)
         .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
@@ -76,7 +76,7 @@ fn announced(run: &Path) -> Option<Announcement> {
     serde_json::from_str(&fs::read_to_string(run.join(HOST)).ok()?).ok()
 }
 
-/// The right to be the host of a data folder. The system takes it back when the process ends, however it ends.
+/// The right to be the host of a data folder. The system releases it when the process ends, however it ends.
 #[derive(Debug)]
 pub(crate) struct Ownership {
     run: PathBuf,
@@ -105,7 +105,7 @@ impl Ownership {
         loop {
             match lock.try_lock() {
                 Ok(()) => break,
-                // Whoever asks whether a host runs holds the lock for that moment.
+                // A check for a running host holds the lock for a moment.
                 Err(TryLockError::WouldBlock) if tries.next().is_some() => {
                     sleep(Duration::from_millis(20)).await
                 }
@@ -113,12 +113,12 @@ impl Ownership {
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             }
         }
-        // A host that was killed has left it.
+        // A killed host has left it.
         let _ = fs::remove_file(run.join(HOST));
         Ok(Self { run, _lock: lock })
     }
 
-    /// Says where this host answers.
+    /// Writes this host's address.
     ///
     /// # Errors
     /// `Storage` if the file cannot be written.

@@ -1,4 +1,4 @@
-//! What differs between systems: the place for a program's data, and who listens on a port.
+//! What differs between systems: the folder for application data, and which program listens on a port.
 
 #[cfg(target_os = "linux")]
 mod linux;

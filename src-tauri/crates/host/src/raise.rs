@@ -1,4 +1,4 @@
-//! Asking the app that runs to show its window: what a second launch does instead of starting.
+//! Asks the running app to show its window, as a second launch does instead of starting.
 
 use crate::Running;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Schedules: what the user wants done at a time of day. One task owns them and runs one at a time; everybody else holds a handle.
+//! Schedules: tasks at a time of day. One task owns them and runs one at a time; others hold a handle.
 
 mod outputs;
 mod runner;
@@ -23,7 +23,7 @@ use tokio::sync::{
     oneshot, watch,
 };
 
-/// Runs that were asked for and wait.
+/// The most requested runs that wait.
 const WAITING: usize = 8;
 
 /// The handle.
@@ -33,29 +33,29 @@ pub(crate) struct Schedules {
     store: Store,
     inbox: mpsc::Sender<RunNow>,
     state: Arc<State>,
-    /// Whether turns are begun: not in a host that ends with a command.
+    /// Whether runs start at their times: not in a host that ends with a command.
     takes_turns: bool,
 }
 
-/// What the owner shows.
+/// The state that the owner publishes.
 #[derive(Debug, Default)]
 struct State {
     running: Mutex<Option<String>>,
     failing: Mutex<BTreeMap<String, String>>,
 }
 
-/// What a turn has made, and nobody took.
+/// A result that could not be delivered.
 #[derive(Debug, Clone)]
 struct Undelivered {
     turn: i64,
-    /// As it was then: one that was changed means something else.
+    /// The schedule at that time: after a change, the result is dropped.
     schedule: ScheduleConfig,
     outcome: Outcome,
-    /// Up to this moment its source was read.
+    /// When its source was read.
     read_at: i64,
 }
 
-/// A wish to run one now.
+/// A request to run one now.
 #[derive(Debug)]
 struct RunNow {
     name: String,
@@ -63,7 +63,7 @@ struct RunNow {
 }
 
 impl Schedules {
-    /// The handle, and what its owner needs of it.
+    /// Creates the handle, and the inbox for its owner.
     pub(crate) fn new(
         config: watch::Receiver<Arc<Config>>,
         store: Store,
@@ -89,7 +89,7 @@ impl Schedules {
         (handle, owners)
     }
 
-    /// What the user should know of schedules that fail.
+    /// Returns the notices about failing schedules.
     pub(crate) fn notices(&self) -> Vec<String> {
         let failing = self.state.failing.lock();
         let config = self.config.borrow();
@@ -180,7 +180,7 @@ fn no_schedule(name: &str) -> Error {
         .hint("add it to config.toml, under [schedules.NAME]")
 }
 
-/// Schedules come from the file alone: they name files that are read and written, and the API's token is for models.
+/// Only the configuration file can set schedules: they name files to read and write, and the API's token is for models.
 ///
 /// # Errors
 /// `BadRequest` if one is new or differs.

@@ -1,5 +1,5 @@
-//! Connections: each is bounded in time and size as long as it waits for its client, and none of them, however slow or many,
-//! keeps the others out. A stream that answers may take as long as it likes, while its client reads it.
+//! Connections: each is limited in time and size while it waits for its client, and none of them, however slow or many,
+//! blocks the others. A streaming answer may take any time while its client reads it.
 
 mod body;
 mod seats;
@@ -33,25 +33,25 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// Far more than a server of one machine's models has clients, and at least twice what it answers at the same time.
+/// Far more than the clients of one machine's models, and at least twice the requests answered at the same time.
 const CONNECTIONS: usize = 512;
-/// A request's head, and with it what the connection keeps to read and to write.
+/// The limit of a request's head, and so of the connection's buffers.
 const HEAD_BYTES: usize = 64 << 10;
-/// Files that may be open besides the connections and, for each of them, one to a worker or a server.
+/// Files that may be open besides the connections and one upstream connection for each.
 const FILES: usize = 1024;
-/// Between two tries to accept while the system has no more files to give.
+/// The pause before another accept while the system is out of files.
 const OUT_OF_FILES: Duration = Duration::from_millis(200);
-/// What a TLS client says first is a record of this type.
+/// The record type of a TLS client's first message.
 const HANDSHAKE: u8 = 0x16;
 
 /// How long the server waits for its clients.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClientLimits {
-    /// For a request's head or a handshake to be whole, from the connection's start or the answer before.
+    /// For a complete request head or handshake, from the connection's start or the previous answer.
     pub(crate) head: Duration,
-    /// For a client to take anything of what is sent to it.
+    /// For a client to read any of the data sent to it.
     pub(crate) reading: Duration,
-    /// How many there may be, of which each may wait so long.
+    /// The most connections.
     pub(crate) connections: usize,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct ServeOptions {
     pub(crate) closing: CancellationToken,
 }
 
-/// Serves until `closing`, and then until all that was begun is answered. Dropping it ends every connection.
+/// Serves until `closing`, and then until running requests are answered. Dropping it ends every connection.
 pub(crate) async fn serve(listener: TcpListener, options: ServeOptions) {
     allow_files(FILES + 2 * options.limits.connections);
     let seats = Arc::new(Seats::new(options.limits.connections));
@@ -95,7 +95,7 @@ pub(crate) async fn serve(listener: TcpListener, options: ServeOptions) {
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             stream = next(&listener) => stream,
         };
-        // While all seats are taken by requests that are being answered, the others wait in the system's queue.
+        // While running requests take all seats, new connections wait in the system's queue.
         let Some(taken) = options.closing.run_until_cancelled(seats.take()).await else {
             break;
         };
@@ -109,7 +109,7 @@ async fn next(listener: &TcpListener) -> TcpStream {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => return stream,
-            // The client's, and over.
+            // The client has aborted the connection.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
             Err(error) => {
                 tracing::warn!("cannot accept connections: {error}");
@@ -122,15 +122,15 @@ async fn next(listener: &TcpListener) -> TcpStream {
 async fn attend(stream: TcpStream, taken: Taken, options: Arc<ServeOptions>) {
     let taken = Arc::new(taken);
     tokio::select! {
-        // Another client needs the seat, and this one has not asked anything yet.
+        // Another client needs the seat, and this one has sent no request yet.
         () = taken.given_up() => {}
         () = detect_tls(stream, Arc::clone(&taken), options) => {}
     }
 }
 
-/// Over TLS, if there is any. From this machine a client may do without: nobody listens in on that way.
+/// Detects TLS, if configured. Clients on this machine may do without it.
 async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, options: Arc<ServeOptions>) {
-    // Words are sent as they come, not gathered.
+    // Send tokens as they come, without buffering.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!("a connection gathers its words: {error}");
     }
@@ -212,7 +212,7 @@ async fn serve_http(
     }
 }
 
-/// Breaks off once the client has taken nothing for too long. Nothing to send is not nothing taken.
+/// Ends a connection whose client has read nothing for too long. Time without data to send does not count.
 fn stalling(stream: TcpStream, options: &ServeOptions) -> Pin<Box<TimeoutStream<TcpStream>>> {
     let mut stream = TimeoutStream::new(stream);
     stream.set_write_timeout(Some(options.limits.reading));
@@ -226,7 +226,7 @@ fn is_from_here(stream: &TcpStream) -> bool {
     }
 }
 
-/// A machine that calls an address of its own does so from that address.
+/// Returns whether the client is on this machine: it then connects from the same address.
 fn is_this_machine(from: IpAddr, to: IpAddr) -> bool {
     let from = from.to_canonical();
     from.is_loopback() || from == to.to_canonical()

@@ -80,7 +80,7 @@ impl Services for Admin {
     }
 
     fn raise(&self) -> bool {
-        // Called without the lock: what it shows may ask us something.
+        // Called without the lock, since it may call back.
         let raise = self.raise.lock().clone();
         raise.is_some_and(|raise| {
             raise();

@@ -42,7 +42,7 @@ pub(crate) async fn start(options: HostOptions) -> Result<Host, Error> {
     let (schedules, inbox) = Schedules::new(
         data.in_force.subscribe(),
         data.store.clone(),
-        // A command ends too soon for them.
+        // A command's host ends too soon for them.
         options.kind != HostKind::Cli,
     );
     let schedules = Arc::new(schedules);
@@ -165,7 +165,7 @@ fn models(config: &Arc<LiveConfig>, workers: &Workers, fetching: &Fetching) -> A
     })
 }
 
-/// All parts of a host that is about to serve.
+/// All parts of a host before it serves.
 struct Assembly {
     kind: HostKind,
     data: DataFolder,

@@ -27,10 +27,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// How often readings are taken while somebody watches or a worker lives, and while neither is so.
+/// How often readings are taken while there is a watcher or a worker, and otherwise.
 const WATCHED: Duration = Duration::from_secs(1);
 const UNWATCHED: Duration = Duration::from_secs(5);
-/// A sensor that does not answer hides nothing else for longer.
+/// The most that a slow sensor may delay a reading.
 const LATE: Duration = Duration::from_secs(3);
 
 type Downloads = watch::Receiver<Arc<Vec<DownloadStatus>>>;
@@ -40,11 +40,11 @@ pub(crate) struct StatusBoard {
     parts: Parts,
     past: PastReadings,
     published: watch::Sender<Arc<Status>>,
-    /// Somebody has begun to watch.
+    /// Notified when a watcher subscribes.
     watcher: Notify,
 }
 
-/// What the status is put together from.
+/// The sources of the status.
 #[derive(Debug)]
 struct Parts {
     url: String,
@@ -57,12 +57,12 @@ struct Parts {
     models: AtomicU64,
 }
 
-/// Memory as it is shown: of what is unknown, what was known last.
+/// The memory shown: for unknown figures, the last known ones.
 #[derive(Debug, Default)]
 struct Memory {
     ram: Ram,
     swap: Swap,
-    /// That some of it is not of now, and why.
+    /// A notice that some figures are old, and why.
     notice: Option<String>,
 }
 
@@ -121,7 +121,7 @@ impl StatusBoard {
         }
     }
 
-    /// The status as it is now; those who watch see it too.
+    /// Returns the current status, and publishes it.
     pub(crate) fn now(&self) -> Arc<Status> {
         let now = self.parts.compose();
         self.published.send_if_modified(|published| {
@@ -174,19 +174,19 @@ impl StatusBoard {
                 () = closing.cancelled() => return self.past.close().await,
                 () = sleep_until(sampled + period) => true,
                 () = self.watcher.notified() => sampled.elapsed() >= WATCHED,
-                // Memory runs out faster than the next reading is due. Without announcements this never comes.
+                // Memory may run out before the next reading. Without announcements this never happens.
                 Ok(()) = announced.changed() => {
                     sampler.announced(*announced.borrow_and_update());
                     true
                 }
-                // Ends with the host, as the tiers do, which tell it.
+                // It ends with the host, like the tiers, which report that.
                 Ok(()) = downloads.changed() => false,
                 changed = tiers.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    // A worker is read at once when it starts and when it has loaded, and no more often: some
-                    // cannot be read, and a reading is a change itself.
+                    // A worker is read at once when it starts and when it has loaded, but not more often: some cannot be
+                    // read, and a reading is itself a change.
                     let now: Vec<_> = tiers
                         .borrow_and_update()
                         .iter()
@@ -205,9 +205,9 @@ impl StatusBoard {
                 (sampler, reading) = sample(sampler).await;
                 self.parts.memory_guard.observe(&reading);
                 self.parts.memory.lock().update(&reading);
-                // A disk that has too much to do keeps nobody from seeing what is so.
+                // A busy disk must not delay the status.
                 let _ = timeout(WATCHED, self.past.record(&reading)).await;
-                // The kernel walks a worker's pages for it, and nobody decides by it.
+                // The kernel walks a worker's pages for it, and no decision depends on it.
                 if watched || footprints.elapsed() >= UNWATCHED {
                     footprints = Instant::now();
                     self.read_footprints().await;
@@ -234,7 +234,7 @@ impl StatusBoard {
                 .filter_map(|(tier, pid, engine)| Some((tier, footprint_of(pid, engine)?)))
                 .collect::<Vec<_>>()
         });
-        // The kernel may take its time over a process that is short of memory.
+        // The kernel may be slow for a process that is short of memory.
         if let Ok(Ok(footprints)) = timeout(WATCHED, read).await
             && !footprints.is_empty()
         {
@@ -243,7 +243,7 @@ impl StatusBoard {
     }
 }
 
-/// What a worker's end would give back. A command may have started others, in its group; ours starts none.
+/// Returns what a worker's end would free. A command may have started other processes in its group; our worker starts none.
 fn footprint_of(pid: u32, engine: EngineKind) -> Option<u64> {
     match engine {
         EngineKind::Command => held_by(&members_of_group(pid).ok()?).ok(),
@@ -251,7 +251,7 @@ fn footprint_of(pid: u32, engine: EngineKind) -> Option<u64> {
     }
 }
 
-/// Off the tasks that answer requests: some sensors take their time.
+/// Off the tasks that answer requests, since some sensors are slow.
 async fn sample(mut sampler: Sampler) -> (Sampler, Reading) {
     let sampled = spawn_blocking(move || {
         let reading = sampler.sample();

@@ -1,5 +1,5 @@
-//! The server's certificate: the user's, or one of our own that is made once and kept, so that whoever has looked at
-//! its fingerprint knows this server again.
+//! The server's certificate: the user's, or one that Tierbar creates once and keeps, so that its fingerprint stays the
+//! same.
 
 use crate::folder::Folder;
 use jiff::civil::Date;
@@ -21,11 +21,11 @@ use std::{
 use tierbar_core::{Code, Error, config::ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
-/// Apple's systems trust no server's certificate that is valid for longer.
+/// Apple's systems trust no server certificate that is valid for longer.
 const VALID_DAYS: i64 = 825;
-/// A new one is made at a start so long before the old one's end.
+/// How long before its end a certificate is replaced, at a start.
 const RENEWED_DAYS: i64 = 30;
-/// Stands in the file before its certificate.
+/// The prefix of the line before the certificate in its file.
 const NOT_AFTER: &str = "Not after: ";
 
 #[derive(Clone)]
@@ -36,11 +36,11 @@ pub(crate) struct Tls {
 }
 
 impl Tls {
-    /// Reads the configured certificate, or our own, which is made if need be, for these addresses too. Blocking.
+    /// Reads the configured certificate, or our own for these addresses, which is created if necessary. Blocking.
     ///
     /// # Errors
-    /// `ConfigInvalid` naming the file that is no certificate or no key, or a key of another certificate; `Storage` if
-    /// our own cannot be kept.
+    /// `ConfigInvalid` with the file that is not a certificate or key, or is the key of another certificate; `Storage` if
+    /// our own cannot be stored.
     pub(crate) fn open(
         folder: &Folder,
         server: &ServerConfig,
@@ -89,7 +89,7 @@ fn fingerprint(certificate: &CertificateDer<'_>) -> String {
     bytes.join(":")
 }
 
-/// The files of our own certificate and its key.
+/// Returns our own certificate and its key.
 fn own(
     folder: &Folder,
     server: &ServerConfig,
@@ -127,7 +127,7 @@ fn own(
         "Tierbar's generated certificate. Delete this file to generate another one at the next start.\n{NOT_AFTER}{until}\n{}",
         made.pem()
     );
-    // The key first: a certificate that is there has one.
+    // The key first, so that an existing certificate has one.
     for (path, text) in [(&key, secret.serialize_pem()), (&certificate, text)] {
         keep(path, &text).map_err(|error| {
             Error::new(
@@ -140,7 +140,7 @@ fn own(
     Ok((certificate, key))
 }
 
-/// What clients may call this server by.
+/// Returns the names and addresses that clients may use for this server.
 fn names(server: &ServerConfig, addresses: &[IpAddr]) -> Vec<String> {
     let mut names = vec![
         "localhost".to_owned(),
@@ -155,10 +155,10 @@ fn names(server: &ServerConfig, addresses: &[IpAddr]) -> Vec<String> {
     names
 }
 
-/// The address that other machines of the network see. Connecting a datagram socket sends nothing.
+/// Returns the address that other machines on the network see. Connecting a datagram socket sends nothing.
 fn way_out() -> Option<IpAddr> {
     let socket = UdpSocket::bind(("0.0.0.0", 0)).ok()?;
-    // Of a network that is kept for documentation.
+    // An address reserved for documentation.
     socket.connect(("198.51.100.1", 9)).ok()?;
     Some(socket.local_addr().ok()?.ip()).filter(|ip| !ip.is_unspecified())
 }
@@ -181,7 +181,7 @@ fn parts(date: Date) -> (i32, u8, u8) {
     )
 }
 
-/// All of it or nothing, and for its owner alone.
+/// Writes the whole file or nothing, readable only by its owner.
 fn keep(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder)?;

@@ -3,19 +3,19 @@
 use std::path::Path;
 use tierbar_core::{Code, Error, budget::gib, volume};
 
-/// Above this, a solid-state disk has few empty blocks to work with, and the paging of memory becomes slow.
+/// Above this, a solid-state disk has few free blocks, and swapping becomes slow.
 const FULL_PERCENT: u64 = 80;
 
 /// A volume, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Volume {
     pub(crate) size: u64,
-    /// What this user may still take.
+    /// The bytes that this user may still use.
     pub(crate) free: u64,
 }
 
 impl Volume {
-    /// Of the volume that the folder lies on.
+    /// Reads the volume of the folder.
     ///
     /// # Errors
     /// `Storage`.
@@ -36,7 +36,7 @@ impl Volume {
         })
     }
 
-    /// What the user should know before `bytes` more are written to it.
+    /// Checks the room for `bytes` more; returns a warning if the volume becomes nearly full.
     ///
     /// # Errors
     /// `Storage` with the figures if they do not fit beside the margin.

@@ -1,4 +1,4 @@
-//! Where the programs are that the host runs.
+//! The programs that the host runs.
 
 use std::path::{Path, PathBuf};
 use tierbar_core::{Code, Error};
@@ -6,19 +6,19 @@ use tierbar_core::{Code, Error};
 const WORKER: &str = "tierbar-worker";
 const PROCESS_GUARD: &str = "tierbar-guard";
 
-/// The worker: the given path, else `TIERBAR_WORKER`, else beside this program, also from another folder of the same bundle.
+/// Returns the worker: the given path, or else `TIERBAR_WORKER`, or else the one beside this program or in its bundle.
 ///
 /// # Errors
-/// `Internal` saying where it was looked for.
+/// `Internal` with the path that was expected.
 pub(crate) fn find(given: Option<PathBuf>) -> Result<PathBuf, Error> {
     let named = given.or_else(|| crate::folder::set("TIERBAR_WORKER"));
     found(WORKER, named, "TIERBAR_WORKER")
 }
 
-/// What ends other programs when this one is gone, looked for as the worker is.
+/// Returns the process guard, found like the worker.
 ///
 /// # Errors
-/// As [`find`].
+/// Those of [`find`].
 pub(crate) fn process_guard() -> Result<PathBuf, Error> {
     found(
         PROCESS_GUARD,
@@ -47,7 +47,7 @@ fn found(name: &str, named: Option<PathBuf>, variable: &str) -> Result<PathBuf, 
 }
 
 fn beside(name: &str, program: Option<&Path>) -> Vec<PathBuf> {
-    // A program that is reached by a link, such as one in /usr/local/bin, lies beside its real file.
+    // A program may be a link, such as one in /usr/local/bin; the others are beside its target.
     let real = program.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned()));
     let Some(folder) = real.as_deref().and_then(Path::parent) else {
         return vec![name.into()];
@@ -59,7 +59,7 @@ fn beside(name: &str, program: Option<&Path>) -> Vec<PathBuf> {
     {
         candidates.push(contents.join("MacOS").join(name));
     }
-    // A test's program lies one folder below the others.
+    // A test's program is one folder below the others.
     if let Some(profile) = folder.parent().filter(|_| folder.ends_with("deps")) {
         candidates.push(profile.join(name));
     }

@@ -105,7 +105,7 @@ pub(crate) fn update(
     find(connection, id)
 }
 
-/// Whether there was such a chat. Its messages go with it.
+/// Deletes a chat with its messages; returns whether it existed.
 pub(crate) fn delete(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
     Ok(connection
         .prepare_cached("DELETE FROM chats WHERE id = ?1")?
@@ -113,7 +113,7 @@ pub(crate) fn delete(connection: &Connection, id: &str) -> rusqlite::Result<bool
         > 0)
 }
 
-/// The last message of the branch that is shown; `None` in an empty chat.
+/// Returns the last message of the shown branch; `None` in an empty chat.
 pub(crate) fn leaf(connection: &Connection, id: &str) -> rusqlite::Result<Option<u64>> {
     let found = connection
         .prepare_cached("SELECT leaf FROM chats WHERE id = ?1")?
@@ -129,7 +129,7 @@ pub(crate) fn set_leaf(connection: &Connection, id: &str, leaf: u64) -> rusqlite
     Ok(())
 }
 
-/// Marks the chat as changed now. Whether there is such a chat.
+/// Marks the chat as changed now; returns whether it exists.
 pub(crate) fn touch(connection: &Connection, id: &str) -> rusqlite::Result<bool> {
     let changed = connection
         .prepare_cached("UPDATE chats SET updated_at = ?2 WHERE id = ?1")?

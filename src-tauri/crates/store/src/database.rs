@@ -40,8 +40,8 @@ pub(crate) struct Database {
 
 impl Database {
     pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        // Chats are private: the file is made before SQLite would make it readable for all, and SQLite gives its
-        // side files the same mode. The plain open also tells a folder or a missing parent more clearly.
+        // Chats are private: the file is created before SQLite would make it readable for all, and SQLite gives its side
+        // files the same mode. This open also reports a folder or a missing parent more clearly.
         OpenOptions::new()
             .read(true)
             .write(true)
@@ -85,7 +85,7 @@ impl Database {
         query(&self.lock()).map_err(|error| failure::of_sqlite(&self.path, &error))
     }
 
-    /// All of the change or, if it fails, nothing of it.
+    /// Runs a change in a transaction: all of it or nothing.
     pub(crate) fn write<T>(
         &self,
         change: impl FnOnce(&Transaction) -> rusqlite::Result<T>,

@@ -1,4 +1,4 @@
-//! What SQLite reports, as something a person can act on.
+//! SQLite's errors, as errors with a hint.
 
 use rusqlite::ErrorCode;
 use std::{io, path::Path};

@@ -1,32 +1,32 @@
-//! The table of API keys. It has their hashes, and no key.
+//! The table of API keys, which has only their hashes.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tierbar_core::keys::{ApiKey, KeyLimits};
 
-/// More than anybody hands out, and few enough to hold in memory.
+/// The most keys: enough for any use, and few enough to hold in memory.
 const MOST: u32 = 1000;
-/// As many that were revoked are still listed, the last ones.
+/// How many revoked keys are still listed.
 const REVOKED_KEPT: u32 = 100;
 const COLUMNS: &str = "name, hash, created_ms, last_used_ms, revoked_ms, requests_per_minute, tokens_per_day, at_once, \
                        tokens_missing, tokens_at_ms";
 
-/// A key as it is kept.
+/// A stored key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptKey {
     pub key: ApiKey,
-    /// SHA-256 of it.
+    /// The key's SHA-256.
     pub hash: [u8; 32],
     pub tokens: TokensUsed,
 }
 
-/// How much of a day's tokens was missing at a moment.
+/// How many of a day's tokens were used up at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TokensUsed {
     pub missing: u64,
     pub at_ms: u64,
 }
 
-/// When a key was used last, and what of.
+/// When a key was last used, and how much.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyUse {
     pub hash: [u8; 32],
@@ -34,13 +34,13 @@ pub struct KeyUse {
     pub tokens: TokensUsed,
 }
 
-/// What became of a key that was to be added.
+/// The outcome of adding a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
     Kept,
     /// A key of this name is in use.
     Exists,
-    /// There are as many as can be kept.
+    /// There are as many keys as allowed.
     Full,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn list(connection: &Connection) -> rusqlite::Result<Vec<KeptKey>> {
         .collect()
 }
 
-/// Takes the place of a revoked one of the same name.
+/// Adds a key, in place of a revoked one of the same name.
 pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<Added> {
     let ApiKey {
         name,
@@ -98,7 +98,7 @@ pub(crate) fn add(connection: &Connection, kept: &KeptKey) -> rusqlite::Result<A
     Ok(Added::Kept)
 }
 
-/// `false` if no key of that name is in use.
+/// Revokes a key; returns `false` if no active key has that name.
 pub(crate) fn revoke(connection: &Connection, name: &str, at_ms: u64) -> rusqlite::Result<bool> {
     let changed = connection.execute(
         "UPDATE keys SET revoked_ms = ?2 WHERE name = ?1 AND revoked_ms IS NULL",

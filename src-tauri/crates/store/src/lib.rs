@@ -1,5 +1,5 @@
-//! What the user's chats say, what the machine's minutes were, what happened to the tiers, which requests wait, who
-//! may ask, what tasks saved, and how far schedules have come, in one SQLite file. One file per table; no other crate sees SQLite.
+//! Chats, minutes of readings, the event log, queued requests, API keys, the tokens that tasks saved, and the progress of
+//! schedules, in one SQLite file. One file per table; no other crate sees SQLite.
 
 mod chats;
 mod database;
@@ -51,11 +51,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file, making it (mode 0600) or bringing it to this version's schema if need be. Blocking.
+    /// Opens the file; creates it (mode 0600) or migrates it to this version's schema if necessary. Blocking.
     ///
     /// # Errors
-    /// [`Code::Storage`] if it cannot be made or read, is damaged, or was written by a newer Tierbar; such a file
-    /// is left as it is.
+    /// [`Code::Storage`] if it cannot be created or read, is damaged, or was written by a newer Tierbar; such a file is
+    /// left unchanged.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let database = Database::open(path)?;
         database.write(|change| messages::end_unfinished(change))?;
@@ -64,12 +64,12 @@ impl Store {
         })
     }
 
-    /// All chats, the last changed first.
+    /// Returns all chats, the last changed first.
     pub async fn list_chats(&self) -> Result<Vec<ChatSummary>, Error> {
         self.call(|database| database.read(chats::list)).await
     }
 
-    /// An untitled chat (title `""`) that asks `auto`, unless the fields say otherwise.
+    /// Creates an untitled chat (title `""`) for `auto`, unless the fields set others.
     pub async fn create_chat(&self, fields: ChatFields) -> Result<ChatSummary, Error> {
         let fields = fields.checked()?;
         self.call(move |database| database.write(|change| chats::create(change, fields)))
@@ -147,13 +147,13 @@ impl Store {
         .await
     }
 
-    /// Keeps a minute of readings for 30 days. One that is kept already is merged with it.
+    /// Stores a minute of readings for 30 days. It is merged with an existing one.
     pub async fn add_minute(&self, minute: Point) -> Result<(), Error> {
         self.call(move |database| database.write(|change| minutes::add(change, &minute)))
             .await
     }
 
-    /// The minutes that begin from `from` on and before `to`, in seconds since 1970, oldest first.
+    /// Returns the minutes that start from `from` on and before `to`, in seconds since 1970, oldest first.
     pub async fn minutes(&self, from: u64, to: u64) -> Result<Vec<Point>, Error> {
         self.call(move |database| {
             database.read(|connection| minutes::between(connection, from, to))
@@ -161,13 +161,13 @@ impl Store {
         .await
     }
 
-    /// Keeps entries of the log for 30 days, and at most the last 50,000. Their ids have to grow.
+    /// Stores log entries for 30 days, and at most the last 50,000. Their ids must increase.
     pub async fn add_entries(&self, entries: Vec<Entry>) -> Result<(), Error> {
         self.call(move |database| database.write(|change| log::add(change, &entries)))
             .await
     }
 
-    /// The last `limit` entries before the one with the id `before`, the newest first; of one tier, if one is named.
+    /// Returns the last `limit` entries before the one with the id `before`, newest first; of one tier, if given.
     pub async fn entries(
         &self,
         before: Option<u64>,
@@ -180,43 +180,43 @@ impl Store {
         .await
     }
 
-    /// The id of the log's last entry; 0 while there is none.
+    /// Returns the id of the log's last entry; 0 without entries.
     pub async fn last_entry(&self) -> Result<u64, Error> {
         self.call(|database| database.read(log::last)).await
     }
 
-    /// All API keys, the oldest first, with those that were revoked lately.
+    /// Returns all API keys, oldest first, with those revoked last.
     pub async fn keys(&self) -> Result<Vec<KeptKey>, Error> {
         self.call(|database| database.read(keys::list)).await
     }
 
-    /// Keeps a new key, unless one of its name is in use or there are 1000.
+    /// Stores a new key, unless its name is in use or there are 1000.
     pub async fn add_key(&self, key: KeptKey) -> Result<AddedKey, Error> {
         self.call(move |database| database.write(|change| keys::add(change, &key)))
             .await
     }
 
-    /// Marks a key as revoked; `false` if none of that name is in use.
+    /// Marks a key as revoked; returns `false` if no active key has that name.
     pub async fn revoke_key(&self, name: &str, at_ms: u64) -> Result<bool, Error> {
         let name = name.to_owned();
         self.call(move |database| database.write(|change| keys::revoke(change, &name, at_ms)))
             .await
     }
 
-    /// Notes what keys were used for; those that are gone are left out.
+    /// Records the use of keys; deleted ones are ignored.
     pub async fn keys_used(&self, uses: Vec<KeyUse>) -> Result<(), Error> {
         self.call(move |database| database.write(|change| keys::used(change, &uses)))
             .await
     }
 
-    /// Adds to what a task took and saved today, by this machine's calendar. A year is kept.
+    /// Adds to the tokens that a task used and saved today, by this machine's calendar. Days are kept for a year.
     pub async fn add_spent(&self, task: Task, spent: Spent) -> Result<(), Error> {
         let today = jiff::Zoned::now().date();
         self.call(move |database| database.write(|change| savings::add(change, today, task, spent)))
             .await
     }
 
-    /// What tasks took and saved in the last `days` that have any.
+    /// Returns the tokens that tasks used and saved on the last `days` days with any.
     pub async fn costs(&self, days: u32) -> Result<Costs, Error> {
         self.call(move |database| {
             Ok(Costs::of(
@@ -226,7 +226,7 @@ impl Store {
         .await
     }
 
-    /// How far a schedule has come; `None` if it has not been seen yet.
+    /// Returns the progress of a schedule; `None` for a new one.
     pub async fn schedule_run(&self, name: &str) -> Result<Option<Run>, Error> {
         let name = name.to_owned();
         self.call(move |database| database.read(|connection| schedules::get(connection, &name)))

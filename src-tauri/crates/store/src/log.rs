@@ -1,4 +1,4 @@
-//! The table of the log of why.
+//! The table of the event log.
 
 use crate::word::Word;
 use rusqlite::{Connection, Row, params};
@@ -7,15 +7,15 @@ use tierbar_core::{
     journal::{Entry, Kind, LogEvent},
 };
 
-/// As long are entries kept,
+/// How long entries are kept,
 const KEPT_MS: u64 = 30 * 24 * 3600 * 1000;
-/// and as many of them.
+/// and how many.
 const KEPT: u64 = 50_000;
-/// As many that are too old are dropped with each that is added: see the minutes' table.
+/// How many old entries are deleted with each new one: see the minutes' table.
 const DROPPED_AT_ONCE: u32 = 8;
 const COLUMNS: &str = "id, at_ms, kind, tier, model, sentence";
 
-/// Adds entries, whose ids are larger than those before.
+/// Adds entries; their ids must be larger than the existing ones.
 pub(crate) fn add(connection: &Connection, entries: &[Entry]) -> rusqlite::Result<()> {
     let Some(last) = entries.last() else {
         return Ok(());
@@ -48,7 +48,7 @@ pub(crate) fn add(connection: &Connection, entries: &[Entry]) -> rusqlite::Resul
     Ok(())
 }
 
-/// The newest first, from before `before` on.
+/// Returns entries before `before`, newest first.
 pub(crate) fn before(
     connection: &Connection,
     before: Option<u64>,
@@ -72,7 +72,7 @@ pub(crate) fn before(
     }
 }
 
-/// The largest id that there is.
+/// Returns the largest id.
 pub(crate) fn last(connection: &Connection) -> rusqlite::Result<u64> {
     let last: Option<i64> =
         connection.query_row("SELECT max(id) FROM log", [], |row| row.get(0))?;

@@ -1,19 +1,19 @@
-//! The table of minutes: what the machine's readings were.
+//! The table of minutes of readings.
 
 use crate::word::Word;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use tierbar_core::history::{Point, Spread, merged};
 
-/// As long are minutes kept.
+/// How long minutes are kept.
 const KEPT_SECONDS: u64 = 30 * 24 * 3600;
-/// As many are dropped with each that is added. A clock that is a year ahead for a minute takes an hour of what is kept
-/// along, and not all of it.
+/// How many old minutes are deleted with each new one. So a clock that is a year ahead for a minute deletes an hour of
+/// minutes, and not all.
 const DROPPED_AT_ONCE: u32 = 60;
 const COLUMNS: &str = "at, samples, pressure, ram_total_bytes, ram_used_mean, ram_used_max, swap_used_mean,
     swap_used_max, swap_in_mean, swap_in_max, swap_out_mean, swap_out_max, cpu_mean, cpu_max, disk_read_mean,
     disk_read_max, temperature_mean, temperature_max";
 
-/// A minute that is there already has had another part of it told: after a restart, or after the clock was set back.
+/// Adds a minute. An existing one has another part of the same minute, after a restart or a clock set back.
 pub(crate) fn add(connection: &Connection, minute: &Point) -> rusqlite::Result<()> {
     let before = connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM minutes WHERE at = ?1"))?
@@ -61,7 +61,7 @@ pub(crate) fn add(connection: &Connection, minute: &Point) -> rusqlite::Result<(
     Ok(())
 }
 
-/// Those that begin from `from` on and before `to`, oldest first.
+/// Returns the minutes that start from `from` on and before `to`, oldest first.
 pub(crate) fn between(connection: &Connection, from: u64, to: u64) -> rusqlite::Result<Vec<Point>> {
     connection
         .prepare_cached(&format!(

@@ -1,7 +1,7 @@
-//! Requests that wait, and their answers: what is kept of them, and each step as one change of the file.
+//! Queued requests and their answers; each step is one change of the file.
 //!
-//! A request is begun by a claim. Only the claim that was given last can end or defer it, and only while it runs: so there is one
-//! answer for each, whatever was running when a host died.
+//! A request is started by a claim. Only the latest claim can end or defer it, and only while it runs: so each has one
+//! answer, whatever was running when a host was killed.
 
 mod room;
 mod rows;
@@ -27,14 +27,14 @@ pub struct JobRequest {
     pub body: Vec<u8>,
 }
 
-/// A request to be kept.
+/// A request to store.
 #[derive(Debug, Clone)]
 pub struct NewJob {
     pub request: JobRequest,
     /// The name of the API key that it came with.
     pub owner: Option<String>,
     pub idempotency_key: Option<String>,
-    /// Tells one request from another with the same key.
+    /// Distinguishes requests with the same key.
     pub fingerprint: String,
     pub priority: Priority,
     pub not_before_ms: u64,
@@ -45,24 +45,24 @@ pub struct NewJob {
     pub webhook: Option<String>,
 }
 
-/// How much is kept.
+/// The limits of what is stored.
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
     /// Requests that have not ended.
     pub live: u64,
-    /// Of them those of one key.
+    /// Of these, the requests of one key.
     pub of_one_key: u64,
     /// Requests and answers together.
     pub bytes: u64,
 }
 
-/// What became of a [`NewJob`].
+/// The outcome of adding a [`NewJob`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Added {
     New(JobStatus),
-    /// The same request with the same key was kept before.
+    /// The same request with the same key is already stored.
     Known(JobStatus),
-    /// The key was given to another request.
+    /// The key belongs to another request.
     OtherRequest,
 }
 
@@ -74,16 +74,16 @@ pub struct JobAnswer {
     pub body: Vec<u8>,
 }
 
-/// A request whose turn it is. Whoever has it is to say how it went.
+/// A request whose turn it is. Its holder must end or defer it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claim {
     pub id: String,
     pub(crate) number: i64,
-    /// Counting this one.
+    /// Attempts, including this one.
     pub attempts: u32,
     pub max_attempts: u32,
     pub deadline_ms: u64,
-    /// As of [`NewJob`].
+    /// As in [`NewJob`].
     pub owner: Option<String>,
     pub request: JobRequest,
 }
@@ -105,28 +105,28 @@ pub struct Ending {
     pub error: Option<Error>,
 }
 
-/// A request with what it came to.
+/// A request with its outcome.
 #[derive(Debug, Clone)]
 pub struct JobOutcome {
     pub status: JobStatus,
     pub answer: Option<JobAnswer>,
-    /// Why it waits, or why it ended as it did.
+    /// Why it waits, or why it failed.
     pub error: Option<Error>,
 }
 
-/// What [`Store::cancel_job`] has done.
+/// The outcome of [`Store::cancel_job`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cancelled {
     Now(JobStatus),
-    /// It had ended; it is gone, with its answer.
+    /// It had ended, and is deleted with its answer.
     Removed,
-    /// It had ended, and was to be kept then.
+    /// It had ended, and is kept as requested.
     Kept,
 }
 
-/// Errors of all calls: as of the others, and [`Code::NotFound`] for an id that no request has.
+/// Errors of all calls: those of the other calls, and [`Code::NotFound`] for an unknown id.
 impl Store {
-    /// Keeps a request. What has ended and reached somebody leaves for it, the oldest first.
+    /// Stores a request. Fetched answers are deleted to make room for it, oldest first.
     ///
     /// # Errors
     /// [`Code::Overloaded`] if there is no room.
@@ -146,7 +146,7 @@ impl Store {
         .await
     }
 
-    /// What [`Store::add_job`] would find of the job's key.
+    /// Returns what [`Store::add_job`] would find for the job's key.
     pub async fn known_job(&self, job: NewJob) -> Result<Option<Added>, Error> {
         self.call(move |database| database.read(|connection| rows::known(connection, &job)))
             .await
@@ -161,7 +161,7 @@ impl Store {
         .await
     }
 
-    /// With its answer, if it has one: which then has reached somebody, unless this is only `glanced` at.
+    /// Returns a request with its answer, if it has one, which then counts as fetched unless it is only `glanced` at.
     pub async fn job_outcome(&self, id: &str, glanced: bool) -> Result<JobOutcome, Error> {
         let id = id.to_owned();
         self.call(move |database| {
@@ -175,7 +175,7 @@ impl Store {
         .await
     }
 
-    /// Begins the request whose turn it is: of those that may be tried now the one of the highest priority, and of these the oldest.
+    /// Claims the next request: of those due now, the oldest of the highest priority.
     pub async fn claim_job(&self, room: Room, now_ms: u64) -> Result<Turn, Error> {
         self.call(move |database| {
             database.write(|change| {
@@ -191,7 +191,7 @@ impl Store {
         .await
     }
 
-    /// Ends what was claimed. `false`: it is not this claim's any more, and nothing has changed.
+    /// Ends a claimed request; returns `false` if the claim is no longer valid, and changes nothing.
     pub async fn end_job(&self, claim: &Claim, ending: Ending, now_ms: u64) -> Result<bool, Error> {
         let (id, number) = (claim.id.clone(), claim.number);
         self.call(move |database| {
@@ -200,7 +200,8 @@ impl Store {
         .await
     }
 
-    /// Has what was claimed wait for another attempt; `counts`: this one was one. `false` as in [`Store::end_job`].
+    /// Queues a claimed request for another attempt; `counts` is whether this attempt counts. Returns `false` as
+    /// [`Store::end_job`] does.
     pub async fn defer_job(
         &self,
         claim: &Claim,
@@ -217,7 +218,7 @@ impl Store {
         .await
     }
 
-    /// Ends one that has not ended. One that has is removed, unless it is to be `kept`.
+    /// Cancels a request that has not ended. Removes one that has, unless it is to be `kept`.
     pub async fn cancel_job(&self, id: &str, kept: bool, now_ms: u64) -> Result<Cancelled, Error> {
         let id = id.to_owned();
         self.call(move |database| {
@@ -235,17 +236,17 @@ impl Store {
         .await
     }
 
-    /// What ran when the last host ended waits again, its attempt counted; or has failed, if that was the last. To be called
+    /// Queues what ran when the last host ended again, with its attempt counted, or fails it if that was the last. Call it
     /// before anything is claimed.
     pub async fn recover_jobs(&self, now_ms: u64) -> Result<(), Error> {
         self.call(move |database| database.write(|change| rows::recover(change, now_ms)))
             .await
     }
 
-    /// Ends those whose deadline has passed, and removes what ended `keep_ms` ago. The ids of those that were ended.
+    /// Ends requests past their deadline, and removes those that ended `keep_ms` ago. Returns the ids of the ended ones.
     pub async fn tidy_jobs(&self, keep_ms: u64, now_ms: u64) -> Result<Vec<String>, Error> {
         self.call(move |database| {
-            // Mostly there is nothing to do, and nothing is written then.
+            // Mostly there is nothing to do, and then nothing is written.
             if !database.read(|connection| room::untidy(connection, keep_ms, now_ms))? {
                 return Ok(Vec::new());
             }
@@ -257,8 +258,8 @@ impl Store {
         .await
     }
 
-    /// The next moment at which time alone makes something due: a deadline, the end of an answer's time, and an attempt, if there
-    /// may be any of these now.
+    /// Returns the next time at which something is due: a deadline, the end of an answer's time, and with `attempts` an
+    /// attempt.
     pub async fn next_job_ms(&self, keep_ms: u64, attempts: bool) -> Result<Option<u64>, Error> {
         self.call(move |database| {
             database.read(|connection| room::next_ms(connection, keep_ms, attempts))
@@ -266,7 +267,7 @@ impl Store {
         .await
     }
 
-    /// The newest first, of one state if one is named.
+    /// Lists requests, newest first; of one state, if given.
     pub async fn list_jobs(
         &self,
         state: Option<JobState>,
@@ -276,7 +277,7 @@ impl Store {
             .await
     }
 
-    /// How many there are of each state that has any, and the bytes of all together.
+    /// Returns the number of requests in each state, and the bytes of all together.
     pub async fn count_jobs(&self) -> Result<(Vec<(JobState, u64)>, u64), Error> {
         self.call(|database| {
             database.read(|connection| Ok((rows::counts(connection)?, room::bytes(connection)?)))

@@ -1,4 +1,4 @@
-//! The table of what tasks took and saved, by day.
+//! The table of the tokens that tasks used and saved, by day.
 
 use crate::word::Word;
 use jiff::civil::Date;
@@ -9,9 +9,9 @@ use tierbar_core::tasks::{
     saved::{Day, Spent},
 };
 
-/// Days that are kept.
+/// How many days are kept.
 const KEPT: i64 = 366;
-/// As many rows are dropped with each that is added: see the minutes' table.
+/// How many old rows are deleted with each new one: see the minutes' table.
 const DROPPED_AT_ONCE: u32 = 8;
 
 pub(crate) fn add(
@@ -48,7 +48,7 @@ pub(crate) fn add(
     Ok(())
 }
 
-/// The last `limit` days that have any, the newest first.
+/// Returns the last `limit` days with any, newest first.
 pub(crate) fn last(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<Day>> {
     let mut select = connection.prepare_cached(
         "SELECT day, task, answers, prompt_tokens, completion_tokens, saved_tokens FROM savings
@@ -80,7 +80,7 @@ pub(crate) fn last(connection: &Connection, limit: u32) -> rusqlite::Result<Vec<
     Ok(days)
 }
 
-/// SQLite's integers have a sign. Far below their end, so that a year's sums do not reach it.
+/// SQLite's integers have a sign. The limit is far below theirs, so that a year's sums do not reach it.
 fn signed(value: u64) -> i64 {
     const MOST: u64 = 1 << 50;
     i64::try_from(value.min(MOST)).unwrap_or(i64::MAX)

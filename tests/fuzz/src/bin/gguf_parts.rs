@@ -1,4 +1,4 @@
-//! A GGUF headers of two parts under libFuzzer.
+//! GGUF headers of two parts under libFuzzer.
 #![no_main]
 
 use libfuzzer_sys::{fuzz_mutator, fuzz_target, fuzzer_mutate};

@@ -1,5 +1,5 @@
-//! Writes what the fuzzer starts from: `gguf-seeds FOLDER [MODEL…]` fills `FOLDER/header` and `FOLDER/parts` with
-//! headers of many architectures, and with those of the models, shortened.
+//! Writes the fuzzer's seeds: `gguf-seeds FOLDER [MODEL…]` fills `FOLDER/header` and `FOLDER/parts` with headers of many
+//! architectures, and with those of the models, shortened.
 #![expect(
     clippy::unwrap_used,
     reason = "it ends at what it cannot read or write"
@@ -18,7 +18,7 @@ use std::{
 use tierbar_fuzz::layout::Layout;
 use writer::{F32, Gguf};
 
-/// Those whose accounts differ most.
+/// The architectures whose accounts differ most.
 const ARCHITECTURES: [&str; 28] = [
     "llama",
     "qwen3moe",
@@ -49,7 +49,7 @@ const ARCHITECTURES: [&str; 28] = [
     "hunyuan-moe",
     "clip",
 ];
-/// Tokens of a model that are kept, and its header's bytes at most.
+/// The tokens of a model to keep.
 const KEPT: u64 = 64;
 const READ: u64 = 16 << 20;
 
@@ -97,7 +97,7 @@ fn shortened(model: &Path) -> Vec<u8> {
     layout.shortened(KEPT).write()
 }
 
-/// A model with all the keys that an account may ask for.
+/// A model with all keys that an account may read.
 fn everything(architecture: &str) -> Gguf {
     let key = |name: &str| format!("{architecture}.{name}");
     let mut file = Gguf::with_vocabulary(architecture, 4, "gpt2", &["<s>", "a", "b", "<0x0A>"])
@@ -158,7 +158,7 @@ fn everything(architecture: &str) -> Gguf {
         ("kda.head_dim", 16),
         ("vision.projection_dim", 64),
     ] {
-        // One state or another, which would hide each other.
+        // Only one kind of state, since they would hide each other.
         let of_state = ["wkv.", "shortconv.", "kda."]
             .iter()
             .any(|state| name.starts_with(state));

@@ -14,9 +14,9 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-/// So long a stream may say nothing.
+/// How long a stream may be silent.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The idle streams' only token is their first.
+/// An idle stream has only its first token.
 const IDLE_US: u64 = 3_600_000_000;
 
 trait Connection: AsyncRead + AsyncWrite + Unpin {}
@@ -30,7 +30,7 @@ pub(crate) async fn load(load: Load) -> Result<(), Failed> {
     let streams = (0..load.streams).map(|place| {
         let load = Arc::clone(&load);
         let share = u32::try_from(place).unwrap_or(0);
-        // They do not all speak at once.
+        // The streams do not start at the same time.
         let first = interval * share / u32::try_from(load.streams).unwrap_or(1).max(1);
         tokio::spawn(async move {
             sleep(first).await;
@@ -59,7 +59,7 @@ pub(crate) async fn load(load: Load) -> Result<(), Failed> {
     }))
 }
 
-/// Opens the streams, waits for the first token of each, says so, and holds them until stdin closes.
+/// Opens the streams, waits for the first token of each, prints that, and holds them until stdin closes.
 pub(crate) async fn idle(load: Load) -> Result<(), Failed> {
     let mut open_streams = Vec::new();
     for _ in 0..load.streams {
@@ -134,7 +134,7 @@ async fn read(
     }
 }
 
-/// Notes the tokens of some whole lines; whether they have the stream's end.
+/// Records the tokens of some whole lines; returns whether they include the stream's end.
 fn note(lines: &[u8], arrived: u64, latencies: &mut Vec<u64>) -> bool {
     let mut over = false;
     for line in lines.split(|&byte| byte == b'\n') {

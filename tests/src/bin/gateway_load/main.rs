@@ -1,8 +1,9 @@
-//! What `tests/bench/gateway` measures with: a server of OpenAI's dialect that writes tokens as it is told to, with the moment in each,
-//! and a client that reads them back.
+//! What `tests/bench/gateway` measures with: a server of OpenAI's dialect that writes tokens at a requested pace, with the
+//! time in each, and a client that reads them.
 //!
-//! `gateway_load stub (--socket PATH | --port N)` answers until it is ended. `gateway_load load --at ADDRESS …` opens its streams, reads them
-//! to their ends, and prints one line of JSON. `gateway_load idle …` opens streams, says so, and holds them until its stdin closes.
+//! `gateway_load stub (--socket PATH | --port N)` serves until it is ended. `gateway_load load --at ADDRESS …` opens its
+//! streams, reads them to their ends, and prints one line of JSON. `gateway_load idle …` opens streams, prints that, and
+//! holds them until its stdin closes.
 
 mod client;
 mod stub;
@@ -53,7 +54,7 @@ struct Load {
     /// Of each stream.
     #[arg(long, default_value_t = 1)]
     tokens: usize,
-    /// Between two tokens of a stream; 0: as fast as they are taken.
+    /// Between two tokens of a stream; 0 for as fast as possible.
     #[arg(long, default_value_t = 0)]
     interval_us: u64,
 }

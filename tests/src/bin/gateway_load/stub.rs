@@ -1,4 +1,4 @@
-//! The server. Each token is a write of its own, as a worker's is. How many and how fast, the request's text says:
+//! The server. Each token is a write of its own, like a worker's. The request's text sets their number and pace:
 //! `tokens=100 interval_us=20000`.
 
 use crate::{Failed, Place, now};
@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// No request of a bench is longer.
+/// The longest request of a bench.
 const LONGEST: usize = 1 << 20;
 const STREAM: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -33,7 +33,7 @@ pub(crate) async fn serve(place: Place) -> Result<(), Failed> {
     }
 }
 
-/// Answers until the client leaves; what breaks then is none of our business.
+/// Answers until the client disconnects.
 async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let mut received = Vec::new();
     while let Some(length) = request(&mut stream, &mut received).await {
@@ -55,7 +55,7 @@ async fn answer(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     }
 }
 
-/// Reads on until a whole request is there: its length.
+/// Reads until a request is complete, and returns its length.
 async fn request(stream: &mut (impl AsyncRead + Unpin), received: &mut Vec<u8>) -> Option<usize> {
     loop {
         if let Some(head) = find(received, b"\r\n\r\n") {

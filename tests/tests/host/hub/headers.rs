@@ -1,4 +1,4 @@
-//! Headers of models that are still on a server: the same as of the file, for few bytes and few requests.
+//! Remote headers: the same as the file's, for few bytes and few requests.
 
 use super::{Stand, url, web};
 use axum::{
@@ -67,7 +67,7 @@ async fn little_of_a_20_gb_file_is_downloaded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("big-Q4_K_M.gguf");
     fs::copy(binaries::model(GEMMA), &path).unwrap();
-    // A hole: it takes no room on the disk.
+    // A hole takes no space on the disk.
     fs::OpenOptions::new()
         .write(true)
         .open(&path)
@@ -87,7 +87,7 @@ async fn little_of_a_20_gb_file_is_downloaded() {
         None,
     )
     .await;
-    // Broken in the middle of it as often as is borne.
+    // Broken as often as is tolerated.
     stand.hub.fail(
         Server::Storage,
         [
@@ -123,7 +123,7 @@ async fn a_broken_connection_resumes_where_it_broke() {
         .iter()
         .map(|seen| seen.range.clone().unwrap())
         .collect();
-    // What was given to a broken connection may not all have arrived.
+    // Not all bytes sent to a broken connection may have arrived.
     let start = |range: &str| -> u64 {
         range
             .strip_prefix("bytes=")
@@ -172,7 +172,7 @@ async fn a_server_without_ranges_is_supported() {
         tierbar_gguf::read(&binaries::model(SMOLLM2)).unwrap()
     );
     assert!(stand.hub.sent() <= 16 * MIB, "{}", stand.hub.sent());
-    // It begins anew after the first connection broke.
+    // It starts over after the first connection broke.
     stand.hub.fail(
         Server::Storage,
         [Fault::CutAfter(400_000), Fault::IgnoreRange],
@@ -203,8 +203,8 @@ async fn a_web_page_is_reported_as_such() {
     let error = header(&stand, &of(SMOLLM2)).await.unwrap_err();
     assert_eq!(error.code, Code::ModelInvalid);
     assert!(error.message.contains("is a web page"), "{error}");
-    // Also one that is sent as something else.
-    let error = told_by(|_, _| (HeaderMap::new(), Body::from("\n<!doctype html><html>")))
+    // Also with another content type.
+    let error = read_from(|_, _| (HeaderMap::new(), Body::from("\n<!doctype html><html>")))
         .await
         .unwrap_err();
     assert!(error.message.contains("is a web page"), "{error}");
@@ -267,7 +267,7 @@ async fn an_endless_remote_header_is_refused() {
             .unwrap_err();
         assert_eq!(error.code, Code::ModelInvalid);
         assert!(error.message.contains("larger than 16 MiB"), "{error}");
-        // Without ranges some more is already on its way when the connection is closed.
+        // Without ranges, some more is already in transit when the connection is closed.
         let most = if fault.is_some() {
             100 * MIB - 1
         } else {
@@ -281,8 +281,8 @@ async fn an_endless_remote_header_is_refused() {
     }
 }
 
-/// What comes of a server that answers like this; it is told how many requests came before, and the `Range`.
-async fn told_by(answer: fn(usize, &str) -> (HeaderMap, Body)) -> Result<RemoteModel, Error> {
+/// Returns the result with a server that answers like this; it gets the number of earlier requests, and the `Range`.
+async fn read_from(answer: fn(usize, &str) -> (HeaderMap, Body)) -> Result<RemoteModel, Error> {
     let count = Arc::new(AtomicUsize::new(0));
     let routes = Router::new().fallback(get(move |headers: HeaderMap| {
         let before = count.fetch_add(1, Ordering::Relaxed);
@@ -362,32 +362,34 @@ async fn a_server_that_lies_about_ranges_is_refused() {
             },
         };
         assert_eq!(
-            told_by(answer).await.unwrap_err().code,
+            read_from(answer).await.unwrap_err().code,
             Code::Corrupt,
             "{lie}"
         );
     }
-    // The beginning once more, after the connection broke, as if it were the rest.
-    let error = told_by(|_, _| {
+    // After the connection broke, the start of the file again instead of the rest.
+    let error = read_from(|_, _| {
         let pairs = [("x-partial", "1"), ("content-range", "bytes 0-99/100")];
         (headers(&pairs), cut())
     })
     .await
     .unwrap_err();
     assert!(error.message.contains("requested offset"), "{error}");
-    // Compressed, though that was ruled out.
-    let error = told_by(|_, _| (headers(&[("content-encoding", "gzip")]), Body::from("x")))
+    // Compressed, although that was excluded.
+    let error = read_from(|_, _| (headers(&[("content-encoding", "gzip")]), Body::from("x")))
         .await
         .unwrap_err();
     assert_eq!(error.code, Code::Corrupt);
     // Of no known size.
-    let error = told_by(|_, _| (HeaderMap::new(), cut())).await.unwrap_err();
+    let error = read_from(|_, _| (HeaderMap::new(), cut()))
+        .await
+        .unwrap_err();
     assert_eq!(error.code, Code::Corrupt);
 }
 
 #[tokio::test]
 async fn a_file_that_changes_while_read_is_refused() {
-    let error = told_by(|before, range| {
+    let error = read_from(|before, range| {
         let etag = if before == 0 { "\"one\"" } else { "\"two\"" };
         let start = range
             .strip_prefix("bytes=")

@@ -1,4 +1,4 @@
-//! A hub that does not say the truth.
+//! A hub with false answers.
 
 use super::{Stand, client, repository};
 use axum::{Router, body::Bytes, routing::get};
@@ -111,7 +111,7 @@ async fn an_endless_list_is_refused() {
     assert_eq!(stand.hub.seen().len(), 21);
 }
 
-/// The most memory that this process has ever had, in MiB.
+/// Returns the peak memory of this process, in MiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -125,7 +125,7 @@ fn peak() -> u64 {
     kib >> 10
 }
 
-/// In a process of its own: other tests take memory too.
+/// In a process of its own, since other tests use memory too.
 #[cfg_attr(target_vendor = "apple", ignore = "it has no /proc")]
 #[test]
 fn unused_fields_of_an_answer_take_no_memory() {
@@ -141,12 +141,12 @@ fn unused_fields_of_an_answer_take_no_memory() {
         .output()
         .unwrap();
     assert!(output.status.success(), "{output:?}");
-    // A filter that matches no test succeeds too.
+    // A filter that matches no test also succeeds.
     let summary = String::from_utf8_lossy(&output.stdout);
     assert!(summary.contains("1 passed"), "{summary}");
 }
 
-/// Model info, and pages of a tree without end, that are long lists of nothing.
+/// Model info and endless pages of a tree with long lists of unused data.
 async fn swamped() {
     let list = format!("[{}0]", "[0],".repeat(150_000));
     let info = format!(

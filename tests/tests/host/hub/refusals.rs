@@ -1,4 +1,4 @@
-//! What the hub refuses, told so that a person knows what to do.
+//! The hub's refusals, with hints.
 
 use super::{Stand, client, repository};
 use tierbar_core::{Code, Error};
@@ -41,7 +41,7 @@ async fn a_gated_repository_has_a_hint_for_access() {
         "{hint}"
     );
     assert!(hint.contains("HF_TOKEN"), "{hint}");
-    // What is in it is public.
+    // Its contents are public.
     let found = stand
         .client()
         .repository(&repository(GATED), None)
@@ -49,7 +49,7 @@ async fn a_gated_repository_has_a_hint_for_access() {
         .unwrap();
     assert!(found.gated);
     assert_eq!(found.quants.len(), 1);
-    // A token whose owner has not accepted the licence: the file's own server decides.
+    // A token whose owner has not accepted the license: the file's own server decides.
     let stand = Stand::with(Options::default(), Some(TOKEN)).await;
     let forbidden = Fault::Status {
         status: 403,
@@ -86,7 +86,7 @@ async fn a_rate_limited_answer_names_its_wait() {
     let error = refused(&stand, PUBLIC).await;
     assert_eq!(error.code, Code::Unreachable);
     assert!(error.hint.unwrap().contains("in 42 s"));
-    // It is left alone: one request, no more.
+    // A single request: the server is not retried.
     assert_eq!(stand.hub.seen().len(), 1);
     stand.hub.fail(Server::Hub, [patience]);
     let error = stand.client().search("x").await.unwrap_err();

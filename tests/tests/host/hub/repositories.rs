@@ -1,4 +1,4 @@
-//! What the hub tells of repositories, and to whom the token is told.
+//! Repositories on the hub, and which servers get the token.
 
 use super::{Stand, repository};
 use tierbar_library::{hub::HubFile, reference::Pick};
@@ -45,7 +45,7 @@ async fn a_listing_spans_pages_with_size_hash_and_commit() {
         "a5fd3b62230aa5ec60212297dc9d20eaa70578ac519e00d93a17e44c087a6818",
     );
     assert_eq!(shown, [("Q4_1", &[smollm2][..]), ("Q4_K_M", &[gemma][..])]);
-    // Two files of git's own, two models; and the tree is asked for at the commit, not at the branch.
+    // Two files of git's, two models; and the tree is requested at the commit, not at the branch.
     let pages: Vec<_> = stand
         .hub
         .seen()
@@ -221,7 +221,7 @@ async fn the_token_is_sent_only_to_the_hub() {
             .iter()
             .all(|seen| seen.authorization.is_none() && !seen.cookie)
     );
-    // Asked directly, the other server is told nothing either.
+    // A direct request to the other server has no token either.
     let address = format!("{}/model.gguf", stand.hub.storage_url());
     stand.resolve(&address).await.unwrap_err();
     assert!(stand.hub.seen().last().unwrap().authorization.is_none());

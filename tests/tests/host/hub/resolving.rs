@@ -1,4 +1,4 @@
-//! From a reference to the files that would be fetched.
+//! From a reference to the files to download.
 
 use super::{GIB, Stand, repository, suit, url};
 use std::path::Path;
@@ -41,7 +41,7 @@ async fn a_quant_resolves_to_a_file_at_a_commit() {
     assert_eq!(specs[0].sha256.as_deref(), Some(GEMMA_HASH));
 }
 
-/// One model in three quants, as far as sizes tell; all have SmolLM2's header.
+/// One model in three quants by size; all have SmolLM2's header.
 fn three_quants() -> HubRepository {
     let of = |quant: &str| HubFile::model(&format!("Smol-{quant}.gguf"), SMOLLM2);
     HubRepository {
@@ -81,9 +81,9 @@ async fn a_repository_resolves_to_the_quant_that_fits() {
             .find(|file| file.recommended)
             .map(|file| file.quant.clone())
     };
-    // 16 bits only cost speed where there is less.
+    // 16 bits only cost speed if a smaller quant exists.
     assert_eq!(chosen(16 * GIB, 4096).await.as_deref(), Some("Q4_K_M"));
-    // Of 3 GiB, 3 are kept for the system: nothing runs in what is left.
+    // Of 3 GiB, 3 are reserved for the system, so nothing runs.
     assert_eq!(chosen(3 * GIB, 4096).await, None);
     let resolved = stand
         .resolver
@@ -92,7 +92,7 @@ async fn a_repository_resolves_to_the_quant_that_fits() {
         .unwrap();
     assert_eq!(resolved.reference, "a/Smol-GGUF:Q4_K_M");
     assert_eq!(resolved.offers.len(), 3);
-    // What does not run is resolved all the same, so that the reason can be told: the smallest.
+    // The smallest quant is resolved even if nothing runs, to give the reason.
     let resolved = stand
         .resolver
         .resolve(&reference, &suit(3 * GIB), &|_, _| false)
@@ -188,13 +188,13 @@ async fn catalog_facts_are_checked_against_the_hub() {
         ..known.clone()
     };
     assert_eq!(resolve(&other_size).await.unwrap_err().code, Code::Corrupt);
-    // A size alone is what somebody has read somewhere: the hub's counts.
+    // A size without a hash is not reliable: the hub's counts.
     let only_size = Pinned {
         sha256: None,
         ..other_size.clone()
     };
     assert_eq!(resolve(&only_size).await.unwrap().files, resolved.files);
-    // Of a branch, another content is no lie; nor where the commit is no more.
+    // A branch may have other contents; so may a commit that no longer exists.
     for revision in [None, Some("0".repeat(40))] {
         let moved = Pinned {
             revision,

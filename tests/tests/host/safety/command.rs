@@ -11,7 +11,7 @@ async fn an_api_key_is_managed_from_the_command_line() {
     let data = Data::empty(&format!(
         "[server]\nrequire_keys = true\n[tiers.fast]\nengine = {{ endpoint = \"http://{endpoint}\" }}\n"
     ))
-    // No tier of it has one.
+    // No tier needs a worker.
     .with("TIERBAR_WORKER", worker.to_str().unwrap());
     // Without a running host.
     let (code, stdout, stderr) = data

@@ -1,4 +1,4 @@
-//! Who gets in from elsewhere, and over what.
+//! Access from other machines, and over TLS.
 
 use super::{ANSWER, Serving, chat};
 use reqwest::StatusCode;
@@ -7,7 +7,7 @@ use std::net::{IpAddr, UdpSocket};
 use tierbar_core::Code;
 use tokio::process::Command;
 
-/// An address of this machine that is none of loopback's, where there is one. Connecting a datagram socket sends nothing.
+/// Returns an address of this machine other than loopback, if there is one. Connecting a datagram socket sends nothing.
 fn outside() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("198.51.100.1:9").ok()?;
@@ -45,7 +45,7 @@ async fn remotely_a_key_allows_inference_and_the_token_all() {
     let key = serving
         .key(json!({"name": "laptop", "requests_per_minute": 3}))
         .await;
-    // Where the machine is in no network, its own loopback has to do: the rules go by where the server listens.
+    // Without a network, loopback must do: the rules depend on where the server listens.
     let at = outside().unwrap_or(IpAddr::from([127, 0, 0, 1]));
     let url = format!("http://{at}:{}", serving.port());
     let post = |path: &str| {
@@ -132,7 +132,7 @@ async fn keys_and_their_remaining_tokens_survive_a_restart() {
     host.shutdown().await;
 }
 
-/// What curl has printed, or why it gave up.
+/// Returns curl's output, or why it failed.
 async fn curl(arguments: &[&str]) -> Result<String, String> {
     let output = Command::new("curl")
         .args([
@@ -187,10 +187,10 @@ async fn tls_works_only_for_clients_that_trust_the_certificate() {
         .await
         .unwrap();
     assert!(unknown.contains("an API key is required"), "{unknown}");
-    // The command line and the windows of this machine go on without.
+    // The command line and the windows of this machine work without TLS.
     let local = format!("{}/health", serving.host.url());
     assert!(curl(&[&local]).await.unwrap().contains("ok"));
-    // From an address of the network to one of loopback, as no program of this machine calls it.
+    // From a network address to loopback, which no program on this machine does.
     if let Some(ip) = outside() {
         let plain = ["--interface", &ip.to_string(), &local];
         let answer = curl(&plain).await.unwrap();

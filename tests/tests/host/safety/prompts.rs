@@ -1,4 +1,4 @@
-//! What a user writes stands in no log, unless the user wants it there.
+//! Prompts are in no log, unless the user turns that on.
 
 use super::{ANSWER, Serving, chat};
 use std::{
@@ -7,7 +7,7 @@ use std::{
 };
 use tracing_subscriber::fmt::MakeWriter;
 
-/// No test's prompt but these have it.
+/// A word that only these prompts contain.
 const SECRET: &str = "marzipan-7f3a";
 
 #[derive(Debug, Clone, Default)]
@@ -36,7 +36,7 @@ impl MakeWriter<'_> for Log {
     }
 }
 
-/// Asks in every way that is answered, refused or broken.
+/// Sends requests of every kind: answered, refused and broken.
 async fn ask_all(serving: &Serving) {
     let url = format!("{}/v1/chat/completions", serving.host.url());
     let secret = format!("{SECRET} is my secret");

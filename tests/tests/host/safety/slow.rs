@@ -1,4 +1,4 @@
-//! Clients that begin requests and do not end them, as many as they like.
+//! Many clients that start requests and do not complete them.
 
 use super::{ANSWER, Serving, chat};
 use tierbar_tests::wait::within;
@@ -7,7 +7,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// More than the host has seats for.
+/// More than the host's connections.
 const SLOW: usize = 700;
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn seven_hundred_partial_requests_block_no_client() {
         }
     }
     assert_eq!(answered, SLOW / 100);
-    // Whoever came first has made room.
+    // The first client has lost its connection.
     let mut byte = [0];
     let first = within("the first one's end", slow[0].read(&mut byte)).await;
     assert!(matches!(first, Ok(0) | Err(_)), "{first:?}");

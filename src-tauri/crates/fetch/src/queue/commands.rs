@@ -1,4 +1,4 @@
-//! What the owner is asked to do.
+//! The commands of the owner.
 
 use super::{
     Job,

@@ -19,7 +19,7 @@ pub(super) enum Running {
     /// All its bytes are here: to interrupt it would only repeat its end.
     Finishing,
     Yes,
-    /// It will be a while before its server is asked again.
+    /// Its server will not be tried again for a while.
     Waiting,
     /// It is not its turn, or its transfer has been cancelled.
     No,

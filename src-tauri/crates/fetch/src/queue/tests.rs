@@ -184,7 +184,7 @@ impl Stage {
         call.expect("a transfer starts").unwrap()
     }
 
-    /// The next two, by name: which of them gets there first is nobody's business.
+    /// The next two, by name, since their order is undefined.
     async fn two_calls(&mut self) -> (Call, Call) {
         let (one, other) = (self.call().await, self.call().await);
         if one.name() < other.name() {

@@ -122,12 +122,12 @@ pub(super) struct Busy {
     pub(super) retaken: bool,
 }
 
-/// At the end of a file, a slow connection must not be what everybody waits for.
+/// At the end of a file, the others must not wait for a slow connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relief {
     /// The later half is fetched by another.
     Half,
-    /// It says nothing at all, or takes very long over what is too little to share: another fetches everything.
+    /// It is silent, or very slow with too little to share: another connection fetches everything.
     All,
 }
 

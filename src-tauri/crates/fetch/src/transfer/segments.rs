@@ -25,7 +25,7 @@ const MOST_CONNECTIONS: usize = 8;
 const GROWTH: f64 = 1.1;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 const GROW_EVERY: Duration = Duration::from_secs(1);
-/// Less than this before a failure is no progress: a server that breaks off at once is not asked again at once.
+/// Less than this before a failure is no progress: a server that breaks off at once is not retried at once.
 const PROGRESS: u64 = 64 << 10;
 
 pub(super) enum End {
@@ -62,7 +62,7 @@ impl Fetch<'_> {
     /// Fetches what `plan` lacks; `first` is the answer for its first piece.
     ///
     /// # Errors
-    /// What asking again does not mend, and what the disk does not take.
+    /// Failures that a retry does not fix, and those of the disk.
     pub(super) async fn run(
         &self,
         mut plan: Plan,

@@ -17,7 +17,7 @@ pub(super) enum Trouble {
     Fatal(Error),
     /// The network or the server may recover.
     Passing(Error),
-    /// The server wants fewer requests, perhaps for a given time.
+    /// The server limits requests, perhaps for a given time.
     Busy(Error, Option<Duration>),
     /// The server violates HTTP.
     Wrong(Error),

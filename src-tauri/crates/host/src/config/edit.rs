@@ -1,4 +1,4 @@
-//! Editing the text of a configuration by a partial one, with its comments kept.
+//! Merges a partial configuration into the text of another, and keeps its comments.
 
 use super::read::keys;
 use serde_json::{Map, Value};
@@ -6,8 +6,8 @@ use tierbar_core::{Code, Config, Error};
 use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TableLike, value};
 
 /// # Errors
-/// `BadRequest` if the patch names a key that does not exist or holds what TOML cannot; `ConfigInvalid` if the text
-/// is broken already.
+/// `BadRequest` if the patch has an unknown key or a value that TOML cannot hold; `ConfigInvalid` if the text is already
+/// invalid.
 pub(crate) fn merge(text: &str, patch: &Map<String, Value>) -> Result<String, Error> {
     refuse_unknown(patch)?;
     let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
@@ -17,7 +17,7 @@ pub(crate) fn merge(text: &str, patch: &Map<String, Value>) -> Result<String, Er
         )
         .hint("correct the file first")
     })?;
-    // The comments at the end would otherwise come to stand below what is added there, as if they spoke of it.
+    // Otherwise the comments at the end would follow the added part, as if they belonged to it.
     let comments = document.trailing().as_str().unwrap_or_default().to_owned();
     document.set_trailing("");
     let body = document.to_string();
@@ -32,7 +32,7 @@ pub(crate) fn merge(text: &str, patch: &Map<String, Value>) -> Result<String, Er
     })
 }
 
-/// The error of a merged text, less the line that the sender of a patch has never seen.
+/// Removes the line from the error of a merged text, which the sender of the patch has never seen.
 pub(crate) fn without_line(mut error: Error) -> Error {
     error.details.remove("line");
     if let Some((place, what)) = error.message.split_once(": ")
@@ -45,7 +45,7 @@ pub(crate) fn without_line(mut error: Error) -> Error {
 
 fn refuse_unknown(patch: &Map<String, Value>) -> Result<(), Error> {
     let mut unknown = Vec::new();
-    // A wrong type ends the search early and is told with its key after the merge.
+    // A wrong type ends the search early and is reported with its key after the merge.
     let _: Result<Config, _> =
         serde_ignored::deserialize(Value::Object(without_null(patch)), |path| {
             unknown.push(keys(&path).join("."))
@@ -82,7 +82,7 @@ fn apply(table: &mut dyn TableLike, patch: &Map<String, Value>, path: &str) -> R
             Value::Object(inner) => {
                 if !table.get(key).is_some_and(Item::is_table_like) {
                     let mut section = Table::new();
-                    // Without a line of its own where it only holds other tables.
+                    // A table of tables only needs no header of its own.
                     section.set_implicit(inner.values().all(Value::is_object) && !inner.is_empty());
                     table.insert(key, Item::Table(section));
                 }
@@ -96,7 +96,7 @@ fn apply(table: &mut dyn TableLike, patch: &Map<String, Value>, path: &str) -> R
     Ok(())
 }
 
-/// Replaces the value alone: what stands before and after it on its line stays.
+/// Replaces only the value: the rest of its line stays.
 fn set(table: &mut dyn TableLike, key: &str, mut new: toml_edit::Value) {
     if let Some(Item::Value(old)) = table.get_mut(key) {
         *new.decor_mut() = old.decor().clone();

@@ -1,4 +1,4 @@
-//! From text to a checked configuration. Whatever is wrong is told with its line and its key.
+//! Parses and checks a configuration. Errors name the line and the key.
 
 use crate::address;
 use serde_ignored::Path as Ignored;
@@ -12,14 +12,14 @@ use tierbar_core::{
 };
 use toml_edit::{Document, Item, TableLike};
 
-/// More threads than any machine of today has cores.
+/// More threads than any current machine has cores.
 const MOST_THREADS: u16 = 1024;
 const LONGEST_TEXT: usize = 4096;
 
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) config: Config,
-    /// Keys that have no meaning.
+    /// Notices about unknown keys.
     pub(crate) notices: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn parse(text: &str) -> Result<Parsed, Error> {
     Ok(Parsed { config, notices })
 }
 
-/// A value of the right type that still cannot be.
+/// An invalid value of the right type.
 struct Problem {
     keys: Vec<String>,
     wrong: String,
@@ -183,7 +183,7 @@ fn check(config: &Config) -> Result<(), Problem> {
     }
     for (name, schedule) in &config.schedules {
         let at = |keys: &[&str]| at(&[&["schedules", name.as_str()][..], keys].concat());
-        // As a tier is named: it is typed, and stands in paths of the API.
+        // Named like a tier: the name is typed, and is part of API paths.
         TierId::new(name.clone()).map_err(|why| at(&[])(why.replace("a tier", "a schedule")))?;
         schedule.check().map_err(|(key, wrong)| at(&[key])(wrong))?;
     }
@@ -191,7 +191,7 @@ fn check(config: &Config) -> Result<(), Problem> {
 }
 
 /// # Errors
-/// The key, and what is wrong with it.
+/// The invalid key, and why.
 fn chain(
     name: &TierId,
     chain: &ChainConfig,
@@ -228,7 +228,7 @@ fn chain(
     Ok(())
 }
 
-/// The key that is wrong, and why.
+/// Checks the queue; returns the invalid key, and why.
 fn queue(queue: &QueueConfig) -> Result<(), (&'static str, String)> {
     let QueueConfig {
         at_once,
@@ -265,7 +265,7 @@ fn path(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// A path that means the same wherever Tierbar is started.
+/// Checks that a path does not depend on the working directory.
 fn whole_path(text: &str) -> Result<(), String> {
     path(text)?;
     if text == "~" || text.starts_with("~/") || Path::new(text).is_absolute() {
@@ -294,7 +294,7 @@ fn origin(origin: &str) -> Result<(), String> {
     ))
 }
 
-/// The text with the place of each key.
+/// The text with the position of each key.
 struct Source<'a> {
     text: &'a str,
     document: Document<&'a str>,
@@ -316,7 +316,7 @@ impl<'a> Source<'a> {
         line(self.text, offset)
     }
 
-    /// Where the value of a key stands, else the nearest table around it.
+    /// Returns the position of a key's value, or of the nearest table around it.
     fn span(&self, keys: &[String]) -> Option<Range<usize>> {
         let mut item = self.document.as_item();
         let mut span = None;
@@ -348,7 +348,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The keys of the value, or of the key, that stands at `offset`.
+/// Finds the keys of the value or key at `offset`.
 fn find(table: &dyn TableLike, offset: usize, keys: &mut Vec<String>) -> bool {
     for (name, item) in table.iter() {
         keys.push(name.to_owned());

@@ -1,11 +1,11 @@
-//! The file that a first start writes.
+//! The configuration file that a first start writes.
 
 use std::path::Path;
 
-/// The model that `make run` brings along.
+/// The model that `make run` provides.
 const STARTER: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 
-/// Three tiers; the first has the starter model if it is there.
+/// Returns a file with three tiers; the first has the starter model if it is installed.
 pub(crate) fn first(models: &Path) -> String {
     let starter = if models.join(STARTER).is_file() {
         STARTER

@@ -377,7 +377,7 @@ fn comments_at_the_end_stay_above_what_is_added() {
         let (_home, file) = opened(before);
         assert_eq!(patch(&file, &folders).unwrap(), after);
     }
-    // What is changed before them leaves them where they are.
+    // A change before them leaves them in place.
     let (_home, file) = opened("[library]\nfolders = []\n# the end\n");
     let changed = patch(&file, &folders).unwrap();
     assert_eq!(changed, format!("{added}# the end\n"));

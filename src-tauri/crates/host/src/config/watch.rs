@@ -1,4 +1,4 @@
-//! Noticing that the file has changed.
+//! Watches the file for changes.
 
 use super::ConfigFile;
 use notify::{RecommendedWatcher, RecursiveMode, Watcher, recommended_watcher};
@@ -8,15 +8,14 @@ use tokio::{sync::Notify, time::sleep};
 /// Editors write in several steps: truncate and write, or write beside and rename.
 const SETTLING: Duration = Duration::from_millis(200);
 
-/// Tells of changes for as long as it lives.
+/// Reports changes while it lives.
 #[derive(Debug)]
 pub(crate) struct Watching {
     changed: Arc<Notify>,
     _watcher: RecommendedWatcher,
 }
 
-/// Watches the folders in which the file, and the file that it may link to, lie: a file that is replaced is another
-/// one to the system.
+/// Watches the folders of the file and of its link target: to the system, a replaced file is another one.
 pub(crate) fn watch(file: &ConfigFile) -> Result<Watching, notify::Error> {
     let changed = Arc::new(Notify::new());
     let target = file

@@ -38,7 +38,7 @@ impl Downloads {
 
     /// Returns the download, and whether it is new.
     pub(crate) async fn add(&self, pull: Pull) -> Result<(DownloadStatus, bool), Error> {
-        // One that is on its way already needs no network to be told.
+        // A running download is returned without the network.
         if let Some(known) = self.unfinished(&pull.reference) {
             return self.again(known, &pull).await;
         }
@@ -92,7 +92,7 @@ impl Downloads {
         id: String,
         change: DownloadChange,
     ) -> Result<DownloadStatus, Error> {
-        // Before anything is changed.
+        // Checked before anything is changed.
         if let Some(state) = change.state
             && !matches!(state, DownloadState::Paused | DownloadState::Queued)
         {
@@ -113,7 +113,7 @@ impl Downloads {
         changed.ok_or_else(|| Error::new(Code::BadRequest, "give a new state or a new priority"))
     }
 
-    /// A download of the reference that has not come to its end.
+    /// Returns an unfinished download of the reference.
     fn unfinished(&self, reference: &str) -> Option<DownloadStatus> {
         let downloads = self.queue.watch().borrow().clone();
         let mut downloads = downloads.iter();
@@ -153,7 +153,7 @@ fn shown(reference: &str) -> String {
     reference.chars().take(100).collect()
 }
 
-/// Makes a model of what was fetched: what is none is deleted, of what is one is written down where it came from.
+/// Makes a downloaded file a model: deletes it if it is none, or else records its source.
 pub(crate) fn on_complete(
     library: impl Fn() -> Arc<Library> + Send + Sync + 'static,
     watch: Arc<LibraryWatch>,
@@ -190,7 +190,7 @@ fn settle(library: &Library, origins: Vec<(PathBuf, Origin)>) -> Result<(), Erro
     };
     match library.account(first) {
         Ok(_) => {}
-        // Whole, as its hash says, and no model: a web page, or a file that its publisher has broken.
+        // Complete by its hash, but not a model: a web page, or a file broken by its publisher.
         Err(error) if error.code == Code::ModelInvalid => {
             for (path, _) in &origins {
                 discard(path);
@@ -201,12 +201,12 @@ fn settle(library: &Library, origins: Vec<(PathBuf, Origin)>) -> Result<(), Erro
             )
             .hint("the published file is damaged: choose another one"));
         }
-        // A valid file that this engine does not run, such as a projector.
+        // A valid file that this engine cannot run, such as a projector.
         Err(error) => tracing::info!("{} was fetched: {error}", first.display()),
     }
     for (path, origin) in origins {
         if let Err(error) = library.record(&path, origin) {
-            // The model is whole all the same; only where it came from is not known.
+            // The model is complete; only its source is not recorded.
             tracing::warn!("{error}");
         }
     }

@@ -36,7 +36,7 @@ pub(crate) struct LocalModels {
 }
 
 impl LocalModels {
-    /// What is there now: the disk is asked, not the last scan, so that whoever has just changed something sees it.
+    /// Lists the models on disk now, without waiting for the next scan, so that a client sees its own change.
     pub(crate) async fn list(&self) -> Result<Listed, Error> {
         let (library, entries) = self.entries().await?;
         let tiers = self.tiers_by_path().await;
@@ -60,10 +60,10 @@ impl LocalModels {
         })
     }
 
-    /// Whether it went to the Trash.
+    /// Removes a model; returns whether it went to the Trash.
     pub(crate) async fn remove(&self, model: String, permanently: bool) -> Result<bool, Error> {
-        // What runs on a file that is unlinked or moved goes on with it, so that a tier that starts meanwhile comes to
-        // no harm: a snapshot is enough to refuse.
+        // A process keeps a file that is deleted or moved, so a tier that starts meanwhile is not harmed: a snapshot is
+        // enough to refuse.
         let held: Vec<(TierId, PathBuf)> = {
             let running = holding(&self.supervisor.snapshot());
             let paths = self.tiers_by_path().await;
@@ -82,14 +82,14 @@ impl LocalModels {
                 .map_err(|error| naming_tiers(error, &library, &model, &held))
         });
         let removed = removal.await;
-        // Also after a failure: some parts may have gone.
+        // Also after a failure, since some parts may be gone.
         self.watch.look();
         Ok(removed?.trashed)
     }
 
     pub(crate) async fn verify(&self, model: String) -> Result<Verified, Error> {
         let library = self.models.library();
-        // Ends the reading when nobody waits for it any more.
+        // Cancels the read when the client has gone.
         let cancel = CancellationToken::new();
         let _waiting = cancel.clone().drop_guard();
         let verification = blocking("verifying the model", move || {
@@ -140,7 +140,7 @@ impl LocalModels {
         .await
     }
 
-    /// The tiers that mean each file, in reading order.
+    /// Returns the tiers of each file, in reading order.
     pub(crate) async fn tiers_by_path(&self) -> HashMap<PathBuf, Vec<TierId>> {
         let models = Arc::clone(&self.models);
         let tiers = blocking("looking for the tiers' models", move || Ok(models.tiers()))
@@ -155,7 +155,7 @@ impl LocalModels {
         by_path
     }
 
-    /// This machine, for a verdict.
+    /// Returns this machine, for a verdict.
     pub(crate) async fn machine_for(&self, entries: &[Entry], measure: Measure) -> Machine {
         let config: Arc<Config> = self.models.config();
         let folder = self.models.library().models_dir().to_owned();
@@ -189,7 +189,7 @@ impl LocalModels {
         machine
     }
 
-    /// The verdict with the speed that the model's last answers had.
+    /// Adds the measured speed of the model's last answers to the verdict.
     pub(crate) fn with_measured(
         &self,
         mut verdict: Verdict,
@@ -202,12 +202,12 @@ impl LocalModels {
     }
 }
 
-/// Whether a verdict waits for what has not been measured yet.
+/// Whether a verdict waits for missing measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measure {
-    /// For one verdict that somebody asks for.
+    /// Measure first, for one requested verdict.
     First,
-    /// For a list, which is not held up.
+    /// Measure later, for a list.
     Later,
 }
 
@@ -265,7 +265,7 @@ fn folder_of(path: &str) -> Result<PathBuf, Error> {
     if found.is_dir() {
         return Ok(found);
     }
-    // A link is taken by its name, as a folder's list has it.
+    // A link counts by its own name, as in a folder's list.
     let is_model = full
         .extension()
         .is_some_and(|extension| extension.eq_ignore_ascii_case("gguf"));

@@ -24,12 +24,12 @@ use tierbar_telemetry::parse_size;
 pub(crate) struct Offers {
     pub(crate) local: Arc<LocalModels>,
     pub(crate) resolver: Resolver,
-    /// A name on its way is taken.
+    /// Names of running downloads are taken.
     pub(crate) queue: Queue,
 }
 
 impl Offers {
-    /// The verdict on a model that is here, or else on one that can be had.
+    /// Returns the verdict on an installed model, or else on one to download.
     pub(crate) async fn fit(&self, question: FitQuestion) -> Result<Verdict, Error> {
         let FitQuestion {
             model,
@@ -120,7 +120,7 @@ impl Offers {
         self.resolver.offers(&repository, &suit, &installed).await
     }
 
-    /// What a reference means: files, sizes, hashes and the model's header.
+    /// Resolves a reference to files, sizes, hashes and the model's header.
     pub(crate) async fn resolve(
         &self,
         reference: &Reference,
@@ -175,7 +175,7 @@ impl Offers {
         }
     }
 
-    /// The models on this machine, as far as they can be read: without them, too, it is told what can be had.
+    /// Returns the readable models on this machine; without any, the offers are listed all the same.
     async fn readable(&self) -> Vec<Entry> {
         let all = self.local.entries().await;
         all.map_or_else(|_| Vec::new(), |(_, entries)| entries)
@@ -209,12 +209,12 @@ impl Offers {
 struct Local {
     id: ModelId,
     account: tierbar_core::ModelAccount,
-    /// Of the tier that loads it.
+    /// The context of the tier that loads it.
     context: u32,
     kv_cache: KvCache,
 }
 
-/// Reads what somebody wants to have. `missing`: why a bare name means nothing here.
+/// Parses a reference; `missing` is the error for an unknown bare name.
 pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
     Reference::parse(text, |name| catalog().known(name)).map_err(|error| {
         if error.code == Code::ModelUnknown {
@@ -225,7 +225,7 @@ pub(crate) fn parse(text: &str, missing: Error) -> Result<Reference, Error> {
     })
 }
 
-/// For what a reference is judged: what is given, else what the catalog says, else a chat of usual length.
+/// Returns the settings to judge a reference by: those given, or else the catalog's, or else a chat of usual length.
 pub(crate) fn suit(
     reference: &Reference,
     machine: Machine,
@@ -263,7 +263,7 @@ pub(crate) fn judge(resolved: &Resolved, suit: &Suit) -> Result<Verdict, Error> 
     Ok(verdict)
 }
 
-/// The catalog's own estimate, for when the hub cannot be asked.
+/// Returns the catalog's estimate, for when the hub is unreachable.
 fn of_catalog(reference: &Reference, suit: &Suit) -> Option<Verdict> {
     let Reference::Catalog { id, quant } = reference else {
         return None;
@@ -275,7 +275,7 @@ fn of_catalog(reference: &Reference, suit: &Suit) -> Option<Verdict> {
     Some(verdict)
 }
 
-/// The quant that is asked for, else the one that suits, else the smallest; `None` if the catalog does not have it.
+/// Returns the requested quant, or else the recommended one, or else the smallest; `None` if the catalog does not have it.
 fn chosen<'a>(
     entry: &'a catalog::Entry,
     quant: Option<&str>,
@@ -310,8 +310,8 @@ fn reference_of(entry: &Entry) -> Option<&str> {
     entry.record.as_ref()?.reference.as_deref()
 }
 
-/// Whether a file is known to have come from another place. Of a file of unknown origin only its bytes can tell, and
-/// the transfer compares those.
+/// Returns whether a file is known to come from another source. For a file of unknown origin, the transfer compares the
+/// bytes.
 fn is_from_elsewhere(entry: &Entry, url: &Url) -> bool {
     let recorded = entry.record.as_ref().and_then(|record| record.url.as_ref());
     recorded
@@ -319,7 +319,7 @@ fn is_from_elsewhere(entry: &Entry, url: &Url) -> bool {
         .is_some_and(|recorded| place(&recorded) != place(url))
 }
 
-/// A URL's server and path, less the commit that it is of.
+/// Returns a URL's server and path, without the commit.
 fn place(url: &Url) -> (String, Vec<&str>) {
     let mut parts: Vec<_> = url.path_segments().into_iter().flatten().collect();
     if parts.get(2) == Some(&"resolve") && parts.len() > 4 {
@@ -328,7 +328,7 @@ fn place(url: &Url) -> (String, Vec<&str>) {
     (url.origin().ascii_serialization(), parts)
 }
 
-/// Whether a reference, as a download tells it, may mean what lies at the URL.
+/// Returns whether the reference of a download may mean the file at the URL.
 fn is_of(reference: &str, url: &Url) -> bool {
     if reference.contains("://") {
         return Url::parse(reference).is_ok_and(|reference| place(&reference) == place(url));

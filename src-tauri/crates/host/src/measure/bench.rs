@@ -1,4 +1,4 @@
-//! How fast a loaded tier reads and writes, at several depths of its context.
+//! Measures prefill and decode of a loaded tier, at several depths of its context.
 
 use super::{
     ProgressSender, Rig, spared, wanted,
@@ -17,21 +17,21 @@ use tierbar_core::{
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-/// Plain prose; its tokens are repeated for as long as a prompt has to be.
+/// Plain prose; its tokens are repeated to the length of a prompt.
 const TEXT: &str = "The harbour lay quiet under a low sky, and the last boats of the day came in one by one with their lamps \
 lit. An old man mended a net on the stone steps while two children counted the gulls that stood along the wall. Further up, \
 behind the warehouses, a baker carried trays of bread into the cold air, and the smell of it drifted down to the water. \
 Nobody hurried. A dog crossed the square, stopped to look at the sea, and went on its way towards the mill, where a wheel \
 turned slowly in the brown stream and a clock that was never right struck seven.";
 
-/// How often a run that others disturbed is made again, for each run that counts.
+/// How often a disturbed run is repeated, for each run that counts.
 const TRIES: u32 = 3;
-/// How long other answers are waited for, and how often it is looked whether they have ended.
+/// How long to wait for other answers to end, and how often to check.
 const QUIET: Duration = Duration::from_secs(120);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Measures the tier as it is configured. While it lasts the tier is leased, and so not unloaded; others that use it are
-/// answered as always, and the runs beside them are made again.
+/// Measures the tier with its configured settings. The tier is leased meanwhile, and so not unloaded; other requests are
+/// answered as usual, and runs beside them are repeated.
 pub(super) async fn bench(
     rig: Arc<Rig>,
     tier: TierId,
@@ -94,12 +94,12 @@ pub(super) fn configured(rig: &Rig, tier: &TierId) -> Result<Settings, Error> {
         let gone = format!("{tier} was removed from the configuration");
         Error::new(Code::TierUnknown, gone)
     })?;
-    // Before its command is loaded for nothing, and another tier ended for it.
+    // Checked first, so that no command is loaded in vain, and no other tier unloaded for it.
     refuse_measuring(tier, tier_config)?;
     Ok(Settings::of(tier_config))
 }
 
-/// The tier, and how long its worker took from its start until it was ready, if it was started for this.
+/// Leases the tier; returns how long its worker took to load, if it was loaded for this.
 pub(super) async fn lease(rig: &Rig, tier: &TierId) -> Result<(Worker, Option<f64>), Error> {
     let mut states = rig.config.supervisor.watch();
     let leasing = rig.config.supervisor.lease(tier);
@@ -119,7 +119,7 @@ pub(super) async fn lease(rig: &Rig, tier: &TierId) -> Result<(Worker, Option<f6
                 let load_ms = begun.map(|begun| begun.elapsed().as_secs_f64() * 1e3);
                 return Ok((Worker::new(lease?)?, load_ms));
             }
-            // The lease says it if the owner has ended.
+            // If the owner has ended, the lease reports it.
             Ok(()) = states.changed() => {}
         }
     }
@@ -146,24 +146,24 @@ pub(super) async fn memory(
     Ok(BenchMemory::new(props.memory, footprint))
 }
 
-/// How many requests a depth takes.
+/// Returns the number of requests per depth.
 pub(super) fn steps(request: &BenchRequest) -> usize {
     2 + 2 * request.runs as usize
 }
 
-/// The runs of one depth. None of them is empty.
+/// The runs of one depth; no list is empty.
 #[derive(Debug, Default)]
 pub(super) struct Runs {
     pub(super) prefill: Vec<Timed>,
     pub(super) decode: Vec<Timed>,
 }
 
-/// Tokens per second that a prompt was read with.
+/// Returns the prefill in tokens per second.
 pub(super) fn prefill_rate(run: &Timed) -> f64 {
     f64::from(run.prompt_n) * 1e3 / run.prompt_ms
 }
 
-/// Tokens per second that an answer was written with: the first token comes with the prompt.
+/// Returns the decode in tokens per second, without the first token, which comes with the prompt.
 pub(super) fn decode_rate(run: &Timed) -> f64 {
     f64::from(run.predicted_n.saturating_sub(1)) * 1e3 / run.predicted_ms
 }
@@ -178,24 +178,24 @@ fn row(depth: u32, runs: &Runs) -> BenchRow {
     }
 }
 
-/// Makes the runs on one worker.
+/// Runs measurements on one worker.
 pub(super) struct Meter<'a> {
     rig: &'a Rig,
     tier: &'a TierId,
     worker: &'a Worker,
     requested: &'a BenchRequest,
-    /// Memory pressure that ends it.
+    /// The memory pressure that ends the measurement.
     limit: Pressure,
     pub(super) context_tokens: u32,
     pub(super) threads: u16,
     pub(super) disturbed: u32,
     tokens: Vec<i32>,
-    /// Each once, to begin a prompt that the cache does not have.
+    /// First tokens, each used once, for prompts that are not in the cache.
     beginnings: Vec<i32>,
     prompts: usize,
 }
 
-/// A request that counts, or what came between.
+/// A request that counts, or what disturbed it.
 enum Counted {
     Alone(Timed),
     Disturbed,
@@ -235,7 +235,7 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// The runs at one depth, or why there are none. `told` hears of each request.
+    /// Returns the runs at one depth, or why there are none. `report` is called for each request.
     pub(super) async fn at(
         &mut self,
         depth: u32,
@@ -262,7 +262,7 @@ impl<'a> Meter<'a> {
         Ok(Ok(runs))
     }
 
-    /// A request that stood at its depth and that nothing else ran beside, or why there was none.
+    /// Runs a request at its depth without other work beside it, or returns why there was none.
     async fn counted(
         &mut self,
         depth: u32,
@@ -276,7 +276,7 @@ impl<'a> Meter<'a> {
                 Counted::Alone(timed) if timed.cached == depth => return Ok(Ok(timed)),
                 Counted::Alone(timed) => shallow = Some(timed.cached),
             }
-            // What was held of the depth may have gone.
+            // The cached depth may be gone.
             if depth > 0 {
                 self.request(depth, 1, 1).await?;
             }
@@ -301,7 +301,7 @@ impl<'a> Meter<'a> {
         })
     }
 
-    /// How many generations have ended, once none runs.
+    /// Waits until no generation runs; returns how many have ended.
     async fn quiet(&self) -> Result<u64, Error> {
         let begun = Instant::now();
         loop {
@@ -315,7 +315,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// Reads so many new tokens behind `depth` others, and writes so many.
+    /// Sends a prompt of `depth` cached and `read` new tokens, for an answer of `written` tokens.
     async fn request(&mut self, depth: u32, read: u32, written: u32) -> Result<Timed, Error> {
         let (depth, read) = (depth as usize, read as usize);
         let prompt = prompt(&self.tokens, &self.beginnings, self.prompts, depth, read);
@@ -324,7 +324,7 @@ impl<'a> Meter<'a> {
     }
 }
 
-/// The same `depth` tokens each time, and `read` others of which the first is another one in each prompt.
+/// Returns a prompt of the same `depth` tokens each time, and `read` others whose first token differs in each prompt.
 fn prompt(
     tokens: &[i32],
     beginnings: &[i32],
@@ -333,7 +333,7 @@ fn prompt(
     read: usize,
 ) -> Vec<i32> {
     let kept = tokens.iter().cycle().take(depth).copied();
-    // What would go on as the kept ones do, or as the prompt before did, would be found in the cache.
+    // A prompt that continued like the cached tokens or the previous prompt would be found in the cache.
     let next = tokens[depth % tokens.len()];
     let others: Vec<_> = beginnings.iter().filter(|first| **first != next).collect();
     let first = others

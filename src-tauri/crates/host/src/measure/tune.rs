@@ -1,4 +1,4 @@
-//! The search for a tier's fastest settings, on the real worker: each candidate is loaded, measured and told.
+//! The search for a tier's fastest settings on the real worker: each candidate is loaded, measured and reported.
 
 use super::{
     ProgressSender, Rig,
@@ -15,7 +15,7 @@ use tierbar_core::{
     tune::{Knob, Measured, Search, TuneReport, TuneRequest, TuneRow},
 };
 
-/// Tries settings one after another; the configuration changes at the end alone, if at all.
+/// Tries settings one after another; the configuration changes only at the end, if at all.
 pub(super) async fn tune(
     rig: Arc<Rig>,
     tier: TierId,
@@ -33,7 +33,7 @@ pub(super) async fn tune(
     let mut done = 0;
     while let Some((knob, settings)) = search.next_candidate() {
         unchanged(&rig, &tier, before)?;
-        // Each candidate is a load, which a machine short of memory is spared.
+        // Each candidate is a load, so do not start while memory is short.
         spared(&rig, Pressure::Warning)?;
         progress.progress(done, search.expected(), TuneRow::named(settings));
         rig.config.try_settings(&tier, settings).await;
@@ -71,7 +71,7 @@ pub(super) async fn tune(
     })
 }
 
-/// What candidates tell beside their figures.
+/// What the candidates show besides their figures.
 #[derive(Debug, Default)]
 struct Seen {
     model: Option<ModelId>,
@@ -79,7 +79,7 @@ struct Seen {
     disturbed: u32,
 }
 
-/// Loads the tier as it is being tried, and measures it.
+/// Loads the tier with a candidate's settings, and measures it.
 async fn candidate(
     rig: &Rig,
     tier: &TierId,
@@ -96,7 +96,7 @@ async fn candidate(
     let threads_used = meter.threads;
     let runs = runs?.map_err(|why| Error::new(Code::TierFailed, why))?;
     let pairs = || runs.prefill.iter().zip(&runs.decode);
-    // The prompt of a request and its answer; the decoding run's own prompt of one token is no part of it.
+    // The times of prompt and answer, without the decode run's own prompt of one token.
     let request_ms = pairs().map(|(read, written)| read.prompt_ms + written.predicted_ms);
     let median = |rates: Vec<f64>| Figure::of(rates).map_or(0.0, |figure| figure.median);
     Ok(Measured {
@@ -114,7 +114,7 @@ async fn candidate(
     })
 }
 
-/// Whether no other candidate is worth a try after it.
+/// Returns whether an error ends the search.
 fn ends_it(error: &Error) -> bool {
     matches!(
         error.code,
@@ -123,7 +123,7 @@ fn ends_it(error: &Error) -> bool {
 }
 
 /// # Errors
-/// `ConfigInvalid` if somebody has changed the tier meanwhile, which is what counts then.
+/// `ConfigInvalid` if the tier's configuration was changed meanwhile; that change takes precedence.
 fn unchanged(rig: &Rig, tier: &TierId, before: Settings) -> Result<(), Error> {
     if configured(rig, tier)? == before {
         return Ok(());
@@ -135,7 +135,7 @@ fn unchanged(rig: &Rig, tier: &TierId, before: Settings) -> Result<(), Error> {
     .hint("tune it again"))
 }
 
-/// Puts what is best into the configuration. `false` if somebody has changed the tier meanwhile.
+/// Writes the best settings to the configuration; returns `false` if the tier was changed meanwhile.
 async fn write(rig: &Rig, tier: &TierId, before: Settings, after: Settings) -> Result<bool, Error> {
     let mut same = false;
     rig.config
@@ -151,7 +151,7 @@ async fn write(rig: &Rig, tier: &TierId, before: Settings, after: Settings) -> R
     Ok(same)
 }
 
-/// What has changed, and no more.
+/// Returns only the changed settings.
 fn patch(tier: &TierId, before: Settings, after: Settings) -> Map<String, Value> {
     let mut changed = Map::new();
     if after.threads != before.threads {

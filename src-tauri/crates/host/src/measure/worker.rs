@@ -1,4 +1,4 @@
-//! A leased worker, asked directly: what it has allocated, how busy it is, and how long a request takes.
+//! Direct requests to a leased worker: what it has allocated, how busy it is, and how long a request takes.
 
 use crate::models::not_measured;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -11,7 +11,7 @@ use tierbar_core::{
 };
 use tokio::time::timeout;
 
-/// How long a worker's owner may take to say why the worker has ended.
+/// How long the owner may take to report why a worker has ended.
 const REASON_DEADLINE: Duration = Duration::from_secs(3);
 
 /// The leased worker.
@@ -50,18 +50,18 @@ pub(super) struct Generations {
 }
 
 impl Generations {
-    /// How many have ended.
+    /// Returns how many have ended.
     pub(super) fn ended(self) -> u64 {
         self.done + self.cancelled + self.failed
     }
 }
 
-/// How a request went.
+/// The result of a timed request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Timed {
     /// From the request to the whole answer, in milliseconds.
     pub(super) wall_ms: f64,
-    /// Tokens that the cache held.
+    /// Cached tokens.
     pub(super) cached: u32,
     pub(super) prompt_n: u32,
     pub(super) prompt_ms: f64,
@@ -108,7 +108,7 @@ impl Worker {
         Ok(tokens.tokens)
     }
 
-    /// Reads the prompt, of which the cache may be used, and writes exactly so many tokens.
+    /// Sends a prompt, which may be cached, for an answer of exactly this many tokens.
     pub(super) async fn complete(
         &self,
         prompt: &[i32],
@@ -163,7 +163,7 @@ impl Worker {
         }
     }
 
-    /// Why the worker does not answer, in the words of its owner.
+    /// Returns why the worker does not answer, as its owner reports it.
     async fn reason(&self, broken: &reqwest::Error) -> Error {
         match timeout(REASON_DEADLINE, self.lease.ended()).await {
             Ok(ended) => ended,

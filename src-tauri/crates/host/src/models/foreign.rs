@@ -1,4 +1,4 @@
-//! Tiers whose engine is not ours: what a command would take, and what cannot be done with one.
+//! Tiers with a command or an endpoint: the plan of a command, and what such tiers do not support.
 
 use crate::worker;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tierbar_core::{
 };
 use tierbar_supervisor::{ForeignCommand, LoadSettings, LoadSpec};
 
-/// The load of a command, planned by what the user says that it takes; `None` for our own engine.
+/// Returns the load of a command, planned by its declared memory; `None` for our own engine.
 pub(super) fn load(tier: &TierId, config: &TierConfig) -> Option<Result<LoadSpec, Error>> {
     let (remote_model, model) = config.foreign_model()?;
     let Engine::Command(engine) = &config.engine else {
@@ -50,7 +50,7 @@ fn spec(
 }
 
 /// # Errors
-/// `BadRequest` for a tier that our worker does not serve.
+/// `BadRequest` for a tier that our worker does not run.
 pub(crate) fn refuse_measuring(tier: &TierId, config: &TierConfig) -> Result<(), Error> {
     match config.engine {
         Engine::Embedded => Ok(()),
@@ -64,8 +64,8 @@ pub(crate) fn not_measured(tier: &TierId) -> Error {
         .hint("set `engine = \"embedded\"` for the tier, or measure another tier")
 }
 
-/// Commands come from the file alone: whoever has the API's token, which works beyond this machine too, must not have any
-/// program run here by it.
+/// Only the configuration file can set commands: the API's token, which also works from other machines, must not allow
+/// running any program here.
 ///
 /// # Errors
 /// `BadRequest` if a command is new or differs.

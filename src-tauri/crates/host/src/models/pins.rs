@@ -11,8 +11,8 @@ use tierbar_core::{
 use tierbar_library::Library;
 
 impl Models {
-    /// Whether the pinned tiers of a configuration that is not in force yet fit together, or no worse than those of the one
-    /// that is. Blocking: it reads their models.
+    /// Checks that the pinned tiers of a new configuration fit together, or no worse than those of the current one.
+    /// Blocking: it reads their models.
     ///
     /// # Errors
     /// `ConfigInvalid` with the sum.
@@ -38,8 +38,8 @@ impl Models {
     }
 }
 
-/// The pinned tiers that fit together as they are configured, and those that do not fit beside them. One whose model cannot be
-/// read takes nothing yet.
+/// Returns the pinned tiers that fit together, and those that do not fit beside them. One whose model cannot be read counts
+/// as zero bytes.
 pub(super) fn of(config: &Config, library: &Library, machine: &Machine) -> Pins {
     let pinned = config.tier_order().into_iter().filter_map(|id| {
         let tier = config.tiers.get(id).filter(|tier| tier.pinned)?;

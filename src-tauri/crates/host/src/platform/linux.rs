@@ -12,7 +12,7 @@ pub(crate) fn data_folder(home: &Path) -> PathBuf {
         .join("tierbar")
 }
 
-/// Blocking. `None` if nobody listens, or if it is another user's process.
+/// Returns the program that listens on a port; `None` without one, or if it is another user's. Blocking.
 pub(crate) fn listener(port: u16) -> Option<Listener> {
     let sockets: Vec<String> = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()

@@ -10,7 +10,7 @@ pub(crate) fn data_folder(home: &Path) -> PathBuf {
     home.join("Library/Application Support/Tierbar")
 }
 
-/// Blocking. `None` if nobody listens, or if it is another user's process.
+/// Returns the program that listens on a port; `None` without one, or if it is another user's. Blocking.
 pub(crate) fn listener(port: u16) -> Option<Listener> {
     let output = Command::new("/usr/sbin/lsof")
         .args(["-nP", &format!("-iTCP:{port}"), "-sTCP:LISTEN", "-Fpc"])

@@ -1,4 +1,4 @@
-//! What a schedule has written itself, and is not to read again: each run would read the one before.
+//! Files that a schedule has written and must not read: each run would read the previous one's.
 
 use super::source::expanded;
 use jiff::civil::Date;
@@ -12,11 +12,11 @@ use tierbar_core::config::ScheduleConfig;
 /// `2026-11-22`
 const DATE_LENGTH: usize = 10;
 
-/// Where a schedule's results go, whose files have names of this form.
+/// The folder and name pattern of a schedule's results.
 pub(super) struct Outputs {
     folder: PathBuf,
     before: String,
-    /// What stands behind the day; `None` if there is none in the name.
+    /// The part of the name after the day; `None` without a day in the name.
     behind: Option<String>,
 }
 
@@ -35,20 +35,20 @@ impl Outputs {
         }
     }
 
-    /// Whether the results go there. The same folder may be written in many ways, of which the configuration knows one.
+    /// Returns whether the results go to this folder, which may be written in different ways.
     pub(super) fn is_in(&self, folder: &Path) -> bool {
         let whole = |path: &Path| fs::canonicalize(path).ok();
         whole(&self.folder).is_some_and(|here| whole(folder) == Some(here))
     }
 
-    /// Whether the file is one of them.
+    /// Returns whether the file is a result.
     pub(super) fn is(&self, file: &Path) -> bool {
         let file = fs::canonicalize(file).unwrap_or_default();
         let folder = file.parent().is_some_and(|folder| self.is_in(folder));
         folder && file.file_name().is_some_and(|name| self.wrote(name))
     }
 
-    /// Whether a file of their folder is one of them, by its name.
+    /// Returns whether a file in the results' folder is a result, by its name.
     pub(super) fn wrote(&self, name: &OsStr) -> bool {
         let Some(name) = name.to_str() else {
             return false;
@@ -62,7 +62,7 @@ impl Outputs {
         let Some((date, rest)) = rest.split_at_checked(DATE_LENGTH) else {
             return false;
         };
-        // A day that stands there twice is the same one.
+        // A day that occurs twice in the name is the same one.
         date.parse::<Date>().is_ok() && rest == behind.replace(ScheduleConfig::DATE, date)
     }
 }

@@ -1,4 +1,4 @@
-//! The owner of the schedules: begins what is due, one at a time, and asks the tasks of our own API.
+//! The owner of the schedules: starts due runs, one at a time, through the tasks of our own API.
 
 use super::{
     Inbox, RunNow, Undelivered, no_schedule, source,
@@ -25,11 +25,11 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-/// The calendar is looked at as often, since a machine that sleeps, or whose clock is set, tells nobody.
+/// How often to check the calendar, since sleep and changes of the clock are not announced.
 const LOOK: Duration = Duration::from_secs(30);
 const ANSWER_LIMIT: usize = 8 << 20;
 
-/// What runs are made of.
+/// What runs need.
 pub(crate) struct Runner {
     pub(crate) inbox: Inbox,
     /// The API itself, with the token that opens it.
@@ -41,7 +41,7 @@ pub(crate) struct Runner {
     pub(crate) journal: Arc<dyn Journal>,
     /// Whether requests are refused now.
     pub(crate) paused: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Called when a schedule has begun to fail, or has stopped doing so.
+    /// Called when a schedule starts or stops failing.
     pub(crate) notice: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for Runner {
 }
 
 impl Runner {
-    /// Runs until the host ends, which breaks off what runs; a turn that was broken off is tried again.
+    /// Runs until the host ends, which interrupts a run; an interrupted run is retried.
     pub(crate) async fn run(mut self, closing: CancellationToken) {
         closing.run_until_cancelled(self.forever()).await;
     }
@@ -77,7 +77,7 @@ impl Runner {
         }
     }
 
-    /// Begins the turns that are due, and says how long none is.
+    /// Starts due runs, and returns the time until the next one.
     pub(super) async fn take_turns(&mut self, now: Timestamp, zone: &TimeZone) -> Duration {
         let config = Arc::clone(&self.inbox.config.borrow_and_update());
         let mut wait = LOOK;
@@ -96,7 +96,7 @@ impl Runner {
         wait
     }
 
-    /// Begins the schedule's turn if it is due. When the next one is.
+    /// Starts the schedule's run if it is due; returns when the next one is.
     async fn take_turn(
         &self,
         name: &str,
@@ -119,7 +119,7 @@ impl Runner {
             Next::Wait(until) => return Ok(Some(until)),
             Next::Never => return Ok(None),
         };
-        // First, so that a host that dies at it does not try for ever.
+        // Stored first, so that a run that kills the host is not retried forever.
         let run = run.begun(turn, at);
         self.inbox.store.put_schedule_run(name, run.clone()).await?;
         let date = turns::date_of(turn, zone);
@@ -135,7 +135,7 @@ impl Runner {
                 self.failing(name, None);
                 run.done(covers_to, sentence)
             }
-            // Somebody wants the machine for himself: that is nothing wrong with the schedule.
+            // A pause is not the schedule's failure.
             Err(error) if error.code == Code::Paused => run.put_off(),
             Err(error) => {
                 let run = run.failed(error.message.clone());
@@ -157,14 +157,14 @@ impl Runner {
         Ok(None)
     }
 
-    /// Runs one beside its turns: what it covers is read again by the next of them.
+    /// Runs one on request; the next scheduled run reads the same changes again.
     async fn answer(&self, RunNow { name, done }: RunNow) {
         let schedule = self.inbox.config.borrow().schedules.get(&name).cloned();
         let outcome = match schedule {
             None => Err(no_schedule(&name)),
             Some(schedule) => self.run_now(&name, &schedule).await,
         };
-        // Whoever asked may have left; what was to be done is done.
+        // The caller may have gone; the run is complete.
         let _ = done.send(outcome);
     }
 
@@ -185,9 +185,9 @@ impl Runner {
         Ok(sentence)
     }
 
-    /// Reads, asks and delivers. What came of it, and up to when it has been read.
+    /// Reads the source, runs the task and delivers the result. Returns the outcome, and when the source was read.
     ///
-    /// What a turn could not deliver is kept for its next attempt, which has only that to do.
+    /// A result that could not be delivered is kept; the next attempt only delivers it.
     async fn perform(
         &self,
         name: &str,
@@ -231,7 +231,7 @@ impl Runner {
         }
     }
 
-    /// Reads and asks.
+    /// Reads the source and runs the task.
     async fn make(
         &self,
         name: &str,
@@ -261,7 +261,7 @@ impl Runner {
         }))
     }
 
-    /// Asks a task of the API, as any client does.
+    /// Requests a task of the API, like any client.
     async fn ask(&self, schedule: &ScheduleConfig, text: String) -> Result<Value, Error> {
         let (kind, path, body) = match schedule.task {
             ScheduledTask::Summarize => {
@@ -290,7 +290,7 @@ impl Runner {
             .header(header::HOST, "localhost")
             .header(header::AUTHORIZATION, format!("Bearer {}", self.token))
             .header(header::CONTENT_TYPE, kind)
-            // A turn that fails is tried again here.
+            // A failed run is retried here.
             .header("x-tierbar-queue", "never")
             .body(Body::from(body))
             .map_err(|error| internal(&error))?;
@@ -328,7 +328,7 @@ impl Runner {
 
 /// What a run is for.
 struct Of {
-    /// `None`: somebody has asked for it.
+    /// The turn; `None` for a run on request.
     turn: Option<i64>,
     covers_to: Option<i64>,
     date: jiff::civil::Date,
@@ -340,7 +340,7 @@ enum Made {
     Nothing(&'static str),
 }
 
-/// Nothing runs any more, however it ended.
+/// Marks the end of a run, however it ended.
 struct Ended<'a>(&'a Runner);
 
 impl Drop for Ended<'_> {

@@ -1,4 +1,4 @@
-//! What a schedule reads: a file, what has changed in a folder, or a URL. Bounded in size and number.
+//! The source of a schedule: a file, the changes in a folder, or a URL, limited in size and number.
 
 use super::outputs::Outputs;
 use crate::{blocking::blocking, folder};
@@ -11,10 +11,10 @@ use std::{
 use tierbar_core::{Code, Error, config::is_url};
 use tierbar_fetch::{Get, Url, Web};
 
-/// Half of what a request may have; a night is short for more.
+/// Half of the largest request; a night is too short for more.
 const MOST_BYTES: usize = 16 << 20;
 const MOST_FILES: usize = 1000;
-/// Names that are looked at.
+/// The most names to check.
 const MOST_NAMES: usize = 100_000;
 /// The first run of a folder reads what has changed in the last day.
 const FIRST_SECONDS: i64 = 24 * 3600;
@@ -27,7 +27,7 @@ pub(super) struct Material {
     pub(super) words: String,
 }
 
-/// What there is to read; `None` if nothing has changed.
+/// Reads the source; returns `None` if nothing has changed.
 ///
 /// # Errors
 /// `Storage` for what cannot be read; those of [`Web::get`].
@@ -65,7 +65,7 @@ pub(super) async fn read(
     .await
 }
 
-/// A path of the configuration: `~` is the user's home.
+/// Expands `~` to the user's home.
 pub(super) fn expanded(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), folder::set("HOME")) {
         (Some(inside), Some(home)) => home.join(inside),
@@ -75,14 +75,14 @@ pub(super) fn expanded(path: &str) -> PathBuf {
 
 fn whole(bytes: &[u8], what: &str) -> Material {
     Material {
-        // A wrong byte spoils its own line alone.
+        // An invalid byte affects only its own line.
         text: String::from_utf8_lossy(bytes).into_owned(),
         words: format!("{what}, {}", size(bytes.len())),
     }
 }
 
-/// The files of the folder, not of folders in it, that have changed since then: as many of the newest as there is room for, in
-/// the order of their names.
+/// Returns the files of the folder, without subfolders, that have changed since then: as many of the newest as fit, by
+/// name.
 fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Material>, Error> {
     let unreadable = |error| unreadable(folder, &error);
     let own = own.filter(|own| own.is_in(folder));
@@ -94,7 +94,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
         if own.is_some_and(|own| own.wrote(&name)) {
             continue;
         }
-        // Not followed: a link may lead out of the folder.
+        // Links are not followed, since they may lead out of the folder.
         let Ok(metadata) = entry.metadata() else {
             continue;
         };
@@ -105,13 +105,13 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
     files.sort_by_key(|(_, metadata)| std::cmp::Reverse((metadata.mtime(), metadata.mtime_nsec())));
     let (mut parts, mut left, mut skipped) = (Vec::new(), MOST_BYTES, 0usize);
     for (path, metadata) in files {
-        // Of a file that is larger than all there may be, its end is read like that of one that stands alone.
+        // A file beyond the total limit is read from its end, as if it were alone.
         let fits = metadata.len() <= left as u64 || metadata.len() > MOST_BYTES as u64;
         if parts.len() == MOST_FILES || left == 0 || !fits {
             skipped += 1;
             continue;
         }
-        // One that vanishes meanwhile, or cannot be read, is told among those that were left out.
+        // A file that vanishes or cannot be read counts as left out.
         match tail(&path, &metadata, left) {
             Ok(bytes) if !bytes.is_empty() && !bytes.contains(&0) => {
                 left -= bytes.len().min(left);
@@ -147,7 +147,7 @@ fn changed(folder: &Path, since: i64, own: Option<&Outputs>) -> Result<Option<Ma
     Ok(Some(Material { text, words }))
 }
 
-/// The file's last bytes, from a line's beginning on if it has more than can be taken.
+/// Returns the file's last bytes, from the start of a line if it is longer than the limit.
 fn tail(path: &Path, metadata: &Metadata, most: usize) -> Result<Vec<u8>, Error> {
     let unreadable = |error| unreadable(path, &error);
     if !metadata.is_file() {
@@ -252,7 +252,7 @@ mod tests {
             (material.text.as_str(), material.words.as_str()),
             ("last\n", "1 files, 5 bytes")
         );
-        // What is newer comes first, and what it leaves is read of the large one.
+        // The newer file comes first; the rest of the limit goes to the large one.
         put(&path("new.log"), &vec![b'y'; MOST_BYTES - 8], 4000);
         let material = changed(folder.path(), 0, None).unwrap().unwrap();
         assert!(material.text.starts_with("last\nyyy"));

@@ -1,4 +1,4 @@
-//! Where a schedule's result goes: a file, whole or not there, or a webhook.
+//! The target of a schedule's result: a file, written as a whole, or a webhook.
 
 use super::source::expanded;
 use crate::blocking::blocking;
@@ -18,7 +18,7 @@ use tierbar_core::{
 use tierbar_fetch::Remote;
 use tierbar_secrets::{Name, Secrets};
 
-/// What there is to deliver.
+/// The result to deliver.
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub(super) name: String,
@@ -31,10 +31,10 @@ pub(super) struct Outcome {
     pub(super) answer: Value,
 }
 
-/// Delivers it. Where it went, as a sentence's end.
+/// Delivers it; returns where, as the end of a sentence.
 ///
 /// # Errors
-/// `Storage` if the file cannot be written, `Unreachable` if nobody took it.
+/// `Storage` if the file cannot be written, `Unreachable` if no server accepted it.
 pub(super) async fn deliver(
     schedule: &ScheduleConfig,
     outcome: &Outcome,
@@ -70,7 +70,7 @@ fn page(schedule: &ScheduleConfig, outcome: &Outcome) -> String {
     format!("# {name}, {date}\n\n{text}\n\n---\n\n{task} of {from}, by {tier} ({model})\n")
 }
 
-/// All of it or nothing, for its owner alone.
+/// Writes the whole file or nothing, readable only by its owner.
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let unwritable = |error: std::io::Error| {
         let message = format!("{} cannot be written: {error}", path.display());

@@ -36,7 +36,7 @@ impl tierbar_core::journal::Journal for Sentences {
     }
 }
 
-/// What the task was asked, and what it answers: `None` is a success.
+/// The requests of the task, and its answer: `None` is a success.
 #[derive(Debug, Default, Clone)]
 struct Api {
     requests: Arc<Mutex<Vec<String>>>,
@@ -48,7 +48,7 @@ async fn answer(
     headers: HeaderMap,
     body: Bytes,
 ) -> (StatusCode, Json<Value>) {
-    // A turn is tried again here, and its answer would come to nobody.
+    // The runner retries, and a queued answer would have no recipient.
     assert_eq!(headers["x-tierbar-queue"], "never");
     api.requests
         .lock()
@@ -77,7 +77,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A schedule `nightly` at two, whose places may name the bench's folder as `DIR`.
+    /// A schedule `nightly` at two; `DIR` in its paths is the bench's folder.
     async fn new(task: &str, source: &str, to: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let place = |text: &str| text.replace("DIR", &folder.path().display().to_string());
@@ -232,7 +232,7 @@ async fn a_run_waits_for_a_pause_without_using_an_attempt() {
     *bench.paused.lock() = true;
     bench.at(at(TURN)).await;
     assert_eq!(bench.requests(), 0);
-    // One that begins at the very moment.
+    // A pause that starts at that moment.
     *bench.paused.lock() = false;
     *bench.api.fails.lock() = Some(Error::new(Code::Paused, "Tierbar is paused"));
     bench.at(at(TURN)).await;
@@ -295,7 +295,7 @@ async fn a_folder_is_read_from_the_last_success_on() {
     assert_eq!(texts(), [json!("today\n")]);
     let body: Value = serde_json::from_str(&bench.api.requests.lock()[0]).unwrap();
     assert_eq!(body["words"], 40);
-    // Nothing new: that is no failure, and nobody is asked.
+    // Nothing new: that is no failure, and no request is sent.
     bench.at(after(1)).await;
     assert_eq!(
         bench.kept().await.outcome.as_deref(),
@@ -361,7 +361,7 @@ async fn a_url_can_be_the_source_and_a_webhook_the_target() {
         )
     );
     assert_eq!(second["answer"]["saved"], 7);
-    // What was made is delivered again and not made again, and covers what was read then.
+    // The result is delivered again without another request, and covers what was read then.
     assert_eq!(*bench.api.requests.lock(), ["{\"msg\": \"far\"}\n"]);
     assert_eq!(bench.kept().await.covers_to, Some(at(TURN).as_second()));
     let outcome = bench.kept().await.outcome.unwrap();

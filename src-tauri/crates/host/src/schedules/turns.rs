@@ -1,4 +1,4 @@
-//! The moments at which a schedule's time of day comes, by a calendar.
+//! The times at which a schedule runs, by the calendar.
 
 use jiff::{
     SignedDuration, Timestamp,
@@ -7,8 +7,8 @@ use jiff::{
 };
 use tierbar_core::config::{ScheduleConfig, Weekday};
 
-/// From two days ago to more than a week ahead, in seconds since 1970, one a day. A time that the clocks leave out that day comes as
-/// much later as they leave out; of one that comes twice the first counts.
+/// Returns a schedule's times from two days ago to more than a week ahead, in seconds since 1970, one per day. A time that
+/// the change of clocks skips moves by the skipped amount; of a repeated time, the first counts.
 pub(super) fn turns(schedule: &ScheduleConfig, now: Timestamp, zone: &TimeZone) -> Vec<i64> {
     let today = now.to_zoned(zone.clone()).date();
     let (hour, minute) = schedule.at.hour_and_minute();
@@ -26,7 +26,7 @@ pub(super) fn turns(schedule: &ScheduleConfig, now: Timestamp, zone: &TimeZone) 
     (-2..=8).filter_map(turn).collect()
 }
 
-/// The day of a turn.
+/// Returns the day of a turn.
 pub(super) fn date_of(turn: i64, zone: &TimeZone) -> Date {
     Timestamp::from_second(turn)
         .unwrap_or(Timestamp::UNIX_EPOCH)
@@ -69,7 +69,7 @@ mod tests {
         civil.to_zoned(zone.clone()).unwrap().timestamp()
     }
 
-    /// Begins whatever is due in each minute of some days, as a host does that never sleeps.
+    /// Starts what is due in each minute of some days, as a host that never sleeps does.
     fn begun(schedule: &ScheduleConfig, from: Timestamp, hours: i64) -> Vec<String> {
         let zone = new_york();
         let mut run = Run::first_seen(from.as_second());

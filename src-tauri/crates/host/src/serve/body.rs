@@ -1,4 +1,4 @@
-//! A connection's bodies tell its seat whose turn it is.
+//! Bodies that update their connection's seat.
 
 use super::seats::Taken;
 use axum::body::{Body as AxumBody, Bytes};
@@ -10,7 +10,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-/// A request's body. It is whole, or wanted no more, when this is dropped.
+/// A request's body. It is complete, or no longer needed, when this is dropped.
 pub(super) struct Arriving {
     body: Incoming,
     taken: Arc<Taken>,
@@ -65,7 +65,7 @@ impl Drop for Arriving {
     }
 }
 
-/// An answer's body. After it the client may ask again.
+/// An answer's body. After it, the client may send another request.
 pub(super) struct Answer {
     body: AxumBody,
     taken: Arc<Taken>,

@@ -1,5 +1,5 @@
-//! As many connections as there are seats. When all are taken, the one that has waited longest for its client to ask
-//! gives its up: so clients that connect and say nothing, or one byte a second, keep nobody out.
+//! Seats for a limited number of connections. When all are taken, the one that has waited longest for its client gives up
+//! its seat: so clients that connect and send nothing, or one byte per second, block no other client.
 
 use std::{
     collections::HashMap,
@@ -13,16 +13,16 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// No seat's turn: its request is whole and is being answered.
+/// The order of a seat whose request is complete and being answered.
 const ANSWERING: u64 = 0;
 
 #[derive(Debug)]
 pub(super) struct Seats {
     most: usize,
     taken: Mutex<HashMap<u64, Arc<Seat>>>,
-    /// Numbers seats, and puts their waiting in an order.
+    /// Numbers the waits of seats in order.
     ticks: AtomicU64,
-    /// One may be free, or be given up.
+    /// A seat may have become free, or be given up.
     changed: Notify,
 }
 
@@ -32,7 +32,7 @@ struct Seat {
     given_up: CancellationToken,
 }
 
-/// A connection's seat, for as long as it lives.
+/// A connection's seat, held while this lives.
 #[derive(Debug)]
 pub(super) struct Taken {
     seats: Arc<Seats>,
@@ -50,7 +50,7 @@ impl Seats {
         }
     }
 
-    /// A seat, as soon as there is one.
+    /// Waits for a seat.
     pub(super) async fn take(self: &Arc<Self>) -> Taken {
         loop {
             if let Some(taken) = self.try_take() {
@@ -95,14 +95,14 @@ fn longest_waiting(taken: &HashMap<u64, Arc<Seat>>) -> Option<u64> {
 }
 
 impl Taken {
-    /// The client's turn: its next request, or the rest of this one, is to come.
+    /// Marks the connection as waiting for its client.
     pub(super) fn waits(&self) {
         let now = self.seats.tick();
         self.seat.waits_since.store(now, Ordering::Release);
         self.seats.changed.notify_one();
     }
 
-    /// The request is whole.
+    /// Marks the connection's request as complete.
     pub(super) fn answers(&self) {
         self.seat.waits_since.store(ANSWERING, Ordering::Release);
     }
@@ -149,7 +149,7 @@ mod tests {
         );
         second.answers();
         second.waits();
-        // Of those that wait, the third does longest now.
+        // The third one now waits longest.
         let fourth = seats.take().await;
         assert!(!is_given_up(&second) && is_given_up(&third));
         drop((first, third));

@@ -12,7 +12,7 @@ use tokio::{
 const MOMENT: Duration = Duration::from_millis(100);
 const REQUEST: &[u8] = b"GET /ping HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
-/// A server of `router`, for as long as the test runs.
+/// Serves `router` while the test runs.
 async fn served(router: Router, limits: ClientLimits) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -32,7 +32,7 @@ async fn sent(address: SocketAddr, bytes: &[u8]) -> TcpStream {
     stream
 }
 
-/// All that the server still says. A reset is an end as well.
+/// Reads the rest of the server's output. A reset also ends it.
 async fn rest(mut stream: TcpStream) -> String {
     let mut answer = Vec::new();
     let mut piece = [0; 4096];
@@ -70,9 +70,9 @@ async fn partial_requests_do_not_block_other_clients() {
             assert!(pinged(address).await.ends_with("pong"));
         }
     }
-    // Whoever came first has given its seat up, and the server has said nothing to it.
+    // The first client has lost its seat without an answer.
     assert_eq!(rest(slow.remove(0)).await, "");
-    // The last still has one, and may go on.
+    // The last still has its seat.
     let mut last = slow.pop().unwrap();
     last.write_all(&[b'a'; 99]).await.unwrap();
     let mut answer = [0; 12];
@@ -90,7 +90,7 @@ async fn endless_and_large_request_heads_end_the_connection() {
     let cut = sent(address, b"GET /ping HTTP/1.1\r\nhost:").await;
     let answer = rest(cut).await;
     assert!(!answer.contains("200"), "{answer}");
-    // So does one that asks nothing more.
+    // So does one without another request.
     let idle = sent(address, b"GET /ping HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert!(rest(idle).await.ends_with("pong"));
 
@@ -103,7 +103,7 @@ async fn endless_and_large_request_heads_end_the_connection() {
     assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
 }
 
-/// A body of what the test sends. Its sender hears when it is dropped.
+/// A body of what the test sends. The sender notices when it is dropped.
 struct Streamed(mpsc::Receiver<Bytes>);
 
 impl http_body::Body for Streamed {
@@ -141,7 +141,7 @@ async fn a_client_that_reads_nothing_is_disconnected() {
     let address = served(router, limits).await;
     let _silent = sent(address, STREAM).await;
     let piece = Bytes::from(vec![b'x'; 1 << 20]);
-    // More than any system's buffers hold; then the server waits, and at last lets go.
+    // More than any system's buffers hold; then the server waits, and finally disconnects.
     let mut taken = 0;
     while send.send(piece.clone()).await.is_ok() {
         taken += 1;
@@ -166,7 +166,7 @@ async fn a_silent_stream_stays_open() {
         while !answer.ends_with(format!("{word}\r\n").as_bytes()) {
             answer.push(client.read_u8().await.unwrap());
         }
-        // As long as all of the server's patience.
+        // As long as the server's limits.
         assert_eq!(
             rest(sent(address, b"GET /").await)
                 .await

@@ -34,7 +34,7 @@ use tierbar_telemetry::{
 use tokio::{net::TcpListener, sync::watch};
 use tokio_rustls::TlsAcceptor;
 
-/// Names the work in the error of a step that breaks off.
+/// Names the step in its error.
 const STARTING: &str = "the start";
 
 /// Logs which of this machine's figures are simulated.
@@ -145,7 +145,7 @@ impl Network {
         self.tls.take().map(|tls| tls.acceptor)
     }
 
-    /// Who can reach the server, where that is not this machine alone.
+    /// Returns a notice about who can reach the server, unless only this machine can.
     pub(super) fn notice(&self) -> Option<String> {
         address::notice(self.address, self.fingerprint.as_deref())
     }
@@ -156,7 +156,7 @@ async fn open_tls(address: SocketAddr, data: &DataFolder) -> Result<Option<Tls>,
         return Ok(None);
     }
     let (folder, configured) = (data.folder.clone(), Arc::clone(&data.configured));
-    // A command's own host is on loopback; the certificate that it makes serves the next one too.
+    // A command's own host is on loopback; its certificate must also suit the next host.
     let usual = address::parse(&configured.listen).unwrap_or(address);
     let addresses = [address.ip(), usual.ip()];
     let opened = move || Tls::open(&folder, &configured.server, &addresses);

@@ -43,7 +43,7 @@ impl Server {
             return;
         };
         self.closing.cancel();
-        // First, so that no more arrives than the list on the disk knows of.
+        // First, so that no more arrives than the stored list contains.
         queue.shutdown().await;
         let drained = timeout(DRAINING, &mut served).await.is_ok();
         // Answers that still stream end with an event that says so.

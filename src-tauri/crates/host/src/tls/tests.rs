@@ -22,7 +22,7 @@ fn here() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// A server that says whether it was asked over TLS.
+/// A server that returns whether a request came over TLS.
 async fn served(tls: &Tls) -> SocketAddr {
     let listener = TcpListener::bind(here()).await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -45,7 +45,7 @@ async fn served(tls: &Tls) -> SocketAddr {
 
 const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
 
-/// Asks over TLS as somebody who trusts the certificate in `file` and nobody else.
+/// Sends a request over TLS from a client that trusts only the certificate in `file`.
 async fn fetch(address: SocketAddr, file: &Path, name: &str) -> io::Result<String> {
     let mut roots = RootCertStore::empty();
     roots
@@ -92,7 +92,7 @@ async fn a_certificate_is_created_once_and_has_all_names() {
             .contains("not valid for name")
     );
 
-    // From this machine also without.
+    // From this machine also without TLS.
     let mut plain = TcpStream::connect(address).await.unwrap();
     plain.write_all(REQUEST).await.unwrap();
     let mut answer = String::new();
@@ -101,7 +101,7 @@ async fn a_certificate_is_created_once_and_has_all_names() {
 
     let again = Tls::open(&folder, &ServerConfig::default(), &[]).unwrap();
     assert_eq!(again.fingerprint, tls.fingerprint);
-    // Somebody else's is not trusted.
+    // Another server's certificate is not trusted.
     let (_other_home, other) = self::folder();
     Tls::open(&other, &server, &[]).unwrap();
     assert!(

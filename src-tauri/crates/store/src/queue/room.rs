@@ -1,12 +1,12 @@
-//! How much is kept, and for how long.
+//! Limits of size and time.
 
 use super::{Room, signed};
 use rusqlite::{Connection, OptionalExtension, params};
 use tierbar_core::{Code, Error};
 
-/// So many are removed with one change; the rest follows.
+/// How many are removed per change; the rest follows.
 const AT_ONCE: u32 = 500;
-/// Ended, heard of, and nobody is to be told any more.
+/// Ended, fetched, and without a pending webhook.
 const MAY_LEAVE: &str = "ended_ms IS NOT NULL AND told = 1 AND webhook_due_ms IS NULL";
 
 /// Makes room for a request.
@@ -48,7 +48,7 @@ pub(super) fn make(
     Ok(Ok(()))
 }
 
-/// Requests that have not ended: all, or those of one key.
+/// Counts requests that have not ended: all, or those of one key.
 fn live(connection: &Connection, owner: Option<&str>) -> rusqlite::Result<u64> {
     let count = |row: &rusqlite::Row| Ok(row.get::<_, i64>(0)?.unsigned_abs());
     let all = "SELECT count(*) FROM jobs WHERE state IN ('waiting', 'running')";
@@ -60,12 +60,13 @@ fn live(connection: &Connection, owner: Option<&str>) -> rusqlite::Result<u64> {
     }
 }
 
-/// Whether another answer may come. Answers are bounded, and so is how many come at once.
+/// Returns whether there is room for another answer. Both the size of answers and their number at the same time are
+/// limited.
 pub(super) fn for_answer(connection: &Connection, room: Room) -> rusqlite::Result<bool> {
     Ok(leave_for(connection, room, 0)? <= room.bytes)
 }
 
-/// Lets those leave that may, the oldest first, until there is room or none is left. What is taken then.
+/// Deletes fetched answers, oldest first, until there is room or none is left. Returns the bytes then used.
 fn leave_for(connection: &Connection, room: Room, size: u64) -> rusqlite::Result<u64> {
     let mut taken = bytes(connection)?;
     while taken.saturating_add(size) > room.bytes {
@@ -104,7 +105,7 @@ pub(super) fn untidy(connection: &Connection, keep_ms: u64, now_ms: u64) -> rusq
         )
 }
 
-/// A webhook that is still to be told does not outlive its answer: it is given up after a day, or with it.
+/// Deletes expired answers. A pending webhook does not outlive its answer: it is given up after a day, or with it.
 pub(super) fn sweep(connection: &Connection, keep_ms: u64, now_ms: u64) -> rusqlite::Result<()> {
     connection
         .prepare_cached(

@@ -10,13 +10,13 @@ use tierbar_core::{
 };
 use uuid::Uuid;
 
-/// What a row takes beside its body and its answer, generously.
+/// An upper estimate of a row's size without body and answer.
 pub(super) const ROW_BYTES: u64 = 1024;
-/// So many expire with one change; the rest follows.
+/// How many expire per change; the rest follows.
 const AT_ONCE: u32 = 500;
 const COLUMNS: &str = "id, state, priority, path, created_ms, not_before_ms, deadline_ms, ended_ms, attempts, \
     max_attempts, status, error, webhook_state";
-/// What ends with every end. The text of the request is not needed any more, and an end is to be told.
+/// The changes of every end: the request's text is no longer needed, and its webhook is due.
 const ENDS: &str = "body = x'', headers = '[]', \
     webhook_state = CASE WHEN webhook IS NULL THEN NULL ELSE 'pending' END, \
     webhook_due_ms = CASE WHEN webhook IS NULL THEN NULL ELSE ?1 END, ended_ms = ?1";
@@ -205,7 +205,7 @@ pub(super) fn defer(
     Ok(deferred > 0)
 }
 
-/// Whoever calls it off has heard of it.
+/// A canceled request counts as fetched.
 pub(super) fn cancel(connection: &Connection, id: &str, now_ms: u64) -> rusqlite::Result<bool> {
     let error = Error::new(Code::Cancelled, "it was called off");
     let cancelled = connection
@@ -241,7 +241,7 @@ pub(super) fn recover(connection: &Connection, now_ms: u64) -> rusqlite::Result<
             )?;
             continue;
         }
-        // What brings a host down is not tried again and again at once.
+        // A request that kills the host is not retried at once.
         let pause = u64::try_from(pause(&id, attempts).as_millis()).unwrap_or(u64::MAX);
         connection.execute(
             "UPDATE jobs SET state = 'waiting', not_before_ms = ?1, error = ?2 WHERE id = ?3",
@@ -330,7 +330,7 @@ fn status(row: &Row) -> rusqlite::Result<JobStatus> {
     })
 }
 
-/// One that only a newer version can read is none.
+/// An error that only a newer version can read is ignored.
 fn error(row: &Row) -> rusqlite::Result<Option<Error>> {
     let kept: Option<String> = row.get("error")?;
     Ok(kept.and_then(|kept| serde_json::from_str(&kept).ok()))

@@ -1,22 +1,22 @@
-//! Who is to be told of an end.
+//! Webhooks of ended requests.
 
 use super::signed;
 use crate::{Store, word::Word};
 use rusqlite::params;
 use tierbar_core::{Error, queue::WebhookState};
 
-/// An end that is to be told.
+/// A webhook to deliver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
     pub id: String,
     pub url: String,
-    /// Before this one.
+    /// Attempts before this one.
     pub attempts: u32,
     pub ended_ms: u64,
 }
 
 impl Store {
-    /// Those that may be told now, the longest due first.
+    /// Returns the webhooks due now, the longest due first.
     pub async fn due_webhooks(&self, limit: u32, now_ms: u64) -> Result<Vec<Delivery>, Error> {
         self.call(move |database| {
             database.read(|connection| {
@@ -39,7 +39,7 @@ impl Store {
         .await
     }
 
-    /// After an attempt to tell: the state, and when the next attempt is due if there is to be one.
+    /// Records an attempt: the new state, and when the next attempt is due, if any.
     pub async fn settle_webhook(
         &self,
         id: &str,
@@ -62,7 +62,7 @@ impl Store {
         .await
     }
 
-    /// When the next one is due.
+    /// Returns when the next webhook is due.
     pub async fn next_webhook_ms(&self) -> Result<Option<u64>, Error> {
         self.call(|database| {
             database.read(|connection| {

@@ -1,4 +1,4 @@
-//! What happens when something is asked for.
+//! Adding downloads.
 
 use super::*;
 use DownloadState::{Done, Downloading, Failed, Paused};
@@ -128,7 +128,7 @@ async fn a_finished_download_added_again_is_verified_again() {
     stage.until("a", Done).await;
 }
 
-/// Whether another try fetches a file again that an earlier one had whole, after `change` to what is asked for.
+/// Returns whether a retry downloads a complete file again, after `change` to the request.
 async fn fetches_again(change: impl Fn(&mut FileSpec)) -> bool {
     let mut stage = Stage::new(1);
     let mut job = stage.job("split", &["1", "2"]);

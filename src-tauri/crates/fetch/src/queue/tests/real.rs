@@ -18,7 +18,7 @@ use tokio::sync::watch;
 const SIZE: usize = 24 << 20;
 const BLOCK: usize = 64 << 10;
 
-/// A server of one file, which says how much of it may go out.
+/// A server of one file, with a limit on the bytes it sends.
 struct Server {
     url: String,
     content: Arc<Vec<u8>>,
@@ -210,7 +210,7 @@ async fn a_real_pause_and_a_restart_keep_what_has_arrived() {
     queue.resume(&status.id).await.unwrap();
     until(&queue, is(DownloadState::Done)).await;
     let after = server.served() - before;
-    // The connections of before may take a little more before they see that nobody listens.
+    // Earlier connections may send a little more before they notice the disconnect.
     let most = SIZE as u64 - paused.received_bytes + (4 << 20);
     assert!(after <= most, "{after} served, {paused:?}");
     assert!(std::fs::read(folder.path().join("model.gguf")).unwrap() == *server.content);

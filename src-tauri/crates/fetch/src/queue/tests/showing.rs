@@ -1,11 +1,11 @@
-//! What is told while bytes arrive.
+//! The list while bytes arrive.
 
 use super::*;
 use DownloadState::{Downloading, Verifying, Waiting};
 use Priority::Normal;
 use tokio::time::{Instant, sleep};
 
-/// Bytes arrive for a while, at so many a second.
+/// Delivers bytes for a while, at this rate per second.
 async fn flow(call: &Call, from: u64, per_second: u64, seconds: u64) -> u64 {
     for step in 1..=seconds * 100 {
         sleep(Duration::from_millis(10)).await;
@@ -26,7 +26,7 @@ async fn running(size: u64) -> (Stage, Call) {
 #[tokio::test(start_paused = true)]
 async fn the_rate_covers_recent_seconds_and_gives_the_eta() {
     let (stage, call) = running(1_000_000).await;
-    // What an earlier run has left is not what arrives now.
+    // Bytes of an earlier run do not count.
     call.report(500_000, Phase::Connecting);
     stage.until("a", Downloading).await;
     assert_eq!(
@@ -53,7 +53,7 @@ async fn the_rate_covers_recent_seconds_and_gives_the_eta() {
         Some(400_000_u64.div_ceil(status.bytes_per_second))
     );
 
-    // Nothing arrives, and nobody says so.
+    // Nothing arrives, without a report.
     sleep(Duration::from_secs(6)).await;
     let status = stage.status("a");
     assert_eq!((status.bytes_per_second, status.eta_seconds), (0, None));

@@ -1,4 +1,4 @@
-//! Who runs, and who waits.
+//! Which downloads run, and which wait.
 
 use super::*;
 use DownloadState::{Done, Downloading, Paused, Queued, Verifying, Waiting};
@@ -146,7 +146,7 @@ async fn a_paused_download_resumes_on_request() {
     assert_eq!(stage.queue.pause(&a).await.unwrap().state, Paused);
     call.cancelled().await;
     stage.no_call().await;
-    // All that has arrived shows, however late it was told.
+    // All bytes that have arrived are shown, however late they were reported.
     assert_eq!(stage.status("a").received_bytes, 400);
     assert_eq!(stage.queue.pause(&a).await.unwrap().state, Paused);
 
