@@ -333,18 +333,48 @@ mod tests {
         assert_eq!(
             endpoints.gate(&a, KEY, 6000),
             Gate::Cooling {
-                for_ms: LONGEST_COOLDOWN_MS
-            }
+                for_ms: 6 * 60 * 60 * 1000
+            },
+            "six hours at most"
         );
         assert_eq!(endpoints.gate(&tier("b"), KEY, 6000), Gate::Open);
+    }
+
+    #[test]
+    fn a_limit_is_asked_for_in_whole_seconds_rounded_up() {
+        let asks_for = |for_ms| Outcome::Limited { for_ms }.asks_for();
+        assert_eq!(asks_for(Some(5000)), Some(5));
+        assert_eq!(asks_for(Some(5001)), Some(6));
+        assert_eq!(asks_for(None), None);
+        for outcome in [Outcome::Answered, Outcome::Failed, Outcome::Refused] {
+            assert_eq!(outcome.asks_for(), None, "{outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_gate_is_named_as_on_the_wire_and_closed_for_whole_seconds() {
+        let for_ms = 2001;
+        let gates = [
+            (Gate::Open, None),
+            (Gate::Cooling { for_ms }, Some(3)),
+            (Gate::Broken { for_ms }, Some(3)),
+            (Gate::Trying, None),
+            (Gate::Refused { for_ms }, Some(3)),
+        ];
+        assert_eq!(gates.map(|(gate, _)| gate.as_str()), Gate::WORDS);
+        for (gate, seconds) in gates {
+            let wire = serde_json::to_value(gate).unwrap();
+            assert_eq!(wire["gate"], gate.as_str());
+            assert_eq!(gate.closed_for(), seconds, "{gate:?}");
+        }
     }
 
     #[test]
     fn a_refused_credential_blocks_all_that_share_it() {
         let (mut endpoints, a, b) = (Endpoints::default(), tier("a"), tier("b"));
         endpoints.note(&a, KEY, Outcome::Refused, 100);
-        let refused = Gate::Refused { for_ms: REFUSED_MS };
-        assert_eq!(endpoints.gate(&b, KEY, 100), refused);
+        let a_quarter_of_an_hour = Gate::Refused { for_ms: 900_000 };
+        assert_eq!(endpoints.gate(&b, KEY, 100), a_quarter_of_an_hour);
         assert_eq!(endpoints.gate(&b, "other.example.com", 100), Gate::Open);
         assert_eq!(endpoints.gate(&b, KEY, 100 + REFUSED_MS), Gate::Open);
         endpoints.forget(KEY);

@@ -132,6 +132,13 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_is_at_most_ten_years() {
+        let mut bucket = Bucket::new(1, MINUTE, u64::MAX, 0);
+        let ten_years = Duration::from_secs(315_360_000);
+        assert_eq!(bucket.check(0), Err(ten_years));
+    }
+
+    #[test]
     fn a_clock_set_back_grants_nothing_twice() {
         let mut bucket = Bucket::new(1, MINUTE, 0, 600_000);
         assert_eq!(take(&mut bucket, 600_000), Ok(()));
@@ -143,6 +150,19 @@ mod tests {
         assert_eq!(take(&mut bucket, years), Ok(()));
         assert!(take(&mut bucket, 700_000).is_err());
         assert_eq!(take(&mut bucket, 760_000), Ok(()));
+    }
+
+    #[test]
+    fn a_clock_set_back_by_over_an_hour_starts_the_bucket_anew() {
+        let taken_then_set_back = |by: u64| {
+            let start = 10_000_000;
+            let mut bucket = Bucket::new(1, MINUTE, 0, start);
+            assert_eq!(take(&mut bucket, start), Ok(()));
+            assert!(take(&mut bucket, start - by).is_err());
+            take(&mut bucket, start - by + 60_000)
+        };
+        assert!(taken_then_set_back(FAR_MS).is_err());
+        assert_eq!(taken_then_set_back(FAR_MS + 1), Ok(()));
     }
 
     proptest! {

@@ -197,7 +197,7 @@ pub fn pause(id: &str, attempts: u32) -> Duration {
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
-    let percent = 75 + u32::try_from((hash >> 32) % 51).unwrap_or_default();
+    let percent = 75 + u32::try_from(hash % 51).unwrap_or_default();
     plain * percent / 100
 }
 
@@ -242,6 +242,14 @@ mod tests {
             max_attempts: 5,
             deadline_ms: 1_000_000,
             retry_after: None,
+        }
+    }
+
+    #[test]
+    fn a_state_is_named_as_on_the_wire_and_only_the_first_two_go_on() {
+        for (index, state) in JobState::ALL.into_iter().enumerate() {
+            assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+            assert_eq!(state.has_ended(), index > 1, "{state:?}");
         }
     }
 
@@ -326,7 +334,9 @@ mod tests {
         let day = 24 * 3600 * 1000;
         assert!(next_delivery("a", 1, 0, 0).is_some_and(|at| at <= 1250));
         assert!(next_delivery("a", 290, 0, day - 400_000).is_some());
-        assert_eq!(next_delivery("a", 290, 0, day - 1000), None);
+        let last = day - millis(pause("a", 290));
+        assert_eq!(next_delivery("a", 290, 0, last - 1), Some(day - 1));
+        assert_eq!(next_delivery("a", 290, 0, last), None);
     }
 
     #[test]

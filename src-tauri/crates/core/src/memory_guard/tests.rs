@@ -212,6 +212,16 @@ fn sleep_and_a_clock_set_back_add_no_time() {
 }
 
 #[test]
+fn two_readings_of_one_moment_forget_nothing() {
+    let mut shown = Shown::new();
+    let critical = reading(Critical, 3 * GIB, 0);
+    shown.sees_for(5, &critical);
+    shown.second -= 1;
+    assert_eq!(shown.sees(critical.clone()), Alarm::Unload);
+    assert_eq!(shown.sees(critical), Alarm::Critical);
+}
+
+#[test]
 fn an_alarms_message_has_its_figures() {
     let mut shown = Shown::new();
     let why = shown.judges(swapping()).why;

@@ -279,19 +279,13 @@ impl<'a> Seats<'a> {
             let sum = staying().fold(bytes, |sum, (_, seat)| sum.saturating_add(seat.bytes()));
             sum <= budget.total_bytes && staying().count() + slots <= budget.max_loaded
         };
-        // A budget that was lowered may not hold them either.
-        let spares_pinned = slots > 0;
-        let mut order: Vec<usize> = (0..self.seats.len())
-            .filter(|&index| {
-                let seat = &self.seats[index];
-                seat.holds_memory() && !seat.leaving() && !(spares_pinned && seat.view.pinned)
-            })
-            .collect();
+        let mut order: Vec<usize> = (0..self.seats.len()).collect();
         order.sort_by_key(|&index| {
             let seat = &self.seats[index];
             // Waiters count only for idle tiers: the draining tier must not change with each new one.
             let free = seat.idle() && !seat.queued;
             let pinned = seat.view.pinned;
+            // Whoever is served fits beside the pinned ones: only a lowered budget gets as far as them.
             (pinned, !free, !seat.idle(), seat.view.last_used, index)
         });
 
@@ -303,6 +297,7 @@ impl<'a> Seats<'a> {
             victims.push(index);
         }
         // A large tier may make evicting the smaller ones before it unnecessary: spare the busiest and latest used first.
+        // What holds no memory, or leaves already, is always spared.
         for position in (0..victims.len()).rev() {
             let mut fewer = victims.clone();
             fewer.remove(position);

@@ -144,6 +144,16 @@ fn an_older_waiter_evicts_a_tier_with_a_newer_waiter() {
 }
 
 #[test]
+fn an_idle_tier_with_a_younger_waiter_leaves_before_a_leased_one() {
+    let tiers = vec![
+        used(2, tier("a", Ready, 5)),
+        used(1, leased("b", 5)),
+        tier("c", Stopped, 5),
+    ];
+    assert_eq!(plan(&state(2, tiers, &["c", "a"])), [room("a", "c")]);
+}
+
+#[test]
 fn tiers_that_fit_together_stay_loaded_together() {
     let tiers = vec![leased("a", 4), tier("b", Stopped, 6)];
     assert_eq!(
@@ -235,6 +245,19 @@ fn a_plan_that_can_never_fit_blocks_no_other() {
     assert!(!fits_alone(&alone.budget, 11));
     assert_eq!(plan(&alone), [], "nobody is ended for nothing");
     assert_eq!(plan(&state(1, tiers, &["huge", "c"])), [room("a", "c")]);
+}
+
+#[test]
+fn a_tier_fits_a_budget_of_its_size_for_at_least_one_tier() {
+    let fits = |max_loaded, total_bytes| {
+        let budget = Budget {
+            total_bytes,
+            max_loaded,
+        };
+        fits_alone(&budget, 5)
+    };
+    assert!(fits(1, 5) && fits(2, 6));
+    assert!(!fits(1, 4) && !fits(0, 5));
 }
 
 #[test]

@@ -68,6 +68,12 @@ fn a_lowered_budget_ends_a_pinned_tier_last() {
 }
 
 #[test]
+fn a_lowered_budget_ends_a_pinned_tier_that_no_longer_fits() {
+    let tiers = [pinned(tier("a", Ready, 11))];
+    assert_eq!(plan(&at(0, &tiers, &[])), [ended("a", Why::Budget)]);
+}
+
+#[test]
 fn a_kept_pinned_or_leased_tier_does_not_expire() {
     let kept = TierView {
         keep: None,

@@ -188,6 +188,12 @@ impl Machine {
             .retain(|waiting| !gone.contains(&waiting.request));
         self.settle();
         while let Some(id) = returning(&self.state()) {
+            let tier = &self.tiers[self.index(&id)];
+            assert!(!self.is_awaited(tier), "{id:?} returns twice");
+            assert_eq!(tier.view.phase, Stopped, "{id:?} returns while loaded");
+            assert!(!tier.view.rests, "{id:?} returns unasked");
+            let now = (self.stance, self.alarm);
+            assert_eq!(now, (Stance::Open, Alarm::None), "{id:?} returns");
             self.enqueue(id, true);
             self.own.push(self.requests);
             self.settle();
