@@ -1,6 +1,7 @@
 //! What a key, a place and the memory of bodies are given back.
 
 use super::*;
+use axum::body::{Body, HttpBody};
 
 const MIB: usize = 1 << 20;
 
@@ -81,4 +82,71 @@ async fn a_refused_body_does_not_count_against_its_key() {
     }
     drop(all);
     share.grow(OF_ONE_KEY).unwrap();
+}
+
+#[tokio::test]
+async fn an_account_is_found_by_its_keys_name_and_spends_its_tokens() {
+    let (keys, _folder) = keys().await;
+    let limits = KeyLimits {
+        tokens_per_day: Some(10),
+        ..KeyLimits::default()
+    };
+    for name in ["one", "other"] {
+        key(&keys, name, limits).await;
+    }
+    let one = keys.caller("one").unwrap();
+    assert_eq!(one.name().as_deref(), Some("one"));
+    one.spend(10);
+    assert_eq!(keys.caller("one").unwrap_err().code, Code::Overloaded);
+    keys.caller("other").unwrap();
+    keys.revoke("other").await.unwrap();
+    for name in ["other", "nobody"] {
+        let refused = keys.caller(name).unwrap_err();
+        assert_eq!(refused.code, Code::Unauthorized, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_keys_use_is_stored_within_a_minute() {
+    let (keys, _folder) = keys().await;
+    let one = key(&keys, "one", KeyLimits::default()).await;
+    drop(enter(&keys, Some(&one), 1).unwrap());
+    let last_used = async || {
+        let again = Keys::open(keys.store.clone()).await.unwrap();
+        again.list()[0].last_used_ms
+    };
+    assert_eq!(last_used().await, None);
+    tokio::time::pause();
+    let closing = CancellationToken::new();
+    let keeping = tokio::spawn({
+        let (keys, closing) = (Arc::clone(&keys), closing.clone());
+        async move { keys.keep(closing).await }
+    });
+    tokio::time::sleep(SAVING + Duration::from_millis(1)).await;
+    closing.cancel();
+    keeping.await.unwrap();
+    tokio::time::resume();
+    // Later than 2025: a real time.
+    assert!(last_used().await > Some(1_735_689_600_000));
+}
+
+#[tokio::test]
+async fn an_admitted_answers_body_ends_where_the_answer_does() {
+    let (keys, _folder) = keys().await;
+    let with = |body: Body| {
+        let body = enter(&keys, None, 9).unwrap().with(body);
+        (body.is_end_stream(), body.size_hint().exact())
+    };
+    assert_eq!(with(Body::from("word")), (false, Some(4)));
+    assert_eq!(with(Body::empty()), (true, Some(0)));
+}
+
+#[test]
+fn a_refusal_asks_for_whole_seconds_rounded_up() {
+    let hint = |milliseconds| {
+        let wait = Duration::from_millis(milliseconds);
+        try_after("busy".to_owned(), wait).hint.unwrap()
+    };
+    assert_eq!(hint(2000), "try again in 2 s");
+    assert_eq!(hint(2001), "try again in 3 s");
 }
