@@ -123,7 +123,7 @@ fn settings() -> LoadSettings {
 /// # Panics
 /// If `tier` cannot name one.
 #[must_use]
-pub fn seat(tier: &str, behaviour: &str) -> TierSpec {
+pub fn tier_spec(tier: &str, behaviour: &str) -> TierSpec {
     TierSpec {
         id: TierId::new(tier).expect("a tier's name"),
         engine: Engine::Embedded,

@@ -10,7 +10,7 @@ use std::{
 };
 use tierbar_core::lease::Tiers;
 use tierbar_supervisor::Supervisor;
-use tierbar_tests::scripted::{Scripted, options, seat};
+use tierbar_tests::scripted::{Scripted, options, tier_spec};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,7 +22,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let script = script.to_string_lossy();
     let source = Arc::new(Scripted::new(&dir));
     source.script("fast", &script, 1);
-    let handle = Supervisor::start(options(&dir, worker, source, vec![seat("fast", &script)]))?;
+    let handle = Supervisor::start(options(
+        &dir,
+        worker,
+        source,
+        vec![tier_spec("fast", &script)],
+    ))?;
     let lease = handle.lease(&tierbar_core::TierId::new("fast")?).await?;
     writeln!(io::stdout(), "ready")?;
     io::stdout().flush()?;

@@ -332,9 +332,9 @@ async fn a_tier_that_becomes_an_endpoint_serves_its_waiters() {
     let bench = Bench::new(&[("fast", "good", 1)]);
     let worker = bench.lease("fast").await.unwrap();
     let pid = bench.in_state("fast", TierState::Busy).await.pid.unwrap();
-    let mut seat = seat("fast", "good");
-    seat.engine = endpoint("http://127.0.0.1:9");
-    bench.handle.set_tiers(vec![seat]);
+    let mut spec = tier_spec("fast", "good");
+    spec.engine = endpoint("http://127.0.0.1:9");
+    bench.handle.set_tiers(vec![spec]);
     let elsewhere = bench.lease("fast").await.unwrap();
     assert!(matches!(elsewhere.endpoint(), Endpoint::Foreign(_)));
     assert!(bench.sign_of(pid).alive().unwrap(), "it still answers");

@@ -119,7 +119,7 @@ async fn a_tier_without_a_model_evicts_none_and_may_load_later() {
     drop(bench.lease("fast").await.unwrap());
     bench
         .handle
-        .set_tiers(vec![seat("fast", "good"), without_model("primary")]);
+        .set_tiers(vec![tier_spec("fast", "good"), without_model("primary")]);
     bench.source.forget("primary");
     let error = bench.lease("primary").await.unwrap_err();
     assert_eq!(
@@ -245,7 +245,7 @@ async fn a_changed_tier_starts_without_its_earlier_crashes() {
     let bench = Bench::new(&[("fast", "dies-at-start", 1)]);
     exhaust(&bench).await;
     bench.source.script("fast", "good", 1);
-    bench.handle.set_tiers(vec![seat("fast", "good")]);
+    bench.handle.set_tiers(vec![tier_spec("fast", "good")]);
     bench.lease("fast").await.unwrap();
     bench.close().await;
 }

@@ -174,9 +174,11 @@ async fn a_pin_is_logged_as_the_reason_of_loads_and_refusals() {
     });
     let pinned = TierSpec {
         pinned: true,
-        ..seat("fast", "good")
+        ..tier_spec("fast", "good")
     };
-    bench.handle.set_tiers(vec![pinned, seat("heavy", "good")]);
+    bench
+        .handle
+        .set_tiers(vec![pinned, tier_spec("heavy", "good")]);
     bench.in_state("fast", TierState::Ready).await;
     let error = bench.lease("heavy").await.unwrap_err();
     let why = "heavy does not fit in memory beside fast, which is pinned: it needs 8.0 GiB, and 5.0 GiB of the 12.0 GiB budget is in use";

@@ -27,7 +27,7 @@ use tierbar_core::{
 };
 use tierbar_supervisor::{Handle, Options, Supervisor, TierSpec};
 use tierbar_tests::{
-    scripted::{self, Scripted, Sign, options, seat},
+    scripted::{self, Scripted, Sign, options, tier_spec},
     wait::until,
 };
 use tokio::{
@@ -77,11 +77,11 @@ impl Bench {
         change: impl FnOnce(&mut Options, &Scripted, &Path),
     ) -> Self {
         let source = Arc::new(Scripted::new(dir.path()));
-        let seats = tiers.iter().map(|&(name, script, bytes)| {
+        let specs = tiers.iter().map(|&(name, script, bytes)| {
             source.script(name, script, bytes);
-            seat(name, script)
+            tier_spec(name, script)
         });
-        let mut options = options(dir.path(), worker(), source.clone(), seats.collect());
+        let mut options = options(dir.path(), worker(), source.clone(), specs.collect());
         change(&mut options, &source, dir.path());
         let handle = Supervisor::start(options).unwrap();
         Self {
@@ -174,7 +174,7 @@ fn id(tier: &str) -> TierId {
 fn without_model(tier: &str) -> TierSpec {
     TierSpec {
         model: None,
-        ..seat(tier, "")
+        ..tier_spec(tier, "")
     }
 }
 

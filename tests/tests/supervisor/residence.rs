@@ -24,14 +24,14 @@ fn rules(patience: Duration, home: Option<&str>) -> Rules {
 fn pinned(tier: &str) -> TierSpec {
     TierSpec {
         pinned: true,
-        ..seat(tier, "good")
+        ..tier_spec(tier, "good")
     }
 }
 
 fn kept(tier: &str, keep: Duration) -> TierSpec {
     TierSpec {
         keep: Some(keep),
-        ..seat(tier, "good")
+        ..tier_spec(tier, "good")
     }
 }
 
@@ -108,7 +108,7 @@ async fn an_idle_tier_is_unloaded_and_the_home_tier_returns() {
     bench.handle.set_rules(rules(LONG, Some("fast")));
     bench
         .handle
-        .set_tiers(vec![seat("fast", "good"), kept("heavy", SHORT)]);
+        .set_tiers(vec![tier_spec("fast", "good"), kept("heavy", SHORT)]);
     let ended = bench.when("heavy", |status| status.state == TierState::Stopped);
     let reason = ended.await.reason.unwrap();
     assert!(reason.ends_with("without a request"), "{reason}");
@@ -123,7 +123,7 @@ async fn a_changed_idle_time_does_not_reload_the_tier() {
     drop(bench.lease("fast").await.unwrap());
     bench
         .handle
-        .set_tiers(vec![kept("fast", LONG), seat("heavy", "good")]);
+        .set_tiers(vec![kept("fast", LONG), tier_spec("heavy", "good")]);
     drop(bench.lease("fast").await.unwrap());
     assert_eq!(bench.workers().len(), 1);
     bench.close().await;
@@ -134,7 +134,7 @@ async fn an_idle_tier_shows_when_it_will_be_unloaded() {
     let bench = two();
     bench
         .handle
-        .set_tiers(vec![kept("fast", LONG), seat("heavy", "good")]);
+        .set_tiers(vec![kept("fast", LONG), tier_spec("heavy", "good")]);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let lease = bench.lease("fast").await.unwrap();
     assert_eq!(bench.now("fast").unloads_at_ms, None);
@@ -177,7 +177,7 @@ async fn a_pinned_tier_that_fails_is_not_retried_by_itself() {
     let bench = Bench::new(&[("fast", "fails", 1)]);
     let spec = TierSpec {
         pinned: true,
-        ..seat("fast", "fails")
+        ..tier_spec("fast", "fails")
     };
     bench.handle.set_tiers(vec![spec]);
     bench.in_state("fast", TierState::Failed).await;
@@ -310,7 +310,7 @@ async fn a_request_sets_its_tiers_idle_time_until_the_next() {
     let keep = |value: serde_json::Value| serde_json::from_value(value).unwrap();
     bench
         .handle
-        .set_tiers(vec![kept("fast", SHORT), seat("heavy", "good")]);
+        .set_tiers(vec![kept("fast", SHORT), tier_spec("heavy", "good")]);
     let lease = bench.lease("fast").await.unwrap();
     lease.keep(keep((-1).into()));
     drop(lease);

@@ -207,7 +207,7 @@ async fn a_changed_tier_finishes_its_leases_then_restarts() {
     let lease = bench.lease("fast").await.unwrap();
     let before = bench.in_state("fast", TierState::Busy).await.pid;
     bench.source.script("fast", "better", 2);
-    bench.handle.set_tiers(vec![seat("fast", "better")]);
+    bench.handle.set_tiers(vec![tier_spec("fast", "better")]);
     bench
         .when("fast", |status| {
             status
@@ -235,7 +235,7 @@ async fn a_changed_tier_finishes_its_leases_then_restarts() {
     assert!(!scripted::overlapped(bench.dir.path()));
 
     // Setting the same again changes nothing.
-    bench.handle.set_tiers(vec![seat("fast", "better")]);
+    bench.handle.set_tiers(vec![tier_spec("fast", "better")]);
     drop(next);
     bench.lease("fast").await.unwrap();
     assert_eq!(bench.workers().len(), 2);
@@ -250,14 +250,14 @@ async fn another_file_restarts_the_tier_and_a_missing_one_does_not() {
     for same in [None, Some(loaded)] {
         bench.handle.set_tiers(vec![TierSpec {
             path: same,
-            ..seat("fast", "good")
+            ..tier_spec("fast", "good")
         }]);
         drop(bench.lease("fast").await.unwrap());
         assert_eq!(bench.workers().len(), 1);
     }
     let other = TierSpec {
         path: Some("/elsewhere/good.gguf".into()),
-        ..seat("fast", "good")
+        ..tier_spec("fast", "good")
     };
     bench.handle.set_tiers(vec![other]);
     drop(bench.lease("fast").await.unwrap());
@@ -272,7 +272,7 @@ async fn another_file_restarts_the_tier_and_a_missing_one_does_not() {
 async fn a_removed_tier_drains_and_disappears() {
     let bench = Bench::new(&[("fast", "good", 1), ("heavy", "good", 1)]);
     let lease = bench.lease("heavy").await.unwrap();
-    bench.handle.set_tiers(vec![seat("fast", "good")]);
+    bench.handle.set_tiers(vec![tier_spec("fast", "good")]);
     let error = bench.lease("heavy").await.unwrap_err();
     assert_eq!(
         (error.code, error.hint.as_deref()),

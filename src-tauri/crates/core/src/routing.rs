@@ -11,7 +11,7 @@ mod signs;
 mod traits;
 mod words;
 
-pub use choose::{Choice, Need, Seat, choose, leave_eligible};
+pub use choose::{Candidate, Choice, Need, choose, leave_eligible};
 pub use rules::{Judgement, judge};
 pub use traits::Traits;
 

@@ -14,7 +14,7 @@ const TOKENS_PER_SECOND: [f64; 3] = [60.0, 25.0, 15.0];
 
 /// A tier as the choice sees it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seat {
+pub struct Candidate {
     pub tier: TierId,
     pub state: TierState,
     /// Whether it is an endpoint.
@@ -32,7 +32,7 @@ pub struct Seat {
     pub under_way: u32,
 }
 
-impl Seat {
+impl Candidate {
     fn is_loaded(&self) -> bool {
         matches!(
             self.state,
@@ -88,7 +88,7 @@ pub struct Choice {
     pub why: String,
 }
 
-/// Chooses the tier for a request. `seats` are the tiers with a model, in reading order; `may_load` is false while memory
+/// Chooses the tier for a request. `candidates` are the tiers with a model, in reading order; `may_load` is false while memory
 /// is short.
 ///
 /// Purpose comes first: an endpoint is used only without a local tier, a tier with a name of its own only without the
@@ -98,51 +98,65 @@ pub struct Choice {
 ///
 /// Returns `None` without tiers.
 #[must_use]
-pub fn choose(traits: &Traits, need: Need, seats: &[Seat], may_load: bool) -> Option<Choice> {
-    let mut left: Vec<&Seat> = seats.iter().collect();
-    leave_eligible(&mut left, |seat| (&seat.tier, seat.state, seat.elsewhere));
+pub fn choose(
+    traits: &Traits,
+    need: Need,
+    candidates: &[Candidate],
+    may_load: bool,
+) -> Option<Choice> {
+    let mut left: Vec<&Candidate> = candidates.iter().collect();
+    leave_eligible(&mut left, |candidate| {
+        (&candidate.tier, candidate.state, candidate.elsewhere)
+    });
     if traits.media {
-        keep(&mut left, |seat| seat.sees != Some(false));
-        keep(&mut left, |seat| seat.sees == Some(true));
+        keep(&mut left, |candidate| candidate.sees != Some(false));
+        keep(&mut left, |candidate| candidate.sees == Some(true));
     }
     if traits.tools {
-        keep(&mut left, |seat| seat.calls != Some(false));
+        keep(&mut left, |candidate| candidate.calls != Some(false));
     }
     let wanted = traits.context_tokens();
-    let narrowed = keep(&mut left, |seat| seat.context_tokens >= wanted);
-    let largest = left.iter().map(|seat| seat.context_tokens).max()?;
+    let narrowed = keep(&mut left, |candidate| candidate.context_tokens >= wanted);
+    let largest = left
+        .iter()
+        .map(|candidate| candidate.context_tokens)
+        .max()?;
     if largest < wanted {
-        left.retain(|seat| seat.context_tokens == largest);
+        left.retain(|candidate| candidate.context_tokens == largest);
     }
     // A stable sort: tiers of one level keep their order.
-    left.sort_by_key(|seat| seat.level());
-    let enough: Vec<&Seat> = left
+    left.sort_by_key(|candidate| candidate.level());
+    let enough: Vec<&Candidate> = left
         .iter()
         .copied()
-        .filter(|seat| seat.level() >= need.level)
+        .filter(|candidate| candidate.level() >= need.level)
         .collect();
-    let loaded = enough.iter().filter(|seat| seat.is_loaded());
+    let loaded = enough.iter().filter(|candidate| candidate.is_loaded());
     let soonest = loaded.min_by(|one, other| {
-        let seconds = |seat: &Seat| seat.seconds(traits.answer_tokens);
+        let seconds = |candidate: &Candidate| candidate.seconds(traits.answer_tokens);
         seconds(one).total_cmp(&seconds(other))
     });
     let only = if narrowed { ", which holds it" } else { "" };
-    if let Some(seat) = soonest {
-        let is = match seat.state {
+    if let Some(candidate) = soonest {
+        let is = match candidate.state {
             TierState::Starting => "is being loaded",
             _ => "is loaded",
         };
-        let why = format!("{} {is}{only}", seat.tier);
-        return Some(choice(seat, why));
+        let why = format!("{} {is}{only}", candidate.tier);
+        return Some(choice(candidate, why));
     }
-    let below = left.iter().rev().find(|seat| seat.is_loaded()).copied();
+    let below = left
+        .iter()
+        .rev()
+        .find(|candidate| candidate.is_loaded())
+        .copied();
     let Some(target) = enough.first().copied() else {
         // Without one large enough, the largest, loaded or not: a smaller one would be two levels too small.
         let largest = left.last().copied()?;
-        let stays = below.filter(|seat| !is_worth_loading(seat, largest, need, may_load));
-        let seat = stays.unwrap_or(largest);
-        let why = format!("{} is the largest that can take it", seat.tier);
-        return Some(choice(seat, why));
+        let stays = below.filter(|candidate| !is_worth_loading(candidate, largest, need, may_load));
+        let candidate = stays.unwrap_or(largest);
+        let why = format!("{} is the largest that can take it", candidate.tier);
+        return Some(choice(candidate, why));
     };
     let Some(stays) = below else {
         let why = format!("{} is the smallest that can do it{only}", target.tier);
@@ -172,7 +186,7 @@ pub fn choose(traits: &Traits, need: Need, seats: &[Seat], may_load: bool) -> Op
 }
 
 /// Returns whether to load `target` although the smaller `loaded` could answer at once.
-fn is_worth_loading(loaded: &Seat, target: &Seat, need: Need, may_load: bool) -> bool {
+fn is_worth_loading(loaded: &Candidate, target: &Candidate, need: Need, may_load: bool) -> bool {
     let wanted = target.level().min(need.level);
     let steps = wanted.place().saturating_sub(loaded.level().place());
     let Some(step) = steps.checked_sub(1) else {
@@ -181,9 +195,9 @@ fn is_worth_loading(loaded: &Seat, target: &Seat, need: Need, may_load: bool) ->
     may_load && need.sure && target.load_seconds() <= WORTH_WAITING[step.min(1)]
 }
 
-fn choice(seat: &Seat, why: String) -> Choice {
+fn choice(candidate: &Candidate, why: String) -> Choice {
     Choice {
-        tier: seat.tier.clone(),
+        tier: candidate.tier.clone(),
         why,
     }
 }
@@ -197,10 +211,10 @@ pub fn leave_eligible<T>(tiers: &mut Vec<T>, describe: impl Fn(&T) -> (&TierId, 
 }
 
 /// Keeps the wanted ones, if there are any. Returns whether it removed some.
-fn keep<T>(seats: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> bool {
-    let some = seats.iter().any(&wanted) && !seats.iter().all(&wanted);
+fn keep<T>(candidates: &mut Vec<T>, wanted: impl Fn(&T) -> bool) -> bool {
+    let some = candidates.iter().any(&wanted) && !candidates.iter().all(&wanted);
     if some {
-        seats.retain(wanted);
+        candidates.retain(wanted);
     }
     some
 }

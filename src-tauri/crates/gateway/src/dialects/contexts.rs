@@ -84,7 +84,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
     if model.is_none() {
         tiers.retain(|tier| tier.engine == EngineKind::Embedded);
     }
-    let tier = seat(&saved, model.as_deref(), &tiers, &config)?;
+    let tier = tier_for(&saved, model.as_deref(), &tiers, &config)?;
     route::check_engine(&tier, &tiers, LOAD)?;
     let job = relay::Job {
         inference,
@@ -108,7 +108,7 @@ async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failur
 ///
 /// # Errors
 /// `ContextMismatch` if no model is wanted and no tier has the context's; those of [`route::resolve`].
-fn seat(
+fn tier_for(
     saved: &Saved,
     wanted: Option<&str>,
     tiers: &[TierStatus],
@@ -247,22 +247,22 @@ mod tests {
             settings.kv_cache = KvCache::Q8_0;
         }
         config.tiers.get_mut(&tiers[1].id).unwrap().kv_cache = KvCache::F16;
-        let seat = |wanted, tiers: &[TierStatus]| {
-            let tier = seat(&saved, wanted, tiers, &config);
+        let chosen = |wanted, tiers: &[TierStatus]| {
+            let tier = tier_for(&saved, wanted, tiers, &config);
             tier.map(|tier| tier.to_string())
                 .map_err(|error| error.code)
         };
         for wanted in [None, Some("small"), Some("auto")] {
-            assert_eq!(seat(wanted, &tiers), Ok("suits".into()));
+            assert_eq!(chosen(wanted, &tiers), Ok("suits".into()));
             // Without it a tier of the model says what does not fit.
-            assert_eq!(seat(wanted, &tiers[..3]), Ok("plain".into()));
+            assert_eq!(chosen(wanted, &tiers[..3]), Ok("plain".into()));
         }
-        assert_eq!(seat(Some("short"), &tiers), Ok("short".into()));
-        assert_eq!(seat(Some("large"), &tiers), Ok("other".into()));
+        assert_eq!(chosen(Some("short"), &tiers), Ok("short".into()));
+        assert_eq!(chosen(Some("large"), &tiers), Ok("other".into()));
         for any in [None, Some(""), Some("auto")] {
-            assert_eq!(seat(any, &tiers[..1]), Err(Code::ContextMismatch));
+            assert_eq!(chosen(any, &tiers[..1]), Err(Code::ContextMismatch));
         }
-        assert_eq!(seat(Some("gone"), &tiers), Err(Code::ModelUnknown));
+        assert_eq!(chosen(Some("gone"), &tiers), Err(Code::ModelUnknown));
     }
 
     #[tokio::test]

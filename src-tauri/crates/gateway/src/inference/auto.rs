@@ -5,24 +5,24 @@
 //! takes too long or fails leaves it to the rules.
 
 mod asking;
+mod candidates;
 mod classifier;
 mod recent;
-mod seats;
 
-pub(crate) use seats::lease;
+pub(crate) use candidates::lease;
 
 use crate::{
     http::headers::TIER,
     inference::{CHAT, Inference, TEXT, hints::Hints, route},
 };
+use candidates::Loads;
 use classifier::{Classified, Classifier};
-use seats::Loads;
 use serde_json::Value;
 use std::sync::Arc;
 use tierbar_core::{
     Code, Error, TierId,
     policy::Alarm,
-    routing::{Choice, Judgement, Level, Need, Seat, Traits, choose, judge},
+    routing::{Candidate, Choice, Judgement, Level, Need, Traits, choose, judge},
     status::TierStatus,
 };
 
@@ -109,8 +109,14 @@ pub(crate) async fn explain(
     let asked = Traits::of(request);
     let classified = classifier::thoroughly(inference, id, model, &asked.text).await?;
     let judged = judge(&asked);
-    let seats = seats::of(inference, &tiers, &asked).await;
-    Ok(weigh(inference, asked, judged, Some(classified), &seats))
+    let candidates = candidates::of(inference, &tiers, &asked).await;
+    Ok(weigh(
+        inference,
+        asked,
+        judged,
+        Some(classified),
+        &candidates,
+    ))
 }
 
 async fn consider(
@@ -121,14 +127,14 @@ async fn consider(
 ) -> Considered {
     let asked = Traits::of(request);
     let judged = judge(&asked);
-    let seats = seats::of(inference, tiers, &asked).await;
-    let here = seats.iter().filter(|seat| !seat.elsewhere);
+    let candidates = candidates::of(inference, tiers, &asked).await;
+    let here = candidates.iter().filter(|candidate| !candidate.elsewhere);
     let matters = is_chat && !judged.sure && here.take(2).count() == 2;
-    let classified = match classifier::seat(tiers).filter(|_| matters) {
+    let classified = match classifier::tier(tiers).filter(|_| matters) {
         Some(fast) => classifier::quickly(inference, fast, &asked.text).await,
         None => None,
     };
-    weigh(inference, asked, judged, classified, &seats)
+    weigh(inference, asked, judged, classified, &candidates)
 }
 
 fn weigh(
@@ -136,7 +142,7 @@ fn weigh(
     asked: Traits,
     judged: Judgement,
     classified: Option<Classified>,
-    seats: &[Seat],
+    candidates: &[Candidate],
 ) -> Considered {
     let believed = classified.as_ref().and_then(Classified::believed);
     let believed = believed.filter(|_| !judged.sure);
@@ -154,7 +160,7 @@ fn weigh(
         None => (Need::from(judged), judged.because.to_owned()),
     };
     let may_load = inference.services.status().guard.alarm == Alarm::None;
-    let choice = choose(&asked, need, seats, may_load);
+    let choice = choose(&asked, need, candidates, may_load);
     Considered {
         asked,
         judged,

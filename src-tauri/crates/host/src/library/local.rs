@@ -44,11 +44,11 @@ impl LocalModels {
         let config = self.models.config();
         let model = |entry: &Entry| {
             let tiers = tiers.get(&entry.path).cloned().unwrap_or_default();
-            let seat = tiers.first().and_then(|tier| config.tiers.get(tier));
+            let used_by = tiers.first().and_then(|tier| config.tiers.get(tier));
             let fit = entry.account.as_ref().ok().map(|account| {
-                let (context, kv) = seat
-                    .map_or((TierConfig::default().context, KvCache::F16), |seat| {
-                        (seat.context, seat.kv_cache)
+                let (context, kv) = used_by
+                    .map_or((TierConfig::default().context, KvCache::F16), |tier| {
+                        (tier.context, tier.kv_cache)
                     });
                 self.with_measured(verdict(account, context, kv, &machine, &[]), &entry.id)
             });

@@ -190,13 +190,13 @@ impl Offers {
         .await?;
         let tiers = self.local.tiers_by_path().await;
         let config = self.local.models.config();
-        let seat = tiers
+        let tier_config = tiers
             .get(&path)
             .and_then(|tiers| config.tiers.get(tiers.first()?));
         let usual = TierConfig::default();
         let TierConfig {
             context, kv_cache, ..
-        } = seat.unwrap_or(&usual);
+        } = tier_config.unwrap_or(&usual);
         Ok(Local {
             id,
             account,

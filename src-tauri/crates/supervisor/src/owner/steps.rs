@@ -199,8 +199,10 @@ impl Supervisor {
                 dialect: Dialect::default(),
             }),
         };
-        let seat = tier.spec.clone();
-        tier.started(Worker::new(worker, seat, spec, socket, endpoint, stop));
+        let configured = tier.spec.clone();
+        tier.started(Worker::new(
+            worker, configured, spec, socket, endpoint, stop,
+        ));
         self.log_load(id);
         self.missing = None;
         self.nothing_idled_out();

@@ -102,7 +102,7 @@ pub(super) struct Worker {
     /// Memory that was not freed at the last check.
     pub(super) missing: Option<Missing>,
     /// The tier as it was configured when this was started.
-    seat: TierSpec,
+    spec: TierSpec,
     pub(super) load: LoadSpec,
     endpoint: Endpoint,
     stop: Stop,
@@ -113,15 +113,15 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn new(
         id: u64,
-        seat: TierSpec,
+        spec: TierSpec,
         load: LoadSpec,
         socket: PathBuf,
         endpoint: Endpoint,
         stop: Stop,
     ) -> Self {
-        let seat = TierSpec {
+        let spec = TierSpec {
             path: Some(load.path.clone()),
-            ..seat
+            ..spec
         };
         Self {
             id,
@@ -140,7 +140,7 @@ impl Worker {
             loaded_percent: None,
             gone: false,
             missing: None,
-            seat,
+            spec,
             load,
             endpoint,
             stop,
@@ -224,7 +224,7 @@ impl Tier {
     pub(super) fn stale(&self) -> bool {
         self.worker
             .as_ref()
-            .is_some_and(|worker| !loads_the_same(&worker.seat, &self.spec))
+            .is_some_and(|worker| !loads_the_same(&worker.spec, &self.spec))
     }
 
     /// Whether a request may start it: not while it rests after crashes.
@@ -353,7 +353,7 @@ impl Tier {
 
     pub(super) fn started(&mut self, worker: Worker) {
         // The path of the load is newer than the configured one.
-        self.spec.path = worker.seat.path.clone();
+        self.spec.path = worker.spec.path.clone();
         self.failure = None;
         self.why = None;
         self.worker = Some(worker);

@@ -24,10 +24,10 @@ impl Library {
 
     /// The file that is meant by a model's name: in one of the tiers, if one has it.
     pub(super) fn of_model(&self, id: &ModelId, tiers: &[TierStatus]) -> Option<&LibraryModel> {
-        let mut seats = tiers.iter().filter(|tier| tier.model.as_ref() == Some(id));
+        let mut with_model = tiers.iter().filter(|tier| tier.model.as_ref() == Some(id));
         let named = || self.0.iter().find(|model| model.id == *id);
-        match seats.clone().next() {
-            Some(_) => seats.find_map(|tier| self.of_tier(tier)),
+        match with_model.clone().next() {
+            Some(_) => with_model.find_map(|tier| self.of_tier(tier)),
             None => named(),
         }
     }

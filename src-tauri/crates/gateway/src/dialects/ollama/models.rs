@@ -19,8 +19,8 @@ const FOREVER: &str = "2318-01-01T00:00:00Z";
 pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let tiers = inference.tiers.snapshot();
     let library = Library::read(&inference).await;
-    let seats = tiers.iter().filter(|tier| tier.model.is_some());
-    let seats = seats.map(|tier| (tier.id.as_str(), library.of_tier(tier)));
+    let with_model = tiers.iter().filter(|tier| tier.model.is_some());
+    let with_model = with_model.map(|tier| (tier.id.as_str(), library.of_tier(tier)));
     let config = inference.services.config();
     let chains = &config.chains;
     let models = askable(&tiers, chains, library.loadable());
@@ -30,7 +30,7 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
         .map(|id| (id.as_str(), library.of_model(id, &tiers)));
     let listed: Vec<_> = [(TierId::AUTO, None)]
         .into_iter()
-        .chain(seats)
+        .chain(with_model)
         .chain(chains)
         .chain(models)
         .collect();

@@ -43,11 +43,11 @@ fn entries(
 ) -> Vec<Value> {
     let tier =
         |tier: &TierStatus| json!({"kind": "tier", "state": tier.state, "model": tier.model});
-    let seats = |model: &ModelId| {
-        let seats = tiers
+    let tiers_of = |model: &ModelId| {
+        let its_tiers = tiers
             .iter()
             .filter(|tier| tier.model.as_ref() == Some(model));
-        json!({"kind": "model", "tiers": seats.map(|tier| &tier.id).collect::<Vec<_>>()})
+        json!({"kind": "model", "tiers": its_tiers.map(|tier| &tier.id).collect::<Vec<_>>()})
     };
     let models = askable(tiers, chains, installed);
     let mut entries = vec![entry(TierId::AUTO, json!({"kind": "router"}))];
@@ -63,7 +63,7 @@ fn entries(
     entries.extend(
         models
             .iter()
-            .map(|model| entry(model.as_str(), seats(model))),
+            .map(|model| entry(model.as_str(), tiers_of(model))),
     );
     entries
 }

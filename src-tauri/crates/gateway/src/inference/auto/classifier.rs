@@ -66,7 +66,7 @@ impl Classified {
 }
 
 /// The tier that is asked, if it is loaded here: a question is worth no load.
-pub(super) fn seat(tiers: &[TierStatus]) -> Option<&TierStatus> {
+pub(super) fn tier(tiers: &[TierStatus]) -> Option<&TierStatus> {
     of_fast(tiers).filter(|tier| matches!(tier.state, TierState::Ready | TierState::Busy))
 }
 
@@ -204,7 +204,7 @@ fn is_free(inference: &Inference, model: &ModelId) -> bool {
     let moves = |tier: &TierStatus| matches!(tier.state, TierState::Starting | TierState::Stopping);
     inference.services.status().guard.alarm == Alarm::None
         && !tiers.iter().any(moves)
-        && seat(&tiers).is_some_and(|fast| fast.model.as_ref() == Some(model))
+        && tier(&tiers).is_some_and(|fast| fast.model.as_ref() == Some(model))
 }
 
 fn interrupted(why: &str) -> Error {

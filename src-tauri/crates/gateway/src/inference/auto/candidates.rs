@@ -10,7 +10,7 @@ use tierbar_core::{
     Error, ModelId, TierId, TierState,
     fit::LineKind,
     lease::Lease,
-    routing::{Seat, Traits},
+    routing::{Candidate, Traits},
     status::{EngineKind, TierStatus},
 };
 
@@ -54,7 +54,11 @@ pub(crate) async fn lease(inference: &Inference, tier: &TierId) -> Result<Box<dy
 }
 
 /// Those with a model, in reading order.
-pub(super) async fn of(inference: &Inference, tiers: &[TierStatus], asked: &Traits) -> Vec<Seat> {
+pub(super) async fn of(
+    inference: &Inference,
+    tiers: &[TierStatus],
+    asked: &Traits,
+) -> Vec<Candidate> {
     // Files are looked at for those alone whom it concerns.
     let models = match asked.tools {
         true => inference.models.list().await.map(|listed| listed.models),
@@ -66,10 +70,10 @@ pub(super) async fn of(inference: &Inference, tiers: &[TierStatus], asked: &Trai
         let model = models.find(|model| model.tiers.contains(&tier.id))?;
         Some(model.account.as_ref()?.tools)
     };
-    let seat = |tier: &TierStatus| {
+    let candidate = |tier: &TierStatus| {
         let model = tier.model.as_ref()?;
         let load = inference.auto.loads.of(model);
-        Some(Seat {
+        Some(Candidate {
             tier: tier.id.clone(),
             state: tier.state,
             elsewhere: tier.engine == EngineKind::Endpoint,
@@ -81,7 +85,7 @@ pub(super) async fn of(inference: &Inference, tiers: &[TierStatus], asked: &Trai
             under_way: inference.speed.under_way(model) + inference.metrics.waits(&tier.id),
         })
     };
-    tiers.iter().filter_map(seat).collect()
+    tiers.iter().filter_map(candidate).collect()
 }
 
 /// Whether its model has a projector: told by the plan that it was loaded by.
