@@ -18,15 +18,15 @@
 
 mod look;
 mod pins;
-mod seats;
+mod tiers;
 
 pub use look::{next_look, returning, withdrawn};
 pub use pins::{Pins, pins};
 
 use crate::{TierId, budget::Budget, reclaim};
-use seats::Seats;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
+use tiers::Tiers;
 
 /// How long an idle tier stays at [`Stance::Quiet`]: longer than people think between two messages.
 const QUIET_KEEP: Duration = Duration::from_secs(60);
@@ -200,25 +200,25 @@ pub fn fits_alone(budget: &Budget, plan_bytes: u64) -> bool {
 /// Returns the steps that are due now, in order.
 #[must_use]
 pub fn plan(state: &State) -> Vec<Step> {
-    let mut seats = Seats::new(state);
-    seats.carry_out_stop_requests();
-    seats.heed_alarm();
-    seats.end_idle();
+    let mut tiers = Tiers::new(state);
+    tiers.carry_out_stop_requests();
+    tiers.heed_alarm();
+    tiers.end_idle();
     // A lowered budget may already be exceeded.
-    seats.end_excess();
+    tiers.end_excess();
     if state.stance == Stance::Paused {
-        seats.refuse_all();
+        tiers.refuse_all();
     } else if state.alarm == Alarm::None {
         for waiting in state.queue.iter().filter(|waiting| !waiting.ahead) {
-            seats.serve(waiting);
+            tiers.serve(waiting);
         }
         for waiting in state.queue.iter().filter(|waiting| waiting.ahead) {
-            seats.serve_ahead(waiting);
+            tiers.serve_ahead(waiting);
         }
     } else {
-        seats.refuse_the_late();
+        tiers.refuse_the_late();
     }
-    seats.steps
+    tiers.steps
 }
 
 impl State {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::TierId;
 
-struct Seat<'a> {
+struct Tier<'a> {
     view: &'a TierView,
     phase: Phase,
     leases: u32,
@@ -20,7 +20,7 @@ struct Seat<'a> {
     claimed: bool,
 }
 
-impl Seat<'_> {
+impl Tier<'_> {
     /// Returns whether its memory is being freed, or will be once its leases have ended.
     fn leaving(&self) -> bool {
         self.phase == Phase::Stopping || self.claimed || self.view.stop.is_some()
@@ -48,21 +48,21 @@ enum Claim {
     All,
 }
 
-pub(super) struct Seats<'a> {
+pub(super) struct Tiers<'a> {
     state: &'a State,
-    seats: Vec<Seat<'a>>,
+    tiers: Vec<Tier<'a>>,
     /// Set once an older waiter needs memory: newer ones may use loaded tiers, but load nothing.
     memory_claimed: bool,
     pub(super) steps: Vec<Step>,
 }
 
-impl<'a> Seats<'a> {
+impl<'a> Tiers<'a> {
     pub(super) fn new(state: &'a State) -> Self {
         let waits_for = |id: &TierId, ahead: bool| {
             let mut those = state.queue.iter().filter(|waiting| waiting.tier == *id);
             those.any(|waiting| ahead || !waiting.ahead)
         };
-        let seat = |view: &'a TierView| Seat {
+        let tier = |view: &'a TierView| Tier {
             view,
             phase: view.phase,
             leases: view.leases,
@@ -73,17 +73,17 @@ impl<'a> Seats<'a> {
         };
         Self {
             state,
-            seats: state.tiers.iter().map(seat).collect(),
+            tiers: state.tiers.iter().map(tier).collect(),
             memory_claimed: false,
             steps: Vec::new(),
         }
     }
 
     pub(super) fn carry_out_stop_requests(&mut self) {
-        for index in 0..self.seats.len() {
-            let seat = &self.seats[index];
-            let Some(stop) = seat.view.stop else { continue };
-            if self.lives(index) && (seat.leases == 0 || stop == StopRequest::Force) {
+        for index in 0..self.tiers.len() {
+            let tier = &self.tiers[index];
+            let Some(stop) = tier.view.stop else { continue };
+            if self.lives(index) && (tier.leases == 0 || stop == StopRequest::Force) {
                 self.stop(index, stop == StopRequest::Force, Why::Requested);
             }
         }
@@ -94,8 +94,8 @@ impl<'a> Seats<'a> {
         if alarm < Alarm::Unload {
             return;
         }
-        for index in 0..self.seats.len() {
-            let leased = self.seats[index].leases > 0;
+        for index in 0..self.tiers.len() {
+            let leased = self.tiers[index].leases > 0;
             if self.lives(index) && (!leased || alarm == Alarm::Critical) {
                 self.stop(index, leased, Why::Alarm(alarm));
             }
@@ -103,14 +103,14 @@ impl<'a> Seats<'a> {
     }
 
     pub(super) fn end_idle(&mut self) {
-        for index in 0..self.seats.len() {
-            let Seat {
+        for index in 0..self.tiers.len() {
+            let Tier {
                 view,
                 phase,
                 leases,
                 expected,
                 ..
-            } = self.seats[index];
+            } = self.tiers[index];
             let paused = self.state.stance == Stance::Paused;
             if leases > 0 || !self.lives(index) || expected && !paused {
                 continue;
@@ -141,14 +141,14 @@ impl<'a> Seats<'a> {
 
     /// Plans what can be done for a waiter now.
     pub(super) fn serve(&mut self, waiting: &Waiting) {
-        let Some(index) = self.seat_of(waiting) else {
+        let Some(index) = self.index_of(waiting) else {
             return;
         };
-        let seat = &self.seats[index];
-        match seat.phase {
+        let tier = &self.tiers[index];
+        match tier.phase {
             // The stop request is lifted when the tier has ended.
-            Phase::Stopped if seat.view.stop.is_some() => {}
-            Phase::Stopped => match seat.view.plan_bytes {
+            Phase::Stopped if tier.view.stop.is_some() => {}
+            Phase::Stopped => match tier.view.plan_bytes {
                 Some(bytes) if !fits_alone(&self.state.budget, bytes) => {}
                 Some(bytes) if !self.fits_beside_pinned(index, bytes) => {
                     let why = Refusal::Pinned(self.pinned(index));
@@ -167,22 +167,22 @@ impl<'a> Seats<'a> {
                 _ => self.memory_claimed = true,
             },
             // It needs memory again once it has ended.
-            _ if seat.leaving() => self.memory_claimed = true,
+            _ if tier.leaving() => self.memory_claimed = true,
             Phase::Ready => self.grant(index, waiting.request),
-            Phase::Starting | Phase::Stopping => self.seats[index].wanted = true,
+            Phase::Starting | Phase::Stopping => self.tiers[index].wanted = true,
         }
     }
 
     /// The same for a preload.
     pub(super) fn serve_ahead(&mut self, waiting: &Waiting) {
-        let Some(index) = self.seat_of(waiting) else {
+        let Some(index) = self.index_of(waiting) else {
             return;
         };
-        let seat = &self.seats[index];
-        match (seat.phase, seat.view.plan_bytes) {
-            (Phase::Ready, _) if !seat.leaving() => self.grant(index, waiting.request),
+        let tier = &self.tiers[index];
+        match (tier.phase, tier.view.plan_bytes) {
+            (Phase::Ready, _) if !tier.leaving() => self.grant(index, waiting.request),
             (Phase::Stopped, Some(bytes))
-                if seat.view.stop.is_none()
+                if tier.view.stop.is_none()
                     && !self.memory_claimed
                     && self.state.stance == Stance::Open
                     && fits_alone(&self.state.budget, bytes)
@@ -218,51 +218,51 @@ impl<'a> Seats<'a> {
         }
     }
 
-    fn seat_of(&self, waiting: &Waiting) -> Option<usize> {
-        let of = |seat: &Seat<'_>| seat.view.id == waiting.tier;
-        self.seats.iter().position(of)
+    fn index_of(&self, waiting: &Waiting) -> Option<usize> {
+        let of = |tier: &Tier<'_>| tier.view.id == waiting.tier;
+        self.tiers.iter().position(of)
     }
 
     /// Returns whether it has a process that is not ending.
     fn lives(&self, index: usize) -> bool {
-        matches!(self.seats[index].phase, Phase::Starting | Phase::Ready)
+        matches!(self.tiers[index].phase, Phase::Starting | Phase::Ready)
     }
 
     /// Returns the other pinned tiers that are loaded.
     fn pinned(&self, but: usize) -> Vec<TierId> {
         self.staying_pinned(but)
-            .map(|seat| seat.view.id.clone())
+            .map(|tier| tier.view.id.clone())
             .collect()
     }
 
     fn fits_beside_pinned(&self, index: usize, bytes: u64) -> bool {
         let sum = self
             .staying_pinned(index)
-            .fold(bytes, |sum, seat| sum.saturating_add(seat.bytes()));
+            .fold(bytes, |sum, tier| sum.saturating_add(tier.bytes()));
         let count = self.staying_pinned(index).count() + 1;
         sum <= self.state.budget.total_bytes && count <= self.state.budget.max_loaded
     }
 
-    fn staying_pinned(&self, but: usize) -> impl Iterator<Item = &Seat<'a>> {
-        let others = self.seats.iter().enumerate();
+    fn staying_pinned(&self, but: usize) -> impl Iterator<Item = &Tier<'a>> {
+        let others = self.tiers.iter().enumerate();
         others
-            .filter(move |(index, seat)| {
-                *index != but && seat.view.pinned && seat.holds_memory() && !seat.leaving()
+            .filter(move |(index, tier)| {
+                *index != but && tier.view.pinned && tier.holds_memory() && !tier.leaving()
             })
-            .map(|(_, seat)| seat)
+            .map(|(_, tier)| tier)
     }
 
     /// Returns the missing memory if there would be room without it.
     fn load(&mut self, index: usize, bytes: u64, claim: Claim) -> Option<Missing> {
-        let why = Why::RoomFor(self.seats[index].view.id.clone());
+        let why = Why::RoomFor(self.tiers[index].view.id.clone());
         self.make_room(bytes, 1, claim, &why);
         if !self.is_settled_for(bytes) {
             return None;
         }
         let missing = self.missing_for(bytes);
         if missing.is_none() {
-            self.seats[index].phase = Phase::Starting;
-            let tier = self.seats[index].view.id.clone();
+            self.tiers[index].phase = Phase::Starting;
+            let tier = self.tiers[index].view.id.clone();
             self.steps.push(Step::Start(tier));
         }
         missing
@@ -271,27 +271,27 @@ impl<'a> Seats<'a> {
     /// Ends idle tiers, and claims leased ones if it may, until `bytes` in `slots` tiers more would fit.
     fn make_room(&mut self, bytes: u64, slots: usize, claim: Claim, why: &Why) {
         let budget = self.state.budget;
-        let fits = |seats: &[Seat<'_>], without: &[usize]| {
-            let stays = |(index, seat): &(usize, &Seat<'_>)| {
-                seat.holds_memory() && !seat.leaving() && !without.contains(index)
+        let fits = |tiers: &[Tier<'_>], without: &[usize]| {
+            let stays = |(index, tier): &(usize, &Tier<'_>)| {
+                tier.holds_memory() && !tier.leaving() && !without.contains(index)
             };
-            let staying = || seats.iter().enumerate().filter(stays);
-            let sum = staying().fold(bytes, |sum, (_, seat)| sum.saturating_add(seat.bytes()));
+            let staying = || tiers.iter().enumerate().filter(stays);
+            let sum = staying().fold(bytes, |sum, (_, tier)| sum.saturating_add(tier.bytes()));
             sum <= budget.total_bytes && staying().count() + slots <= budget.max_loaded
         };
-        let mut order: Vec<usize> = (0..self.seats.len()).collect();
+        let mut order: Vec<usize> = (0..self.tiers.len()).collect();
         order.sort_by_key(|&index| {
-            let seat = &self.seats[index];
+            let tier = &self.tiers[index];
             // Waiters count only for idle tiers: the draining tier must not change with each new one.
-            let free = seat.idle() && !seat.queued;
-            let pinned = seat.view.pinned;
+            let free = tier.idle() && !tier.queued;
+            let pinned = tier.view.pinned;
             // Whoever is served fits beside the pinned ones: only a lowered budget gets as far as them.
-            (pinned, !free, !seat.idle(), seat.view.last_used, index)
+            (pinned, !free, !tier.idle(), tier.view.last_used, index)
         });
 
         let mut victims = Vec::new();
         for index in order {
-            if fits(&self.seats, &victims) {
+            if fits(&self.tiers, &victims) {
                 break;
             }
             victims.push(index);
@@ -301,31 +301,31 @@ impl<'a> Seats<'a> {
         for position in (0..victims.len()).rev() {
             let mut fewer = victims.clone();
             fewer.remove(position);
-            if fits(&self.seats, &fewer) {
+            if fits(&self.tiers, &fewer) {
                 victims = fewer;
             }
         }
-        let free = |index: &usize| self.seats[*index].idle() && !self.seats[*index].queued;
+        let free = |index: &usize| self.tiers[*index].idle() && !self.tiers[*index].queued;
         if claim == Claim::Idle && !victims.iter().all(free) {
             return;
         }
         for index in victims {
-            self.seats[index].claimed = true;
-            if self.seats[index].idle() {
+            self.tiers[index].claimed = true;
+            if self.tiers[index].idle() {
                 self.stop(index, false, why.clone());
             }
         }
     }
 
     fn stop(&mut self, index: usize, force: bool, why: Why) {
-        let seat = &mut self.seats[index];
-        seat.phase = Phase::Stopping;
-        let tier = seat.view.id.clone();
+        let tier = &mut self.tiers[index];
+        tier.phase = Phase::Stopping;
+        let tier = tier.view.id.clone();
         self.steps.push(Step::Stop { tier, force, why });
     }
 
     fn grant(&mut self, index: usize, request: u64) {
-        self.seats[index].leases += 1;
+        self.tiers[index].leases += 1;
         self.steps.push(Step::Grant(request));
     }
 
@@ -337,11 +337,11 @@ impl<'a> Seats<'a> {
     /// Returns whether no process is starting or ending, and the plan fits beside what is loaded.
     fn is_settled_for(&self, bytes: u64) -> bool {
         let settled = self
-            .seats
+            .tiers
             .iter()
-            .all(|seat| matches!(seat.phase, Phase::Stopped | Phase::Ready));
-        let held = || self.seats.iter().filter(|seat| seat.holds_memory());
-        let sum = held().fold(bytes, |sum, seat| sum.saturating_add(seat.bytes()));
+            .all(|tier| matches!(tier.phase, Phase::Stopped | Phase::Ready));
+        let held = || self.tiers.iter().filter(|tier| tier.holds_memory());
+        let sum = held().fold(bytes, |sum, tier| sum.saturating_add(tier.bytes()));
         let budget = &self.state.budget;
         settled && sum <= budget.total_bytes && held().count() < budget.max_loaded
     }
