@@ -25,7 +25,7 @@ class Group:
         try:
             self.folder.mkdir()
         except OSError as error:
-            raise NoGroup(f"{self.folder} cannot be made: {error.strerror}") from None
+            raise NoGroup(f"{self.folder} cannot be created: {error.strerror}") from None
         try:
             self.bound()
         except OSError as error:

@@ -112,7 +112,7 @@ pub(crate) fn within(name: &str, value: u32, range: &RangeInclusive<u32>) -> Res
     }
     let (least, most) = (range.start(), range.end());
     Err(format!(
-        "`{name}` is {value}; it must lie between {least} and {most}"
+        "`{name}` is {value}; it must be between {least} and {most}"
     ))
 }
 

@@ -43,7 +43,7 @@ use tierbar_core::{Code, Error};
 pub(crate) struct Generations {
     running: AtomicUsize,
     done: AtomicU64,
-    /// The client went away first.
+    /// Generations whose client disconnected.
     cancelled: AtomicU64,
     failed: AtomicU64,
     /// Drafted tokens, and those that the model accepted.
@@ -63,7 +63,7 @@ const HEADROOM: usize = 64;
 pub(crate) struct Controls<'a> {
     pub(crate) pause: &'a Pause,
     pub(crate) trims: &'a Trims,
-    /// Set if conversations are kept at the end.
+    /// Set if conversations are saved at the end.
     pub(crate) swap: Option<&'a Swap>,
 }
 
@@ -128,13 +128,13 @@ struct Batching<'a> {
     slots: Slots,
     /// The oldest first.
     running: Vec<Running>,
-    /// Those without a slot or without room, the next one first.
+    /// Generations without a slot or room, the next one first.
     waiting: VecDeque<Task>,
     batch: Batch,
     pace: Pace,
     drafter: Option<Drafter>,
     gain: Gain,
-    /// The last step was a medium's.
+    /// Whether the last step was a medium's.
     was_media: bool,
     generations: &'a Generations,
 }
@@ -143,15 +143,15 @@ struct Batching<'a> {
 struct Share {
     at: usize,
     tokens: usize,
-    /// The row of the logits that its next token is chosen by, if all of its tokens are evaluated.
+    /// The row of its logits for the next token, if all of its tokens are evaluated.
     row: Option<usize>,
-    /// The slot is marked behind it.
+    /// Whether the slot gets a checkpoint after it.
     mark: bool,
-    /// All of its tokens are evaluated then.
+    /// Whether all of its tokens are evaluated after it.
     last: bool,
-    /// Guessed tokens that are evaluated behind them, each with a row of its own.
+    /// Drafted tokens evaluated after them, each with a row of its own.
     draft: Vec<Token>,
-    /// What guessing them has taken.
+    /// The effort of drafting them.
     effort: Effort,
 }
 
@@ -161,7 +161,7 @@ impl<'a> Batching<'a> {
     }
 
     fn take(&mut self, job: Job) {
-        // The client left while the job waited.
+        // The client disconnected while the job waited.
         if job.cancel.load(Ordering::Relaxed) {
             if !job.prompt.is_empty() {
                 count(&self.generations.cancelled);
@@ -351,7 +351,7 @@ impl<'a> Batching<'a> {
         for (at, share) in shares(&wants, room, prefill).into_iter().enumerate() {
             let running = &self.running[at];
             let share = if running.task.embeds() && wants[at] > 1 {
-                // The last one is an evaluation of its own.
+                // The last token is evaluated separately.
                 share.min(wants[at] - 1)
             } else {
                 share
@@ -393,8 +393,8 @@ impl<'a> Batching<'a> {
         filled
     }
 
-    /// Whether the next evaluation gives embeddings. Then every token of it is an output, for which there is only room where
-    /// each generation has one: prompts are not read in it.
+    /// Returns whether the next evaluation returns embeddings. Then each of its tokens is an output, and there is room for
+    /// only one per generation, so it does no prefill.
     fn is_embedding(&self, wants: &[usize]) -> bool {
         let mut due = self.running.iter().zip(wants);
         due.any(|(one, &want)| one.task.embeds() && want == 1)

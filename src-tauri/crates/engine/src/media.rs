@@ -25,27 +25,27 @@ const KEPT_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct Reader {
     projector: Projector,
-    /// Of the projector's file: another one makes other rows of the same image.
+    /// The fingerprint of the projector's file: another one gives different rows.
     fingerprint: String,
-    /// Rows of one evaluation, at most.
+    /// The most rows of one evaluation.
     batch: usize,
-    /// One request's images are unpacked at a time: they take hundreds of megabytes.
+    /// Locked while decoding: the images of one request may take hundreds of megabytes.
     unpacking: Mutex<()>,
     kept: Mutex<Kept>,
 }
 
-/// Rows by medium, and by which of its chunks they are.
+/// The medium, and the index of its chunk.
 type Key = (String, usize);
 
 #[derive(Debug, Default)]
 struct Kept {
     rows: HashMap<Key, Arc<[f32]>>,
-    /// The one used the longest ago first.
+    /// In order of use, the oldest first.
     order: VecDeque<Key>,
     bytes: usize,
 }
 
-/// A file that a message brings.
+/// A file in a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
     Image(Vec<u8>),
@@ -75,19 +75,19 @@ impl Reader {
         self.projector.encoding()
     }
 
-    /// Drops what was made of images before. Answers how many bytes that took.
+    /// Drops the cached rows. Returns their size in bytes.
     pub(crate) fn forget(&self) -> u64 {
         let kept = std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner));
         kept.bytes as u64
     }
 
-    /// Takes the files out of the messages, in their order, and leaves a marker for each.
+    /// Takes the files out of the messages, in order, and leaves a marker for each.
     pub(crate) fn take(&self, messages: &mut [Value]) -> Result<Vec<Sent>, Error> {
         take(messages, self.projector.marker())
     }
 
-    /// The prompt's tokens, with one of no vocabulary for each row of a medium, and the rows. Takes seconds for an image
-    /// on a CPU, and ends early when `gone` is set.
+    /// Returns the prompt's tokens, with a stand-in for each row of a medium, and the rows. Takes seconds for an image on a
+    /// CPU, and ends early when `gone` is set.
     pub(crate) fn read(
         &self,
         prompt: &str,
@@ -198,18 +198,19 @@ impl Kept {
     }
 }
 
-/// Rows that see each other are evaluated at once.
+/// Checks that rows that attend to each other fit into one evaluation.
 fn check_size(chunk: &MediumChunk<'_>, most: usize) -> Result<(), Error> {
     if chunk.whole && chunk.rows > most {
         return Err(bad(format!(
-            "an image takes {} positions of this model at once, and {most} are the most",
+            "an image takes {} positions of this model at once, and the maximum is {most}",
             chunk.rows
         )));
     }
     Ok(())
 }
 
-/// The same for the same rows of the same file: what is held of a conversation is found by its tokens.
+/// Returns stand-ins, which are the same for the same rows of the same file, so that a cached conversation is found by its
+/// tokens.
 fn stand_ins_of(
     projector: &str,
     (id, nth): &Key,
@@ -220,7 +221,7 @@ fn stand_ins_of(
         .chain_update(projector)
         .chain_update(id)
         .chain_update((*nth as u64).to_le_bytes())
-        // Of a smaller context it may be smaller.
+        // With a smaller context, the image may be smaller.
         .chain_update((places.len() as u64).to_le_bytes());
     let identity = |row: usize| {
         let hash = seed
@@ -295,11 +296,11 @@ fn of_audio(part: &Value) -> Result<Vec<u8>, Error> {
 }
 
 fn decoded(data: &str, what: &str) -> Result<Vec<u8>, Error> {
-    // Before any of it is decoded: base64 is a third longer.
+    // Checked before decoding: base64 is a third longer.
     let bytes = data.len() / 4 * 3;
     if bytes > LARGEST {
         return Err(bad(format!(
-            "{what} has {bytes} bytes, and {LARGEST} are the most"
+            "{what} has {bytes} bytes, and the maximum is {LARGEST}"
         )));
     }
     BASE64_STANDARD

@@ -191,7 +191,7 @@ impl SavedContexts {
     /// Gives a written state its name.
     pub(crate) fn seal(&self, draft: Draft, tokens: usize, bytes: u64) -> Result<Saved, Error> {
         let saved = draft.seal(self.model.clone(), tokens, self.key.clone(), bytes);
-        // Two renames within one clock tick leave the folder with the same time.
+        // After two renames within one clock tick, the folder has the same time.
         self.known
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -23,7 +23,7 @@ pub(crate) fn of(header: &Header, file_bytes: u64, parts: u16) -> Result<ModelAc
     // Blocks that only predict further tokens ahead.
     let layers = layers_all.saturating_sub(keys.number("nextn_predict_layers")?.unwrap_or(0));
     if layers == 0 {
-        return invalid("it has no layers besides those that predict further tokens");
+        return invalid("it has only layers that predict further tokens");
     }
     limits::check(&keys, layers_all)?;
     limits::tensors(&keys, header)?;

@@ -123,9 +123,7 @@ impl Vocabulary {
         }
         special(keys, tokenizer, tokens)?;
         if tokenizer == "bert" && !self.byte_typed.is_empty() {
-            return invalid(
-                "tokens of its vocabulary stand for bytes, which its tokenizer has none for",
-            );
+            return invalid("its vocabulary has byte tokens, which its tokenizer does not use");
         }
         // One would throw at a byte that no token stands for, the other never end.
         if matches!(tokenizer, "llama" | "rwkv")
@@ -141,9 +139,7 @@ impl Vocabulary {
             .iter()
             .find(|number| self.short.binary_search(number).is_ok());
         if let Some(number) = short {
-            return invalid(format!(
-                "its token {number} stands for a byte, without its value"
-            ));
+            return invalid(format!("its byte token {number} has no value"));
         }
         Ok(())
     }

@@ -100,7 +100,7 @@ impl ConfigFile {
             }
             Err(error) => {
                 state.notices = vec![format!(
-                    "{error}. The previous configuration stays in force."
+                    "{error}. The previous configuration stays in effect."
                 )]
             }
         }

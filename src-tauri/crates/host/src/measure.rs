@@ -156,7 +156,7 @@ async fn keep<T: Serialize + Send + 'static>(rig: &Rig, kind: Kind, tier: &TierI
         if let Some(folder) = path.parent()
             && let Err(error) = std::fs::create_dir_all(folder)
         {
-            tracing::warn!("{} cannot be made: {error}", folder.display());
+            tracing::warn!("{} cannot be created: {error}", folder.display());
             return;
         }
         measured::write(&path, &report);

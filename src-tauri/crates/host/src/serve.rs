@@ -132,7 +132,7 @@ async fn attend(stream: TcpStream, taken: Taken, options: Arc<ServeOptions>) {
 async fn detect_tls(stream: TcpStream, taken: Arc<Taken>, options: Arc<ServeOptions>) {
     // Send tokens as they come, without buffering.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!("a connection gathers its words: {error}");
+        tracing::debug!("a connection buffers its answers: {error}");
     }
     let Some(tls) = &options.tls else {
         return serve_http(

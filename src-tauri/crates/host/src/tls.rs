@@ -55,7 +55,7 @@ impl Tls {
             )
         };
         let wrong = |path: &Path, what: &str, why: &dyn std::fmt::Display| {
-            let message = format!("{} is no {what} in PEM: {why}", path.display());
+            let message = format!("{} is not a {what} in PEM format: {why}", path.display());
             Error::new(Code::ConfigInvalid, message).hint(
                 "see `certificate` and `key` under [server] in config.toml; leave both empty to use a generated certificate",
             )

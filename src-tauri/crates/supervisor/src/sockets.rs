@@ -98,7 +98,7 @@ pub(crate) fn remove(socket: &Path) {
 pub(crate) fn storage(what: &str, path: &Path, error: &io::Error) -> Error {
     Error::new(
         Code::Storage,
-        format!("{what} {} cannot be made: {error}", path.display()),
+        format!("{what} {} cannot be created: {error}", path.display()),
     )
     .hint("check that the folder is on a volume that is not full and that you may write to it")
 }

@@ -152,11 +152,7 @@ impl Judge {
                 Figure::RamAvailable,
                 "the system does not report available memory",
             ),
-            (Some(_), None) => doubt(
-                doubts,
-                Figure::RamAvailable,
-                "how much memory there is is unknown",
-            ),
+            (Some(_), None) => doubt(doubts, Figure::RamAvailable, "the total memory is unknown"),
             (Some(available), Some(total)) if available > total => doubt(
                 doubts,
                 Figure::RamAvailable,

@@ -137,7 +137,7 @@ impl Script {
             let line = Line::deserialize(&keys).map_err(|error| wrong(error.to_string()))?;
             let next = match lines.last() {
                 None if line.at_ms > 0 => {
-                    return Err(wrong("the first line must begin at_ms 0".to_owned()));
+                    return Err(wrong("the first line must have at_ms 0".to_owned()));
                 }
                 None => Begun {
                     line,
@@ -340,7 +340,7 @@ mod tests {
             ("", "no lines"),
             ("{}\nnonsense", "line 2: "),
             ("[]", "line 1: "),
-            (r#"{"at_ms": 5}"#, "line 1: the first line must begin"),
+            (r#"{"at_ms": 5}"#, "line 1: the first line must have"),
             ("{}\n{\"at_ms\": 0}", "line 2: at_ms is 0"),
             (r#"{"ram_free": 5}"#, "line 1: unknown field `ram_free`"),
             (r#"{"ram_total_bytes": -5}"#, "line 1: invalid value"),

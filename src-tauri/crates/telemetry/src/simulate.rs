@@ -72,7 +72,7 @@ fn of_text(name: &str, value: &str, plausible: &RangeInclusive<u64>) -> Result<u
         return Ok(bytes);
     }
     Err(wrong(if *plausible.start() > 0 {
-        "it must lie between 1 GiB and 1 PiB".to_owned()
+        "it must be between 1 GiB and 1 PiB".to_owned()
     } else {
         "it must not be more than 1 PiB".to_owned()
     }))

@@ -37,7 +37,9 @@ impl TryFrom<f64> for Dollars {
         if (0.0..=MOST).contains(&dollars) {
             return Ok(Self((dollars * MILLION).round() as u64));
         }
-        Err(format!("{dollars} is no sum of dollars from 0 to {MOST}"))
+        Err(format!(
+            "{dollars} is not an amount from 0 to {MOST} dollars"
+        ))
     }
 }
 

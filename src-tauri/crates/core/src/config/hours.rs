@@ -29,7 +29,7 @@ impl TryFrom<String> for QuietHours {
         if text.is_empty() {
             return Ok(Self(None));
         }
-        let wrong = || format!("\"{text}\" are no hours: write them as \"22:00-07:30\"");
+        let wrong = || format!("\"{text}\" is not a valid time range: write it as \"22:00-07:30\"");
         let (from, to) = text.split_once('-').ok_or_else(wrong)?;
         let (from, to) = (
             minute(from).ok_or_else(wrong)?,
@@ -37,7 +37,7 @@ impl TryFrom<String> for QuietHours {
         );
         if from == to {
             return Err(format!(
-                "\"{text}\" is no time at all, or the whole day: pause Tierbar for that"
+                "\"{text}\" starts and ends at the same time: to stop all models, pause Tierbar"
             ));
         }
         Ok(Self(Some((from, to))))
@@ -117,7 +117,10 @@ mod tests {
             " ",
         ] {
             let error = QuietHours::try_from(text.to_owned()).unwrap_err();
-            assert!(error.contains("write them as"), "{text}: {error}");
+            assert!(
+                error.contains("is not a valid time range"),
+                "{text}: {error}"
+            );
         }
         let error = QuietHours::try_from("07:00-07:00".to_owned()).unwrap_err();
         assert!(error.contains("pause"), "{error}");

@@ -17,7 +17,7 @@ const LARGEST: u64 = 1024 * GIB;
 impl TryFrom<String> for Size {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no size: write it as \"512MiB\" or \"6GiB\"");
+        let wrong = || format!("\"{text}\" is not a size: write it as \"512MiB\" or \"6GiB\"");
         let (number, unit) = match (text.strip_suffix("GiB"), text.strip_suffix("MiB")) {
             (Some(number), _) => (number.trim_end(), GIB),
             (None, Some(number)) => (number.trim_end(), MIB),

@@ -41,8 +41,9 @@ impl IdleUnload {
 impl TryFrom<String> for Span {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
-        let wrong =
-            || format!("\"{text}\" is no time: write it as \"30s\", \"10m\", \"2h\" or \"1d\"");
+        let wrong = || {
+            format!("\"{text}\" is not a duration: write it as \"30s\", \"10m\", \"2h\" or \"1d\"")
+        };
         let (number, unit) = text
             .split_at_checked(text.len().saturating_sub(1))
             .ok_or_else(wrong)?;

@@ -35,7 +35,7 @@ pub(super) fn normalised(vector: Option<&[f32]>) -> Result<Vec<f32>, Error> {
     Ok(shortened.map(|each| each as f32).collect())
 }
 
-/// Embeds prompts until all senders are dropped, as many per evaluation as fit. Nothing of a prompt is kept.
+/// Embeds prompts until all senders are dropped, as many per evaluation as fit. Nothing is cached.
 pub(crate) fn run_pooled(
     model: &Model,
     pooling: Pooling,
@@ -84,7 +84,7 @@ struct Embedder<'a> {
 }
 
 impl Embedder<'_> {
-    /// Embeds the first of those that wait, and those behind it that fit beside it.
+    /// Embeds the first waiting job, and following ones that fit beside it.
     fn step(&mut self) {
         self.interrupt.arm(self.interruptible);
         let pause = self.pause;
@@ -156,7 +156,7 @@ impl Embedder<'_> {
             let message = format!("an embedding model cannot run {:?}", other.goal);
             return Err(Error::new(Code::Internal, message));
         }
-        // Only a single text is ever longer than an evaluation, and only where it may come in pieces.
+        // Only a single text may be longer than an evaluation, and only if it can be split.
         let pieces = jobs[0].prompt.len().div_ceil(self.context.batch());
         for piece in 0..pieces.max(1) {
             self.batch.clear();

@@ -18,11 +18,11 @@ use tokio::sync::mpsc::UnboundedSender;
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) prompt: Vec<Token>,
-    /// What its stand-ins stand for, in order.
+    /// The media of its stand-ins, in order.
     pub(crate) media: Arc<[Media]>,
     /// Reuse what the cache already holds of this prompt.
     pub(crate) cache_prompt: bool,
-    /// A state on disk that holds more or less of this prompt.
+    /// A state on disk with at least a part of this prompt.
     pub(crate) saved: Option<SavedState>,
     pub(crate) goal: Goal,
     /// Set when the client has gone.
@@ -46,7 +46,7 @@ pub(crate) enum Goal {
     Embed,
 }
 
-/// How an answer is made.
+/// The parameters of an answer.
 #[derive(Debug)]
 pub(crate) struct Answering {
     /// Built by the caller, because parsing a grammar would delay running generations.
@@ -54,7 +54,7 @@ pub(crate) struct Answering {
     pub(crate) stops: Vec<String>,
     /// Control tokens whose text belongs to the answer.
     pub(crate) shown: Vec<Token>,
-    /// Tokens to generate at most; `None` for as many as the context holds.
+    /// The most tokens to generate; `None` for as many as fit into the context.
     pub(crate) max_tokens: Option<usize>,
     /// Whether to continue after an end-of-generation token.
     pub(crate) ignore_eos: bool,
@@ -77,7 +77,7 @@ pub(crate) enum Event {
     Failed(Error),
 }
 
-/// A state in a file that has no name yet.
+/// A state in a file without a name yet.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub(crate) draft: Draft,
@@ -88,7 +88,7 @@ pub(crate) struct Written {
 #[derive(Debug, Clone)]
 pub(crate) struct Summary {
     pub(crate) finish: FinishReason,
-    /// The stop string that has ended it.
+    /// The stop string that ended it.
     pub(crate) stop: Option<String>,
     pub(crate) timings: Timings,
 }
@@ -99,7 +99,7 @@ pub(crate) enum FinishReason {
     Length,
 }
 
-/// llama-server's `timings`, of the same names and units.
+/// llama-server's `timings`, with the same names and units.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Timings {
     /// Prompt tokens that the cache already held.
@@ -118,7 +118,7 @@ pub(crate) struct Timings {
     pub(super) drafts: Option<Drafts>,
 }
 
-/// Guessed tokens of one generation.
+/// Drafted tokens of one generation.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(crate) struct Drafts {
     pub(super) draft_n: usize,
@@ -171,7 +171,7 @@ impl Timings {
 }
 
 /// # Errors
-/// [`Code::ContextExceeded`] with both numbers: a prompt needs room for itself and for one token of an answer.
+/// [`Code::ContextExceeded`] with both figures: a prompt needs room for itself and one token of an answer.
 pub(crate) fn check_fits(prompt: usize, context: usize) -> Result<(), Error> {
     if prompt == 0 {
         return Err(Error::new(Code::BadRequest, "the prompt is empty"));

@@ -5,16 +5,16 @@ use crate::llama::{Decoded, Place};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Code, Error};
 
-/// Rows that stand in a prompt where it has stand-ins for tokens.
+/// Rows for a prompt, in place of its stand-ins.
 #[derive(Debug)]
 pub(crate) struct Media {
     /// Where in the prompt.
     pub(crate) start: usize,
-    /// One behind the other.
+    /// The rows, one after another.
     pub(crate) rows: Arc<[f32]>,
     /// Of each row.
     pub(crate) places: Vec<Place>,
-    /// They are evaluated at once, and see each other.
+    /// Whether they attend to each other, so that they must be evaluated in one batch.
     pub(crate) whole: bool,
 }
 
@@ -23,7 +23,7 @@ impl Media {
         self.start + self.places.len()
     }
 
-    /// Some of its rows have one position in the sequence.
+    /// Returns whether some of its rows share a position in the sequence.
     fn is_joined(&self) -> bool {
         let mut pairs = self.places.windows(2);
         pairs.any(|pair| pair[0][0] == pair[1][0])
@@ -31,7 +31,7 @@ impl Media {
 }
 
 impl Batching<'_> {
-    /// Whose medium is next, if it is a medium's turn: never twice in a row while there are tokens to evaluate.
+    /// Returns whose medium is next, if it is a medium's turn: never twice in a row while there are tokens to evaluate.
     pub(super) fn media_due(&mut self) -> Option<usize> {
         let at_media = |one: &Running| one.task.media_at(self.slots.held(one.slot)).is_some();
         let tokens_wait = !self.running.iter().all(at_media);
@@ -50,12 +50,12 @@ impl Batching<'_> {
             return;
         };
         if media.whole && held > media.start {
-            // Only its beginning is held, which is of no use.
+            // Only its start is cached, which is of no use.
             self.slots.clear(slot);
             return;
         }
         let room = self.slots.batch();
-        // Breaking one evaluation off would lose the rows of all before it: llama.cpp forgets by position.
+        // Interrupting one evaluation would lose all rows before it: llama.cpp removes by position.
         let joined = media.is_joined();
         if joined {
             self.interrupt.forbid();

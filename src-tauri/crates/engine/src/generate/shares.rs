@@ -30,14 +30,14 @@ pub(super) fn shares(wants: &[usize], room: usize, prefill: usize) -> Vec<usize>
     shares
 }
 
-/// How fast prompts are read here, by the last steps.
+/// The prefill speed, by the last steps.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     seconds_per_token: f64,
 }
 
 impl Pace {
-    /// A step of so many tokens took so long. One of a few tokens says nothing about many.
+    /// Records the time of a step. A step of a few tokens says nothing about many, and is ignored.
     pub(super) fn observe(&mut self, tokens: usize, took: Duration) {
         if tokens < LEAST {
             return;
@@ -51,7 +51,7 @@ impl Pace {
         };
     }
 
-    /// How many prompt tokens fit in a step: a power of two, since steps of the same size reuse their graph.
+    /// Returns how many prompt tokens fit in a step: a power of two, since steps of the same size reuse their graph.
     pub(super) fn chunk(&self, most: usize) -> usize {
         let mut chunk = LEAST;
         while chunk * 2 <= most {

@@ -18,7 +18,7 @@ const WORTH: usize = 10;
 /// A prompt is restored from a file only for at least this many tokens.
 const LEAST_RESTORED: usize = 32;
 
-/// What a slot is needed for.
+/// What a slot must provide.
 #[derive(Debug)]
 pub(super) struct Wanted<'a> {
     pub(super) tokens: &'a [Token],
@@ -45,7 +45,7 @@ impl Wanted<'_> {
 #[derive(Debug)]
 struct Slot {
     held: Held,
-    /// By position, the latest last.
+    /// In order of position.
     checkpoints: Vec<Checkpoint>,
     busy: bool,
     /// The time of its last use, as a counter.
@@ -66,7 +66,7 @@ struct Checkpoint {
 pub(super) struct Slots {
     context: Context,
     slots: Vec<Slot>,
-    /// Whether the model keeps only a part of its past, so that going back takes a checkpoint.
+    /// Whether the model cannot go back by itself, so that this needs a checkpoint.
     forgets: bool,
     uses: u64,
 }
@@ -88,12 +88,12 @@ impl Slots {
         }
     }
 
-    /// Tokens of all slots together, at most.
+    /// Returns the capacity of all slots together, in tokens.
     pub(super) fn capacity(&self) -> usize {
         self.context.capacity() as usize
     }
 
-    /// Tokens of one step, at most.
+    /// Returns the most tokens of one step.
     pub(super) fn batch(&self) -> usize {
         self.context.batch()
     }
@@ -119,11 +119,11 @@ impl Slots {
         self.slots.iter().map(|slot| slot.held.len()).sum()
     }
 
-    /// Takes an idle slot for the tokens. What it holds afterwards is a beginning of them, as long as can be, and without
-    /// their last if that is wanted so.
+    /// Takes an idle slot for the tokens. Afterwards it has the longest possible prefix of them, without the last token if
+    /// its logits are needed.
     pub(super) fn seat(&mut self, wanted: &Wanted<'_>) -> Option<usize> {
         let idle = (0..self.slots.len()).filter(|&at| !self.slots[at].busy);
-        // What one slot lends, an empty one takes over for nothing.
+        // An empty slot can share the tokens of another at no cost.
         let lends = !self.forgets && idle.clone().any(|at| self.slots[at].held.is_empty());
         let rank = |at: usize| {
             let (usable, slot) = (self.usable(at, wanted), &self.slots[at]);
@@ -147,7 +147,7 @@ impl Slots {
         Some(chosen)
     }
 
-    /// How many of the tokens are in memory for the slot, and in which: its own, or one that lends them.
+    /// Returns how many of the tokens are in memory for the slot, and in which slot: its own, or one that shares them.
     fn live(&self, slot: usize, wanted: &Wanted<'_>) -> (usize, usize) {
         let all = (0..self.slots.len()).filter(|&at| at == slot || !self.forgets);
         let most = all
@@ -156,7 +156,7 @@ impl Slots {
         most.map_or((0, slot), |(usable, _, at)| (usable, at))
     }
 
-    /// Brings the slot to what is in memory of the tokens.
+    /// Gives the slot the tokens that are in memory.
     fn take_over(&mut self, slot: usize, wanted: &Wanted<'_>) {
         let (shared, lender) = self.live(slot, wanted);
         if lender == slot {
@@ -170,7 +170,7 @@ impl Slots {
         self.slots[slot].held = held;
     }
 
-    /// The slot's work is done; what it holds stays for a prompt that begins so.
+    /// Frees the slot, but keeps its tokens for a prompt that starts with them.
     pub(super) fn leave(&mut self, slot: usize) {
         self.uses += 1;
         let slot = &mut self.slots[slot];
@@ -207,8 +207,8 @@ impl Slots {
         at_checkpoint.filter(|&at| at <= shared).max().unwrap_or(0)
     }
 
-    /// Fills the slot from a file, if that gives more than is in memory. A file that cannot be read costs no more than the
-    /// time: the prompt is evaluated then.
+    /// Fills the slot from a file, if that has more of the prompt than memory. If the file cannot be read, the prompt is
+    /// evaluated.
     fn restore(&mut self, at: usize, wanted: &Wanted<'_>) -> bool {
         let Some(saved) = wanted.saved else {
             return false;
@@ -238,7 +238,7 @@ impl Slots {
         {
             tracing::warn!("{} could not be restored", saved.path.display());
             if saved.swapped {
-                // It would fail for the next request, too.
+                // It would also fail for the next request.
                 let _gone = std::fs::remove_file(&saved.path);
             }
             self.clear(at);
@@ -250,7 +250,7 @@ impl Slots {
         !self.slots[at].held.is_empty()
     }
 
-    /// Marks where a restored state can be gone back to.
+    /// Marks where a restored state can go back to.
     fn mark_back(&mut self, at: usize, saved: &SavedState) {
         if saved.back.is_none() {
             return;
@@ -313,13 +313,13 @@ impl Slots {
                 slot.held.truncate(checkpoint.tokens);
                 return;
             }
-            // The sequence is empty now: no other can be gone back to either.
+            // The sequence is now empty, so the other checkpoints are invalid as well.
             slot.checkpoints.clear();
         }
         self.clear(at);
     }
 
-    /// Keeps the way back to where the slot is now, which the model would lose.
+    /// Adds a checkpoint at the slot's current position, to which the model could not go back.
     pub(super) fn mark(&mut self, at: usize) {
         let tokens = self.slots[at].held.len();
         let marked = |checkpoint: &Checkpoint| checkpoint.tokens == tokens;
@@ -357,7 +357,7 @@ impl Slots {
         all.map(|checkpoint| checkpoint.state.len() as u64).sum()
     }
 
-    /// Adds the slot's next tokens to a batch; with `output`, answers the row of the last one's logits.
+    /// Adds the slot's next tokens to a batch; with `output`, returns the row of the last one's logits.
     pub(super) fn push(
         &self,
         batch: &mut Batch,
@@ -375,7 +375,7 @@ impl Slots {
         row
     }
 
-    /// Adds guessed tokens behind these that the batch has of the slot, each with its logits.
+    /// Adds drafted tokens after the slot's tokens in the batch, each with its logits.
     pub(super) fn push_draft(
         &self,
         batch: &mut Batch,
@@ -393,7 +393,7 @@ impl Slots {
         self.context.decode(batch)
     }
 
-    /// Evaluates rows at their places, behind what the slot holds.
+    /// Evaluates rows at their positions, after the slot's tokens.
     pub(super) fn decode_rows(
         &mut self,
         slot: usize,
@@ -405,12 +405,12 @@ impl Slots {
             .decode_rows(sequence(slot), rows, places, whole)
     }
 
-    /// The slot holds these tokens too, since the batch with them was evaluated.
+    /// Adds these tokens to the slot after the batch with them was evaluated.
     pub(super) fn extend(&mut self, slot: usize, tokens: &[Token]) {
         self.slots[slot].held.extend(tokens);
     }
 
-    /// Brings a slot back to what it held before an evaluation that was broken off.
+    /// Restores a slot to its tokens before an interrupted evaluation.
     pub(super) fn recover(&mut self, slot: usize) {
         let held = &self.slots[slot].held;
         if self.context.last(sequence(slot)) != held.end().last {

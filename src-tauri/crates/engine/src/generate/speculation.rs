@@ -126,7 +126,7 @@ impl Default for Gain {
     }
 }
 
-/// Of the last steps.
+/// A mean over the last steps.
 #[derive(Debug, Default)]
 struct Mean {
     value: f64,
@@ -136,14 +136,14 @@ struct Mean {
 impl Mean {
     fn add(&mut self, value: f64) {
         self.count = self.count.saturating_add(1);
-        // The first ones count alike, and later the last sixteen or so.
+        // The first steps have equal weight, later about the last sixteen.
         let weight = 1.0 / f64::from(self.count.min(16));
         self.value += (value - self.value) * weight;
     }
 }
 
 impl Gain {
-    /// Whether the next step may be guessed for.
+    /// Returns whether to draft for the next step.
     pub(super) fn pays(&mut self) -> bool {
         if self.rest > 0 {
             self.rest -= 1;
@@ -156,12 +156,12 @@ impl Gain {
         self.rest > 0
     }
 
-    /// A step that gave one token.
+    /// Records a step without a draft.
     pub(super) fn plain(&mut self, took: Duration) {
         self.plain_seconds.add(took.as_secs_f64());
     }
 
-    /// A step that gave so many tokens, the time for the guess included.
+    /// Records a step with a draft, including the time for drafting.
     pub(super) fn drafted(&mut self, tokens: usize, took: Duration) {
         self.drafted_seconds += took.as_secs_f64();
         self.drafted_tokens += tokens;
@@ -182,14 +182,14 @@ impl Gain {
 }
 
 impl Batching<'_> {
-    /// Guesses what follows the only stream's last token.
+    /// Drafts for the only stream.
     pub(super) fn draft(&mut self, at: usize) -> (Vec<Token>, Effort) {
         let nothing = (Vec::new(), Effort::None);
         let Running { slot, task } = &self.running[at];
         let Some(drafter) = &mut self.drafter else {
             return nothing;
         };
-        // What a model cannot take back must not be evaluated, and what stands for an image is not to be guessed from.
+        // A draft must be removable again, and stand-ins of images cannot be drafted from.
         if task.is_reading() || task.has_media() || self.model.is_recurrent() || !self.gain.pays() {
             return nothing;
         }
@@ -204,7 +204,7 @@ impl Batching<'_> {
         drafter.draft(&task.tokens, most)
     }
 
-    /// Learns from a step of one stream whether guessing pays.
+    /// Learns from a step of one stream whether drafting pays.
     pub(super) fn judge(&mut self, shares: &[Share], given: usize, took: Duration) {
         let [share] = shares else { return };
         if self.drafter.is_none() || share.tokens > 1 || !share.last {
@@ -212,7 +212,7 @@ impl Batching<'_> {
         }
         match share.effort {
             Effort::None => self.gain.plain(took),
-            // What has to be read once is no part of what a guess costs.
+            // One-time prefill of the draft model is not part of a draft's cost.
             Effort::Reading => {}
             Effort::Guessing => {
                 self.gain.drafted(given, took);

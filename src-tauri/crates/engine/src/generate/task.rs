@@ -24,7 +24,7 @@ pub(crate) struct TokenReport {
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate {
-    /// Of the token; not always whole UTF-8.
+    /// The token's bytes, which may be partial UTF-8.
     pub(crate) bytes: Vec<u8>,
     pub(crate) log_probability: f32,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Candidate {
 pub(super) enum Next {
     Token,
     End(FinishReason),
-    /// No token is wanted: the prompt is evaluated.
+    /// No token is needed: the prompt is evaluated.
     Held,
 }
 
@@ -52,16 +52,16 @@ pub(super) struct Task {
     pub(super) job: Job,
     /// The prompt and the answer so far: what a slot must hold before the next token is chosen.
     pub(super) tokens: Vec<Token>,
-    /// How many of them are the prompt's.
+    /// How many of them belong to the prompt.
     prompt: usize,
     model: Arc<Model>,
     text: TextStream,
-    /// Of tokens whose text is still held back.
+    /// Reports of tokens whose text is still held back.
     reports: Vec<TokenReport>,
-    /// Prompt tokens that a slot held when this came to it first.
+    /// Prompt tokens that were cached when this first got a slot.
     cached: usize,
     predicted: usize,
-    /// The stop string that has ended it.
+    /// The stop string that ended it.
     stop: Option<String>,
     drafts: Option<Drafts>,
     embedding: Option<Vec<f32>>,
@@ -100,7 +100,7 @@ impl Task {
         !self.job.media.is_empty()
     }
 
-    /// The medium that is next when its slot holds so many of its tokens.
+    /// Returns the next medium when its slot has this many of its tokens.
     pub(super) fn media_at(&self, held: usize) -> Option<&Media> {
         let all = self.job.media.iter();
         all.take_while(|media| media.start <= held)
@@ -139,7 +139,7 @@ impl Task {
         Ok(Next::Held)
     }
 
-    /// Where the state goes, if it is to be saved.
+    /// Takes the file for its state, if it is to be saved.
     pub(super) fn draft(&mut self) -> Option<Draft> {
         match std::mem::replace(&mut self.job.goal, Goal::Load) {
             Goal::Save(draft) => Some(draft),
@@ -150,7 +150,7 @@ impl Task {
         }
     }
 
-    /// It has a slot that holds so many of its tokens; looking for them began at that time.
+    /// Records that it has a slot with this many of its tokens, and when the search for one started.
     pub(super) fn seated(&mut self, held: usize, began: Instant) {
         if self.started.is_none() {
             self.started = Some(began);
@@ -158,7 +158,7 @@ impl Task {
         }
     }
 
-    /// Tokens that may still be chosen.
+    /// Returns how many tokens may still be generated.
     pub(super) fn left(&self) -> usize {
         match &self.job.goal {
             Goal::Answer(answering) => answering
@@ -168,19 +168,19 @@ impl Task {
         }
     }
 
-    /// So many tokens were guessed for it, and so many of them were right.
+    /// Records drafted tokens, and how many were accepted.
     pub(super) fn drafted(&mut self, tokens: usize, right: usize) {
         let drafts = self.drafts.get_or_insert_default();
         drafts.draft_n += tokens;
         drafts.draft_n_accepted += right;
     }
 
-    /// Whether its answer has not begun.
+    /// Returns whether it is in prefill.
     pub(super) fn is_reading(&self) -> bool {
         self.predicted == 0
     }
 
-    /// All its tokens are evaluated: chooses the next one by its logits.
+    /// Chooses the next token by its logits, once all its tokens are evaluated.
     pub(super) fn choose(&mut self, logits: &[f32], capacity: usize) -> Result<Next, Error> {
         self.prefilled.get_or_insert_with(Instant::now);
         if self.is_at_limit() {
@@ -247,7 +247,7 @@ impl Task {
         if text.is_empty() && self.reports.is_empty() {
             return;
         }
-        // A token's figures go with its text.
+        // A token's report is sent with its text.
         if text.is_empty() && !self.text.is_settled() {
             return;
         }
@@ -255,7 +255,7 @@ impl Task {
         self.send_event(Event::Text { text, reports });
     }
 
-    /// The last words, and the figures.
+    /// Sends the rest of the text, and the summary.
     pub(super) fn finish(mut self, finish: FinishReason, written: Option<Written>) {
         if let Some(embedding) = self.embedding.take() {
             self.send_event(Event::Embedded(embedding));

@@ -35,10 +35,10 @@ impl Backend {
     }
 }
 
-/// Returns the last error in llama.cpp's log, the only place where it reports a reason.
+/// The first error in llama.cpp's log, the only place where it reports a reason.
 static FIRST_ERROR: Mutex<String> = Mutex::new(String::new());
 
-/// Takes the first error line since it was last taken, without its function prefix; empty if there was none.
+/// Takes the first error line since the last call, without its function prefix; empty without one.
 pub(crate) fn take_error() -> String {
     std::mem::take(&mut FIRST_ERROR.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -3,7 +3,7 @@
 use super::{Token, context::Sequence};
 use llama_cpp_sys_2 as sys;
 
-/// Kept and refilled: its arrays are those that llama.cpp reads.
+/// Reused: llama.cpp reads its arrays.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
     tokens: Vec<Token>,
@@ -34,7 +34,7 @@ impl Batch {
         self.tokens.is_empty()
     }
 
-    /// Adds a token at its position of the sequence, and answers its row. `output`: its logits are wanted.
+    /// Adds a token at its position in the sequence, and returns its row. `output` requests its logits.
     pub(crate) fn push(
         &mut self,
         token: Token,

@@ -35,40 +35,39 @@ unsafe extern "C" {
     ) -> *mut c_char;
 }
 
-/// A rendered conversation, and how its answer is to be constrained and read.
+/// A rendered conversation, with what constrains and parses its answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Prompt {
     pub(crate) prompt: String,
-    /// Strings of the template that end the answer.
+    /// Strings of the template that end an answer.
     pub(crate) stops: Vec<String>,
-    /// The prompt's end that belongs to the answer already.
+    /// The end of the prompt, which is already part of the answer.
     generation_prompt: String,
     /// GBNF; empty for none.
     pub(crate) grammar: String,
-    /// It applies from its trigger on.
+    /// Whether the grammar applies only from its trigger on.
     grammar_lazy: bool,
     trigger_patterns: Vec<String>,
     trigger_tokens: Vec<Token>,
     /// Control tokens whose text the parser needs.
     pub(crate) preserved_tokens: Vec<Token>,
-    /// Empty if the template has no thinking that is marked.
+    /// The start marker of thinking; empty without one.
     thinking_start: String,
     thinking_ends: Vec<String>,
     /// llama.cpp's `common_chat_format`; 0 is plain text.
     format: i32,
     parser: String,
-    /// Whether the template has a place for tools.
+    /// Whether the template supports tools.
     pub(crate) supports_tools: bool,
 }
 
 impl Prompt {
-    /// Whether the answer is text and nothing else.
+    /// Returns whether the answer is only text.
     pub(crate) fn is_plain(&self) -> bool {
         self.format == 0 && self.parser.is_empty()
     }
 
-    /// Whether an answer's words can stand right behind it: not within a thought or before a channel is named, and not where a grammar
-    /// would want to read them.
+    /// Returns whether text can follow directly: not within thinking, before a channel is named, or under a grammar.
     pub(crate) fn takes_words(&self) -> bool {
         let prompt = self.prompt.trim_end();
         let thinks =
@@ -89,10 +88,10 @@ unsafe impl Send for ChatTemplate {}
 unsafe impl Sync for ChatTemplate {}
 
 impl ChatTemplate {
-    /// The model's own, or the given one in its place.
+    /// Creates the model's own template, or the given one instead.
     ///
     /// # Errors
-    /// `ModelInvalid` if it does not parse, or takes more than the shim allows to be looked at.
+    /// `ModelInvalid` if it does not parse, or exceeds the shim's limits.
     pub(crate) fn new(model: Arc<Model>, given: Option<&str>) -> Result<Self, Error> {
         let given = c_string(given.unwrap_or_default())?;
         on_deep_stack(move || {
@@ -116,7 +115,7 @@ impl ChatTemplate {
     /// `enable_thinking` and `chat_template_kwargs`.
     ///
     /// # Errors
-    /// `BadRequest` with the template's own words, or if it takes more than the shim allows.
+    /// `BadRequest` with the template's own message, or if it exceeds the shim's limits.
     pub(crate) fn apply(&self, request: &Value) -> Result<Prompt, Error> {
         let request = c_string(&request.to_string())?;
         let rendered = on_deep_stack(|| self.render(&request))?;

@@ -1,4 +1,4 @@
-//! What limits the choice of the next token beside the samplers: a grammar, and a budget for thinking.
+//! Constraints on the next token besides the samplers: a grammar, and a budget for thinking.
 
 use super::{
     Token,
@@ -38,10 +38,10 @@ unsafe extern "C" {
     ) -> bool;
 }
 
-/// The GBNF of what follows a JSON schema.
+/// Returns the GBNF of a JSON schema.
 ///
 /// # Errors
-/// `BadRequest` if llama.cpp does not know the schema's words, or takes too much to follow them.
+/// `BadRequest` if llama.cpp does not support the schema, or it exceeds the limits.
 pub(crate) fn schema_grammar(schema: &str) -> Result<String, Error> {
     let schema = c_string(schema)?;
     on_deep_stack(|| {
@@ -65,7 +65,7 @@ pub(super) struct Constraint(NonNull<RawConstraint>);
 unsafe impl Send for Constraint {}
 
 impl Constraint {
-    /// Of a JSON object as the shim's `tierbar_constraint_new` reads it. It must not outlive the model.
+    /// Creates a constraint from a JSON object for the shim's `tierbar_constraint_new`. It must not outlive the model.
     ///
     /// # Errors
     /// `BadRequest` if its grammar does not parse.
@@ -88,7 +88,7 @@ impl Constraint {
         })
     }
 
-    /// Sets the logits of what is not allowed to minus infinity. `grammar`: by the grammar too, not by the budget alone.
+    /// Sets the logits of forbidden tokens to minus infinity; with `grammar` also those that the grammar forbids.
     pub(super) fn apply(
         &mut self,
         candidates: &mut sys::llama_token_data_array,

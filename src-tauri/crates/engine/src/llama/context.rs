@@ -23,33 +23,33 @@ use tierbar_core::{Code, Error, config::KvCache, worker::Memory};
 /// A sequence's number in its context, from 0.
 pub(crate) type Sequence = u16;
 
-/// The positions of a row: in models of one dimension the first, in those with M-RoPE that in the sequence, the row and the
-/// column of an image, and one more of some models.
+/// The positions of a row: only the first in models of one dimension; with M-RoPE the position in the sequence, the row and
+/// column of an image, and one more in some models.
 pub(crate) type Place = [i32; 4];
 
 /// llama.h's `LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY`, whose macro the bindings do not have.
 const PARTIAL_ONLY: sys::llama_state_seq_flags = 1;
 
-/// How a context is made.
+/// The parameters of a context.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ContextParams {
-    /// Of all sequences together: they share one cache.
+    /// The tokens of all sequences together, which share one cache.
     pub(crate) tokens: u32,
     pub(crate) sequences: Sequence,
-    /// Tokens of one evaluation whose logits are wanted, at most.
+    /// The most tokens of one evaluation with logits.
     pub(crate) outputs: u32,
     pub(crate) kv_cache: KvCache,
-    /// Tokens of one evaluation, at most.
+    /// The most tokens of one evaluation.
     pub(crate) batch: u32,
     pub(crate) threads: u16,
     /// Whether the GPU also computes large batches of layers that the CPU holds. It copies their weights for that, into
     /// buffers that no plan counts.
     pub(crate) gpu_takes_over: bool,
-    /// For embeddings alone: how the tokens' outputs become one.
+    /// Only for embeddings: how the tokens' outputs are pooled.
     pub(crate) pooling: Option<Pooling>,
 }
 
-/// Ends an evaluation that runs or waits for its turn, from any thread.
+/// Ends a running or waiting evaluation, from any thread.
 ///
 /// A requester writes its reason before the request, and the engine thread reads the reasons after arming, so that one of
 /// the two sees the other.
@@ -72,7 +72,7 @@ impl Interrupt {
         fence(Ordering::SeqCst);
     }
 
-    /// Forbids interrupting a running evaluation until this is armed again. One that waits for its turn may still end.
+    /// Forbids interrupting a running evaluation until this is armed again. A waiting one may still end.
     pub(crate) fn forbid(&self) {
         self.allowed.store(false, Ordering::Relaxed);
     }
@@ -90,7 +90,7 @@ impl Interrupt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Decoded {
     Done,
-    /// It was interrupted. The cache holds nothing of the batch, or the part up to [`Context::last`].
+    /// It was interrupted. The cache has nothing of the batch, or the part up to [`Context::last`].
     Aborted,
     /// The cache has no cells left for the batch, of which nothing was evaluated.
     NoRoom,
@@ -100,7 +100,7 @@ pub(crate) enum Decoded {
 pub(crate) struct Context {
     raw: NonNull<sys::llama_context>,
     threadpool: Arc<Threadpool>,
-    /// What the abort callback reads, from the compute threads.
+    /// Read by the abort callback on the compute threads.
     interrupt: Arc<Interrupt>,
     sequences: Sequence,
     batch: u32,
@@ -111,7 +111,7 @@ pub(crate) struct Context {
 unsafe impl Send for Context {}
 
 impl Context {
-    /// With threads and an interrupt of its own, or with those of another.
+    /// Creates a context with its own threads and interrupt, or with those of another.
     pub(crate) fn new(
         model: Arc<Model>,
         params: ContextParams,
@@ -121,15 +121,16 @@ impl Context {
         // SAFETY: a plain struct of defaults.
         let mut raw_params = unsafe { sys::llama_context_default_params() };
         raw_params.n_ctx = params.tokens;
-        // One micro-batch per evaluation: a cancel that only shows between evaluations (Metal) is seen soon.
+        // One micro-batch per evaluation, so that a cancel that only works between evaluations (Metal) works soon.
         raw_params.n_batch = params.batch;
         raw_params.n_ubatch = params.batch;
         raw_params.n_seq_max = u32::from(params.sequences);
-        // Any conversation may have the whole context, as long as the others leave it.
+        // Any conversation may use the whole context while the others do not need it.
         raw_params.kv_unified = true;
-        // A row of logits is as wide as the vocabulary: room for those that are sampled, not for a whole micro-batch.
+        // A row of logits is as wide as the vocabulary, so there is room only for sampled rows, not for a whole
+        // micro-batch.
         raw_params.n_outputs_max = params.outputs;
-        // A sliding layer keeps its window, which is what a plan counts; `can_truncate` knows that the rest is forgotten.
+        // A sliding layer keeps only its window, as the plan counts; see `can_truncate`.
         raw_params.swa_full = false;
         raw_params.op_offload = params.gpu_takes_over;
         raw_params.n_threads = i32::from(params.threads);
@@ -185,7 +186,7 @@ impl Context {
         })
     }
 
-    /// For what computes beside the contexts, with as many threads of its own.
+    /// Returns the turns, for work beside the contexts with as many threads.
     pub(crate) fn turns(&self) -> Arc<Turns> {
         Arc::clone(&self.threadpool.1)
     }
@@ -198,12 +199,12 @@ impl Context {
         self.sequences
     }
 
-    /// Tokens of one evaluation, at most.
+    /// Returns the most tokens of one evaluation.
     pub(crate) fn batch(&self) -> usize {
         self.batch as usize
     }
 
-    /// Tokens that the cache holds at most, of all sequences together.
+    /// Returns the capacity of the cache in tokens, for all sequences together.
     pub(crate) fn capacity(&self) -> u32 {
         // SAFETY: the context is live.
         unsafe { sys::llama_n_ctx(self.raw.as_ptr()) }
@@ -229,8 +230,8 @@ impl Context {
         unsafe { self.evaluate(batch.raw()) }
     }
 
-    /// Evaluates rows in the place of tokens at the end of the sequence, each with its positions. `whole`: they see each
-    /// other. Nothing of them can be sampled.
+    /// Evaluates rows in place of tokens at the end of the sequence, each with its positions; with `whole` they attend to
+    /// each other. They cannot be sampled.
     pub(crate) fn decode_rows(
         &mut self,
         sequence: Sequence,
@@ -244,7 +245,7 @@ impl Context {
             let message = "the rows of a medium do not have the model's width";
             return Err(Error::new(Code::Internal, message));
         }
-        // One dimension behind the other.
+        // One dimension after the other.
         let dimensions = 0..self.model.position_dimensions();
         let mut positions: Vec<_> = dimensions
             .flat_map(|dimension| places.iter().map(move |place| place[dimension]))
@@ -272,7 +273,7 @@ impl Context {
     }
 
     /// # Safety
-    /// The batch's arrays are of the length that it says.
+    /// The batch's arrays must have the length that it states.
     unsafe fn evaluate(&mut self, batch: sys::llama_batch) -> Result<Decoded, Error> {
         let interrupt = &self.interrupt;
         let Some(_turn) = self.threadpool.1.take_unless(|| interrupt.is_requested()) else {
@@ -288,7 +289,7 @@ impl Context {
             0 => Ok(Decoded::Done),
             1 => Ok(Decoded::NoRoom),
             2 => Ok(Decoded::Aborted),
-            // A GPU's queue that has failed once fails for ever; only a new process has another.
+            // A GPU queue that has failed keeps failing; only a new process gets another one.
             fatal if fatal < -1 => {
                 tracing::error!("llama.cpp's decode failed permanently with status {fatal}");
                 crate::platform::exit_now(70)
@@ -300,8 +301,8 @@ impl Context {
         }
     }
 
-    /// Whether the sequence can go back to where its first tokens end: a recurrent state has no past, and a sliding layer
-    /// no longer has what comes before its window.
+    /// Returns whether the sequence can go back to this end: a recurrent state has no past, and a sliding layer no longer
+    /// has what precedes its window.
     pub(crate) fn can_truncate(&self, sequence: Sequence, end: End) -> bool {
         let last = self.last(sequence);
         if end == End::START || end.last >= last {
@@ -319,7 +320,7 @@ impl Context {
         }
     }
 
-    /// Forgets the sequence's tokens behind that end. `false` if that cannot be.
+    /// Removes the sequence's tokens after that end; returns `false` if that is impossible.
     pub(crate) fn truncate(&mut self, sequence: Sequence, end: End) -> bool {
         self.can_truncate(sequence, end)
             // SAFETY: the context is live; a range to the end of the sequence.
@@ -333,7 +334,7 @@ impl Context {
         unsafe { sys::llama_memory_seq_rm(self.memory_handle(), sequence.into(), -1, -1) };
     }
 
-    /// Makes the empty sequence `to` share the tokens of `from` up to there. For models whose cache has all of its past.
+    /// Makes the empty sequence `to` share the tokens of `from` up to this end. For models that keep their whole past.
     pub(crate) fn share(&mut self, from: Sequence, to: Sequence, end: End) {
         // SAFETY: the context is live; both sequences are below its number of them.
         unsafe {
@@ -341,7 +342,7 @@ impl Context {
         }
     }
 
-    /// The last position that the cache holds of the sequence; -1 if it holds nothing of it.
+    /// Returns the last cached position of the sequence; -1 if there is none.
     pub(crate) fn last(&self, sequence: Sequence) -> i32 {
         // SAFETY: the context is live.
         unsafe { sys::llama_memory_seq_pos_max(self.memory_handle(), sequence.into()) }
@@ -367,8 +368,8 @@ impl Context {
         }
     }
 
-    /// Puts back what [`Self::passing_state`] gave when the sequence ended there; all of that it still has in its other
-    /// layers. `false`, and an empty sequence, if that fails.
+    /// Restores what [`Self::passing_state`] returned when the sequence ended there; its other layers must still have all
+    /// of it. If that fails, returns `false` and empties the sequence.
     pub(crate) fn restore_passing_state(
         &mut self,
         sequence: Sequence,
@@ -394,14 +395,14 @@ impl Context {
         whole
     }
 
-    /// What [`Self::save`] writes, in bytes.
+    /// Returns the bytes that [`Self::save`] writes.
     pub(crate) fn state_bytes(&mut self, sequence: Sequence) -> u64 {
         // SAFETY: the context is live.
         let bytes = unsafe { sys::llama_state_seq_get_size(self.raw.as_ptr(), sequence.into()) };
         bytes as u64
     }
 
-    /// Writes the sequence, which holds these tokens, over a file, layer by layer. Answers the file's length.
+    /// Writes the sequence, which has these tokens, to a file, layer by layer. Returns the file's length.
     ///
     /// # Errors
     /// [`Code::Storage`] if it could not be written.
@@ -434,8 +435,8 @@ impl Context {
         .hint("check the free space on the disk"))
     }
 
-    /// Fills a sequence from a file that [`Self::save`] wrote of these tokens, and that is whole. After `false` the
-    /// sequence holds anything.
+    /// Fills a sequence from a complete file that [`Self::save`] wrote for these tokens. After `false`, its contents are
+    /// undefined.
     pub(crate) fn restore(&mut self, sequence: Sequence, path: &Path, tokens: &[Token]) -> bool {
         let mut found = vec![0; tokens.len()];
         let mut count = 0;
@@ -455,7 +456,7 @@ impl Context {
         read > 0 && found == tokens && self.last(sequence) == End::of(tokens).last
     }
 
-    /// The logits of an output, one per token of the vocabulary; `row` is its place in the last batch.
+    /// Returns the logits of an output, one per token of the vocabulary; `row` is its place in the last batch.
     pub(crate) fn logits(&mut self, row: usize) -> Option<&[f32]> {
         let row = i32::try_from(row).ok()?;
         // SAFETY: the context is live; the row is valid until the next decode, which needs `&mut`.
@@ -465,13 +466,13 @@ impl Context {
             .then(|| unsafe { std::slice::from_raw_parts(logits, self.model.vocabulary()) })
     }
 
-    /// Whether evaluations give embeddings beside logits. Then each token of a batch is an output.
+    /// Sets whether evaluations return embeddings besides logits. Then each token of a batch is an output.
     pub(crate) fn set_embeddings(&mut self, on: bool) {
         // SAFETY: the context is live.
         unsafe { sys::llama_set_embeddings(self.raw.as_ptr(), on) };
     }
 
-    /// The embedding of an output; `row` is its place in the last batch.
+    /// Returns the embedding of an output; `row` is its place in the last batch.
     pub(crate) fn embedding(&mut self, row: usize) -> Option<&[f32]> {
         let row = i32::try_from(row).ok()?;
         // SAFETY: the context is live; the row is valid until the next decode, which needs `&mut`.
@@ -479,7 +480,7 @@ impl Context {
         self.vector(embedding)
     }
 
-    /// What the last batch's tokens of the sequence were pooled to.
+    /// Returns the pooled output of the sequence's tokens in the last batch.
     pub(crate) fn pooled(&mut self, sequence: Sequence) -> Option<&[f32]> {
         // SAFETY: the context is live; the vector is valid until the next decode, which needs `&mut`.
         let embedding =
@@ -506,7 +507,7 @@ impl Drop for Context {
     }
 }
 
-/// Compute threads. Contexts that compute in turn share them: two sets would wait for work at each other's cost.
+/// Compute threads, shared by contexts that compute in turn: two sets of waiting threads would slow each other down.
 #[derive(Debug)]
 struct Threadpool(NonNull<sys::ggml_threadpool>, Arc<Turns>);
 

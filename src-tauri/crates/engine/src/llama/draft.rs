@@ -1,15 +1,15 @@
-//! A small model that guesses what a larger one of the same vocabulary will say.
+//! A draft model: a small model that predicts the tokens of a larger one with the same vocabulary.
 
 use super::{Batch, Context, Decoded, Held, Model, Token, common_prefix};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
-/// So few tokens are read together with the guess.
+/// The most tokens to prefill together with a draft.
 const AT_ONCE: usize = 16;
 /// Drafting continues while the small model's next token has at least this probability.
 const SURE: f32 = 0.6;
-/// Of tokens that one vocabulary may have beyond the other, and of those at its start that may differ: paddings and
-/// control tokens (llama.cpp's `common/speculative.cpp` allows the same).
+/// How many more tokens one vocabulary may have, and how many at its start may differ: padding and control tokens
+/// (llama.cpp's `common/speculative.cpp` allows the same).
 const MORE_TOKENS: usize = 128;
 const FIRST_TOKENS: usize = 5;
 
@@ -21,7 +21,7 @@ pub(crate) struct DraftModel {
 }
 
 impl DraftModel {
-    /// Of a context of one sequence, as long as the large model's.
+    /// Creates a draft model from a context of one sequence, as long as the large model's.
     ///
     /// # Errors
     /// [`Code::ConfigInvalid`] if their vocabularies differ.
@@ -48,13 +48,13 @@ impl DraftModel {
         })
     }
 
-    /// Whether it has not read all of the tokens but the last, as it must have before it guesses.
+    /// Returns whether it has yet to prefill tokens before it can draft.
     pub(crate) fn is_behind(&mut self, tokens: &[Token]) -> bool {
         self.go_back(tokens);
         tokens.len() - self.held.len() > AT_ONCE
     }
 
-    /// Reads at most so many of the tokens, and says how many.
+    /// Prefills at most this many of the tokens, and returns how many.
     pub(crate) fn read_on(&mut self, tokens: &[Token], most: usize) -> usize {
         self.go_back(tokens);
         let next = &tokens[self.held.len()..];
@@ -64,7 +64,7 @@ impl DraftModel {
         self.held.len().saturating_sub(before)
     }
 
-    /// Guesses what follows.
+    /// Drafts the following tokens.
     pub(crate) fn draft(&mut self, tokens: &[Token], most: usize) -> Vec<Token> {
         self.go_back(tokens);
         let mut guess = self.read(&tokens[self.held.len()..]);
@@ -79,7 +79,7 @@ impl DraftModel {
         drafted
     }
 
-    /// Holds a beginning of the tokens afterwards, without the last: its logits are wanted.
+    /// Goes back to a prefix of the tokens without the last, whose logits are needed.
     fn go_back(&mut self, tokens: &[Token]) {
         let keep = common_prefix(&self.held, tokens).min(tokens.len().saturating_sub(1));
         if keep < self.held.len() {
@@ -91,7 +91,7 @@ impl DraftModel {
         }
     }
 
-    /// Reads more tokens, and answers what it is sure comes next.
+    /// Evaluates tokens, and returns the next one if it is probable enough.
     fn read(&mut self, tokens: &[Token]) -> Option<Token> {
         self.batch.clear();
         let mut row = 0;

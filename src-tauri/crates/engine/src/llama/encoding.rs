@@ -1,5 +1,4 @@
-//! An image on its way through the projector: its client's leaving ends it, a pause holds it, and it computes in turn with the
-//! evaluations of tokens.
+//! The encoding of an image: a disconnect ends it, a pause suspends it, and it takes turns with the evaluations of tokens.
 
 use crate::{pause::Pause, turns::Turns};
 use llama_cpp_sys_2 as sys;
@@ -14,29 +13,29 @@ use std::{
 };
 use tierbar_core::{Code, Error};
 
-/// Multiplications between two looks at whether the client is there and who else would compute: milliseconds of a CPU's thread,
-/// or of a GPU, which a look makes wait.
+/// Multiplications between two checks of the client and of waiting evaluations: milliseconds of a CPU thread, or of a GPU,
+/// which a check interrupts.
 const CPU_STEP: u64 = 100_000_000;
 const GPU_STEP: u64 = 4_000_000_000;
 
-/// How many were encoded. For `/props`.
+/// The encoder's counters, for `/props`, and its state.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Encoding {
     running: AtomicUsize,
-    /// The one that runs, or is to, stands still for a pause.
+    /// Whether the running or next one is suspended by a pause.
     held: AtomicUsize,
-    /// How often one stopped for evaluations of tokens that waited.
+    /// How often an encoding yielded to waiting evaluations.
     gave_way: AtomicU64,
     done: AtomicU64,
-    /// The client went away before the last node.
+    /// Encodings whose client disconnected before the last node.
     cancelled: AtomicU64,
-    /// The one that runs was broken off, or never begun.
+    /// Whether the running one was interrupted, or never started.
     #[serde(skip)]
     broken_off: AtomicBool,
-    /// Of the one that runs.
+    /// The cancel flag of the running one.
     #[serde(skip)]
     gone: Mutex<Arc<AtomicBool>>,
-    /// Multiplications since the last look.
+    /// Multiplications since the last check.
     #[serde(skip)]
     work: AtomicU64,
     #[serde(skip)]
@@ -49,12 +48,12 @@ pub(crate) struct Encoding {
     pause: Arc<Pause>,
 }
 
-/// What the one that runs has had of the time.
+/// The running encoding's share of time.
 #[derive(Debug, Default)]
 struct Share {
     /// When its turn began.
     since: Option<Instant>,
-    /// How long it waited for it.
+    /// How long it waited for its turn.
     waited: Duration,
 }
 
@@ -68,7 +67,7 @@ impl Encoding {
         }
     }
 
-    /// Runs the one that is next, unless its client has gone, or until it does.
+    /// Runs the next encoding, unless its client has gone, or until it goes.
     pub(super) fn run<T>(
         &self,
         gone: &Arc<AtomicBool>,
@@ -85,7 +84,7 @@ impl Encoding {
         self.broken_off.store(left, Ordering::Relaxed);
         let encoded = (!left).then(encode);
         drop(turn);
-        // What was broken off says that it went well.
+        // An interrupted encoding also reports success.
         let encoded = encoded.filter(|_| !self.broken_off.load(Ordering::Relaxed));
         let counter = match encoded {
             Some(_) => &self.done,
@@ -101,7 +100,7 @@ impl Encoding {
         gone.load(Ordering::Acquire)
     }
 
-    /// Lets others compute whose turn it is. Answers whether the client is still there.
+    /// Yields to others whose turn it is; returns whether the client is still there.
     fn go_on(&self) -> bool {
         if self.is_paused() {
             self.pass(|| self.stand_still());
@@ -121,7 +120,7 @@ impl Encoding {
         self.begin_share(ended);
     }
 
-    /// Waits for the end of a pause, unless the client goes.
+    /// Waits for the end of a pause, unless the client disconnects.
     fn stand_still(&self) {
         if self.is_paused() {
             self.held.store(1, Ordering::Relaxed);
@@ -140,7 +139,8 @@ impl Encoding {
         share.since = Some(Instant::now());
     }
 
-    /// As long as the others had before it: an evaluation of a long prompt takes far longer than a few nodes.
+    /// Returns whether it has computed as long as the others before it: an evaluation of a long prompt takes far longer
+    /// than a few nodes.
     fn has_had_its_share(&self) -> bool {
         let share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
         share
@@ -148,7 +148,7 @@ impl Encoding {
             .is_none_or(|since| since.elapsed() >= share.waited)
     }
 
-    /// Whether it is time to look, behind a node of so many multiplications.
+    /// Returns whether a check is due after a node of this many multiplications.
     fn is_due(&self, work: u64) -> bool {
         let sum = self.work.load(Ordering::Relaxed).saturating_add(work);
         let due = sum >= self.step;
@@ -184,7 +184,7 @@ unsafe fn multiplications(node: &sys::ggml_tensor) -> u64 {
     let source = |at: usize| unsafe { node.src[at].as_ref() };
     let count = match (node.op, source(0), source(1)) {
         (sys::GGML_OP_MUL_MAT, Some(rows), _) => elements(node).saturating_mul(rows.ne[0]),
-        // Queries by keys, and what comes of that by values.
+        // Queries by keys, and the result by values.
         (sys::GGML_OP_FLASH_ATTN_EXT, Some(queries), Some(keys)) => {
             elements(queries).saturating_mul(2 * keys.ne[1])
         }

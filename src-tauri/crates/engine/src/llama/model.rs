@@ -13,25 +13,25 @@ use tierbar_core::{Code, Error};
 
 /// Tensors outside the layers, for the CPU.
 ///
-/// llama.cpp maps for the GPU one range of the file, from the first of its tensors to the last, and Metal keeps all of it
-/// in memory. Quantised files begin with what belongs to no layer, the output among it: on the GPU it would take the
-/// layers between along.
+/// llama.cpp maps one range of the file for the GPU, from its first tensor there to the last, and Metal keeps all of it in
+/// memory. Quantized files start with tensors outside the layers, such as the output: on the GPU, they would include all
+/// layers in between.
 fn layers_alone() -> [sys::llama_model_tensor_buft_override; 2] {
     let cpu = |pattern| sys::llama_model_tensor_buft_override {
         pattern,
         // SAFETY: answers a constant.
         buft: unsafe { sys::ggml_backend_cpu_buffer_type() },
     };
-    // The list ends with no pattern.
+    // A null pattern ends the list.
     [cpu(c"^(?!blk\\.)".as_ptr()), cpu(ptr::null())]
 }
 
-/// Where a model's weights are put.
+/// The placement of a model's weights.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Weights {
-    /// How many of the last layers the GPU gets, and nothing besides; `None`: the whole model, if there is a GPU.
+    /// How many of the last layers the GPU gets, and nothing else; `None` for the whole model, if there is a GPU.
     pub(crate) gpu_layers: Option<u32>,
-    /// The CPU computes some types faster from another layout, a copy that the system cannot drop; not with this.
+    /// Do not copy weights into the CPU's faster layouts, which the system cannot drop.
     pub(crate) mapped: bool,
 }
 
@@ -40,7 +40,7 @@ struct Progress<'a> {
     loading: &'a dyn Fn(u8),
 }
 
-/// llama.cpp says with this what share is loaded, and would stop for `false`.
+/// llama.cpp's progress callback with the loaded share; `false` would stop the load.
 unsafe extern "C" fn advanced(share: f32, data: *mut c_void) -> bool {
     // SAFETY: `data` is the progress of `Model::load`, which waits for the load.
     let progress = unsafe { &mut *data.cast::<Progress<'_>>() };
@@ -56,15 +56,15 @@ unsafe extern "C" fn advanced(share: f32, data: *mut c_void) -> bool {
     true
 }
 
-/// How an embedding model makes one vector of its tokens' outputs.
+/// How an embedding model pools its tokens' outputs into one vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pooling {
     Mean,
     /// The first token's output.
     First,
-    /// The last token's, of a model whose tokens see those before them.
+    /// The last token's output, in a causal model.
     Last,
-    /// The last token's, of a model whose tokens see each other.
+    /// The last token's output, in a model whose tokens attend to each other.
     LastOfWhole,
 }
 
@@ -77,7 +77,7 @@ impl Pooling {
         }
     }
 
-    /// Whether a text has to be evaluated at once.
+    /// Returns whether a text must be evaluated in one batch.
     pub(crate) fn takes_whole(self) -> bool {
         self != Self::Last
     }
@@ -116,7 +116,7 @@ impl Model {
                 0 => 0,
                 layers => i32::try_from(layers).map_or(i32::MAX, |layers| layers.saturating_add(1)),
             };
-            // The model keeps the pointer for as long as it lives.
+            // The model keeps the pointer while it lives.
             params.tensor_buft_overrides = Box::leak(Box::new(layers_alone())).as_ptr();
         }
         // A mapping is clean page cache: the system may drop it without swapping, and loading is lazy.
@@ -175,13 +175,13 @@ impl Model {
         usize::try_from(unsafe { sys::llama_model_n_embd_out(self.raw.as_ptr()) }).unwrap_or(0)
     }
 
-    /// Floats of a row that stands for a token.
+    /// Returns the floats of an input row.
     pub(crate) fn input_width(&self) -> usize {
         // SAFETY: `raw` is a live model.
         usize::try_from(unsafe { sys::llama_model_n_embd_inp(self.raw.as_ptr()) }).unwrap_or(0)
     }
 
-    /// How many positions a row has: with M-RoPE that in the sequence, and those in an image.
+    /// Returns how many positions a row has: with M-RoPE the one in the sequence, and those in an image.
     pub(crate) fn position_dimensions(&self) -> usize {
         // SAFETY: `raw` is a live model.
         match unsafe { sys::llama_model_rope_type(self.raw.as_ptr()) } {
@@ -207,7 +207,7 @@ impl Model {
         Some(String::from_utf8_lossy(&buffer[..length]).into_owned())
     }
 
-    /// For a model of embeddings, how it pools; `None` for a model of text.
+    /// Returns how an embedding model pools; `None` for a generative model.
     ///
     /// # Errors
     /// [`Code::ModelUnsupported`] for a model that ranks texts.
@@ -228,7 +228,7 @@ impl Model {
                 return Err(Error::new(Code::ModelUnsupported, message)
                     .hint("choose a model for chat or for embeddings"));
             }
-            // What such models are trained with, where their file does not say.
+            // The usual pooling of such models, if the file does not name one.
             _ if encodes || !causal => Some(Pooling::Mean),
             _ => None,
         })
@@ -249,12 +249,12 @@ impl Model {
         }
     }
 
-    /// Whether it keeps only a part of its past.
+    /// Returns whether the model cannot go back to every earlier position.
     pub(crate) fn forgets(&self) -> bool {
         self.is_recurrent() || self.sliding_window() > 0
     }
 
-    /// Whether an evaluation can be broken off in its middle: the CPU's can, a GPU's runs to its end.
+    /// Returns whether an evaluation can be interrupted: the CPU's can, a GPU's runs to its end.
     pub(crate) fn is_interruptible(&self) -> bool {
         // SAFETY: answers a constant of the build and the machine.
         !unsafe { sys::llama_supports_gpu_offload() }
@@ -271,7 +271,7 @@ impl Model {
         String::from_utf8_lossy(&buffer[..written]).into_owned()
     }
 
-    /// The template that the model brings; empty if it has none.
+    /// Returns the model's own template; empty without one.
     pub(crate) fn chat_template(&self) -> String {
         // SAFETY: `raw` is a live model; the text lives as long, and is NUL-terminated.
         unsafe {
@@ -319,8 +319,7 @@ impl Model {
         }
     }
 
-    /// Text to tokens. `special`: add the model's BOS and EOS as it is configured to, and read control tokens in the
-    /// text as such.
+    /// Tokenizes a text. With `special`, adds the model's BOS and EOS as configured, and parses control tokens in the text.
     pub(crate) fn tokenize(
         &self,
         text: &str,
@@ -334,7 +333,7 @@ impl Model {
             )
         };
         let length = i32::try_from(text.len()).map_err(|_| too_long())?;
-        // No tokenizer makes more tokens than bytes, plus BOS and EOS.
+        // No tokenizer returns more tokens than bytes, plus BOS and EOS.
         let mut tokens = vec![0; text.len() + 2];
         let capacity = i32::try_from(tokens.len()).map_err(|_| too_long())?;
         // SAFETY: the text pointer is valid for `length` bytes, the output for `capacity` tokens.
@@ -353,7 +352,7 @@ impl Model {
         Ok(tokens)
     }
 
-    /// Appends the token's bytes, which need not be whole UTF-8. `special`: control tokens as their text.
+    /// Appends the token's bytes, which may be partial UTF-8; with `special`, also the text of control tokens.
     pub(crate) fn append_piece(&self, token: Token, special: bool, out: &mut Vec<u8>) {
         let mut buffer = [0u8; 128];
         let write = |buffer: &mut [u8]| {

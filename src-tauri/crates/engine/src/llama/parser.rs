@@ -1,4 +1,4 @@
-//! Reading an answer: its words, its thinking, and the tools that it calls.
+//! Parses an answer into text, thinking and tool calls.
 
 use super::{
     chat::Prompt,
@@ -28,8 +28,8 @@ unsafe extern "C" {
     ) -> *mut c_char;
 }
 
-/// Brackets within brackets that an ordinary stack has room for, and those that a deep one has. The parser recurses with
-/// them, in places without an allocation by which the shim could stop it.
+/// The nesting that an ordinary stack and a deep one can parse. The parser recurses with it, partly without an allocation
+/// at which the shim could stop it.
 const SHALLOW: usize = 64;
 const DEEPEST: usize = 4096;
 
@@ -59,10 +59,10 @@ unsafe impl Send for AnswerParser {}
 unsafe impl Sync for AnswerParser {}
 
 impl AnswerParser {
-    /// `None` if all of the answer is text.
+    /// Returns `None` if the whole answer is text.
     ///
     /// # Errors
-    /// `BadRequest` if what the answer must be read by takes more than the shim allows.
+    /// `BadRequest` if the answer's format exceeds the shim's limits.
     pub(crate) fn of(prompt: &Prompt) -> Result<Option<Self>, Error> {
         if prompt.is_plain() {
             return Ok(None);
@@ -120,7 +120,7 @@ impl AnswerParser {
     }
 }
 
-/// The most brackets that are open at once.
+/// Returns the maximum nesting of brackets.
 fn depth(text: &str) -> usize {
     let (mut open, mut most) = (0_usize, 0);
     for byte in text.bytes() {

@@ -16,9 +16,9 @@ const COUNTS: Token = 1 << 29;
 /// Where some tokens of a sequence end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
-    /// The position of the last one; -1 of none.
+    /// The position of the last one; -1 without tokens.
     pub(crate) last: i32,
-    /// The position of what follows. Not always the next one.
+    /// The position of what follows, which is not always the next one.
     pub(crate) next: i32,
 }
 
@@ -29,7 +29,7 @@ impl End {
         Self::START.after(tokens)
     }
 
-    /// With more tokens.
+    /// Returns the end after more tokens.
     pub(crate) fn after(self, tokens: &[Token]) -> Self {
         tokens.iter().fold(self, |end, &token| Self {
             last: if joins(token) { end.last } else { end.next },
@@ -42,13 +42,13 @@ fn joins(token: Token) -> bool {
     token < 0 && token & JOINS != 0
 }
 
-/// How many tokens two texts begin with alike.
+/// Returns the length of the common prefix.
 pub(crate) fn common_prefix(one: &[Token], other: &[Token]) -> usize {
     let pairs = one.iter().zip(other);
     pairs.take_while(|(one, other)| one == other).count()
 }
 
-/// So many of the tokens, or fewer: rows of one position are never divided, since a cache can only forget them together.
+/// Returns `keep` or less: rows of one position are never divided, since a cache can only remove them together.
 pub(crate) fn undivided(tokens: &[Token], mut keep: usize) -> usize {
     while keep > 0 && tokens.get(keep).is_some_and(|&next| joins(next)) {
         keep -= 1;
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(End::of(&tokens[..8]).after(&tokens[8..]), end(6, 7));
         let cuts: Vec<_> = (0..=10).map(|keep| undivided(&tokens, keep)).collect();
         assert_eq!(cuts, [0, 1, 2, 2, 2, 2, 2, 2, 8, 9, 10]);
-        // Two of them, one behind the other, and one at the start.
+        // Two of them in a row, and one at the start.
         let two = [rows(&[0; 4], 2).unwrap(), rows(&[2; 4], 4).unwrap()].concat();
         assert_eq!(End::of(&two), end(2, 4));
         assert_eq!([3, 4, 5].map(|keep| undivided(&two, keep)), [0, 4, 4]);
@@ -131,7 +131,7 @@ mod tests {
         for (positions, after) in [(&[3, 3][..], 6), (&[3, 3], 3), (&[3, 2], 4), (&[3, 4], 4)] {
             assert_eq!(rows(positions, after), None, "{positions:?} {after}");
         }
-        // Two pictures of a film.
+        // Two frames of a video.
         let film = rows(&[0, 0, 0, 1, 1, 1], 4).unwrap();
         assert_eq!(End::of(&film), end(1, 4));
         assert_eq!(End::of(&film[..3]), end(0, 1));

@@ -1,4 +1,4 @@
-//! A media projector: images and sound to rows that stand where a model's tokens would.
+//! A media projector: turns images and sound into rows that take the place of tokens.
 
 use super::{Token, backend::take_error, context::Place, encoding::Encoding, model::Model};
 use crate::{pause::Pause, turns::Turns};
@@ -15,9 +15,9 @@ use tierbar_core::{Code, Error};
 #[derive(Debug)]
 pub(crate) struct Projector {
     raw: NonNull<sys::mtmd_context>,
-    /// What stands for a picture or sound in a prompt's text. Of this process alone: no client can write it.
+    /// The placeholder of an image or sound in a prompt. It is random per process, so that no client can write it.
     marker: CString,
-    /// One encodes at a time, and its result is in the projector.
+    /// Locked while encoding, because the result is in the projector.
     one: Mutex<()>,
     /// The library holds a pointer to it.
     encoding: Arc<Encoding>,
@@ -34,16 +34,16 @@ unsafe impl Sync for Projector {}
 pub(crate) struct ProjectorParams {
     pub(crate) threads: u16,
     pub(crate) gpu: bool,
-    /// Rows of an image, at most: larger ones are made smaller. `None` for what the projector says.
+    /// The most rows of an image: larger ones are scaled down. `None` for the projector's own limit.
     pub(crate) most_rows: Option<u32>,
-    /// Shared with the contexts that compute on the same threads.
+    /// Shared with the contexts on the same threads.
     pub(crate) turns: Arc<Turns>,
     pub(crate) pause: Arc<Pause>,
-    /// Whether its graphs are built once.
+    /// Whether to build its graphs at load.
     pub(crate) warmup: bool,
 }
 
-/// A picture or a sound, decoded.
+/// A decoded image or sound.
 #[derive(Debug)]
 pub(crate) struct Medium(NonNull<sys::mtmd_bitmap>);
 
@@ -64,10 +64,10 @@ pub(crate) enum Chunk<'a> {
 #[derive(Debug)]
 pub(crate) struct MediumChunk<'a> {
     raw: &'a sys::mtmd_input_chunk,
-    /// The identity that its medium was given.
+    /// The identity of its medium.
     pub(crate) id: String,
     pub(crate) rows: usize,
-    /// Its rows see each other: they have to be evaluated at once.
+    /// Its rows attend to each other, so they must be evaluated in one batch.
     pub(crate) whole: bool,
 }
 
@@ -136,7 +136,7 @@ impl Projector {
         unsafe { sys::mtmd_support_audio(self.raw.as_ptr()) }
     }
 
-    /// Reads a WAV or MP3 file, whose kind the caller has seen to. `None` if it is not whole.
+    /// Decodes a WAV or MP3 file, whose kind the caller has checked. Returns `None` if it is incomplete.
     pub(crate) fn sound(&self, file: &[u8], id: &str) -> Option<Medium> {
         // SAFETY: the projector is live, the file as long as is said; the options are a plain struct of defaults.
         let made = unsafe {
@@ -152,7 +152,7 @@ impl Projector {
         Medium::new(made.bitmap, id)
     }
 
-    /// Cuts a prompt with a marker for each medium.
+    /// Splits a prompt with a marker for each medium.
     pub(crate) fn cut(&self, prompt: &str, media: &[Medium]) -> Result<Chunks, Error> {
         // SAFETY: answers a list that we own.
         let chunks = NonNull::new(unsafe { sys::mtmd_input_chunks_init() }).map(Chunks);
@@ -228,7 +228,7 @@ impl Projector {
         &self.encoding
     }
 
-    /// Where a chunk's rows are if it begins at that position, and the position of what follows.
+    /// Returns the positions of a chunk's rows if it starts at that position, and the position of what follows.
     pub(crate) fn places(&self, chunk: &MediumChunk<'_>, start: i32) -> (Vec<Place>, i32) {
         // SAFETY: the projector and the chunk are live; only an image's chunk has an image, and as many rows as it.
         unsafe {
@@ -246,7 +246,7 @@ impl Projector {
         }
     }
 
-    /// The rows of a chunk, one behind the other. Takes seconds for an image on a CPU.
+    /// Returns the rows of a chunk, one after another. Takes seconds for an image on a CPU.
     ///
     /// # Errors
     /// [`Code::Cancelled`] soon after `gone` is set.
@@ -276,7 +276,7 @@ impl Projector {
 }
 
 impl Medium {
-    /// A picture of `width` × `height` × 3 bytes, red, green, blue.
+    /// Creates an image of `width` × `height` × 3 bytes: red, green, blue.
     pub(crate) fn picture(width: u32, height: u32, colours: &[u8], id: &str) -> Option<Self> {
         if colours.len() as u64 != u64::from(width) * u64::from(height) * 3 {
             return None;
@@ -295,7 +295,7 @@ impl Medium {
     }
 }
 
-/// llama.cpp's log has a way of its own to ours; this library's is apart.
+/// Passes this library's log to ours; it is separate from llama.cpp's.
 unsafe extern "C" fn logged(level: sys::ggml_log_level, text: *const c_char, _: *mut c_void) {
     if text.is_null() {
         return;

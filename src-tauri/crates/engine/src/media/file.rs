@@ -1,4 +1,4 @@
-//! Files of images and sounds, from anybody: what they are, and that they are no larger than what is worth looking at.
+//! Image and sound files from clients: their kind and limits.
 
 use super::bad;
 use crate::llama::{Medium, Projector};
@@ -7,7 +7,7 @@ use std::{io::Cursor, ops::RangeInclusive};
 use tierbar_contexts::hash;
 use tierbar_core::Error;
 
-/// In bytes; twenty megapixels of JPEG are half of it.
+/// The largest file in bytes; a JPEG of twenty megapixels has half of that.
 pub(super) const LARGEST: usize = 16 << 20;
 /// The most pixels in a request. Photos of current phones have up to 48 million.
 pub(super) const MOST_PIXELS: u64 = 50_000_000;
@@ -19,7 +19,8 @@ const MOST_MEMORY: u64 = 256 << 20;
 const LARGEST_MP3: usize = 4 << 20;
 const WAV_RATES: RangeInclusive<u32> = 4000..=192_000;
 
-/// Decodes an image of at most so many pixels, of which it takes its own. Not by the projector's library: a file can be made to unpack without end, which that does not bound.
+/// Decodes an image within the remaining pixels, and subtracts its own. Not by the projector's library, which does not
+/// limit a file that unpacks endlessly.
 pub(super) fn image(file: &[u8], left: &mut u64) -> Result<Medium, Error> {
     let format = image::guess_format(file).ok().filter(|format| {
         matches!(
@@ -78,10 +79,10 @@ pub(super) fn sound(projector: &Projector, file: &[u8]) -> Result<Medium, Error>
     medium.ok_or_else(|| bad("an audio file cannot be read: it is truncated or damaged"))
 }
 
-/// A file of a few bytes may say that it lasts for days: it is decoded whole, at the projector's rate.
+/// Checks the length: a file of a few bytes may last for days, and it is decoded whole, at the projector's rate.
 fn check_length(file: &[u8], wav: bool) -> Result<(), Error> {
     if !wav {
-        // At the least rate that MP3 has these are 70 minutes.
+        // At the lowest bit rate of MP3, this is 70 minutes.
         return if file.len() <= LARGEST_MP3 {
             Ok(())
         } else {
@@ -90,7 +91,7 @@ fn check_length(file: &[u8], wav: bool) -> Result<(), Error> {
                 .hint("split it into shorter files"))
         };
     }
-    // `fmt ` is the first chunk of all that writers of WAV make; at its byte 4 is the rate.
+    // All WAV writers put the chunk `fmt ` first; its byte 4 has the rate.
     let rate = file
         .windows(4)
         .take(4096)

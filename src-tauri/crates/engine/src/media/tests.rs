@@ -44,7 +44,7 @@ fn invalid_media_parts_are_named() {
         (vec![address("data:image/png,AAEC")], "not in base64"),
         (vec![address("data:image/png;base64,A*EC")], "base64"),
         (vec![address("data:image/png;base64,AAE")], "base64"),
-        (vec![address(&long)], "are the most"),
+        (vec![address(&long)], "the maximum is"),
         (many, "more than 16"),
         (vec![json!({"type": "image_url"})], "no `url`"),
         (
@@ -65,7 +65,7 @@ fn invalid_media_parts_are_named() {
 
 #[test]
 fn oversized_and_unknown_images_are_refused_early() {
-    // 60,000 × 60,000 pixels are said to follow.
+    // The header announces 60,000 × 60,000 pixels.
     let mut bomb = PNG.to_vec();
     bomb.extend(60_000_u32.to_be_bytes().repeat(2));
     bomb.extend([8, 2, 0, 0, 0]);
@@ -75,7 +75,7 @@ fn oversized_and_unknown_images_are_refused_early() {
         })
     });
     bomb.extend((!crc).to_be_bytes());
-    // The reader looks for the beginning of the pixels.
+    // The reader needs the start of the pixels.
     bomb.extend([0, 0, 0, 0, b'I', b'D', b'A', b'T', 0x35, 0xaf, 0x06, 0x1e]);
     let error_of = |file: &[u8]| {
         file::image(file, &mut MOST_PIXELS.clone())
@@ -130,7 +130,7 @@ fn the_most_recent_rows_are_kept_within_the_limit() {
     kept.put(key(3), Arc::clone(&rows));
     assert!(kept.get(&key(1)).is_none());
     assert!([0, 2, 3].iter().all(|&nth| kept.get(&key(nth)).is_some()));
-    // Made twice at the same time: counted once.
+    // Created twice at the same time, counted once.
     kept.put(key(3), Arc::clone(&rows));
     assert!([0, 2, 3].iter().all(|&nth| kept.get(&key(nth)).is_some()));
     assert!(kept.bytes <= KEPT_BYTES);

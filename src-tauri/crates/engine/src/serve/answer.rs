@@ -21,12 +21,12 @@ use tierbar_core::Error;
 
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
-    /// With a parser if the answer may be more than text.
+    /// A chat, with a parser if the answer may be more than text.
     Chat(Option<Arc<AnswerParser>>),
     Completion,
 }
 
-/// The fields that every chunk of one answer repeats, and what it counts.
+/// The fields that every chunk of an answer repeats, and its counters.
 #[derive(Debug)]
 pub(super) struct Answer {
     kind: Kind,
@@ -35,21 +35,21 @@ pub(super) struct Answer {
     model: String,
     /// What comes before each choice's text; empty for nothing.
     echoes: Vec<String>,
-    /// Of all prompts.
+    /// Tokens of all prompts.
     prompt_tokens: usize,
-    /// Of those, how many were in memory before.
+    /// How many of these were cached.
     cached_tokens: usize,
-    /// To each prompt.
+    /// Answers per prompt.
     answers: usize,
-    /// Of all choices that have ended.
+    /// Tokens of all ended choices.
     completion_tokens: usize,
     /// The client's stop strings. Those of the template are not reported.
     stops: Vec<String>,
-    /// Of a streamed chat's choices.
+    /// The readers of a streamed chat's choices.
     readers: Vec<Reader>,
 }
 
-/// What has come of one choice.
+/// The answer of one choice so far.
 #[derive(Debug, Default)]
 struct Choice {
     text: String,
@@ -130,7 +130,7 @@ impl Answer {
 
     fn count(&mut self, index: usize, summary: &Summary) {
         self.completion_tokens += summary.timings.predicted_n;
-        // A prompt's further answers share what the first one had read.
+        // Further answers to a prompt share the prefill of the first.
         if index.is_multiple_of(self.answers) {
             self.cached_tokens += summary.timings.cached();
         }
@@ -159,7 +159,7 @@ impl Answer {
         }
     }
 
-    /// A choice with the stop string that has ended it, as vLLM names it.
+    /// Adds the stop string that ended a choice, under vLLM's name.
     fn with_stop(&self, mut choice: Value, summary: &Summary) -> Value {
         if let Some(stop) = summary
             .stop
@@ -204,7 +204,7 @@ impl Answer {
         Ok((headers, Body::from_stream(body)).into_response())
     }
 
-    /// What each choice begins with.
+    /// Returns the first events of each choice.
     fn opening(&self, choices: usize) -> String {
         let begin = |index: usize| match &self.kind {
             Kind::Chat(_) => {
@@ -222,7 +222,8 @@ impl Answer {
         (0..choices).map(begin).collect()
     }
 
-    /// The server-sent events of one engine event, and whether the stream ends with them. `None`: all choices have ended.
+    /// Returns the server-sent events of one engine event, and whether they end the stream. `None` means that all choices
+    /// have ended.
     fn events(&mut self, event: Option<(usize, Event)>, include_usage: bool) -> (String, bool) {
         let Some((index, event)) = event else {
             let mut events = String::new();
@@ -251,7 +252,7 @@ impl Answer {
             return self.chunk(one(index, text, logprobs, None), None);
         };
         let mut deltas = reader.push(text);
-        // Figures have to go out even where the text waits.
+        // Probabilities are sent even while the text waits.
         if deltas.is_empty() && !logprobs.is_null() {
             deltas.push(json!({}));
         }
@@ -312,7 +313,7 @@ impl Answer {
         })
     }
 
-    /// In the shape of OpenAI's chats, or of its completions.
+    /// Returns probabilities in the shape of OpenAI's chats or completions.
     fn probabilities(&self, reports: &[TokenReport]) -> Value {
         if reports.is_empty() {
             return Value::Null;

@@ -13,11 +13,11 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
 
-/// OpenAI's.
+/// OpenAI's limit.
 const MOST_INPUTS: usize = 2048;
-/// Of an answer: some 45 MB of text.
+/// The most floats in an answer, about 45 MB of text.
 const MOST_FLOATS: usize = 2 << 20;
-/// Of one request in the queue of a model that makes nothing else.
+/// Jobs of one request in the queue of a model that only embeds.
 const AT_ONCE: usize = 16;
 
 #[derive(Deserialize)]
@@ -149,12 +149,12 @@ impl Engine {
     }
 }
 
-/// Embeds them, some at a time.
+/// Embeds the prompts, some at a time.
 async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f32>>, Error> {
     let (source, mut running) = Running::begin(engine, 0);
     let mut source = Some(source);
     let mut vectors = vec![Vec::new(); prompts.len()];
-    // One that makes text too has few slots, and conversations in them.
+    // A generative model has few slots, with conversations in them.
     let at_once = if engine.only_embeds { AT_ONCE } else { 1 };
     let mut rest = prompts.into_iter().enumerate().peekable();
     loop {
@@ -166,13 +166,13 @@ async fn run(engine: &Arc<Engine>, prompts: Vec<Vec<Token>>) -> Result<Vec<Vec<f
                     rest.next();
                     running.left += 1;
                 }
-                // One of those that are queued makes room when it is done.
+                // A queued job makes room when it is done.
                 Err(error) if error.code == Code::Overloaded && running.left > 0 => break,
                 Err(error) => return Err(error),
             }
         }
         if rest.peek().is_none() {
-            // Only the engine's thread can send now: should it end, that is seen.
+            // Only the engine's thread can send now, so its end is detected.
             source = None;
         }
         match running.next().await {

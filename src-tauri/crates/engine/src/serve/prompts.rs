@@ -1,4 +1,4 @@
-//! What requests send to be read, as tokens.
+//! The prompts of requests as tokens.
 
 use super::{Engine, MOST_PROMPTS};
 use crate::{
@@ -10,13 +10,13 @@ use serde_json::json;
 use std::sync::{Arc, atomic::AtomicBool};
 use tierbar_core::{Code, Error};
 
-/// A prompt's tokens, and what those of them stand for that stand for something.
+/// A prompt's tokens, and the media of its stand-ins.
 pub(super) type ReadPrompt = (Vec<Token>, Arc<[Media]>);
 
 impl Engine {
-    /// The conversation by the model's template, with what stands in it for images and sounds, which are taken out of the
-    /// request. `begins`: with what an answer begins with. Takes seconds for an image on a CPU, and ends early when `gone` is
-    /// set.
+    /// Renders the conversation by the model's template, with stand-ins for images and sounds, which are taken out of the
+    /// request; with `begins`, it includes the start of the answer. Takes seconds for an image on a CPU, and ends early
+    /// when `gone` is set.
     pub(super) fn read_chat(
         &self,
         request: &mut ChatRequest,
@@ -48,7 +48,7 @@ impl Engine {
         Ok((prompt, read))
     }
 
-    /// The prompt for an answer.
+    /// Renders the prompt for an answer.
     pub(super) fn rendered(&self, request: &ChatRequest) -> Result<Prompt, Error> {
         let input = request.template_input()?;
         if let Some(begun) = request.begun() {

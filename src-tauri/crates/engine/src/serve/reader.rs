@@ -1,4 +1,4 @@
-//! One choice of a chat answer as it comes: raw text in, the parts of a message out.
+//! One choice of a streamed chat answer: raw text in, the parts of a message out.
 
 use crate::llama::{AnswerParser, Message, ToolCall};
 use serde_json::{Map, Value, json};
@@ -7,17 +7,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// The whole text is parsed again each time, so at most this often, and for at most a tenth of the time.
+/// How often the whole text is parsed again, at most, and for at most a tenth of the time.
 const READ_EVERY: Duration = Duration::from_millis(50);
-/// So short a text is read at once.
+/// A text this short is parsed at once.
 const SHORT: usize = 512;
 
 #[derive(Debug)]
 pub(super) struct Reader {
-    /// `None`: all of the text is content.
+    /// `None` if all of the text is content.
     parser: Option<Arc<AnswerParser>>,
     text: String,
-    /// What has been sent.
+    /// The part that was sent.
     message: Message,
     read: Option<Instant>,
     rest: Duration,
@@ -34,7 +34,7 @@ impl Reader {
         }
     }
 
-    /// Takes more text, and answers the deltas that it gives.
+    /// Takes more text, and returns the new deltas.
     pub(super) fn push(&mut self, text: &str) -> Vec<Value> {
         self.text.push_str(text);
         let Some(parser) = self.parser.clone() else {
@@ -49,7 +49,7 @@ impl Reader {
         let read = parser.read(&self.text, true);
         self.rest = READ_EVERY.max(now.elapsed() * 10);
         self.read = Some(Instant::now());
-        // A text whose end is still missing may not be of any form yet.
+        // An unfinished text may not be valid yet.
         read.map_or_else(|_| Vec::new(), |message| self.deltas_to(message))
     }
 

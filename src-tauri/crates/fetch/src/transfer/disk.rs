@@ -341,7 +341,7 @@ pub(super) fn full_or_broken(error: &io::Error) -> Error {
             Error::new(Code::Storage, format!("the disk is full: {error}"))
                 .hint("What has arrived is kept. Make room, then resume the download.")
         }
-        _ => Error::new(Code::Storage, format!("the disk does not take the file: {error}"))
+        _ => Error::new(Code::Storage, format!("the file cannot be written: {error}"))
             .hint("What has arrived is kept where the disk allows it. Is the volume still there and writable?"),
     }
 }

@@ -29,7 +29,7 @@ pub(crate) async fn costs(
 ) -> Result<Json<Costs>, Failure> {
     let days = read_query(question)?.days;
     if !(1..=MOST_DAYS).contains(&days) {
-        let message = format!("days is {days}; it must lie between 1 and {MOST_DAYS}");
+        let message = format!("days is {days}; it must be between 1 and {MOST_DAYS}");
         return Err(Error::new(Code::BadRequest, message).into());
     }
     Ok(Json(admin.store.costs(days).await?))

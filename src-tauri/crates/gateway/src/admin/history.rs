@@ -29,7 +29,7 @@ pub(crate) async fn history(
 ) -> Result<Json<History>, Failure> {
     let minutes = read_query(question)?.minutes;
     if !(1..=MOST_MINUTES).contains(&minutes) {
-        let message = format!("minutes is {minutes}; it must lie between 1 and {MOST_MINUTES}");
+        let message = format!("minutes is {minutes}; it must be between 1 and {MOST_MINUTES}");
         return Err(Error::new(Code::BadRequest, message).into());
     }
     Ok(Json(admin.services.history(minutes).await?))

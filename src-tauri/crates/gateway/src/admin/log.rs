@@ -36,7 +36,7 @@ pub(crate) async fn log(
         tier,
     } = read_query(question)?;
     if !(1..=LONGEST_PAGE).contains(&limit) {
-        let message = format!("limit is {limit}; it must lie between 1 and {LONGEST_PAGE}");
+        let message = format!("limit is {limit}; it must be between 1 and {LONGEST_PAGE}");
         return Err(Error::new(Code::BadRequest, message).into());
     }
     // One that is configured no more may have a past.

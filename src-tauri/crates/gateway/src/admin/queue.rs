@@ -31,7 +31,7 @@ pub(crate) async fn list(
 ) -> Result<Json<Value>, Failure> {
     let Question { state, limit } = read_query(question)?;
     if !(1..=LONGEST_PAGE).contains(&limit) {
-        let message = format!("limit is {limit}; it must lie between 1 and {LONGEST_PAGE}");
+        let message = format!("limit is {limit}; it must be between 1 and {LONGEST_PAGE}");
         return Err(Error::new(Code::BadRequest, message).into());
     }
     let (counted, bytes) = admin.store.count_jobs().await?;

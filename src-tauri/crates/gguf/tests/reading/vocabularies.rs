@@ -129,7 +129,7 @@ fn invalid_byte_tokens_are_refused() {
         )
     };
     types(1).read().unwrap();
-    refused("short", &types(6), "its token 1 stands for a byte");
+    refused("short", &types(6), "its byte token 1");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn tokens_added_to_a_text_must_exist() {
         120,
         &[6, 0, 0, 0].repeat(120),
     );
-    refused("bert's bytes", &bytes, "stand for bytes");
+    refused("bert's bytes", &bytes, "has byte tokens");
 }
 
 #[test]

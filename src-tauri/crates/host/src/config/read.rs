@@ -163,7 +163,7 @@ fn check(config: &Config) -> Result<(), Problem> {
         }
         if *threads > MOST_THREADS {
             return Err(at("threads")(format!(
-                "{threads}; at most {MOST_THREADS} make sense, and 0 chooses"
+                "{threads} is more than {MOST_THREADS}; 0 chooses automatically"
             )));
         }
         if !TierConfig::BATCH.contains(batch) {
@@ -175,7 +175,7 @@ fn check(config: &Config) -> Result<(), Problem> {
     }
     if config.schedules.len() > ScheduleConfig::MOST {
         let what = format!(
-            "{} schedules; at most {}",
+            "there are {} schedules, and the maximum is {}",
             config.schedules.len(),
             ScheduleConfig::MOST
         );
@@ -217,12 +217,15 @@ fn chain(
     }
     if chain.retries > ChainConfig::MOST_RETRIES {
         let most = ChainConfig::MOST_RETRIES;
-        return Err(("retries", format!("{}; at most {most}", chain.retries)));
+        return Err(("retries", format!("{} is more than {most}", chain.retries)));
     }
     for (key, span) in [("wait", chain.wait), ("time", chain.time)] {
         if span < Span::seconds(1) || span > ChainConfig::LONGEST {
             let longest = ChainConfig::LONGEST;
-            return Err((key, format!("\"{span}\"; from \"1s\" to \"{longest}\"")));
+            return Err((
+                key,
+                format!("\"{span}\" is not between \"1s\" and \"{longest}\""),
+            ));
         }
     }
     Ok(())

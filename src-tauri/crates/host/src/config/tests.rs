@@ -98,7 +98,7 @@ fn invalid_values_are_refused_with_line_and_key() {
         ),
         (
             "[tiers.fast]\nthreads = 5000\n",
-            "config.toml line 2: tiers.fast.threads: 5000; at most",
+            "config.toml line 2: tiers.fast.threads: 5000 is more than",
         ),
         (
             "[tiers.Fast]\n",
@@ -118,7 +118,7 @@ fn invalid_values_are_refused_with_line_and_key() {
         ),
         (
             "[tiers.fast]\nidle_unload = \"soon\"\n",
-            "config.toml line 2: tiers.fast.idle_unload: \"soon\" is no time",
+            "config.toml line 2: tiers.fast.idle_unload: \"soon\" is not a duration",
         ),
         (
             "# x\nallowed_origins = [\"https://a.example/\"]\n",
@@ -158,15 +158,15 @@ fn invalid_values_are_refused_with_line_and_key() {
         ),
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\nretries = 6\n",
-            "config.toml line 4: chains.c.retries: 6; at most 5",
+            "config.toml line 4: chains.c.retries: 6 is more than 5",
         ),
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\nwait = \"0s\"\n",
-            "config.toml line 4: chains.c.wait: \"0s\"; from \"1s\" to \"1h\"",
+            "config.toml line 4: chains.c.wait: \"0s\" is not between \"1s\" and \"1h\"",
         ),
         (
             "[tiers.a]\n[chains.c]\nsteps = [\"a\"]\ncost = -1.0\n",
-            "config.toml line 4: chains.c.cost: -1 is no sum of dollars",
+            "config.toml line 4: chains.c.cost: -1 is not an amount",
         ),
         (
             "[queue]\nat_once = 9\n",
@@ -332,7 +332,7 @@ fn an_invalid_file_keeps_the_last_configuration() {
         "{notices:?}"
     );
     assert!(
-        notices[0].ends_with("The previous configuration stays in force."),
+        notices[0].ends_with("The previous configuration stays in effect."),
         "{notices:?}"
     );
 

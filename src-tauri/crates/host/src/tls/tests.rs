@@ -154,18 +154,18 @@ async fn an_invalid_user_certificate_is_reported_with_its_file() {
         (
             home.path().join("none.pem"),
             theirs.certificate_key(),
-            "none.pem is no certificate",
+            "none.pem is not a certificate",
         ),
         (
             text.clone(),
             theirs.certificate_key(),
-            "text.pem is no certificate",
+            "text.pem is not a certificate",
         ),
-        (theirs.certificate(), text, "text.pem is no private key"),
+        (theirs.certificate(), text, "text.pem is not a private key"),
         (
             theirs.certificate(),
             folder.certificate_key(),
-            "certificate-key.pem is no private key of the certificate",
+            "certificate-key.pem is not a private key of the certificate",
         ),
     ] {
         let server = ServerConfig {

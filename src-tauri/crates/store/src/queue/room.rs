@@ -21,23 +21,22 @@ pub(super) fn make(
     };
     let live = live(connection, None)?;
     if live >= room.live {
-        let message = format!("{live} requests wait in the queue already, which is the most");
+        let message = format!("the queue is full: {live} requests are waiting");
         return Ok(full(message));
     }
     if let Some(owner) = owner
         && self::live(connection, Some(owner))? >= room.of_one_key
     {
         let most = room.of_one_key;
-        let message = format!(
-            "{most} requests of {owner} wait in the queue already, which is the most of one API key"
-        );
+        let message =
+            format!("{owner} already has {most} requests in the queue, the limit for one API key");
         return Ok(full(message));
     }
     let taken = leave_for(connection, room, size)?;
     if taken.saturating_add(size) > room.bytes {
         let mib = |bytes: u64| bytes >> 20;
         let message = format!(
-            "the queue's requests and answers take {} MiB of the {} MiB that they may",
+            "the queue's requests and answers use {} of {} MiB",
             mib(taken),
             mib(room.bytes)
         );

@@ -24,7 +24,7 @@ impl Supervisor {
             tracing::info!(tier = %id, missing = %bytes, held = missing.held, "waiting for memory");
         }
         if missing.is_given_up(waited, next) {
-            tracing::warn!(tier = %id, missing = %bytes, %available, held = missing.held, ?waited, "memory has not come back");
+            tracing::warn!(tier = %id, missing = %bytes, %available, held = missing.held, ?waited, "memory was not freed");
             let stoppers = tier.given_up(&missing, waited);
             let of = id.clone();
             let memory = missing;
@@ -37,7 +37,7 @@ impl Supervisor {
     pub(super) fn back(&mut self, id: &TierId, worker: u64, available: Option<u64>) {
         match &mut self.missing {
             Some((of, _)) if *of == worker => {
-                tracing::info!(tier = %id, "nothing is missing any more");
+                tracing::info!(tier = %id, "all memory is free again");
                 self.missing = None;
             }
             Some((_, known)) => {

@@ -320,7 +320,7 @@ impl Tier {
                 "{} was unloaded because it used {held} and {planned} was planned",
                 self.spec.id
             );
-            tracing::warn!(tier = %self.spec.id, %held, %planned, "a worker holds far more than was planned");
+            tracing::warn!(tier = %self.spec.id, %held, %planned, "a worker uses far more memory than planned");
             self.end(
                 StopRequest::Drain,
                 &Error::new(Code::TierStopped, what),

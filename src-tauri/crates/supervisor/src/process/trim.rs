@@ -11,7 +11,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) async fn trim(socket: &Path) {
     match timeout(DEADLINE, request(socket, "POST /trim")).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "a worker gave nothing back"),
-        Err(_) => tracing::debug!("a worker was asked to give memory back and did not answer"),
+        Ok(Err(error)) => tracing::debug!(%error, "a worker freed no memory"),
+        Err(_) => tracing::debug!("a worker did not answer a request to free memory"),
     }
 }

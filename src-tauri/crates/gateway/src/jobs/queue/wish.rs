@@ -273,7 +273,7 @@ mod tests {
             assert!(error.contains("longer than a week"), "{error}");
         }
         let error = read(&[(DEADLINE, "soon")]).unwrap_err();
-        assert!(error.contains("is no time"), "{error}");
+        assert!(error.contains("is not a duration"), "{error}");
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub(super) async fn compress(
     let limit = wanted.words;
     if !WORDS.contains(&limit) {
         let (least, most) = (WORDS.start(), WORDS.end());
-        let message = format!("words is {limit}; it must lie between {least} and {most}");
+        let message = format!("words is {limit}; it must be between {least} and {most}");
         return Err(Error::new(Code::BadRequest, message).into());
     }
     let items = Items::texts(wanted.text, wanted.texts)?;

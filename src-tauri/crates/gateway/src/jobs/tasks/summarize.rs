@@ -101,7 +101,7 @@ pub(super) fn checked_words(words: Option<u32>, usual: u32) -> Result<u32, Error
         return Ok(words);
     }
     let (least, most) = (WORDS.start(), WORDS.end());
-    let message = format!("words is {words}; it must lie between {least} and {most}");
+    let message = format!("words is {words}; it must be between {least} and {most}");
     Err(Error::new(Code::BadRequest, message))
 }
 

@@ -43,7 +43,7 @@ impl Announced {
         begun
             .inspect_err(|error| {
                 tracing::info!(
-                    "{} announces no pressure, which is read at intervals alone: {error}",
+                    "{} does not announce pressure, so it is only read at intervals: {error}",
                     file.display()
                 );
             })
