@@ -182,7 +182,7 @@ fn missing_required_keys_are_refused() {
         "claims 513 layers",
     );
     let ahead = Gguf::model("llama", 2).number("llama.nextn_predict_layers", 2);
-    refused(&ahead, Code::ModelInvalid, "no layers");
+    refused(&ahead, Code::ModelInvalid, "only layers that predict");
 }
 
 #[test]

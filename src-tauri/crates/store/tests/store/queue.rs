@@ -213,12 +213,12 @@ async fn a_full_queue_refuses_until_an_answer_is_fetched() {
     assert_eq!(full.code, Code::Overloaded);
     let running = claim(&store, 1).await.unwrap();
     let full = store.add_job(job("b"), one, 1).await.unwrap_err();
-    assert!(full.message.contains("1 requests wait"), "{full}");
+    assert!(full.message.contains("1 requests are waiting"), "{full}");
 
     let large = "x".repeat(1 << 20);
     assert!(store.end_job(&running, answer(&large), 2).await.unwrap());
     let full = store.add_job(job("b"), one, 1).await.unwrap_err();
-    assert!(full.message.contains("1 MiB of the 1 MiB"), "{full}");
+    assert!(full.message.contains("1 of 1 MiB"), "{full}");
     let glanced = store.job_outcome(&id, true).await.unwrap();
     assert_eq!(glanced.answer.unwrap().body.len(), large.len());
     let full = store.add_job(job("b"), one, 1).await.unwrap_err();
@@ -246,11 +246,14 @@ async fn one_key_takes_only_its_share_of_the_queue() {
     added(Some("phone")).await.unwrap();
     let full = added(Some("phone")).await.unwrap_err();
     assert_eq!(full.code, Code::Overloaded);
-    assert!(full.message.contains("1 requests of phone wait"), "{full}");
+    assert!(
+        full.message.contains("phone already has 1 requests"),
+        "{full}"
+    );
     added(Some("laptop")).await.unwrap();
     added(None).await.unwrap();
     let full = added(Some("tablet")).await.unwrap_err();
-    assert!(full.message.contains("3 requests wait"), "{full}");
+    assert!(full.message.contains("3 requests are waiting"), "{full}");
     // What has ended takes no place.
     let running = claim(&store, 2).await.unwrap();
     assert!(store.end_job(&running, answer("b"), 3).await.unwrap());
