@@ -13,7 +13,7 @@ use tierbar_core::{
 const ADDRESS: &str = "127.0.0.1:11435";
 
 #[tokio::test]
-async fn models_are_named_in_a_path_whatever_their_names_have_in_them() {
+async fn any_model_name_can_be_part_of_a_path() {
     let bench = Bench::new(ADDRESS).await;
     for (method, path, asked) in [
         ("DELETE", "models/gemma%3A4b", "remove gemma:4b false"),
@@ -92,7 +92,7 @@ async fn invalid_input_is_refused_before_the_host_is_called() {
 }
 
 #[tokio::test]
-async fn history_is_told_for_as_many_minutes_as_were_asked_for() {
+async fn history_covers_the_requested_minutes() {
     let bench = Bench::new(ADDRESS).await;
     for (query, minutes) in [("", 10), ("?minutes=1", 1), ("?minutes=43200", 43_200)] {
         let history = json(bench.get(&format!("/tierbar/v1/history{query}")).await).await;
@@ -101,7 +101,7 @@ async fn history_is_told_for_as_many_minutes_as_were_asked_for() {
 }
 
 #[tokio::test]
-async fn expecting_a_tier_names_it_as_a_request_does() {
+async fn expect_names_a_tier_like_a_request() {
     let bench = Bench::new(ADDRESS).await;
     let expect = |body| bench.ask("POST", "/tierbar/v1/expect", body);
     for body in ["", "{}", r#"{"model":"auto"}"#, r#"{"model":"small"}"#] {
@@ -123,7 +123,7 @@ async fn expecting_a_tier_names_it_as_a_request_does() {
 }
 
 #[tokio::test]
-async fn the_log_is_told_page_by_page_and_by_tier() {
+async fn the_log_is_paged_and_filtered_by_tier() {
     let bench = Bench::new(ADDRESS).await;
     let entry = |id, tier| Entry {
         id,
@@ -154,7 +154,7 @@ async fn the_log_is_told_page_by_page_and_by_tier() {
 }
 
 #[tokio::test]
-async fn a_new_download_is_created_and_one_under_way_is_told() {
+async fn a_new_download_is_created_and_a_running_one_returned() {
     let bench = Bench::new(ADDRESS).await;
     let body = json!({"reference": "a/b:Q4", "priority": "high", "anyway": true}).to_string();
     for status in [201, 200] {
@@ -169,7 +169,7 @@ async fn a_new_download_is_created_and_one_under_way_is_told() {
 }
 
 #[tokio::test]
-async fn a_secret_is_taken_and_told_of_but_never_told() {
+async fn a_secret_is_stored_and_listed_but_never_returned() {
     let bench = Bench::new(ADDRESS).await;
     let path = "/tierbar/v1/secrets/hugging-face";
     let value = "hf_not_to_be_seen";
@@ -233,7 +233,7 @@ async fn a_measurement_ends_with_its_client_and_runs_alone() {
 }
 
 #[tokio::test]
-async fn a_measurement_that_cannot_be_is_refused_before_it_begins() {
+async fn an_impossible_measurement_is_refused_at_once() {
     let bench = Bench::new(ADDRESS).await;
     for (path, body, status, part) in [
         ("fast/bench", r#"{"runs": 1}"#, 400, "`runs` is 1"),

@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pause_with_an_end_says_in_each_dialect_when_to_ask_again() {
+    async fn a_pause_with_an_end_has_a_retry_after_in_each_dialect() {
         let bench = bench(Some(7_200_000)).await;
         for (path, seconds) in [
             ("/v1/chat/completions", "/error/retry_after_seconds"),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_pause_without_an_end_or_at_it_says_no_time() {
+    async fn a_pause_without_an_end_has_no_retry_after() {
         for left in [None, Some(-1000)] {
             let refused = bench(left).await.post("/v1/chat/completions", ASK).await;
             assert_eq!(refused.status(), 503);

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_made_once_and_only_its_owner_may_read_it() {
+    fn a_token_is_created_once_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let token = Token::open(&path).unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_file_that_others_could_read_is_closed_to_them() {
+    fn a_readable_token_file_is_made_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         fs::write(&path, "a-token-of-my-own-choice\n").unwrap();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_emptied_token_file_is_refused_and_not_an_open_door() {
+    fn an_empty_token_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         for content in ["", "short", "has a space in the middle of it"] {

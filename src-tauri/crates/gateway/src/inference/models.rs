@@ -58,7 +58,7 @@ mod tests {
     use tierbar_core::TierState;
 
     #[test]
-    fn a_model_that_is_here_and_in_no_tier_is_refused_with_what_to_do() {
+    fn a_model_without_a_tier_is_refused_with_a_hint() {
         let tiers = [tier("fast", Some("small"), TierState::Stopped)];
         let here = BTreeSet::from([ModelId("new".to_owned())]);
         let refused = |name: &str| unseated(name, &here, route::unknown(name, &tiers));

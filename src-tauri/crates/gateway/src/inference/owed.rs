@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_paid_for_once_however_often_it_was_asked() {
+    fn a_request_is_charged_once_over_all_attempts() {
         assert_eq!(spent(|_| ()), 0);
         assert_eq!(spent(|owed| owed.attempt().void()), 0);
         // Two that hang, and nobody who tells.

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_takes_what_is_loaded_before_what_comes_first() {
+    fn auto_prefers_a_loaded_tier() {
         let mut tiers = [
             tier("fast", Some("small"), TierState::Stopped),
             tier("primary", Some("medium"), TierState::Busy),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn auto_stays_here_while_a_tier_here_may_answer() {
+    fn auto_prefers_local_tiers() {
         let mut tiers = [
             tier("fast", Some("far"), TierState::Ready),
             tier("primary", Some("medium"), TierState::Failed),
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_id_means_its_tier_and_a_tiers_name_comes_first() {
+    fn a_tiers_name_precedes_a_model_id() {
         let tiers = [
             tier("fast", Some("shared"), TierState::Stopped),
             tier("primary", Some("shared"), TierState::Ready),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_tier_stands_in_if_it_holds_the_request() {
+    fn a_smaller_tier_stands_in_if_the_request_fits() {
         let mut tiers = [
             tier("fast", Some("small"), TierState::Stopped),
             tier("heavy", Some("large"), TierState::Ready),
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn contexts_are_our_engines_alone_and_an_endpoint_may_count() {
+    fn only_our_engine_saves_contexts() {
         let mut tiers = [tier("fast", Some("small"), TierState::Ready)];
         let fast = tiers[0].id.clone();
         for (engine, counts, saves) in [
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_those_that_exist() {
+    fn an_unknown_name_is_refused_with_known_names() {
         let tiers = [tier("fast", Some("small"), TierState::Ready)];
         let error = resolve(Some("gpt-5"), &tiers).unwrap_err();
         assert_eq!(error.code, Code::ModelUnknown);

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_counted_while_it_runs_and_exact_once_it_has_ended() {
+    fn a_running_stream_is_estimated_then_exact() {
         let (meter, start) = (SpeedMeter::default(), Instant::now());
         assert_eq!(meter.speed(), Speed::default());
         let answering = meter.begin(&small());
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_stopped_leaves_what_was_counted() {
+    fn a_stopped_answer_keeps_its_estimate() {
         let (meter, start) = (SpeedMeter::default(), Instant::now());
         let answering = meter.begin(&small());
         answering.chunk(start);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_older_answer_does_not_disturb_the_one_that_began_later() {
+    fn an_older_answer_does_not_affect_a_newer_one() {
         let (meter, start) = (SpeedMeter::default(), Instant::now());
         let older = meter.begin(&small());
         let newer = meter.begin(&small());
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_nothing_are_not_shown() {
+    fn figures_of_zero_tokens_are_not_shown() {
         let meter = SpeedMeter::default();
         meter.begin(&small()).timings(&Timings {
             prompt_per_second: Some(0.0),

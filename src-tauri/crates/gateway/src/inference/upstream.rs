@@ -308,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cloud_gets_no_field_of_ours_and_a_near_server_thinks() {
+    fn only_local_servers_get_our_own_fields() {
         let ask = br#"{"model":"fast","keep_alive":5,"continue_final_message":true,"think":true,"thinking_budget_tokens":9,"reasoning_effort":"low"}"#;
         let object = |json: &[u8]| serde_json::from_slice::<Map<String, Value>>(json).unwrap();
         let sent = |cloud| {

@@ -109,7 +109,7 @@ async fn metrics_have_the_machine_and_its_tiers_from_the_start() {
 }
 
 #[tokio::test]
-async fn a_stream_is_counted_with_what_the_engine_says_that_it_used() {
+async fn a_stream_is_counted_by_the_engines_usage() {
     let bench = Bench::new("127.0.0.1:11435").await;
     bench.load(worker(|| {
         events(
@@ -155,7 +155,7 @@ async fn tokens_without_valid_usage_are_counted_by_events() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_whole_has_its_usage() {
+async fn a_whole_answer_is_counted_by_its_usage() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 11, "completion_tokens": 2}});
     bench.load(worker(move || axum::Json(usage.clone()).into_response()));
@@ -167,7 +167,7 @@ async fn an_answer_that_comes_whole_has_its_usage() {
 }
 
 #[tokio::test]
-async fn refusals_have_their_code_and_no_label_of_a_clients_making() {
+async fn refusals_have_a_code_and_no_client_label() {
     let bench = Bench::new("127.0.0.1:11435").await;
     bench.post(CHAT, r#"{"model":"made-up"}"#).await;
     bench.get("/v1/models/made-up").await;

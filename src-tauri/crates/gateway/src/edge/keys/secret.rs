@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_long_random_and_known_by_their_beginning() {
+    fn keys_are_long_and_random_with_a_known_prefix() {
         let (one, other) = (make().unwrap(), make().unwrap());
         assert!(
             one.starts_with(PREFIX) && one.len() == PREFIX.len() + 43,

@@ -24,7 +24,7 @@ fn enter(keys: &Arc<Keys>, key: Option<&Arc<Key>>, most: usize) -> Result<Admitt
 }
 
 #[tokio::test]
-async fn a_keys_place_is_free_again_when_its_answer_ends() {
+async fn a_keys_place_is_freed_when_its_answer_ends() {
     let (keys, _folder) = keys().await;
     let limits = KeyLimits {
         at_once: Some(1),
@@ -41,7 +41,7 @@ async fn a_keys_place_is_free_again_when_its_answer_ends() {
 }
 
 #[tokio::test]
-async fn a_request_that_its_key_refuses_takes_no_place() {
+async fn a_refused_request_takes_no_place() {
     let (keys, _folder) = keys().await;
     let limits = KeyLimits {
         requests_per_minute: Some(1),
@@ -59,7 +59,7 @@ async fn a_request_that_its_key_refuses_takes_no_place() {
 }
 
 #[tokio::test]
-async fn one_key_has_a_quarter_of_the_memory_of_bodies() {
+async fn one_key_may_use_a_quarter_of_body_memory() {
     let (keys, _folder) = keys().await;
     let greedy = key(&keys, "greedy", KeyLimits::default()).await;
     let mut share = keys.weigh(Some(greedy));
@@ -142,7 +142,7 @@ async fn an_admitted_answers_body_ends_where_the_answer_does() {
 }
 
 #[test]
-fn a_refusal_asks_for_whole_seconds_rounded_up() {
+fn retry_after_is_in_whole_seconds_rounded_up() {
     let hint = |milliseconds| {
         let wait = Duration::from_millis(milliseconds);
         try_after("busy".to_owned(), wait).hint.unwrap()

@@ -18,7 +18,7 @@ async fn status(bench: &Bench, path: &str, headers: &[(&str, &str)]) -> u16 {
 }
 
 #[tokio::test]
-async fn only_names_of_this_server_are_answered() {
+async fn only_this_servers_names_are_accepted() {
     let bench = Bench::new("127.0.0.1:11435").await;
     for own in [
         "localhost",
@@ -54,7 +54,7 @@ async fn only_names_of_this_server_are_answered() {
 }
 
 #[tokio::test]
-async fn a_server_on_the_network_answers_to_its_addresses() {
+async fn a_network_server_accepts_its_addresses() {
     let named = Bench::new("10.0.0.7:11435").await;
     assert_eq!(
         status(&named, "/health", &[("host", "10.0.0.7:11435")]).await,
@@ -156,7 +156,7 @@ async fn the_apps_window_may_preflight_and_read_its_refusal() {
 }
 
 #[tokio::test]
-async fn admin_needs_the_token_and_a_wrong_one_is_told_apart_from_none() {
+async fn admin_needs_the_token_and_reports_a_wrong_one() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let host = ("host", "localhost");
     for path in [
@@ -183,7 +183,7 @@ async fn admin_needs_the_token_and_a_wrong_one_is_told_apart_from_none() {
 }
 
 #[tokio::test]
-async fn a_browser_trades_the_token_for_a_cookie_that_is_not_the_token() {
+async fn a_browser_exchanges_the_token_for_a_cookie() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let (host, token) = (
         ("host", "localhost"),
@@ -233,7 +233,7 @@ async fn a_browser_trades_the_token_for_a_cookie_that_is_not_the_token() {
 }
 
 #[tokio::test]
-async fn inference_is_open_on_loopback_and_needs_the_token_beyond() {
+async fn inference_is_open_only_on_loopback() {
     let host = ("host", "localhost");
     let here = Bench::new("[::1]:11435").await;
     assert_eq!(status(&here, "/v1/models", &[host]).await, 200);
@@ -248,7 +248,7 @@ async fn inference_is_open_on_loopback_and_needs_the_token_beyond() {
 }
 
 #[tokio::test]
-async fn what_does_not_exist_is_refused_in_our_own_words() {
+async fn unknown_paths_have_our_own_errors() {
     let bench = Bench::new("127.0.0.1:11435").await;
     for path in [
         "/v1/nothing",
@@ -279,7 +279,7 @@ async fn what_does_not_exist_is_refused_in_our_own_words() {
 }
 
 #[tokio::test]
-async fn a_foreign_page_can_start_nothing_without_a_preflight() {
+async fn another_sites_page_can_start_nothing() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let host = ("host", "localhost:11435");
     let (mode, dest) = (("sec-fetch-mode", "no-cors"), ("sec-fetch-dest", "image"));
@@ -329,7 +329,7 @@ async fn a_foreign_page_can_start_nothing_without_a_preflight() {
 }
 
 #[tokio::test]
-async fn over_tls_the_pages_own_origin_is_another_one() {
+async fn over_tls_the_pages_origin_is_https() {
     let bench = Bench::new("127.0.0.1:11435").await;
     for (secure, origin, expected) in [
         (true, "https://localhost:11435", 200),
@@ -359,7 +359,7 @@ async fn over_tls_the_pages_own_origin_is_another_one() {
 }
 
 #[tokio::test]
-async fn names_that_the_user_has_given_the_machine_are_its_own() {
+async fn configured_names_are_accepted() {
     let bench = Bench::configured("0.0.0.0:11435", |config| {
         config.server.names = vec!["mac-mini.local".to_owned()];
     })
@@ -379,7 +379,7 @@ async fn names_that_the_user_has_given_the_machine_are_its_own() {
 }
 
 #[tokio::test]
-async fn a_browsers_session_does_not_change_who_gets_in() {
+async fn a_browser_session_does_not_widen_access() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let cookie = format!("{SESSION_COOKIE}={}", bench.token.session());
     let patch = |headers: &[(&str, &str)], body: &'static str| {
@@ -403,7 +403,7 @@ async fn a_browsers_session_does_not_change_who_gets_in() {
 }
 
 #[tokio::test]
-async fn each_request_has_a_name_its_clients_if_that_can_stand_in_a_log() {
+async fn each_request_has_an_id_the_clients_if_valid() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let named = |id: &'static str| {
         let mut request = get("/health", &[("host", "localhost")]);

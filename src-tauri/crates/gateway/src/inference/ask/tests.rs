@@ -80,7 +80,7 @@ async fn a_stream_becomes_events() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_whole_is_gathered() {
+async fn a_whole_answer_is_collected() {
     let bench = bench().await;
     let answer = json!({
         "choices": [{"message": {"content": "Paris"}, "finish_reason": "length"}],
@@ -95,7 +95,7 @@ async fn an_answer_that_comes_whole_is_gathered() {
 }
 
 #[tokio::test]
-async fn the_pieces_of_a_tool_call_have_its_number() {
+async fn the_pieces_of_a_tool_call_have_its_index() {
     let bench = bench().await;
     let piece = |call: Value| format!("data: {}\n\n", json!({"choices": [{"delta": call}]}));
     let begins = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "look", "arguments": "{\"at\":"}}]});
@@ -115,7 +115,7 @@ async fn the_pieces_of_a_tool_call_have_its_number() {
 }
 
 #[tokio::test]
-async fn what_cannot_begin_is_an_error_and_what_breaks_off_an_event() {
+async fn an_early_failure_is_an_error_and_a_late_one_an_event() {
     let bench = bench().await;
     let request = Request::chat(chat(json!({"model": "gpt-5"}))).unwrap();
     let failed = ask(&bench, request).await.unwrap_err();
@@ -149,7 +149,7 @@ async fn an_error_within_a_stream_ends_it() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_dropped_gives_its_lease_back() {
+async fn a_dropped_answer_releases_its_lease() {
     let mut bench = bench().await;
     bench.load(worker(|| {
         let first = "data: {\"choices\":[{\"delta\":{\"content\":\"P\"}}]}\n\n";

@@ -89,7 +89,7 @@ async fn examined(bench: &mut Bench, questions: &mut mpsc::UnboundedReceiver<Str
 }
 
 #[tokio::test]
-async fn auto_goes_by_the_rules_and_says_why() {
+async fn auto_follows_the_rules_and_gives_its_reason() {
     let bench = bench(Stopped, Stopped, Stopped).await;
     bench.load(worker(|_| None).0);
     for (text, tier, why) in [
@@ -115,7 +115,7 @@ async fn auto_goes_by_the_rules_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_stream_says_why_too_and_a_named_tier_needs_no_reason() {
+async fn a_stream_has_the_reason_and_a_named_tier_none() {
     let bench = bench(Ready, Stopped, Stopped).await;
     bench.load(worker(|_| None).0);
     let mut body = says("hi");
@@ -132,7 +132,7 @@ async fn a_stream_says_why_too_and_a_named_tier_needs_no_reason() {
 }
 
 #[tokio::test]
-async fn the_header_names_the_tier_where_the_model_leaves_the_choice() {
+async fn the_header_names_the_chosen_tier() {
     let bench = bench(Ready, Stopped, Stopped).await;
     bench.load(worker(|_| None).0);
     let heavy = [("x-tierbar-tier", "Heavy")];
@@ -188,7 +188,7 @@ async fn a_model_that_passes_the_probes_classifies_each_text_once() {
 }
 
 #[tokio::test]
-async fn a_model_that_does_not_sort_the_probes_is_not_asked_again() {
+async fn a_model_that_fails_the_probes_is_not_used_again() {
     let mut bench = bench(Ready, Stopped, Stopped).await;
     let (routes, mut questions) = worker(|_| Some("hard"));
     bench.load(routes);
@@ -201,7 +201,7 @@ async fn a_model_that_does_not_sort_the_probes_is_not_asked_again() {
 }
 
 #[tokio::test]
-async fn a_word_that_does_not_come_holds_nobody_up_for_good() {
+async fn a_missing_classification_does_not_block_requests() {
     let mut bench = bench(Ready, Stopped, Stopped).await;
     let (routes, mut questions) = worker(knows_the_probes);
     bench.load(routes);
@@ -229,7 +229,7 @@ async fn the_classifier_rests_while_fast_is_not_loaded_here() {
 }
 
 #[tokio::test]
-async fn what_auto_would_do_is_told_without_doing_it() {
+async fn the_choice_of_auto_can_be_previewed() {
     let bench = bench(Ready, Stopped, Stopped).await;
     let (routes, _questions) = worker(|about| knows_the_probes(about).or(Some("medium")));
     bench.load(routes);

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_larger_limit_counts_and_an_unreadable_one_is_too_dear() {
+    fn the_larger_limit_counts_and_invalid_ones_are_too_high() {
         for (request, fits) in [
             (json!({"max_tokens": 5000}), true),
             (json!({"max_tokens": 50_000}), false),
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_is_held_to_the_limit_that_was_reckoned_with() {
+    fn an_endpoint_gets_the_limit_used_for_its_cost() {
         assert_eq!(
             budget(0.06, json!({})).1,
             json!({"max_tokens": UNTOLD_ANSWER})
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_spent() {
+    fn a_failed_attempt_counts_toward_the_cost() {
         let (budget, _) = budget(0.06, json!({"max_tokens": 4000}));
         assert_eq!(budget.too_dear(&cloud()), None);
         budget.lost(&cloud());

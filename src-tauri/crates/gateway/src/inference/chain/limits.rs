@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_read_as_its_server_writes_it() {
+    fn a_limit_is_read_in_each_servers_format() {
         assert_eq!(wait(&[("retry-after", "7")]), Some(7000));
         assert_eq!(wait(&[("retry-after", "0.5")]), Some(500));
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_tells_whose_fault_it_is() {
+    fn a_status_shows_which_side_is_at_fault() {
         let of = |status: u16| outcome(StatusCode::from_u16(status).unwrap(), &HeaderMap::new());
         assert_eq!(of(200), Outcome::Answered);
         assert_eq!(of(401), Outcome::Refused);

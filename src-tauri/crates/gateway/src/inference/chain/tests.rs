@@ -226,7 +226,7 @@ async fn content(answer: Response) -> Value {
 }
 
 #[tokio::test]
-async fn the_first_step_answers_while_it_can() {
+async fn the_first_step_answers_while_available() {
     let night = Night::new(|_| ()).await;
     let answer = night.ask().await;
     assert_eq!(answer.headers()["x-tierbar-tier"], "cloud-a");
@@ -239,7 +239,7 @@ async fn the_first_step_answers_while_it_can() {
 }
 
 #[tokio::test]
-async fn a_limit_is_kept_to_and_the_next_step_answers_meanwhile() {
+async fn a_rate_limited_step_is_skipped_meanwhile() {
     let night = Night::new(|chain| chain.mark = true).await;
     night.a.does(Does::Limit(60));
     let answer = night.ask().await;
@@ -253,7 +253,7 @@ async fn a_limit_is_kept_to_and_the_next_step_answers_meanwhile() {
 }
 
 #[tokio::test]
-async fn where_all_are_limited_it_is_told_for_how_long_at_least() {
+async fn if_all_are_limited_the_shortest_wait_is_returned() {
     let night = Night::new(|chain| {
         chain.steps.pop();
     })
@@ -289,7 +289,7 @@ async fn where_all_are_limited_it_is_told_for_how_long_at_least() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_may_take_longer_than_its_first_word() {
+async fn a_whole_answer_may_exceed_the_first_token_timeout() {
     let night = Night::new(|chain| chain.wait = Span::seconds(2)).await;
     night.a.does(Does::Dawdle);
     let answer = night.ask().await;
@@ -305,14 +305,14 @@ async fn a_whole_answer_may_take_longer_than_its_first_word() {
 }
 
 #[tokio::test]
-async fn comments_of_a_cloud_take_nothing_from_its_answer() {
+async fn a_clouds_comments_do_not_affect_its_answer() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Comment);
     assert_eq!(content(night.ask().await).await, "one two three");
 }
 
 #[tokio::test]
-async fn a_success_that_is_no_answer_is_a_failure() {
+async fn a_success_without_a_valid_answer_is_a_failure() {
     for does in [
         Does::Page("text/html", "<html>Login</html>"),
         Does::Page("application/json", "{}"),
@@ -357,7 +357,7 @@ async fn a_cloud_that_breaks_within_an_answer_counts_as_failed() {
 }
 
 #[tokio::test]
-async fn an_error_behind_the_first_words_counts_as_what_it_says() {
+async fn an_error_after_the_first_tokens_counts_by_its_kind() {
     for (code, asked) in [
         ("no_credit", [0, 1, 0]),
         ("rate_limit_exceeded", [0, 1, 0]),
@@ -395,14 +395,14 @@ async fn a_late_success_does_not_lift_a_newer_limit() {
 }
 
 #[tokio::test]
-async fn who_keeps_the_connection_open_behind_the_end_has_answered() {
+async fn an_answer_is_complete_before_the_connection_closes() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Linger);
     assert_eq!(content(night.ask().await).await, "a");
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_does_not_count_against_its_cloud() {
+async fn a_disconnect_does_not_count_against_the_cloud() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Dawdle);
     for _ in 0..4 {
@@ -414,7 +414,7 @@ async fn a_client_that_leaves_does_not_count_against_its_cloud() {
 }
 
 #[tokio::test]
-async fn a_cloud_that_knows_no_streams_answers_those_who_want_one() {
+async fn a_cloud_without_streams_can_serve_a_stream() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Whole);
     assert_eq!(content(night.ask().await).await, "a");
@@ -435,7 +435,7 @@ async fn a_cloud_that_knows_no_streams_answers_those_who_want_one() {
 }
 
 #[tokio::test]
-async fn what_no_step_can_ever_answer_does_not_wait() {
+async fn a_request_no_step_can_answer_is_not_queued() {
     let night = Night::new(|chain| {
         let steps = ["cloud-a", "cloud-b", "queue"];
         chain.steps = steps
@@ -451,7 +451,7 @@ async fn what_no_step_can_ever_answer_does_not_wait() {
 }
 
 #[tokio::test]
-async fn an_answer_that_has_to_have_a_form_is_not_marked() {
+async fn an_answer_with_a_schema_is_not_marked() {
     let night = Night::new(|chain| chain.mark = true).await;
     night.a.does(Does::Refuse(500));
     night.b.does(Does::Refuse(500));
@@ -468,7 +468,7 @@ async fn an_answer_that_has_to_have_a_form_is_not_marked() {
 }
 
 #[tokio::test]
-async fn a_hedge_is_not_waited_for_where_no_step_is_left() {
+async fn no_hedge_is_waited_for_without_a_next_step() {
     let night = Night::new(|chain| {
         chain.hedge = Span::seconds(60);
         chain.steps.truncate(1);
@@ -481,7 +481,7 @@ async fn a_hedge_is_not_waited_for_where_no_step_is_left() {
 }
 
 #[tokio::test]
-async fn a_pause_of_ours_is_not_held_against_an_endpoint() {
+async fn our_own_pause_does_not_count_against_an_endpoint() {
     let night = Night::new(|_| ()).await;
     let name = TierId::new("cloud-a").unwrap();
     let engine = night.bench.config.lock().unwrap().tiers[&name]
@@ -497,7 +497,7 @@ async fn a_pause_of_ours_is_not_held_against_an_endpoint() {
 }
 
 #[tokio::test]
-async fn a_key_that_is_refused_is_not_sent_again_until_another_is_given() {
+async fn a_refused_key_is_not_sent_until_replaced() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Refuse(401));
     // One server has both: one key opens them.
@@ -552,7 +552,7 @@ async fn a_silent_step_is_given_up_and_a_failing_one_retried() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_keeps_failing_is_left_alone() {
+async fn an_endpoint_that_keeps_failing_is_skipped() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Refuse(500));
     for _ in 0..5 {
@@ -593,7 +593,7 @@ async fn a_stream_falls_back_only_before_its_first_token() {
 }
 
 #[tokio::test]
-async fn a_stream_that_begins_with_its_failure_is_told_in_its_words() {
+async fn a_stream_that_starts_with_an_error_is_that_error() {
     let night = Night::new(|chain| chain.steps.truncate(1)).await;
     night.a.does(Does::Fail);
     let refused = night.stream().await;
@@ -602,7 +602,7 @@ async fn a_stream_that_begins_with_its_failure_is_told_in_its_words() {
 }
 
 #[tokio::test]
-async fn what_is_held_until_the_first_word_has_a_bound() {
+async fn data_held_before_the_first_token_is_limited() {
     let night = Night::new(|chain| chain.wait = Span::seconds(10)).await;
     night.a.does(Does::Babble);
     let answer = night.stream().await;
@@ -611,7 +611,7 @@ async fn what_is_held_until_the_first_word_has_a_bound() {
 }
 
 #[tokio::test]
-async fn when_nobody_answers_each_step_says_why() {
+async fn if_all_steps_fail_each_has_a_reason() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Refuse(500));
     night.b.does(Does::Limit(9));
@@ -652,7 +652,7 @@ async fn a_chain_that_ends_in_the_queue_answers_later() {
 }
 
 #[tokio::test]
-async fn what_nobody_answers_is_kept_whatever_dialect_it_is_in() {
+async fn unanswered_requests_of_any_dialect_are_queued() {
     let night = Night::new(|chain| chain.steps.push(Step::Queue)).await;
     for cloud in [&night.a, &night.b, &night.here] {
         cloud.does(Does::Refuse(500));
@@ -682,7 +682,7 @@ async fn what_nobody_answers_is_kept_whatever_dialect_it_is_in() {
 }
 
 #[tokio::test]
-async fn a_request_that_may_cost_too_much_goes_to_who_is_cheap() {
+async fn a_request_goes_to_a_step_within_its_cost_limit() {
     let night = Night::new(|chain| chain.cost = 0.01.try_into().unwrap()).await;
     let price = |tier: &str, dollars: f64| {
         let tier = TierId::new(tier).unwrap();
@@ -705,7 +705,7 @@ async fn a_request_that_may_cost_too_much_goes_to_who_is_cheap() {
 }
 
 #[tokio::test]
-async fn a_hedging_chain_asks_the_next_step_after_a_silence() {
+async fn a_hedging_chain_starts_the_next_step_after_silence() {
     let night = Night::new(|chain| chain.hedge = Span::seconds(1)).await;
     night.a.does(Does::Hang);
     assert_eq!(content(night.ask().await).await, "b");
@@ -713,7 +713,7 @@ async fn a_hedging_chain_asks_the_next_step_after_a_silence() {
 }
 
 #[tokio::test]
-async fn the_whole_chain_has_its_time() {
+async fn the_whole_chain_has_a_timeout() {
     let night = Night::new(|chain| {
         chain.steps.truncate(2);
         chain.time = Span::seconds(1);
@@ -725,7 +725,7 @@ async fn the_whole_chain_has_its_time() {
 }
 
 #[tokio::test]
-async fn a_header_asks_for_a_chain_and_only_texts_are_answered_by_one() {
+async fn a_header_selects_a_chain_for_text_only() {
     let night = Night::new(|_| ()).await;
     let ask = |path: &str, chain: &str| {
         let request = Request::post(path)

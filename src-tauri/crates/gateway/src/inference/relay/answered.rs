@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_in_a_success_is_what_it_says() {
+    fn an_error_body_in_a_success_is_an_error() {
         let reply = |code: Value| {
             let body = json!({"error": {"message": "quota gone", "code": code}}).to_string();
             let failed = read(CHAT, None, &body).unwrap();

@@ -60,7 +60,7 @@ fn scripted() -> (
 }
 
 #[tokio::test]
-async fn a_stream_passes_unchanged_and_says_who_answers() {
+async fn a_stream_passes_unchanged_with_its_tier() {
     let mut bench = bench().await;
     bench.load(worker(|| event_stream(Body::from(STREAM))));
     let response = bench.post(CHAT, ASKS_STREAM).await;
@@ -74,7 +74,7 @@ async fn a_stream_passes_unchanged_and_says_who_answers() {
 }
 
 #[tokio::test]
-async fn an_event_reaches_the_client_before_the_next_one_exists() {
+async fn an_event_is_relayed_before_the_next_exists() {
     let bench = bench().await;
     let (routes, script, _gone) = scripted();
     bench.load(routes);
@@ -90,7 +90,7 @@ async fn an_event_reaches_the_client_before_the_next_one_exists() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_closes_the_workers_connection() {
+async fn a_disconnect_closes_the_workers_connection() {
     let mut bench = bench().await;
     let (routes, script, gone) = scripted();
     bench.load(routes);
@@ -108,7 +108,7 @@ async fn a_client_that_leaves_closes_the_workers_connection() {
 }
 
 #[tokio::test]
-async fn a_worker_that_dies_in_an_answer_leaves_an_error_event() {
+async fn a_worker_that_dies_in_an_answer_ends_with_an_error_event() {
     let mut bench = bench().await;
     let (routes, script, _gone) = scripted();
     bench.load(routes);
@@ -130,7 +130,7 @@ async fn a_worker_that_dies_in_an_answer_leaves_an_error_event() {
 }
 
 #[tokio::test]
-async fn a_stream_that_stops_short_of_its_end_is_told_as_broken() {
+async fn a_truncated_stream_ends_with_an_error() {
     let bench = bench().await;
     bench.load(worker(|| {
         event_stream(Body::from("data: {\"choices\":[]}\n\n"))
@@ -146,7 +146,7 @@ async fn a_stream_that_stops_short_of_its_end_is_told_as_broken() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_and_a_workers_refusal_pass_with_their_status() {
+async fn answers_and_refusals_keep_their_status() {
     let mut bench = bench().await;
     let refusal =
         json!({"error": {"message": "m", "code": "context_exceeded", "prompt_tokens": 5000}});
@@ -170,7 +170,7 @@ async fn a_whole_answer_and_a_workers_refusal_pass_with_their_status() {
 }
 
 #[tokio::test]
-async fn a_worker_that_cannot_be_reached_is_a_502_with_the_reason() {
+async fn an_unreachable_worker_is_a_502_with_the_reason() {
     let bench = bench().await;
     bench
         .loaded
@@ -188,7 +188,7 @@ async fn a_worker_that_cannot_be_reached_is_a_502_with_the_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_begins_while_the_tier_loads_and_then_carries_the_answer() {
+async fn a_stream_starts_while_the_tier_loads() {
     let bench = bench().await;
     let response = bench.post(CHAT, ASKS_STREAM).await;
     assert_eq!(response.status(), 200);
@@ -240,7 +240,7 @@ async fn a_late_load_failure_is_an_event_and_an_early_one_a_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_late_refusal_is_an_error_event_whatever_it_looks_like() {
+async fn a_late_refusal_is_an_error_event() {
     let bench = bench().await;
     let mut body = loading(&bench).await;
     let page = || (StatusCode::BAD_REQUEST, Html("<html>\n</html>")).into_response();
@@ -256,7 +256,7 @@ async fn a_late_refusal_is_an_error_event_whatever_it_looks_like() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silence_is_told_between_events_and_never_within_one() {
+async fn keep_alives_come_only_between_events() {
     let bench = bench().await;
     let (routes, script, _gone) = scripted();
     bench.load(routes);
@@ -279,7 +279,7 @@ async fn a_silence_is_told_between_events_and_never_within_one() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_the_queue_takes_no_lease() {
+async fn a_disconnect_while_waiting_takes_no_lease() {
     let bench = bench().await;
     let asking = bench.post(CHAT, r#"{"stream":false}"#);
     assert!(timeout(Duration::ZERO, asking).await.is_err());
@@ -288,7 +288,7 @@ async fn a_client_that_leaves_the_queue_takes_no_lease() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_no_requests_are_refused_with_the_place() {
+async fn invalid_bodies_are_refused_with_the_place() {
     let bench = bench().await;
     for (body, part) in [
         (
@@ -315,7 +315,7 @@ async fn bodies_that_are_no_requests_are_refused_with_the_place() {
 }
 
 #[tokio::test]
-async fn a_body_beyond_the_limit_is_read_to_its_end_and_refused() {
+async fn a_body_beyond_the_limit_is_read_and_refused() {
     let bench = bench().await;
     let piece = Bytes::from(vec![b' '; 1 << 20]);
     let (sent, counted) = (Arc::new(std::sync::atomic::AtomicUsize::new(0)), 40);

@@ -34,7 +34,7 @@ fn bytes_pass_unchanged_and_never_within_a_line() {
 }
 
 #[test]
-fn a_stream_that_breaks_within_a_line_holds_the_line_back() {
+fn a_partial_line_of_a_broken_stream_is_held_back() {
     let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
     let passed =
         tap.pass("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\ndata: {\"cho".into());
@@ -59,7 +59,7 @@ fn reasoning_calls_and_lists_are_content_unless_empty() {
 }
 
 #[test]
-fn an_error_event_is_an_end() {
+fn an_error_event_ends_an_answer() {
     let mut tap = Tap::new(SpeedMeter::default().begin(&small()), counted(), owed());
     tap.pass("data: {\"error\":{\"message\":\"m\"}}\n\n".into());
     assert!(tap.has_ended());

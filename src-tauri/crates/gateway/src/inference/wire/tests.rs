@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 
 #[test]
-fn what_is_left_out_or_null_is_nothing() {
+fn missing_and_null_fields_are_equal() {
     let chunk: Chunk = serde_json::from_value(json!({
         "id": null, "choices": [{"index": 0, "delta": {"content": null, "tool_calls": null}, "finish_reason": null}],
         "usage": null,
@@ -24,7 +24,7 @@ fn what_is_left_out_or_null_is_nothing() {
 }
 
 #[test]
-fn thoughts_have_two_names_and_words_may_be_parts() {
+fn reasoning_has_two_names_and_text_may_be_parts() {
     for (reply, thought) in [
         (
             json!({"reasoning": "hm", "reasoning_content": null}),
@@ -53,7 +53,7 @@ fn thoughts_have_two_names_and_words_may_be_parts() {
 }
 
 #[test]
-fn another_servers_refusal_is_told_in_its_words() {
+fn another_servers_refusal_keeps_its_message() {
     for body in [
         r#"{"error":{"message":"no","code":400}}"#,
         r#"{"error":"no"}"#,
@@ -72,7 +72,7 @@ fn another_servers_refusal_is_told_in_its_words() {
 }
 
 #[test]
-fn another_servers_status_says_what_kind_of_refusal_it_is() {
+fn another_servers_status_gives_the_kind_of_refusal() {
     for (status, body, code) in [
         (400, "{}", Code::BadRequest),
         (422, "{}", Code::BadRequest),

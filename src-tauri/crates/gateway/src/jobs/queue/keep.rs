@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_tells_path_and_body_apart() {
+    fn a_fingerprint_separates_path_and_body() {
         assert_ne!(fingerprint("/a", b"b"), fingerprint("/ab", b""));
         assert_eq!(fingerprint("/a", b"b").len(), 64);
     }

@@ -58,7 +58,7 @@ mod tests {
     };
 
     #[test]
-    fn the_statuses_that_pass_are_known() {
+    fn transient_statuses_are_known() {
         let passing: Vec<u16> = (400..600)
             .filter(|status| {
                 let mut response = Response::new(Body::empty());

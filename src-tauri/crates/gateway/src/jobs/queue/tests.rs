@@ -135,7 +135,7 @@ async fn a_queued_request_is_answered_later_in_each_way() {
 }
 
 #[tokio::test]
-async fn what_can_be_answered_now_is_and_what_fails_for_good_too() {
+async fn a_queueable_request_may_be_answered_or_refused_now() {
     let bench = bench().await;
     bench.load(echo());
     let allow = [("x-tierbar-queue", "allow"), ("idempotency-key", "k")];
@@ -150,7 +150,7 @@ async fn what_can_be_answered_now_is_and_what_fails_for_good_too() {
 }
 
 #[tokio::test]
-async fn what_may_pass_waits_if_it_may_and_is_refused_if_not() {
+async fn a_transient_failure_is_queued_only_if_allowed() {
     let mut bench = bench().await;
     let short = Error::new(Code::Overloaded, "memory is short");
     bench.loaded.send_replace(Some(Err(short)));
@@ -168,7 +168,7 @@ async fn what_may_pass_waits_if_it_may_and_is_refused_if_not() {
 }
 
 #[tokio::test]
-async fn what_failed_before_it_waits_is_told_and_its_server_left_alone() {
+async fn a_queued_failure_is_shown_and_respects_retry_after() {
     let mut bench = bench().await;
     let limited = || async {
         let after = [(header::RETRY_AFTER, "600")];
@@ -191,7 +191,7 @@ async fn what_failed_before_it_waits_is_told_and_its_server_left_alone() {
 }
 
 #[tokio::test]
-async fn a_task_may_wait_too() {
+async fn a_task_can_be_queued() {
     let mut bench = bench().await;
     let request = Request::post("/v1/summarize")
         .header(header::HOST, "localhost")
@@ -207,7 +207,7 @@ async fn a_task_may_wait_too() {
 }
 
 #[tokio::test]
-async fn who_watches_has_a_place_among_those_who_ask() {
+async fn a_follower_counts_toward_requests_at_once() {
     let bench = Bench::configured("127.0.0.1:11435", |config| {
         config.server.requests_at_once = 1
     })
@@ -228,7 +228,7 @@ async fn who_watches_has_a_place_among_those_who_ask() {
 }
 
 #[tokio::test]
-async fn another_servers_passing_failure_is_queued_too() {
+async fn another_servers_transient_failure_is_queued() {
     let mut bench = bench().await;
     let refused = |status: u16| {
         let status = StatusCode::from_u16(status).unwrap();
@@ -262,7 +262,7 @@ async fn another_servers_passing_failure_is_queued_too() {
 }
 
 #[tokio::test]
-async fn a_passing_failure_is_tried_again_until_it_has_passed() {
+async fn a_transient_failure_is_retried_until_it_ends() {
     let mut bench = bench().await;
     let count = Arc::new(AtomicUsize::new(0));
     let answer = |State(count): State<Arc<AtomicUsize>>| async move {
@@ -289,7 +289,7 @@ async fn a_passing_failure_is_tried_again_until_it_has_passed() {
 }
 
 #[tokio::test]
-async fn a_key_stands_for_one_request() {
+async fn an_idempotency_key_names_one_request() {
     let bench = bench().await;
     let key = [("idempotency-key", "night")];
     let first = bench.queued(&key, r#"{"seed":1}"#).await;
@@ -368,7 +368,7 @@ async fn no_job_starts_in_a_pause_and_running_ones_are_returned() {
 }
 
 #[tokio::test]
-async fn a_deadline_ends_what_runs() {
+async fn a_deadline_ends_a_running_job() {
     let mut bench = bench().await;
     bench.load(Router::new().route(CHAT, post(std::future::pending::<()>)));
     let id = bench.queued(&[("x-tierbar-deadline", "1s")], "{}").await;
@@ -398,7 +398,7 @@ async fn receiver(refusals: usize) -> (String, mpsc::UnboundedReceiver<(HeaderMa
 }
 
 #[tokio::test]
-async fn a_webhook_is_signed_and_told_again_until_it_is_taken() {
+async fn a_webhook_is_signed_and_retried_until_accepted() {
     use hmac::{Hmac, KeyInit, Mac};
     let mut bench = bench().await;
     bench.load(echo());
@@ -436,7 +436,7 @@ async fn a_webhook_is_signed_and_told_again_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn a_failed_answer_may_say_that_its_request_waits() {
+async fn a_failed_answer_may_name_its_queued_request() {
     let mut bench = bench().await;
     // Stands for one who has tried everything else.
     let refuse = || async {

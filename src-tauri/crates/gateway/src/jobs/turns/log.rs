@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_follower_gets_neighbouring_text_as_one_event() {
+    fn a_late_follower_gets_joined_text_events() {
         let log = Log::default();
         for event in [
             LOADING,
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_hears_of_the_next_event_and_of_the_end() {
+    async fn followers_get_the_next_event_and_the_end() {
         let log = std::sync::Arc::new(Log::default());
         log.push(text("a"));
         log.wait_after(0).await;

@@ -198,7 +198,7 @@ async fn an_answer_is_followed_live_and_stored_with_its_figures() {
 }
 
 #[tokio::test]
-async fn a_follower_that_leaves_changes_nothing_and_rejoins_where_it_was() {
+async fn a_follower_can_leave_and_rejoin_where_it_was() {
     let stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
     let mut first = stage.follow(&turn, 0).await;
@@ -220,7 +220,7 @@ async fn a_follower_that_leaves_changes_nothing_and_rejoins_where_it_was() {
 }
 
 #[tokio::test]
-async fn a_second_turn_at_once_is_refused_with_the_one_that_runs() {
+async fn a_second_turn_is_refused_with_the_running_one() {
     let stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
     let path = format!("{}/turns", stage.path());
@@ -263,7 +263,7 @@ async fn a_stop_keeps_what_has_arrived() {
 }
 
 #[tokio::test]
-async fn a_turn_stopped_before_its_first_word_leaves_the_question_alone() {
+async fn a_turn_stopped_before_its_first_token_has_no_answer() {
     let stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
     assert_eq!(
@@ -277,7 +277,7 @@ async fn a_turn_stopped_before_its_first_word_leaves_the_question_alone() {
 }
 
 #[tokio::test]
-async fn a_failure_is_the_last_event_and_keeps_what_had_arrived() {
+async fn a_failure_is_the_last_event_and_keeps_the_text() {
     let stage = Stage::new().await;
     let turn = stage.begin(json!({"text": "?"})).await;
     let mut follower = stage.follow(&turn, 0).await;
@@ -304,7 +304,7 @@ async fn a_failure_is_the_last_event_and_keeps_what_had_arrived() {
 }
 
 #[tokio::test]
-async fn a_question_is_answered_again_beside_its_first_answer() {
+async fn a_regenerated_answer_is_beside_the_first() {
     let mut stage = Stage::new().await;
     let first = stage.begin(json!({"text": "?"})).await;
     stage.say("one");

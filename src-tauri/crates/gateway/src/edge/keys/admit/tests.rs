@@ -57,7 +57,7 @@ fn answers(usage: Value) -> Router {
 }
 
 #[tokio::test]
-async fn a_key_opens_inference_and_never_the_admin_api() {
+async fn a_key_allows_inference_but_never_admin() {
     let bench = Bench::new(EVERYWHERE).await;
     bench.load(answers(json!({})));
     let key = key(&bench, "laptop", json!({})).await;
@@ -97,7 +97,7 @@ async fn a_key_opens_inference_and_never_the_admin_api() {
 }
 
 #[tokio::test]
-async fn loopback_is_open_but_for_keys_that_are_not_valid() {
+async fn loopback_is_open_except_for_invalid_keys() {
     let open = Bench::new(HERE).await;
     open.load(answers(json!({})));
     for dummy in ["ollama", "sk-none", ""] {
@@ -163,7 +163,7 @@ async fn a_key_is_shown_once_listed_without_its_text_and_revoked() {
 }
 
 #[tokio::test]
-async fn requests_a_minute_are_counted_for_each_key() {
+async fn requests_per_minute_are_counted_per_key() {
     let bench = Bench::new(HERE).await;
     bench.load(answers(json!({})));
     let limited = key(&bench, "limited", json!({"requests_per_minute": 2})).await;
@@ -189,7 +189,7 @@ async fn requests_a_minute_are_counted_for_each_key() {
 }
 
 #[tokio::test]
-async fn tokens_per_day_are_counted_and_outlive_a_restart() {
+async fn tokens_per_day_survive_a_restart() {
     let bench = Bench::new(HERE).await;
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n\
         data: {\"choices\":[],\"timings\":{\"prompt_n\":100,\"cache_n\":300,\"predicted_n\":200}}\n\ndata: [DONE]\n\n";
@@ -233,7 +233,7 @@ async fn tokens_per_day_are_counted_and_outlive_a_restart() {
 }
 
 #[tokio::test]
-async fn answers_without_figures_and_early_leavers_are_charged() {
+async fn answers_without_usage_and_disconnects_are_charged() {
     let bench = Bench::new(HERE).await;
     let words = "word ".repeat(1000);
     let reply = json!([{"role": "user", "content": words}]);
@@ -291,7 +291,7 @@ fn streaming() -> (Router, mpsc::UnboundedSender<String>) {
 }
 
 #[tokio::test]
-async fn a_place_is_taken_until_the_answers_end_or_its_client_leaves() {
+async fn a_place_is_taken_until_the_answer_or_client_ends() {
     let mut bench = Bench::configured(HERE, |config| config.server.requests_at_once = 1).await;
     let (worker, events) = streaming();
     bench.load(worker);
@@ -340,7 +340,7 @@ async fn one_key_does_not_take_all_places() {
 }
 
 #[tokio::test]
-async fn bodies_take_no_place_and_a_bounded_amount_of_memory() {
+async fn bodies_take_no_place_and_limited_memory() {
     let bench = Bench::configured(HERE, |config| config.server.requests_at_once = 1).await;
     bench.load(answers(json!({})));
     let (rest, body) = mpsc::unbounded_channel::<Result<String, std::convert::Infallible>>();
@@ -388,7 +388,7 @@ async fn one_key_has_a_share_of_memory_and_values_are_bounded() {
 }
 
 #[tokio::test]
-async fn saved_contexts_are_not_for_keys() {
+async fn keys_give_no_access_to_saved_contexts() {
     let bench = Bench::new(EVERYWHERE).await;
     let shown = key(&bench, "guest", json!({})).await;
     for (method, path) in [("GET", "/v1/context"), ("POST", "/v1/context/delete")] {

@@ -78,7 +78,7 @@ async fn a_late_fallback_is_reported_in_the_stream() {
 }
 
 #[tokio::test]
-async fn a_whole_answer_tells_it_too_and_one_without_a_chain_has_none() {
+async fn only_answers_of_chains_have_a_trail() {
     let night = Night::new(|_| ()).await;
     night.a.does(Does::Refuse(500));
     for Place { path, whole, .. } in PLACES {

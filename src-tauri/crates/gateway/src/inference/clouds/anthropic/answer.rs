@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_by_its_cause() {
+    fn the_stop_reason_follows_the_cause() {
         for (reason, stop, finish) in [
             ("end_turn", None, "stop"),
             ("stop_sequence", Some("END"), "stop"),

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_renamed_and_unknown_ones_left_out() {
+    fn fields_are_renamed_and_unknown_ones_dropped() {
         let chat = chat(
             "claude-haiku-4-5",
             json!({
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_always_a_bound() {
+    fn there_is_always_a_token_limit() {
         for (more, most) in [
             (json!({}), 4096),
             (json!({"max_tokens": -1}), 4096),
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_change_the_answers_meaning_is_refused() {
+    fn fields_that_change_the_meaning_are_refused() {
         for (more, says) in [
             (json!({"n": 2}), "`n`"),
             (json!({"grammar": "root ::= \"x\""}), "`grammar`"),
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_counts_is_counted() {
+    fn a_count_sends_only_model_and_messages() {
         let chat = chat(
             "m",
             json!({"max_tokens": 5, "think": true, "stream": true, "stop": "a"}),

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_success_without_a_message_is_none() {
+    fn a_success_without_a_message_is_an_error() {
         let expected = Expected::Message { usage: false };
         let reply = |body: Value| expected.to_openai(StatusCode::OK, body.to_string().as_bytes());
         let error =

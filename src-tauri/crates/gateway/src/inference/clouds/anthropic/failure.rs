@@ -56,7 +56,7 @@ mod tests {
     use tierbar_core::Error;
 
     #[test]
-    fn a_refusal_keeps_its_words() {
+    fn a_refusal_keeps_its_message() {
         let reply = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}, "request_id": "req_1"});
         assert_eq!(
             openai(reply.to_string().as_bytes()),
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_ours_comes_back_as_it_was() {
+    fn our_own_error_is_restored() {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);
         let reply = openai((ERRORS.body)(&error).to_string().as_bytes());
         assert_eq!(

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn other_forms_are_free_json_or_refused() {
+    fn other_formats_are_free_json_or_refused() {
         let read = |format: Value| Form::read(Some(format), None, Generation::Other);
         assert_eq!(read(json!({"type": "text"})), Ok(Form::Free));
         assert_eq!(read(json!({"type": "json_object"})), Ok(Form::Json));

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_tells_the_generation() {
+    fn a_models_name_gives_its_generation() {
         for (name, generation) in [
             ("qwen3:8b", Generation::Other),
             ("claude-3-5-sonnet-20241022", Generation::Budgeted),

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn each_event_is_a_chunk_and_the_figures_come_last() {
+    fn each_event_is_a_chunk_and_usage_comes_last() {
         let stop = json!({"type": "content_block_stop", "index": 0});
         let tool = |id| block(json!({"type": "tool_use", "id": id, "name": "look", "input": {}}));
         let piece = |json| delta(json!({"type": "input_json_delta", "partial_json": json}));
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_come_at_once_are_told_once() {
+    fn complete_arguments_are_sent_once() {
         let input =
             block(json!({"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}}));
         let mut writer = AnswerWriter::new(false);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_string_is_told_and_figures_only_to_those_who_asked() {
+    fn stop_strings_are_sent_and_usage_only_on_request() {
         let end = json!({"type": "message_delta", "delta": {"stop_reason": "stop_sequence", "stop_sequence": "END"}});
         let mut writer = AnswerWriter::new(false);
         let reply = render(

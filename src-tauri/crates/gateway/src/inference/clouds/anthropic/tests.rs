@@ -128,7 +128,7 @@ async fn a_chat_is_a_message_with_its_key_and_the_answer_a_completion() {
 }
 
 #[tokio::test]
-async fn a_stream_is_told_in_chunks_however_it_is_cut() {
+async fn a_stream_becomes_chunks_however_it_is_split() {
     for size in [1, 7, STREAMED.len()] {
         let pieces = move || {
             let pieces = STREAMED.as_bytes().chunks(size);
@@ -151,7 +151,7 @@ async fn a_stream_is_told_in_chunks_however_it_is_cut() {
 }
 
 #[tokio::test]
-async fn a_conversation_with_tools_is_asked_in_turns() {
+async fn a_conversation_with_tools_alternates_roles() {
     let (routes, mut asked) = scripted(message);
     let (bench, _) = bench(routes, "claude-opus-4-6").await;
     let call =
@@ -187,7 +187,7 @@ async fn a_conversation_with_tools_is_asked_in_turns() {
 }
 
 #[tokio::test]
-async fn tokens_are_counted_there() {
+async fn tokens_are_counted_by_the_cloud() {
     let count = || Json(json!({"input_tokens": 14})).into_response();
     let (routes, mut asked) = scripted(count);
     let (bench, _) = bench(routes, "claude-haiku-4-5").await;

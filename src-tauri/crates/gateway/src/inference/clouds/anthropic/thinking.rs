@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn each_generation_is_asked_as_it_can_be() {
+    fn each_generation_gets_the_fields_it_supports() {
         let field = |model| on("high").thinking(model, FREE).field;
         let enabled = json!({"type": "enabled", "budget_tokens": 16384});
         assert_eq!(field(Other), Some(enabled.clone()));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn off_is_said_as_the_model_hears_it_and_nothing_is_said_unasked() {
+    fn thinking_is_turned_off_in_the_models_own_form() {
         let off = ThinkingRequest {
             thinks: Some(false),
             ..ThinkingRequest::default()
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn thinking_keeps_within_what_excludes_or_bounds_it() {
+    fn thinking_respects_its_limits_and_exclusions() {
         let bounded = |max_tokens| Bounds {
             max_tokens: Some(max_tokens),
             ..FREE

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_was_called_stays_named_but_not_callable() {
+    fn a_called_tool_is_defined_but_not_callable() {
         let asked = converted(Value::Null, Some(json!("auto")), None).unwrap();
         assert_eq!(
             asked,

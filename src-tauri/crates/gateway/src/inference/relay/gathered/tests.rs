@@ -11,7 +11,7 @@ fn gathered(events: &[Value]) -> Value {
 }
 
 #[test]
-fn pieces_of_text_thoughts_calls_and_figures_are_put_together() {
+fn all_kinds_of_pieces_are_assembled() {
     let delta = |delta: Value| json!({"id": "1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
     let call = |index: u64, more: Value| {
         let mut call = json!({"index": index});
@@ -53,7 +53,7 @@ fn pieces_of_text_thoughts_calls_and_figures_are_put_together() {
 }
 
 #[test]
-fn calls_that_nobody_numbers_are_told_apart_by_their_ids() {
+fn calls_without_numbers_differ_by_their_ids() {
     let call = |id: &str| json!({"id": id, "function": {"name": "look", "arguments": "{}"}});
     let delta = |call: Value| json!({"choices": [{"delta": {"tool_calls": [call]}}]});
     let whole = gathered(&[delta(call("a")), delta(call("b"))]);
@@ -62,7 +62,7 @@ fn calls_that_nobody_numbers_are_told_apart_by_their_ids() {
 }
 
 #[test]
-fn several_answers_and_their_probabilities_are_kept_apart() {
+fn several_answers_are_kept_separate() {
     let piece = |index: u64, text: &str| json!({"choices": [{"index": index, "text": text, "logprobs": {"tokens": [text]}}]});
     let whole = gathered(&[piece(1, "b"), piece(0, "a"), piece(1, "c")]);
     let choice = |index: u64, text: &str, tokens: Value| json!({"text": text, "logprobs": {"tokens": tokens}, "index": index, "finish_reason": null});
@@ -77,7 +77,7 @@ fn several_answers_and_their_probabilities_are_kept_apart() {
 }
 
 #[test]
-fn comments_are_skipped_wherever_they_stand() {
+fn comments_are_skipped_anywhere() {
     let said = |text: &str| {
         format!(
             "data: {}\n\n",
@@ -112,7 +112,7 @@ fn comments_are_skipped_wherever_they_stand() {
 }
 
 #[test]
-fn an_error_within_is_told() {
+fn an_error_within_a_stream_is_returned() {
     let mut gathering = Gathering::default();
     let error = json!({"error": {"message": "gone"}}).to_string();
     assert_eq!(
@@ -122,7 +122,7 @@ fn an_error_within_is_told() {
 }
 
 #[test]
-fn empty_and_odd_fields_are_ignored() {
+fn empty_and_unknown_fields_are_ignored() {
     let delta = |delta: Value| json!({"choices": [{"index": 0, "delta": delta, "logprobs": null, "text": "beside"}]});
     let call = |arguments: Value| json!({"role": null, "content": null, "tool_calls": [{"index": 0, "id": "a", "function": {"name": "look", "arguments": arguments}}]});
     let whole = gathered(&[

@@ -66,7 +66,7 @@ async fn read(stream: &mut TcpStream) -> String {
 }
 
 #[tokio::test]
-async fn a_server_is_asked_for_its_own_model_or_for_none() {
+async fn a_server_gets_its_own_model_name_or_none() {
     for url in [true, false] {
         for (model, sent) in [
             (
@@ -92,7 +92,7 @@ async fn a_server_is_asked_for_its_own_model_or_for_none() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_closes_the_connection_to_an_endpoint() {
+async fn a_disconnect_closes_the_endpoints_connection() {
     for url in [true, false] {
         let head = format!("{HEAD}data: a\n\n");
         let (mut bench, left) = elsewhere(url, None, head, false).await;
@@ -106,7 +106,7 @@ async fn a_client_that_leaves_closes_the_connection_to_an_endpoint() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_cuts_its_answer_leaves_an_error_event() {
+async fn an_endpoint_that_breaks_off_ends_with_an_error_event() {
     let head = format!("{HEAD}data: a\n\ndata: {{");
     let (mut bench, _asked) = elsewhere(true, None, head, true).await;
     let reply = text(bench.post(CHAT, ASKS_STREAM).await).await;
@@ -130,7 +130,7 @@ async fn a_stream_without_done_after_a_finish_reason_is_whole() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_streams_unasked_is_put_together() {
+async fn an_unrequested_stream_becomes_a_whole_answer() {
     let said = concat!(
         "data: {\"choices\":[{\"delta\":{\"content\":\"Hel\"}}]}\n\n: waiting\n\n",
         "data: {\"choices\":[{\"delta\":{\"content\":\"lo\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
@@ -177,7 +177,7 @@ async fn an_endpoint_that_hangs_is_given_up() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_sends_its_clients_elsewhere_is_not_followed() {
+async fn an_endpoints_redirects_are_not_followed() {
     let moved =
         "HTTP/1.1 307 Moved\r\nlocation: http://127.0.0.1:9/v1?key=1\r\ncontent-length: 0\r\n\r\n";
     let (bench, _asked) = elsewhere(true, None, moved.to_owned(), true).await;
@@ -192,7 +192,7 @@ async fn an_endpoint_that_sends_its_clients_elsewhere_is_not_followed() {
 }
 
 #[tokio::test]
-async fn an_endpoint_whose_tier_is_stopped_by_force_ends_its_answers() {
+async fn a_forced_stop_ends_an_endpoints_answers() {
     let head = format!("{HEAD}data: a\n\n");
     let (bench, _asked) = elsewhere(true, None, head, false).await;
     let response = bench.post(CHAT, ASKS_STREAM).await;
@@ -205,7 +205,7 @@ async fn an_endpoint_whose_tier_is_stopped_by_force_ends_its_answers() {
 }
 
 #[tokio::test]
-async fn an_endpoint_of_openais_counts_no_tokens_and_is_not_asked_to() {
+async fn an_openai_endpoint_is_not_asked_to_count_tokens() {
     let (mut bench, asked) = elsewhere(true, None, String::new(), true).await;
     let refused = bench
         .post("/v1/messages/count_tokens", r#"{"messages": []}"#)
@@ -222,7 +222,7 @@ async fn an_endpoint_of_openais_counts_no_tokens_and_is_not_asked_to() {
 }
 
 #[tokio::test]
-async fn what_no_client_could_use_is_not_passed_on() {
+async fn unusable_statuses_are_not_passed_on() {
     for url in [true, false] {
         for says in [
             "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n",

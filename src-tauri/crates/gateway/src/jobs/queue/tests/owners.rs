@@ -44,7 +44,7 @@ fn dear() -> Router {
 }
 
 #[tokio::test]
-async fn an_idempotency_key_is_its_api_keys_own() {
+async fn an_idempotency_key_belongs_to_its_api_key() {
     let bench = Bench::new(EVERYWHERE).await;
     let (a, b) = (
         key(&bench, "a", json!({})).await,
@@ -58,7 +58,7 @@ async fn an_idempotency_key_is_its_api_keys_own() {
 }
 
 #[tokio::test]
-async fn with_an_api_key_webhooks_go_where_the_owner_allows() {
+async fn an_api_keys_webhooks_need_allowed_hosts() {
     let allowed = "hooks.example.com".to_owned();
     let bench = Bench::configured(EVERYWHERE, |config| {
         config.queue.webhook_hosts = vec![allowed];
@@ -107,7 +107,7 @@ async fn a_queued_request_is_charged_to_its_key() {
 }
 
 #[tokio::test]
-async fn a_revoked_key_has_nothing_answered() {
+async fn a_revoked_keys_jobs_are_not_answered() {
     let mut bench = Bench::new(EVERYWHERE).await;
     bench.load(dear());
     let shown = key(&bench, "lost", json!({})).await;

@@ -57,7 +57,7 @@ async fn a_brief_reports_its_counts_and_its_malformed_lines() {
 }
 
 #[tokio::test]
-async fn lines_come_as_a_field_as_entries_as_a_body_or_many_at_once() {
+async fn lines_may_be_a_field_entries_a_body_or_a_batch() {
     let (bench, _) = scripted(|_, request| says_text(request, "All is well.")).await;
     let entries = json!({"entries": [{"msg": "a"}, "{\"msg\": \"b\"}", 7]}).to_string();
     let answer = json(bench.post("/v1/brief", entries).await).await;
@@ -98,7 +98,7 @@ async fn lines_come_as_a_field_as_entries_as_a_body_or_many_at_once() {
 }
 
 #[tokio::test]
-async fn a_day_of_many_kinds_is_cut_to_what_the_context_holds() {
+async fn a_day_of_many_kinds_is_cut_to_the_context() {
     let (bench, requests) = scripted(|_, request| {
         if data(request).len() > 3000 {
             let error = tierbar_core::Error::new(tierbar_core::Code::ContextExceeded, "too long");

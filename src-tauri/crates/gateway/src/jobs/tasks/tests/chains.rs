@@ -54,7 +54,7 @@ async fn a_chain_that_ends_in_the_queue_keeps_a_task() {
 }
 
 #[tokio::test]
-async fn who_says_never_hears_of_the_failure() {
+async fn with_queue_never_the_failure_is_returned() {
     let (bench, _) = night("queue").await;
     let ask = Request::post("/v1/triage")
         .header(header::HOST, "localhost")
@@ -67,7 +67,7 @@ async fn who_says_never_hears_of_the_failure() {
 }
 
 #[tokio::test]
-async fn a_task_that_was_kept_is_answered_later() {
+async fn a_queued_task_is_answered_later() {
     let (mut bench, down) = night("queue").await;
     let ask = Request::post("/v1/triage")
         .header(header::HOST, "localhost")
@@ -85,7 +85,7 @@ async fn a_task_that_was_kept_is_answered_later() {
 }
 
 #[tokio::test]
-async fn a_task_that_streams_is_told_of_its_failure() {
+async fn a_streaming_task_gets_its_failure() {
     let (bench, _) = night("queue").await;
     let ask = json!({"text": "x", "model": "night", "stream": true});
     let answer = bench.post("/v1/summarize", ask.to_string()).await;
@@ -105,7 +105,7 @@ async fn a_text_that_can_never_be_answered_is_not_queued() {
 }
 
 #[tokio::test]
-async fn a_tasks_answer_says_who_has_answered_and_in_whose_place() {
+async fn a_tasks_answer_names_its_tier_and_the_replaced_one() {
     let (bench, down) = night("fast").await;
     let triage = async |ask: Value| {
         let answer = bench.post("/v1/triage", ask.to_string()).await;

@@ -21,7 +21,7 @@ async fn hinted(bench: &Bench, path: &str, hint: (&str, &str), body: &Value) -> 
 }
 
 #[tokio::test]
-async fn a_text_is_cut_by_the_contexts_of_its_possible_tiers() {
+async fn a_text_is_split_for_the_contexts_of_possible_tiers() {
     let (bench, _) = scripted(|_, request| says_text(request, "In short.")).await;
     bench.tiers(|tiers| {
         tiers[0].context_tokens = 2048;
@@ -87,7 +87,7 @@ fn text() -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_passes_costs_none_of_the_notes() {
+async fn a_transient_failure_loses_no_notes() {
     for (fails, code, status, asked) in [
         (vec![1, 2, 4], Code::WorkerCrashed, 200, None),
         (vec![1, 2, 3, 4], Code::Paused, 503, Some(5)),

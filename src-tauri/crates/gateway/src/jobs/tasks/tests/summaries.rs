@@ -46,7 +46,7 @@ fn numbers(text: &str) -> Vec<usize> {
 }
 
 #[tokio::test]
-async fn a_long_text_is_read_in_pieces_and_a_short_one_at_once() {
+async fn only_a_long_text_is_read_in_pieces() {
     // Four bytes a token, then two: more than what is assumed at first.
     for (bytes_per_token, sentences) in [(4, 2000), (2, 1000), (1, 400)] {
         let (bench, requests) =
@@ -106,7 +106,7 @@ async fn the_size_of_pieces_is_learned_from_the_workers_count() {
 }
 
 #[tokio::test]
-async fn how_far_it_is_comes_before_the_result() {
+async fn progress_comes_before_the_result() {
     let (bench, _) = scripted(|_, request| reader(request, 4096, 4)).await;
     let body = json!({"text": book(600), "stream": true}).to_string();
     let response = bench.post("/v1/summarize", body).await;
@@ -159,7 +159,7 @@ async fn how_far_it_is_comes_before_the_result() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_the_work() {
+async fn a_disconnect_ends_the_work() {
     let mut bench = Bench::new("127.0.0.1:11435").await;
     let (asked, mut asks) = mpsc::unbounded_channel();
     let never = move || {
@@ -221,7 +221,7 @@ async fn a_context_without_room_is_reported() {
 }
 
 #[tokio::test]
-async fn cut_notes_are_used_to_their_last_sentence_and_counted() {
+async fn truncated_notes_are_used_to_their_last_sentence() {
     let (bench, _) =
         scripted(|_, request| completion(request, "{\"text\": \"It went well. And th", "length"))
             .await;

@@ -7,7 +7,7 @@ use tierbar_core::{Code, Error};
 const CALM: &str = r#"{"type": "fyi", "urgency": 0, "needs_cloud": false}"#;
 
 #[tokio::test]
-async fn triage_holds_the_model_to_a_schema_and_counts_savings() {
+async fn triage_uses_a_schema_and_counts_savings() {
     let (mut bench, requests) = scripted(|_, request| {
         says(
             request,
@@ -131,7 +131,7 @@ async fn many_texts_keep_their_order_and_a_bad_one_fails_alone() {
 }
 
 #[tokio::test]
-async fn wrong_requests_are_refused_before_a_model_is_asked() {
+async fn invalid_requests_are_refused_before_the_model() {
     let (bench, requests) = scripted(|_, request| says(request, CALM)).await;
     let many = json!({"texts": vec!["a"; 257]}).to_string();
     for (path, body, part) in [
@@ -181,7 +181,7 @@ async fn wrong_requests_are_refused_before_a_model_is_asked() {
 }
 
 #[tokio::test]
-async fn an_engine_without_schemas_is_understood_but_not_nonsense() {
+async fn an_engine_without_schemas_is_supported() {
     let (bench, requests) = scripted(|before, request| match before {
         0 => says(request, format!("Sure!\n```json\n{CALM}\n```")),
         1 => says(request, "It is a greeting, I think."),
@@ -208,7 +208,7 @@ async fn an_engine_without_schemas_is_understood_but_not_nonsense() {
 }
 
 #[tokio::test]
-async fn an_engine_that_refuses_a_schema_is_asked_without_one() {
+async fn an_engine_that_refuses_a_schema_is_retried_without_one() {
     let (bench, requests) = scripted(|_, request| {
         if request.get("response_format").is_some() {
             let body = json!({"error": {"message": "Unrecognized request argument: think", "type": "invalid_request_error", "code": null}});
@@ -241,7 +241,7 @@ async fn an_engine_that_refuses_a_schema_is_asked_without_one() {
 }
 
 #[tokio::test]
-async fn a_tier_that_cannot_answer_says_so_with_its_own_status() {
+async fn a_tier_that_cannot_answer_returns_its_own_status() {
     let bench = Bench::new("127.0.0.1:11435").await;
     let paused = Error::new(Code::Paused, "Tierbar is paused");
     bench.loaded.send_replace(Some(Err(paused)));
@@ -256,7 +256,7 @@ const LETTER: &str = "I just wanted to let you all know that, as far as I can te
     Dr. Chen will move the meeting in Berlin from 14:30 to 16:00 on 3 May 2027, and that 12 people will come.";
 
 #[tokio::test]
-async fn what_a_shorter_text_lost_is_named_and_asked_for_once_more() {
+async fn lost_facts_are_named_in_a_second_attempt() {
     let (bench, requests) = scripted(|before, request| match before {
         0 => says_text(request, "Dr. Chen moves the meeting to 16:00."),
         _ => says_text(
@@ -314,7 +314,7 @@ async fn the_better_attempt_is_returned_with_what_it_lacks() {
 }
 
 #[tokio::test]
-async fn a_text_that_is_short_enough_is_given_back_and_no_model_asked() {
+async fn a_text_that_is_short_enough_is_returned_unchanged() {
     let (bench, requests) = scripted(|_, request| says(request, CALM)).await;
     let answer = json(
         bench
@@ -355,7 +355,7 @@ async fn a_text_beyond_the_context_is_sent_to_summarize() {
 }
 
 #[tokio::test]
-async fn schedules_are_the_hosts_and_need_the_token() {
+async fn schedules_need_the_owners_token() {
     let bench = Bench::new("127.0.0.1:11435").await;
     assert_eq!(
         json(bench.get("/tierbar/v1/schedules").await).await,

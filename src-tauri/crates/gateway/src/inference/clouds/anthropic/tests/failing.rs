@@ -18,7 +18,7 @@ fn refusal(status: u16, kind: &'static str) -> Response {
 }
 
 #[tokio::test]
-async fn a_refusal_passes_with_its_status_in_openais_words() {
+async fn a_refusal_keeps_its_status_in_openais_form() {
     for (status, kind, openai_type) in [
         (429, "rate_limit_error", "rate_limit_error"),
         (529, "overloaded_error", "server_error"),
@@ -69,7 +69,7 @@ async fn a_limit_keeps_its_retry_headers() {
 }
 
 #[tokio::test]
-async fn another_key_is_asked_of_the_user() {
+async fn a_refused_key_asks_the_user_for_another() {
     let (routes, _asked) = scripted(|| refusal(401, "authentication_error"));
     let (bench, server) = bench(routes, "claude-haiku-4-5").await;
     let refused = bench.post(inference::CHAT, CHAT).await;
@@ -79,7 +79,7 @@ async fn another_key_is_asked_of_the_user() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_cut_ends_with_an_error_wherever_that_is() {
+async fn a_truncated_stream_always_ends_with_an_error() {
     let (first, _) = STREAMED.split_once("event: content_block_stop").unwrap();
     let (almost, _) = STREAMED.split_once("event: message_stop").unwrap();
     // The last within a letter.
@@ -122,7 +122,7 @@ async fn an_error_event_is_the_last() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_closes_the_connection() {
+async fn a_disconnect_closes_the_connection() {
     let (script, lines) = mpsc::unbounded_channel::<Result<&str, std::io::Error>>();
     let (leaving, gone) = oneshot::channel::<()>();
     let held = std::sync::Arc::new(std::sync::Mutex::new(Some((lines, leaving))));
@@ -147,7 +147,7 @@ async fn a_client_that_leaves_closes_the_connection() {
 }
 
 #[tokio::test]
-async fn an_answer_of_another_kind_is_told_as_such() {
+async fn an_answer_of_another_type_is_reported() {
     for answer in ["<html>", "[]", r#"{"content": "text"}"#] {
         let (routes, _asked) = scripted(move || answer.into_response());
         let (bench, _) = bench(routes, "claude-haiku-4-5").await;
@@ -169,7 +169,7 @@ async fn an_answer_of_another_kind_is_told_as_such() {
 }
 
 #[tokio::test]
-async fn unsupported_requests_are_refused_without_asking() {
+async fn unsupported_requests_are_refused_locally() {
     let (routes, mut asked) = scripted(message);
     let (mut bench, _) = bench(routes, "claude-haiku-4-5").await;
     for (path, body, says) in [

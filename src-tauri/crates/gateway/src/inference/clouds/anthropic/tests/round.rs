@@ -86,7 +86,7 @@ fn chat() -> Value {
 }
 
 #[tokio::test]
-async fn a_chat_of_openais_comes_through_and_so_does_its_answer() {
+async fn an_openai_chat_survives_the_round_trip() {
     let mut round = round(whole).await;
     let [(asked, answer), (_, direct)] = round.both(inference::CHAT, &chat()).await;
     assert_eq!(asked, chat());
@@ -109,7 +109,7 @@ async fn a_chat_of_openais_comes_through_and_so_does_its_answer() {
 }
 
 #[tokio::test]
-async fn a_stream_of_openais_comes_through() {
+async fn an_openai_stream_survives_the_round_trip() {
     let mut round = round(streamed).await;
     let mut chat = chat();
     chat["stream"] = true.into();
@@ -178,7 +178,7 @@ fn ask() -> Value {
 }
 
 #[tokio::test]
-async fn a_message_of_anthropics_comes_through_two_turns_of_its_dialect() {
+async fn an_anthropic_message_survives_two_translations() {
     let mut round = round(whole).await;
     let [(asked, answer), (asked_directly, direct)] = round.both(MESSAGES, &ask()).await;
     assert_eq!(asked, asked_directly);
@@ -191,7 +191,7 @@ async fn a_message_of_anthropics_comes_through_two_turns_of_its_dialect() {
 }
 
 #[tokio::test]
-async fn a_stream_of_anthropics_comes_through_two_turns_of_its_dialect() {
+async fn an_anthropic_stream_survives_two_translations() {
     let mut round = round(streamed).await;
     let mut ask = ask();
     ask["stream"] = true.into();
@@ -212,7 +212,7 @@ async fn a_stream_of_anthropics_comes_through_two_turns_of_its_dialect() {
 }
 
 #[tokio::test]
-async fn a_refusal_of_ours_comes_through_with_its_code_and_figures() {
+async fn our_refusal_keeps_its_code_and_figures() {
     let refusal = || {
         let error = Error::new(Code::ContextExceeded, "too long").detail("prompt_tokens", 9);
         crate::http::error::Failure(error).into_response()
