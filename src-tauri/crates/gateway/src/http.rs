@@ -4,3 +4,4 @@ pub(crate) mod body;
 pub(crate) mod error;
 pub(crate) mod headers;
 pub(crate) mod path;
+pub(crate) mod schema;

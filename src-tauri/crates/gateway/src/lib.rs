@@ -47,12 +47,16 @@ pub use services::{
 };
 
 use admin::Admin;
-use axum::{Json, Router, middleware, routing::get};
+use axum::{Json, Router, middleware};
 use edge::{
     Edge,
+    openapi::Document,
     origin::{require_token, same_site},
 };
-use http::error::{method_not_allowed, write_in_form};
+use http::{
+    error::{method_not_allowed, write_in_form},
+    schema::Errors,
+};
 use jobs::Jobs;
 use serde_json::{Value, json};
 use std::{net::SocketAddr, sync::Arc};
@@ -62,6 +66,8 @@ use tierbar_fetch::Remote;
 use tierbar_secrets::Secrets;
 use tierbar_store::Store;
 use tokio_util::sync::CancellationToken;
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// All that a request is answered from.
 #[derive(Debug)]
@@ -101,27 +107,37 @@ impl Gateway {
             .merge(dialects::ollama::routes())
             .with_state(Arc::clone(&inference))
             .merge(jobs::tasks::routes().with_state(Arc::clone(&jobs)));
-        let runner = Runner::new(Arc::clone(&jobs), may_wait.clone().layer(in_form.clone()));
+        let asked = Router::from(may_wait.clone()).layer(in_form.clone());
+        let runner = Runner::new(Arc::clone(&jobs), asked);
         let keep = middleware::from_fn_with_state(Arc::clone(&jobs), jobs::queue::keep);
         let services = Arc::clone(&edge.services);
         let until = middleware::from_fn_with_state(services, edge::paused::until);
         let admit = middleware::from_fn_with_state(Arc::clone(&edge), edge::keys::admit);
-        let metrics = get(admin::metrics::metrics).with_state(Arc::clone(&admin));
+        let metrics = OpenApiRouter::default()
+            .routes(routes!(admin::metrics::metrics))
+            .with_state(Arc::clone(&admin));
         let answers = may_wait
             .route_layer(keep)
             .merge(dialects::contexts::routes(Arc::clone(&inference), contexts))
             .route_layer(until)
             .merge(jobs::queue::routes().with_state(jobs))
-            .route("/metrics", metrics)
+            .merge(metrics)
             .layer(admit);
         let count = middleware::from_fn_with_state(inference.metrics.clone(), metrics::count);
         let owners = dialects::ollama::owners_routes().with_state(inference);
-        let router = Router::new()
-            .route("/health", get(health))
-            .route("/openapi.json", get(edge::openapi::document))
+        let document = Document::default();
+        let described = OpenApiRouter::default()
+            .routes(routes!(edge::openapi::document))
+            .with_state(document.clone());
+        let (router, api) = OpenApiRouter::with_openapi(edge::openapi::Description::openapi())
+            .routes(routes!(health))
+            .merge(described)
             .merge(answers)
-            .merge(admin::routes().with_state(admin).layer(token()))
             .merge(owners.layer(token()))
+            .split_for_parts();
+        document.complete(api);
+        let router = router
+            .merge(admin::routes().with_state(admin).layer(token()))
             .fallback(edge::ui::asset)
             .method_not_allowed_fallback(method_not_allowed)
             .layer(middleware::from_fn_with_state(edge, same_site))
@@ -174,6 +190,14 @@ impl Gateway {
     }
 }
 
+/// Reports that the server answers.
+#[utoipa::path(
+    get,
+    path = "/health",
+    tag = "operations",
+    operation_id = "health",
+    responses((status = 200, description = "The server answers", body = http::schema::Health), Errors),
+)]
 async fn health() -> Json<Value> {
     Json(json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}))
 }

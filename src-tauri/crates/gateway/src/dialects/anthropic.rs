@@ -8,6 +8,7 @@ mod ask;
 mod calls;
 mod content;
 mod failure;
+pub(crate) mod schema;
 mod stream;
 mod tools;
 
@@ -16,6 +17,7 @@ use crate::{
     http::{
         body,
         error::{ErrorForm, Failure},
+        schema::{Queued, RequestHeaders},
     },
     inference::{
         CHAT, Inference,
@@ -27,14 +29,21 @@ use crate::{
 };
 use answer::AnswerWriter;
 use ask::Ask;
-use axum::{Json, Router, body::Body, extract::State, response::Response, routing::post};
+use axum::{Json, body::Body, extract::State, response::Response};
+use schema::{Errors, MessagesAnswer, MessagesRequest, TokenCount};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) fn routes() -> Router<Arc<Inference>> {
-    Router::new()
-        .route(MESSAGES, post(messages))
-        .route(COUNT, post(count))
+#[derive(OpenApi)]
+#[openapi(components(schemas(schema::ErrorBody), responses(schema::AnthropicRefusal)))]
+struct Components;
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
+    OpenApiRouter::with_openapi(Components::openapi())
+        .routes(routes!(messages))
+        .routes(routes!(count))
 }
 
 /// Errors on these paths, as Anthropic's clients read them.
@@ -47,6 +56,24 @@ fn is_path(path: &str) -> bool {
     path == MESSAGES || path == COUNT
 }
 
+/// Answers with a message in Anthropic's form, whole or as its events.
+#[utoipa::path(
+    post,
+    path = MESSAGES,
+    tag = "anthropic",
+    operation_id = "message",
+    params(RequestHeaders),
+    request_body = MessagesRequest,
+    responses(
+        (
+            status = 200,
+            description = "The message",
+            content((MessagesAnswer = "application/json"), ("text/event-stream")),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 async fn messages(
     State(inference): State<Arc<Inference>>,
     hints: Hints,
@@ -59,6 +86,20 @@ async fn messages(
     translate::translate(writer, answer).await
 }
 
+/// Counts the tokens of a message's prompt.
+#[utoipa::path(
+    post,
+    path = COUNT,
+    tag = "anthropic",
+    operation_id = "countTokens",
+    params(RequestHeaders),
+    request_body = MessagesRequest,
+    responses(
+        (status = 200, description = "The count", body = TokenCount),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 async fn count(
     State(inference): State<Arc<Inference>>,
     hints: Hints,

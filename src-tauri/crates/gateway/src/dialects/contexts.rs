@@ -1,19 +1,16 @@
 //! Saved contexts: listed and deleted here, where no model need be loaded; saved and loaded by the worker of their model.
 
+mod schema;
+
 use crate::{
     blocking::blocking,
-    http::{body, error::Failure},
+    http::{body, error::Failure, schema::Errors},
     inference::{
         Inference, caller::Caller, content::Content, hints::Hints, owed::Owed, relay, route,
     },
 };
-use axum::{
-    Json, Router,
-    body::Body,
-    extract::State,
-    response::Response,
-    routing::{get, post},
-};
+use axum::{Json, body::Body, extract::State, response::Response};
+use schema::{ContextDeleted, ContextSave, SavedContext};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Instant};
@@ -22,6 +19,8 @@ use tierbar_core::{
     Code, Config, Error, TierId,
     status::{EngineKind, TierStatus},
 };
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 const SAVE: &str = "/v1/context/save";
 const LOAD: &str = "/v1/context/load";
@@ -37,34 +36,64 @@ struct Saves {
     contexts: Contexts,
 }
 
-pub(crate) fn routes(inference: Arc<Inference>, contexts: Contexts) -> Router {
-    let save = |State(saves): State<Saves>, hints: Hints, body: Body| {
-        relay::relay(saves.inference, SAVE, hints, body)
-    };
-    Router::new()
-        .route("/v1/context", get(list))
-        .route(SAVE, post(save))
-        .route(LOAD, post(load))
-        .route("/v1/context/delete", post(delete))
+pub(crate) fn routes(inference: Arc<Inference>, contexts: Contexts) -> OpenApiRouter {
+    OpenApiRouter::default()
+        .routes(routes!(list))
+        .routes(routes!(save))
+        .routes(routes!(load))
+        .routes(routes!(delete))
         .with_state(Saves {
             inference,
             contexts,
         })
 }
 
-#[derive(Deserialize)]
+/// A saved context.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ContextName)]
 struct Named {
     name: String,
+    /// To load it: a tier, a model's id, or `auto`, which prefers a tier that the context fits.
     #[serde(default)]
     model: Option<String>,
 }
 
+/// Lists all saved contexts, newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/context",
+    tag = "contexts",
+    operation_id = "listContexts",
+    responses((status = 200, description = "The list", body = schema::Contexts), Errors),
+)]
 async fn list(State(saves): State<Saves>) -> Result<Json<Value>, Failure> {
     let all = on_disk(&saves, |contexts| contexts.list()).await?;
     let data: Vec<_> = all.iter().map(to_json).collect();
     Ok(Json(json!({"object": "list", "data": data})))
 }
 
+/// Saves a conversation's KV cache.
+#[utoipa::path(
+    post,
+    path = SAVE,
+    tag = "contexts",
+    operation_id = "saveContext",
+    request_body = ContextSave,
+    responses((status = 200, description = "The saved context", body = SavedContext), Errors),
+)]
+async fn save(State(saves): State<Saves>, hints: Hints, body: Body) -> Result<Response, Failure> {
+    relay::relay(saves.inference, SAVE, hints, body).await
+}
+
+/// Deletes a saved context.
+#[utoipa::path(
+    post,
+    path = "/v1/context/delete",
+    tag = "contexts",
+    operation_id = "deleteContext",
+    request_body = Named,
+    responses((status = 200, description = "The context is deleted", body = ContextDeleted), Errors),
+)]
 async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, Failure> {
     let Named { name, .. } = body::parse(&body::read(body, body::ADMIN_LIMIT).await?)?;
     let removed = name.clone();
@@ -72,7 +101,15 @@ async fn delete(State(saves): State<Saves>, body: Body) -> Result<Json<Value>, F
     Ok(Json(json!({"name": name, "deleted": true})))
 }
 
-/// Goes to a tier that can take the context, unless the request names another.
+/// Loads a saved context into memory.
+#[utoipa::path(
+    post,
+    path = LOAD,
+    tag = "contexts",
+    operation_id = "loadContext",
+    request_body = Named,
+    responses((status = 200, description = "The loaded context", body = SavedContext), Errors),
+)]
 async fn load(State(saves): State<Saves>, body: Body) -> Result<Response, Failure> {
     let arrived = Instant::now();
     let body = body::read(body, body::ADMIN_LIMIT).await?;
@@ -155,6 +192,7 @@ async fn on_disk<T: Send + 'static>(
 mod tests {
     use super::*;
     use crate::testing::{Bench, json, tier};
+    use axum::{Router, routing::post};
     use tierbar_contexts::Key;
     use tierbar_core::{ModelId, TierState, config::KvCache};
 

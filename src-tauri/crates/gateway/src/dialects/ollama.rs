@@ -17,6 +17,7 @@ mod name;
 mod options;
 mod probabilities;
 mod pull;
+pub(crate) mod schema;
 mod show;
 mod stream;
 #[cfg(test)]
@@ -27,14 +28,13 @@ use crate::{
     http::error::{ErrorForm, Failure},
     inference::Inference,
 };
-use axum::{
-    Json, Router,
-    http::Uri,
-    routing::{delete, get, post},
-};
+use axum::{Json, Router, http::Uri, routing::get};
+use schema::{Errors, OllamaRefusal, OllamaVersion};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tierbar_core::{Code, Error};
+use utoipa::OpenApi;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// The version of Ollama whose API this is. Clients hold it against the least that they work with.
 const VERSION: &str = "0.12.11";
@@ -49,27 +49,31 @@ fn is_path(path: &str) -> bool {
     path.starts_with("/api/")
 }
 
-pub(crate) fn routes() -> Router<Arc<Inference>> {
-    Router::new()
-        .route("/api/version", get(version))
-        .route("/api/tags", get(models::tags))
-        .route("/api/ps", get(models::ps))
-        .route("/api/show", post(show::show))
-        .route("/api/chat", post(chat::chat))
-        .route("/api/generate", post(generate::generate))
-        .route("/api/embed", post(embed::embed))
-        .route("/api/embeddings", post(embed::embeddings))
-        .route("/api/copy", post(not_here))
-        .route("/api/create", post(not_here))
-        .route("/api/push", post(not_here))
-        .route("/api/blobs/{digest}", post(not_here).head(not_here))
+#[derive(OpenApi)]
+#[openapi(components(schemas(schema::ErrorBody), responses(schema::OllamaRefusal)))]
+struct Components;
+
+pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
+    OpenApiRouter::with_openapi(Components::openapi())
+        .routes(routes!(version))
+        .routes(routes!(models::tags))
+        .routes(routes!(models::ps))
+        .routes(routes!(show::show))
+        .routes(routes!(chat::chat))
+        .routes(routes!(generate::generate))
+        .routes(routes!(embed::embed))
+        .routes(routes!(embed::embeddings))
+        .routes(routes!(copy))
+        .routes(routes!(create))
+        .routes(routes!(push))
+        .routes(routes!(blob, has_blob))
 }
 
 /// What spends disk and network, or deletes: for those with the token.
-pub(crate) fn owners_routes() -> Router<Arc<Inference>> {
-    Router::new()
-        .route("/api/pull", post(pull::pull))
-        .route("/api/delete", delete(delete::delete))
+pub(crate) fn owners_routes() -> OpenApiRouter<Arc<Inference>> {
+    OpenApiRouter::default()
+        .routes(routes!(pull::pull))
+        .routes(routes!(delete::delete))
 }
 
 /// The same API where clients look for Ollama: they see by its greeting that it runs.
@@ -77,12 +81,82 @@ pub fn as_ollama(router: Router) -> Router {
     router.route("/", get(|| async { "Ollama is running" }))
 }
 
+/// Returns the version of Ollama whose API this is, and Tierbar's own.
+#[utoipa::path(
+    get,
+    path = "/api/version",
+    tag = "ollama",
+    operation_id = "ollamaVersion",
+    responses((status = 200, description = "The versions", body = OllamaVersion), Errors),
+)]
 async fn version() -> Json<Value> {
     Json(json!({"version": VERSION, "tierbar": env!("CARGO_PKG_VERSION")}))
 }
 
-/// What Ollama's store of models does. Ours are files, and tiers name them.
-async fn not_here(uri: Uri) -> Failure {
+/// Copies a model. Not supported: models are plain files.
+#[utoipa::path(
+    post,
+    path = "/api/copy",
+    tag = "ollama",
+    operation_id = "ollamaCopy",
+    responses((status = 400, response = OllamaRefusal)),
+)]
+async fn copy(uri: Uri) -> Failure {
+    not_supported(&uri)
+}
+
+/// Creates a model. Not supported: models are plain files.
+#[utoipa::path(
+    post,
+    path = "/api/create",
+    tag = "ollama",
+    operation_id = "ollamaCreate",
+    responses((status = 400, response = OllamaRefusal)),
+)]
+async fn create(uri: Uri) -> Failure {
+    not_supported(&uri)
+}
+
+/// Uploads a model. Not supported: models are plain files.
+#[utoipa::path(
+    post,
+    path = "/api/push",
+    tag = "ollama",
+    operation_id = "ollamaPush",
+    responses((status = 400, response = OllamaRefusal)),
+)]
+async fn push(uri: Uri) -> Failure {
+    not_supported(&uri)
+}
+
+/// Uploads a file. Not supported: models are plain files.
+#[utoipa::path(
+    post,
+    path = "/api/blobs/{digest}",
+    tag = "ollama",
+    operation_id = "ollamaBlob",
+    params(("digest" = String, Path, description = "The file's digest")),
+    responses((status = 400, response = OllamaRefusal)),
+)]
+async fn blob(uri: Uri) -> Failure {
+    not_supported(&uri)
+}
+
+/// Looks for a file. Not supported: models are plain files.
+#[utoipa::path(
+    head,
+    path = "/api/blobs/{digest}",
+    tag = "ollama",
+    operation_id = "ollamaBlobHead",
+    params(("digest" = String, Path, description = "The file's digest")),
+    responses((status = 400, description = "Not supported")),
+)]
+async fn has_blob(uri: Uri) -> Failure {
+    not_supported(&uri)
+}
+
+/// Refuses what Ollama's store of models does: here models are files, and tiers name them.
+fn not_supported(uri: &Uri) -> Failure {
     let message = format!(
         "Tierbar does not support {}: models are plain files, and a tier in config.toml gives one a name and settings",
         uri.path()

@@ -2,29 +2,118 @@
 
 pub(crate) mod models;
 mod responses;
+pub(crate) mod schema;
 
-use crate::inference::{CHAT, EMBEDDINGS, Inference, TEXT, hints::Hints, relay};
-use axum::{
-    Router,
-    body::Body,
-    extract::State,
-    routing::{get, post},
+use crate::{
+    http::{
+        error::Failure,
+        schema::{Errors, Queued, RequestHeaders},
+    },
+    inference::{CHAT, EMBEDDINGS, Inference, TEXT, hints::Hints, relay},
+};
+use axum::{body::Body, extract::State, response::Response};
+use schema::{
+    ChatCompletion, ChatRequest, Embeddings, EmbeddingsRequest, TextCompletion, TextRequest,
 };
 use std::sync::Arc;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) fn routes() -> Router<Arc<Inference>> {
-    let relayed = |path: &'static str| {
-        post(
-            move |State(inference): State<Arc<Inference>>, hints: Hints, body: Body| {
-                relay::relay(inference, path, hints, body)
-            },
-        )
-    };
-    Router::new()
-        .route("/v1/models", get(models::list))
-        .route("/v1/models/{*id}", get(models::one))
-        .route(CHAT, relayed(CHAT))
-        .route(TEXT, relayed(TEXT))
-        .route(EMBEDDINGS, relayed(EMBEDDINGS))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
+    OpenApiRouter::default()
+        .routes(routes!(models::list))
+        .routes(routes!(models::one))
+        .routes(routes!(chat))
+        .routes(routes!(complete))
+        .routes(routes!(embed))
         .merge(responses::routes())
+}
+
+/// Answers a chat.
+#[utoipa::path(
+    post,
+    path = CHAT,
+    tag = "openai",
+    operation_id = "chat",
+    params(RequestHeaders),
+    request_body = ChatRequest,
+    responses(
+        (
+            status = 200,
+            description = "The answer, whole or as events",
+            content((ChatCompletion = "application/json"), ("text/event-stream")),
+            headers(
+                ("x-tierbar-tier" = String, description = "The tier that answers"),
+                ("x-tierbar-model" = String, description = "The tier's model"),
+            ),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn chat(
+    State(inference): State<Arc<Inference>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    relay::relay(inference, CHAT, hints, body).await
+}
+
+/// Completes a text.
+#[utoipa::path(
+    post,
+    path = TEXT,
+    tag = "openai",
+    operation_id = "complete",
+    params(RequestHeaders),
+    request_body = TextRequest,
+    responses(
+        (
+            status = 200,
+            description = "The text, whole or as events",
+            content((TextCompletion = "application/json"), ("text/event-stream")),
+            headers(
+                ("x-tierbar-tier" = String, description = "The tier that answers"),
+                ("x-tierbar-model" = String, description = "The tier's model"),
+            ),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn complete(
+    State(inference): State<Arc<Inference>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    relay::relay(inference, TEXT, hints, body).await
+}
+
+/// Turns texts into vectors.
+#[utoipa::path(
+    post,
+    path = EMBEDDINGS,
+    tag = "openai",
+    operation_id = "embed",
+    params(RequestHeaders),
+    request_body = EmbeddingsRequest,
+    responses(
+        (
+            status = 200,
+            description = "A vector for each text",
+            body = Embeddings,
+            headers(
+                ("x-tierbar-tier" = String, description = "The tier that answers"),
+                ("x-tierbar-model" = String, description = "The tier's model"),
+            ),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
+async fn embed(
+    State(inference): State<Arc<Inference>>,
+    hints: Hints,
+    body: Body,
+) -> Result<Response, Failure> {
+    relay::relay(inference, EMBEDDINGS, hints, body).await
 }

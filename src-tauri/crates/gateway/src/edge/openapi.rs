@@ -1,12 +1,91 @@
-//! `GET /openapi.json`: the inference API as OpenAPI 3.1. The document is `docs/openapi.json`, written by hand; tests hold it
-//! against the router, here, and the router against it (`tests/tests/house.rs`).
+//! `GET /openapi.json`: the API as OpenAPI 3.1, collected from the routes. `docs/openapi.json` is a copy of it, which a test compares.
 
-use axum::{http::header, response::IntoResponse};
+use crate::http::schema::{ErrorBody, Errors, Queued, QueuedRequest, Refusal};
+use axum::{extract::State, http::header, response::IntoResponse};
+use std::sync::{Arc, OnceLock};
+use utoipa::{
+    Modify, OpenApi,
+    openapi::{
+        self, Paths,
+        security::{HttpAuthScheme, HttpBuilder, SecurityScheme},
+    },
+};
 
-const DOCUMENT: &str = include_str!("../../../../../docs/openapi.json");
+/// What the routes do not say of the API.
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Tierbar",
+        description = "The API, as its routes describe it. docs/api.md says what a schema cannot.",
+        license(name = "Apache-2.0", identifier = "Apache-2.0"),
+    ),
+    servers((url = "http://127.0.0.1:11435")),
+    security((), ("token" = [])),
+    tags(
+        (name = "openai", description = "OpenAI's dialect"),
+        (name = "anthropic", description = "Anthropic's dialect"),
+        (name = "ollama", description = "Ollama's dialect"),
+        (name = "contexts", description = "Saved contexts"),
+        (name = "tasks", description = "Tasks"),
+        (name = "queue", description = "Queued requests"),
+        (name = "operations", description = "The server"),
+    ),
+    components(
+        schemas(ErrorBody, QueuedRequest),
+        responses(Refusal, Queued),
+    ),
+    modifiers(&Credentials),
+)]
+pub(crate) struct Description;
 
-pub(crate) async fn document() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], DOCUMENT)
+/// The token, which the API needs beyond loopback.
+struct Credentials;
+
+impl Modify for Credentials {
+    fn modify(&self, api: &mut openapi::OpenApi) {
+        let token = HttpBuilder::new()
+            .scheme(HttpAuthScheme::Bearer)
+            .description(Some("The token or an API key. Not needed by default on loopback, except for the owner's routes."));
+        let components = api.components.get_or_insert_default();
+        components.add_security_scheme("token", SecurityScheme::Http(token.build()));
+    }
+}
+
+/// The document, once all routes are collected.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Document(Arc<OnceLock<String>>);
+
+impl Document {
+    /// Completes the document with what the routes say.
+    pub(crate) fn complete(&self, mut routes: openapi::OpenApi) {
+        routes.paths = written(routes.paths);
+        let text = routes.to_pretty_json().unwrap_or_default();
+        // There is one set of routes.
+        let _ = self.0.set(text);
+    }
+}
+
+/// A path may have slashes in its last part, which OpenAPI has no way to write.
+fn written(mut paths: Paths) -> Paths {
+    let all = std::mem::take(&mut paths.paths);
+    paths.paths = all
+        .into_iter()
+        .map(|(path, item)| (path.replace("{*", "{"), item))
+        .collect();
+    paths
+}
+
+/// Returns this document.
+#[utoipa::path(
+    get,
+    path = "/openapi.json",
+    tag = "operations",
+    operation_id = "openapi",
+    responses((status = 200, description = "The document", body = Object), Errors),
+)]
+pub(crate) async fn document(State(document): State<Document>) -> impl IntoResponse {
+    let text = document.0.get().cloned().unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], text)
 }
 
 #[cfg(test)]
@@ -16,8 +95,20 @@ mod tests {
     use axum::{body::Body, http::Request};
     use serde_json::Value;
 
-    fn read() -> Value {
-        serde_json::from_str(DOCUMENT).unwrap()
+    /// `TIERBAR_WRITE_OPENAPI=1 cargo test -p tierbar-gateway openapi` writes the copy.
+    #[tokio::test]
+    async fn the_copy_in_the_documents_is_the_served_document() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../docs/openapi.json");
+        let bench = Bench::new("127.0.0.1:11435").await;
+        let served = text(bench.get("/openapi.json").await).await + "\n";
+        if std::env::var_os("TIERBAR_WRITE_OPENAPI").is_some() {
+            std::fs::write(path, &served).unwrap();
+        }
+        let copy = std::fs::read_to_string(path).unwrap();
+        assert!(
+            copy == served,
+            "docs/openapi.json is out of date; write it with TIERBAR_WRITE_OPENAPI=1"
+        );
     }
 
     /// Every `$ref` of the document.
@@ -52,7 +143,8 @@ mod tests {
     #[tokio::test]
     async fn each_documented_route_exists() {
         let bench = Bench::new("127.0.0.1:11435").await;
-        for (path, methods) in read()["paths"].as_object().unwrap() {
+        let served = json(bench.get("/openapi.json").await).await;
+        for (path, methods) in served["paths"].as_object().unwrap() {
             for method in methods.as_object().unwrap().keys() {
                 let request = Request::builder()
                     .method(method.to_uppercase().as_str())

@@ -8,18 +8,17 @@ mod api;
 mod keep;
 mod render;
 mod run;
+mod schema;
 mod setback;
 mod webhook;
 mod wish;
 
-pub(crate) use api::{cancel, events, one, result};
 pub(crate) use keep::keep;
 pub(crate) use render::status_json;
 pub use run::Runner;
 pub(crate) use webhook::secret;
 
 use super::Jobs;
-use axum::{Router, routing::get};
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
@@ -28,6 +27,7 @@ use tierbar_core::config::QueueConfig;
 use tierbar_store::Room;
 use tokio::sync::{Notify, broadcast};
 use tokio_util::sync::CancellationToken;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 /// As many requests may wait.
 const MOST_LIVE: u64 = 10_000;
@@ -118,11 +118,11 @@ pub(crate) fn is_watched(path: &str) -> bool {
 }
 
 /// Open to every client that has an id, which cannot be guessed.
-pub(crate) fn routes() -> Router<Arc<Jobs>> {
-    Router::new()
-        .route("/v1/queue/{id}", get(one).delete(cancel))
-        .route("/v1/queue/{id}/result", get(result))
-        .route("/v1/queue/{id}/events", get(events))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Jobs>> {
+    OpenApiRouter::default()
+        .routes(routes!(api::one, api::cancel))
+        .routes(routes!(api::result))
+        .routes(routes!(api::events))
 }
 
 fn room(config: &QueueConfig) -> Room {

@@ -5,21 +5,22 @@ mod ask;
 mod batch;
 mod brief;
 mod compress;
+mod schema;
 mod stream;
 mod summarize;
 mod trail;
 mod triage;
 
 use crate::jobs::Jobs;
-use axum::{Router, routing::post};
 use std::sync::Arc;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-pub(crate) fn routes() -> Router<Arc<Jobs>> {
-    Router::new()
-        .route("/v1/triage", post(triage::triage))
-        .route("/v1/compress", post(compress::compress))
-        .route("/v1/summarize", post(summarize::summarize))
-        .route("/v1/brief", post(brief::brief))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Jobs>> {
+    OpenApiRouter::default()
+        .routes(routes!(triage::triage))
+        .routes(routes!(compress::compress))
+        .routes(routes!(summarize::summarize))
+        .routes(routes!(brief::brief))
 }
 
 #[cfg(test)]

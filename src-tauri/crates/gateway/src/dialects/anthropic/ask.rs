@@ -7,50 +7,74 @@ use super::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
+use utoipa::ToSchema;
 
-/// The fields that OpenAI names otherwise. The rest passes: `temperature`, `top_p`, `stream`, and what engines add.
-#[derive(Debug, Deserialize)]
+/// The fields of a request that are translated.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = MessageFields)]
 pub(super) struct Ask {
+    /// A tier, a chain, a model's id, or `auto`, which is the default.
     #[serde(default)]
+    #[schema(examples("auto"))]
     model: Option<String>,
+    #[schema(inline)]
     messages: Vec<Message>,
+    /// The system message.
     #[serde(default)]
     system: Option<Content>,
     #[serde(default)]
+    #[schema(value_type = Option<i64>)]
     max_tokens: Option<Value>,
+    /// Strings that end the answer.
     #[serde(default)]
+    #[schema(value_type = Option<Vec<String>>)]
     stop_sequences: Option<Value>,
+    /// Tools with an `input_schema`. Those that Anthropic's servers would run are left out.
     #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
     #[serde(default)]
+    #[schema(inline)]
     tool_choice: Option<tools::Choice>,
     #[serde(default)]
+    #[schema(inline)]
     thinking: Option<Thinking>,
     #[serde(default)]
+    #[schema(inline)]
     output_config: Option<OutputConfig>,
+    /// The older name of `output_config.format`.
     #[serde(default)]
+    #[schema(value_type = Option<Object>)]
     output_format: Option<Value>,
+    /// Passed to the model's server.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
-#[derive(Debug, Deserialize)]
+/// A message of the user's or the assistant's.
+#[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct Message {
     role: String,
     content: Content,
 }
 
-#[derive(Debug, Deserialize)]
+/// Whether the model thinks before it answers.
+#[derive(Debug, Deserialize, ToSchema)]
 struct Thinking {
+    /// `enabled`, `adaptive` or `disabled`.
     #[serde(rename = "type")]
     kind: String,
+    /// The most tokens of thoughts.
     #[serde(default)]
     budget_tokens: Option<i64>,
 }
 
-#[derive(Debug, Deserialize)]
+/// The form of the answer, and how much the model thinks.
+#[derive(Debug, Deserialize, ToSchema)]
 struct OutputConfig {
+    /// `json_schema`, with its `schema`.
     #[serde(default)]
+    #[schema(value_type = Option<Object>)]
     format: Option<Value>,
     #[serde(default)]
     effort: Option<Value>,

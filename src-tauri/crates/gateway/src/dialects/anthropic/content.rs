@@ -4,14 +4,18 @@ use crate::dialects::translate;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
+use utoipa::ToSchema;
 
 /// In place of a document that is no plain text.
 const LEFT_OUT: &str = "[A PDF document was omitted: only text documents can be read.]";
 
-#[derive(Debug, Deserialize)]
+/// A text, or blocks: texts, images, documents, and calls and results of tools.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = MessageBlocks)]
 #[serde(untagged)]
 pub(super) enum Content {
     Text(String),
+    #[schema(value_type = Vec<Object>)]
     Blocks(Vec<Value>),
 }
 

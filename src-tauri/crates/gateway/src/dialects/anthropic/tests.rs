@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::{Bench, json, text};
-use axum::{http::header, response::IntoResponse, routing::post};
+use axum::{Router, http::header, response::IntoResponse, routing::post};
 use tierbar_core::{Code, Error};
 
 const ASK: &str =

@@ -3,11 +3,15 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tierbar_core::{Code, Error};
+use utoipa::ToSchema;
 
-#[derive(Debug, Deserialize)]
+/// Whether the model may, must or must not call tools.
+#[derive(Debug, Deserialize, ToSchema)]
 pub(super) struct Choice {
+    /// `auto`, `any`, `none` or `tool`.
     #[serde(rename = "type")]
     kind: String,
+    /// The tool to call.
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]

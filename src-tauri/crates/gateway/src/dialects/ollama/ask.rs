@@ -1,23 +1,35 @@
 //! What chats and completions ask for alike.
 
 use super::{load, name, options};
+use crate::dialects::openai;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error, TierId, lease::KeepAlive, status::TierStatus};
+use utoipa::ToSchema;
 
-#[derive(Debug, Default, Deserialize)]
+/// The fields that chats and completions share.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = OllamaFields)]
 pub(super) struct Ask {
+    /// A tier, a chain, a model's id, or `auto`, which is the default.
+    #[schema(examples("auto"))]
     model: Option<String>,
+    /// Whether to answer as lines of JSON, which is the default.
     stream: Option<bool>,
-    /// A flag, or an effort.
+    /// Whether the model thinks before it answers, or how much, such as `high`.
     think: Option<Value>,
-    /// `"json"` or a JSON schema.
+    /// `json`, or a JSON schema.
     format: Option<Value>,
+    /// Sampling, such as `temperature` and `num_predict`. Options for loading have no effect.
+    #[schema(value_type = Option<Object>)]
     options: Option<Map<String, Value>>,
-    /// As it came, since the relay reads it too.
+    // The relay reads it too, as it came.
+    #[schema(value_type = Option<openai::schema::KeepAlive>)]
     keep_alive: Option<Value>,
+    /// Whether to return the log probabilities of the answer's tokens.
     logprobs: Option<bool>,
+    /// The number of alternatives to each token.
     top_logprobs: Option<u64>,
 }
 

@@ -4,11 +4,16 @@ use super::{
     ask::Ask,
     load,
     messages::{self, Message},
+    schema::{Errors, OllamaChatAnswer},
     writer::{AnswerWriter, Shape},
 };
 use crate::{
     dialects::translate,
-    http::{body, error::Failure},
+    http::{
+        body,
+        error::Failure,
+        schema::{Queued, RequestHeaders},
+    },
     inference::{CHAT, Inference, hints::Hints, relay, request::Request},
 };
 use axum::{body::Body, extract::State, response::Response};
@@ -16,17 +21,41 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, status::TierStatus};
+use utoipa::ToSchema;
 
-#[derive(Debug, Deserialize)]
+/// A chat in Ollama's form.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = OllamaChatRequest)]
 struct Chat {
+    /// With none, the tier is loaded, or with a `keep_alive` of 0 unloaded.
     #[serde(default)]
     messages: Option<Vec<Message>>,
+    /// Functions that the model may call.
     #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
     #[serde(flatten)]
     ask: Ask,
 }
 
+/// Answers a chat, as lines of JSON or whole.
+#[utoipa::path(
+    post,
+    path = "/api/chat",
+    tag = "ollama",
+    operation_id = "ollamaChat",
+    params(RequestHeaders),
+    request_body = Chat,
+    responses(
+        (
+            status = 200,
+            description = "The answer",
+            content((OllamaChatAnswer = "application/json"), (String = "application/x-ndjson")),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(super) async fn chat(
     State(inference): State<Arc<Inference>>,
     hints: Hints,

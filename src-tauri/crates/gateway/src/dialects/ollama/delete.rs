@@ -1,6 +1,6 @@
 //! `DELETE /api/delete`: a model's file goes to the Trash.
 
-use super::{ask::bad, name, name::Named};
+use super::{ask::bad, name, name::Named, schema::Errors};
 use crate::{
     http::{body, error::Failure},
     inference::Inference,
@@ -9,6 +9,16 @@ use axum::{body::Body, extract::State, http::StatusCode};
 use std::sync::Arc;
 use tierbar_core::{Code, TierId};
 
+/// Moves a model's file to the Trash.
+#[utoipa::path(
+    delete,
+    path = "/api/delete",
+    tag = "ollama",
+    operation_id = "ollamaDelete",
+    request_body = Named,
+    security(("token" = [])),
+    responses((status = 200, description = "The file is in the Trash"), Errors),
+)]
 pub(super) async fn delete(
     State(inference): State<Arc<Inference>>,
     body: Body,

@@ -1,8 +1,18 @@
 //! `POST /api/embed`, and the older `POST /api/embeddings`.
 
-use super::{ask::bad, load, name, writer::nanoseconds};
+use super::{
+    ask::bad,
+    load, name,
+    schema::{EmbedInput, Errors, OllamaEmbedAnswer, OllamaEmbeddingsAnswer},
+    writer::nanoseconds,
+};
 use crate::{
-    http::{body, error::Failure},
+    dialects::openai,
+    http::{
+        body,
+        error::Failure,
+        schema::{Queued, RequestHeaders},
+    },
     inference::{EMBEDDINGS, Inference, hints::Hints, relay, request::Request, wire},
 };
 use axum::{
@@ -15,19 +25,28 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Code, Error, TierId};
+use utoipa::ToSchema;
 
 /// As the relay's own bound on answers.
 const ANSWER_LIMIT: usize = 64 << 20;
 
-/// `truncate` is not among them: a text beyond the context is refused, never cut.
-#[derive(Debug, Default, Deserialize)]
+// `truncate` is not among them: a text beyond the context is refused, never cut.
+/// Texts to embed, in Ollama's form.
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = OllamaEmbedRequest)]
 struct Embed {
+    /// A tier, a chain, a model's id, or `auto`, which is the default.
+    #[schema(examples("auto"))]
     model: Option<String>,
+    /// The texts of `/api/embed`. With none, the tier is loaded.
+    #[schema(value_type = Option<EmbedInput>)]
     input: Option<Value>,
-    /// Of the older request.
+    /// The text of `/api/embeddings`.
     prompt: Option<String>,
+    /// The length of the vectors: only the model's own.
     dimensions: Option<u64>,
+    #[schema(value_type = Option<openai::schema::KeepAlive>)]
     keep_alive: Option<Value>,
 }
 
@@ -46,6 +65,20 @@ struct Vector {
     embedding: Vec<f32>,
 }
 
+/// Turns texts into vectors.
+#[utoipa::path(
+    post,
+    path = "/api/embed",
+    tag = "ollama",
+    operation_id = "ollamaEmbed",
+    params(RequestHeaders),
+    request_body = Embed,
+    responses(
+        (status = 200, description = "A vector for each text", body = OllamaEmbedAnswer),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(super) async fn embed(
     State(inference): State<Arc<Inference>>,
     hints: Hints,
@@ -65,6 +98,20 @@ pub(super) async fn embed(
     .into_response())
 }
 
+/// Turns a text into a vector.
+#[utoipa::path(
+    post,
+    path = "/api/embeddings",
+    tag = "ollama",
+    operation_id = "ollamaEmbeddings",
+    params(RequestHeaders),
+    request_body = Embed,
+    responses(
+        (status = 200, description = "The vector", body = OllamaEmbeddingsAnswer),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(super) async fn embeddings(
     State(inference): State<Arc<Inference>>,
     hints: Hints,

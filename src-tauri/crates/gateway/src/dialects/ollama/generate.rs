@@ -3,11 +3,16 @@
 use super::{
     ask::{Ask, bad},
     chat, images, load,
+    schema::{Errors, OllamaGenerateAnswer},
     writer::{AnswerWriter, Shape},
 };
 use crate::{
     dialects::translate,
-    http::{body, error::Failure},
+    http::{
+        body,
+        error::Failure,
+        schema::{Queued, RequestHeaders},
+    },
     inference::{CHAT, Inference, TEXT, hints::Hints, relay, request::Request},
 };
 use axum::{body::Body, extract::State, response::Response};
@@ -15,26 +20,53 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Instant};
 use tierbar_core::{Error, status::TierStatus};
+use utoipa::ToSchema;
 
-/// `context`, the tokens of an earlier answer, is not among them: none of our answers has it.
-#[derive(Debug, Deserialize)]
+// `context`, the tokens of an earlier answer, is not among them: none of our answers has it.
+/// A completion in Ollama's form.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = OllamaGenerateRequest)]
 struct Generate {
+    /// Without one, the tier is loaded, or with a `keep_alive` of 0 unloaded.
     #[serde(default)]
     prompt: Option<String>,
+    /// Refused if not empty.
     #[serde(default)]
     suffix: Option<String>,
+    /// The system message.
     #[serde(default)]
     system: Option<String>,
+    /// Refused if not empty.
     #[serde(default)]
     template: Option<String>,
+    /// Whether the prompt is used as it is, without the model's template.
     #[serde(default)]
     raw: Option<bool>,
+    /// In base64: PNG, JPEG, GIF, BMP or WebP.
     #[serde(default)]
     images: Option<Vec<String>>,
     #[serde(flatten)]
     ask: Ask,
 }
 
+/// Completes a prompt, as lines of JSON or whole.
+#[utoipa::path(
+    post,
+    path = "/api/generate",
+    tag = "ollama",
+    operation_id = "ollamaGenerate",
+    params(RequestHeaders),
+    request_body = Generate,
+    responses(
+        (
+            status = 200,
+            description = "The answer",
+            content((OllamaGenerateAnswer = "application/json"), (String = "application/x-ndjson")),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(super) async fn generate(
     State(inference): State<Arc<Inference>>,
     hints: Hints,

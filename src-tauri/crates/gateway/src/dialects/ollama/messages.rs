@@ -4,19 +4,27 @@ use super::{ask::bad, images};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::Error;
+use utoipa::ToSchema;
 
-#[derive(Debug, Deserialize)]
+/// A message of a chat in Ollama's form.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = OllamaMessage)]
 pub(super) struct Message {
+    /// `system`, `user`, `assistant` or `tool`.
     role: String,
     #[serde(default)]
     content: Option<String>,
+    /// The assistant's thoughts.
     #[serde(default)]
     thinking: Option<String>,
+    /// In base64: PNG, JPEG, GIF, BMP or WebP.
     #[serde(default)]
     images: Option<Vec<String>>,
+    /// The assistant's calls of tools.
     #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
     tool_calls: Option<Vec<Call>>,
-    /// Whose result this is.
+    /// The tool whose result this message is.
     #[serde(default)]
     tool_name: Option<String>,
     #[serde(default)]

@@ -1,6 +1,9 @@
 //! `GET /api/tags`, what can be asked for, and `GET /api/ps`, what is loaded.
 
-use super::details::{self, Library};
+use super::{
+    details::{self, Library},
+    schema::{Errors, OllamaLoaded, OllamaModels},
+};
 use crate::inference::{Inference, models::askable};
 use axum::{Json, extract::State};
 use jiff::Timestamp;
@@ -15,7 +18,14 @@ use tierbar_core::{
 /// As far ahead as Ollama itself says, for a tier that stays or answers.
 const FOREVER: &str = "2318-01-01T00:00:00Z";
 
-/// `auto`, each tier that has a model, each chain, and each model that a tier has or that is here.
+/// Lists what a request can name: `auto`, each tier with a model, each chain, and each model.
+#[utoipa::path(
+    get,
+    path = "/api/tags",
+    tag = "ollama",
+    operation_id = "ollamaTags",
+    responses((status = 200, description = "The list", body = OllamaModels), Errors),
+)]
 pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let tiers = inference.tiers.snapshot();
     let library = Library::read(&inference).await;
@@ -52,7 +62,14 @@ pub(super) async fn tags(State(inference): State<Arc<Inference>>) -> Json<Value>
     Json(json!({"models": rendered}))
 }
 
-/// Each tier that holds memory here, with what was measured of it.
+/// Lists the loaded tiers of this machine.
+#[utoipa::path(
+    get,
+    path = "/api/ps",
+    tag = "ollama",
+    operation_id = "ollamaPs",
+    responses((status = 200, description = "The list", body = OllamaLoaded), Errors),
+)]
 pub(super) async fn ps(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let status = inference.services.status();
     let library = Library::read(&inference).await;

@@ -3,6 +3,7 @@
 use crate::inference::route;
 use serde::Deserialize;
 use tierbar_core::{Code, Error, TierId, status::TierStatus};
+use utoipa::ToSchema;
 
 /// What many clients add to a name without a tag.
 const LATEST: &str = ":latest";
@@ -26,12 +27,14 @@ pub(super) fn tier(name: &str, tiers: &[TierStatus]) -> Result<TierId, Error> {
 }
 
 /// A request about a model.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
+#[schema(as = OllamaNamed)]
 pub(super) struct Named {
     model: Option<String>,
-    /// What older clients say, and others leave empty beside it.
+    /// The older name of `model`.
     name: Option<String>,
+    /// For a download: whether to answer with its progress as lines of JSON, which is the default.
     stream: Option<bool>,
 }
 

@@ -4,6 +4,7 @@ use super::{
     details::{Library, digest},
     failure, name,
     name::Named,
+    schema::{Errors, OllamaPulled},
 };
 use crate::{
     http::{body, error::Failure},
@@ -27,6 +28,23 @@ use tierbar_core::{
 };
 use tokio::sync::watch;
 
+/// Downloads a model.
+#[utoipa::path(
+    post,
+    path = "/api/pull",
+    tag = "ollama",
+    operation_id = "ollamaPull",
+    request_body = Named,
+    security(("token" = [])),
+    responses(
+        (
+            status = 200,
+            description = "The progress as lines of JSON, or the end alone",
+            content((String = "application/x-ndjson"), (OllamaPulled = "application/json")),
+        ),
+        Errors,
+    ),
+)]
 pub(super) async fn pull(
     State(inference): State<Arc<Inference>>,
     body: Body,

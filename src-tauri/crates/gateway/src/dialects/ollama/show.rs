@@ -3,6 +3,7 @@
 use super::{
     details::{self, Library},
     name::{self, Named},
+    schema::{Errors, OllamaShown},
 };
 use crate::{
     http::{body, error::Failure},
@@ -17,6 +18,15 @@ use tierbar_core::{
     status::{EngineKind, TierStatus},
 };
 
+/// Shows a model.
+#[utoipa::path(
+    post,
+    path = "/api/show",
+    tag = "ollama",
+    operation_id = "ollamaShow",
+    request_body = Named,
+    responses((status = 200, description = "The model", body = OllamaShown), Errors),
+)]
 pub(super) async fn show(
     State(inference): State<Arc<Inference>>,
     body: Body,

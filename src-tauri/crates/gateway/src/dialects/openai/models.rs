@@ -1,7 +1,8 @@
 //! `GET /v1/models`, all or one.
 
+use super::schema::{Model, Models};
 use crate::{
-    http::{error::Failure, path::Id},
+    http::{error::Failure, path::Id, schema::Errors},
     inference::{
         Inference,
         models::{askable, installed},
@@ -16,6 +17,14 @@ use std::{
 };
 use tierbar_core::{ModelId, TierId, config::ChainConfig, status::TierStatus};
 
+/// Lists what a request can name: `auto`, each tier, each chain, and each model.
+#[utoipa::path(
+    get,
+    path = "/v1/models",
+    tag = "openai",
+    operation_id = "listModels",
+    responses((status = 200, description = "The list", body = Models), Errors),
+)]
 pub(crate) async fn list(State(inference): State<Arc<Inference>>) -> Json<Value> {
     let installed = installed(&inference).await;
     let config = inference.services.config();
@@ -23,6 +32,15 @@ pub(crate) async fn list(State(inference): State<Arc<Inference>>) -> Json<Value>
     Json(json!({"object": "list", "data": data}))
 }
 
+/// Returns one entry of the list. Slashes in the id need no escaping.
+#[utoipa::path(
+    get,
+    path = "/v1/models/{*id}",
+    tag = "openai",
+    operation_id = "getModel",
+    params(("id" = String, Path, description = "A tier, a chain, a model's id, or `auto`")),
+    responses((status = 200, description = "The entry", body = Model), Errors),
+)]
 pub(crate) async fn one(
     State(inference): State<Arc<Inference>>,
     Id(id): Id,

@@ -8,6 +8,7 @@ mod events;
 mod item;
 mod messages;
 mod response;
+mod schema;
 mod tools;
 
 #[cfg(test)]
@@ -15,34 +16,53 @@ mod tests;
 
 use crate::{
     dialects::translate,
-    http::{body, error::Failure, path::Id},
+    http::{
+        body,
+        error::Failure,
+        path::Id,
+        schema::{Errors, Queued, Refusal, RequestHeaders},
+    },
     inference::{CHAT, Inference, hints::Hints, relay, request::Request},
 };
 use ask::Ask;
-use axum::{
-    Json, Router,
-    body::Body,
-    extract::State,
-    response::Response,
-    routing::{get, post},
-};
+use axum::{Json, body::Body, extract::State, response::Response};
 use response::AnswerWriter;
+use schema::{ResponseBody, ResponseTokenCount, ResponsesRequest};
 use serde_json::{Value, json};
 use std::{convert::Infallible, sync::Arc};
 use tierbar_core::{Code, Error};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 const RESPONSES: &str = "/v1/responses";
 const COUNT: &str = "/v1/responses/input_tokens";
 
-pub(crate) fn routes() -> Router<Arc<Inference>> {
-    Router::new()
-        .route(RESPONSES, post(create))
-        .route(COUNT, post(count))
-        .route("/v1/responses/{id}", get(stored).delete(stored))
-        .route("/v1/responses/{id}/cancel", post(stored))
-        .route("/v1/responses/{id}/input_items", get(stored))
+pub(crate) fn routes() -> OpenApiRouter<Arc<Inference>> {
+    OpenApiRouter::default()
+        .routes(routes!(create))
+        .routes(routes!(count))
+        .routes(routes!(get, delete))
+        .routes(routes!(cancel))
+        .routes(routes!(input_items))
 }
 
+/// Answers with a response, whole or as its events.
+#[utoipa::path(
+    post,
+    path = RESPONSES,
+    tag = "openai",
+    operation_id = "respond",
+    params(RequestHeaders),
+    request_body = ResponsesRequest,
+    responses(
+        (
+            status = 200,
+            description = "The response",
+            content((ResponseBody = "application/json"), ("text/event-stream")),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 async fn create(
     State(inference): State<Arc<Inference>>,
     hints: Hints,
@@ -54,6 +74,20 @@ async fn create(
     translate::translate(AnswerWriter::new(echo, model), answer).await
 }
 
+/// Counts the tokens of a response's prompt.
+#[utoipa::path(
+    post,
+    path = COUNT,
+    tag = "openai",
+    operation_id = "countResponseTokens",
+    params(RequestHeaders),
+    request_body = ResponsesRequest,
+    responses(
+        (status = 200, description = "The count", body = ResponseTokenCount),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 async fn count(
     State(inference): State<Arc<Inference>>,
     hints: Hints,
@@ -70,7 +104,59 @@ async fn read(body: Body) -> Result<Ask, Failure> {
     Ok(body::parse(&bytes)?)
 }
 
-async fn stored(Id(id): Id) -> Result<Infallible, Failure> {
+/// Returns a stored response. Responses are not stored: always 404.
+#[utoipa::path(
+    get,
+    path = "/v1/responses/{id}",
+    tag = "openai",
+    operation_id = "stored",
+    params(("id" = String, Path, description = "A response's id")),
+    responses((status = 404, response = Refusal)),
+)]
+async fn get(Id(id): Id) -> Result<Infallible, Failure> {
+    not_stored(&id)
+}
+
+/// Deletes a stored response. Responses are not stored: always 404.
+#[utoipa::path(
+    delete,
+    path = "/v1/responses/{id}",
+    tag = "openai",
+    operation_id = "forget",
+    params(("id" = String, Path, description = "A response's id")),
+    responses((status = 404, response = Refusal)),
+)]
+async fn delete(Id(id): Id) -> Result<Infallible, Failure> {
+    not_stored(&id)
+}
+
+/// Cancels a stored response. Responses are not stored: always 404.
+#[utoipa::path(
+    post,
+    path = "/v1/responses/{id}/cancel",
+    tag = "openai",
+    operation_id = "cancelResponse",
+    params(("id" = String, Path, description = "A response's id")),
+    responses((status = 404, response = Refusal)),
+)]
+async fn cancel(Id(id): Id) -> Result<Infallible, Failure> {
+    not_stored(&id)
+}
+
+/// Lists a stored response's input. Responses are not stored: always 404.
+#[utoipa::path(
+    get,
+    path = "/v1/responses/{id}/input_items",
+    tag = "openai",
+    operation_id = "inputItems",
+    params(("id" = String, Path, description = "A response's id")),
+    responses((status = 404, response = Refusal)),
+)]
+async fn input_items(Id(id): Id) -> Result<Infallible, Failure> {
+    not_stored(&id)
+}
+
+fn not_stored(id: &str) -> Result<Infallible, Failure> {
     let shown: String = id.chars().take(100).collect();
     let message = format!("there is no response \"{shown}\": responses are not stored here");
     let hint = "keep each response's `output`, and send the conversation in `input`";

@@ -1,8 +1,12 @@
 //! What a client asks of a request that it has left here.
 
-use super::{keep, now_ms, render};
+use super::{keep, now_ms, render, schema::QueuedOutcome};
 use crate::{
-    http::{error::Failure, path::Id},
+    http::{
+        error::Failure,
+        path::Id,
+        schema::{Errors, Queued, QueuedRequest},
+    },
     jobs::Jobs,
 };
 use axum::{
@@ -22,17 +26,39 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use tierbar_core::{Code, Error, queue::JobStatus};
 use tierbar_store::{Cancelled, JobAnswer, JobOutcome, Store};
 use tokio::sync::broadcast::{self, error::RecvError};
+use utoipa::{IntoParams, ToSchema};
 
 /// Often enough for proxies.
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
+/// Returns where a queued request stands, and its answer once it has ended.
+#[utoipa::path(
+    get,
+    path = "/v1/queue/{id}",
+    tag = "queue",
+    operation_id = "queued",
+    params(("id" = String, Path, description = "A queued request's id")),
+    responses((status = 200, description = "The request", body = QueuedOutcome), Errors),
+)]
 pub(crate) async fn one(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Json<Value>, Failure> {
     let outcome = jobs.store.job_outcome(&id, false).await?;
     note_fetched(&jobs, &outcome);
     Ok(Json(render::outcome_json(&outcome, usize::MAX)))
 }
 
-/// The response, as its client would have had it.
+/// Returns the response as the client would have received it.
+#[utoipa::path(
+    get,
+    path = "/v1/queue/{id}/result",
+    tag = "queue",
+    operation_id = "queuedResult",
+    params(("id" = String, Path, description = "A queued request's id")),
+    responses(
+        (status = 200, description = "The response"),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(crate) async fn result(State(jobs): State<Arc<Jobs>>, Id(id): Id) -> Result<Response, Failure> {
     let outcome = jobs.store.job_outcome(&id, false).await?;
     if !outcome.status.state.has_ended() {
@@ -67,20 +93,37 @@ fn response(answer: JobAnswer) -> Response {
     response
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub(crate) struct Cancel {
-    /// One that has ended is kept: it may have done so since whoever asks has looked.
+    /// Keeps a request that has ended; the answer is 409.
     #[serde(default)]
+    #[param(inline)]
     keep: Option<Keep>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum Keep {
     Ended,
 }
 
-/// What has not ended is called off, what has is forgotten.
+/// Cancels a queued request. One that has ended is deleted with its answer.
+#[utoipa::path(
+    delete,
+    path = "/v1/queue/{id}",
+    tag = "queue",
+    operation_id = "cancelQueued",
+    params(
+        ("id" = String, Path, description = "A queued request's id"),
+        Cancel,
+    ),
+    responses(
+        (status = 200, description = "The request is canceled", body = QueuedRequest),
+        (status = 204, description = "The request had ended and is deleted"),
+        Errors,
+    ),
+)]
 pub(crate) async fn cancel(
     State(jobs): State<Arc<Jobs>>,
     Id(id): Id,
@@ -103,6 +146,18 @@ pub(crate) async fn cancel(
     })
 }
 
+/// Follows a queued request: its state at once and at each change, until it has ended.
+#[utoipa::path(
+    get,
+    path = "/v1/queue/{id}/events",
+    tag = "queue",
+    operation_id = "queuedEvents",
+    params(("id" = String, Path, description = "A queued request's id")),
+    responses(
+        (status = 200, description = "Server-sent events", content(("text/event-stream"))),
+        Errors,
+    ),
+)]
 pub(crate) async fn events(
     State(jobs): State<Arc<Jobs>>,
     Id(id): Id,

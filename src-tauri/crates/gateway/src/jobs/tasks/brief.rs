@@ -3,11 +3,16 @@
 use super::{
     ask::{Answered, Asking, Question, no_answer, text_of, text_schema},
     batch::{self, Items},
+    schema::{self, TaskAnswer},
     summarize::checked_words,
 };
 use crate::{
     blocking::blocking,
-    http::{body, error::Failure},
+    http::{
+        body,
+        error::Failure,
+        schema::{Errors, Queued, RequestHeaders},
+    },
     inference::hints::Hints,
     jobs::Jobs,
 };
@@ -29,6 +34,7 @@ use tierbar_core::{
         words,
     },
 };
+use utoipa::{IntoParams, ToSchema};
 
 const USUAL_WORDS: u32 = 150;
 /// Briefs of one request.
@@ -37,28 +43,63 @@ const MOST: usize = 16;
 const BYTES_PER_TOKEN: usize = 2;
 const LEAST_BYTES: usize = 400;
 
-#[derive(Deserialize, Default)]
+/// Lines to report on: `lines`, `entries` or `batch`.
+#[derive(Deserialize, Default, ToSchema)]
+#[schema(as = BriefRequest)]
 struct Wanted {
+    /// Lines of JSON objects.
     lines: Option<String>,
+    /// The objects themselves.
+    #[schema(value_type = Option<Vec<Object>>)]
     entries: Option<Vec<Value>>,
+    /// At most 16 of either, each for a brief of its own.
     batch: Option<Vec<Lines>>,
     #[serde(flatten)]
     options: Options,
 }
 
 /// In the body, or in the query where the body is the lines themselves.
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, IntoParams, ToSchema)]
+#[into_params(parameter_in = Query)]
+#[schema(as = BriefOptions)]
 pub(super) struct Options {
+    /// About how many words the brief has. Default: 150.
+    #[schema(minimum = 10, maximum = 2000)]
+    #[param(minimum = 10, maximum = 2000)]
     words: Option<u32>,
+    /// A tier, a chain, a model's id, or `auto`. Default: `primary`.
     model: Option<String>,
 }
 
-#[derive(Deserialize)]
+/// Lines to report on.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = BriefLines)]
 struct Lines {
+    /// Lines of JSON objects.
     lines: Option<String>,
+    /// The objects themselves.
+    #[schema(value_type = Option<Vec<Object>>)]
     entries: Option<Vec<Value>>,
 }
 
+/// Reports on a day's lines of JSON.
+#[utoipa::path(
+    post,
+    path = "/v1/brief",
+    tag = "tasks",
+    operation_id = "brief",
+    params(RequestHeaders, Options),
+    request_body(content((Wanted = "application/json"), (String = "application/x-ndjson"))),
+    responses(
+        (
+            status = 200,
+            description = "The answer, or one for each text",
+            body = TaskAnswer<schema::Brief>,
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(super) async fn brief(
     State(jobs): State<Arc<Jobs>>,
     hints: Hints,

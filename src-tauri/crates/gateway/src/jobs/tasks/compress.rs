@@ -3,10 +3,15 @@
 use super::{
     ask::{Answered, Asking, Question, no_answer, text_of, text_schema},
     batch::{self, Items},
+    schema::{Compressed, TaskAnswer},
 };
 use crate::{
     blocking::blocking,
-    http::{body, error::Failure},
+    http::{
+        body,
+        error::Failure,
+        schema::{Errors, Queued, RequestHeaders},
+    },
     inference::hints::Hints,
     jobs::Jobs,
 };
@@ -23,19 +28,47 @@ use tierbar_core::{
         words,
     },
 };
+use utoipa::ToSchema;
 
 const WORDS: RangeInclusive<u32> = 5..=2000;
 /// Facts that the second attempt is reminded of.
 const REMINDED: usize = 40;
 
-#[derive(Deserialize)]
+/// Texts to shorten.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = CompressRequest)]
 struct Wanted {
+    /// The text.
+    #[schema(value_type = Option<String>)]
     text: Option<Value>,
+    /// Instead of `text`: at most 256 texts.
+    #[schema(value_type = Option<Vec<String>>)]
     texts: Option<Vec<Value>>,
+    /// The most words of the shorter text.
+    #[schema(minimum = 5, maximum = 2000)]
     words: u32,
+    /// A tier, a chain, a model's id, or `auto`. Default: `primary`.
     model: Option<String>,
 }
 
+/// Shortens a text, and compares its names, numbers and dates with the source.
+#[utoipa::path(
+    post,
+    path = "/v1/compress",
+    tag = "tasks",
+    operation_id = "compress",
+    params(RequestHeaders),
+    request_body = Wanted,
+    responses(
+        (
+            status = 200,
+            description = "The answer, or one for each text",
+            body = TaskAnswer<Compressed>,
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(super) async fn compress(
     State(jobs): State<Arc<Jobs>>,
     hints: Hints,

@@ -4,11 +4,16 @@
 use super::{
     ask::{Answered, Asking, Question, Reply, no_answer, text_of, text_schema},
     batch::{self, Items},
+    schema::{self, TaskAnswer},
     stream::{self, Reporter},
     trail::Trail,
 };
 use crate::{
-    http::{body, error::Failure},
+    http::{
+        body,
+        error::Failure,
+        schema::{Errors, Queued, RequestHeaders},
+    },
     inference::hints::Hints,
     jobs::Jobs,
 };
@@ -27,6 +32,7 @@ use tierbar_core::{
     },
 };
 use tokio::time::sleep;
+use utoipa::ToSchema;
 
 const WORDS: RangeInclusive<u32> = 10..=2000;
 const USUAL_WORDS: u32 = 200;
@@ -43,16 +49,44 @@ const PAUSES: [Duration; 3] = [
     Duration::from_secs(15),
 ];
 
-#[derive(Deserialize)]
+/// Texts to summarize.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = SummarizeRequest)]
 struct Wanted {
+    /// The text.
+    #[schema(value_type = Option<String>)]
     text: Option<Value>,
+    /// Instead of `text`: at most 256 texts.
+    #[schema(value_type = Option<Vec<String>>)]
     texts: Option<Vec<Value>>,
+    /// About how many words the summary has. Default: 200.
+    #[schema(minimum = 10, maximum = 2000)]
     words: Option<u32>,
+    /// A tier, a chain, a model's id, or `auto`. Default: `primary`.
     model: Option<String>,
+    /// Whether to answer as server-sent events: `progress`, and at the end `result` or `error`. For one text.
     #[serde(default)]
     stream: bool,
 }
 
+/// Summarizes a text of any length.
+#[utoipa::path(
+    post,
+    path = "/v1/summarize",
+    tag = "tasks",
+    operation_id = "summarize",
+    params(RequestHeaders),
+    request_body = Wanted,
+    responses(
+        (
+            status = 200,
+            description = "The answer, or one for each text",
+            content((TaskAnswer<schema::Summary> = "application/json"), ("text/event-stream")),
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(super) async fn summarize(
     State(jobs): State<Arc<Jobs>>,
     hints: Hints,

@@ -3,9 +3,14 @@
 use super::{
     ask::{Answered, Asking, Question, no_answer},
     batch::{self, Items},
+    schema::{self, TaskAnswer},
 };
 use crate::{
-    http::{body, error::Failure},
+    http::{
+        body,
+        error::Failure,
+        schema::{Errors, Queued, RequestHeaders},
+    },
     inference::hints::Hints,
     jobs::Jobs,
 };
@@ -22,17 +27,43 @@ use tierbar_core::{
         triage::{self, Triage},
     },
 };
+use utoipa::ToSchema;
 
 /// The object, with room for spaces.
 const ANSWER_TOKENS: u32 = 64;
 
-#[derive(Deserialize)]
+/// Texts to classify.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = TriageRequest)]
 struct Wanted {
+    /// The text.
+    #[schema(value_type = Option<String>)]
     text: Option<Value>,
+    /// Instead of `text`: at most 256 texts.
+    #[schema(value_type = Option<Vec<String>>)]
     texts: Option<Vec<Value>>,
+    /// A tier, a chain, a model's id, or `auto`. Default: `fast`.
     model: Option<String>,
 }
 
+/// Classifies a message, and how urgent it is.
+#[utoipa::path(
+    post,
+    path = "/v1/triage",
+    tag = "tasks",
+    operation_id = "triage",
+    params(RequestHeaders),
+    request_body = Wanted,
+    responses(
+        (
+            status = 200,
+            description = "The answer, or one for each text",
+            body = TaskAnswer<schema::Triage>,
+        ),
+        (status = 202, response = Queued),
+        Errors,
+    ),
+)]
 pub(super) async fn triage(
     State(jobs): State<Arc<Jobs>>,
     hints: Hints,

@@ -1,52 +1,73 @@
 //! A request of the Responses API as one for a chat.
 
-use super::{messages::Messages, tools::Tools};
+use super::{messages::Messages, schema, tools::Tools};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tierbar_core::{Code, Error};
+use utoipa::ToSchema;
 
-/// The fields that a chat names otherwise or that the answer repeats. The rest passes: `temperature`, `stream`, and what
-/// engines add.
-#[derive(Debug, Deserialize)]
+/// The fields of a request that are translated.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = ResponseFields)]
 pub(super) struct Ask {
+    /// A tier, a chain, a model's id, or `auto`, which is the default.
     #[serde(default)]
+    #[schema(examples("auto"))]
     model: Option<String>,
     #[serde(default)]
+    #[schema(value_type = Option<schema::Input>)]
     input: Option<Value>,
+    /// The system message: a text, or items.
     #[serde(default)]
+    #[schema(value_type = Option<schema::Input>)]
     instructions: Value,
+    /// Functions that the model may call. Other tools are left out.
     #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
     tools: Option<Vec<Value>>,
+    /// `auto`, `none`, `required`, a function, or `allowed_tools`.
     #[serde(default)]
     tool_choice: Option<Value>,
     #[serde(default)]
+    #[schema(inline)]
     text: Option<Text>,
     #[serde(default)]
+    #[schema(inline)]
     reasoning: Option<Reasoning>,
     #[serde(default)]
     max_output_tokens: Option<u64>,
+    /// `message.output_text.logprobs` for the log probabilities of the answer's tokens.
     #[serde(default)]
     include: Option<Vec<String>>,
+    /// The number of alternatives to each token.
     #[serde(default)]
     top_logprobs: Option<u64>,
     #[serde(default)]
+    #[schema(value_type = Option<Object>)]
     metadata: Option<Value>,
+    /// Refused if true.
     #[serde(default)]
     background: Option<bool>,
+    /// Passed to the model's server.
     #[serde(flatten)]
     rest: Map<String, Value>,
 }
 
-#[derive(Debug, Deserialize)]
+/// The form of the answer.
+#[derive(Debug, Deserialize, ToSchema)]
 struct Text {
+    /// `text`, `json_object` or `json_schema`, with its `name` and `schema`.
     #[serde(default)]
+    #[schema(value_type = Option<Object>)]
     format: Option<Value>,
     #[serde(default)]
     verbosity: Option<Value>,
 }
 
-#[derive(Debug, Deserialize)]
+/// How the model thinks.
+#[derive(Debug, Deserialize, ToSchema)]
 struct Reasoning {
+    /// How much, such as `low` or `high`.
     #[serde(default)]
     effort: Option<Value>,
 }

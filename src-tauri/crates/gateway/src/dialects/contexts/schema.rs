@@ -1,0 +1,69 @@
+//! Saved contexts as the API's description shows them.
+
+// These types describe; nothing builds them.
+#![allow(dead_code)]
+
+use crate::{dialects::openai::schema::Message, http::schema::constant};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A conversation to save: messages, a prompt, or with neither the tier's last conversation. Other fields are as in a chat.
+#[derive(ToSchema)]
+pub(super) struct ContextSave {
+    /// An existing context of this name is replaced.
+    name: String,
+    /// A tier, a model's id, or `auto`, which is the default.
+    model: Option<String>,
+    #[schema(required = false)]
+    messages: Vec<Message>,
+    #[schema(required = false)]
+    prompt: String,
+}
+
+/// A saved context that is now in memory.
+#[derive(ToSchema)]
+pub(super) struct SavedContext {
+    name: String,
+    model: String,
+    tokens: u64,
+    bytes: u64,
+    /// In seconds since 1970.
+    created: u64,
+    /// What the context fits: its model, chat template, KV type and engine.
+    #[schema(value_type = Object, required = false)]
+    key: Value,
+    /// What prefill took, as in a chat's answer.
+    #[schema(value_type = Object, required = false)]
+    timings: Value,
+}
+
+/// All saved contexts, newest first.
+#[derive(ToSchema)]
+pub(super) struct Contexts {
+    #[schema(inline)]
+    object: ListObject,
+    #[schema(inline)]
+    data: Vec<Context>,
+}
+
+constant!(ListObject = "list");
+
+#[derive(ToSchema)]
+struct Context {
+    name: String,
+    model: String,
+    tokens: u64,
+    bytes: u64,
+    /// In seconds since 1970.
+    created: u64,
+    /// The type of the KV cache, such as `q8_0`.
+    kv_cache: String,
+}
+
+/// A saved context that is deleted.
+#[derive(ToSchema)]
+pub(super) struct ContextDeleted {
+    name: String,
+    /// Always true.
+    deleted: bool,
+}

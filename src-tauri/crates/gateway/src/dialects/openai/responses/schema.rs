@@ -1,0 +1,104 @@
+//! Responses as the API's description shows them; the request is described where it is read.
+
+// These types describe; nothing builds them.
+#![allow(dead_code)]
+
+use super::ask::Ask;
+use crate::{dialects::openai::schema::KeepAlive, http::schema::constant};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// A request for a response. Other fields, such as llama-server's, are passed to the model's server.
+#[derive(ToSchema)]
+pub(super) struct ResponsesRequest {
+    #[serde(flatten)]
+    translated: Ask,
+    /// Whether to answer as the response's events.
+    stream: Option<bool>,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    parallel_tool_calls: Option<bool>,
+    keep_alive: Option<KeepAlive>,
+}
+
+/// A text, or items: messages, calls of functions and their results, and thoughts.
+#[derive(ToSchema)]
+#[schema(as = ResponseInput)]
+#[serde(untagged)]
+pub(super) enum Input {
+    Text(String),
+    #[schema(value_type = Vec<Object>)]
+    Items(Value),
+}
+
+/// A response. It also repeats the request's settings, such as `instructions`, `tools` and `text`.
+#[derive(ToSchema)]
+#[schema(as = Response)]
+pub(super) struct ResponseBody {
+    id: String,
+    #[schema(inline)]
+    object: ResponseObject,
+    /// In seconds since 1970.
+    created_at: u64,
+    completed_at: Option<u64>,
+    #[schema(inline)]
+    status: ResponseStatus,
+    /// Why the response failed.
+    #[schema(value_type = Option<Object>)]
+    error: Value,
+    /// The `reason` why the response is incomplete: `max_output_tokens` or `content_filter`.
+    #[schema(value_type = Option<Object>)]
+    incomplete_details: Value,
+    /// The model that answered.
+    model: String,
+    /// Items: `reasoning`, `message` and `function_call`.
+    #[schema(value_type = Vec<Object>)]
+    output: Value,
+    usage: Option<ResponseUsage>,
+    /// Always false: responses are not stored.
+    store: bool,
+    #[schema(inline)]
+    tierbar: LeftOut,
+}
+
+constant!(ResponseObject = "response");
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+enum ResponseStatus {
+    InProgress,
+    Completed,
+    Incomplete,
+    Failed,
+}
+
+/// How many tokens a response took.
+#[derive(ToSchema)]
+struct ResponseUsage {
+    input_tokens: u64,
+    /// `cached_tokens` and `cache_write_tokens`.
+    #[schema(value_type = Object)]
+    input_tokens_details: Value,
+    output_tokens: u64,
+    /// `reasoning_tokens`.
+    #[schema(value_type = Object)]
+    output_tokens_details: Value,
+    total_tokens: u64,
+}
+
+/// What was not passed to the model, and for chains which tiers were tried.
+#[derive(ToSchema)]
+struct LeftOut {
+    #[schema(examples(json!(["tools[1]: web_search"])))]
+    left_out: Vec<String>,
+}
+
+/// How many tokens a response's prompt has.
+#[derive(ToSchema)]
+pub(super) struct ResponseTokenCount {
+    #[schema(inline)]
+    object: CountObject,
+    input_tokens: u64,
+}
+
+constant!(CountObject = "response.input_tokens");
